@@ -97,6 +97,20 @@ class Life:
         told: dict[str, Any] = json.loads(done.stdout)
         return told
 
+    def rescale(self) -> None:
+        """Give it other buckets; a process of it is killed at a drawn place, and what runs before or after goes on."""
+        before, fault = read_manifest(self.path), self._source.choice(("before_switch", "after_switch"))
+        count = 1 + (before["buckets_per_partition"] + self._source.randint(0, 20)) % 23
+        name = "convert" if mode_of(before) == "realtime" else "rescale"
+        for environment in ({"WALLAROO_FAULT": f"{name}.{fault}:1"}, {}):
+            done = wallaroo("state", "rescale", self.path, "--buckets", count, "--json", env=os.environ | environment)
+            assert done.returncode == (-9 if environment else 0), done.stdout + done.stderr
+            is_done = not environment or fault == "after_switch"
+            assert read_manifest(self.path)["buckets_per_partition"] == (
+                count if is_done else before["buckets_per_partition"]
+            )
+        assert len([*self.path.glob("spark*")]) == 1
+
     def check(self) -> None:
         """Compare lines and dead letters with what was sent: each total of each word once, in order."""
         assert wrong(lines(self.receiver), self.sent) == []
@@ -123,6 +137,7 @@ def test_stretches_in_both_modes_give_what_one_run_gives(language: str, seed: in
             life.stretch(mode, is_killed=source.random() < 0.5)
             other = MODES[1 - MODES.index(mode)]
             life.convert(mode, other)
+            life.rescale()
             mode = other
         life.stretch(mode, is_killed=False)
         life.check()

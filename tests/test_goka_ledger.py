@@ -19,7 +19,7 @@ from confluent_kafka.admin import AdminClient
 
 from support.goka import Processor, build_ours
 from support.kafka import Broker, free_port
-from support.run import TESTS, WALLAROO, wait_until
+from support.run import MODES, TESTS, WALLAROO, wait_until
 
 pytestmark = pytest.mark.kafka
 PROGRAM = TESTS / "support" / "goka_ledger"
@@ -171,7 +171,9 @@ def test_tables_that_end_with_ends_of_transactions(ledger: Processor, broker: Br
 
 
 @pytest.mark.long
-def test_visits_joins_and_lookups(ledger: Processor, broker: Broker) -> None:
+@pytest.mark.parametrize("mode", MODES)
+def test_visits_joins_and_lookups(mode: str, ledger: Processor, broker: Broker) -> None:
+    ledger.environment["MODE"] = mode
     ledger.start()
     seed = random.randrange(1_000_000)
     print(f"seed {seed}")

@@ -71,7 +71,7 @@ def test_a_checkpoint_without_micro_batches_gets_the_mode_alone_and_its_numbers_
     opened(tmp_path)
     assert convert(tmp_path, "realtime") == 0
     assert numbers(tmp_path) == ("realtime", 1, 8)
-    assert capsys.readouterr().out.startswith("run it with --mode realtime now; no state to move, in ")
+    assert capsys.readouterr().out.startswith("run it with --mode realtime now, 8 buckets; no state to move, in ")
     assert convert(tmp_path, "realtime") == 0
     assert capsys.readouterr().out == "its mode is realtime, as before; nothing to do\n"
     opened(tmp_path, "realtime")  # a run keeps what the checkpoint says
@@ -87,6 +87,26 @@ def test_micro_batches_get_the_numbers_that_are_given(tmp_path: Path) -> None:
     opened(tmp_path, "realtime")
     assert convert(tmp_path, "microbatch", "--partitions", "7", "--buckets", "2") == 0
     assert numbers(tmp_path) == ("microbatch", 7, 2)
+
+
+@pytest.mark.slow
+def test_real_time_mode_gets_the_buckets_that_are_given_and_others_later(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    opened(tmp_path)
+    assert convert(tmp_path, "realtime", "--buckets", "3") == 0
+    assert numbers(tmp_path) == ("realtime", 1, 3)
+    assert convert(tmp_path, "realtime", "--buckets", "16") == 2
+    assert f"`wallaroo state rescale {tmp_path} --buckets 16`" in capsys.readouterr().err
+    assert main(["state", "rescale", str(tmp_path), "--buckets", "16"]) == 0
+    said = capsys.readouterr().out
+    assert said.startswith("1 shuffle partition of 16 buckets, were 1 of 3; no state to move, in ")
+    assert main(["state", "rescale", str(tmp_path), "--buckets", "16"]) == 0
+    assert capsys.readouterr().out == "1 shuffle partition of 16 buckets, as before; nothing to do\n"
+    checkpoint = opened(tmp_path, "realtime")
+    assert (checkpoint.shuffle_partitions, checkpoint.buckets_per_partition) == (1, 16)
+    assert convert(tmp_path, "microbatch") == 0
+    assert numbers(tmp_path) == ("microbatch", 3, 5)
 
 
 @pytest.mark.parametrize(
@@ -122,7 +142,7 @@ def test_the_first_micro_batch_must_be_finished_first(tmp_path: Path, capsys: py
     said = capsys.readouterr().err
     reason = "micro-batch 0 is planned and not committed"
     assert f"R787 checkpoint {tmp_path} cannot be converted to the mode realtime; {reason}\n" in said
-    assert "fix: run it once more with --mode microbatch --stop-when-idle 5, and convert it then" in said
+    assert "fix: run it once more with --mode microbatch --stop-when-idle 5, then again" in said
     assert (tmp_path / "application.json").read_bytes() == before
 
 
@@ -150,7 +170,7 @@ def test_a_micro_batch_that_is_planned_alone_is_left_and_a_published_one_is_not(
     ("variables", "reason"),
     [
         (["version_s2", "log_s2"], "its last run has changed the application and has not processed anything since"),
-        (["version_s1", "log_s1"], "the journal has visits or replayed dead letters that are not processed"),
+        (["version_s1", "log_s1"], "the journal has replayed dead letters that are not processed"),
     ],
 )
 def test_what_only_the_mode_of_before_can_finish(
@@ -222,6 +242,25 @@ def test_results_that_are_ahead_of_the_commit_are_refused(port: int, tmp_path: P
     assert "--mode realtime --stop-when-idle 5" in caught.value.diagnostics[0].fix
 
 
+@pytest.mark.slow
+def test_buckets_of_real_time_mode_stay_while_results_are_ahead_of_the_commit(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    small = processed(tmp_path)
+    small.receive([b"text"])
+    small.close()
+    record = tmp_path / "application.json"
+    record.write_bytes(sealed({**read_manifest(tmp_path), "mode": "realtime"}))
+    delivered(tmp_path, 3, 1)
+    before = record.read_bytes()
+    assert main(["state", "rescale", str(tmp_path), "--buckets", "5"]) == 2
+    reason = "results were delivered whose input Spark has not committed"
+    said = capsys.readouterr().err
+    assert f"R663 checkpoint {tmp_path} cannot be rescaled; {reason}\n" in said
+    assert "fix: run it once more with --mode realtime --stop-when-idle 5, then again" in said
+    assert record.read_bytes() == before
+
+
 def test_the_last_batch_gets_the_record_that_a_killed_driver_has_not_made(tmp_path: Path) -> None:
     small = processed(tmp_path)
     small.receive([b"text"])
@@ -280,7 +319,7 @@ def test_an_application_that_cannot_run_in_the_mode_is_refused(
     ("arguments", "text"),
     [
         (["s3a://bucket/c", "--to", "realtime"], "R787 checkpoint s3a://bucket/c cannot be converted to the mode rea"),
-        (["c", "--to", "realtime", "--buckets", "3"], "R608 real-time mode has one partition"),
+        (["c", "--to", "realtime", "--partitions", "3"], "R608 real-time mode has one partition"),
         (["c", "--to", "microbatch", "--partitions", "0"], "R608 --partitions 0 is not possible"),
         (["c", "--to", "microbatch", "--buckets", "1025"], "R608 --buckets 1025 is not possible"),
     ],

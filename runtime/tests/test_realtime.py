@@ -216,7 +216,7 @@ def test_a_checkpoint_keeps_its_mode(tmp_path: Path) -> None:
             place.release()
 
 
-def test_a_checkpoint_in_real_time_mode_is_not_rescaled(tmp_path: Path) -> None:
+def test_a_checkpoint_in_real_time_mode_has_one_partition(tmp_path: Path) -> None:
     place = Place.take(tmp_path / "checkpoint")
     try:
         Checkpoint.open(
@@ -224,8 +224,9 @@ def test_a_checkpoint_in_real_time_mode_is_not_rescaled(tmp_path: Path) -> None:
         )
     finally:
         place.release()
-    with pytest.raises(RunError, match="R663 .* it is of real-time mode, where one task does everything"):
+    with pytest.raises(RunError, match="R663 .* it is of real-time mode, which has one partition") as caught:
         rescale(tmp_path / "checkpoint", 2, None)
+    assert "--to microbatch --partitions 2`" in caught.value.diagnostics[0].fix
 
 
 def report_of(value: dict[str, Any]) -> str:

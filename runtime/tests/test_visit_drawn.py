@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import wallaroo
+from support.visited.app import VISITS, application_setup
+from support.visits import Event, Reference
 from wallaroo.frame import FRAMED, FrameHeader, read_frame, write_frame
 from wallaroo.worker._proto import worker_pb2 as pb
 from wallaroo.worker.state import StateCache
@@ -19,129 +20,7 @@ from wallaroo_runtime.memory.run import MemoryRun
 from wallaroo_runtime.memory.source_frame import visit_frame
 from wallaroo_runtime.memory.start import start
 
-KEYS, VISITS = "abcde", ("add", "show", "odd", "boom", "both")
-Event = tuple[str, str]  # a key and a value, or a visit and its metadata
-
-
-class Numbers:
-    """The state of a key: what it got."""
-
-    def __init__(self) -> None:
-        self.values: list[int] = []
-
-
-class First:
-    """Keeps numbers; passes on what a visit shows."""
-
-    visits = VISITS
-
-    def name(self) -> str:
-        return "first"
-
-    def compute_multi(self, message: list[str], state: Numbers) -> Any:
-        if message[1] == "peek":  # leaves a key without state as it is
-            return [], False
-        state.values.append(int(message[1]))
-        return [f"{message[0]} got {message[1]}"], True
-
-    def visit(self, name: str, metadata: bytes, key: str, state: Numbers) -> Any:
-        shown = f"{key} {name} {state.values}"
-        if name == "show":
-            return [shown], False
-        state.values.append(int(metadata))
-        if name == "boom" and sum(state.values) % 3 == 0:
-            raise ValueError(shown)
-        if name == "odd" and len(state.values) % 2:
-            return wallaroo.Deleted([shown, shown])
-        return [shown], True
-
-
-class Second:
-    """Counts what comes from the first step, and is visited too."""
-
-    visits = ("both",)
-
-    def name(self) -> str:
-        return "second"
-
-    def compute(self, text: str, state: Numbers) -> Any:
-        state.values.append(1)
-        return f"{text} {len(state.values)}", True
-
-    def visit(self, name: str, metadata: bytes, key: str, state: Numbers) -> Any:
-        state.values.append(1)
-        return f"{key} second {len(state.values)}", True
-
-
-@wallaroo.partition
-def key_of(message: Any) -> str:
-    return str(message[0])
-
-
-@wallaroo.decoder(header_length=4, length_fmt=">I")
-def decode(data: bytes) -> list[str]:
-    return data.decode().split("=")
-
-
-@wallaroo.encoder
-def encode(text: str) -> bytes:
-    return text.encode()
-
-
-def application(args: list[str]) -> wallaroo.Application:
-    builder = wallaroo.ApplicationBuilder("visits")
-    builder.new_pipeline("main", wallaroo.TCPSourceConfig("127.0.0.1", 7010, decode))
-    builder.to_state_partition(First(), Numbers, "first", key_of)
-    builder.to_state_partition(Second(), Numbers, "second", key_of)
-    builder.to_sink(wallaroo.TCPSinkConfig("127.0.0.1", 7002, encode))
-    return builder.build()
-
-
-class Reference:
-    """What must come of events, one after the other."""
-
-    def __init__(self) -> None:
-        self.first: dict[str, list[int]] = {}
-        self.second: defaultdict[str, list[int]] = defaultdict(list)
-        self.given: defaultdict[str, list[str]] = defaultdict(list)
-        self.letters: list[tuple[str, int]] = []
-        self.visited: list[tuple[int, int]] = []
-
-    def _pass(self, key: str, text: str) -> None:
-        self.second[key].append(1)
-        self.given[key].append(f"{text} {len(self.second[key])}")
-
-    def message(self, key: str, value: str) -> None:
-        if value != "peek":
-            self.first.setdefault(key, []).append(int(value))
-            self._pass(key, f"{key} got {value}")
-
-    def visit(self, name: str, metadata: str, sequence: int) -> None:
-        count, failed = len(self.first), 0
-        if name == "both":  # comes to the second step before what the first one makes of it
-            count += len(self.second)
-            for key in sorted(self.second):
-                self.second[key].append(1)
-                self.given[key].append(f"{key} second {len(self.second[key])}")
-        for key in sorted(self.first):
-            values = self.first[key]
-            shown = f"{key} {name} {values}"
-            if name == "show":
-                self._pass(key, shown)
-                continue
-            after = [*values, int(metadata)]
-            if name == "boom" and sum(after) % 3 == 0:
-                failed += 1
-                self.letters.append((key, sequence))
-                continue
-            self.first[key] = after
-            self._pass(key, shown)
-            if name == "odd" and len(after) % 2:
-                self._pass(key, shown)
-                del self.first[key]
-        self.visited.append((count, failed))
-
-
+KEYS = "abcde"
 messages = st.tuples(st.sampled_from(KEYS), st.sampled_from(("1", "2", "3", "peek")))
 visits = st.tuples(st.sampled_from(VISITS), st.sampled_from(("1", "2", "5")))
 
@@ -157,7 +36,7 @@ def frame_of(event: Event, sequence: int, port: int) -> bytes:
 @pytest.fixture(scope="module")
 def app() -> Iterator[MemoryRun]:
     """Give the application; its worker serves many engines."""
-    run = start(application, [], check_persist=False)
+    run = start(application_setup, ["--in", "127.0.0.1:7010", "--out", "127.0.0.1:7002"], check_persist=False)
     yield run
     run.close()
 
@@ -179,15 +58,12 @@ def test_visits_among_messages(app: MemoryRun, data: st.DataObject, events: list
         whole.frames[sink] += batch.frames[sink]
         add_visits(whole.visits, batch.visits)
         at += count
-    for sequence, (name, value) in enumerate(events):
-        if name in VISITS:
-            reference.visit(name, value, sequence)
-        else:
-            reference.message(name, value)
+    for sequence, event in enumerate(events):
+        reference.take(event, sequence)
     given: defaultdict[str, list[tuple[int, str]]] = defaultdict(list)
     for frame in map(read_frame, whole.frames[sink]):
         for number, value in enumerate(frame.values()):
-            text = bytes(value).decode()
+            text = bytes(value).decode().removesuffix("\n")
             given[text[0]].append((frame.sequence_of(number), text))
     assert {key: [text for _, text in found] for key, found in given.items()} == reference.given
     letters = [pb.DeadLetter.FromString(value) for frame in whole.letters for value in read_frame(frame).values()]

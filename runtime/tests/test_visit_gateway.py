@@ -90,7 +90,7 @@ def test_a_gateway_says_what_came_of_a_visit(tmp_path: Path, wait_until: Wait) -
         def look() -> pb.LookAtVisitReply:
             return Client(place.service).look("LookAtVisit", pb.LookAtVisitRequest(id=number), 10.0)
 
-        assert (look().known, look().committed, look().HasField("count")) == (True, False, False)
+        assert (look().known, look().done, look().HasField("count")) == (True, False, False)
         count = pb.VisitCount(id=number, keys=7, failed=2)
         told = pb.VisitedRequest(epoch=epoch - 1, counts=[count])
         assert code_of(lambda: Client(place.service, 1.0).call("Visited", told)) == "R644"
@@ -98,8 +98,26 @@ def test_a_gateway_says_what_came_of_a_visit(tmp_path: Path, wait_until: Wait) -
         write_committed(tmp_path / "journal", JournalReader(tmp_path / "journal").end().offset)
         assert wait(place.service, "reset", number) == Visited(number, 7, 2)
         assert wait(place.service, "reset", 1) == Visited(1, -1, 0)  # so old that nobody remembers
+        number = ask(place.service, "reset", b"y")
+        end = JournalReader(tmp_path / "journal").end().offset
+        count = pb.VisitCount(id=number, keys=3)
+        for offset, is_done in ((end - 1, False), (end, True)):  # in real-time mode nothing need be committed
+            Client(place.service, 1.0).call("Visited", pb.VisitedRequest(epoch=epoch, counts=[count], done=offset))
+            assert (look().done, look().count.keys) == (is_done, 3)
         service = place.service
     assert code_of(lambda: wait(service, "reset", number)) == "R733"
+
+
+def test_what_is_done_is_not_open_though_it_is_not_committed(tmp_path: Path, wait_until: Wait) -> None:
+    with running(tmp_path, visits=["reset"]) as gateway:
+        ids = [gateway.visits.ask("reset", b"") for _ in range(3)]
+        ends = [visit.end for visit in read_visits(tmp_path / "journal")]
+        for number, (identity, end) in enumerate(zip(ids, ends, strict=True), 1):
+            assert gateway.visits.open == 4 - number
+            add_counts(tmp_path / "journal", {identity: (1, 0)}, end)
+            wait_until(lambda left=3 - number: gateway.visits.open == left, "a visit that is done")
+    with running(tmp_path, visits=["reset"]) as gateway:
+        assert gateway.visits.open == 0
 
 
 counts = st.dictionaries(st.integers(1, 40), st.tuples(st.integers(0, 9), st.integers(0, 9)), max_size=4)

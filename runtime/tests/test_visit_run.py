@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from support.host import java_of
-from support.run import Receiver, Run, framed, wallaroo
+from support.run import MODES, Receiver, Run, framed, wallaroo
 
 pytestmark = pytest.mark.jvm
 PROGRAM = """
@@ -77,10 +77,11 @@ def start(program: Path, receiver: Receiver, checkpoint: Path, *options: str) ->
 
 
 @pytest.mark.long
-def test_visits_come_once_to_each_key_although_the_run_is_killed(tmp_path: Path) -> None:
+@pytest.mark.parametrize("mode", MODES)
+def test_visits_come_once_to_each_key_although_the_run_is_killed(mode: str, tmp_path: Path) -> None:
     program, checkpoint, expected = tmp_path / "visits.py", tmp_path / "checkpoint", Expected(20)
     with Receiver() as receiver:
-        with start(program, receiver, checkpoint).ready() as run:
+        with start(program, receiver, checkpoint, "--mode", mode).ready() as run:
             run.send(framed(key.encode() for key in expected.values))
             unknown = wallaroo("visit", checkpoint, "ad")
             assert unknown.returncode == 1 and "R720" in unknown.stderr and '"add"' in unknown.stderr
@@ -94,7 +95,7 @@ def test_visits_come_once_to_each_key_although_the_run_is_killed(tmp_path: Path)
                 expected.add(number)
             os.killpg(run.process.pid, signal.SIGKILL)
             run.process.wait()
-        with start(program, receiver, checkpoint, "--stop-when-idle", "1") as run:
+        with start(program, receiver, checkpoint, "--mode", mode, "--stop-when-idle", "1") as run:
             count = len(expected.shown)
             run.wait_while_alive(lambda: len(receiver.lines()) >= count, lambda: f"{len(receiver.lines())} lines")
             assert run.end() == 0

@@ -122,6 +122,9 @@ func main() {
 	config.Table.Replication, config.Stream.Replication = 1, 1
 	options = append(options,
 		goka.WithTopicManagerBuilder(goka.TopicManagerBuilderWithTopicManagerConfig(config)), goka.WithNilHandling(goka.NilProcess))
+	if mode := os.Getenv("MODE"); mode != "" {
+		options = append(options, goka.WithRunArguments("--mode", mode))
+	}
 	processor, err := goka.NewProcessor(strings.Split(os.Getenv("BROKERS"), ","),
 		goka.DefineGroup(goka.Group(os.Getenv("GROUP")), edges()...), options...)
 	if err != nil {

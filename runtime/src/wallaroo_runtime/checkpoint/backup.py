@@ -17,7 +17,7 @@ from typing import Any
 
 from wallaroo_runtime.checkpoint.directory import LOCK, WORKERS, Place
 from wallaroo_runtime.checkpoint.manifest import read_manifest
-from wallaroo_runtime.checkpoint.rescale import WORK
+from wallaroo_runtime.checkpoint.spark_folder import WORK
 from wallaroo_runtime.durable.file import refuse_links, replace_file, sync_directory
 from wallaroo_runtime.errors import USAGE, RunError
 from wallaroo_runtime.system.process import process_start_time

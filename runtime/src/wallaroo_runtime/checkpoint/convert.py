@@ -1,4 +1,4 @@
-"""Takes a checkpoint from micro-batches to real-time mode or back, while no driver runs.
+"""Takes a checkpoint from micro-batches to real-time mode or back, or to other buckets of it, while no driver runs.
 
 Spark's checkpoint is made next to the old one, as for a rescale; that the application's record is replaced decides. So
 a process that is killed leaves either the checkpoint as it was or the new one. Journal, outbox, positions of sinks and
@@ -6,19 +6,26 @@ dead letters are the same in both modes and stay where they are.
 """
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from wallaroo.fault import reach
 from wallaroo_runtime.checkpoint.convert_topic import Topics
-from wallaroo_runtime.checkpoint.convertible import End, check_microbatch, check_realtime, end_of, once_more
+from wallaroo_runtime.checkpoint.convertible import (
+    End,
+    Refusal,
+    check_microbatch,
+    check_realtime,
+    end_of,
+    once_more,
+)
 from wallaroo_runtime.checkpoint.directory import MANIFEST, SPARK, Place
 from wallaroo_runtime.checkpoint.manifest import MICROBATCH, REALTIME, mode_of, read_manifest, sealed
-from wallaroo_runtime.checkpoint.rescale import WORK, next_name, plan_of, remove_rest
+from wallaroo_runtime.checkpoint.spark_folder import WORK, next_name, plan_of, remove_rest
 from wallaroo_runtime.durable.file import replace_file
-from wallaroo_runtime.errors import RunError
+from wallaroo_runtime.errors import USAGE, RunError
 from wallaroo_runtime.peer.local import stop_left_behind
 from wallaroo_runtime.plan.bucket import BUCKETS_PER_PARTITION
 from wallaroo_runtime.plan.realtime import BUCKETS, PARTITIONS
@@ -54,24 +61,46 @@ def convert(path: Path, mode: str, partitions: int | None = None, buckets: int |
         path: The checkpoint directory, of an application that can run in the mode.
         mode: `microbatch` or `realtime`.
         partitions: Shuffle partitions of micro-batches; None: as before real-time mode, or as of a new checkpoint.
-        buckets: Buckets of each of these partitions; None: likewise.
+        buckets: Buckets of each partition; None: likewise, and in real-time mode as of a new checkpoint.
 
     Raises:
         RunError: R610, a driver runs; R787, it cannot be converted; R664, it did not work. The checkpoint is as before.
     """
+    return _changed(path, lambda manifest: _wanted(manifest, mode, partitions, buckets))
+
+
+def rebucket(path: Path, buckets: int) -> Converted:
+    """Give a checkpoint of real-time mode another number of buckets.
+
+    Args:
+        path: The checkpoint directory.
+        buckets: How many.
+
+    Raises:
+        RunError: R610, a driver runs; R663, it cannot be done now; R664, it did not work. The checkpoint is as before.
+    """
+    try:
+        return _changed(path, lambda manifest: {**manifest, "buckets_per_partition": buckets})
+    except Refusal as error:
+        fix = error.diagnostics[0].fix
+        raise RunError.of("R663", USAGE, path=path, reason=error.reason, fix=fix) from error
+
+
+def _changed(path: Path, wanted: Callable[[Mapping[str, Any]], dict[str, Any]]) -> Converted:
+    """Make a checkpoint what its record is wanted to say, but for Spark's part."""
     check_java()
     place = Place.take(path)
     try:
         place.check_links()
         manifest = read_manifest(path)
-        now = _wanted(manifest, mode, partitions, buckets)
+        now = wanted(manifest)
         remove_rest(path, manifest.get("spark", SPARK))
         keys = size = 0
-        if mode_of(manifest) != mode:
+        if now != manifest:
             stop_left_behind(path)  # what it still takes or sends would not be what is looked at
             keys, size = _convert(path, manifest, now)
         return Converted(
-            (mode_of(manifest), mode),
+            (mode_of(manifest), mode_of(now)),
             (manifest["shuffle_partitions"], now["shuffle_partitions"]),
             (manifest["buckets_per_partition"], now["buckets_per_partition"]),
             keys,
@@ -89,7 +118,7 @@ def _wanted(manifest: Mapping[str, Any], mode: str, partitions: int | None, buck
     numbers = [manifest["shuffle_partitions"], manifest["buckets_per_partition"]]
     if mode == REALTIME:
         now |= {"mode": REALTIME, "microbatch": numbers}
-        now["shuffle_partitions"], now["buckets_per_partition"] = PARTITIONS, BUCKETS
+        now["shuffle_partitions"], now["buckets_per_partition"] = PARTITIONS, buckets or BUCKETS
         return now
     before, before_buckets = manifest.get("microbatch") or (shuffle_partitions(HERE), BUCKETS_PER_PARTITION)
     now["shuffle_partitions"], now["buckets_per_partition"] = partitions or before, buckets or before_buckets
@@ -104,7 +133,8 @@ def _convert(path: Path, manifest: Mapping[str, Any], now: dict[str, Any]) -> tu
     if end is not None:
         published = check_realtime(path, end) if mode_of(manifest) == REALTIME else check_microbatch(path, end)
         is_realtime, topics = mode_of(now) == REALTIME, Topics(path, manifest)
-        lines = _topics_moved(path, end, topics, is_realtime=is_realtime)
+        has_other_mode = mode_of(now) != mode_of(manifest)
+        lines = _topics_moved(path, end, topics, is_realtime=is_realtime) if has_other_mode else []
         batch = batch_after(end.batch, end.offset, is_realtime=is_realtime)
         now["spark"], now["rescaled"] = next_name(manifest.get("spark", SPARK)), [published, batch]
         keys, size = _move(path, manifest, now, batch, lines)

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from wallaroo_runtime.checkpoint.rescale import plan_of
+from wallaroo_runtime.checkpoint.spark_folder import plan_of
 from wallaroo_runtime.gateway.source_progress import Past
 from wallaroo_runtime.peer.configuration import kafka_sources
 from wallaroo_runtime.storage.journal.reader import JournalReader

@@ -6,13 +6,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from wallaroo.frame import REPLAY_PORT, VISIT_PORT, split_frames
+from wallaroo.frame import REPLAY_PORT, split_frames
 from wallaroo_runtime.checkpoint.dead_letter import FOLDER as LETTERS
 from wallaroo_runtime.checkpoint.dead_letter import letter_files
 from wallaroo_runtime.checkpoint.directory import SPARK
 from wallaroo_runtime.checkpoint.integrity import offsets_of
 from wallaroo_runtime.checkpoint.manifest import MICROBATCH, REALTIME, mode_of
-from wallaroo_runtime.checkpoint.rescale import plan_of
+from wallaroo_runtime.checkpoint.spark_folder import plan_of
 from wallaroo_runtime.errors import USAGE, RunError
 from wallaroo_runtime.storage.journal.reader import JournalReader
 from wallaroo_runtime.storage.outbox.live_log import LiveLog
@@ -88,8 +88,8 @@ def check_microbatch(path: Path, end: End) -> int:
     published = Published.of(read_base(path / "outbox")).batch
     if published > end.batch:
         raise once_more(path, MICROBATCH, f"micro-batch {published} is published and not committed")
-    if end.ports & {VISIT_PORT, REPLAY_PORT}:
-        raise once_more(path, MICROBATCH, "the journal has visits or replayed dead letters that are not processed")
+    if REPLAY_PORT in end.ports:
+        raise once_more(path, MICROBATCH, "the journal has replayed dead letters that are not processed")
     files = letter_files(path / LETTERS)
     if any(batch >= end.offset for batch, *_ in files):
         reason = "its dead letters have numbers of micro-batches that real-time mode would use again"
@@ -114,13 +114,22 @@ def check_realtime(path: Path, end: End) -> int:
     return end.batch
 
 
-def refused(path: Path, mode: str, reason: str, fix: str) -> RunError:
+class Refusal(RunError):
+    """An R787 whose reason a command that is no conversion can give, too."""
+
+    reason = ""
+
+
+def refused(path: Path, mode: str, reason: str, fix: str) -> Refusal:
     """Return an R787."""
-    return RunError.of("R787", USAGE, path=path, mode=mode, reason=reason, fix=fix)
+    error = Refusal.of("R787", USAGE, path=path, mode=mode, reason=reason, fix=fix)
+    assert isinstance(error, Refusal)
+    error.reason = reason
+    return error
 
 
-def once_more(path: Path, before: str, reason: str) -> RunError:
+def once_more(path: Path, before: str, reason: str) -> Refusal:
     """Return an R787 that a run in the mode of before remedies."""
     wanted = REALTIME if before == MICROBATCH else MICROBATCH
-    fix = f"run it once more with --mode {before} --stop-when-idle 5, and convert it then"
+    fix = f"run it once more with --mode {before} --stop-when-idle 5, then again"
     return refused(path, wanted, reason, fix)

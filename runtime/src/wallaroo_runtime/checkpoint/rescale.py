@@ -5,7 +5,6 @@ either the checkpoint as it was or the new one.
 """
 
 import os
-import shutil
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,20 +12,26 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from wallaroo.fault import reach
+from wallaroo_runtime.checkpoint.convert import rebucket
 from wallaroo_runtime.checkpoint.directory import MANIFEST, SPARK, Place
-from wallaroo_runtime.checkpoint.manifest import LocalDirectory, manifest_in, read_manifest, sealed, unsealed
+from wallaroo_runtime.checkpoint.manifest import (
+    REALTIME,
+    LocalDirectory,
+    manifest_in,
+    mode_of,
+    read_manifest,
+    sealed,
+    unsealed,
+)
+from wallaroo_runtime.checkpoint.spark_folder import WORK, is_outdated, next_name, plan_of, remove_rest
 from wallaroo_runtime.durable.file import replace_file
 from wallaroo_runtime.errors import USAGE, RunError
-from wallaroo_runtime.plan import Plan, compile_topology
-from wallaroo_runtime.plan.port import Ports
+from wallaroo_runtime.plan import Plan
 from wallaroo_runtime.spark.java import check_java
-from wallaroo_runtime.topology.load import load_document
 
 if TYPE_CHECKING:
     from wallaroo_runtime.peer.remote import RemoteOptions
     from wallaroo_runtime.spark.hadoop import HadoopDirectory
-
-WORK = "rescale"
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +56,7 @@ def rescale(path: Path, partitions: int | None, buckets: int | None) -> Rescaled
 
     Args:
         path: The checkpoint directory.
-        partitions: Shuffle partitions; None: as many as it has.
+        partitions: Shuffle partitions; None: as many as it has, as a checkpoint of real-time mode must.
         buckets: Buckets of each partition; None: as many as it has.
 
     Raises:
@@ -59,13 +64,26 @@ def rescale(path: Path, partitions: int | None, buckets: int | None) -> Rescaled
             work. The checkpoint is as before.
     """
     manifest = read_manifest(path)
-    _check_mode(manifest, path)
+    if mode_of(manifest) == REALTIME:
+        return _rescale_realtime(path, manifest, partitions, buckets)
     check_java()
     place = Place.take(path)
     try:
         return _rescale(path, manifest, _wanted(manifest, partitions, buckets), path)
     finally:
         place.release()
+
+
+def _rescale_realtime(path: Path, manifest: Mapping[str, Any], partitions: int | None, buckets: int | None) -> Rescaled:
+    """Rescale a checkpoint of real-time mode: it is always local, and its state is laid out as a conversion does it."""
+    before = manifest["buckets_per_partition"]
+    if partitions is not None:
+        reason = "it is of real-time mode, which has one partition"
+        command = f"wallaroo state convert {path} --to microbatch --partitions {partitions}"
+        fix = f"give --buckets alone, or take it to micro-batches: `{command}`"
+        raise RunError.of("R663", USAGE, path=path, reason=reason, fix=fix)
+    done = rebucket(path, buckets or before)
+    return Rescaled(done.partitions, done.buckets, done.keys, done.state_bytes)
 
 
 def rescale_at(
@@ -140,7 +158,7 @@ def _rescale_copy(
     directory.write(MANIFEST, content)
     reach("rescale.after_record")
     for name in directory.names(""):
-        if _is_outdated(name, used):
+        if is_outdated(name, used):
             directory.remove(name)
     return done
 
@@ -191,30 +209,11 @@ def _added_batches(manifest: Mapping[str, Any], old: Path, new: Path) -> list[in
     return [before if last == after else last, last_commit(new)]
 
 
-def _check_mode(manifest: Mapping[str, Any], place: object) -> None:
-    """Refuse a checkpoint of real-time mode, which is always local, and whose state is laid out in another way."""
-    if "mode" in manifest:
-        reason = "it is of real-time mode, where one task does everything"
-        fix = f"take it to micro-batches: `wallaroo state convert {place} --to microbatch`, with --partitions, too"
-        raise RunError.of("R663", USAGE, path=place, reason=reason, fix=fix)
-
-
 def _wanted(manifest: Mapping[str, Any], partitions: int | None, buckets: int | None) -> dict[str, Any]:
     now: dict[str, Any] = {**manifest}
     now["shuffle_partitions"] = partitions or manifest["shuffle_partitions"]
     now["buckets_per_partition"] = buckets or manifest["buckets_per_partition"]
     return now
-
-
-def plan_of(manifest: Mapping[str, Any]) -> Plan:
-    """Return the plan that a checkpoint was written with."""
-    topology = load_document(manifest["topology"])
-    return compile_topology(
-        topology,
-        shuffle_partitions=manifest["shuffle_partitions"],
-        buckets_per_partition=manifest["buckets_per_partition"],
-        ports=Ports.from_json(manifest),
-    )
 
 
 def _has_state(spark: Path, plan: Plan, place: object) -> bool:
@@ -253,26 +252,3 @@ def _move(path: Path, old: str, new: str, before: Plan, after: Plan, session: An
             stop_session(used)
     os.sync()  # Spark leaves it to the system when its files are safe
     return moved.keys, moved.size
-
-
-def next_name(spark: str) -> str:
-    """Return the name of Spark's next checkpoint.
-
-    Example:
-        >>> next_name("spark"), next_name("spark-2")
-        ('spark-2', 'spark-3')
-    """
-    name, _, number = spark.partition("-")
-    return f"{name}-{int(number or 1) + 1}"
-
-
-def remove_rest(path: Path, spark: str) -> None:
-    """Remove what a rescale has left: its working files, and every checkpoint of Spark's but the one in use."""
-    for entry in path.iterdir():
-        if (entry.name == WORK or _is_outdated(entry.name, spark)) and entry.is_dir():
-            shutil.rmtree(entry)
-
-
-def _is_outdated(name: str, used: str) -> bool:
-    """Say whether a name is that of a checkpoint of Spark's, and not of the one in use."""
-    return name != used and (name == SPARK or name.startswith(f"{SPARK}-"))

@@ -24,8 +24,9 @@ def add_parser(subparsers: Any) -> None:
     action = actions.add_parser("rescale", help="change the number of shuffle partitions, or of buckets")
     add = action.add_argument
     add("checkpoint", metavar="CHECKPOINT|APP", help="checkpoint directory, or what was run; it must not run now")
-    add("--partitions", type=int, metavar="N", help="shuffle partitions: tasks of a stage with state")
-    add("--buckets", type=int, metavar="M", help="buckets of each partition; a new checkpoint has 4")
+    add("--partitions", type=int, metavar="N", help="shuffle partitions: tasks of a stage with state; of micro-batches")
+    what = "a new checkpoint has 4, and in real-time mode 8 of its one partition"
+    add("--buckets", type=int, metavar="M", help=f"buckets of each partition; {what}")
     add(
         "--conf",
         action="append",
@@ -68,9 +69,11 @@ def told(done: Rescaled, seconds: float) -> str:
     Example:
         >>> print(told(Rescaled((2, 8), (4, 4), 1200, 34567), 5.25))
         8 shuffle partitions of 4 buckets, were 2 of 4; moved the states of 1,200 keys, 34,567 bytes, in 5.2 s
+        >>> print(told(Rescaled((1, 1), (8, 16), 0, 0), 3))
+        1 shuffle partition of 16 buckets, were 1 of 8; no state to move, in 3.0 s
     """
     (old, new), (old_buckets, new_buckets) = done.partitions, done.buckets
-    now = f"{new:,} shuffle partitions of {new_buckets:,} buckets"
+    now = f"{new:,} shuffle partition{'' if new == 1 else 's'} of {new_buckets:,} buckets"
     if (old, old_buckets) == (new, new_buckets):
         return f"{now}, as before; nothing to do"
     moved = f"moved the states of {done.keys:,} keys, {done.state_bytes:,} bytes," if done.keys else "no state to move,"

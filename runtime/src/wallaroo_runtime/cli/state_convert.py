@@ -24,9 +24,9 @@ def add_convert(actions: Any) -> None:
     add = action.add_argument
     add("checkpoint", metavar="CHECKPOINT|APP", help="checkpoint directory, or what was run; it must not run now")
     add("--to", choices=MODES, required=True, help="what `run --mode` is to be from now on")
-    what = "of micro-batches; default: as before real-time mode, else as of a new checkpoint"
-    add("--partitions", type=int, metavar="N", help=f"shuffle partitions {what}")
-    add("--buckets", type=int, metavar="M", help=f"buckets of each partition {what}")
+    what = "default: as before real-time mode, else as of a new checkpoint"
+    add("--partitions", type=int, metavar="N", help=f"shuffle partitions of micro-batches; {what}")
+    add("--buckets", type=int, metavar="M", help=f"buckets of each partition, or of real-time mode; {what}")
     add("--json", action="store_true", help="what was done as a JSON object; findings as a JSON array")
 
 
@@ -43,9 +43,8 @@ def run_convert(arguments: argparse.Namespace) -> int:
 
     mode, numbers = arguments.to, (arguments.partitions, arguments.buckets)
     check_numbers(*numbers)
-    if mode == REALTIME and numbers != (None, None):
-        reason = "real-time mode has one partition"
-        raise wrong_usage(reason=reason, fix="leave out --partitions and --buckets")
+    if mode == REALTIME and arguments.partitions is not None:
+        raise wrong_usage(reason="real-time mode has one partition", fix="leave out --partitions")
     if location_of(arguments):
         raise refused(arguments.checkpoint, mode, "it is at a URL", OTHER)
     begun = time.monotonic()
@@ -54,7 +53,7 @@ def run_convert(arguments: argparse.Namespace) -> int:
         raise refused(path, mode, "its journal or its outbox is at a remote service", OTHER)
     if mode == REALTIME:
         _check_application(read_manifest(path))
-    elif numbers != (None, None) and mode_of(read_manifest(path)) == mode:
+    if numbers != (None, None) and mode_of(read_manifest(path)) == mode:
         named = zip(("--partitions", "--buckets"), numbers, strict=True)
         options = " ".join(f"{option} {number}" for option, number in named if number is not None)
         reason = f"checkpoint {path} has the mode {mode} already; its numbers stay"
@@ -101,13 +100,15 @@ def told(done: "Converted", seconds: float) -> str:
     Example:
         >>> from wallaroo_runtime.checkpoint.convert import Converted
         >>> print(told(Converted(("microbatch", "realtime"), (2, 1), (4, 8), 1200, 34567), 8.04))
-        run it with --mode realtime now; moved the states of 1,200 keys, 34,567 bytes, in 8.0 s
+        run it with --mode realtime now, 8 buckets; moved the states of 1,200 keys, 34,567 bytes, in 8.0 s
         >>> print(told(Converted(("realtime", "microbatch"), (1, 2), (8, 4)), 3))
         run it with --mode microbatch now, 2 shuffle partitions of 4 buckets; no state to move, in 3.0 s
     """
     before, mode = done.modes
     if before == mode:
         return f"its mode is {mode}, as before; nothing to do"
-    numbers = f", {done.partitions[1]:,} shuffle partitions of {done.buckets[1]:,} buckets" if mode != REALTIME else ""
+    numbers = f"{done.buckets[1]:,} buckets"
+    if mode != REALTIME:
+        numbers = f"{done.partitions[1]:,} shuffle partitions of {numbers}"
     moved = f"moved the states of {done.keys:,} keys, {done.state_bytes:,} bytes," if done.keys else "no state to move,"
-    return f"run it with --mode {mode} now{numbers}; {moved} in {seconds:.1f} s"
+    return f"run it with --mode {mode} now, {numbers}; {moved} in {seconds:.1f} s"

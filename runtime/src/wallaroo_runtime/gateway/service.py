@@ -23,7 +23,7 @@ from wallaroo_runtime.service.server import answering
 from wallaroo_runtime.service.store import Attachment
 from wallaroo_runtime.storage.journal.head import Position, read_committed
 from wallaroo_runtime.storage.journal.reader import JournalReader
-from wallaroo_runtime.storage.journal.visit import add_counts, read_counts, read_visits
+from wallaroo_runtime.storage.journal.visit import add_counts, read_counts, read_done, read_visits
 from wallaroo_runtime.storage.journal.watch import HeadWatch
 from wallaroo_runtime.storage.journal.writer import JournalWriter
 
@@ -264,7 +264,8 @@ class JournalServicer(JournalServiceServicer):
     def Visited(self, request: pb.VisitedRequest, context: grpc.ServicerContext) -> pb.VisitedReply:  # noqa: N802
         """Note what visits came to."""
         self._host.store.check(request.epoch)
-        add_counts(self._host.journal, {count.id: (count.keys, count.failed) for count in request.counts})
+        counts = {count.id: (count.keys, count.failed) for count in request.counts}
+        add_counts(self._host.journal, counts, request.done)
         return pb.VisitedReply()
 
     @answering
@@ -274,7 +275,8 @@ class JournalServicer(JournalServiceServicer):
         """Say whether a visit is processed, and what it came to."""
         journal = self._host.journal
         ends = [visit.end for visit in read_visits(journal) if visit.id == request.id]
-        reply = pb.LookAtVisitReply(known=bool(ends), committed=bool(ends) and read_committed(journal) >= ends[0])
+        done = max(read_committed(journal), read_done(journal))  # before the counts, which are there by then
+        reply = pb.LookAtVisitReply(known=bool(ends), done=bool(ends) and done >= ends[0])
         count = read_counts(journal).get(request.id)
         if count is not None:
             reply.count.id, reply.count.keys, reply.count.failed = request.id, *count

@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 from wallaroo.worker._proto import worker_pb2 as pb
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.gateway.intake import Gathered, Intake
-from wallaroo_runtime.storage.journal.visit import JournaledVisit, read_visits, write_visits
+from wallaroo_runtime.storage.journal.visit import JournaledVisit, read_done, read_visits, write_visits
 
-PATIENCE_S = 30.0
+PATIENCE_S, LOOK_S = 30.0, 0.1
 MAX_METADATA_BYTES = 1 << 20  # each bucket gets them
 LOST = "ask again once it runs"
 
@@ -40,16 +40,17 @@ class Visits:
         self._intake, self._names, self._wake = intake, sorted(names), wake
         self._directory = intake.writer.directory
         self._known = read_visits(self._directory)
+        self._done, self._looked_at = read_done(self._directory), 0.0
         self._asked: deque[Asked] = deque()
         self._written: list[Asked] = []
         self._is_closed = False
 
     @property
     def open(self) -> int:
-        """How many are journaled and not processed."""
-        committed = self._intake.committed
+        """How many are journaled and not done."""
+        done = max(self._intake.committed, self._done)
         unsafe = sum(asked.frame is None or asked.frame.end < 0 for asked in self._written)
-        return unsafe + sum(visit.end > committed for visit in self._known)
+        return unsafe + sum(visit.end > done for visit in self._known)
 
     def ask(self, name: str, metadata: bytes, seconds: float = PATIENCE_S) -> int:
         """Journal a visit; called from any thread but the event loop's.
@@ -86,6 +87,8 @@ class Visits:
         for asked in [each for each in self._written if self._is_safe(each)]:
             self._written.remove(asked)
             asked.done.set()
+        if self.open and time.monotonic() >= self._looked_at + LOOK_S:
+            self._done, self._looked_at = read_done(self._directory), time.monotonic()
 
     def _write(self, asked: Asked) -> None:
         last = self._known[-1].id if self._known else 0

@@ -137,17 +137,22 @@ class Peer:
         with suppress(Away):
             Client(self.service).look("Commit", request, STATUS_CALL_S)
 
-    def tell_visits(self, counts: Mapping[int, tuple[int, int]]) -> None:
-        """Let its journal know what visits came to: for how many keys they ran, and how many of them failed.
+    def tell_visits(self, counts: Mapping[int, tuple[int, int]], done: int = 0) -> None:
+        """Let its journal know what visits came to.
+
+        Args:
+            counts: For how many keys they ran, and how many of them failed, by id.
+            done: Offset; visits before it are done, though they may not be committed.
 
         Raises:
             RunError: It cannot be reached for long.
         """
         if self._directory is not None:
-            add_counts(self._directory / "journal", counts)
+            add_counts(self._directory / "journal", counts, done)
             return
         told = (pb.VisitCount(id=number, keys=keys, failed=failed) for number, (keys, failed) in counts.items())
-        Client(self.service, AWAY_LIMIT_S).call("Visited", pb.VisitedRequest(epoch=self.service.epoch, counts=told))
+        request = pb.VisitedRequest(epoch=self.service.epoch, counts=told, done=done)
+        Client(self.service, AWAY_LIMIT_S).call("Visited", request)
 
     def journal(self) -> JournalPlace:
         """Return where tasks find its journal."""

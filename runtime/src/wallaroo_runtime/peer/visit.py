@@ -41,7 +41,7 @@ def ask(service: Service, name: str, metadata: bytes) -> int:
 
 
 def wait(service: Service, name: str, number: int) -> Visited:
-    """Wait until the micro-batch with a visit is committed.
+    """Wait until a visit is done: its micro-batch is committed, or in real-time mode its output is in the outbox.
 
     Raises:
         RunError: R733, the run has ended before.
@@ -52,7 +52,7 @@ def wait(service: Service, name: str, number: int) -> Visited:
         except Away as error:
             reason = "the run has ended; the visit is in the journal, and comes with the next run"
             raise RunError.of("R733", name=name, reason=reason, fix="run the application again") from error
-        if reply.committed or not reply.known:
+        if reply.done or not reply.known:
             has_count = reply.HasField("count")
             return Visited(number, reply.count.keys if has_count else -1, reply.count.failed)
         time.sleep(POLL_S)

@@ -19,23 +19,18 @@ def obstacles(plan: Plan, topology: Topology) -> list[Diagnostic]:
         plan: Of the topology, with any number of partitions.
         topology: Of the application.
     """
-    return [*_of_plan(plan, topology), *_of_parts(topology)]
+    return [*_of_plan(plan), *_of_parts(topology)]
 
 
 def _obstacle(what: str, part: Part | None = None) -> Diagnostic:
     return Diagnostic.of("R755", what=what, fix=MICROBATCH, pointer=f"/{part.path}" if part else "")
 
 
-def _of_plan(plan: Plan, topology: Topology) -> Iterator[Diagnostic]:
+def _of_plan(plan: Plan) -> Iterator[Diagnostic]:
     readers = [stage for stage in plan.levels[0] if any(node.kind is NodeKind.SOURCE for node in stage.entries)]
     if len(readers) > 1:
         workers = ", ".join(sorted(stage.worker for stage in readers))
         yield _obstacle(f"sources of {len(readers)} workers, {workers}; one worker has all")
-    parts = {part.path: part for part in topology.parts()}
-    for stage in plan.stages:
-        for node in stage.nodes:
-            if node.visits:
-                yield _obstacle(f'visits of "{parts[node.path].name}"', parts[node.path])
 
 
 def _of_parts(topology: Topology) -> Iterator[Diagnostic]:

@@ -19,7 +19,7 @@ from wallaroo_runtime.checkpoint.manifest import (
     mode_of,
     read_manifest,
 )
-from wallaroo_runtime.checkpoint.rescale import plan_of
+from wallaroo_runtime.checkpoint.spark_folder import plan_of
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.run.state_query import StateQuery, state_named, states_of
 from wallaroo_runtime.spark.java import check_java

@@ -113,8 +113,14 @@ class VisitTurn:
     def _keys(self, entry: StateEntry) -> list[bytes]:
         """Return the keys that the log has, or will have, a state of, in the order of their bytes."""
         port = entry.node.state_port
-        changed = self.changed.get(port, {})
-        return sorted(key for key, cell in self.state.table(port).items() if cell.size >= 0 or key in changed)
+        changed, absent = self.changed.get(port, {}), {*self._absent(entry)}
+        table = self.state.table(port)
+        return sorted(key for key, cell in table.items() if (cell.size >= 0 or key in changed) and key not in absent)
+
+    def _absent(self, entry: StateEntry) -> list[bytes]:
+        """Return the keys of changed states of which the step says that they are none."""
+        is_absent, changed = entry.state.is_absent, self.changed.get(entry.node.state_port, {})
+        return [] if is_absent is None else [key for key, cell in changed.items() if is_absent(cell.live)]
 
     @contextmanager
     def visitor(self, visit: Visit, part: Messages) -> Iterator[set[bytes]]:
@@ -146,13 +152,10 @@ class VisitTurn:
     def delete_absent(self) -> None:
         """Delete changed states of which their step says that they are none."""
         for entry in self.stage.states.values():
-            port, is_absent = entry.node.state_port, entry.state.is_absent
-            changed = self.changed.get(port, {})
-            if is_absent is None or not changed:
-                continue
-            for key in [key for key, cell in changed.items() if is_absent(cell.live)]:
+            port = entry.node.state_port
+            for key in self._absent(entry):
                 self.state.remove(self.state.table(port), key)
-                del changed[key]
+                del self.changed[port][key]
                 self.deleted.setdefault(port, set()).add(key)
 
     def gone(self) -> Iterator[tuple[int, list[bytes]]]:

@@ -330,12 +330,14 @@ class VisitReply(_message.Message):
     def __init__(self, id: _Optional[int] = ...) -> None: ...
 
 class VisitedRequest(_message.Message):
-    __slots__ = ("epoch", "counts")
+    __slots__ = ("epoch", "counts", "done")
     EPOCH_FIELD_NUMBER: _ClassVar[int]
     COUNTS_FIELD_NUMBER: _ClassVar[int]
+    DONE_FIELD_NUMBER: _ClassVar[int]
     epoch: int
     counts: _containers.RepeatedCompositeFieldContainer[VisitCount]
-    def __init__(self, epoch: _Optional[int] = ..., counts: _Optional[_Iterable[_Union[VisitCount, _Mapping]]] = ...) -> None: ...
+    done: int
+    def __init__(self, epoch: _Optional[int] = ..., counts: _Optional[_Iterable[_Union[VisitCount, _Mapping]]] = ..., done: _Optional[int] = ...) -> None: ...
 
 class VisitedReply(_message.Message):
     __slots__ = ()
@@ -358,14 +360,14 @@ class LookAtVisitRequest(_message.Message):
     def __init__(self, id: _Optional[int] = ...) -> None: ...
 
 class LookAtVisitReply(_message.Message):
-    __slots__ = ("known", "committed", "count")
+    __slots__ = ("known", "done", "count")
     KNOWN_FIELD_NUMBER: _ClassVar[int]
-    COMMITTED_FIELD_NUMBER: _ClassVar[int]
+    DONE_FIELD_NUMBER: _ClassVar[int]
     COUNT_FIELD_NUMBER: _ClassVar[int]
     known: bool
-    committed: bool
+    done: bool
     count: VisitCount
-    def __init__(self, known: bool = ..., committed: bool = ..., count: _Optional[_Union[VisitCount, _Mapping]] = ...) -> None: ...
+    def __init__(self, known: bool = ..., done: bool = ..., count: _Optional[_Union[VisitCount, _Mapping]] = ...) -> None: ...
 
 class ReplayRequest(_message.Message):
     __slots__ = ("id", "chunk")

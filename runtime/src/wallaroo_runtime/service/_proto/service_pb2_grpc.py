@@ -170,14 +170,14 @@ class JournalServiceServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def Visited(self, request, context):
-        """A driver's: what visits came to, before their micro-batch is committed.
+        """A driver's: what visits came to, before their micro-batch is committed; in real-time mode when they are done.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def LookAtVisit(self, request, context):
-        """A user's: says whether a visit is committed, and what it came to.
+        """A user's: says whether a visit is done, and what it came to.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

@@ -14,12 +14,14 @@ from wallaroo.diagnostic import Diagnostic
 from wallaroo.handshake import RELEASE
 from wallaroo_runtime.errors import WORKER, RunError
 from wallaroo_runtime.lowering.error_policy import ErrorPolicy
-from wallaroo_runtime.plan import Plan
+from wallaroo_runtime.lowering.stage_message import stage_message
+from wallaroo_runtime.plan import Plan, Stage
 from wallaroo_runtime.spark.executor import located
 from wallaroo_runtime.spark.failure import JavaEnded, is_end_of_java, needing_java
 from wallaroo_runtime.spark.hadoop import spark_path
 from wallaroo_runtime.spark.planned import Planned
 from wallaroo_runtime.spark.progress import Progress, past_progress
+from wallaroo_runtime.spark.publish import TellVisits
 from wallaroo_runtime.spark.query import QueryOptions
 from wallaroo_runtime.spark.realtime.failure import translated_operator
 from wallaroo_runtime.spark.realtime.letters import Letters, open_output
@@ -36,6 +38,7 @@ from wallaroo_runtime.spark.worker_start import worker_specs
 from wallaroo_runtime.storage.place import Output
 from wallaroo_runtime.system.process import process_start_time
 from wallaroo_runtime.topology.model import Topology
+from wallaroo_runtime.worker.capability import check_capabilities
 from wallaroo_runtime.worker.channel import WorkerChannel
 from wallaroo_runtime.worker.discovery import ensure_worker, stop_worker
 from wallaroo_runtime.worker.owner import Owner
@@ -60,11 +63,11 @@ class _Workers:
     running: dict[str, RunningWorker] = field(default_factory=dict)
     targets: dict[str, str] = field(default_factory=dict)
 
-    def start(self, spec: WorkerSpec) -> None:
-        """Start one.
+    def start(self, spec: WorkerSpec, stages: Iterable[Stage]) -> None:
+        """Start one, which is to run some stages.
 
         Raises:
-            RunError: W416, it cannot keep calls open; or why it does not start.
+            RunError: W416, it cannot keep calls open, or lacks what a stage needs; or why it does not start.
         """
         connection = ensure_worker(spec, self.owner, retry=True)
         self.running[spec.name] = RunningWorker(spec, connection.directory)
@@ -76,6 +79,8 @@ class _Workers:
             channel.close()
         if RELEASE not in offered:
             raise RunError.of("W416", WORKER, worker=spec.name, names=f'"{RELEASE}"', what="real-time mode")
+        for stage in stages:
+            check_capabilities(spec, stage_message(stage), offered)
 
     def stop(self) -> None:
         """Stop all."""
@@ -106,6 +111,7 @@ class RealTimeQuery:
         options: QueryOptions,
         policy: ErrorPolicy,
         commit: Commit,
+        tell_visits: TellVisits,
     ) -> None:
         self.targets, self.letters = workers.targets, letters.watch
         self._operators = _operators(session)
@@ -113,6 +119,7 @@ class RealTimeQuery:
         self.is_busy = self.is_held = False
         self._query, self._session, self._workers, self._settings = query, session, workers, settings
         self._outbox, self._policy, self._commit = outbox, policy, commit
+        self._tell, self._visit = tell_visits, 0
         self._planned = Planned(session, options.checkpoint)
         count, self._before = before
         past = past_progress(session, options.checkpoint)
@@ -141,6 +148,7 @@ class RealTimeQuery:
             look = self._looked()
             report = self._query.lastProgress if look.batch > self._batch else None
             self._tell_numbers(look.changes)
+            self._tell_visits(look.visit)
         if time.monotonic() - self._letters_at > LETTERS_S:
             self._find_letters()
         self._progress = replace(self._progress, messages_in=max(look.messages, self._progress.messages_in))
@@ -153,6 +161,18 @@ class RealTimeQuery:
         if self._tell_live is not None and changes > self._told and now >= self._told_at + NUMBERS_S:
             self._told, self._told_at = changes, now
             self._tell_live(self._reports.read(self._operators.numbers(self._settings)))
+
+    def _tell_visits(self, last: int) -> None:
+        """Tell what visits came to whose output is all in the outbox."""
+        if last <= self._visit:
+            return
+        found = json.loads(self._operators.visits(self._settings, self._visit))
+        counts = {int(number): (keys, failed) for number, (keys, failed) in found["visits"].items()}
+        self._tell(counts, found["offset"])
+        self._visit = max(counts)
+        keys = sum(keys for keys, _ in counts.values())
+        before = self._progress
+        self._progress = replace(before, visits=before.visits + len(counts), visited=before.visited + keys)
 
     def _find_letters(self) -> None:
         self._letters.look()
@@ -188,6 +208,8 @@ class RealTimeQuery:
         if batch <= self._batch or offset < 0:
             return
         self._batch = batch
+        with needing_java(self._log):  # before the gateway takes a visit for one of which nobody knows a count
+            self._tell_visits(_look(self._ask, self._query, self._settings).visit)
         self._progress = replace(self._progress, batches=self._progress.batches + 1, offsets=(offset,))
         self._outbox.publish(self._planned.query, batch, (), self._planned.offsets(batch))
         self._commit(offset)
@@ -250,6 +272,7 @@ class _Look:
     messages: int = -1
     batch: int = -1
     changes: int = 0
+    visit: int = 0
 
 
 def _look(ask: Any, query: StreamingQuery, settings: str) -> _Look:
@@ -281,6 +304,7 @@ def start_realtime(
     options: QueryOptions,
     services: Callable[[Mapping[str, str]], Services],
     commit: Commit,
+    tell_visits: TellVisits,
 ) -> RealTimeQuery:
     """Start the workers, then the query.
 
@@ -291,16 +315,20 @@ def start_realtime(
         options: See there.
         services: Returns where gateway and egress serve; gets name and gRPC target of each worker.
         commit: Releases the journal below an offset.
+        tell_visits: Takes what visits came to when all their output is in the outbox.
 
     Raises:
         RunError: A worker does not start or must not be used.
     """
     found = worker_specs(session, topology, options)
-    specs = [_in_driver(session, found[name], options) for name in sorted({stage.worker for stage in plan.stages})]
-    workers = _start_workers(session, specs)
+    specs = {
+        name: _in_driver(session, found[name], options) for name in sorted({stage.worker for stage in plan.stages})
+    }
+    workers = _start_workers(session, specs, plan)
     try:
         policy = ErrorPolicy.of(topology, options.on_error)
-        return _start_query(session, plan, options, policy, workers, services(workers.targets), commit)
+        told = services(workers.targets)
+        return _start_query(session, plan, options, policy, workers, told, commit, tell_visits)
     except BaseException:
         workers.stop()
         raise
@@ -314,6 +342,7 @@ def _start_query(
     workers: _Workers,
     services: Services,
     commit: Commit,
+    tell_visits: TellVisits,
 ) -> RealTimeQuery:
     settings = operator_settings(plan, workers.running, services, policy)
     for service in services.remote:
@@ -338,6 +367,7 @@ def _start_query(
         options=options,
         policy=policy,
         commit=commit,
+        tell_visits=tell_visits,
     )
     found.wait_until_reading()
     return found
@@ -351,13 +381,13 @@ def _in_driver(session: SparkSession, spec: WorkerSpec, options: QueryOptions) -
     return located(spec)
 
 
-def _start_workers(session: SparkSession, specs: Iterable[WorkerSpec]) -> _Workers:
-    """Start workers; stop all when one does not start."""
+def _start_workers(session: SparkSession, specs: Mapping[str, WorkerSpec], plan: Plan) -> _Workers:
+    """Start the workers of a plan; stop all when one does not start."""
     pid = int(session._jvm.java.lang.ProcessHandle.current().pid())  # type: ignore[union-attr]
     workers = _Workers(Owner(pid, process_start_time(pid) or 0))
     try:
-        for spec in specs:
-            workers.start(spec)
+        for name, spec in specs.items():
+            workers.start(spec, [stage for stage in plan.stages if stage.worker == name])
     except BaseException:
         workers.stop()
         raise

@@ -9,9 +9,9 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
-from wallaroo.frame import TICK_PORT
 from wallaroo.handshake import CAPABILITIES, PROTOCOLS
 from wallaroo.worker._proto import worker_pb2 as pb
+from wallaroo_runtime.lowering.crossing import CONTROL_PORTS
 from wallaroo_runtime.lowering.error_policy import ErrorPolicy
 from wallaroo_runtime.lowering.stage_message import stage_message
 from wallaroo_runtime.plan import Plan, Stage
@@ -112,7 +112,7 @@ def operator_settings(plan: Plan, workers: Mapping[str, RunningWorker], services
     return json.dumps(
         {
             "levels": list(_levels(plan, workers)),
-            "has_ticks": any(TICK_PORT in stage.entry_ports for stage in plan.stages),
+            "controls": [port for port in CONTROL_PORTS if any(port in stage.entry_ports for stage in plan.stages)],
             "fails": policy.fails,
             "fails_at": dict(policy.parts),
             "journal": services.journal,

@@ -12,11 +12,12 @@ import wallaroo.worker.v1.WorkerOuterClass.NodeKind;
 import wallaroo.worker.v1.WorkerOuterClass.Output;
 import wallaroo.worker.v1.WorkerOuterClass.Stage;
 import wallaroo.worker.v1.WorkerOuterClass.StepCount;
+import wallaroo.worker.v1.WorkerOuterClass.Visited;
 
 /**
  * Checks what a worker sends: the form of each output and change, and that the messages of a call add up.
  *
- * <p>The rules are those of {@code worker/audit.py}, less visits, which real-time mode refuses.
+ * <p>The rules are those of {@code worker/audit.py}.
  */
 final class Audit {
     private static final Set<NodeKind> EXITS =
@@ -113,9 +114,11 @@ final class Audit {
      * @param came how many messages the frames of the call have, by port
      * @param left how many its outputs have, by port
      * @param counts what the worker has counted
+     * @param visits what visits came to: each key may emit as much as a message
      * @throws OperatorFailure W410, they do not add up
      */
-    void call(Map<Integer, Long> came, Map<Integer, Long> left, List<StepCount> counts) {
+    void call(Map<Integer, Long> came, Map<Integer, Long> left, List<StepCount> counts, List<Visited> visits) {
+        Map<String, Long> visited = visited(visits);
         Map<String, Row> told = told(counts);
         long dead = told.values().stream().mapToLong(Row::dead).sum();
         if (dead != sent(left, Frames.DEAD_LETTER_PORT)) {
@@ -129,7 +132,7 @@ final class Audit {
                 long most = sent(came, node.getPort());
                 outs.put(node.getPath(), new Range(Math.max(0, most - row.dead()), most));
             } else if (isEntry) {
-                enter(node, row, sent(came, node.getPort()));
+                enter(node, row, sent(came, node.getPort()), visited.getOrDefault(node.getPath(), 0L));
             } else {
                 flow(node, row, inputs(node, outs), sent(left, node.getPort()));
             }
@@ -154,11 +157,28 @@ final class Audit {
         return told;
     }
 
-    private void enter(Node node, Row row, long sent) {
+    /** Returns how many keys were visited, by path. */
+    private Map<String, Long> visited(List<Visited> visits) {
+        Map<String, Long> keys = new HashMap<>();
+        for (Visited visit : visits) {
+            String path = visit.getPath();
+            if (stage.getNodesList().stream().noneMatch(
+                    node -> node.getPath().equals(path) && node.getVisitsCount() > 0 && STATES.contains(node.getKind()))) {
+                throw refused("visits", path, "expected a step of the stage that takes visits");
+            }
+            if (visit.getKeys() < 0 || visit.getFailed() < 0 || visit.getFailed() > visit.getKeys()) {
+                throw refused("visits", visit.getFailed(), visit.getKeys() + " keys of " + path + " were visited");
+            }
+            keys.merge(path, visit.getKeys(), Long::sum);
+        }
+        return keys;
+    }
+
+    private void enter(Node node, Row row, long sent, long visited) {
         if (row.in() != sent) {
             throw refused("messages_in", row.in(), node.getPath() + " was sent " + sent);
         }
-        single(node, row);
+        single(node, row, visited);
     }
 
     /** What the inputs of a node emitted is what came to it, and what an exit got is what it sent. */
@@ -183,13 +203,13 @@ final class Audit {
                 if (node.getKind() == NodeKind.NODE_KIND_SINK && row.out() != sent) {
                     throw refused("messages_out", row.out(), "the frames of " + path + " hold " + sent);
                 }
-                single(node, row);
+                single(node, row, 0);
             }
         }
     }
 
-    private void single(Node node, Row row) {
-        if (SINGLE.contains(node.getKind()) && row.out() + row.dead() > row.in()) {
+    private void single(Node node, Row row, long visited) {
+        if (SINGLE.contains(node.getKind()) && row.out() + row.dead() > row.in() + visited) {
             throw refused("messages_out", row.out(),
                     row.in() + " came to " + node.getPath() + ", " + row.dead() + " of them are dead letters");
         }

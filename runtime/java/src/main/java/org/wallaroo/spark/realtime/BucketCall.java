@@ -248,7 +248,7 @@ final class BucketCall {
         if (answered != parts.size() || !hasSentEnd || !pending.isEmpty()) {
             throw channel.brokeRules("a call is done before its parts were released");
         }
-        audit.call(came, gone, reply.getCountsList());
+        audit.call(came, gone, reply.getCountsList(), reply.getVisitsList());
         done = reply;
     }
 }

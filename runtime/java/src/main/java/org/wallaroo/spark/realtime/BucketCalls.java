@@ -145,6 +145,7 @@ final class BucketCalls {
         store.store(call.bucket(), call.version(), after, changes);
         account.ran(opening.getStage().getId(), call.came());
         account.tally().count(call.done().getCountsList());
+        account.tally().visit(call.done().getVisitsList());
         account.tally().store(opening.getStage().getId(), call.bucket(), call.done().getKeys(), after);
         open.remove(call.bucket());
     }

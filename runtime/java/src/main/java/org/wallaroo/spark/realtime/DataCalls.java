@@ -156,7 +156,7 @@ final class DataCalls {
                 case DONE -> {
                     checkIndex(reply.getDone().getIndex(), data.index);
                     Map<Integer, Long> came = Frames.countByPort(data.frames);
-                    audit.call(came, left, reply.getDone().getCountsList());
+                    audit.call(came, left, reply.getDone().getCountsList(), List.of());
                     account.ran(opening.getStage().getId(), came);
                     account.gave(opening.getStage().getId(), left);
                     account.tally().count(reply.getDone().getCountsList());

@@ -21,12 +21,14 @@ public final class Frames {
     /** Port of ticks. */
     static final int TICK_PORT = 65534;
 
+    /** Port of visits. */
+    static final int VISIT_PORT = 65533;
+
     private static final int FRAMED = 1;
     private static final int MAGIC = 0x31524657; // WFR1
     private static final int MAX_BODY_BYTES = 67_108_824;
     private static final int KNOWN_FLAGS = 31;
     private static final int CHECKED_HEADER_BYTES = 36;
-    private static final int FIRST_CONTROL_PORT = 65533; // visits, ticks
 
     private Frames() {}
 
@@ -74,7 +76,7 @@ public final class Frames {
                 return new Progress(at, sequence, messages, HEADER_BYTES, fault);
             }
             int count = view.getInt(at + 8);
-            messages += port(data, at) >= FIRST_CONTROL_PORT ? 0 : count;
+            messages += isControl(port(data, at)) ? 0 : count;
             sequence = first + count;
             at = end;
         }
@@ -116,6 +118,16 @@ public final class Frames {
         ByteArrayOutputStream all = new ByteArrayOutputStream();
         frames.forEach(all::writeBytes);
         return all.toByteArray();
+    }
+
+    /** Says whether a port is that of ticks or visits, which are no messages and go to all buckets of a stage. */
+    static boolean isControl(int port) {
+        return port == TICK_PORT || port == VISIT_PORT;
+    }
+
+    /** Returns a tick or visit of the journal as workers take it. */
+    static byte[] control(byte[] frame) {
+        return port(frame, 0) == TICK_PORT ? tick(frame) : frame;
     }
 
     /** Returns a tick of the journal, which has a sequence of its own as if it had a message, as workers take it. */

@@ -41,8 +41,8 @@ final class Level {
             if (isTaken) {
                 mine.add(item);
             }
-            boolean isTick = item.port() == Frames.TICK_PORT; // ticks concern each stage that has windows
-            if (!isTaken || isTick || later.stream().anyMatch(each -> each.takes(item.port()))) {
+            boolean isControl = Frames.isControl(item.port()); // these concern each stage that takes them
+            if (!isTaken || isControl || later.stream().anyMatch(each -> each.takes(item.port()))) {
                 others.add(item);
             }
         }

@@ -91,6 +91,18 @@ final class Numbers {
         }
     }
 
+    /** Returns the id of the last visit of which all output is in the outbox; 0: there is none. */
+    synchronized long lastVisit() {
+        return shown.visits().isEmpty() ? 0 : shown.visits().lastKey();
+    }
+
+    /** Returns what visits came to as JSON, those after the one of an id. */
+    synchronized String visits(long after) {
+        Map<Long, List<Long>> counts = new TreeMap<>();
+        shown.visits().tailMap(after, false).forEach((id, keys) -> counts.put(id, List.of(keys.keys(), keys.failed())));
+        return Json.object("offset", shownAt, "visits", counts);
+    }
+
     /** Returns the numbers as JSON; times are those since the last call. */
     synchronized String take() {
         Map<String, List<Long>> steps = new TreeMap<>();

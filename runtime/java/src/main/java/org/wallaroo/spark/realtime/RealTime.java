@@ -59,7 +59,8 @@ public final class RealTime {
     /**
      * Returns what a driver asks ten times a second, in one call: whether a query is active (1 or 0), whether it has
      * begun to read the journal, how many messages of it are processed with all their output in the outbox (-1: none
-     * yet), the last batch that Spark has reported (-1: none), and how often {@link #numbers} have changed.
+     * yet), the last batch that Spark has reported (-1: none), how often {@link #numbers} have changed, and the id of the
+     * last one of {@link #visits} (0: none).
      *
      * @param query that was started
      * @param text its settings
@@ -69,7 +70,18 @@ public final class RealTime {
         long batch = last == null ? -1 : last.batchId();
         int isActive = query.isActive() ? 1 : 0;
         return isActive + " " + (Reached.isReading(text) ? 1 : 0) + " " + Reached.messages(text) + " " + batch
-                + " " + Numbers.of(text).changes();
+                + " " + Numbers.of(text).changes() + " " + Numbers.of(text).lastVisit();
+    }
+
+    /**
+     * Returns what visits came to whose output is all in the outbox, as JSON: {@code visits}, keys and failed ones by id;
+     * {@code offset}, before which they are.
+     *
+     * @param text settings of the query
+     * @param after id: only later visits
+     */
+    public static String visits(String text, long after) {
+        return Numbers.of(text).visits(after);
     }
 
     /**

@@ -6,8 +6,10 @@ import java.io.Serializable;
 import java.util.ArrayList;
 import java.util.Base64;
 import java.util.HashMap;
+import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
 import wallaroo.worker.v1.WorkerOuterClass.InitRequest;
 import wallaroo.worker.v1.WorkerOuterClass.Opening;
 
@@ -108,9 +110,11 @@ public final class Settings implements Serializable {
         return stages;
     }
 
-    /** Says whether any level takes ticks. */
-    boolean hasTicks() {
-        return get("has_ticks").asBoolean();
+    /** Returns those of the ports of ticks and visits that any stage takes. */
+    Set<Integer> controls() {
+        Set<Integer> ports = new HashSet<>();
+        get("controls").forEach(port -> ports.add(port.asInt()));
+        return ports;
     }
 
     /** Returns what begins a stream of this stage. */

@@ -22,16 +22,16 @@ final class SourceLevel implements Iterator<Parcel>, AutoCloseable {
     private final DataCalls calls;
     private final Level rest;
     private final Set<Integer> sources;
-    private final boolean hasTicks;
+    private final Set<Integer> controls; // ports of ticks and visits that some stage takes
     private final Deque<Parcel> underWay = new ArrayDeque<>(); // with frames, whose answers are awaited; or FLUSH
     private boolean isIdle;
 
-    SourceLevel(Iterator<Parcel> rows, DataCalls calls, Level rest, Set<Integer> sources, boolean hasTicks) {
+    SourceLevel(Iterator<Parcel> rows, DataCalls calls, Level rest, Set<Integer> sources, Set<Integer> controls) {
         this.rows = rows;
         this.calls = calls;
         this.rest = rest;
         this.sources = sources;
-        this.hasTicks = hasTicks;
+        this.controls = controls;
     }
 
     static SourceLevel of(Settings settings, Attempt attempt, Iterator<Parcel> rows, Account account) {
@@ -42,7 +42,7 @@ final class SourceLevel implements Iterator<Parcel>, AutoCloseable {
         List<LevelStage> others = new ArrayList<>();
         stages.subList(1, stages.size()).forEach(stage -> others.add(new ReceivingStage(stage, attempt, account)));
         calls.open(); // not when the first message waits for it
-        return new SourceLevel(rows, calls, new Level(others), Set.copyOf(first.entries()), settings.hasTicks());
+        return new SourceLevel(rows, calls, new Level(others), Set.copyOf(first.entries()), settings.controls());
     }
 
     @Override
@@ -68,11 +68,11 @@ final class SourceLevel implements Iterator<Parcel>, AutoCloseable {
             isIdle &= row.kind() != Kind.FRAMES; // after a FLUSH there is as little to come as before it
             Parcel taken = dividedOf(row);
             underWay.add(taken);
-            taken.items().stream().filter(item -> !isTick(item)).forEach(item -> calls.send(item.frame()));
+            taken.items().stream().filter(item -> !Frames.isControl(item.port())).forEach(item -> calls.send(item.frame()));
         }
     }
 
-    /** Returns a row with one item of data, where there is some, and one for each tick. */
+    /** Returns a row with one item of data, where there is some, and one for each tick and visit. */
     private Parcel dividedOf(Parcel row) {
         List<Parcel.Item> items = new ArrayList<>();
         Arrivals arrivals = Arrivals.NONE;
@@ -82,22 +82,16 @@ final class SourceLevel implements Iterator<Parcel>, AutoCloseable {
             if (!data.isEmpty()) {
                 items.add(new Parcel.Item(item.port(), item.bucket(), item.origin(), Frames.joined(data)));
             }
-            if (hasTicks) {
-                Frames.ofPorts(item.frame(), Set.of(Frames.TICK_PORT)).forEach(tick -> items.add(
-                        new Parcel.Item(Frames.TICK_PORT, item.bucket(), item.origin(), Frames.tick(tick))));
-            }
+            Frames.ofPorts(item.frame(), controls).forEach(frame -> items.add(new Parcel.Item(
+                    Frames.port(frame, 0), item.bucket(), item.origin(), Frames.control(frame))));
         }
         return new Parcel(row.kind(), row.place(), items, arrivals);
-    }
-
-    private static boolean isTick(Parcel.Item item) {
-        return item.port() == Frames.TICK_PORT;
     }
 
     private Parcel outputsOf(Parcel row) {
         List<Parcel.Item> items = new ArrayList<>();
         for (Parcel.Item item : row.items()) {
-            if (isTick(item)) {
+            if (Frames.isControl(item.port())) {
                 items.add(item);
                 continue;
             }

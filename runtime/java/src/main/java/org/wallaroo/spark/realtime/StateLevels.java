@@ -36,7 +36,7 @@ final class StateLevels implements AutoCloseable {
         for (Level level : levels) {
             items = row.kind() == Kind.FRAMES ? level.run(items) : level.flush(items);
         }
-        List<Parcel.Item> outputs = items.stream().filter(item -> item.port() != Frames.TICK_PORT).toList();
+        List<Parcel.Item> outputs = items.stream().filter(item -> !Frames.isControl(item.port())).toList();
         return new Parcel(row.kind(), row.place(), outputs, row.arrivals());
     }
 

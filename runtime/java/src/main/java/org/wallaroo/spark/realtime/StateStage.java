@@ -30,7 +30,7 @@ final class StateStage implements LevelStage {
     public List<Parcel.Item> run(List<Parcel.Item> items) {
         List<Parcel.Item> mine = new ArrayList<>();
         for (Parcel.Item item : items) {
-            if (item.port() != Frames.TICK_PORT) {
+            if (!Frames.isControl(item.port())) {
                 mine.add(item);
                 continue;
             }

@@ -62,11 +62,15 @@ class AccountTest {
             List<LevelStage> stages = new ArrayList<>();
             for (int number = 0; number <= random.nextInt(3); number++) {
                 String id = "s" + (10 * level + number + 1);
-                List<Integer> taken = free.stream().filter(port -> port < FIRST_SINK && random.nextBoolean()).toList();
+                List<Integer> taken = new ArrayList<>(
+                        free.stream().filter(port -> port < FIRST_SINK && random.nextBoolean()).toList());
                 List<Integer> again = used.stream()
                         .filter(port -> entries.values().stream().noneMatch(ports -> ports.contains(port)))
                         .filter(port -> !taken.contains(port))
                         .toList();
+                if (random.nextBoolean()) {
+                    taken.add(Frames.VISIT_PORT);
+                }
                 boolean isAgain = !again.isEmpty() && random.nextBoolean();
                 int exit = isAgain ? again.get(random.nextInt(again.size())) : 10 * level + number + 3;
                 stages.add(new DrawnStage(this, id, taken, List.of(exit, FIRST_SINK + random.nextInt(3))));
@@ -77,7 +81,7 @@ class AccountTest {
                 free.removeAll(ports);
                 used.addAll(ports);
             });
-            used.remove((Integer) 0); // of a source
+            used.removeIf(port -> port == 0 || Frames.isControl(port)); // of a source, of no stage
             levels.add(new Level(stages));
             return entries;
         }
@@ -101,10 +105,15 @@ class AccountTest {
                 messages += came;
                 account.ran(READER, Map.of(0, came));
                 List<Parcel.Item> items = frames(READER, EXITS);
+                if (random.nextInt(3) == 0) {
+                    items.add(new Parcel.Item(
+                            Frames.VISIT_PORT, -1, -1, FramesTest.frame(Frames.VISIT_PORT, 1, 0, new byte[2])));
+                }
                 for (Level level : levels) {
                     items = level.run(items);
                 }
-                account.delivered(arriving(items));
+                account.delivered(arriving(
+                        items.stream().filter(item -> !Frames.isControl(item.port())).toList()));
             }
             return messages;
         }
@@ -112,7 +121,8 @@ class AccountTest {
         private List<Parcel.Item> arriving(List<Parcel.Item> items) {
             List<Parcel.Item> found = new ArrayList<>();
             for (Parcel.Item item : items) {
-                boolean isWrong = fault != Fault.NONE && Frames.count(item.frame(), 0) > 0 && passes-- == 0;
+                boolean isWrong = fault != Fault.NONE && !Frames.isControl(item.port())
+                        && Frames.count(item.frame(), 0) > 0 && passes-- == 0;
                 if (!isWrong || fault == Fault.TWICE) {
                     found.add(item);
                 }

@@ -16,6 +16,7 @@ import wallaroo.worker.v1.WorkerOuterClass.NodeKind;
 import wallaroo.worker.v1.WorkerOuterClass.Output;
 import wallaroo.worker.v1.WorkerOuterClass.Stage;
 import wallaroo.worker.v1.WorkerOuterClass.StepCount;
+import wallaroo.worker.v1.WorkerOuterClass.Visited;
 
 class AuditTest {
     private static final int SINK_PORT = 2;
@@ -73,7 +74,7 @@ class AuditTest {
 
         private void check(List<StepCount> told) {
             Map<Integer, Long> left = Map.of(SINK_PORT, last, Frames.DEAD_LETTER_PORT, dead);
-            new Audit(stage.build(), "main").call(Map.of(0, came, 65534, 1L), left, told);
+            new Audit(stage.build(), "main").call(Map.of(0, came, 65534, 1L), left, told, List.of());
         }
     }
 
@@ -99,15 +100,37 @@ class AuditTest {
         Audit audit = new Audit(SPLIT, "main");
         List<StepCount> counts =
                 List.of(count("0/sources/0", 2, 2, 0), count("0/steps/0", 2, 5, 0), count("0/steps/1", 0, 0, 1));
-        audit.call(Map.of(0, 2L), Map.of(1, 4L, Frames.DEAD_LETTER_PORT, 1L), counts);
-        refusedBy(() -> audit.call(Map.of(0, 2L), Map.of(1, 3L, Frames.DEAD_LETTER_PORT, 1L), counts));
-        refusedBy(() -> audit.call(Map.of(0, 2L), Map.of(1, 6L, Frames.DEAD_LETTER_PORT, 1L), counts));
+        audit.call(Map.of(0, 2L), Map.of(1, 4L, Frames.DEAD_LETTER_PORT, 1L), counts, List.of());
+        refusedBy(() -> audit.call(Map.of(0, 2L), Map.of(1, 3L, Frames.DEAD_LETTER_PORT, 1L), counts, List.of()));
+        refusedBy(() -> audit.call(Map.of(0, 2L), Map.of(1, 6L, Frames.DEAD_LETTER_PORT, 1L), counts, List.of()));
+    }
+
+    @Test
+    void eachKeyOfAVisitMayGiveAsMuchAsAMessage() {
+        Node.Builder number = node("0/steps/0", NodeKind.NODE_KIND_STATE_COMPUTATION, 1).toBuilder().addVisits("add");
+        Stage stage = FakeWorker.stage("s1").addNodes(number)
+                .addNodes(node("0/sinks/0", NodeKind.NODE_KIND_SINK, SINK_PORT, "0/steps/0")).build();
+        Audit audit = new Audit(stage, "main");
+        Map<Integer, Long> came = Map.of(1, 2L, Frames.VISIT_PORT, 1L);
+        List<StepCount> counts = List.of(count("0/steps/0", 2, 5, 0), count("0/sinks/0", 5, 5, 0));
+        audit.call(came, Map.of(SINK_PORT, 5L), counts, List.of(visited("0/steps/0", 1, 0), visited("0/steps/0", 2, 2)));
+        for (List<Visited> visits : List.of(
+                List.of(visited("0/steps/0", 2, 0)),
+                List.of(visited("0/steps/0", 3, 4)),
+                List.of(visited("0/steps/0", -1, -2)),
+                List.of(visited("0/steps/0", 3, 0), visited("0/sinks/0", 1, 0)))) {
+            refusedBy(() -> audit.call(came, Map.of(SINK_PORT, 5L), counts, visits));
+        }
+    }
+
+    private static Visited visited(String path, long keys, long failed) {
+        return Visited.newBuilder().setId(1).setPath(path).setKeys(keys).setFailed(failed).build();
     }
 
     @Test
     void whatIsAboveTheRangeOfNumbersIsRefused() {
         Audit audit = new Audit(SPLIT, "main");
-        refusedBy(() -> audit.call(Map.of(), Map.of(), List.of(count("0/steps/0", 0, -1, 0))));
+        refusedBy(() -> audit.call(Map.of(), Map.of(), List.of(count("0/steps/0", 0, -1, 0)), List.of()));
     }
 
     @ParameterizedTest

@@ -48,7 +48,10 @@ class LevelTest {
         return IntStream.range(0, 300);
     }
 
-    /** Two stages may take one port: what is sent to another worker may be merged with what comes back. */
+    /**
+     * Two stages may take one port: what is sent to another worker may be merged with what comes back. A visit comes to
+     * each stage that takes some, and passes on to later levels.
+     */
     @ParameterizedTest
     @MethodSource("seeds")
     void eachStageGetsAllThatItTakes(int seed) {
@@ -57,12 +60,17 @@ class LevelTest {
         for (int number = 0; number < 4; number++) {
             Set<Integer> ports = new TreeSet<>();
             IntStream.range(0, PORTS).filter(port -> random.nextInt(3) == 0).forEach(ports::add);
+            if (random.nextBoolean()) {
+                ports.add(Frames.VISIT_PORT);
+            }
             stages.add(new Stage(ports, PORTS + number, new ArrayList<>()));
             if (number > 0 && random.nextBoolean()) {
                 ports.add(PORTS + random.nextInt(number)); // of a stage before it
             }
         }
-        List<Integer> entered = IntStream.range(0, 5).map(number -> random.nextInt(PORTS)).boxed().toList();
+        List<Integer> entered = new ArrayList<>(
+                IntStream.range(0, 5).map(number -> random.nextInt(PORTS)).boxed().toList());
+        entered.add(Frames.VISIT_PORT);
         Level level = new Level(List.copyOf(stages));
         List<Integer> left = level.run(entered.stream().map(LevelTest::item).toList()).stream()
                 .map(Parcel.Item::port)
@@ -78,6 +86,7 @@ class LevelTest {
             }
         }
         Set<Integer> ports = stages.stream().flatMap(stage -> stage.ports().stream()).collect(Collectors.toSet());
+        ports.remove(Frames.VISIT_PORT);
         List<Integer> free = there.stream().filter(port -> !ports.contains(port)).sorted().toList();
         assertEquals(free, left);
     }

@@ -14,6 +14,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.MethodSource;
 import wallaroo.worker.v1.WorkerOuterClass.StepCount;
+import wallaroo.worker.v1.WorkerOuterClass.Visited;
 
 /** Drawn engines that fail and begin again where the last batch has ended, against sums over a journal. */
 class NumbersTest {
@@ -21,17 +22,24 @@ class NumbersTest {
     private static final int BUCKETS = 3;
 
     /** What one place of the journal does, whoever runs it. */
-    private record Work(List<StepCount> counts, int bucket, int keys) {
+    private record Work(List<StepCount> counts, int bucket, int keys, List<Visited> visits) {
         private static Work drawn(Random random) {
             List<StepCount> counts = PATHS.stream()
                     .map(path -> StepCount.newBuilder().setPath(path).setMessagesIn(random.nextInt(9))
                             .setMessagesOut(random.nextInt(9)).setDeadLetters(random.nextInt(3)).build())
                     .toList();
-            return new Work(counts, random.nextInt(BUCKETS), random.nextInt(9));
+            List<Visited> visits = new ArrayList<>();
+            for (int number = random.nextInt(3); number > 0; number--) { // of several buckets or steps
+                int keys = random.nextInt(9);
+                visits.add(Visited.newBuilder().setId(1 + random.nextInt(9)).setPath(PATHS.get(1)).setKeys(keys)
+                        .setFailed(random.nextInt(keys + 1)).build());
+            }
+            return new Work(counts, random.nextInt(BUCKETS), random.nextInt(9), visits);
         }
 
         private void run(Tally tally) {
             tally.count(counts);
+            tally.visit(visits);
             tally.store("s1", bucket, keys, new BucketVersion(1, 1, 0, 1, keys * 9L, keys));
         }
     }
@@ -55,6 +63,16 @@ class NumbersTest {
         return sizes;
     }
 
+    private Map<String, List<Long>> visits(int end, long after) {
+        Map<String, List<Long>> sums = new TreeMap<>();
+        journal.subList(0, end).forEach(work -> work.visits().stream().filter(each -> each.getId() > after)
+                .forEach(each -> sums.merge(
+                        String.valueOf(each.getId()),
+                        List.of(each.getKeys(), each.getFailed()),
+                        (one, two) -> List.of(one.get(0) + two.get(0), one.get(1) + two.get(1)))));
+        return sums;
+    }
+
     private static Map<String, List<Long>> lists(JsonNode object) {
         Map<String, List<Long>> found = new TreeMap<>();
         object.properties().forEach(field -> {
@@ -68,6 +86,11 @@ class NumbersTest {
     private void check(Numbers numbers, int shown) {
         JsonNode found = Json.parse(numbers.take());
         assertEquals(steps(shown), lists(found.get("steps")));
+        long after = shown % 4;
+        JsonNode visits = Json.parse(numbers.visits(after));
+        assertEquals(visits(shown, after), lists(visits.get("visits")));
+        assertEquals(visits(shown, 0).keySet().stream().mapToLong(Long::parseLong).max().orElse(0), numbers.lastVisit());
+        assertEquals(shown, Math.max(0, visits.get("offset").asLong()));
         JsonNode stores = found.get("stores").path("s1");
         assertEquals(stores(shown), stores.isMissingNode() ? Map.of() : lists(stores));
         found.get("times").properties().forEach(stage -> stage.getValue()
@@ -124,6 +147,15 @@ class NumbersTest {
         assertEquals(2L * most, times.get("compute"));
         assertEquals(2L * most, times.get("wait"));
         assertEquals(ended, times.getOrDefault("end_to_end", 0L));
+    }
+
+    @Test
+    void ofVisitsTheLatestAreKept() {
+        Tally tally = new Tally();
+        for (long id = 1; id <= 1500; id++) {
+            tally.visit(List.of(Visited.newBuilder().setId(id).build()));
+        }
+        assertEquals(List.of(501L, 1500L), List.of(tally.visits().firstKey(), tally.visits().lastKey()));
     }
 
     private static Arrivals arrivals(int begin, int end) {

@@ -58,6 +58,10 @@ class SourceLevelTest {
             for (int burst = random.nextInt(6); burst >= 0; burst--) {
                 byte[] frame = FramesTest.frame(0, 2, messages, new byte[5]);
                 messages += 2;
+                if (random.nextInt(3) == 0) {
+                    byte[] visit = FramesTest.frame(Frames.VISIT_PORT, 1, messages, new byte[9]);
+                    frame = random.nextBoolean() ? visit : Frames.joined(List.of(frame, visit));
+                }
                 rows.add(new Parcel(Kind.FRAMES, place(messages), List.of(new Parcel.Item(0, -1, -1, frame))));
                 if (random.nextInt(4) == 0) {
                     rows.add(Parcel.of(Kind.FLUSH, place(messages)));
@@ -71,6 +75,12 @@ class SourceLevelTest {
         return rows;
     }
 
+    private static long visits(Parcel row) {
+        return row.items().stream()
+                .filter(item -> Frames.countByPort(item.frame()).containsKey(Frames.VISIT_PORT))
+                .count();
+    }
+
     @ParameterizedTest
     @ValueSource(longs = {1, 2, 3, 4, 5})
     void allIsGivenInOrderBeforeItWaits(long seed) throws IOException {
@@ -80,17 +90,18 @@ class SourceLevelTest {
         try (FakeWorker worker = new FakeWorker(directory, () -> new DataCallsTest.Answers(2, 2, 2), () -> null)) {
             Settings settings = worker.settings();
             DataCalls calls = new DataCalls(WorkerChannel.of(settings), DataCallsTest.OPENING, settings.deadlineMs(), AccountTest.empty());
-            SourceLevel outputs = new SourceLevel(source, calls, new Level(List.of()), Set.of(0), false);
+            SourceLevel outputs = new SourceLevel(source, calls, new Level(List.of()), Set.of(0), Set.of(Frames.VISIT_PORT));
             while (outputs.hasNext()) {
                 Parcel row = outputs.next();
                 source.seen++;
-                found.add(row.kind() + " " + row.place() + " " + row.items().size());
+                found.add(row.kind() + " " + row.place() + " " + visits(row) + " of " + row.items().size());
             }
         }
         List<String> expected = new ArrayList<>();
         for (Parcel row : rows) {
             if (row.kind() != Kind.IDLE) {
-                expected.add(row.kind() + " " + row.place() + " " + row.items().size());
+                long frames = row.items().stream().mapToLong(item -> Frames.countByPort(item.frame()).size()).sum();
+                expected.add(row.kind() + " " + row.place() + " " + visits(row) + " of " + frames);
             }
         }
         assertEquals(expected, found);
