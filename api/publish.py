@@ -1,6 +1,6 @@
 """Writes the Go SDK as the modules that are published, into build/go-module: `make go-module`.
 
-`repository/` is what is pushed: the SDK under the path `PUBLISHED`, with a module for Goka's programs. `proxy/` is
+`repository/` is what is pushed: the SDK under the path `PUBLISHED`, with its nested modules. `proxy/` is
 the same as files for GOPROXY. The path is written in `runtime/src/wallaroo_runtime/program/import_path.py` alone.
 """
 
@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from wallaroo.topology import SDK_VERSION
-from wallaroo_runtime.program.import_path import GOKA, PUBLISHED
+from wallaroo_runtime.program.import_path import NESTED, PUBLISHED
 from wallaroo_runtime.program.published import module_files, write_files
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -26,7 +26,8 @@ README = """# Go SDK of Wallaroo on Spark
 
     go get {path}@{version}
 
-Programs that import `{path}/stream` run with `wallaroo run .`, programs for Goka import `{path}{goka}`.
+Programs that import `{path}/stream` run with `wallaroo run .`. Programs for Goka import `{path}/goka`, a module of its
+own; `{path}/otel` is another one.
 
 This repository is written by `make go-module` of Wallaroo on Spark: changes belong there.
 """
@@ -52,19 +53,22 @@ def publish(into: Path, path: str) -> None:
     # The order of imports depends on the path.
     subprocess.run(["gofmt", "-w", str(into / "repository")], check=True)
     files = {name: (into / "repository" / name).read_bytes() for name in files}
-    nested = {name: data for name, data in files.items() if name.startswith(f"{GOKA[1:]}/")}
-    write_proxy(into / "proxy", path, {name: data for name, data in files.items() if name not in nested})
-    inner = {name.removeprefix(f"{GOKA[1:]}/"): data for name, data in nested.items()}
-    write_proxy(into / "proxy", path + GOKA, inner | {"LICENSE": files["LICENSE"]})
-    print(f"wrote {into}: {path} {VERSION}, {path}{GOKA} {VERSION}")
+    write_proxy(into / "proxy", path, {name: data for name, data in files.items() if name.split("/")[0] not in NESTED})
+    for nested in NESTED:
+        start = f"{nested}/"
+        inner = {name.removeprefix(start): data for name, data in files.items() if name.startswith(start)}
+        write_proxy(into / "proxy", f"{path}/{nested}", inner | {"LICENSE": files["LICENSE"]})
+    modules = (path, *(f"{path}/{nested}" for nested in NESTED))
+    print(f"wrote {into}:", ", ".join(f"{module} {VERSION}" for module in modules))
 
 
 def repository_files(path: str) -> dict[str, bytes]:
     """Return the files of the repository, with the tests that show how the SDK is used."""
     found = module_files(ROOT / "api" / "go", path, LEFT_OUT)
     kept = {name: data for name, data in found.items() if VECTOR not in data}
-    kept["goka/go.mod"] = kept["goka/go.mod"].replace(f"{path} v0.0.0".encode(), f"{path} {VERSION}".encode())
-    readme = README.format(path=path, version=VERSION, goka=GOKA)
+    for name in (f"{nested}/go.mod" for nested in NESTED):
+        kept[name] = kept[name].replace(f"{path} v0.0.0".encode(), f"{path} {VERSION}".encode())
+    readme = README.format(path=path, version=VERSION)
     return kept | {"LICENSE": (ROOT / "LICENSE").read_bytes(), "README.md": readme.encode()}
 
 

@@ -11,7 +11,7 @@ import pytest
 from wallaroo.testing import run
 from wallaroo.topology import SDK_VERSION
 from wallaroo_runtime.cli import main as cli
-from wallaroo_runtime.program.import_path import PUBLISHED
+from wallaroo_runtime.program.import_path import NESTED, PUBLISHED
 
 pytestmark = pytest.mark.slow
 ROOT = Path(__file__).parents[2]
@@ -84,32 +84,33 @@ def test_a_dependency_that_imports_the_other_path(shop: Path, capsys: pytest.Cap
     shutil.copy(order / "go.sum", shop)
     assert cli.main(["build", str(shop)]) == 4
     assert capsys.readouterr().err.splitlines()[:2] == [
-        "W433 the program imports the SDK by two paths, each with types of its own: example.org/shop as wallarooapi, and "
-        f"example.org/order as {PUBLISHED}",
+        "W433 the program imports the SDK by two paths, each with types of its own: example.org/shop as wallarooapi, "
+        f"and example.org/order as {PUBLISHED}",
         f"  at {order}/order.go:3",
     ]
 
 
 def test_the_repository_is_whole(published: Path) -> None:
     repository = published / "repository"
-    assert {"LICENSE", "README.md", "go.mod", "go.sum", "stream", "goka", "wallarootest"} <= {
+    assert {"LICENSE", "README.md", "go.mod", "go.sum", "stream", *NESTED, "wallarootest"} <= {
         path.name for path in repository.iterdir()
     }
     assert ran(repository, "gofmt", "-l", ".") == ""
     ran(repository, "go", "vet", "./...")
     ran(repository, "go", "test", "./stream/...", "./application/...")
-    assert f"\t{PUBLISHED} {VERSION}\n" in (repository / "goka" / "go.mod").read_text()
+    for nested in NESTED:
+        assert f"\t{PUBLISHED} {VERSION}\n" in (repository / nested / "go.mod").read_text()
 
 
-def test_both_modules_are_on_the_proxy(published: Path) -> None:
-    for path in (PUBLISHED, f"{PUBLISHED}/goka"):
+def test_all_modules_are_on_the_proxy(published: Path) -> None:
+    for path in (PUBLISHED, *(f"{PUBLISHED}/{nested}" for nested in NESTED)):
         versions = published / "proxy" / path / "@v"
         assert (versions / "list").read_text() == f"{VERSION}\n"
         with zipfile.ZipFile(versions / f"{VERSION}.zip") as archive:
             names = set(archive.namelist())
             assert archive.read(f"{path}@{VERSION}/go.mod") == (versions / f"{VERSION}.mod").read_bytes()
         assert f"{path}@{VERSION}/LICENSE" in names
-        assert not [name for name in names if name.startswith(f"{PUBLISHED}@{VERSION}/goka/")]
+        assert not [name for name in names if name.split("/")[2] in NESTED]
 
 
 @pytest.mark.long  # compiles Sarama and what else Goka needs

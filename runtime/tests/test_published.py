@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from wallaroo_runtime.program import published
-from wallaroo_runtime.program.import_path import MODULE, PUBLISHED, import_path, imported, imports_of, root_of
+from wallaroo_runtime.program.import_path import MODULE, NESTED, PUBLISHED, import_path, imported, imports_of, root_of
 from wallaroo_runtime.program.published import copies_directory, module_files, published_directory
 from wallaroo_runtime.program.sdk import sdk_directory
 
@@ -22,7 +22,7 @@ PATHS = st.builds(
     lambda host, names: "/".join([f"{host}.example", *names]), NAMES, st.lists(NAMES, min_size=1, max_size=5)
 )
 DESCRIPTOR = re.compile(r'_rawDesc = "" \+\n((?:\t".*" ?\+?\n)+)')
-PARTS = ("", "/goka", "/stream", "/goka/codec", "/gokas", "s", "s/goka", ".Args")
+PARTS = ("", "/goka", "/stream", "/goka/codec", "/otel", "/otels", "/gokas", "s", "s/goka", ".Args")
 
 
 def descriptor_in(text: str) -> FileDescriptorProto:
@@ -50,8 +50,8 @@ def test_no_path_is_left() -> None:
     # What was written is what was read, but for the path.
     assert {name for name, data in files.items() if data != originals[name] and b"example.org/sdk" not in data} == set()
     assert files["go.mod"].startswith(b"module example.org/sdk\n")
-    goka = files["goka/go.mod"]
-    assert b"\twallarooapi" not in goka and b"\nreplace example.org/sdk => ../\n" in goka
+    for nested in (files[f"{name}/go.mod"] for name in NESTED):
+        assert b"\twallarooapi" not in nested and b"\nreplace example.org/sdk => ../\n" in nested
     assert b"package wallarooapi\n" in files["args.go"]
 
 
@@ -86,7 +86,8 @@ def test_the_modules_and_the_path_that_a_program_imports(
         (module / "main_test.go").write_text(f'import "{PUBLISHED}/wallarootest"\n')
         known = [(root, part) for root, part in below if root != "example.org" and part[:1] in ("", "/")]
         assert imports_of(module / "order" / "order.go") == [root + part for root, part in known]
-        expected = {root + ("/goka" if part.startswith("/goka") and part != "/gokas" else "") for root, part in known}
+        nested = {"/goka": "/goka", "/goka/codec": "/goka", "/otel": "/otel"}
+        expected = {root + nested.get(part, "") for root, part in known}
         assert imported([module / "order" / "order.go"]) == expected
         roots = {root for root, _ in main} or {root for root, _ in known} | {PUBLISHED}
         assert import_path(module, module) == (PUBLISHED if roots == {PUBLISHED} else MODULE)

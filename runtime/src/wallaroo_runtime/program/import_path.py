@@ -9,7 +9,7 @@ MODULE = "wallarooapi"
 # Where `go get` finds the SDK. It has no home yet: its host is below a top-level domain that nobody can register
 # (RFC 2606), so that no go command fetches the module of a stranger. `make generate` writes it into docs/go-modules.md.
 PUBLISHED = "wallaroo.invalid/wallarooapi"
-GOKA = "/goka"  # a module of its own, for its many dependencies
+NESTED = ("goka", "otel")  # folders of the SDK that are modules of their own, for their many dependencies
 _IMPORT = re.compile(rf'"((?:{re.escape(MODULE)}|{re.escape(PUBLISHED)})(?:/[^"\s]*)?)"')
 
 
@@ -30,8 +30,13 @@ def imports_of(file: Path) -> list[str]:
 
 def imported(files: Iterable[Path]) -> set[str]:
     """Return the modules of the SDK that Go files import, by their paths."""
-    packages = {(root_of(path), path) for file in files for path in imports_of(file)}
-    return {root + GOKA if f"{path}/".startswith(f"{root}{GOKA}/") else root for root, path in packages}
+    return {_module_of(path) for file in files for path in imports_of(file)}
+
+
+def _module_of(package: str) -> str:
+    root = root_of(package)
+    modules = (f"{root}/{name}" for name in NESTED)
+    return next((module for module in modules if f"{package}/".startswith(f"{module}/")), root)
 
 
 def import_path(directory: Path, module: Path) -> str:

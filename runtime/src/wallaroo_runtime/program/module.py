@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from wallaroo_runtime.program.go import run_go
-from wallaroo_runtime.program.import_path import GOKA, MODULE, PUBLISHED, go_files, imported, root_of
+from wallaroo_runtime.program.import_path import MODULE, NESTED, PUBLISHED, go_files, imported, root_of
 from wallaroo_runtime.program.published import copies_directory, published_directory
 from wallaroo_runtime.program.sdk import sdk_directory
 
@@ -65,7 +65,7 @@ def sdk_modules(module: Path, given: Collection[str] = ()) -> list[Path]:
     for root, directory in ((MODULE, sdk_directory), (PUBLISHED, published_directory)):
         if root in given or root not in map(root_of, needed):
             continue
-        found += [directory(), directory() / "goka"] if root + GOKA in needed else [directory()]
+        found += [directory(), *(directory() / name for name in NESTED if f"{root}/{name}" in needed)]
     return found
 
 
