@@ -12,11 +12,13 @@ from google.protobuf.descriptor_pb2 import FileDescriptorProto
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from wallaroo.topology import SDK_VERSION
 from wallaroo_runtime.program import published
 from wallaroo_runtime.program.import_path import MODULE, NESTED, PUBLISHED, import_path, imported, imports_of, root_of
 from wallaroo_runtime.program.published import copies_directory, module_files, published_directory
 from wallaroo_runtime.program.sdk import sdk_directory
 
+ROOT = Path(__file__).parents[2]
 NAMES = st.from_regex(r"[a-z][a-z0-9-]{0,40}", fullmatch=True)
 PATHS = st.builds(
     lambda host, names: "/".join([f"{host}.example", *names]), NAMES, st.lists(NAMES, min_size=1, max_size=5)
@@ -93,11 +95,14 @@ def test_the_modules_and_the_path_that_a_program_imports(
         assert import_path(module, module) == (PUBLISHED if roots == {PUBLISHED} else MODULE)
 
 
-def test_nobody_else_can_register_the_path() -> None:
+def test_nobody_else_can_register_the_path_and_docs_have_it() -> None:
     host = PUBLISHED.split("/")[0]
     # Once it has a home: that one, in place of this line.
     assert host.rsplit(".", 1)[-1] in ("invalid", "example", "test"), "RFC 2606"
     assert root_of(PUBLISHED + "/stream") == PUBLISHED
+    page = (ROOT / "docs" / "go-modules.md").read_text(encoding="utf-8")
+    assert f"`{PUBLISHED}/stream`" in page and f"go get {PUBLISHED}@v{SDK_VERSION}\n" in page
+    assert all(f"{name}/v{SDK_VERSION}" in page and f"`{PUBLISHED}/{name}`" in page for name in NESTED)
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ from pathlib import Path
 
 MODULE = "wallarooapi"
 # Where `go get` finds the SDK. It has no home yet: its host is below a top-level domain that nobody can register
-# (RFC 2606), so that no go command fetches the module of a stranger. `make generate` writes it into docs/go-modules.md.
+# (RFC 2606), so that no go command fetches the module of a stranger. docs/go-modules.md names it.
 PUBLISHED = "wallaroo.invalid/wallarooapi"
 NESTED = ("goka", "otel")  # folders of the SDK that are modules of their own, for their many dependencies
 _IMPORT = re.compile(rf'"((?:{re.escape(MODULE)}|{re.escape(PUBLISHED)})(?:/[^"\s]*)?)"')
