@@ -52,6 +52,7 @@ def shop(published: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Pa
     return directory
 
 
+@pytest.mark.long  # compiles gRPC and the SDK once more, in another cache of modules
 def test_go_get_and_what_comes_after(shop: Path, capsys: pytest.CaptureFixture[str]) -> None:
     ran(shop, "go", "get", f"{PUBLISHED}/stream@{VERSION}", f"{PUBLISHED}/wallarootest@{VERSION}")
     for command in ("build", "vet", "test"):
