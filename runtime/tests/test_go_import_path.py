@@ -71,7 +71,7 @@ def plain(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
 
 
 @settings(
-    deadline=None, max_examples=10, phases=(Phase.explicit, Phase.reuse, Phase.generate)
+    deadline=None, max_examples=6, phases=(Phase.explicit, Phase.reuse, Phase.generate)
 )  # shrinking takes minutes
 @given(
     root=st.sampled_from([MODULE, PUBLISHED, PUBLISHED]),
@@ -135,6 +135,15 @@ def test_a_program_for_goka(tmp_path: Path) -> None:
     init(program)
     ran(program, "go", "vet", "./...")
     assert f"{published_directory()}/goka" in (program / "go.work").read_text()
+
+
+def test_a_program_with_spans(tmp_path: Path) -> None:
+    program = made(tmp_path / "words", PUBLISHED, Path(__file__).parent / "traced" / "words")
+    binary = build(program, static=True)
+    assert f"\tdep\t{PUBLISHED}/otel\t" in ran(tmp_path, "go", "version", "-m", str(binary))
+    init(program)
+    ran(program, "go", "vet", ".")
+    assert f"{published_directory()}/otel" in (program / "go.work").read_text()
 
 
 def sdks_in(binary: Path) -> set[str]:
