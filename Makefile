@@ -28,7 +28,7 @@ MODE_OPTION = $(if $(MODE),--mode $(MODE))
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup ready run build docs bench bench-goka bench-keys bench-realtime bench-windows lint test test-go test-java test-unit unit-python unit-go test-python test-rest test-connectors test-javascript test-kafka test-long features test-cluster soak soak-model fault fault-go fault-goka windows poison conformance golden generate check-generated clean
+.PHONY: help setup ready run build go-module docs bench bench-goka bench-keys bench-realtime bench-windows lint test test-go test-java test-unit unit-python unit-go test-python test-rest test-connectors test-javascript test-kafka test-long features test-cluster soak soak-model fault fault-go fault-goka windows poison conformance golden generate check-generated clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
@@ -64,6 +64,9 @@ $(GO_TOOLS)/.installed: $(GO_MODULES:%=%/go.mod) | $(VENV)/bin/python
 build: ready ## wheels of the three distributions into build/dist, and the Go SDK
 	$(BIN)/python -m pip wheel --quiet --no-deps --wheel-dir build/dist ./api/python ./api/connectors ./runtime
 	for module in $(GO_MODULES); do (cd $$module && go build ./...) || exit 1; done
+
+go-module: ready ## the Go SDK as it is published, into build/go-module: a repository and a proxy of files
+	$(BIN)/python api/publish.py
 
 $(VENV)/.docs: runtime/pyproject.toml $(STAMP)
 	$(BIN)/python -m pip install --quiet -e './runtime[docs]'

@@ -21,14 +21,10 @@ import (
 const (
 	generatedName = "wallaroo_generated.go"
 	setupName     = "ApplicationSetup"
-	workerPath    = "wallarooapi/worker"
-	streamPath    = "wallarooapi/stream"
 )
 
-// starters are the functions by which a program of its own main serves as a worker, by the path and name of their package.
-var starters = []struct{ path, name, function string }{
-	{workerPath, "worker", "Main"}, {"wallarooapi/goka", "goka", "Serve"},
-}
+// starters are the functions by which a program of its own main serves as a worker, by the name of their package.
+var starters = []struct{ name, function string }{{"worker", "Main"}, {"goka", "Serve"}}
 
 // Result says how a program is to be built.
 type Result struct {
@@ -40,6 +36,7 @@ type Result struct {
 // program is a parsed main package.
 type program struct {
 	directory string
+	module    string // the path by which it imports the SDK
 	set       *token.FileSet
 	files     []*sourceFile
 	setup     *ast.FuncDecl
@@ -53,13 +50,14 @@ type sourceFile struct {
 	syntax  *ast.File
 }
 
-// Prepare analyses the program in a directory and writes what replaces its files into another one.
-func Prepare(directory, into string) (*Result, error) {
+// Prepare analyses the program in a directory and writes what replaces its files into another one. module is the path by
+// which the program imports the SDK.
+func Prepare(directory, into, module string) (*Result, error) {
 	directory, err := filepath.Abs(directory)
 	if err != nil {
 		return nil, err
 	}
-	p, err := parse(directory)
+	p, err := parse(directory, module)
 	if err != nil {
 		return nil, err
 	}
@@ -78,8 +76,8 @@ func (p *program) report(d diagnostic.Diagnostic, at token.Pos) {
 }
 
 // parse reads the files that belong to the package on this platform, with cgo.
-func parse(directory string) (*program, error) {
-	p := &program{directory: directory, set: token.NewFileSet()}
+func parse(directory, module string) (*program, error) {
+	p := &program{directory: directory, module: module, set: token.NewFileSet()}
 	context := build.Default
 	context.CgoEnabled = true
 	listed, err := context.ImportDir(directory, 0)
@@ -129,7 +127,7 @@ func (p *program) reportSyntax(wrong scanner.ErrorList) {
 func (p *program) check() {
 	callsWorker := false
 	for _, file := range p.files {
-		callsWorker = callsWorker || file.callsWorker()
+		callsWorker = callsWorker || file.callsWorker(p.module)
 		for _, declared := range file.syntax.Decls {
 			function, ok := declared.(*ast.FuncDecl)
 			switch {
@@ -161,25 +159,25 @@ func (p *program) isMain() bool {
 // reportNoSetup says what a program lacks that is not one, in terms of the package with which it declares.
 func (p *program) reportNoSetup(where, first string) {
 	lacks, fix := setupName, "define `ApplicationSetup` that returns the application, e.g. `return C.CString(app.ToJson())`"
-	if slices.ContainsFunc(p.files, (*sourceFile).declaresStreams) {
+	if slices.ContainsFunc(p.files, func(file *sourceFile) bool { return file.imports(p.module + "/stream") }) {
 		lacks, fix = "call of worker.Main", "call `worker.Main(setup)` in main, with the function that returns the application"
 	}
 	found := diagnostic.Of("T201", "module", where, "function", lacks, "fix", first+fix)
 	p.found = append(p.found, found.At("", p.directory, 0))
 }
 
-// declaresStreams reports whether the file uses package stream.
-func (f *sourceFile) declaresStreams() bool {
+// imports reports whether the file imports a package.
+func (f *sourceFile) imports(path string) bool {
 	return slices.ContainsFunc(f.syntax.Imports, func(imported *ast.ImportSpec) bool {
-		return imported.Path.Value == strconv.Quote(streamPath)
+		return imported.Path.Value == strconv.Quote(path)
 	})
 }
 
-// callsWorker reports whether the file uses worker.Main, or what stands for it.
-func (f *sourceFile) callsWorker() bool {
+// callsWorker reports whether the file uses worker.Main of the SDK, or what stands for it.
+func (f *sourceFile) callsWorker(module string) bool {
 	for _, imported := range f.syntax.Imports {
 		for _, starter := range starters {
-			if imported.Path.Value != strconv.Quote(starter.path) {
+			if imported.Path.Value != strconv.Quote(module+"/"+starter.name) {
 				continue
 			}
 			name := starter.name

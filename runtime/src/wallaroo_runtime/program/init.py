@@ -9,15 +9,18 @@ from pathlib import Path
 
 from wallaroo_runtime.errors import USAGE, RunError
 from wallaroo_runtime.program.go import run_go
+from wallaroo_runtime.program.import_path import MODULE, root_of
 from wallaroo_runtime.program.module import (
-    MODULES,
     NEW_MODULE,
     find_module,
     find_workspace,
     go_environment,
-    is_sdk,
+    is_installed_sdk,
+    module_path,
     read_workspace,
+    required_sdk,
     sdk_modules,
+    used,
 )
 from wallaroo_runtime.program.sdk import go_command
 
@@ -28,9 +31,9 @@ GIT_SECONDS = 30
 def init(directory: Path) -> list[Path]:
     """Make plain go tools (`go vet`, `go test`, editors) work in a program's directory.
 
-    Where the SDK is differs from machine to machine, so a go.work names it, which git ignores. The nearest go.mod
-    is the program's; without one it gets its own. Files that are there are amended, not replaced. git ignores what
-    `go build` makes, too.
+    Where the SDK is differs from machine to machine, so a go.work names it, which git ignores; a program whose go.mod
+    requires a version of the published SDK needs none. The nearest go.mod is the program's; without one it gets its
+    own. Files that are there are amended, not replaced. git ignores what `go build` makes, too.
 
     Returns:
         The files written.
@@ -48,27 +51,34 @@ def init(directory: Path) -> list[Path]:
         written.append(module / "go.mod")
     elif _without_sdk(go, module / "go.mod"):
         written.append(module / "go.mod")
-    file = find_workspace(go, module) or module / "go.work"
-    if _git(file.parent, "ls-files", "--error-unmatch", file.name):
-        raise RunError.of("R780", USAGE, path=file)
-    _name_sdk(go, module, file)
-    written.append(file)
-    if _ignore(file.parent / ".gitignore", [file.name, f"{file.stem}.work.sum"]):
-        written.append(file.parent / ".gitignore")
-    if _ignore(directory / ".gitignore", _built(go, directory, file)) and directory / ".gitignore" not in written:
+    found = find_workspace(go, module)
+    file = found or module / "go.work"
+    if found or sdk_modules(module, _given(go, module, found)):
+        written += _write_workspace(go, module, file)
+    workspace = str(file) if file.exists() else "off"
+    if _ignore(directory / ".gitignore", _built(go, directory, workspace)) and directory / ".gitignore" not in written:
         written.append(directory / ".gitignore")
     if os.environ.get("GOWORK", "") not in ("", str(file)):
         print(f"note: GOWORK is {os.environ['GOWORK']}, so that go commands do not read {file}", file=sys.stderr)
     return written
 
 
+def _given(go: str, module: Path, workspace: Path | None) -> set[str]:
+    """Return which of the SDK's two paths a module's go.mod, or somebody's own copy in the workspace, provides."""
+    content = json.loads(run_go([go, "mod", "edit", "-json"], module, go_environment()))
+    places = used(workspace, read_workspace(go, workspace)) if workspace else []
+    return required_sdk(content) | {root_of(module_path(place)) for place in places if not is_installed_sdk(place)}
+
+
 def _without_sdk(go: str, file: Path) -> bool:
-    """Remove the SDK's directory from a go.mod, where earlier versions put it; returns whether it was there."""
+    """Remove directories of the SDK from a go.mod, where earlier versions put them; returns whether there was one."""
     content = json.loads(run_go([go, "mod", "edit", "-json", str(file)], file.parent, go_environment()))
     names = [
         entry["Old"]["Path"]
         for entry in content["Replace"] or ()
-        if entry["Old"]["Path"] in MODULES and Path(entry["New"]["Path"]).is_absolute()
+        if (root := root_of(entry["Old"]["Path"]))
+        and Path(entry["New"]["Path"]).is_absolute()
+        and (root == MODULE or _is_of_another_machine(entry["New"]["Path"]))
     ]
     edits = [f"-{edit}={name}" for name in names for edit in ("dropreplace", "droprequire")]
     if edits:
@@ -76,26 +86,35 @@ def _without_sdk(go: str, file: Path) -> bool:
     return bool(edits)
 
 
-def _name_sdk(go: str, module: Path, file: Path) -> None:
-    """Make a go.work name a module and the SDK of this installation, in place of another one's."""
+def _write_workspace(go: str, module: Path, file: Path) -> list[Path]:
+    """Make a go.work name a module and the SDK of this installation, in place of another one's; returns the files.
+
+    Raises:
+        RunError: R780, it is committed.
+    """
+    if _git(file.parent, "ls-files", "--error-unmatch", file.name):
+        raise RunError.of("R780", USAGE, path=file)
     if not file.exists():
         file.write_text(HEADING, encoding="utf-8")
     old = [entry["DiskPath"] for entry in read_workspace(go, file).get("Use") or ()]
-    edits = [f"-dropuse={path}" for path in old if is_sdk(file.parent / path) or _is_of_another_machine(path)]
+    edits = [f"-dropuse={path}" for path in old if is_installed_sdk(file.parent / path) or _is_of_another_machine(path)]
     if edits:
         run_go([go, "work", "edit", *edits, str(file)], module, go_environment())
+    sdk = sdk_modules(module, _given(go, module, file))
     # Unlike `go work edit` it raises the version of Go to what the modules need.
-    run_go([go, "work", "use", ".", *map(str, sdk_modules(module))], module, go_environment(str(file)))
+    run_go([go, "work", "use", ".", *map(str, sdk)], module, go_environment(str(file)))
+    ignore = file.parent / ".gitignore"
+    return [file, ignore] if _ignore(ignore, [file.name, f"{file.stem}.work.sum"]) else [file]
 
 
 def _is_of_another_machine(path: str) -> bool:
     return Path(path).is_absolute() and not (Path(path) / "go.mod").is_file()
 
 
-def _built(go: str, directory: Path, workspace: Path) -> list[str]:
+def _built(go: str, directory: Path, workspace: str) -> list[str]:
     """Return what git shall ignore of what `go build` writes: the program, whose name is that of its path."""
     listing = [go, "list", "-e", "-find", "-f", "{{.Target}}", "."]
-    name = Path(run_go(listing, directory, go_environment(str(workspace))).strip()).name
+    name = Path(run_go(listing, directory, go_environment(workspace)).strip()).name
     return [f"/{name}"] if name and not (directory / name).is_dir() else []
 
 

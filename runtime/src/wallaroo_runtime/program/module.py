@@ -5,19 +5,17 @@ import os
 import re
 import shutil
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
 from wallaroo_runtime.program.go import run_go
+from wallaroo_runtime.program.import_path import MODULE, NESTED, PUBLISHED, go_files, imported, root_of
+from wallaroo_runtime.program.published import copies_directory, published_directory
 from wallaroo_runtime.program.sdk import sdk_directory
 
-MODULE = "wallarooapi"
-NESTED = ("goka", "otel")  # folders of the SDK that are modules of their own, for their many dependencies
-MODULES = (MODULE, *(f"{MODULE}/{name}" for name in NESTED))
 # Of a program without a go.mod, whatever its directory is called. The domain is one that nobody fetches from.
 NEW_MODULE = "module wallaroo.local/program\n\ngo 1.24.0\n"
-_IMPORTS_NESTED = re.compile(rf'"{MODULE}/({"|".join(NESTED)})[/"]')
 _MODULE_LINE = re.compile(r'^module\s+"?([^\s"]+)', re.MULTILINE)
 
 
@@ -55,24 +53,52 @@ def used(file: Path, content: Mapping[str, Any]) -> list[Path]:
     return [(file.parent / entry["DiskPath"]).resolve() for entry in content.get("Use") or ()]
 
 
-def sdk_modules(program: Path) -> list[Path]:
-    """Return the modules of the SDK that a program needs: the nested ones where it imports them."""
-    texts = (file.read_text(encoding="utf-8", errors="replace") for file in _go_files(program))
-    imported = {found[1] for text in texts for found in _IMPORTS_NESTED.finditer(text)}
-    return [sdk_directory(), *(sdk_directory() / name for name in NESTED if name in imported)]
+def sdk_modules(module: Path, given: Collection[str] = ()) -> list[Path]:
+    """Return the directories of the SDK's modules that a program needs, of this installation.
+
+    Args:
+        module: The program's module.
+        given: The paths, of the two by which programs import the SDK, that its go.mod or its workspace provides.
+    """
+    needed = imported(go_files(module)) or {MODULE}
+    found = []
+    for root, directory in ((MODULE, sdk_directory), (PUBLISHED, published_directory)):
+        if root in given or root not in map(root_of, needed):
+            continue
+        found += [directory(), *(directory() / name for name in NESTED if f"{root}/{name}" in needed)]
+    return found
 
 
-def is_sdk(directory: Path) -> bool:
-    """Return whether a directory has a module of the SDK, of this installation or another one."""
+def is_installed_sdk(directory: Path) -> bool:
+    """Return whether a directory has a module of the SDK that this or another installation has put there.
+
+    Under its published path only a copy in the cache is one: another directory is somebody's own version.
+    """
+    root = root_of(module_path(directory))
+    return root == MODULE or (root == PUBLISHED and copies_directory() in directory.parents)
+
+
+def module_path(directory: Path) -> str:
+    """Return the path of the module in a directory; empty: there is none."""
     try:
         found = _MODULE_LINE.search((directory / "go.mod").read_text(encoding="utf-8"))
     except OSError:
-        return False
-    return found is not None and found[1] in MODULES
+        return ""
+    return found[1] if found else ""
 
 
-def write_workspace(go: str, version: str, module: Path, work: Path, replace: dict[str, str]) -> None:
+def required_sdk(content: Mapping[str, Any]) -> set[str]:
+    """Return whether a go.mod, as go prints it, requires a version of the published SDK: its path, or nothing.
+
+    That version is what is built. Of `wallarooapi` there are no versions: it is the SDK of the installation.
+    """
+    return {PUBLISHED for entry in content["Require"] or () if root_of(entry["Path"]) == PUBLISHED}
+
+
+def write_workspace(go: str, version: str, module: Path, work: Path, replace: dict[str, str]) -> set[str]:
     """Write the workspace of a build into `work`: the program's module, its user's workspace, and the SDK.
+
+    Returns the paths, of the two by which programs import the SDK, that packages of it can be imported by.
 
     Args:
         version: Its version, e.g. `go1.26.1`.
@@ -81,17 +107,24 @@ def write_workspace(go: str, version: str, module: Path, work: Path, replace: di
         replace: What the compiler reads instead of which file; a go.mod is added where one cannot be used as it is.
     """
     found = find_workspace(go, module)
-    modules, replaced = [module], []
+    modules, named, replaced = [module], [], []
     if found:
         content = read_workspace(go, found)
-        modules = [path for path in used(found, content) if (path / "go.mod").is_file() and not is_sdk(path)]
+        named = [path for path in used(found, content) if (path / "go.mod").is_file()]
+        modules = [path for path in named if not is_installed_sdk(path)]
         replaced = [_replace_line(entry, found) for entry in content.get("Replace") or () if not _is_gone(entry, found)]
-    for path in modules:
-        _mend(go, path / "go.mod", work, replace)
+    given = {root_of(module_path(path)) for path in modules}.union(
+        *(_mend(go, path / "go.mod", work, replace) for path in modules)
+    )
+    sdk = sdk_modules(module, given)
+    for path in set(named) - {*modules, *sdk}:
+        renew = "another SDK than is built with; `wallaroo build --init` renews it"
+        print(f"note: {found} names {path}, {renew}", file=sys.stderr)
     number = re.search(r"\d+(\.\d+)+", version)
-    uses = "\n\t".join(_quoted(str(path)) for path in dict.fromkeys([*modules, *sdk_modules(module)]))
+    uses = "\n\t".join(_quoted(str(path)) for path in dict.fromkeys([*modules, *sdk]))
     lines = [f"go {number[0] if number else '1.24.0'}", f"use (\n\t{uses}\n)", *replaced]
     (work / "go.work").write_text("\n\n".join(lines) + "\n", encoding="utf-8")
+    return (given | {root_of(module_path(path)) for path in sdk}) - {""}
 
 
 def go_environment(workspace: str = "off") -> dict[str, str]:
@@ -99,32 +132,38 @@ def go_environment(workspace: str = "off") -> dict[str, str]:
     return {**os.environ, "GOWORK": workspace, "GOFLAGS": "", "GOTOOLCHAIN": "local"}
 
 
-def _mend(go: str, file: Path, work: Path, replace: dict[str, str]) -> None:
-    """Put a copy in place of a go.mod that replaces modules by what is on another machine, or names the SDK."""
+def _mend(go: str, file: Path, work: Path, replace: dict[str, str]) -> set[str]:
+    """Put a copy in place of a go.mod that replaces modules by what is on another machine, or names the SDK.
+
+    Returns what `required_sdk` does of the copy.
+    """
     text = file.read_text(encoding="utf-8") if str(file) not in replace else ""
-    if "replace" not in text and MODULE not in text:
-        return
+    if not any(word in text for word in ("replace", MODULE, PUBLISHED)):
+        return set()
     content = json.loads(run_go([go, "mod", "edit", "-json", str(file)], file.parent, go_environment()))
-    edits = [f"-dropreplace={_name(entry['Old'])}" for entry in content["Replace"] or () if _is_gone(entry, file)]
+    gone = [entry["Old"] for entry in content["Replace"] or () if _is_gone(entry, file)]
+    edits = [f"-dropreplace={_name(old)}" for old in gone]
     # A workspace has the SDK, and still go would look for what a module requires.
-    edits += [f"-droprequire={entry['Path']}" for entry in content["Require"] or () if entry["Path"] in MODULES]
-    if not edits:
-        return
-    copy = work / f"{len(replace)}.mod"
-    shutil.copyfile(file, copy)
-    run_go([go, "mod", "edit", *edits, str(copy)], work, go_environment())
-    replace[str(file)] = str(copy)
+    own = {MODULE} | {root_of(old["Path"]) for old in gone}
+    required = content["Require"] or ()
+    edits += [f"-droprequire={entry['Path']}" for entry in required if root_of(entry["Path"]) in own]
+    if edits:
+        copy = work / f"{len(replace)}.mod"
+        shutil.copyfile(file, copy)
+        run_go([go, "mod", "edit", *edits, str(copy)], work, go_environment())
+        replace[str(file)] = str(copy)
+    return required_sdk(content) - own
 
 
 def _is_gone(entry: Mapping[str, Any], file: Path) -> bool:
-    """Return whether a replacement is left out; the SDK is always that of this installation."""
-    if entry["Old"]["Path"] in MODULES:
+    """Return whether a replacement is left out; `wallarooapi` is always that of this installation."""
+    root, path = root_of(entry["Old"]["Path"]), Path(entry["New"]["Path"])
+    if root == MODULE:
         return True
-    path = Path(entry["New"]["Path"])
     if not path.is_absolute() or (path / "go.mod").is_file():
         return False
-    name = _name(entry["Old"])
-    print(f"note: {file} replaces {name} by {path}, which is not there; it is not replaced", file=sys.stderr)
+    instead = "the SDK of this installation is used" if root else "it is not replaced"
+    print(f"note: {file} replaces {_name(entry['Old'])} by {path}, which is not there; {instead}", file=sys.stderr)
     return True
 
 
@@ -143,11 +182,3 @@ def _name(module: Mapping[str, str]) -> str:
 def _quoted(text: str) -> str:
     # Go's strings have no surrogates, which JSON would make of what is not ASCII.
     return json.dumps(text, ensure_ascii=False)
-
-
-def _go_files(directory: Path) -> Iterator[Path]:
-    for folder, names, files in os.walk(directory):
-        names[:] = [
-            name for name in names if not name.startswith((".", "_")) and name not in ("testdata", "node_modules")
-        ]
-        yield from (Path(folder) / name for name in files if name.endswith(".go"))
