@@ -4,8 +4,8 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
-# The second is nested, for its many dependencies: nobody else gets them.
-GO_MODULES := api/go api/go/goka
+# Those after the first are nested, for their many dependencies: nobody else gets them.
+GO_MODULES := api/go api/go/goka api/go/otel
 # The operators of real-time mode, compiled against the Spark that PySpark brings.
 OPERATORS := runtime/build/java/realtime.jar
 MAVEN = mvn -q -B -f runtime/java/pom.xml -Dspark.jars=$$($(BIN)/python -c 'import pyspark; print(pyspark.__path__[0])')/jars

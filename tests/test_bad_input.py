@@ -75,7 +75,7 @@ def line_of(file: Path, text: str) -> int:
 
 def test_no_application_setup(tmp_path: Path, run: Command) -> None:
     file = program(tmp_path, ("def application_setup", "def setup"))
-    assert_said(run(file), TOPOLOGY, "T201 ", "has no application_setup", "define `application_setup`")
+    assert_said(run(file), TOPOLOGY, "T201 ", "has no application_setup", "define `application_setup(args)`")
 
 
 def test_computation_with_the_wrong_number_of_parameters(tmp_path: Path, run: Command) -> None:

@@ -18,6 +18,8 @@ from test_realtime_run import APPS, WORDS, lines, process_of_java, wrong
 from wallaroo_runtime.checkpoint.manifest import mode_of, read_manifest
 
 pytestmark = [pytest.mark.jvm, pytest.mark.long]
+# A cluster may have another default file system; a checkpoint that is a path is on this machine all the same.
+ELSEWHERE = ("--conf", "spark.hadoop.fs.defaultFS=hdfs://127.0.0.1:1")
 MODES = ("microbatch", "realtime")
 BAD = b"\xff"  # Go takes it for a text
 
@@ -48,7 +50,7 @@ class Life:
 
     def run(self, mode: str, *options: object) -> Run:
         """Start a run."""
-        return Run(APPS[self.language], self.receiver, self.path, "--mode", mode, *options)
+        return Run(APPS[self.language], self.receiver, self.path, "--mode", mode, *options, *ELSEWHERE)
 
     def stretch(self, mode: str, *, is_killed: bool) -> None:
         """Let a run take messages; one that is killed may leave some of them in the journal."""

@@ -75,7 +75,7 @@ def task_processes(run: Run) -> list[int]:
 
 def is_task_daemon(pid: int) -> bool:
     try:
-        return b"daemon\0pyspark.worker" in Path(f"/proc/{pid}/cmdline").read_bytes()
+        return Path(f"/proc/{pid}/comm").read_text().strip() == "wallaroo-tasks"
     except (FileNotFoundError, ProcessLookupError):
         return False  # it has ended since its parent was asked
 

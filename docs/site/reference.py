@@ -32,6 +32,7 @@ GO = {
     "wallarooapi": "api/go",
     "wallarooapi/application": "api/go/application",
     "wallarooapi/goka": "api/go/goka",
+    "wallarooapi/otel": "api/go/otel",
 }
 
 

@@ -72,7 +72,9 @@ def trip() -> None:
             except OSError:
                 continue
     for pid, parent in parents.items():
-        if parents.get(parent) == executor and b"pyspark.worker" in Path(f"/proc/{pid}/cmdline").read_bytes():
+        above = parents.get(parent)  # of the daemon: the executor, or the server of forks, which the driver has started
+        is_ours = above == executor or parents.get(above) == parents.get(executor)
+        if is_ours and Path(f"/proc/{pid}/comm").read_text().strip() == "wallaroo-tasks":
             os.kill(pid, signal.SIGKILL)
 
 

@@ -16,8 +16,8 @@ from wallaroo.frame import DEAD_LETTER_PORT, REPLAY_PORT
 from wallaroo_runtime.checkpoint.checkpoint import Checkpoint
 from wallaroo_runtime.checkpoint.convert import batch_after
 from wallaroo_runtime.checkpoint.convertible import check_microbatch, check_realtime, end_of
-from wallaroo_runtime.checkpoint.directory import Place
-from wallaroo_runtime.checkpoint.manifest import read_manifest, sealed
+from wallaroo_runtime.checkpoint.directory import MANIFEST, Place
+from wallaroo_runtime.checkpoint.manifest import LocalDirectory, read_manifest, sealed
 from wallaroo_runtime.cli.main import main
 from wallaroo_runtime.durable.line import pack_line
 from wallaroo_runtime.errors import RunError
@@ -284,6 +284,21 @@ def test_a_checkpoint_that_is_in_use_is_refused(tmp_path: Path, capsys: pytest.C
     finally:
         place.release()
     assert "R610 another run (process" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("mode", ["realtime", "microbatch"])
+def test_a_checkpoint_with_remote_parts_is_refused(
+    mode: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    opened(tmp_path)
+    LocalDirectory(tmp_path).write(MANIFEST, sealed({**read_manifest(tmp_path), "services": {"egress": "0a"}}))
+    assert convert(tmp_path, mode) == 2
+    said = capsys.readouterr().err
+    assert f"R787 checkpoint {tmp_path} cannot be converted to the mode {mode}; its journal or its outbox is at" in said
+    assert "a new --checkpoint, with a gateway and an egress of its own, begins in the other mode" in said
+    assert main(["state", "convert", "hdfs://name/c", "--to", mode]) == 2
+    said = capsys.readouterr().err
+    assert f"R787 checkpoint hdfs://name/c cannot be converted to the mode {mode}; it is at a URL" in said
 
 
 @pytest.mark.slow

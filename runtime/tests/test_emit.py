@@ -4,7 +4,9 @@ import json
 import os
 import platform
 import re
+import signal
 import stat
+import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -187,6 +189,22 @@ def test_a_setup_that_never_ends_and_its_children_are_ended(here: Path, wait_unt
         WORKER,
         f'W401 worker "main" did not start; {here / "worker"} gave no topology within 1 s',
     )
+    process = int((here / "child").read_text())
+    wait_until(lambda: is_over(process), f"the end of {process}")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGKILL])
+def test_a_setup_that_never_ends_ends_with_its_command(
+    here: Path, wait_until: Callable[..., None], number: signal.Signals
+) -> None:
+    written = "pathlib.Path('child').write_text(str(os.getpid()))"
+    setup = f"import os, pathlib, time\n\ndef application_setup(args):\n    {written}\n    time.sleep(300)\n"
+    (here / "app.py").write_text(setup)
+    command = subprocess.Popen([sys.executable, "-m", "wallaroo_runtime.cli.driver", "validate", "app.py"])
+    wait_until(lambda: (here / "child").is_file() and (here / "child").read_text() != "", "the setup")
+    command.send_signal(number)
+    command.wait(60)
     process = int((here / "child").read_text())
     wait_until(lambda: is_over(process), f"the end of {process}")
 

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from wallaroo_runtime.spark.daemon import NAME
 from wallaroo_runtime.system.process import process_start_time
 from wallaroo_runtime.worker import control
 from wallaroo_runtime.worker.owner import is_java
@@ -38,6 +39,14 @@ def descendants(pid: int) -> list[int]:
     return found + [further for child in found for further in descendants(child)]
 
 
+def name_of(pid: int) -> str:
+    """Return the name of a process, as `top` shows it; nothing when it has ended."""
+    try:
+        return Path(f"/proc/{pid}/comm").read_text().strip()
+    except (FileNotFoundError, ProcessLookupError):
+        return ""
+
+
 def left(family: dict[int, int]) -> list[int]:
     """Return those of the processes that still run."""
     return [pid for pid, started in family.items() if process_start_time(pid) == started]
@@ -55,10 +64,13 @@ def test_nothing_is_left_of_a_killed_executor(tmp_path: Path, wait_until: Callab
         assert config["owner"] == [executor, process_start_time(executor)]
         worker_pid = control.ask(directory, {"op": "wait"}, 10.0)["pid"]
         supervisor = int(Path(f"/proc/{worker_pid}/stat").read_text().rpartition(")")[2].split()[1])
-        seen = (worker_pid, supervisor, *descendants(executor))
+        # The daemon of tasks and its processes are forks of the driver's: they are not below the executor.
+        tasks = [pid for pid in descendants(driver.pid) if name_of(pid) == NAME]
+        assert tasks, "PySpark's daemon and its processes"
+        seen = (worker_pid, supervisor, *tasks, *descendants(executor))
         # A helper of Spark's may have ended by itself meanwhile: it no longer has a start time.
         family = {pid: started for pid in seen if (started := process_start_time(pid))}
-        assert len(family) >= 4, "worker, supervisor, PySpark's daemon and its processes"
+        assert len(family) >= 4, "worker, supervisor, PySpark's daemon and what stands for it"
         os.kill(executor, signal.SIGKILL)
         wait_until(lambda: not directory.parent.exists() and not left(family), "supervisor and worker to end", END_S)
         output, errors = driver.communicate(b"\n", timeout=90)

@@ -3,6 +3,7 @@
 import contextlib
 import os
 import select
+import shlex
 import signal
 import socket
 import subprocess
@@ -40,6 +41,11 @@ if sys.argv[1] == "raise":
 if sys.argv[1] == "kill":
     os.kill(os.getpid(), 9)
 sys.exit(eval(sys.argv[1]))
+"""
+OWNED = """
+from wallaroo_runtime.worker import owner
+owner.is_java = lambda pid: open(f"/proc/{pid}/cmdline").read().endswith("\\0as Java\\0")
+print(owner.find_owner().pid)
 """
 WAIT_S = 120
 
@@ -86,6 +92,17 @@ def test_a_fork_runs_as_a_process_of_its_own_would(
     assert (out, stub.returncode) == (expected, code)
     assert errors.startswith("its input\n")
     assert errors.endswith(said)
+
+
+def test_a_fork_has_the_owner_that_its_client_would_have(server: tuple["subprocess.Popen[bytes]", Path]) -> None:
+    _, folder = server
+    (folder / "owned.py").write_text(OWNED)
+    command = shlex.join([sys.executable, "-I", "-S", fork_client.__file__, str(folder / FORKS), sys.executable])
+    java = subprocess.Popen(
+        ["sh", "-c", f"{command} -m owned; :", "as Java"], stdout=subprocess.PIPE, text=True,
+        env=os.environ | {"PYTHONPATH": str(folder)},
+    )  # fmt: skip
+    assert java.communicate(timeout=WAIT_S)[0] == f"{java.pid}\n"
 
 
 def ignore_end() -> None:
@@ -140,11 +157,12 @@ def asked_arguments(listener: socket.socket, count: int) -> tuple[str, ...]:
         (("-m", "pyspark.sql.streaming.python_streaming_source_runner"), "", True),
         (("-m", "pyspark.daemon", "pyspark.sql.worker.create_data_source"), "", True),
         (("-m", "pyspark.daemon", "pyspark.sql.worker.create_data_source"), "planner.before_commit:2", False),
-        (("-m", "wallaroo_runtime.spark.daemon", "pyspark.worker"), "", False),
+        (("-m", "wallaroo_runtime.spark.daemon", "pyspark.worker"), "", True),
+        (("-m", "wallaroo_runtime.spark.daemon", "pyspark.worker"), "worker.before_commit:2", False),
         (("-c", "pass"), "", False),
     ],
 )
-def test_only_processes_that_plan_are_forks(
+def test_processes_of_spark_are_forks_unless_a_test_lets_them_end(
     tmp_path: Path, arguments: tuple[str, ...], fault: str, asks: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("WALLAROO_FAULT", fault)

@@ -137,7 +137,7 @@ def test_a_state_by_message_key_without_a_key() -> None:
     steps = [step(0, "computation", "0/sources/0"), step(1, "state_computation", "0/steps/0", state=state())]
     assert findings(document([source("tcp")], steps)) == (
         'T229 step "step1" keeps state by the key of messages; those from "step0" have none\n'
-        "  at /pipelines/0/steps/1/inputs/0\n  fix: put key_by or collect before it"
+        "  at /pipelines/0/steps/1/inputs/0\n  fix: put key_by or collect before it (Go: KeyBy or Collect)"
     )
 
 

@@ -8,26 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from support.letter import Kept
 from wallaroo.frame import DEAD_LETTER_PORT, encode_frame
 from wallaroo.worker._proto import worker_pb2 as pb
 from wallaroo_runtime.checkpoint.dead_letter import read_letters
-from wallaroo_runtime.spark.letter_watch import Found, LetterWatch
-from wallaroo_runtime.spark.realtime import letters
+from wallaroo_runtime.lowering import letter_tail
 
 QUERY = "0a1b2c3d-1111-2222-3333-444455556666"
-
-
-class Kept(LetterWatch):
-    """Keeps all that it gets."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.found: Found = []
-
-    def add(self, found: Found, published: int) -> None:
-        """Keep what comes."""
-        super().add(found, published)
-        self.found += found
 
 
 def frame(random: Random) -> bytes:
@@ -38,7 +25,7 @@ def frame(random: Random) -> bytes:
     return encode_frame(values, port=DEAD_LETTER_PORT)
 
 
-def append(path: Path, content: bytes, random: Random, tail: letters.LetterTail) -> None:
+def append(path: Path, content: bytes, random: Random, tail: letter_tail.LetterTail) -> None:
     with path.open("ab", buffering=0) as file:
         while content:
             cut = random.randint(1, len(content))
@@ -56,7 +43,7 @@ def test_each_letter_is_found_once_with_its_id(random: Random) -> None:
         begun = b"".join(frame(random) for _ in range(random.randint(0, 3)))
         (folder / f"{QUERY}-0-0.frames").write_bytes(begun)
         known = [letter.id for letter in read_letters(folder.parent)]
-        tail = letters.LetterTail(folder, watch := Kept())
+        tail = letter_tail.LetterTail(folder, (watch := Kept()).add)
         for batch in range(random.randint(1, 3)):
             content = b"".join(frame(random) for _ in range(random.randint(0, 4)))
             append(folder / f"{QUERY}-{batch}-0.frames", content, random, tail)
@@ -78,7 +65,7 @@ def test_letters_that_are_written_again_in_other_frames_count_once(random: Rando
 
     with TemporaryDirectory() as directory:
         path = Path(directory) / f"{QUERY}-7-0.frames"
-        tail = letters.LetterTail(path.parent, Kept())
+        tail = letter_tail.LetterTail(path.parent, Kept().add)
         path.write_bytes(cut()[: random.randrange(400)])
         tail.look()
         path.write_bytes(whole := cut())
@@ -89,8 +76,8 @@ def test_letters_that_are_written_again_in_other_frames_count_once(random: Rando
 
 
 def test_of_very_many_letters_only_the_first_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(letters, "LETTERS_PER_BATCH", 3)
-    tail = letters.LetterTail(tmp_path, watch := Kept())
+    monkeypatch.setattr(letter_tail, "LETTERS_PER_BATCH", 3)
+    tail = letter_tail.LetterTail(tmp_path, (watch := Kept()).add)
     random = Random(1)
     (tmp_path / f"{QUERY}-7-0.frames").write_bytes(b"".join(frame(random) for _ in range(50)))
     tail.look()

@@ -1,6 +1,7 @@
 """Which dead letters are reported: drawn micro-batches are published, and every report is found again by its id."""
 
 import json
+import traceback
 from collections import Counter
 from itertools import count
 from pathlib import Path
@@ -18,7 +19,7 @@ from wallaroo_runtime.checkpoint.dead_letter import find_letter
 from wallaroo_runtime.cli import main as cli
 from wallaroo_runtime.lowering.error_policy import ErrorPolicy
 from wallaroo_runtime.spark import letter_watch
-from wallaroo_runtime.spark.letter_watch import Notable, is_power_of_ten
+from wallaroo_runtime.spark.letter_watch import Notable, is_power_of_ten, shortened
 from wallaroo_runtime.spark.publish import Publisher
 from wallaroo_runtime.storage.outbox.outbox import Outbox
 from wallaroo_runtime.storage.outbox.staging import StagedFile, StagingWriter
@@ -29,6 +30,29 @@ KINDS = st.tuples(st.sampled_from("abc"), st.sampled_from(["C501", "C505"]))
 BATCHES = st.lists(
     st.lists(st.tuples(st.integers(0, 2), st.lists(st.lists(KINDS, max_size=12), max_size=3)), max_size=4), max_size=8
 )
+
+
+@given(st.integers(0, 30))
+def test_a_shortened_traceback_has_the_users_function_and_the_error(depth: int) -> None:
+    def library(left: int) -> None:
+        if left:
+            library(left - 1)
+        raise ValueError(depth)
+
+    def decode() -> None:
+        library(depth)
+
+    try:
+        decode()
+    except ValueError as error:
+        whole = "".join(
+            traceback.format_exception(error.with_traceback(error.__traceback__ and error.__traceback__.tb_next))
+        )
+    shown = shortened(whole).splitlines()
+    assert "in decode" in shown[1]
+    assert shown[-1] == f"ValueError: {depth}"
+    assert len(shown) <= 10
+    assert ("  ..." in shown) == (len(whole.splitlines()) > 9)
 
 
 class Rows:

@@ -161,7 +161,8 @@ def test_an_application_of_json_lines(
             receiver.wait_for(b'{"total": 6}\n')
         with connected(address) as connection:
             connection.sendall(b"x" * 41)
-            assert connection.recv(1) == b""
+            with pytest.raises(ConnectionResetError):
+                connection.recv(1)
 
     assert ran(app, receiver, client=client) == 0
     assert receiver.close() == b'{"total": 2}\n{"total": 4}\n{"total": 6}\n'

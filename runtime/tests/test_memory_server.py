@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from random import Random
 
 import pytest
 
@@ -161,6 +162,49 @@ def test_what_a_sender_does_wrong_is_told(app: Path, receiver: Receiver, capsys:
     assert 'R607 source "numbers", connection 127.0.0.1:' in said
     assert "closed in the middle of a message after 2 of more bytes" in said
     assert receiver.close() == b"2,"
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_only_what_was_taken_whole_is_acknowledged(seed: int, app: Path, receiver: Receiver) -> None:
+    random, wrong = Random(seed), list[object]()
+
+    def client(address: str) -> None:
+        for number in range(20):
+            data = framed(*(str(random.randrange(9)) for _ in range(random.randrange(4))))
+            cut = random.choice((0, 0, 1)) if data else 0
+            with connected(address) as sender:
+                sender.sendall(data[: len(data) - cut])
+                sender.shutdown(socket.SHUT_WR)
+                try:
+                    is_acknowledged = sender.recv(1) == b""
+                except ConnectionResetError:
+                    is_acknowledged = False
+            if is_acknowledged == bool(cut):
+                wrong.append((number, data, cut))
+
+    assert ran(app, receiver, client=client) == 0
+    assert wrong == []
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_first_look_tells_of_dead_letters(
+    seed: int, app: Path, receiver: Receiver, capsys: pytest.CaptureFixture[str]
+) -> None:
+    random = Random(seed)
+    bad, good = random.randint(1, 120), random.choice((0, 0, 3))
+
+    def client(address: str) -> None:
+        messages = ["x"] * bad + ["1"] * good
+        random.shuffle(messages)
+        with connected(address) as connection:
+            connection.sendall(framed(*messages))
+
+    assert ran(app, receiver, client=client) == (0 if good else 1)
+    said = capsys.readouterr().err
+    assert said.count('at "number"; C501 ValueError: invalid literal for int()') == len(str(bad))
+    assert said.count("return int(text) + 1") == 1
+    assert (f"R741 all messages of this run, {bad}, are dead letters" in said) == (good == 0)
+    assert "wallaroo dead-letters" not in said
 
 
 def test_a_dead_letter_that_stops_ends_the_run(

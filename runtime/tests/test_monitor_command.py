@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from wallaroo_runtime.cli.logs import Log
 from wallaroo_runtime.cli.main import main
-from wallaroo_runtime.cli.status import lines
+from wallaroo_runtime.cli.status import NAME, labels, lines
 from wallaroo_runtime.lowering.batch_report import BatchReport
 from wallaroo_runtime.lowering.step_count import StepCount
 from wallaroo_runtime.monitor.board import Board, Sample
@@ -94,6 +94,28 @@ def test_large_numbers_fit_eighty_columns(tmp_path: Path) -> None:
     found = [*lines({**document, "parts": parts})]
     assert max(map(len, found[2:])) <= 80, found
     assert "999,999,999" in found[-1]
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from(["sink", "step"]), st.text("ab", max_size=40), st.sampled_from(["", "h:1", "h:2", "h" * 30])
+        )
+    )
+)
+def test_no_two_parts_are_called_the_same(drawn: list[tuple[str, str, str]]) -> None:
+    parts = [
+        {"role": role, "name": name, "place": place, "path": f"0/{role}s/{number}"}
+        for number, (role, name, place) in enumerate(drawn)
+    ]
+    found = labels(parts)
+    assert len(set(found)) == len(parts)
+    assert all(len(label) <= NAME for label in found)
+    names = Counter(f"{role} {name}"[:NAME] for role, name, _ in drawn)
+    for label, (role, name, place) in zip(found, drawn, strict=True):
+        assert (label == f"{role} {name}"[:NAME]) == (names[f"{role} {name}"[:NAME]] == 1)
+        if names[f"{role} {name}"[:NAME]] > 1 and place in ("h:1", "h:2"):
+            assert label.endswith(place) == ([each[2] for each in drawn].count(place) == 1)
 
 
 def test_status_of_a_checkpoint_that_is_not_driven(stopped: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -114,6 +114,31 @@ def test_one_receiver_away_leaves_few_groups_and_true_times(results: list[dict[i
 
 
 @settings(deadline=None)
+@given(st.lists(st.integers(1, 5000), min_size=1, max_size=200), st.integers(2, 16))
+def test_a_receiver_that_is_away_for_days_leaves_few_times(pauses: list[int], most: int) -> None:
+    now, sent = 100_000, []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(module, "MOST_GROUPS", 1)
+        patch.setattr(module, "MOST_TIMES", most)
+        outstanding = Outstanding(lambda: now)
+        for number, pause in enumerate(pauses, 1):
+            now += pause
+            sent.append(now)
+            outstanding.publish({1: number}, {now: 1}, now)
+        group = outstanding._waiting[1][-1][1]
+        assert max(len(group.arrived), len(group.published)) <= most
+        assert group.coarse_ms <= max(COARSE_MS, 4 * (sent[-1] - sent[0]) / most)
+        coarse, now = group.coarse_ms, now + 10_000
+        outstanding.take(1, len(sent))
+    found = outstanding.to_json()
+    assert found["deliver"] == found["end_to_end"]
+    late = sorted(value for value, count in found["end_to_end"].items() for _ in range(count))
+    true = sorted(now - time for time in sent)
+    assert len(late) == len(true)
+    assert all(a <= b <= (a + coarse) * STEP for a, b in zip(true, late, strict=True))
+
+
+@settings(deadline=None)
 @given(
     st.lists(
         st.tuples(

@@ -2,7 +2,6 @@
 
 import base64
 import json
-import socket
 from pathlib import Path
 from typing import Any
 
@@ -18,12 +17,23 @@ from wallaroo_runtime.checkpoint.rescale import rescale
 from wallaroo_runtime.cli.main import main
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.lowering.error_policy import ErrorPolicy, stop_at_dead_letter
+from wallaroo_runtime.peer.remote import RemoteOptions
 from wallaroo_runtime.plan import NodeKind, compile_topology
 from wallaroo_runtime.plan.realtime import in_realtime, obstacles
+from wallaroo_runtime.run.options import AppOptions, RunOptions, SparkOptions
+from wallaroo_runtime.run.realtime import check_realtime
+from wallaroo_runtime.service.endpoint import Service
 from wallaroo_runtime.spark.realtime import jar
 from wallaroo_runtime.spark.realtime.failure import translated_operator
-from wallaroo_runtime.spark.realtime.settings import blocks_of
+from wallaroo_runtime.spark.realtime.settings import (
+    RunningWorker,
+    Services,
+    blocks_of,
+    operator_settings,
+    session_settings,
+)
 from wallaroo_runtime.topology.load import load_document
+from wallaroo_runtime.worker.spec import WorkerSpec
 
 VALID = Path(__file__).parents[2] / "topology-schema" / "vectors" / "topologies" / "valid"
 NAMES = sorted(path.name for path in VALID.glob("*.json"))
@@ -115,13 +125,70 @@ def test_explain_says_both_modes(capsys: pytest.CaptureFixture[str]) -> None:
 def test_options_that_it_cannot_serve(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     app = VALID.parents[3] / "tests" / "cases" / "word_count" / "app.py"
     new = tmp_path / "new"
-    with socket.create_server(("127.0.0.1", 0)) as cluster:
-        master = "spark://{}:{}".format(*cluster.getsockname())
-        options = ["--mode", "realtime", "--master", master, "--checkpoint", str(new), "--json"]
-        code = main(["run", str(app), "--in", "127.0.0.1:0", "--out", "127.0.0.1:1", *options])
+    token = tmp_path / "token"
+    token.touch(0o600)
+    token.write_text("0123456789abcdef" * 3)
+    services = ["--gateway", "Split and Count=127.0.0.1:1", "--gateway", "127.0.0.1:2", "--egress", "127.0.0.1:3"]
+    place = ["--master", "spark://127.0.0.1:4", "--checkpoint", f"file://{new}", "--token-file", str(token)]
+    options = ["--mode", "realtime", *place, *services, "--json"]
+    code = main(["run", str(app), "--in", "127.0.0.1:0", "--out", "127.0.0.1:1", *options])
     assert code == 2
-    assert "R755" in capsys.readouterr().err
+    found = [each for each in json.loads(capsys.readouterr().err) if each["code"] == "R755"]
+    assert len(found) == 1 and "2 gateways" in found[0]["message"]
     assert not new.exists()
+
+
+@given(st.dictionaries(st.sampled_from(["", "Split and Count", "Other"]), st.just("one:7100")), st.booleans())
+def test_remote_services_are_no_obstacle_but_several_gateways(gateways: dict[str, str], has_egress: bool) -> None:
+    remote = RemoteOptions(gateways, "two:7101" if has_egress else "")
+    refused = False
+    try:
+        check_realtime(load_document(WORD_COUNT), remote=remote)
+    except RunError as error:
+        refused = [each.code for each in error.diagnostics] == ["R755"]
+    assert refused == (len(gateways) > 1)
+
+
+def test_two_gateways_are_refused() -> None:
+    remote = RemoteOptions({"Split and Count": "one:7100", "": "two:7100"}, "three:7101")
+    with pytest.raises(RunError) as caught:
+        check_realtime(load_document(WORD_COUNT), remote=remote)
+    (finding,) = caught.value.diagnostics
+    what = "2 gateways: messages of all sources have one order, that of one journal"
+    assert finding.message == f"real-time mode cannot run this: {what}"
+    assert finding.fix == "give one --gateway HOST:PORT for all sources; or leave out --mode"
+
+
+def test_settings_have_no_token() -> None:
+    """Spark shows them in plans, logs and its web interface."""
+    plan = compile_topology(load_document(WORD_COUNT), shuffle_partitions=1)
+    services = [Service(kind, f"{kind}:7100", "the-secret-token", "PEM", 7, "0a") for kind in ("gateway", "egress")]
+    worker = RunningWorker(WorkerSpec.of(load_document(WORD_COUNT), load_document(WORD_COUNT).workers[0]), Path("/w"))
+    running = dict.fromkeys({stage.worker for stage in plan.stages}, worker)
+    text = operator_settings(plan, running, Services("", *services), ErrorPolicy(fails=False))
+    assert "secret" not in text and "PEM" not in text
+    found = json.loads(text)
+    assert (found["journal"], found["journal_id"], found["gateway"], found["egress_epoch"]) == (
+        "",
+        "0a",
+        "gateway:7100",
+        7,
+    )
+
+
+@pytest.mark.parametrize("mode", ["microbatch", "realtime"])
+@pytest.mark.parametrize("master", ["local[2]", "spark://h:1", "yarn"])
+def test_code_runs_on_the_drivers_machine(mode: str, master: str) -> None:
+    options = RunOptions(AppOptions("app.py"), spark=SparkOptions(master), mode=mode)
+    assert options.runs_code_here == (mode == "realtime" or master == "local[2]")
+
+
+@given(st.lists(st.sampled_from(["a.jar", "b.jar"]), unique=True), st.booleans())
+def test_executors_get_the_operators_besides_jars_of_the_user(theirs: list[str], ships_jar: bool) -> None:
+    settings = {"spark.a": "b"} | ({"spark.jars": ",".join(theirs)} if theirs else {})
+    found = session_settings(Path("ours.jar"), settings, ships_jar=ships_jar)
+    assert [each for each in found.get("spark.jars", "").split(",") if each] == theirs + ["ours.jar"] * ships_jar
+    assert (found["spark.driver.extraClassPath"], found["spark.a"]) == ("ours.jar", "b")
 
 
 def test_another_spark_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -18,6 +18,7 @@ from wallaroo_runtime.cli.main import main
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.program.pack import PackOptions, pack
 from wallaroo_runtime.spark.master import check_master
+from wallaroo_runtime.spark.realtime.jar import operator_jar
 from wallaroo_runtime.spark.session import open_cluster
 from wallaroo_runtime.submit import submit
 from wallaroo_runtime.submit.submit import DriverKeeper
@@ -153,30 +154,29 @@ def test_cluster_mode_where_spark_has_none(master: str, packed: str, capsys: pyt
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "options",
-    [
-        ("--master", MASTER),
-        ("--master", "local-cluster[1,2,1024]"),
-        ("--master", "yarn", "--deploy-mode", "cluster", "--checkpoint", "/c"),
-        ("--master", "k8s://https://h", "--deploy-mode", "cluster", "--checkpoint", "/c", "--dry-run"),
-    ],
-)
-def test_real_time_mode_is_refused_on_clusters(
-    options: tuple[str, ...], packed: str, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize("master", [MASTER, "local[2]", "yarn"])
+def test_real_time_mode_is_submitted_to_a_driver_here(
+    master: str, packed: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    code, out, error = said(capsys, packed, *options, "--mode", "realtime")
-    assert (code, out) == (2, "")
-    first, fix = error.splitlines()
-    assert first == f"R755 real-time mode cannot run this: --master {options[1]}"
-    assert fix == "  fix: leave it out: it runs on this machine alone; or leave out --mode"
+    code, command, _ = said(capsys, packed, "--master", master, "--mode", "realtime", "--dry-run")
+    assert code == 0
+    assert shlex.split(command)[-2:] == ["--mode", "realtime"]
 
 
 @pytest.mark.slow
-def test_real_time_mode_is_submitted_to_this_machine(packed: str, capsys: pytest.CaptureFixture[str]) -> None:
-    code, command, _ = said(capsys, packed, "--master", "local[2]", "--mode", "realtime", "--dry-run")
+def test_real_time_mode_in_cluster_mode_has_operators_and_room_for_workers(
+    packed: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    options = (packed, "--master", "yarn", "--deploy-mode", "cluster", "--checkpoint", "/c", "--dry-run")
+    more = ("--mode", "realtime", "--state-cache-bytes", "1GiB")
+    code, out, _ = said(capsys, *options, *more, "--conf", "spark.jars=/theirs.jar")
+    command = shlex.split(out)
+    sent = command[: command.index("run")]
     assert code == 0
-    assert shlex.split(command)[-2:] == ["--mode", "realtime"]
+    assert "spark.driver.memoryOverhead=1792m" in sent
+    assert [each for each in sent if each.startswith("spark.jars=")] == [f"spark.jars=/theirs.jar,{operator_jar()}"]
+    _, out, _ = said(capsys, *options, *more, "--conf", "spark.driver.memoryOverhead=9g")
+    assert [each for each in shlex.split(out) if "memoryOverhead" in each] == ["spark.driver.memoryOverhead=9g"] * 2
 
 
 @pytest.mark.slow

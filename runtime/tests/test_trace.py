@@ -23,6 +23,7 @@ from wallaroo_runtime.worker.spec import WorkerSpec
 
 QUERY = "0b9a1f60-1111-2222-3333-444455556666"
 REVERSE = TESTS / "cases" / "reverse" / "app.py"
+TRACED = Path(__file__).parent / "traced" / "app.py"
 STAGE = pb.Stage(id="s0", bucket_count=1, frame_bytes=1 << 20)
 STAGE.nodes.add(path="0/sources/0", kind=pb.NODE_KIND_SOURCE, port=0)
 STAGE.nodes.add(path="0/steps/0", kind=pb.NODE_KIND_COMPUTATION, inputs=["0/sources/0"])
@@ -91,7 +92,9 @@ def test_a_trace_crosses_to_the_worker(
 ) -> None:
     command = ("{python}", "-m", "wallaroo.worker", str(REVERSE))
     args = ("--in", "127.0.0.1:7010", "--out", "127.0.0.1:7002")
-    spec = replace(plain_spec, command=command, args=args, directory=str(REVERSE.parent), processes=1)
+    spec = replace(
+        plain_spec, application="Reverse Word", command=command, args=args, directory=str(REVERSE.parent), processes=1
+    )
     opening = pb.Opening(application="Reverse Word", query=QUERY, stage=STAGE, batch=7, partition=3, attempt=5)
     data = framed([b"abc"])
     frame = write_frame(FrameHeader(0, 1, 0, encoding=FRAMED, timestamp_ms=1), [data])
@@ -119,22 +122,34 @@ def test_a_trace_crosses_to_the_worker(
 
 @pytest.mark.jvm
 def test_an_application_is_traced(tmp_path: Path) -> None:
+    """Lines are read and written in Python, their words split and counted in Go; functions in both begin spans."""
     with receiver() as received, Receiver() as sink:
-        program = TESTS / "cases" / "word_count" / "app.py"
-        with Run(program, sink, tmp_path / "checkpoint", **received.environment).ready() as run:
+        with Run(TRACED, sink, tmp_path / "checkpoint", **received.environment).ready() as run:
             run.send(framed([b"to be or not to be"]))
             sink.wait_for_lines(6, run)
             assert run.stop() == 0, run.said()
-        roots = received.named("micro-batch")
-        assert roots and sum(about(root)["wallaroo.messages_out"] for root in roots) == 6
-        for root in roots:
-            stages = [span for span in received.named("stage") if span.parent_span_id == root.span_id]
-            assert {about(span)["wallaroo.batch"] for span in stages} <= {about(root)["wallaroo.batch"]}
-        counted = [root for root in roots if about(root)["wallaroo.messages_out"]]
-        stages = [span for span in received.named("stage") if span.trace_id in {root.trace_id for root in counted}]
-        assert {about(span)["wallaroo.stage"] for span in stages} == {"s0", "s1"}
-        assert {span.parent_span_id for span in received.named("Process")} >= {span.span_id for span in stages}
-        assert received.services == {"Word Count Application"}
+        assert set(sink.lines()) >= {"to => 2", "be => 2", "or => 1"}
+    roots = {span.span_id: span for span in received.named("micro-batch")}
+    assert sum(about(root)["wallaroo.messages_out"] for root in roots.values()) == 6
+    tasks = {span.span_id: span for span in received.named("stage")}
+    for task in tasks.values():
+        root = roots.get(task.parent_span_id)  # None: it was not over at the end of the run
+        assert root is None or about(task)["wallaroo.batch"] == about(root)["wallaroo.batch"]
+    calls = {span.span_id: span for span in received.named("Process")}
+    assert {call.parent_span_id for call in calls.values()} <= set(tasks)
+    for function, method, worker in (
+        ("split", "Process", "words"),
+        ("count", "ProcessState", "words"),
+        ("line", "Process", "main"),
+    ):
+        spans = received.named(function)
+        assert spans, function
+        for span in spans:
+            call = calls[span.parent_span_id]
+            task = tasks[call.parent_span_id]
+            assert (call.name, about(task)["wallaroo.worker"]) == (method, worker)
+            assert span.trace_id == call.trace_id == task.trace_id == roots[task.parent_span_id].trace_id
+    assert received.services == {"Traced words"}
 
 
 @pytest.mark.slow

@@ -28,7 +28,8 @@ IMPORTS: dict[str, set[str]] = {
     },
     # Two lowerings of a plan: neither knows the other.
     "spark": {
-        *("archive", "durable", "errors", "kafka", "lowering", "plan", "storage", "system", "topology", "worker"),
+        *("archive", "durable", "errors", "kafka", "lowering", "plan", "service", "storage", "system", "topology"),
+        "worker",
     },
     "memory": {"errors", "gateway", "lowering", "plan", "program", "service", "system", "topology", "worker"},
     "gateway": {"durable", "errors", "kafka", "service", "storage"},

@@ -26,6 +26,7 @@ from latency_chart import chart
 from paced import Bench, Receiver
 from spark_alone import SparkBench, SparkRun
 
+from support.remote import Site, running
 from support.run import CASES, Run
 
 CASE = CASES / "word_count"
@@ -54,6 +55,7 @@ def measure(language: str, mode: str, options: argparse.Namespace) -> dict[str, 
     """Run a language in a mode, and return what was measured."""
     found: dict[str, Any] = {"language": language, "mode": mode, "rates": {}}
     settings = ("--conf", f"{BATCH_SETTING}={options.batch_seconds}") if mode == "realtime" else ()
+    settings += ("--master", options.master)
     receiver = Receiver()
     with tempfile.TemporaryDirectory(prefix="wallaroo-bench-") as folder, ExitStack() as stack:
         checkpoint = Path(folder) / "checkpoint"
@@ -61,7 +63,8 @@ def measure(language: str, mode: str, options: argparse.Namespace) -> dict[str, 
             run: Any = SparkRun(receiver, checkpoint)
             stack.callback(run.stop)
         else:
-            run = stack.enter_context(Run(APPS[language], receiver, checkpoint, "--mode", mode, *settings)).ready()
+            named = ("--mode", mode, *settings, *remote(Path(folder), stack, is_wanted=options.remote))
+            run = stack.enter_context(Run(APPS[language], receiver, checkpoint, *named)).ready()
         connection = stack.enter_context(run.connect())
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         bench = (SparkBench if language == SPARK else Bench)(run, receiver, connection)
@@ -85,6 +88,11 @@ def measure(language: str, mode: str, options: argparse.Namespace) -> dict[str, 
     return found
 
 
+def remote(folder: Path, stack: ExitStack, *, is_wanted: bool) -> tuple[object, ...]:
+    """Start a gateway and an egress as services on ports of this machine; returns the options of the run."""
+    return stack.enter_context(running(Site(folder, ""))).options() if is_wanted else ()
+
+
 def summary(results: Sequence[tuple[float, float]], load: float) -> dict[str, float]:
     """Return percentiles in milliseconds."""
     values = sorted(latency for _, latency in results)
@@ -97,10 +105,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--languages", nargs="+", choices=sorted(APPS), default=sorted(APPS))
     parser.add_argument("--modes", nargs="+", choices=MODES, default=MODES)
+    parser.add_argument("--master", default="local[2]", help="of Spark; a cluster in real-time mode alone")
     parser.add_argument("--rates", nargs="+", type=int, default=[100, 1000, 20000], help="messages per second")
     parser.add_argument("--seconds", type=float, default=60.0, help="of each rate")
     parser.add_argument("--batch-seconds", type=int, default=20, help="of a batch in real-time mode")
     parser.add_argument("--messages", type=int, default=400_000, help="of eight words, as fast as possible; 0: not")
+    parser.add_argument("--remote", action="store_true", help="gateway and egress as services on ports")
     parser.add_argument("--spark", action="store_true", help="Spark's own operators, too")
     parser.add_argument("--picture", help="file for a picture (SVG) of latency over time in real-time mode")
     parser.add_argument("--picture-rate", type=int, default=1000)

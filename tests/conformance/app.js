@@ -22,7 +22,7 @@ function act(data) {
   if (data === "opaque") return { isOpaque: true, lock: 1n }; // there is no JSON of a BigInt
   if (data === "exit") process.exit(3);
   if (data === "sleep") Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 1500);
-  if (data === "flood") [1, 2].forEach((file) => fs.writeSync(file, FLOOD));
+  if (data === "flood") [process.stdout, process.stderr].forEach((stream) => stream.write(FLOOD));
   return data;
 }
 

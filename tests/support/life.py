@@ -20,7 +20,7 @@ ROLES = {
     "gateway": b"wallaroo_runtime.gateway",
     "egress": b"wallaroo_runtime.egress",
     "supervisor": b"wallaroo_runtime.worker.supervisor",
-    "task daemon": b"wallaroo_runtime.spark.daemon",
+    "task daemon": b"wallaroo-tasks",  # the name of the process
 }
 UNANSWERED = b" of the worker left a call unanswered]"
 
@@ -120,8 +120,8 @@ class Life:
                 environment = (entry / "environ").read_bytes().split(b"\0")
                 if f"WALLAROO_FAULT_DIR={self.fired}".encode() in environment:
                     is_worker = b"WALLAROO_MODE=worker" in environment
-                    cmdline = (entry / "cmdline").read_bytes()
-                    mine = is_worker if role == "worker" else not is_worker and ROLES[role] in cmdline.split(b"\0")
+                    words = [*(entry / "cmdline").read_bytes().split(b"\0"), (entry / "comm").read_bytes().strip()]
+                    mine = is_worker if role == "worker" else not is_worker and ROLES[role] in words
                     found += [pid] if mine else []
         return found
 

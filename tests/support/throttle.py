@@ -5,6 +5,7 @@ import socket
 import threading
 import time
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 
 from wallaroo_runtime.storage.journal.reader import JournalReader
@@ -13,6 +14,11 @@ SLICE_S = 0.05
 CONNECTION_S = 2.0
 RETRY_S = 0.1
 ANSWER_S = 60.0
+Dial = Callable[[tuple[str, int]], socket.socket]
+
+
+def _dial(address: tuple[str, int]) -> socket.socket:
+    return socket.create_connection(address, timeout=ANSWER_S)
 
 
 class Throttle:
@@ -24,6 +30,7 @@ class Throttle:
         seed: Of the messages.
         rate: Messages per second.
         words: Different words.
+        dial: Connects to the address, which may be that of a host that is not this one.
 
     Attributes:
         acknowledged: Messages that an EOF said are safe.
@@ -31,10 +38,13 @@ class Throttle:
         fault: What the gateway promised and did not keep; empty when nothing.
     """
 
-    def __init__(self, address: tuple[str, int], journal: Path, seed: int, rate: int, words: int = 500) -> None:
+    def __init__(
+        self, address: tuple[str, int], journal: Path, seed: int, rate: int, words: int = 500, dial: Dial = _dial
+    ) -> None:
         self.address, self.journal, self.rate = address, journal, rate
         self.acknowledged, self.goal, self.fault = 0, 0, ""
         self._random = random.Random(seed)
+        self._dial = dial
         self._words = [f"w{number}" for number in range(words)]
         self._sent: Counter[str] = Counter()
         self._messages: list[bytes] = []
@@ -79,7 +89,8 @@ class Throttle:
                 self._closed.wait(RETRY_S)
 
     def _connect(self) -> None:
-        with socket.create_connection(self.address, timeout=ANSWER_S) as connection:
+        with self._dial(self.address) as connection:
+            connection.settimeout(ANSWER_S)
             # The gateway that listens has the journal open: what another one left in it is counted.
             at = JournalReader(self.journal).end().messages
             if at < self.acknowledged:

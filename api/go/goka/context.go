@@ -15,6 +15,7 @@ import (
 	theirs "github.com/lovoo/goka"
 
 	"wallarooapi/internal/recordpb"
+	"wallarooapi/internal/span"
 	"wallarooapi/stream"
 )
 
@@ -43,7 +44,8 @@ func (c *call) Group() Group { return c.group.graph.Group() }
 
 func (c *call) Timestamp() time.Time { return c.record.Time }
 
-func (c *call) Context() context.Context { return c.group.context() }
+// Context ends with the processor, and has the span of the call from the worker's runtime, where there is one.
+func (c *call) Context() context.Context { return span.Carry(c.group.context(), c.emission) }
 
 func (c *call) Fail(err error) { panic(err) }
 

@@ -74,9 +74,15 @@ func ExampleRegister() {
 	type price struct{ cents int64 }
 	example.Show(paid(func(_ context.Context, data string) (price, error) { return price{int64(len(data))}, nil }), "sinks")
 	example.Show(paid(func(_ context.Context, data string) (money, error) { return money{int64(len(data))}, nil }), "sinks", "port")
+	app := stream.New("Bills")
+	stream.MapState(stream.Collect(stream.From(app, "bills", textSource)), "pay", func(context.Context, string, *price) (string, error) {
+		return "", nil
+	}).To(textSink)
+	example.Show(app.ToJson(), "sinks")
 	// Output:
 	// C504 count: stream_test.price cannot be serialized; field cents of stream_test.price is not exported; fix: export its fields, or give the type a Codec with stream.Register
 	// 7002
+	// C504 pay: *stream_test.price cannot be serialized; field cents of stream_test.price is not exported; fix: export its fields, or give the type a Codec with stream.Register
 }
 
 // paid is an application that counts amounts of a type.

@@ -81,6 +81,12 @@ type stateful[In, S, Out any] struct {
 	visitors[S, Out]
 }
 
+func (c *stateful[In, S, Out]) Within(ctx context.Context) any {
+	bound := *c
+	bound.around = ctx
+	return &bound
+}
+
 func (c *stateful[In, S, Out]) Compute(data, state any) (any, bool) {
 	ctx, call := c.begin()
 	return call.With(c.results.settle(c.function(ctx, data.(In), state.(*S)))), true
@@ -91,6 +97,12 @@ type statefulMulti[In, S, Out any] struct {
 	function func(context.Context, In, *S) ([]Out, error)
 	results  results[Out]
 	visitors[S, []Out]
+}
+
+func (c *statefulMulti[In, S, Out]) Within(ctx context.Context) any {
+	bound := *c
+	bound.around = ctx
+	return &bound
 }
 
 func (c *statefulMulti[In, S, Out]) Compute(data, state any) ([]any, bool) {

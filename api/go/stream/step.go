@@ -71,20 +71,25 @@ func Collect[T any](s Stream[T]) Stream[T] {
 
 // named gives a step its name, and its functions their context.
 type named struct {
-	name  string
-	emits bool // to named outputs
+	name   string
+	emits  bool            // to named outputs
+	around context.Context // of the call; nil: that of the worker's life
 }
 
-func nameOf(name string, outputs []Outputs) named { return named{name, len(outputs) > 0} }
+func nameOf(name string, outputs []Outputs) named { return named{name: name, emits: len(outputs) > 0} }
 
 func (n named) Name() string { return n.name }
 
 // begin returns the context of a call, and what holds its emissions; nil where the step declares no outputs.
 func (n named) begin() (context.Context, *emission.Context) {
-	if !n.emits {
-		return running(), nil
+	around := n.around
+	if around == nil {
+		around = running()
 	}
-	call := emission.Begin(running())
+	if !n.emits {
+		return around, nil
+	}
+	call := emission.Begin(around)
 	return call, call
 }
 
@@ -92,6 +97,12 @@ type computation[In, Out any] struct {
 	named
 	function func(context.Context, In) (Out, error)
 	results  results[Out]
+}
+
+func (c *computation[In, Out]) Within(ctx context.Context) any {
+	bound := *c
+	bound.around = ctx
+	return &bound
 }
 
 func (c *computation[In, Out]) Compute(data any) any {
@@ -103,6 +114,12 @@ type multi[In, Out any] struct {
 	named
 	function func(context.Context, In) ([]Out, error)
 	results  results[Out]
+}
+
+func (m *multi[In, Out]) Within(ctx context.Context) any {
+	bound := *m
+	bound.around = ctx
+	return &bound
 }
 
 func (m *multi[In, Out]) Compute(data any) []any {

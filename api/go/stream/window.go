@@ -158,6 +158,12 @@ type aggregation[In, Acc, Out any] struct {
 	results   results[Out]
 }
 
+func (a *aggregation[In, Acc, Out]) Within(ctx context.Context) any {
+	bound := *a
+	bound.around = ctx
+	return &bound
+}
+
 func (a *aggregation[In, Acc, Out]) InitialAccumulator() any { return a.functions.Initial() }
 
 func (a *aggregation[In, Acc, Out]) Update(input, accumulator any) any {

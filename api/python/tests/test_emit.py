@@ -108,10 +108,21 @@ def test_no_setup(tmp_path: Path) -> None:
     (found,) = findings(tmp_path, "x = 1\n")
     assert str(found) == (
         "T201 app has no application_setup\n  at app.py\n"
-        "  fix: define `application_setup` that returns the application, e.g. `return ab.build()`"
+        "  fix: define `application_setup(args)`; it returns the application, e.g. that of `wallaroo.build_application`"
     )
     (found,) = findings(tmp_path, "x = 1\n", "app.py:start")
     assert found.message == "app has no start"
+
+
+@pytest.mark.parametrize(
+    ("parameters", "count"), [("", "0 parameters"), ("args, more", "2 parameters"), ("*, args", "1 parameter")]
+)
+def test_a_setup_that_cannot_be_called(tmp_path: Path, parameters: str, count: str) -> None:
+    (found,) = findings(tmp_path, f"\ndef application_setup({parameters}):\n    pass\n")
+    assert str(found) == (
+        f'T202 setup "application_setup": application_setup takes {count}; expected 1\n  at app.py:2\n'
+        "  fix: declare it as `def application_setup(args)`"
+    )
 
 
 def test_setup_that_raises_shows_the_users_frames(tmp_path: Path) -> None:

@@ -225,13 +225,13 @@ FINDINGS: list[tuple[str, Callable[[], Any], list[str]]] = [
         "state without a key",
         lambda: build_application("app", lines().to(same).to(count).to_sink(sink())),
         ['T229 step "count" keeps state by the key of messages; those from "lines" have none'
-         " / put key_by or collect before it"],
+         " / put key_by or collect before it (Go: KeyBy or Collect)"],
     ),
     (
         "window without a key",
         lambda: build_application("app", lines().to(wallaroo.count_windows(2).over(Longest)).to_sink(sink())),
         ['T229 step "Longest" keeps state by the key of messages; those from "lines" have none'
-         " / put key_by or collect before it"],
+         " / put key_by or collect before it (Go: KeyBy or Collect)"],
     ),
     (
         "one side of a merge without keys",

@@ -122,7 +122,11 @@ func (a *Application) LearnState(step *Step) {
 		return
 	}
 	if err := codec.CheckType(reflect.TypeOf(built)); err != nil {
-		a.Report(diagnostic.Of("C504", "step", step.Name, "type", step.State.Class, "error", err, "fix", codec.Fix),
+		fix := codec.Fix
+		if step.State.ByKey { // of package stream
+			fix = codec.TypedFix
+		}
+		a.Report(diagnostic.Of("C504", "step", step.Name, "type", step.State.Class, "error", err, "fix", fix),
 			Pointer(step.Path, "state"), step.Place)
 	}
 }

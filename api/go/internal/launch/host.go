@@ -46,4 +46,7 @@ func Host(application *declaration.Application, directory string) (*Hosted, erro
 }
 
 // End finishes the calls in flight, for a while.
-func (h *Hosted) End() { h.server.End(gracePeriod) }
+func (h *Hosted) End() {
+	h.server.End(gracePeriod)
+	flush()
+}

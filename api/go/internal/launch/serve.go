@@ -16,6 +16,7 @@ import (
 	"wallarooapi/internal/declaration"
 	"wallarooapi/internal/life"
 	"wallarooapi/internal/server"
+	"wallarooapi/internal/span"
 	"wallarooapi/internal/stage"
 )
 
@@ -26,6 +27,7 @@ const (
 	besideCacheBytes = 192 << 20
 	// gracePeriod is for calls in flight; the whole end may take 5 s.
 	gracePeriod = 3 * time.Second
+	flushPeriod = 1500 * time.Millisecond // for spans; who takes them may be gone
 )
 
 // serve answers calls on the socket in a directory until the program is asked to end.
@@ -69,8 +71,16 @@ func serve(application *declaration.Application, directory string) error {
 	case <-stop.Done():
 		workerServer.End(gracePeriod)
 		life.End()
+		flush()
 		return nil
 	}
+}
+
+// flush sends the spans that have ended, for a while.
+func flush() {
+	some, done := context.WithTimeout(context.Background(), flushPeriod)
+	defer done()
+	span.Flush(some)
 }
 
 // listen binds the socket under a temporary name: the final name appears when the worker serves.

@@ -12,6 +12,7 @@ import (
 	"go/token"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 
 	"wallarooapi/internal/diagnostic"
@@ -21,6 +22,7 @@ const (
 	generatedName = "wallaroo_generated.go"
 	setupName     = "ApplicationSetup"
 	workerPath    = "wallarooapi/worker"
+	streamPath    = "wallarooapi/stream"
 )
 
 // starters are the functions by which a program of its own main serves as a worker, by the path and name of their package.
@@ -141,9 +143,9 @@ func (p *program) check() {
 	}
 	switch {
 	case !p.isMain():
-		p.reportNoSetup("package " + p.files[0].syntax.Name.Name + ", which is not package main,")
+		p.reportNoSetup("package "+p.files[0].syntax.Name.Name+", which is not package main,", "make it package main; ")
 	case p.setup == nil && (p.main == nil || !callsWorker):
-		p.reportNoSetup(p.directory)
+		p.reportNoSetup(p.directory, "")
 	case p.setup != nil && p.main != nil && len(p.main.Body.List) > 0:
 		name := filepath.Base(p.set.Position(p.main.Pos()).Filename)
 		p.report(diagnostic.Of("W409", "file", name), p.main.Pos())
@@ -156,9 +158,21 @@ func (p *program) isMain() bool {
 	return len(p.files) == 0 || p.files[0].syntax.Name.Name == "main"
 }
 
-func (p *program) reportNoSetup(where string) {
-	found := diagnostic.Of("T201", "module", where, "function", setupName, "example", "return C.CString(app.ToJson())")
+// reportNoSetup says what a program lacks that is not one, in terms of the package with which it declares.
+func (p *program) reportNoSetup(where, first string) {
+	lacks, fix := setupName, "define `ApplicationSetup` that returns the application, e.g. `return C.CString(app.ToJson())`"
+	if slices.ContainsFunc(p.files, (*sourceFile).declaresStreams) {
+		lacks, fix = "call of worker.Main", "call `worker.Main(setup)` in main, with the function that returns the application"
+	}
+	found := diagnostic.Of("T201", "module", where, "function", lacks, "fix", first+fix)
 	p.found = append(p.found, found.At("", p.directory, 0))
+}
+
+// declaresStreams reports whether the file uses package stream.
+func (f *sourceFile) declaresStreams() bool {
+	return slices.ContainsFunc(f.syntax.Imports, func(imported *ast.ImportSpec) bool {
+		return imported.Path.Value == strconv.Quote(streamPath)
+	})
 }
 
 // callsWorker reports whether the file uses worker.Main, or what stands for it.

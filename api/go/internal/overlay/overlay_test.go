@@ -139,6 +139,13 @@ func TestWhatCannotBeBuilt(t *testing.T) {
 	if message := one.Diagnostics[0].Message; !strings.HasSuffix(message, "ApplicationSetup takes 1 parameter; expected 0") {
 		t.Error(message)
 	}
+	const imports = "\n\nimport \"wallarooapi/stream\"\n\nvar app = stream.New(\"x\")\n\nfunc main() {}\n"
+	for name, first := range map[string]string{"main": "", "words": "make it package main; "} {
+		found, _ := prepare(t, "package "+name+imports)
+		if d := found.Diagnostics[0]; d.Code != "T201" || !strings.HasPrefix(d.Fix, first+"call `worker.Main(setup)` in main") {
+			t.Error(d)
+		}
+	}
 	result, err := overlay.Prepare(t.TempDir(), t.TempDir())
 	if err != nil || len(result.Diagnostics) != 1 || !strings.HasPrefix(result.Diagnostics[0].Traceback, "no Go files in ") {
 		t.Errorf("%+v, %v", result, err)

@@ -49,7 +49,7 @@ func (w *Worker) processState(stream stateStream) (err error) {
 		return broken(err)
 	}
 	opening := first.GetOpening()
-	x, record, err := w.open(opening)
+	x, record, err := w.open(within(stream), opening)
 	if err != nil {
 		return err
 	}

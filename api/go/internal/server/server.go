@@ -22,6 +22,7 @@ import (
 	"wallarooapi/internal/fault"
 	"wallarooapi/internal/flight"
 	"wallarooapi/internal/frame"
+	"wallarooapi/internal/life"
 	"wallarooapi/internal/stage"
 	"wallarooapi/internal/state"
 	"wallarooapi/internal/topology"
@@ -71,7 +72,7 @@ func New(application *declaration.Application, own topology.Worker, endpoint str
 		grpc.MaxRecvMsgSize(messageBytes), grpc.MaxSendMsgSize(messageBytes),
 		grpc.InitialWindowSize(windowBytes), grpc.InitialConnWindowSize(windowBytes),
 		grpc.ReadBufferSize(bufferBytes), grpc.WriteBufferSize(bufferBytes),
-		grpc.StreamInterceptor(w.work.stream),
+		grpc.ChainStreamInterceptor(traced(application.Name), w.work.stream),
 	)
 	pb.RegisterWorkerServer(server, w)
 	healthpb.RegisterHealthServer(server, health.NewServer())
@@ -166,7 +167,7 @@ func (w *Worker) ShowState(_ context.Context, request *pb.ShowStateRequest) (rep
 
 func (w *Worker) showState(request *pb.ShowStateRequest, reply *pb.ShowStateReply) (err error) {
 	defer guard(&err)
-	x, record, err := w.open(&pb.Opening{Stage: request.GetStage()})
+	x, record, err := w.open(life.Context(), &pb.Opening{Stage: request.GetStage()})
 	if err != nil {
 		return err
 	}
@@ -188,7 +189,7 @@ func (w *Worker) process(stream processStream) (err error) {
 	if err != nil {
 		return broken(err)
 	}
-	x, record, err := w.open(first.GetOpening())
+	x, record, err := w.open(within(stream), first.GetOpening())
 	if err != nil {
 		return err
 	}
@@ -233,12 +234,12 @@ func (w *Worker) call(stream processStream, x *stage.Executor, record *flight.Re
 	return nil
 }
 
-// open compiles the stage of an opening and maps its file; the caller closes the record.
-func (w *Worker) open(opening *pb.Opening) (*stage.Executor, *flight.Record, error) {
+// open compiles the stage of an opening, whose functions get a context, and maps its file; the caller closes the record.
+func (w *Worker) open(ctx context.Context, opening *pb.Opening) (*stage.Executor, *flight.Record, error) {
 	if opening.GetStage() == nil {
 		return nil, nil, protocol("the stream does not begin with an opening")
 	}
-	x, err := stage.New(w.application, opening.GetStage())
+	x, err := stage.NewWithin(ctx, w.application, opening.GetStage())
 	if failed := (*stage.Failure)(nil); errors.As(err, &failed) && failed.Code == "W413" {
 		failed.Reason = fmt.Sprintf("stage %q: %s", opening.GetStage().GetId(), failed.Reason)
 	}

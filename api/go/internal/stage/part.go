@@ -1,7 +1,10 @@
 package stage
 
 import (
+	"context"
+
 	"wallarooapi/internal/declaration"
+	"wallarooapi/internal/life"
 	pb "wallarooapi/internal/workerpb"
 )
 
@@ -37,13 +40,22 @@ func (p parts) nameOf(path string) string {
 	return path
 }
 
-// hosted returns the step of a node: of the application, or a component of the library.
-func (p parts) hosted(d *pb.Node, application *declaration.Application) *declaration.Step {
-	if d.GetComponent() == "" {
-		return p.steps[d.GetPath()]
+// hosted returns the step of a node, of the application or a component of the library, whose functions get a context.
+func (p parts) hosted(ctx context.Context, d *pb.Node, application *declaration.Application) *declaration.Step {
+	step := p.steps[d.GetPath()]
+	if d.GetComponent() != "" {
+		step = nil
+		if offer := application.Offers[d.GetComponent()]; offer != nil {
+			step = offer.Step
+		}
 	}
-	if offer := application.Offers[d.GetComponent()]; offer != nil {
-		return offer.Step
+	if step == nil || ctx == life.Context() {
+		return step
 	}
-	return nil
+	return step.Within(ctx)
+}
+
+// New compiles a stage of an application, whose functions get the context of the worker's life.
+func New(application *declaration.Application, description *pb.Stage) (*Executor, error) {
+	return NewWithin(life.Context(), application, description)
 }

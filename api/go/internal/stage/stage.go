@@ -3,6 +3,7 @@
 package stage
 
 import (
+	"context"
 	"fmt"
 	"strings"
 
@@ -94,8 +95,8 @@ type exit interface {
 	flush()
 }
 
-// New compiles a stage of an application.
-func New(application *declaration.Application, description *pb.Stage) (*Executor, error) {
+// NewWithin compiles a stage of an application, whose functions get the context of a call.
+func NewWithin(ctx context.Context, application *declaration.Application, description *pb.Stage) (*Executor, error) {
 	unseen, err := flight.Open("")
 	if err != nil {
 		return nil, err
@@ -107,7 +108,7 @@ func New(application *declaration.Application, description *pb.Stage) (*Executor
 	byPath := map[string]*node{}
 	for _, d := range description.GetNodes() {
 		n := &node{path: d.GetPath(), kind: d.GetKind(), x: x}
-		n.step = parts.hosted(d, application)
+		n.step = parts.hosted(ctx, d, application)
 		if err := x.compile(n, d, description, parts); err != nil {
 			return nil, err
 		}

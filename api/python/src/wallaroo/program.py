@@ -18,6 +18,7 @@ from wallaroo.library import Library
 from wallaroo.location import declared_at, hint_of, one_line, raised_at, relative, user_traceback
 from wallaroo.object_state import ObjectStep
 from wallaroo.serialization import Serializer, deserialize, serialize
+from wallaroo.signature import arity_finding
 from wallaroo.topology import library_document, topology
 
 SETUP = "application_setup"
@@ -57,15 +58,15 @@ def load(app: str, args: Sequence[str]) -> Program:
         args: The application's arguments; the setup gets a program name before them.
 
     Raises:
-        DiagnosticError: With one of T201, T216, T217, T221, T227, or all faults of the declaration.
+        DiagnosticError: With one of T201, T202, T216, T217, T221, T227, or all faults of the declaration.
     """
     target, function = split_app(app)
     module, directory = _import_file(target) if is_file(target) else _import_module(target)
     setup = getattr(module, function, None)
     if not callable(setup):
         file = os.path.abspath(str(getattr(module, "__file__", "") or ""))
-        example = "return ab.build()"
-        values: dict[str, Any] = {"module": module.__name__, "function": function, "example": example}
+        fix = f"define `{function}(args)`; it returns the application, e.g. that of `wallaroo.build_application`"
+        values: dict[str, Any] = {"module": module.__name__, "function": function, "fix": fix}
         raise DiagnosticError([Diagnostic.of("T201", file=_shown(file), **values)])
     return _program(setup, function, module, directory, app, args)
 
@@ -78,7 +79,7 @@ def load_setup(setup: Callable[..., Any], args: Sequence[str]) -> Program:
         args: The application's arguments; the setup gets a program name before them.
 
     Raises:
-        DiagnosticError: With one of T216, T217, or all faults of the declaration.
+        DiagnosticError: With one of T202, T216, T217, or all faults of the declaration.
     """
     name = getattr(setup, "__name__", SETUP)
     module = sys.modules[setup.__module__]
@@ -192,6 +193,8 @@ def _import_failed(name: str, file: str, error: BaseException) -> NoReturn:
 
 
 def _set_up(setup: Any, function: str, args: list[str]) -> Application | Library:
+    if wrong := arity_finding("setup", function, setup, ("args",)):
+        raise DiagnosticError([wrong])
     try:
         with argument.given(args):
             result = setup(args)

@@ -199,7 +199,7 @@ def _move(
         master=HERE,
         shuffle_partitions=plan.shuffle_partitions,
         directory=path / "logs",
-        settings=session_settings(operator_jar()) if is_realtime else {},
+        settings=session_settings(operator_jar(), {}) if is_realtime else {},
     )
     try:
         what = Conversion(path / old, path / new, path / WORK, before, plan, is_realtime, batch, tuple(topics))

@@ -3,9 +3,14 @@
 import argparse
 import asyncio
 import time
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 
+from wallaroo.diagnostic import Diagnostic
 from wallaroo.kafka_record import KafkaRecord
+from wallaroo.testing import DeadLetter
+from wallaroo.worker._proto import worker_pb2 as pb
 from wallaroo_runtime.checkpoint.manifest import REALTIME
 from wallaroo_runtime.cli.parser import wrong_usage
 from wallaroo_runtime.cli.record_input import RecordInput
@@ -19,6 +24,7 @@ from wallaroo_runtime.memory.start import start
 from wallaroo_runtime.program.application import check_runnable, unused_addresses
 from wallaroo_runtime.run.signals import BROKEN_OFF, RunStop, stop_signals
 from wallaroo_runtime.run.snapshot import Reporter, Snapshot
+from wallaroo_runtime.spark.letter_watch import LetterWatch
 from wallaroo_runtime.topology.model import has_records
 
 NOTE = "note: --engine memory is for a first look: one process, nothing is kept, and nothing is recovered"
@@ -39,6 +45,28 @@ ONLY_SPARK = (
     "monitor",
 )
 PROGRESS_S = 1.0
+LETTER_FIX = "correct the user code or the sender; dead letters are kept only on Spark"
+
+
+class Letters:
+    """Reports the first dead letter of each step and code, and again at each power of ten.
+
+    Args:
+        warn: Reports a finding.
+    """
+
+    def __init__(self, warn: Callable[[Diagnostic], None]) -> None:
+        self._warn, self._watch = warn, LetterWatch()
+
+    def tell(self, letters: Sequence[DeadLetter]) -> None:
+        """Report those of a micro-batch."""
+        found = [
+            pb.DeadLetter(step=each.step, path=each.step, code=each.code, error=each.error, traceback=each.traceback)
+            for each in letters
+        ]
+        self._watch.add([("", letter) for letter in found], len(found))
+        for notable in self._watch.news():
+            self._warn(replace(notable.finding(""), pointer="", fix=LETTER_FIX))
 
 
 def run_in_memory(arguments: argparse.Namespace, app: str, reporter: Reporter) -> int:
@@ -94,7 +122,7 @@ async def _serve(run: MemoryRun, idle_s: float | None, reporter: Reporter, stopp
         else:
             reporter.note(record_line(record))
 
-    server = MemoryServer(run, reporter.warn, show)
+    server = MemoryServer(run, reporter.warn, show, Letters(reporter.warn).tell)
     run.now_ms = time.time_ns() // 1_000_000
     addresses = await server.start()
     stopped.is_started = True
@@ -120,6 +148,9 @@ async def _serve(run: MemoryRun, idle_s: float | None, reporter: Reporter, stopp
     if unfed := run.feed.unfed():
         reporter.note(UNFED.format(", ".join(unfed)))
     reporter.progress(_snapshot("stopped", run, server))
+    if run.letter_count >= max(server.received, 1) and not server.emitted:
+        found = Diagnostic.of("R741", count=f"{server.received:,}", command="")
+        raise RunError([replace(found, fix=LETTER_FIX)])
 
 
 def _fed(server: MemoryServer, records: RecordInput) -> bool:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from wallaroo_runtime.checkpoint.convert import Converted
 
 MAX_BUCKETS = 1024
+OTHER = "run it as before; a new --checkpoint, with a gateway and an egress of its own, begins in the other mode"
 
 
 def add_convert(actions: Any) -> None:
@@ -45,10 +46,11 @@ def run_convert(arguments: argparse.Namespace) -> int:
     if mode == REALTIME and arguments.partitions is not None:
         raise wrong_usage(reason="real-time mode has one partition", fix="leave out --partitions")
     if location_of(arguments):
-        fix = "run it in micro-batches; real-time mode needs a directory of this machine"
-        raise refused(arguments.checkpoint, mode, "it is at a URL", fix)
+        raise refused(arguments.checkpoint, mode, "it is at a URL", OTHER)
     begun = time.monotonic()
     path = find_directory(arguments.checkpoint)
+    if read_manifest(path).get("services"):
+        raise refused(path, mode, "its journal or its outbox is at a remote service", OTHER)
     if mode == REALTIME:
         _check_application(read_manifest(path))
     if numbers != (None, None) and mode_of(read_manifest(path)) == mode:
@@ -72,11 +74,8 @@ def _check_application(manifest: Any) -> None:
     from wallaroo_runtime.run.realtime import check_realtime
     from wallaroo_runtime.topology.load import load_document
 
-    services = manifest.get("services", {})
-    gateways = {name: name for name in services if name != "egress"}
-    remote = RemoteOptions(gateways, "egress" if "egress" in services else "")
     topology = load_document(manifest["topology"])
-    check_realtime(topology, master="local[*]", location="", remote=remote)
+    check_realtime(topology, remote=RemoteOptions())
 
 
 def check_numbers(partitions: int | None, buckets: int | None) -> None:

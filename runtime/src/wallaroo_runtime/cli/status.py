@@ -1,13 +1,15 @@
 """`wallaroo status CHECKPOINT|APP`: what a run does now, or how the last one ended."""
 
 import argparse
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from wallaroo_runtime.checkpoint.directory import find_directory
 from wallaroo_runtime.cli.reporter import printable
 from wallaroo_runtime.cli.stamp import print_json
 
+NAME = 28
 PARTS = "  {:<28} {:>12} {:>12} {:>9} {:>12}"  # fits 80 columns
 
 
@@ -59,12 +61,29 @@ def _numbers(found: Mapping[str, Any]) -> Iterator[str]:
         shown = ("p50", latency["p50"]), ("p99", latency["p99"]), ("p99.99", latency["p99_99"]), ("max", latency["max"])
         yield "end to end, 5 min: " + "  ".join(f"{name} {ms:,}" for name, ms in shown) + " ms"
     yield PARTS.format("", "in", "out", "in/s", "dead letters")
-    for part in found["parts"]:
-        name = f"{part['role']} {part['name']}"[:28]
+    for name, part in zip(labels(found["parts"]), found["parts"], strict=True):
         counts = (f"{part[key]:,}" for key in ("messages_in", "messages_out"))
         yield PARTS.format(name, *counts, f"{part['rate_in']['now']:,.0f}", f"{part['dead_letters']:,}")
     for finding in found["findings"][-5:]:
         yield f"{finding['time']} {finding['code']} {finding['message']}"
+
+
+def labels(parts: Sequence[Mapping[str, str]]) -> list[str]:
+    """Return what each part is called in a column: those of one name have their address too, or their path.
+
+    Example:
+        >>> labels([{"role": "sink", "name": "out", "place": at, "path": "0"} for at in ("127.0.0.1:1", "127.0.0.1:2")])
+        ['sink out 127.0.0.1:1', 'sink out 127.0.0.1:2']
+    """
+    names = [f"{part['role']} {part['name']}" for part in parts]
+    shown = Counter(name[:NAME] for name in names)
+    places = Counter(part["place"] for part in parts)
+    found = []
+    for name, part in zip(names, parts, strict=True):
+        place = part["place"]
+        mark = place if place and places[place] == 1 and len(place) <= NAME - len("source x ") else part["path"]
+        found.append(name[:NAME] if shown[name[:NAME]] == 1 else f"{name[: NAME - 1 - len(mark)]} {mark}")
+    return found
 
 
 def _last(found: Mapping[str, Any]) -> Iterator[str]:

@@ -70,8 +70,7 @@ def run(arguments: argparse.Namespace) -> int:
     topology = load_application(app, (), arguments.inputs, arguments.outputs).topology
     check_runnable(topology)
     if arguments.mode == REALTIME:
-        location, remote = location_of(arguments), remote_of(arguments)
-        check_realtime(topology, master=arguments.master, location=location, remote=remote)
+        check_realtime(topology, remote=remote_of(arguments))
     _, tokens = extracted([token for token in arguments.parts.own[1:] if token != app], SUBMIT)
     if in_cluster:
         command = _cluster_command(arguments, app, topology, conf, tokens=tokens)
@@ -90,17 +89,21 @@ def _cluster_command(
     arguments: argparse.Namespace, app: str, topology: "Topology", conf: Mapping[str, str], *, tokens: list[str]
 ) -> list[str]:
     """Return the command of spark-submit; the driver gets the user's settings too, else its own would win over them."""
+    from wallaroo_runtime.checkpoint.manifest import REALTIME
     from wallaroo_runtime.checkpoint.url import is_remote
+    from wallaroo_runtime.run.realtime import submitted_settings
     from wallaroo_runtime.spark.connector import connector_jars, uses_kafka
-    from wallaroo_runtime.spark.settings import JAVA_OPTIONS, REMOTE_FILES, SETTINGS, authentication
+    from wallaroo_runtime.spark.settings import JARS, JAVA_OPTIONS, REMOTE_FILES, SETTINGS, authentication
     from wallaroo_runtime.submit.submit import cluster_command
 
     settings = {name: SETTINGS[name] for name in OF_DRIVER} | {"spark.driver.extraJavaOptions": JAVA_OPTIONS}
     settings |= authentication(arguments.master)
     if is_remote(location_of(arguments)):
         settings |= REMOTE_FILES
-    if uses_kafka(topology):
-        settings["spark.jars"] = ",".join(map(str, connector_jars(arguments.kafka_jars)))
+    if arguments.mode == REALTIME:
+        conf = submitted_settings(arguments.master, conf, arguments.state_cache_bytes)
+    elif uses_kafka(topology):
+        settings[JARS] = ",".join(map(str, connector_jars(arguments.kafka_jars)))
     shipped = {"--token-file": arguments.token_file, "--tls-ca": arguments.tls_ca}
     _, tokens = extracted(tokens, {"--master": True, "--kafka-jars": True, **dict.fromkeys(shipped, True)})
     given = {option: Path(file) for option, file in shipped.items() if file}

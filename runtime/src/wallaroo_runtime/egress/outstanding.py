@@ -8,7 +8,8 @@ from collections.abc import Callable, Mapping
 from wallaroo_runtime.lowering.histogram import Histogram
 
 MOST_GROUPS = 10_000
-COARSE_MS = 100  # of the arrivals of what joins another group
+COARSE_MS = 100  # of the arrivals of what joins another group; more when that waits for hours
+MOST_TIMES = 4096  # of one group
 
 
 def now_ms() -> int:
@@ -23,23 +24,31 @@ class _Group:
         arrived: Messages by the time of their arrival, in milliseconds since 1970.
         published: Messages by the time at which their output was in the outbox.
         sinks: How many sinks have not taken it.
+        coarse_ms: The times of messages that have joined are multiples of it.
     """
 
-    __slots__ = ("arrived", "published", "sinks")
+    __slots__ = ("arrived", "coarse_ms", "published", "sinks")
 
     def __init__(self, arrived: Mapping[int, int], published_ms: int, sinks: int) -> None:
-        self.arrived, self.published, self.sinks = dict(arrived), {published_ms: sum(arrived.values())}, sinks
+        self.arrived, self.published = Counter(arrived), Counter({published_ms: sum(arrived.values())})
+        self.sinks, self.coarse_ms = sinks, COARSE_MS
 
     def join(self, arrived: Mapping[int, int], published_ms: int) -> None:
-        """Take messages that end with these: their times become earlier by less than `COARSE_MS`."""
+        """Take messages that end with these: their times become earlier by less than `coarse_ms`."""
         for time_ms, count in arrived.items():
-            _add(self.arrived, time_ms, count)
-            _add(self.published, published_ms, count)
+            self.arrived[time_ms - time_ms % self.coarse_ms] += count
+            self.published[published_ms - published_ms % self.coarse_ms] += count
+        while max(len(self.arrived), len(self.published)) > MOST_TIMES:
+            self.coarse_ms *= 2
+            self.arrived = _coarse(self.arrived, self.coarse_ms)
+            self.published = _coarse(self.published, self.coarse_ms)
 
 
-def _add(counts: dict[int, int], time_ms: int, count: int) -> None:
-    coarse = time_ms - time_ms % COARSE_MS
-    counts[coarse] = counts.get(coarse, 0) + count
+def _coarse(counts: Mapping[int, int], step_ms: int) -> Counter[int]:
+    found = Counter[int]()
+    for time_ms, count in counts.items():
+        found[time_ms - time_ms % step_ms] += count
+    return found
 
 
 class Outstanding:

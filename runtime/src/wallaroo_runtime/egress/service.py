@@ -3,6 +3,7 @@
 import re
 import secrets
 import shutil
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from wallaroo.frame import DEAD_LETTER_PORT, FrameError, split_frames
 from wallaroo_runtime.durable.file import replace_file
 from wallaroo_runtime.egress.delivery import Deliveries
 from wallaroo_runtime.egress.delivery_stream import DeliveryStream
+from wallaroo_runtime.egress.fresh_letter import FreshLetters
 from wallaroo_runtime.egress.sender import Sender
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.service._proto import service_pb2 as pb
@@ -62,6 +64,7 @@ class EgressHost(Host):
         self._make_folders()
         self._outbox = None if self.is_local else self._open()
         self._deliveries: Deliveries | None = None
+        self.fresh_letters = FreshLetters(self.data / "dead-letters")
         if live_segments(self.data / "outbox" / FOLDER):
             self.deliveries()
         self.resume()
@@ -117,10 +120,10 @@ class EgressHost(Host):
         limit = int(self.store.attachment.config.get("backlog_bytes", 0))
         return bool(limit) and self.waiting_bytes() >= limit
 
-    def letters(self) -> int:
-        """Return how many dead letters were ever published."""
-        live = 0 if self._deliveries is None else self._deliveries.live.state.messages[DEAD_LETTER_PORT]
-        return self.outbox.recorded(DEAD_LETTER_PORT) + live
+    def published(self) -> Counter[int]:
+        """Return how many messages of each port were ever published; 65535: dead letters."""
+        live = Counter[int]() if self._deliveries is None else self._deliveries.live.state.messages
+        return self.outbox.recorded() + live
 
     def waiting_bytes(self) -> int:
         """Return how much live output waits for sinks."""
@@ -155,6 +158,7 @@ class EgressHost(Host):
         if self.is_local:
             return reply
         self._outbox = self._open()
+        self.fresh_letters = FreshLetters(self.data / "dead-letters")
         for folder in (self.data / "staging").iterdir():
             if folder.name != str(attachment.epoch):
                 shutil.rmtree(folder, ignore_errors=True)
@@ -315,14 +319,23 @@ class OutboxServicer(OutboxServiceServicer):
             self._host.store.check_look(request.epoch)
             size = self._host.outbox.size() + self._host.waiting_bytes()
             waiting = undelivered(self._host.outbox.directory, set(request.ports)) if request.ports else 0
-            store, letters = self._host.id(), self._host.letters()
+            store, published = self._host.id(), self._host.published()
         return pb.StatusReply(
             document=self._host.status(),
             backlog_bytes=size,
             waiting_messages=waiting,
             store=store,
-            dead_letters=letters,
+            dead_letters=published.pop(DEAD_LETTER_PORT, 0),
+            published=published.total(),
         )
+
+    @answering
+    def Letters(self, request: pb.LettersRequest, context: grpc.ServicerContext) -> pb.LettersReply:  # noqa: N802
+        """Show the latest dead letters."""
+        with self._host.lock:
+            self._host.store.check(request.epoch)
+            last, letters = self._host.fresh_letters.after(request.known)
+            return pb.LettersReply(dead_letters=self._host.published()[DEAD_LETTER_PORT], last=last, letters=letters)
 
 
 def _named(file: StagedFile) -> StagedFile:

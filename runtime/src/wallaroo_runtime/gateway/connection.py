@@ -15,7 +15,7 @@ from wallaroo_runtime.gateway.framing import NEWLINE, Cutter, fixed_cutter
 from wallaroo_runtime.gateway.stall import Pace
 from wallaroo_runtime.service._proto import service_pb2 as pb
 
-_RESET, _EOF = struct.pack("ii", 1, 0), struct.pack("ii", 0, 0)
+RESET, EOF = struct.pack("ii", 1, 0), struct.pack("ii", 0, 0)  # how a connection is closed: SO_LINGER
 _QUEUE = 1024
 
 
@@ -62,7 +62,7 @@ class Connection:
     def acknowledge(self) -> None:
         """Close with EOF: everything that the peer sent is safe."""
         with contextlib.suppress(OSError):
-            self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _EOF)
+            self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, EOF)
         self.socket.close()
 
     def cut_message(self) -> Diagnostic | None:
@@ -160,7 +160,7 @@ def accept(source: Source) -> Connection | None:
     # A peer whose machine vanished would stay here for ever.
     accepted.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
     # A gateway that is killed closes its sockets, too. That must not look like EOF, which says that all is safe.
-    accepted.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)
+    accepted.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET)
     return Connection(source, accepted, f"{peer[0]}:{peer[1]}")
 
 

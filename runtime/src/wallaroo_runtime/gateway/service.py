@@ -203,6 +203,18 @@ class JournalServicer(JournalServiceServicer):
         yield from map(position_message, self._host.follow(request.epoch, reader, context.is_active))
 
     @answering
+    def Tail(self, request: pb.ReadRequest, context: grpc.ServicerContext) -> Iterator[pb.Chunk]:  # noqa: N802
+        """Send the journal from a place on, as it grows."""
+        reader, at = self._open(request), request.start
+        self._check_range(at, at, reader)
+        context.add_callback(self._host.heads.wake)
+        for safe in self._host.follow(request.epoch, reader, context.is_active):
+            for data in reader.read(at, safe.offset, CHUNK_BYTES):
+                self._host.store.check(request.epoch)
+                at += len(data)
+                yield from chunks(data)
+
+    @answering
     def Limit(self, request: pb.LimitRequest, context: grpc.ServicerContext) -> pb.Position:  # noqa: N802
         """Say where a micro-batch ends."""
         reader = self._open(request)

@@ -1,16 +1,18 @@
 """Serves an application in memory over TCP: for a first look, in one process, without recovery."""
 
 import asyncio
+import socket
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 
 from wallaroo.diagnostic import Diagnostic
 from wallaroo.kafka_record import KafkaRecord
+from wallaroo.testing import DeadLetter
 from wallaroo.worker.kafka_record import read_record
 from wallaroo_runtime.errors import TOPOLOGY, USAGE, RunError
-from wallaroo_runtime.gateway.connection import listen, real_address
+from wallaroo_runtime.gateway.connection import EOF, RESET, listen, real_address
 from wallaroo_runtime.gateway.framing import NEWLINE, Cutter, fixed_cutter, splitter_cut
 from wallaroo_runtime.memory.receiver import Receiver
 from wallaroo_runtime.memory.run import MemoryRun
@@ -36,7 +38,7 @@ PENDING_BYTES = 64 * 1024 * 1024  # that wait for receivers before sources wait
 FINISH_S = 2.0
 
 
-def ignore(record: KafkaRecord) -> None:
+def ignore(record: KafkaRecord | Sequence[DeadLetter]) -> None:
     """Show nothing."""
 
 
@@ -46,6 +48,7 @@ class MemoryServer:
     Args:
         say: Called with what is wrong.
         show: Called with each record that a sink has written to a topic.
+        bury: Called with dead letters.
 
     Attributes:
         emitted: Messages for sinks so far.
@@ -54,10 +57,14 @@ class MemoryServer:
     """
 
     def __init__(
-        self, run: MemoryRun, say: Callable[[Diagnostic], None], show: Callable[[KafkaRecord], None] = ignore
+        self,
+        run: MemoryRun,
+        say: Callable[[Diagnostic], None],
+        show: Callable[[KafkaRecord], None] = ignore,
+        bury: Callable[[Sequence[DeadLetter]], None] = ignore,
     ) -> None:
         check_served(run.topology)
-        self.run, self._say, self._show = run, say, show
+        self.run, self._say, self._show, self._bury = run, say, show, bury
         self._topics = {end.path: end.place for end in run.topology.sinks() if has_records(end)}
         self.received = self.emitted = 0
         self.began = self.active_at = time.monotonic()
@@ -149,7 +156,9 @@ class MemoryServer:
         self, source: TcpSource, cut: Cutter, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
     ) -> None:
         peer = ":".join(map(str, writer.get_extra_info("peername")[:2]))
-        tail = b""
+        tail, connection = b"", writer.get_extra_info("socket")
+        # As the gateway: EOF says that all was taken, so whatever else closes the connection must not look like it.
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET)
         try:
             while data := await reader.read(READ_BYTES):
                 tail += data
@@ -166,6 +175,9 @@ class MemoryServer:
                 self._do(lambda: self._process(source, tail + b"\n", 1))
             elif tail:
                 self._say(Diagnostic.of("R607", source=source.name, peer=peer, received=len(tail), expected="more"))
+                return
+            if self.failure is None:
+                connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, EOF)
         except ConnectionError:
             return
         finally:
@@ -202,6 +214,7 @@ class MemoryServer:
                 self.failure = error
             for finding in error.diagnostics if self.failure is None else ():
                 self._say(finding)
+        self._bury(self.run.letters)
         for path, records in self.run.take().items():
             self.emitted += len(records)
             if path in self._topics:

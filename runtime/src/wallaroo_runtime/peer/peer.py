@@ -3,6 +3,7 @@
 import json
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -128,12 +129,13 @@ class Peer:
         return self._end
 
     def commit(self, offset: int) -> None:
-        """Release everything of its journal below `offset`."""
+        """Release everything of its journal below `offset`; later, if it is away now: more is released then."""
         if self._directory is not None:
             JournalReader(self._directory / "journal").commit(offset)
             return
         request = pb.CommitRequest(epoch=self.service.epoch, journal=self.service.store, offset=offset)
-        Client(self.service, STATUS_CALL_S).call("Commit", request)
+        with suppress(Away):
+            Client(self.service).look("Commit", request, STATUS_CALL_S)
 
     def tell_visits(self, counts: Mapping[int, tuple[int, int]], done: int = 0) -> None:
         """Let its journal know what visits came to.

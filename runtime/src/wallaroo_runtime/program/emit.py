@@ -2,6 +2,7 @@
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -16,6 +17,7 @@ from wallaroo_runtime.errors import TOPOLOGY, WORKER, RunError
 from wallaroo_runtime.program.app import App, AppKind
 from wallaroo_runtime.program.library import find_library, join_libraries
 from wallaroo_runtime.system.child import end_group, endable
+from wallaroo_runtime.system.process import dying_with_parent
 from wallaroo_runtime.topology.load import MAX_DOCUMENT_BYTES
 from wallaroo_runtime.worker.launch import status_text
 from wallaroo_runtime.worker.spec import PYTHON_PLACEHOLDER
@@ -164,7 +166,12 @@ def _run(command: Sequence[str], args: Sequence[str], file: Path, deadline_secon
     sys.stdout.flush()
     try:
         child = subprocess.Popen(
-            command, env=os.environ | added, stdin=subprocess.DEVNULL, stdout=STDERR, start_new_session=True
+            command,
+            env=os.environ | added,
+            stdin=subprocess.DEVNULL,
+            stdout=STDERR,
+            start_new_session=True,
+            preexec_fn=dying_with_parent(signal.SIGKILL),
         )
     except OSError as err:
         fix = "build it again with `wallaroo build DIR`"

@@ -10,8 +10,7 @@ from pathlib import Path
 from wallaroo_runtime.errors import USAGE, RunError
 from wallaroo_runtime.program.go import run_go
 from wallaroo_runtime.program.module import (
-    GOKA,
-    MODULE,
+    MODULES,
     NEW_MODULE,
     find_module,
     find_workspace,
@@ -69,7 +68,7 @@ def _without_sdk(go: str, file: Path) -> bool:
     names = [
         entry["Old"]["Path"]
         for entry in content["Replace"] or ()
-        if entry["Old"]["Path"] in (MODULE, GOKA) and Path(entry["New"]["Path"]).is_absolute()
+        if entry["Old"]["Path"] in MODULES and Path(entry["New"]["Path"]).is_absolute()
     ]
     edits = [f"-{edit}={name}" for name in names for edit in ("dropreplace", "droprequire")]
     if edits:

@@ -13,10 +13,11 @@ from wallaroo_runtime.program.go import run_go
 from wallaroo_runtime.program.sdk import sdk_directory
 
 MODULE = "wallarooapi"
-GOKA = f"{MODULE}/goka"
+NESTED = ("goka", "otel")  # folders of the SDK that are modules of their own, for their many dependencies
+MODULES = (MODULE, *(f"{MODULE}/{name}" for name in NESTED))
 # Of a program without a go.mod, whatever its directory is called. The domain is one that nobody fetches from.
 NEW_MODULE = "module wallaroo.local/program\n\ngo 1.24.0\n"
-_IMPORTS_GOKA = re.compile(rf'"{GOKA}[/"]')
+_IMPORTS_NESTED = re.compile(rf'"{MODULE}/({"|".join(NESTED)})[/"]')
 _MODULE_LINE = re.compile(r'^module\s+"?([^\s"]+)', re.MULTILINE)
 
 
@@ -55,9 +56,10 @@ def used(file: Path, content: Mapping[str, Any]) -> list[Path]:
 
 
 def sdk_modules(program: Path) -> list[Path]:
-    """Return the modules of the SDK that a program needs: that for Goka's programs has many dependencies of its own."""
-    goka = any(_IMPORTS_GOKA.search(file.read_text(encoding="utf-8", errors="replace")) for file in _go_files(program))
-    return [sdk_directory(), sdk_directory() / "goka"] if goka else [sdk_directory()]
+    """Return the modules of the SDK that a program needs: the nested ones where it imports them."""
+    texts = (file.read_text(encoding="utf-8", errors="replace") for file in _go_files(program))
+    imported = {found[1] for text in texts for found in _IMPORTS_NESTED.finditer(text)}
+    return [sdk_directory(), *(sdk_directory() / name for name in NESTED if name in imported)]
 
 
 def is_sdk(directory: Path) -> bool:
@@ -66,7 +68,7 @@ def is_sdk(directory: Path) -> bool:
         found = _MODULE_LINE.search((directory / "go.mod").read_text(encoding="utf-8"))
     except OSError:
         return False
-    return found is not None and found[1] in (MODULE, GOKA)
+    return found is not None and found[1] in MODULES
 
 
 def write_workspace(go: str, version: str, module: Path, work: Path, replace: dict[str, str]) -> None:
@@ -105,7 +107,7 @@ def _mend(go: str, file: Path, work: Path, replace: dict[str, str]) -> None:
     content = json.loads(run_go([go, "mod", "edit", "-json", str(file)], file.parent, go_environment()))
     edits = [f"-dropreplace={_name(entry['Old'])}" for entry in content["Replace"] or () if _is_gone(entry, file)]
     # A workspace has the SDK, and still go would look for what a module requires.
-    edits += [f"-droprequire={entry['Path']}" for entry in content["Require"] or () if entry["Path"] in (MODULE, GOKA)]
+    edits += [f"-droprequire={entry['Path']}" for entry in content["Require"] or () if entry["Path"] in MODULES]
     if not edits:
         return
     copy = work / f"{len(replace)}.mod"
@@ -116,7 +118,7 @@ def _mend(go: str, file: Path, work: Path, replace: dict[str, str]) -> None:
 
 def _is_gone(entry: Mapping[str, Any], file: Path) -> bool:
     """Return whether a replacement is left out; the SDK is always that of this installation."""
-    if entry["Old"]["Path"] in (MODULE, GOKA):
+    if entry["Old"]["Path"] in MODULES:
         return True
     path = Path(entry["New"]["Path"])
     if not path.is_absolute() or (path / "go.mod").is_file():

@@ -9,7 +9,6 @@ from wallaroo_runtime.program.interpreter import check_interpreter
 from wallaroo_runtime.run.hosted import path_of
 from wallaroo_runtime.run.options import RunOptions
 from wallaroo_runtime.run.realtime import check_realtime
-from wallaroo_runtime.spark.master import cores
 
 
 def check_application(options: RunOptions, application: Application) -> None:
@@ -18,15 +17,14 @@ def check_application(options: RunOptions, application: Application) -> None:
     Raises:
         RunError: T211, R608, W432, R656, or what real-time mode does not have.
     """
-    topology, archive, is_here = application.topology, application.archive, bool(cores(options.spark.master))
+    topology, archive, is_here = application.topology, application.archive, options.runs_code_here
     check_runnable(topology)
     check_interpreter(options.spark.worker_python, topology, is_here=is_here, is_packed=bool(archive))
     if archive and is_here:
         check_platform(application.path, archive.manifest)
-    location = options.checkpoint.location
-    check_services(location, options.remote)
+    check_services(options.checkpoint.location, options.remote)
     if options.mode == REALTIME:
-        check_realtime(topology, master=options.spark.master, location=location, remote=options.remote)
+        check_realtime(topology, remote=options.remote)
 
 
 def check_continues(options: RunOptions, application: Application) -> None:

@@ -12,7 +12,6 @@ from typing import Any
 from wallaroo_runtime.archive.archive import ARCHIVE_PLACEHOLDER
 from wallaroo_runtime.checkpoint.directory import SPARK
 from wallaroo_runtime.checkpoint.manifest import (
-    MICROBATCH,
     REALTIME,
     Directory,
     LocalDirectory,
@@ -53,8 +52,8 @@ def open_states(place: Path | str, conf: Mapping[str, str], *, raw: bool = False
     Raises:
         RunError: R616, R698, there is no checkpoint; R602, no Java; R771, its states cannot be shown; R684.
     """
-    # A checkpoint at a URL is of micro-batches.
-    mode = mode_of(read_manifest(place)) if isinstance(place, Path) else MICROBATCH
+    # Only Spark gets to a URL; a session for real-time mode reads both.
+    mode = mode_of(read_manifest(place)) if isinstance(place, Path) else REALTIME
     check_java()
     # Late: pyspark takes a second to import.
     from wallaroo_runtime.checkpoint.url import check_answer, is_remote

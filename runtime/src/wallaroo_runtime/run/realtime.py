@@ -1,5 +1,6 @@
 """What is different in a run in real-time mode: refusals, the shape of its plan, the start of its query."""
 
+import os
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -12,7 +13,8 @@ from wallaroo_runtime.plan.compile import compile_topology
 from wallaroo_runtime.plan.realtime import BUCKETS, MICROBATCH, PARTITIONS, obstacles
 from wallaroo_runtime.plan.stage import Plan
 from wallaroo_runtime.run.peers import Peers
-from wallaroo_runtime.spark.master import cores
+from wallaroo_runtime.spark.master import SUBMITTED, cores
+from wallaroo_runtime.spark.settings import JARS, memory_settings
 from wallaroo_runtime.topology.model import Topology
 
 if TYPE_CHECKING:
@@ -22,13 +24,11 @@ if TYPE_CHECKING:
 BUCKETS_PER_PARTITION = BUCKETS // PARTITIONS
 
 
-def check_realtime(topology: Topology, *, master: str, location: str, remote: RemoteOptions) -> None:
+def check_realtime(topology: Topology, *, remote: RemoteOptions) -> None:
     """Refuse what real-time mode cannot run, before anything is started.
 
     Args:
         topology: Of the application.
-        master: As Spark has it.
-        location: URL of the checkpoint; empty: it is a directory of this machine.
         remote: Which services are remote.
 
     Raises:
@@ -37,22 +37,18 @@ def check_realtime(topology: Topology, *, master: str, location: str, remote: Re
     from wallaroo_runtime.spark.realtime.jar import check_spark, operator_jar
 
     plan = compile_topology(topology, shuffle_partitions=PARTITIONS, buckets_per_partition=BUCKETS_PER_PARTITION)
-    found = [*_of_options(master, location, remote), *obstacles(plan, topology)]
+    found = [*_of_services(remote), *obstacles(plan, topology)]
     if found:
         raise RunError(found, USAGE)
     check_spark()
     operator_jar()
 
 
-def _of_options(master: str, location: str, remote: RemoteOptions) -> list[Diagnostic]:
-    names = {
-        f"--master {master}": cores(master) is None,
-        f"--checkpoint {location}": bool(location),
-        "--gateway": bool(remote.gateways),
-        "--egress": bool(remote.egress),
-    }
-    remedy = f"leave it out: it runs on this machine alone; or {MICROBATCH}"
-    return [Diagnostic.of("R755", what=name, fix=remedy) for name, is_given in names.items() if is_given]
+def _of_services(remote: RemoteOptions) -> list[Diagnostic]:
+    if len(remote.gateways) <= 1:
+        return []
+    what = f"{len(remote.gateways)} gateways: messages of all sources have one order, that of one journal"
+    return [Diagnostic.of("R755", what=what, fix=f"give one --gateway HOST:PORT for all sources; or {MICROBATCH}")]
 
 
 def realtime_bounds(bounds: Bounds) -> Bounds:
@@ -60,12 +56,34 @@ def realtime_bounds(bounds: Bounds) -> Bounds:
     return replace(bounds, journal_fsync="batch") if bounds.journal_fsync == Bounds().journal_fsync else bounds
 
 
-def realtime_settings() -> dict[str, str]:
-    """Return the settings of Spark."""
+def realtime_settings(master: str = "local", given: Mapping[str, str] | None = None) -> dict[str, str]:
+    """Return the settings of Spark.
+
+    Args:
+        master: As Spark has it.
+        given: Those of the user, which win; jars of theirs are there besides ours.
+    """
     from wallaroo_runtime.spark.realtime.jar import operator_jar
     from wallaroo_runtime.spark.realtime.settings import session_settings
 
-    return session_settings(operator_jar())
+    # A driver that spark-submit starts has got all jars from there.
+    chosen = {name: value for name, value in (given or {}).items() if name != JARS or SUBMITTED not in os.environ}
+    ships_jar = not cores(master) and SUBMITTED not in os.environ
+    return session_settings(operator_jar(), chosen, ships_jar=ships_jar)
+
+
+def submitted_settings(master: str, given: Mapping[str, str], cache_bytes: int) -> dict[str, str]:
+    """Return what spark-submit gets to know for a driver in the cluster, which has the workers in its container.
+
+    Args:
+        master: As spark-submit takes it.
+        given: Those of the user, which win; jars of theirs are there besides ours.
+        cache_bytes: That the workers may keep of states.
+    """
+    from wallaroo_runtime.spark.realtime.jar import operator_jar
+
+    jars = ",".join(filter(None, [given.get(JARS), str(operator_jar())]))
+    return memory_settings(master, cache_bytes, owner="driver") | dict(given) | {JARS: jars}
 
 
 def start_in_realtime(
@@ -84,12 +102,6 @@ def start_in_realtime(
     def services(targets: Mapping[str, str]) -> Services:
         if peers.waits_for_worker:  # its epoch, which the query needs, begins with its configuration
             peers.serve_sources(targets)
-        return Services(
-            options.journals[0].directory,
-            gateway.service.address,
-            gateway.service.epoch,
-            egress.service.address,
-            egress.service.epoch,
-        )
+        return Services(options.journals[0].directory, gateway.service, egress.service)
 
     return start_realtime(session, plan, topology, options, services, gateway.commit, peers.tell_visits)

@@ -61,8 +61,12 @@ def _run_once(options: RunOptions, reporter: Reporter, program: "Program", endin
         program.was_ready |= stopped.is_started
         if stopped.is_set() or program.cannot_help(error):
             raise
-        reporter.event(WAITING, WAIT, error.diagnostics)
-        return program.wait(stopped)
+        if program.loaded is None:
+            reporter.event(WAITING, WAIT, error.diagnostics)
+            return program.wait(stopped)
+        for finding in error.diagnostics:  # of the program before: what it was changed to is there
+            reporter.warn(finding)
+        return True
     program.was_ready = True
     return program.loaded is not None and not stopped.is_set()
 

@@ -182,13 +182,14 @@ def _spark_settings(options: RunOptions, topology: Topology) -> dict[str, str]:
     from wallaroo_runtime.spark.settings import REMOTE_FILES, memory_settings
 
     spark = options.spark
-    memory = memory_settings(spark.master, options.bounds.state_cache_bytes)
+    cached = options.bounds.state_cache_bytes if options.mode != REALTIME else 0  # there the driver has the workers
+    memory = memory_settings(spark.master, cached)
     files = REMOTE_FILES if is_remote(options.checkpoint.location) else {}
     # spark-submit has been given them for a driver that it starts.
     needs_jars = uses_kafka(topology) and SUBMITTED not in os.environ and options.mode != REALTIME
     jars = jar_settings(connector_jars(spark.kafka_jars)) if needs_jars else {}
-    realtime = realtime_settings() if options.mode == REALTIME else {}
-    return memory | files | jars | realtime | spark.settings
+    last = realtime_settings(spark.master, spark.settings) if options.mode == REALTIME else spark.settings
+    return memory | files | jars | last
 
 
 def _session(
@@ -350,12 +351,12 @@ def _start(
         raise explained(error, topology) from error
     stack.callback(query.stop)
     if watch is not None:
-        asks = bool(cores(options.spark.master))
         has_room = not is_realtime or cores(options.spark.master) != 1
+        asks = options.runs_code_here
         states = states_of_run(session, checkpoint, plan, query.targets, asks=asks) if has_room else None
         watch.attach(query, states)
     if peers.waits_for_worker:
-        peers.serve_sources(query.targets if cores(options.spark.master) else _beside(options, application, stack))
+        peers.serve_sources(query.targets if options.runs_code_here else _beside(options, application, stack))
     letters = "DIR_OF_THE_EGRESS" if options.remote.egress else str(checkpoint.path)
     flow = Flow(peers, query, reporter.note, letters, output)
     flow.check()

@@ -4,6 +4,7 @@ Spark runs it as `python -m wallaroo_runtime.spark.daemon MODULE` (setting `spar
 daemon imports nothing before it forks, since a library might start threads; none of the ones below does.
 """
 
+import contextlib
 import gc
 import os
 import sys
@@ -12,6 +13,7 @@ from importlib import import_module
 from pathlib import Path
 
 TASK_MODULE = "pyspark.worker"
+NAME = "wallaroo-tasks"  # of the daemon and its forks, as `top` shows them: their command line may be a server's
 
 
 def forget_archives() -> None:
@@ -52,6 +54,8 @@ def main() -> None:
     forget_archives()
     if sys.argv[1:] == [TASK_MODULE]:
         preload()
+        with contextlib.suppress(OSError):  # a system without /proc
+            Path("/proc/self/comm").write_text(NAME, encoding="ascii")
     from pyspark.daemon import manager
 
     manager()

@@ -1,7 +1,7 @@
 """A process with what Spark's Python processes import already in memory: they are forks of it.
 
-For each query Spark starts processes that plan sources and prepare states. As new ones each would import PySpark,
-pandas and Arrow: half a second to one of a processor, and 40 MB. Tasks have a daemon of their own (`daemon`).
+For each query Spark starts processes that plan sources and prepare states, and the daemon of its tasks (`daemon`). As
+new ones each would import PySpark, pandas and Arrow: half a second to one of a processor, and 40 to 70 MB.
 
 A client (`fork_client`) connects, hands over its arguments, variables and standard descriptors, and stands for the
 fork: it gets its exit status, and its end ends the fork. The server ends when its standard input does.
@@ -13,15 +13,19 @@ import runpy
 import selectors
 import signal
 import socket
+import struct
 import sys
 import traceback
 
 from wallaroo_runtime.spark.daemon import preload
-from wallaroo_runtime.spark.fork_client import LENGTH, STANDARD, STATUS, TAKEN
+from wallaroo_runtime.spark.fork_client import LENGTH, STANDARD, TAKEN
+from wallaroo_runtime.system.process import parent_of
+from wallaroo_runtime.worker.owner import ABOVE
 
 REQUEST_S = 10.0
 FIRST_BYTES = 65_536
 INPUT = 0
+PEER = struct.Struct("3i")  # process, user and group
 MODULES = (
     "pyspark.daemon",
     *(f"pyspark.sql.worker.{name}" for name in ("create_data_source", "lookup_data_sources", "plan_data_source_read")),
@@ -88,10 +92,11 @@ class ForkServer:
             for number in (signal.SIGCHLD, signal.SIGTERM):
                 signal.signal(number, signal.SIG_DFL)
             signal.signal(signal.SIGINT, signal.SIG_IGN)  # as Java's processes have it
+            above = parent_of(peer_of(client))
             for each in (client, self._listener, self._ended, self._wake, *self._clients.values()):
                 each.close()
             self._selector.close()
-            status = run(content, descriptors)
+            status = run(content, descriptors, above)
         except BaseException:
             traceback.print_exc()
         finally:
@@ -112,7 +117,7 @@ class ForkServer:
                 with contextlib.suppress(KeyError):  # the client has ended before
                     self._selector.unregister(client)
                 with contextlib.suppress(OSError):
-                    client.sendall(STATUS.pack(os.waitstatus_to_exitcode(status)))
+                    client.sendall(b"%d\n" % (os.waitstatus_to_exitcode(status) & 0xFF))
                 client.close()
 
     def _end(self, pid: int) -> None:
@@ -147,8 +152,19 @@ def receive(client: socket.socket) -> tuple[bytes, list[int]]:
     return content[LENGTH.size :], list(descriptors)
 
 
-def run(content: bytes, descriptors: list[int]) -> int:
-    """Run a module as a program, as a client asks for it; returns its exit code."""
+def peer_of(client: socket.socket) -> int:
+    """Return the process of a client."""
+    return int(PEER.unpack(client.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, PEER.size))[0])
+
+
+def run(content: bytes, descriptors: list[int], above: int | None) -> int:
+    """Run a module as a program, as a client asks for it; returns its exit code.
+
+    Args:
+        content: See `fork_client.request`.
+        descriptors: Its standard ones.
+        above: The process that has started the client: that of Java, which is not above this fork.
+    """
     for number, descriptor in zip(STANDARD, descriptors, strict=True):
         os.dup2(descriptor, number)
         os.close(descriptor)
@@ -159,6 +175,8 @@ def run(content: bytes, descriptors: list[int]) -> int:
     for variable in variables:
         name, _, value = variable.partition(b"=")
         os.environb[name] = value
+    if above is not None:
+        os.environ[ABOVE] = str(above)
     module, *rest = map(os.fsdecode, arguments)
     sys.argv = [module, *rest]
     sys.modules.pop(module, None)  # else it would be said that it was imported before it was run

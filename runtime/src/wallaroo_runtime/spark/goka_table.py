@@ -22,6 +22,7 @@ from wallaroo_runtime.lowering.group_state import form_of
 from wallaroo_runtime.lowering.state_log import StateKey, StateValue
 from wallaroo_runtime.plan import Plan, Stage
 from wallaroo_runtime.spark.failure import carried, translated
+from wallaroo_runtime.spark.hadoop import spark_path
 from wallaroo_runtime.spark.rescale import RowMaker, one_row
 from wallaroo_runtime.spark.rescale_log import bucket_frames
 from wallaroo_runtime.spark.row import FRAME_SCHEMA, FrameRow, frame_batch
@@ -244,7 +245,7 @@ def load_tables(session: SparkSession, plan: Plan, tables: Sequence[Table], chec
 
     query = (
         frame.writeStream.foreachBatch(take)
-        .option("checkpointLocation", checkpoint)
+        .option("checkpointLocation", spark_path(checkpoint))
         .outputMode("append")
         .trigger(once=True)
         .start()

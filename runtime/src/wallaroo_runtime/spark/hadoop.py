@@ -1,5 +1,6 @@
 """Small files in any file system that Hadoop knows, through Spark's JVM."""
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -21,6 +22,19 @@ FIXES = {
     ),
 }
 OTHER_FIX = "check address and permissions, and run again; it continues from the checkpoint"
+
+
+def spark_path(place: object) -> str:
+    """Return a place as Spark needs it.
+
+    A path alone would be one of the default file system, which is HDFS where the cluster says so.
+
+    Example:
+        >>> spark_path("/var/checkpoint"), spark_path("hdfs://name/checkpoint")
+        ('file:///var/checkpoint', 'hdfs://name/checkpoint')
+    """
+    text = str(place)
+    return text if "://" in text else f"file://{os.path.abspath(text)}"
 
 
 class HadoopDirectory:

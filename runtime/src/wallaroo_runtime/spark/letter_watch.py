@@ -8,11 +8,11 @@ from itertools import islice
 from wallaroo.diagnostic import Diagnostic
 from wallaroo.worker._proto import worker_pb2 as pb
 from wallaroo_runtime.lowering.error_policy import letters_of
+from wallaroo_runtime.lowering.letter_tail import LETTERS_PER_BATCH, Found
 from wallaroo_runtime.storage.outbox.staging import StagedFile
 
-LETTERS_PER_BATCH = 10_000
 TRACEBACK_LINES = 6
-Found = list[tuple[str, pb.DeadLetter]]
+FUNCTION_LINES = 3  # of a traceback in Python: its title, and the place in the function that the runtime called
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,15 +94,20 @@ def is_power_of_ten(count: int) -> bool:
 
 
 def shortened(traceback: str) -> str:
-    r"""Return the lines of a traceback that say most: the last ones of Python's, the first ones of Go's.
+    r"""Return the lines of a traceback that say most.
+
+    Of Python's these are the first ones, where the user's function is, and the last ones, where a library may have
+    raised the error; of Go's the first ones.
 
     Example:
-        >>> shortened("Traceback (most recent call last):\n" + "  frame\n" * 9 + "KeyError: 1").splitlines()[-2:]
-        ['  frame', 'KeyError: 1']
+        >>> shown = shortened("Traceback (most recent call last):\n" + "  frame\n" * 9 + "KeyError: 1")
+        >>> shown.count("frame"), shown.splitlines()[-2:]
+        (7, ['  frame', 'KeyError: 1'])
     """
     lines = traceback.rstrip().splitlines()
-    if len(lines) <= TRACEBACK_LINES:
+    is_python = traceback.startswith("Traceback")
+    if len(lines) <= TRACEBACK_LINES + (FUNCTION_LINES if is_python else 0):
         return "\n".join(lines)
-    if lines[0].startswith("Traceback"):
-        return "\n".join(("...", *lines[-TRACEBACK_LINES:]))
+    if is_python:
+        return "\n".join((*lines[:FUNCTION_LINES], "  ...", *lines[-TRACEBACK_LINES:]))
     return "\n".join((*lines[:TRACEBACK_LINES], "..."))

@@ -23,6 +23,7 @@ from wallaroo_runtime.spark.account import Balance
 from wallaroo_runtime.spark.backpressure import MAX_OUTBOX_BYTES, OutboxRoom
 from wallaroo_runtime.spark.executor_watch import ExecutorWatch
 from wallaroo_runtime.spark.failure import JavaEnded, is_end_of_java, needing_java, translated
+from wallaroo_runtime.spark.hadoop import spark_path
 from wallaroo_runtime.spark.level import CHUNK_BYTES, Level, ReadCounts, levels_of
 from wallaroo_runtime.spark.planned import Planned
 from wallaroo_runtime.spark.progress import Progress, past_progress
@@ -272,7 +273,7 @@ def start_query(
     query = (
         lower(session, levels, options.max_batch_bytes, records, wait_s)
         .writeStream.foreachBatch(room)
-        .option("checkpointLocation", options.checkpoint)
+        .option("checkpointLocation", spark_path(options.checkpoint))
         .outputMode("append")
         .start()
     )

@@ -28,6 +28,7 @@ from wallaroo_runtime.durable.file import replace_file
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.plan import Plan, Stage
 from wallaroo_runtime.spark.failure import carried, translated
+from wallaroo_runtime.spark.hadoop import spark_path
 from wallaroo_runtime.spark.rescale_log import COUNT_SCHEMA, LogSorter, sorted_entries
 from wallaroo_runtime.spark.row import DATA, FRAME_SCHEMA, FrameRow, frame_batch
 from wallaroo_runtime.spark.session import first_line
@@ -125,7 +126,7 @@ def failed(*, reason: str) -> RunError:
 def read_variable(session: SparkSession, checkpoint: Path, operator: int, variable: str) -> DataFrame:
     """Return the content of a state variable, as of the last committed micro-batch."""
     reader = session.read.format("statestore").option("operatorId", operator)
-    return reader.option("stateVarName", variable).load(str(checkpoint))
+    return reader.option("stateVarName", variable).load(spark_path(checkpoint))
 
 
 def _logs(session: SparkSession, checkpoint: Path, plan: Plan) -> Iterator[tuple[str, DataFrame]]:
@@ -242,7 +243,7 @@ def run_one_batch(frame: DataFrame, checkpoint: Path, batch: int, mode: str = "a
     """
     query = (
         frame.writeStream.foreachBatch(_collect)
-        .option("checkpointLocation", str(checkpoint))
+        .option("checkpointLocation", spark_path(checkpoint))
         .outputMode(mode)
         .trigger(once=True)  # that micro-batch and no other
         .start()

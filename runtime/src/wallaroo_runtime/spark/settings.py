@@ -13,7 +13,7 @@ from wallaroo_runtime.spark.temporary import temporary_directory
 from wallaroo_runtime.system.class_archive import archive_option
 
 TASK_FAILURES = 4
-CLASS_PATH = "spark.driver.extraClassPath"
+CLASS_PATH, JARS = "spark.driver.extraClassPath", "spark.jars"
 STREAMING = "org.apache.spark.sql.execution.streaming"
 POLLING = "spark.sql.streaming.pollingDelay"
 SETTINGS = {
@@ -75,7 +75,7 @@ INTERPRETER = """\
 #!/bin/sh
 {path}
 case "$1 $2 $3" in
-"-m pyspark.daemon pyspark.sql."* | "-m pyspark.sql."*)
+"-m wallaroo_runtime.spark.daemon "* | "-m pyspark.daemon pyspark.sql."* | "-m pyspark.sql."*)
     [ -n "$WALLAROO_FAULT" ] || exec {client} {forks} {python} "$@" ;;
 esac
 exec {python} "$@"
@@ -98,8 +98,13 @@ appender.file.strategy.max = 2
 """
 
 
-def memory_settings(master: str, cache_bytes: int) -> dict[str, str]:
-    """Return what the container of an executor needs besides the JVM: Spark's own default knows of no worker.
+def memory_settings(master: str, cache_bytes: int, *, owner: str = "executor") -> dict[str, str]:
+    """Return what a container with workers needs besides the JVM: Spark's own default knows of no worker.
+
+    Args:
+        master: As spark-submit takes it.
+        cache_bytes: That the workers may keep of states.
+        owner: Whose container it is: `executor` or `driver`.
 
     Example:
         >>> memory_settings("yarn", 512 * 1024 * 1024), memory_settings("spark://host:7077", 0)
@@ -107,7 +112,7 @@ def memory_settings(master: str, cache_bytes: int) -> dict[str, str]:
     """
     if not master.startswith(CONTAINERS):
         return {}
-    return {"spark.executor.memoryOverhead": f"{cache_bytes * 5 // 4 // MIB + BESIDE_STATE_MIB}m"}
+    return {f"spark.{owner}.memoryOverhead": f"{cache_bytes * 5 // 4 // MIB + BESIDE_STATE_MIB}m"}
 
 
 def start_settings(master: str, directory: Path, settings: dict[str, str]) -> dict[str, str]:
@@ -151,8 +156,8 @@ def interpreter(directory: Path) -> Path:
     """Write a program that starts this interpreter for Spark's processes, and return its path.
 
     Spark puts archives of PySpark's sources first into their PYTHONPATH, and Python compiles what it imports from an
-    archive in each process again. Here they are to import what this process has imported. Those that plan sources and
-    prepare states are forks where a server forks (`fork_server`), unless a test lets one of them end.
+    archive in each process again. Here they are to import what this process has imported. The daemon of tasks and those
+    that plan sources and prepare states are forks where a server forks (`fork_server`), unless a test ends one of them.
 
     Args:
         directory: Where to write it.

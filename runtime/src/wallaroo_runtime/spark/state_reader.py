@@ -16,6 +16,7 @@ from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.lowering.state_choice import StateChoice, StateRow, row_bytes
 from wallaroo_runtime.plan import Plan
 from wallaroo_runtime.spark.failure import carried, translated
+from wallaroo_runtime.spark.hadoop import spark_path
 from wallaroo_runtime.spark.progress import Files, last_batch
 from wallaroo_runtime.spark.stage_log import LOG, stage_log, variable_of
 from wallaroo_runtime.spark.state import LOG_SCHEMA
@@ -81,7 +82,7 @@ class SparkLogs:
         for operator in sorted(filter(str.isdigit, self.files.names(f"{self.name}/state")), key=int):
             if variable := variable_of(LOG, stage, self._variables(operator)):
                 reader = self.session.read.format("statestore").option("operatorId", operator).option("batchId", batch)
-                content = reader.option("stateVarName", variable).load(f"{self.files}/{self.name}")
+                content = reader.option("stateVarName", variable).load(spark_path(f"{self.files}/{self.name}"))
                 return stage_log(variable, content, stage, self.plan)
         return None
 

@@ -14,6 +14,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from wallaroo_runtime.spark.failure import translated
+from wallaroo_runtime.spark.hadoop import spark_path
 from wallaroo_runtime.spark.level import Level
 from wallaroo_runtime.spark.temporary import temporary_directory
 from wallaroo_runtime.storage.journal.writer import JournalWriter
@@ -47,7 +48,7 @@ def rehearse(
         query = (
             lower(session, own)
             .writeStream.foreachBatch(_collect)
-            .option("checkpointLocation", str(directory / "spark"))
+            .option("checkpointLocation", spark_path(directory / "spark"))
             .outputMode("append")
             .start()
         )

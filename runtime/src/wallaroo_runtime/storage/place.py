@@ -61,6 +61,9 @@ class Output(Protocol):
     def letters(self) -> int:
         """Return how many dead letters were ever published."""
 
+    def published(self) -> int:
+        """Return how many messages were ever published for sinks."""
+
     def size(self) -> int:
         """Return the bytes of all files that are not delivered yet."""
 

@@ -5,11 +5,13 @@ from collections.abc import Iterator, Sequence
 import grpc
 
 from wallaroo_runtime.service._proto import service_pb2 as pb
-from wallaroo_runtime.service.client import CALL_S, PATIENCE_S, Client
+from wallaroo_runtime.service.client import CALL_S, PATIENCE_S, Away, Client
 from wallaroo_runtime.service.endpoint import Service
 from wallaroo_runtime.storage.outbox.staging import StagedFile
 from wallaroo_runtime.storage.remote_journal import joined
 from wallaroo_runtime.storage.remote_staging import staged_message
+
+LOOK_S = 3.0
 
 
 class RemoteOutbox:
@@ -40,6 +42,22 @@ class RemoteOutbox:
     def letters(self) -> int:
         """Return how many dead letters were ever published."""
         return int(self._client.call("Status", pb.StatusRequest(epoch=self._epoch)).dead_letters)
+
+    def published(self) -> int:
+        """Return how many messages were ever published for sinks; it is asked once."""
+        status = self._client.look("Status", pb.StatusRequest(epoch=self._epoch), LOOK_S)
+        if not status.HasField("published"):
+            raise self._client.broke_rules(reason="it does not say how many messages it has for sinks")
+        return int(status.published)
+
+    def fresh_letters(self, known: int) -> pb.LettersReply | None:
+        """Return the dead letters of running micro-batches after the known ones; None: it is away now."""
+        try:
+            request = pb.LettersRequest(epoch=self._epoch, known=known)
+            reply: pb.LettersReply = self._client.look("Letters", request, LOOK_S)
+        except Away:
+            return None
+        return reply
 
     def size(self) -> int:
         """Return the bytes of all files that are not delivered yet."""

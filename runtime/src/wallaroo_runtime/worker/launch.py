@@ -11,6 +11,7 @@ import subprocess
 from pathlib import Path
 
 from wallaroo.diagnostic import Diagnostic
+from wallaroo.worker import trace
 from wallaroo_runtime.system.process import dying_with_parent
 from wallaroo_runtime.worker.interpreter import refused
 from wallaroo_runtime.worker.spec import PYTHON_PLACEHOLDER, WorkerSpec
@@ -41,17 +42,21 @@ def environment(spec: WorkerSpec, directory: Path) -> dict[str, str]:
     ]
     if paths or spec.python_path:
         kept["PYTHONPATH"] = os.pathsep.join([*spec.python_path, *paths])
-    return kept | {
-        # A key that a program makes with hash() must be the same in every process, and after a restart.
-        "PYTHONHASHSEED": "0",
-        "WALLAROO_MODE": "worker",
-        "WALLAROO_ARGS": json.dumps(spec.args),
-        "WALLAROO_WORKER_DIR": str(directory),
-        "WALLAROO_WORKER_PROCESSES": str(spec.processes or len(os.sched_getaffinity(0))),
-        "WALLAROO_STATE_CACHE_BYTES": str(spec.cache_bytes),
-        "WALLAROO_CHECK_PERSIST": "1" if spec.check_persist else "",
-        "WALLAROO_TOPICS": spec.topics,
-    }
+    return (
+        kept
+        | trace.service(spec.application)
+        | {
+            # A key that a program makes with hash() must be the same in every process, and after a restart.
+            "PYTHONHASHSEED": "0",
+            "WALLAROO_MODE": "worker",
+            "WALLAROO_ARGS": json.dumps(spec.args),
+            "WALLAROO_WORKER_DIR": str(directory),
+            "WALLAROO_WORKER_PROCESSES": str(spec.processes or len(os.sched_getaffinity(0))),
+            "WALLAROO_STATE_CACHE_BYTES": str(spec.cache_bytes),
+            "WALLAROO_CHECK_PERSIST": "1" if spec.check_persist else "",
+            "WALLAROO_TOPICS": spec.topics,
+        }
+    )
 
 
 def launch(spec: WorkerSpec, directory: Path, output: int) -> "subprocess.Popen[bytes]":

@@ -60,14 +60,14 @@ class CallRunner:
         self._stages: OrderedDict[bytes, Stage] = OrderedDict()
         self._user = threading.Lock()
 
-    def process(self, requests: Iterator[pb.ProcessRequest]) -> Iterator[pb.ProcessReply]:
+    def process(self, requests: Iterator[pb.ProcessRequest]) -> Generator[pb.ProcessReply, None, None]:
         """Run a stage without state; the last reply says why, when it cannot go on."""
         try:
             yield from self._data_calls(requests)
         except Exception as err:
             yield pb.ProcessReply(failure=failure_of(err))
 
-    def process_state(self, requests: Iterator[pb.StateRequest]) -> Iterator[pb.StateReply]:
+    def process_state(self, requests: Iterator[pb.StateRequest]) -> Generator[pb.StateReply, None, None]:
         """Run a stage that begins with state; the last reply says why, when it cannot go on."""
         try:
             yield from self._bucket_calls(requests)

@@ -2,7 +2,7 @@
 
 import os
 import platform
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from typing import Any, TypeVar
 
 from wallaroo.diagnostic import Diagnostic
@@ -57,10 +57,10 @@ class WorkerService(worker_pb2_grpc.WorkerServicer):
         """Run a stage that begins with state."""
         return self._traced("ProcessState", context, self._calls.process_state(request_iterator))
 
-    def _traced(self, method: str, context: Any, replies: Iterator[T]) -> Iterator[T]:
+    def _traced(self, method: str, context: Any, replies: Generator[T, None, None]) -> Iterator[T]:
         """Return the replies of a call, in a span if its client has sent one."""
         span = trace.call_span(self._program.application.name, method, context.invocation_metadata())
-        return replies if span is None else _until_end(span, replies)
+        return replies if span is None else trace.within(span, replies)
 
     def SplitFrames(self, request: pb.SplitRequest, context: Any) -> pb.SplitReply:
         """Cut bytes where the user's decoder says."""
@@ -73,13 +73,6 @@ class WorkerService(worker_pb2_grpc.WorkerServicer):
     def ShowState(self, request: pb.ShowStateRequest, context: Any) -> pb.ShowStateReply:
         """Show people the states of a state log."""
         return self._calls.show_state(request)
-
-
-def _until_end(span: trace.Span, replies: Iterator[T]) -> Iterator[T]:
-    try:
-        yield from replies
-    finally:
-        span.end()
 
 
 def _refusal(request: pb.InitRequest, reply: pb.InitReply, worker: str) -> Diagnostic | None:

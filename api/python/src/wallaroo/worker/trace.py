@@ -7,10 +7,10 @@ a micro-batch that is repeated after a crash goes on with its trace.
 import hashlib
 import os
 import threading
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
     from opentelemetry.sdk.trace import TracerProvider
@@ -27,6 +27,8 @@ PACKAGES = {
 }
 FLUSH_S = 3.0
 SCOPE = "wallaroo"
+
+T = TypeVar("T")
 
 _lock = threading.Lock()
 _made: "dict[int, TracerProvider | None]" = {}  # by process id: a fork has neither threads nor connections
@@ -46,6 +48,21 @@ def is_wanted(environment: Mapping[str, str] = os.environ) -> bool:
     if exporters:
         return "otlp" in map(str.strip, exporters.split(","))
     return bool({"OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"} & set(filter(None, environment)))
+
+
+def service(application: str, environment: Mapping[str, str] = os.environ) -> dict[str, str]:
+    """Return the variables that name the service of an application's worker; none where the environment names one.
+
+    A worker with the components of a library does not know whose they are.
+
+    Example:
+        >>> service("Words", {"OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:4318"}), service("Words", {})
+        ({'OTEL_SERVICE_NAME': 'Words'}, {})
+    """
+    is_named = environment.get("OTEL_SERVICE_NAME") or "service.name=" in environment.get(
+        "OTEL_RESOURCE_ATTRIBUTES", ""
+    )
+    return {} if is_named or not is_wanted(environment) else {"OTEL_SERVICE_NAME": application}
 
 
 def missing(environment: Mapping[str, str] = os.environ) -> str:
@@ -71,6 +88,14 @@ class Span:
 
     header: str
     _end: Callable[[str], None]
+    _span: Any
+
+    def run(self, work: Callable[[], T]) -> T:
+        """Run something of this thread within the span: it is the parent of the spans that user code begins."""
+        from opentelemetry.trace import use_span
+
+        with use_span(self._span, record_exception=False, set_status_on_exception=False):
+            return work()
 
     def end(self, error: str = "") -> None:
         """End it; with an error if there is one."""
@@ -136,7 +161,7 @@ def stage_span(opening: "pb.Opening", worker: str) -> Span | None:
 def call_span(application: str, method: str, metadata: Iterable[tuple[str, Any]]) -> Span | None:
     """Begin the span of a call in the worker; None: its client sends no trace, or the worker has nobody to tell."""
     header = next((str(value) for name, value in metadata if name == HEADER), "")
-    made = _provider(application) if header else None
+    made = _provider(application, _global_provider) if header else None
     ids = header.split("-")
     if made is None or len(ids) != 4:
         return None
@@ -144,6 +169,19 @@ def call_span(application: str, method: str, metadata: Iterable[tuple[str, Any]]
 
     parent = _parent(int(ids[1], 16), int(ids[2], 16), is_sampled=bool(int(ids[3], 16) & 1))
     return _begun(made.get_tracer(SCOPE).start_span(method, parent, SpanKind.SERVER, {"process.pid": os.getpid()}))
+
+
+def within(span: Span, replies: Generator[Any, None, None]) -> Iterator[Any]:
+    """Return the replies of a call, whose user code runs within its span; it ends with them, and has their failure."""
+    error = ""
+    try:
+        while (reply := span.run(lambda: next(replies, None))) is not None:
+            if reply.HasField("failure"):
+                error = f"{reply.failure.code} {reply.failure.message}"
+            yield reply
+    finally:
+        replies.close()
+        span.end(error)
 
 
 def flush() -> None:
@@ -160,14 +198,27 @@ def _protocol(environment: Mapping[str, str]) -> str:
     return next((environment[name] for name in names if environment.get(name)), "http/protobuf")
 
 
-def _provider(application: str) -> "TracerProvider | None":
+def _provider(application: str, make: "Callable[[str], TracerProvider] | None" = None) -> "TracerProvider | None":
     """Return what makes the spans of this process; None: nobody wants them, or a package is missing."""
     process = os.getpid()
     if process not in _made:
         with _lock:
             if process not in _made:
-                _made[process] = _new_provider(application) if is_wanted() and not missing() else None
+                _made[process] = (make or _new_provider)(application) if is_wanted() and not missing() else None
     return _made[process]
+
+
+def _global_provider(application: str) -> "TracerProvider":
+    """Return the provider that the user's program has set, else a new one, which becomes that of the program."""
+    from opentelemetry import trace
+    from opentelemetry.sdk.trace import TracerProvider
+
+    own = trace.get_tracer_provider()
+    if isinstance(own, TracerProvider):
+        return own
+    made = _new_provider(application)
+    trace.set_tracer_provider(made)
+    return made
 
 
 def _new_provider(application: str) -> "TracerProvider":
@@ -187,8 +238,10 @@ def _new_provider(application: str) -> "TracerProvider":
             wanted = getattr(_ids, "next", None)
             return int(wanted[1]) if wanted else super().generate_span_id()
 
-    names = (os.environ.get("OTEL_SERVICE_NAME"), "service.name=" in os.environ.get("OTEL_RESOURCE_ATTRIBUTES", ""))
-    resource = Resource.create({} if any(names) else {"service.name": application})
+    about: dict[str, Any] = {"process.pid": os.getpid()}
+    if name := service(application):
+        about["service.name"] = name["OTEL_SERVICE_NAME"]
+    resource = Resource.create(about)
     made = TracerProvider(resource=resource, id_generator=Ids(), shutdown_on_exit=False)
     module, _ = PACKAGES.get(_protocol(os.environ), PACKAGES["http/protobuf"])
     made.add_span_processor(BatchSpanProcessor(import_module(module).OTLPSpanExporter()))
@@ -213,4 +266,4 @@ def _begun(span: Any) -> Span:
             span.set_status(Status(StatusCode.ERROR, error))
         span.end()
 
-    return Span(f"00-{found.trace_id:032x}-{found.span_id:016x}-{int(found.trace_flags):02x}", end)
+    return Span(f"00-{found.trace_id:032x}-{found.span_id:016x}-{int(found.trace_flags):02x}", end, span)

@@ -519,6 +519,32 @@ class DeliverReply(_message.Message):
     number: int
     def __init__(self, number: _Optional[int] = ...) -> None: ...
 
+class LettersRequest(_message.Message):
+    __slots__ = ("epoch", "known")
+    EPOCH_FIELD_NUMBER: _ClassVar[int]
+    KNOWN_FIELD_NUMBER: _ClassVar[int]
+    epoch: int
+    known: int
+    def __init__(self, epoch: _Optional[int] = ..., known: _Optional[int] = ...) -> None: ...
+
+class LettersReply(_message.Message):
+    __slots__ = ("dead_letters", "last", "letters")
+    DEAD_LETTERS_FIELD_NUMBER: _ClassVar[int]
+    LAST_FIELD_NUMBER: _ClassVar[int]
+    LETTERS_FIELD_NUMBER: _ClassVar[int]
+    dead_letters: int
+    last: int
+    letters: _containers.RepeatedCompositeFieldContainer[FreshLetter]
+    def __init__(self, dead_letters: _Optional[int] = ..., last: _Optional[int] = ..., letters: _Optional[_Iterable[_Union[FreshLetter, _Mapping]]] = ...) -> None: ...
+
+class FreshLetter(_message.Message):
+    __slots__ = ("id", "letter")
+    ID_FIELD_NUMBER: _ClassVar[int]
+    LETTER_FIELD_NUMBER: _ClassVar[int]
+    id: str
+    letter: bytes
+    def __init__(self, id: _Optional[str] = ..., letter: _Optional[bytes] = ...) -> None: ...
+
 class ReadStagedRequest(_message.Message):
     __slots__ = ("epoch", "file")
     EPOCH_FIELD_NUMBER: _ClassVar[int]
@@ -536,17 +562,19 @@ class StatusRequest(_message.Message):
     def __init__(self, epoch: _Optional[int] = ..., ports: _Optional[_Iterable[int]] = ...) -> None: ...
 
 class StatusReply(_message.Message):
-    __slots__ = ("document", "end", "backlog_bytes", "waiting_messages", "store", "dead_letters")
+    __slots__ = ("document", "end", "backlog_bytes", "waiting_messages", "store", "dead_letters", "published")
     DOCUMENT_FIELD_NUMBER: _ClassVar[int]
     END_FIELD_NUMBER: _ClassVar[int]
     BACKLOG_BYTES_FIELD_NUMBER: _ClassVar[int]
     WAITING_MESSAGES_FIELD_NUMBER: _ClassVar[int]
     STORE_FIELD_NUMBER: _ClassVar[int]
     DEAD_LETTERS_FIELD_NUMBER: _ClassVar[int]
+    PUBLISHED_FIELD_NUMBER: _ClassVar[int]
     document: str
     end: Position
     backlog_bytes: int
     waiting_messages: int
     store: str
     dead_letters: int
-    def __init__(self, document: _Optional[str] = ..., end: _Optional[_Union[Position, _Mapping]] = ..., backlog_bytes: _Optional[int] = ..., waiting_messages: _Optional[int] = ..., store: _Optional[str] = ..., dead_letters: _Optional[int] = ...) -> None: ...
+    published: int
+    def __init__(self, document: _Optional[str] = ..., end: _Optional[_Union[Position, _Mapping]] = ..., backlog_bytes: _Optional[int] = ..., waiting_messages: _Optional[int] = ..., store: _Optional[str] = ..., dead_letters: _Optional[int] = ..., published: _Optional[int] = ...) -> None: ...

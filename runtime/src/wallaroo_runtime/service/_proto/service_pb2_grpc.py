@@ -75,6 +75,11 @@ class JournalServiceStub(object):
                 request_serializer=service__pb2.FollowRequest.SerializeToString,
                 response_deserializer=service__pb2.Position.FromString,
                 _registered_method=True)
+        self.Tail = channel.unary_stream(
+                '/wallaroo.service.v1.JournalService/Tail',
+                request_serializer=service__pb2.ReadRequest.SerializeToString,
+                response_deserializer=service__pb2.Chunk.FromString,
+                _registered_method=True)
         self.Visit = channel.unary_unary(
                 '/wallaroo.service.v1.JournalService/Visit',
                 request_serializer=service__pb2.VisitRequest.SerializeToString,
@@ -150,6 +155,13 @@ class JournalServiceServicer(object):
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def Tail(self, request, context):
+        """Sends the journal from `start` on, and what comes, as it comes; `end` is not used. For those who do not see its files.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def Visit(self, request, context):
         """A user's: journals a visit, answers when it is safe.
         """
@@ -220,6 +232,11 @@ def add_JournalServiceServicer_to_server(servicer, server):
                     servicer.Follow,
                     request_deserializer=service__pb2.FollowRequest.FromString,
                     response_serializer=service__pb2.Position.SerializeToString,
+            ),
+            'Tail': grpc.unary_stream_rpc_method_handler(
+                    servicer.Tail,
+                    request_deserializer=service__pb2.ReadRequest.FromString,
+                    response_serializer=service__pb2.Chunk.SerializeToString,
             ),
             'Visit': grpc.unary_unary_rpc_method_handler(
                     servicer.Visit,
@@ -470,6 +487,33 @@ class JournalService(object):
             _registered_method=True)
 
     @staticmethod
+    def Tail(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_stream(
+            request,
+            target,
+            '/wallaroo.service.v1.JournalService/Tail',
+            service__pb2.ReadRequest.SerializeToString,
+            service__pb2.Chunk.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
     def Visit(request,
             target,
             options=(),
@@ -613,6 +657,11 @@ class OutboxServiceStub(object):
                 request_serializer=service__pb2.DeliverRequest.SerializeToString,
                 response_deserializer=service__pb2.DeliverReply.FromString,
                 _registered_method=True)
+        self.Letters = channel.unary_unary(
+                '/wallaroo.service.v1.OutboxService/Letters',
+                request_serializer=service__pb2.LettersRequest.SerializeToString,
+                response_deserializer=service__pb2.LettersReply.FromString,
+                _registered_method=True)
         self.Status = channel.unary_unary(
                 '/wallaroo.service.v1.OutboxService/Status',
                 request_serializer=service__pb2.StatusRequest.SerializeToString,
@@ -656,6 +705,13 @@ class OutboxServiceServicer(object):
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def Letters(self, request, context):
+        """The latest dead letters of running micro-batches, for who reports them to people.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def Status(self, request, context):
         """Missing associated documentation comment in .proto file."""
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
@@ -689,6 +745,11 @@ def add_OutboxServiceServicer_to_server(servicer, server):
                     servicer.Deliver,
                     request_deserializer=service__pb2.DeliverRequest.FromString,
                     response_serializer=service__pb2.DeliverReply.SerializeToString,
+            ),
+            'Letters': grpc.unary_unary_rpc_method_handler(
+                    servicer.Letters,
+                    request_deserializer=service__pb2.LettersRequest.FromString,
+                    response_serializer=service__pb2.LettersReply.SerializeToString,
             ),
             'Status': grpc.unary_unary_rpc_method_handler(
                     servicer.Status,
@@ -832,6 +893,33 @@ class OutboxService(object):
             '/wallaroo.service.v1.OutboxService/Deliver',
             service__pb2.DeliverRequest.SerializeToString,
             service__pb2.DeliverReply.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Letters(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/wallaroo.service.v1.OutboxService/Letters',
+            service__pb2.LettersRequest.SerializeToString,
+            service__pb2.LettersReply.FromString,
             options,
             channel_credentials,
             insecure,

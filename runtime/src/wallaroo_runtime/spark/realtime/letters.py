@@ -1,105 +1,87 @@
-"""The dead letters of a running query, read where the egress writes them."""
+"""The dead letters of a run in real-time mode, as the egress has them."""
 
-from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
 
-from wallaroo.frame import HEADER_BYTES, FrameError, FrameHeader, read_header
-from wallaroo_runtime.lowering.error_policy import letters_of
-from wallaroo_runtime.spark.letter_watch import LETTERS_PER_BATCH, Found, LetterWatch
+from wallaroo.worker._proto import worker_pb2 as pb
+from wallaroo_runtime.lowering.letter_tail import LetterTail
+from wallaroo_runtime.spark.letter_watch import LetterWatch
+from wallaroo_runtime.storage.outbox.outbox import Outbox
+from wallaroo_runtime.storage.place import Output, OutputPlace
 
-_SUFFIX = ".frames"
+if TYPE_CHECKING:
+    from wallaroo_runtime.storage.remote_outbox import RemoteOutbox
 
 
-class LetterTail:
+class Letters(Protocol):
     """Finds the dead letters that come after a moment.
 
-    Args:
-        folder: Where the egress writes them, a file for each micro-batch.
-        watch: Gets what is found.
-
     Attributes:
-        watch: As given.
-        count: How many were found.
+        watch: Knows which are to be reported.
     """
 
-    def __init__(self, folder: Path, watch: LetterWatch) -> None:
-        self._folder, self.watch, self.count = folder, watch, 0
-        self._known = {path: path.stat().st_size for path in self._files()}  # how much of it is known
-        self._numbers: dict[Path, int] = {}  # how many letters that much has, where it was asked for
-        self._cut: set[Path] = set()  # files whose end was written once more
+    watch: LetterWatch
 
-    def _files(self) -> list[Path]:
-        return sorted(self._folder.glob(f"*{_SUFFIX}"), key=_place_of)
+    @property
+    def count(self) -> int:
+        """How many were found."""
+
+    def look(self) -> None:
+        """Find what has come since the last look; not all of it while the egress is away."""
+
+
+class LocalLetters:
+    """Reads the files that an egress of this machine writes; other attributes are those of `Letters`.
+
+    Args:
+        folder: With these files.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.watch = LetterWatch()
+        self._tail = LetterTail(folder, self.watch.add)
+
+    @property
+    def count(self) -> int:
+        """How many were found."""
+        return self._tail.count
 
     def look(self) -> None:
         """Find what has come since the last look."""
-        for path in self._files():
-            known, size = self._known.get(path, 0), path.stat().st_size
-            if size < known or size >= known + HEADER_BYTES and not _begins(path, known):
-                self._cut.add(path)
-            if path in self._cut:
-                self._known[path] = self._recount(path, size)
-            elif size > known:
-                self._known[path] = self._read(path, known)
-
-    def _recount(self, path: Path, size: int) -> int:
-        """Count a file whose end was written once more, cut in another way; returns where its last whole frame ends."""
-        frames = list(_frames(path, 0, size))
-        number, known = sum(header.count for _, _, header in frames), self._known.get(path, 0)
-        before = self._numbers.get(path, sum(header.count for _, end, header in frames if end <= known))
-        self.count += max(0, number - before)
-        self.watch.add([], max(0, number - before))
-        self._numbers[path] = max(number, before)
-        return frames[-1][1] if frames else 0
-
-    def _read(self, path: Path, begin: int) -> int:
-        """Take in what a file has after a place; returns where its last whole frame ends."""
-        if path not in self._numbers:
-            self._numbers[path] = sum(header.count for _, _, header in _frames(path, 0, begin))
-        batch, partition = _place_of(path)
-        found: Found = []
-        number, end = self._numbers[path], begin
-        with path.open("rb") as file:
-            for start, end, header in _frames(path, begin, path.stat().st_size):
-                file.seek(start)
-                if len(found) < LETTERS_PER_BATCH:
-                    letters = enumerate(letters_of([file.read(end - start)]), number)
-                    found += [(f"{batch}-{partition}-{at}", letter) for at, letter in letters]
-                number += header.count
-        self.count += number - self._numbers[path]
-        self.watch.add(found, number - self._numbers[path])
-        self._numbers[path] = number
-        return end
+        self._tail.look()
 
 
-def _begins(path: Path, at: int) -> bool:
-    """Return whether a frame begins there."""
-    with path.open("rb") as file:
-        file.seek(at)
-        try:
-            read_header(file.read(HEADER_BYTES))
-        except FrameError:
-            return False
-    return True
+class RemoteLetters:
+    """Asks a remote egress; attributes are those of `Letters`.
+
+    Args:
+        before: How many dead letters there were at the moment.
+    """
+
+    def __init__(self, outbox: "RemoteOutbox", before: int) -> None:
+        self.watch, self.count = LetterWatch(), 0
+        self._outbox, self._before, self._known = outbox, before, 0
+
+    def look(self) -> None:
+        """Find what has come since the last look; not all of it while the egress is away."""
+        reply = self._outbox.fresh_letters(self._known)
+        if reply is None:
+            return
+        found = [(each.id, pb.DeadLetter.FromString(each.letter)) for each in reply.letters]
+        count = max(self.count, reply.dead_letters - self._before)
+        self.watch.add(found, count - self.count)
+        self.count, self._known = count, reply.last
 
 
-def _place_of(path: Path) -> tuple[int, int]:
-    """Return the number of the micro-batch and of the partition."""
-    _, batch, partition = path.name.removesuffix(_SUFFIX).rsplit("-", 2)
-    return int(batch), int(partition)
+def open_output(place: OutputPlace) -> tuple[Output, Letters]:
+    """Return what the driver of a run publishes to, and what finds its dead letters.
 
+    Raises:
+        RunError: R620, it is damaged; R642, the egress is away.
+    """
+    if place.service is None:
+        return Outbox(place.outbox, place.dead_letters, place.staging), LocalLetters(Path(place.dead_letters))
+    from wallaroo_runtime.storage.remote_outbox import RemoteOutbox
 
-def _frames(path: Path, begin: int, end: int) -> Iterator[tuple[int, int, FrameHeader]]:
-    """Yield begin, end and header of each frame that is whole; one that is being written is none yet."""
-    with path.open("rb") as file:
-        while begin + HEADER_BYTES <= end:
-            file.seek(begin)
-            try:
-                header = read_header(file.read(HEADER_BYTES))
-            except FrameError:
-                return  # the egress, started again, writes here once more; `wallaroo dead-letters` finds real damage
-            following = begin + HEADER_BYTES + header.body_bytes
-            if following > end:
-                return
-            yield begin, following, header
-            begin = following
+    remote = RemoteOutbox(place.service)
+    return remote, RemoteLetters(remote, remote.letters())

@@ -4,7 +4,6 @@ import json
 import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Any
 
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]
@@ -12,7 +11,6 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming import StreamingQuery
 
 from wallaroo.diagnostic import Diagnostic
-from wallaroo.frame import DEAD_LETTER_PORT
 from wallaroo.handshake import RELEASE
 from wallaroo_runtime.errors import WORKER, RunError
 from wallaroo_runtime.lowering.error_policy import ErrorPolicy
@@ -20,13 +18,13 @@ from wallaroo_runtime.lowering.stage_message import stage_message
 from wallaroo_runtime.plan import Plan, Stage
 from wallaroo_runtime.spark.executor import located
 from wallaroo_runtime.spark.failure import JavaEnded, is_end_of_java, needing_java
-from wallaroo_runtime.spark.letter_watch import LetterWatch
+from wallaroo_runtime.spark.hadoop import spark_path
 from wallaroo_runtime.spark.planned import Planned
 from wallaroo_runtime.spark.progress import Progress, past_progress
 from wallaroo_runtime.spark.publish import TellVisits
 from wallaroo_runtime.spark.query import QueryOptions
 from wallaroo_runtime.spark.realtime.failure import translated_operator
-from wallaroo_runtime.spark.realtime.letters import LetterTail
+from wallaroo_runtime.spark.realtime.letters import Letters, open_output
 from wallaroo_runtime.spark.realtime.report import LiveReports
 from wallaroo_runtime.spark.realtime.settings import (
     BATCH_S,
@@ -35,8 +33,9 @@ from wallaroo_runtime.spark.realtime.settings import (
     Services,
     operator_settings,
 )
+from wallaroo_runtime.spark.settings import is_local
 from wallaroo_runtime.spark.worker_start import worker_specs
-from wallaroo_runtime.storage.outbox.outbox import Outbox
+from wallaroo_runtime.storage.place import Output
 from wallaroo_runtime.system.process import process_start_time
 from wallaroo_runtime.topology.model import Topology
 from wallaroo_runtime.worker.capability import check_capabilities
@@ -46,6 +45,7 @@ from wallaroo_runtime.worker.owner import Owner
 from wallaroo_runtime.worker.spec import WorkerSpec
 
 END_S, LOOK_S, LETTERS_S, NUMBERS_S = 30.0, 0.02, 0.5, 0.5
+AWAY = "R642"
 Commit = Callable[[int], None]
 
 
@@ -105,9 +105,9 @@ class RealTimeQuery:
         *,
         workers: _Workers,
         settings: str,
-        outbox: Outbox,
-        before: Mapping[int, int],
-        letters: LetterTail,
+        outbox: Output,
+        before: tuple[int, int],
+        letters: Letters,
         options: QueryOptions,
         policy: ErrorPolicy,
         commit: Commit,
@@ -121,11 +121,10 @@ class RealTimeQuery:
         self._outbox, self._policy, self._commit = outbox, policy, commit
         self._tell, self._visit = tell_visits, 0
         self._planned = Planned(session, options.checkpoint)
-        count = before.get(DEAD_LETTER_PORT, 0)
+        count, self._before = before
         past = past_progress(session, options.checkpoint)
         self._progress = replace(past, dead_letters=count, dead_letters_before=count)
-        self._before = sum(before.values())
-        self._letter_tail, self._letters_at = letters, 0.0
+        self._letters, self._letters_at = letters, 0.0
         self._log, self._checkpoint = options.logs / "spark.log", options.checkpoint
         self._is_stopped, self._batch = False, -1
         self._look, self._looked_at = _Look(), 0.0
@@ -176,10 +175,19 @@ class RealTimeQuery:
         self._progress = replace(before, visits=before.visits + len(counts), visited=before.visited + keys)
 
     def _find_letters(self) -> None:
-        self._letter_tail.look()
+        self._letters.look()
         self._letters_at = time.monotonic()
-        count = self._progress.dead_letters_before + self._letter_tail.count
+        count = self._progress.dead_letters_before + self._letters.count
         self._progress = replace(self._progress, dead_letters=count)
+
+    def _count_output(self) -> None:
+        try:
+            emitted = self._outbox.published() - self._before
+        except RunError as error:
+            if error.diagnostics[0].code != AWAY:  # a remote egress; who looks after the run reports it
+                raise
+            return
+        self._progress = replace(self._progress, messages_out=emitted)
 
     def _looked(self) -> "_Look":
         """Return what the operators say; it is asked for several times at once, and an answer costs processor time."""
@@ -232,8 +240,7 @@ class RealTimeQuery:
             self._looked_at = self._told_at = 0.0
             self.progress()
             self._find_letters()
-            emitted = sum(self._outbox.messages().values()) - self._before - self._letter_tail.count
-            self._progress = replace(self._progress, messages_out=emitted)
+            self._count_output()
         except (Py4JError, ConnectionError, JavaEnded) as error:
             if not isinstance(error, JavaEnded) and not is_end_of_java(error):
                 raise
@@ -286,6 +293,10 @@ def _operators(session: SparkSession) -> Any:
     return session._jvm.org.wallaroo.spark.realtime.RealTime  # type: ignore[union-attr]
 
 
+def _credentials(session: SparkSession) -> Any:
+    return session._jvm.org.wallaroo.spark.realtime.Credentials  # type: ignore[union-attr]
+
+
 def start_realtime(
     session: SparkSession,
     plan: Plan,
@@ -309,7 +320,8 @@ def start_realtime(
     Raises:
         RunError: A worker does not start or must not be used.
     """
-    specs = worker_specs(session, topology, options)
+    found = worker_specs(session, topology, options)
+    specs = {name: _in_driver(session, found[name], options) for name in sorted({stage.worker for stage in plan.stages})}
     workers = _start_workers(session, specs, plan)
     try:
         policy = ErrorPolicy.of(topology, options.on_error)
@@ -331,14 +343,15 @@ def _start_query(
     tell_visits: TellVisits,
 ) -> RealTimeQuery:
     settings = operator_settings(plan, workers.running, services, policy)
+    for service in services.remote:
+        _credentials(session).put(service.address, service.token, service.authority)
     session.conf.set("spark.sql.shuffle.partitions", plan.shuffle_partitions)
     operators = _operators(session)
     frame = DataFrame(operators.lower(session._jsparkSession, settings), session)
-    output = options.output
-    outbox = Outbox(output.outbox, output.dead_letters, output.staging)
-    before, letters = outbox.messages(), LetterTail(Path(output.dead_letters), LetterWatch())
+    outbox, letters = open_output(options.output)
+    before = outbox.letters(), outbox.published()
     writer: Any = frame.writeStream.format(operators.sink()).option("settings", settings)
-    writer = writer.option("checkpointLocation", options.checkpoint).outputMode("update")
+    writer = writer.option("checkpointLocation", spark_path(options.checkpoint)).outputMode("update")
     seconds = session.conf.get(BATCH_SETTING, str(BATCH_S))
     query = writer.trigger(realTime=f"{seconds} seconds").start()  # PySpark's types do not know it yet
     found = RealTimeQuery(
@@ -358,13 +371,21 @@ def _start_query(
     return found
 
 
+def _in_driver(session: SparkSession, spec: WorkerSpec, options: QueryOptions) -> WorkerSpec:
+    """Return the spec of a worker next to the driver, however many processors an executor has, and where that logs."""
+    if not is_local(session.sparkContext.master):
+        processes = int(session.conf.get("spark.driver.cores", "0") or 0)
+        spec = replace(spec, processes=processes, log_directory=str(options.logs))
+    return located(spec)
+
+
 def _start_workers(session: SparkSession, specs: Mapping[str, WorkerSpec], plan: Plan) -> _Workers:
     """Start the workers of a plan; stop all when one does not start."""
     pid = int(session._jvm.java.lang.ProcessHandle.current().pid())  # type: ignore[union-attr]
     workers = _Workers(Owner(pid, process_start_time(pid) or 0))
     try:
-        for name in sorted({stage.worker for stage in plan.stages}):
-            workers.start(located(specs[name]), [stage for stage in plan.stages if stage.worker == name])
+        for name, spec in specs.items():
+            workers.start(spec, [stage for stage in plan.stages if stage.worker == name])
     except BaseException:
         workers.stop()
         raise

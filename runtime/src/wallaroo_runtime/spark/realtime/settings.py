@@ -2,6 +2,7 @@
 
 import base64
 import json
+import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import count
@@ -14,6 +15,8 @@ from wallaroo_runtime.lowering.crossing import CONTROL_PORTS
 from wallaroo_runtime.lowering.error_policy import ErrorPolicy
 from wallaroo_runtime.lowering.stage_message import stage_message
 from wallaroo_runtime.plan import Plan, Stage
+from wallaroo_runtime.service.endpoint import Service
+from wallaroo_runtime.spark.settings import CLASS_PATH, JARS
 from wallaroo_runtime.spark.temporary import temporary_directory
 from wallaroo_runtime.worker.spec import WorkerSpec
 
@@ -28,14 +31,22 @@ ROW_BYTES = 256 << 10
 _numbers = count()
 
 
-def session_settings(jar: Path) -> dict[str, str]:
-    """Return the settings of Spark that real-time mode needs besides the usual ones.
+def session_settings(jar: Path, given: Mapping[str, str], *, ships_jar: bool = False) -> dict[str, str]:
+    """Return the settings of Spark in real-time mode, besides the usual ones.
 
     Args:
         jar: With the operators.
+        given: Those of the user, which win; but the jar comes besides theirs.
+        ships_jar: Whether executors get it from this driver.
+
+    Example:
+        >>> settings = session_settings(Path("ours.jar"), {"spark.jars": "theirs.jar"}, ships_jar=True)
+        >>> settings["spark.jars"], settings[CLASS_PATH]
+        ('theirs.jar,ours.jar', 'ours.jar')
     """
-    return {
-        "spark.driver.extraClassPath": str(jar),
+    places = {CLASS_PATH: os.pathsep} | ({JARS: ","} if ships_jar else {})
+    jars = {name: between.join(filter(None, [given.get(name), str(jar)])) for name, between in places.items()}
+    own = {
         STATE_FORMAT: STATES_WITH_IDS,
         "spark.sql.streaming.realTimeMode.allowlistCheck": "false",  # our sink is not on Spark's list
         "spark.sql.streaming.realTimeMode.minBatchDuration": "100",
@@ -43,25 +54,37 @@ def session_settings(jar: Path) -> dict[str, str]:
         "spark.sql.streaming.realTimeMode.asyncProgressTrackingByDefault.enabled": "false",
         "spark.sql.streaming.pollingDelay": "10ms",
     }
+    return own | dict(given) | jars
 
 
 @dataclass(frozen=True, slots=True)
 class Services:
-    """Where gateway and egress of this machine serve.
+    """Where gateway and egress of a run serve.
 
     Attributes:
-        journal: Directory of the journal.
-        gateway: Unix socket of the gateway.
-        gateway_epoch: What the gateway answered when the driver attached.
-        egress: Unix socket of the egress.
-        egress_epoch: Likewise.
+        journal: Directory of the journal; empty: the gateway sends it.
+        gateway: With its epoch and the id of the journal; its address is a Unix socket, or HOST:PORT of a remote one.
+        egress: Likewise.
     """
 
     journal: str
-    gateway: str
-    gateway_epoch: int
-    egress: str
-    egress_epoch: int
+    gateway: Service
+    egress: Service
+
+    @property
+    def remote(self) -> tuple[Service, ...]:
+        """Those of them that are remote."""
+        return tuple(service for service in (self.gateway, self.egress) if not is_local(service))
+
+
+def is_local(service: Service) -> bool:
+    """Return whether a service is a process of this machine, which serves on a Unix socket.
+
+    Example:
+        >>> [is_local(Service("egress", address)) for address in ("/tmp/c/egress/socket", "localhost:7101")]
+        [True, False]
+    """
+    return service.address.startswith("/")
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +101,7 @@ class RunningWorker:
 
 
 def operator_settings(plan: Plan, workers: Mapping[str, RunningWorker], services: Services, policy: ErrorPolicy) -> str:
-    """Return what the operators get to know, as JSON.
+    """Return what the operators get to know, as JSON; Spark shows it, so that no token is in it.
 
     Args:
         plan: Has no obstacle to real-time mode.
@@ -93,10 +116,11 @@ def operator_settings(plan: Plan, workers: Mapping[str, RunningWorker], services
             "fails": policy.fails,
             "fails_at": dict(policy.parts),
             "journal": services.journal,
-            "gateway": _short("gateway", services.gateway),
-            "gateway_epoch": services.gateway_epoch,
-            "egress": _short("egress", services.egress),
-            "egress_epoch": services.egress_epoch,
+            "journal_id": services.gateway.store,
+            "gateway": _short(services.gateway),
+            "gateway_epoch": services.gateway.epoch,
+            "egress": _short(services.egress),
+            "egress_epoch": services.egress.epoch,
             "flush_ms": FLUSH_MS,
             "row_bytes": ROW_BYTES,
             "batch_bytes": BATCH_BYTES,
@@ -151,8 +175,11 @@ def _text(message: pb.Opening | pb.InitRequest) -> str:
     return base64.b64encode(message.SerializeToString()).decode()
 
 
-def _short(name: str, address: str) -> str:
-    """Return a path of a service's socket that is short, however long that of the checkpoint is."""
-    link = temporary_directory() / f"{name}-{next(_numbers)}"  # Java keeps connections by path
-    link.symlink_to(Path(address).parent)
-    return str(link / Path(address).name)
+def _short(service: Service) -> str:
+    """Return where a service serves; a path of its socket that is short, however long that of the checkpoint is."""
+    if not is_local(service):
+        return service.address
+    path = Path(service.address)
+    link = temporary_directory() / f"{service.kind}-{next(_numbers)}"  # Java keeps connections by path
+    link.symlink_to(path.parent)
+    return str(link / path.name)

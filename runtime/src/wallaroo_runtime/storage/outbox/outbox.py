@@ -2,7 +2,7 @@
 
 import os
 import re
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 
@@ -87,9 +87,13 @@ class Outbox:
         """Return how many dead letters were ever published."""
         return self.messages().get(DEAD_LETTER_PORT, 0)
 
-    def recorded(self, port: int) -> int:
-        """Return how many messages of a port its records have; what the live log has is not looked up."""
-        return self._base.messages[port]
+    def recorded(self) -> Counter[int]:
+        """Return how many messages of each port its records have; what the live log has is not looked up."""
+        return Counter(self._base.messages)
+
+    def published(self) -> int:
+        """Return how many messages were ever published for sinks."""
+        return sum(self.messages().values()) - self.letters()
 
     def messages(self) -> dict[int, int]:
         """Return how many messages were ever published for each port; 65535: dead letters."""

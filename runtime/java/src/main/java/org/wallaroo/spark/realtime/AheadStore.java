@@ -24,7 +24,7 @@ final class AheadStore implements BucketStore {
     public BucketVersion version(int bucket) {
         BucketVersion known = versions.get(bucket);
         if (known == null) {
-            known = handover.ask(store -> store.version(bucket));
+            known = BucketVersion.fromBytes(handover.ask(new Question(bucket, null)).get(0));
             versions.put(bucket, known);
         }
         return known;
@@ -42,8 +42,7 @@ final class AheadStore implements BucketStore {
         }
         List<byte[]> log = new ArrayList<>();
         if (stored > version.first()) {
-            BucketVersion older = version.until(stored);
-            log.addAll(handover.ask(store -> store.log(bucket, older)));
+            log.addAll(handover.ask(new Question(bucket, version.until(stored))));
         }
         for (int entry = stored; entry < version.last(); entry++) {
             log.add(newer.get(entry));

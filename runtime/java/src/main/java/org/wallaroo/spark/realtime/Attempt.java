@@ -19,13 +19,6 @@ record Attempt(String query, long batch, int partition, long attempt) {
                 context.taskAttemptId());
     }
 
-    /** Runs an action when the task that runs here fails. */
-    static void onFailure(Runnable action) {
-        TaskContext.get().addTaskFailureListener((context, error) -> {
-            action.run();
-        });
-    }
-
     /** Returns what begins a stream of a stage, with the task in it. */
     Opening opening(Opening stage) {
         return stage.toBuilder().setQuery(query).setBatch(batch).setPartition(partition).setAttempt(attempt).build();

@@ -14,7 +14,7 @@ import java.nio.ByteBuffer;
  */
 record BucketVersion(long counter, long nonce, int first, int last, long snapshotBytes, long changeBytes) {
     static final BucketVersion EMPTY = new BucketVersion(0, 0, 0, 0, 0, 0);
-    private static final int BYTES = 40;
+    static final int BYTES = 40;
     private static final long LARGE_LOG_BYTES = 256L << 20;
     private static final long SMALL_LOG_BYTES = 256L << 10;
     private static final double GOLDEN_RATIO = 0.6180339887498949;

@@ -27,7 +27,7 @@ import wallaroo.service.v1.Service.Delivery;
  * it has of it.
  */
 final class DeliverStream extends ClientCall.Listener<DeliverReply> implements AutoCloseable {
-    static final MethodDescriptor<DeliverRequest, DeliverReply> DELIVER = UnixChannels.method(
+    static final MethodDescriptor<DeliverRequest, DeliverReply> DELIVER = Channels.method(
             "wallaroo.service.v1.OutboxService/Deliver", MethodType.BIDI_STREAMING, DeliverRequest.parser(),
             DeliverReply.parser());
     private static final int CHUNK_BYTES = 1 << 20;
@@ -59,8 +59,7 @@ final class DeliverStream extends ClientCall.Listener<DeliverReply> implements A
     DeliverStream(Settings settings, Attempt attempt, long begin, Handover handover) {
         this.settings = settings;
         this.handover = handover;
-        ManagedChannel channel = CHANNELS.computeIfAbsent(settings.egress(), UnixChannels::open);
-        channel.resetConnectBackoff();
+        ManagedChannel channel = CHANNELS.computeIfAbsent(settings.egress(), Channels::service);
         call = channel.newCall(DELIVER, CallOptions.DEFAULT.withWaitForReady()); // an egress that died is started again
         call.start(this, new Metadata());
         call.sendMessage(DeliverRequest.newBuilder()
@@ -171,8 +170,7 @@ final class DeliverStream extends ClientCall.Listener<DeliverReply> implements A
 
     @Override
     public void onClose(Status status, Metadata trailers) {
-        var error = new ReplyQueue.StreamEnded(status, trailers);
-        fail(status.getCode() == Status.Code.FAILED_PRECONDITION ? ServiceFailure.of(error) : error);
+        fail(ServiceFailure.of("egress", settings.egress(), new ReplyQueue.StreamEnded(status, trailers)));
     }
 
     private void fail(RuntimeException error) {

@@ -1,8 +1,8 @@
 package org.wallaroo.spark.realtime;
 
 import java.io.IOException;
+import java.util.List;
 import java.util.Map;
-import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 import org.wallaroo.spark.realtime.Parcel.Kind;
 
@@ -12,9 +12,8 @@ import org.wallaroo.spark.realtime.Parcel.Kind;
  * <p>Tasks take barriers of it: what they store and how far they say they have come is always that of a barrier. An
  * engine serves the tasks that go on where the one before it has ended; when a task fails, the next one has a new engine.
  */
-final class Engine {
-    private static final Map<String, Engine> OPEN = new ConcurrentHashMap<>();
-    private static final Set<String> STOPPED = ConcurrentHashMap.newKeySet(); // settings of queries
+final class Engine implements Gate.Served {
+    private static final Map<String, Gate> GATES = new ConcurrentHashMap<>();
     private static final long END_MS = 10_000;
 
     private final Settings settings;
@@ -30,74 +29,41 @@ final class Engine {
         this.settings = settings;
         this.start = start;
         this.attempt = attempt;
-        handover = new Handover(start);
+        handover = new Handover(start, attempt.attempt());
         store = new AheadStore(handover);
         thread = new Thread(this::run, "wallaroo-engine");
         thread.setDaemon(true);
+        thread.start();
     }
 
-    /**
-     * Returns the engine for a task that begins: the one that goes on from there, or a new one.
-     *
-     * @param settings of the query
-     * @param start where the task's batch begins
-     * @throws IllegalStateException the query has stopped: nobody would end an engine of it
-     */
-    static synchronized Engine at(Settings settings, JournalOffset start) {
-        if (STOPPED.contains(settings.text())) {
-            throw new IllegalStateException("the query has stopped");
-        }
-        Engine engine = OPEN.get(settings.text());
-        if (engine == null || !engine.goesOnFrom(start)) {
-            if (engine != null) {
-                engine.close();
-            }
-            engine = new Engine(settings, start, Attempt.current());
-            OPEN.put(settings.text(), engine);
-            engine.thread.start();
-        } else {
-            engine.handover.begin();
-            Numbers.of(settings.text()).begin(start.offset());
-            if (engine.handover.last().sequence() >= 0) { // it has given a barrier, which is committed by now
-                engine.deliveries.commit(engine.handover.last().sequence());
-            }
-        }
-        Attempt.onFailure(engine::close);
-        return engine;
+    /** Returns the gate to the engine of a query. */
+    static Gate gate(Settings settings) {
+        return GATES.computeIfAbsent(
+                settings.text(), text -> new Gate((start, attempt) -> new Engine(settings, start, attempt)));
     }
 
-    /** Returns the engine of a query whose task runs. */
-    static Engine of(Settings settings) {
-        return OPEN.get(settings.text());
-    }
-
-    /** Returns what {@link RealTime#end} does. */
-    static long end(String settings) {
-        Engine engine = OPEN.get(settings);
-        return engine == null ? -1 : engine.handover.endOffset();
-    }
-
-    /** Ends that of a query, which has stopped: no task of it gets another one. */
-    static synchronized void stop(Settings settings) {
-        STOPPED.add(settings.text());
-        Engine engine = OPEN.remove(settings.text());
-        if (engine != null) {
-            engine.close();
-        }
-    }
-
-    private boolean goesOnFrom(JournalOffset place) {
-        return !isClosed && deliveries != null && !handover.hasFailed()
-                && handover.last().offset() == place.offset();
-    }
-
-    Handover handover() {
+    @Override
+    public Handover handover() {
         return handover;
     }
 
-    /** Does in a task what the engine wants of Spark's store. */
-    void serve(BucketStore sparks) {
-        handover.serve(sparks, store::stored);
+    @Override
+    public void stored(List<Changes> changes) {
+        store.stored(changes);
+    }
+
+    @Override
+    public boolean goesOnFrom(JournalOffset place) {
+        return !isClosed && deliveries != null && handover.goesOnFrom(place.offset());
+    }
+
+    @Override
+    public void goOn(long newAttempt) {
+        handover.begin(newAttempt);
+        Numbers.of(settings.text()).begin(handover.last().offset());
+        if (handover.last().sequence() >= 0) { // it has given a barrier, which is committed by now
+            deliveries.commit(handover.last().sequence());
+        }
     }
 
     private void run() {
@@ -146,7 +112,8 @@ final class Engine {
         }
     }
 
-    private void close() {
+    @Override
+    public void close() {
         isClosed = true;
         thread.interrupt();
         try {

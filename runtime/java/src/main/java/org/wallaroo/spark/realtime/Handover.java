@@ -4,8 +4,6 @@ import java.util.ArrayDeque;
 import java.util.Deque;
 import java.util.List;
 import java.util.concurrent.TimeUnit;
-import java.util.function.Consumer;
-import java.util.function.Function;
 
 /**
  * Where the engine, which never stops, and the task of the running batch meet.
@@ -17,24 +15,49 @@ final class Handover {
     private static final int ROOM = 8; // barriers
 
     private final Deque<Barrier> barriers = new ArrayDeque<>();
-    private Function<BucketStore, ?> question;
-    private Object answer;
+    private Question question; // until it is answered, also when a task has taken it
+    private List<byte[]> answer;
     private Barrier given; // the task has it, and has not stored it
     private Parcel.Place last; // of the barrier that was given last
     private long acknowledged;
+    private long attempt; // of the task that may call
     private long begun; // offset with which the running batch has begun
     private boolean hasEnded;
     private RuntimeException ending; // what the query ends with when all before it is committed
     private RuntimeException failure;
 
-    Handover(JournalOffset start) {
+    Handover(JournalOffset start, long attempt) {
         last = new Parcel.Place(start.offset(), start.messages(), -1);
         begun = start.offset();
+        this.attempt = attempt;
     }
 
-    /** Takes note that a batch goes on where the one before it has ended. */
-    synchronized void begin() {
+    /** Takes note that a batch goes on where the one before it has ended, with another attempt of a task. */
+    synchronized void begin(long newAttempt) {
+        attempt = newAttempt;
+        given = null;
         begun = last.offset();
+        notifyAll(); // who still waits for the attempt before is refused
+    }
+
+    /** Says whether Spark's store has all barriers that were given when a batch begins at an offset. */
+    synchronized boolean goesOnFrom(long offset) {
+        return failure == null && last.offset() == offset && isGivenStored();
+    }
+
+    private boolean isGivenStored() {
+        return given == null || given.changes().isEmpty();
+    }
+
+    private void check(long caller) {
+        if (caller != attempt) {
+            throw refused(caller, attempt);
+        }
+    }
+
+    /** Returns the error of an attempt that calls when another one has begun. */
+    static IllegalStateException refused(long attempt, long current) {
+        return new IllegalStateException("task attempt " + attempt + " is refused: attempt " + current + " has begun");
     }
 
     /** Gives a barrier; waits while tasks are far back. */
@@ -47,15 +70,25 @@ final class Handover {
     }
 
     /** Returns what a task answers that has Spark's store. */
-    @SuppressWarnings("unchecked")
-    synchronized <T> T ask(Function<BucketStore, T> asked) {
+    synchronized List<byte[]> ask(Question asked) {
         question = asked;
         answer = null;
         notifyAll();
         while (answer == null) {
             sleep();
         }
-        return (T) answer;
+        return answer;
+    }
+
+    /** Gives the engine what it has asked for. */
+    synchronized void answer(long caller, List<byte[]> found) {
+        check(caller);
+        if (question == null) {
+            throw new IllegalStateException("a task answers what nobody has asked");
+        }
+        question = null;
+        answer = found;
+        notifyAll();
     }
 
     /** Takes note that the egress has so many deliveries. */
@@ -87,10 +120,6 @@ final class Handover {
         return hasEnded && barriers.isEmpty() ? last.offset() : -1;
     }
 
-    synchronized boolean hasFailed() {
-        return failure != null;
-    }
-
     /** Returns the place of the barrier that was given last. */
     synchronized Parcel.Place last() {
         return last;
@@ -99,65 +128,51 @@ final class Handover {
     /**
      * Waits until there is something for the task.
      *
+     * @param caller attempt of the task
      * @param nanoseconds how long
-     * @return whether there is; false: not in time, or nothing will come any more
+     * @return null: nothing came in time; {@link Work#OVER}: nothing will come any more
      * @throws RuntimeException why the engine has failed; why the query ends, in a batch that would have nothing
      */
-    synchronized boolean await(long nanoseconds) throws InterruptedException {
+    synchronized Work next(long caller, long nanoseconds) throws InterruptedException {
         long until = System.nanoTime() + nanoseconds;
         while (true) {
+            check(caller);
             if (failure != null) {
                 throw failure;
+            }
+            if (!isGivenStored()) {
+                throw new IllegalStateException("the changes of barrier " + last.offset() + " were not stored");
             }
             Barrier next = barriers.peekFirst();
             if (next != null && next.deliveries() <= acknowledged) {
                 given = barriers.removeFirst();
                 last = given.place();
                 notifyAll();
-                return true;
+                return new Work(given, question);
             }
             if (question != null) {
-                return true;
+                return new Work(null, question);
             }
-            if (hasEnded && next == null && ending != null && last.offset() == begun) {
-                throw ending;
+            if (hasEnded && next == null) {
+                if (ending != null && last.offset() == begun) {
+                    throw ending;
+                }
+                return Work.OVER;
             }
             long left = until - System.nanoTime();
-            if (left <= 0 || hasEnded && next == null) {
-                return false;
+            if (left <= 0) {
+                return null;
             }
             TimeUnit.NANOSECONDS.timedWait(this, left);
         }
     }
 
-    /**
-     * Does what the engine wants of Spark's store, in the task: stores the changes of the barrier that was given, and
-     * answers. Not under the lock, which others take in the path of messages.
-     *
-     * @param store Spark's
-     * @param stored gets the changes that the store has now
-     */
-    void serve(BucketStore store, Consumer<List<Changes>> stored) {
-        Barrier done;
-        Function<BucketStore, ?> asked;
-        synchronized (this) {
-            done = given;
-            given = null;
-            asked = question;
-            question = null;
-        }
-        if (done != null) {
-            done.changes().forEach(
-                    each -> store.store(each.bucket(), each.before(), each.after(), each.entries()));
-            stored.accept(done.changes());
-        }
-        if (asked != null) {
-            Object found = asked.apply(store);
-            synchronized (this) {
-                answer = found;
-                notifyAll();
-            }
-        }
+    /** Returns the changes that Spark's store has now: those of the barrier that was given last. */
+    synchronized List<Changes> stored(long caller) {
+        check(caller);
+        List<Changes> changes = given == null ? List.of() : given.changes();
+        given = null;
+        return changes;
     }
 
     private void sleep() {

@@ -1,15 +1,9 @@
 package org.wallaroo.spark.realtime;
 
-import io.grpc.CallOptions;
-import io.grpc.ClientCall;
 import io.grpc.ManagedChannel;
-import io.grpc.Metadata;
 import io.grpc.MethodDescriptor;
 import io.grpc.MethodDescriptor.MethodType;
-import io.grpc.Status;
-import java.util.EnumSet;
 import java.util.Map;
-import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.TimeUnit;
 import wallaroo.service.v1.Service.FollowRequest;
@@ -18,38 +12,31 @@ import wallaroo.service.v1.Service.Position;
 /**
  * Knows how far a journal may be read: the gateway pushes it, so that waiting costs nothing.
  *
- * <p>One for each query in this virtual machine. While the gateway is away it knows what it knew, and asks again; a
- * gateway that is there and fails each time is an error.
+ * <p>One for each query in this virtual machine. While the gateway is away it knows what it knew. Of a journal of this
+ * machine the gateway says how far it goes; one that the gateway sends may be read as far as it has arrived.
  */
 final class JournalHead {
-    static final MethodDescriptor<FollowRequest, Position> FOLLOW = UnixChannels.method(
+    static final MethodDescriptor<FollowRequest, Position> FOLLOW = Channels.method(
             "wallaroo.service.v1.JournalService/Follow", MethodType.SERVER_STREAMING, FollowRequest.parser(),
             Position.parser());
-    private static final long AGAIN_MS = 100;
-    private static final int FAILURE_LIMIT = 20;
-    private static final Set<Status.Code> AWAY =
-            EnumSet.of(Status.Code.OK, Status.Code.UNAVAILABLE, Status.Code.CANCELLED);
-    private static final Set<Status.Code> REFUSED =
-            EnumSet.of(Status.Code.FAILED_PRECONDITION, Status.Code.UNIMPLEMENTED);
     private static final Map<String, JournalHead> OPEN = new ConcurrentHashMap<>();
 
     private final Settings settings;
-    private final FollowRequest request;
     private final ManagedChannel channel;
+    private final LastingCall<FollowRequest, Position> call; // null: a reader says how far it has got
+    private Object reader; // that says so now
     private long end;
     private boolean isEnding;
     private boolean isClosed;
-    private Status last = Status.OK;
-    private int failures; // in a row, of a gateway that is there
+    private RuntimeException failure;
 
     private JournalHead(Settings settings, JournalOffset start) {
         this.settings = settings;
-        this.request = FollowRequest.newBuilder()
-                .setEpoch(settings.gatewayEpoch())
-                .setJournal(JournalOffset.hex(start.journal()))
-                .build();
-        this.channel = UnixChannels.open(settings.gateway());
-        follow();
+        this.channel = Channels.service(settings.gateway());
+        this.call = settings.journal().isEmpty() ? null : new LastingCall<>(channel, FOLLOW, new Following(start));
+        if (call != null) {
+            call.open();
+        }
     }
 
     /**
@@ -72,57 +59,61 @@ final class JournalHead {
         OPEN.computeIfPresent(settings.text(), (text, head) -> head.closed());
     }
 
-    private void follow() {
-        ClientCall<FollowRequest, Position> call = channel.newCall(FOLLOW, CallOptions.DEFAULT);
-        call.start(new Listener(), new Metadata());
-        call.sendMessage(request);
-        call.halfClose();
+    /** Returns the channel to the gateway. */
+    ManagedChannel channel() {
+        return channel;
     }
 
-    private final class Listener extends ClientCall.Listener<Position> {
-        @Override
-        public void onMessage(Position position) {
-            moveTo(position.getOffset());
+    private final class Following implements LastingCall.Caller<FollowRequest, Position> {
+        private final String journal;
+
+        private Following(JournalOffset start) {
+            journal = JournalOffset.hex(start.journal());
         }
 
         @Override
-        public void onClose(Status status, Metadata trailers) {
-            again(status);
+        public FollowRequest request() {
+            return FollowRequest.newBuilder().setEpoch(settings.gatewayEpoch()).setJournal(journal).build();
+        }
+
+        @Override
+        public int ahead() {
+            return Channels.REPLIES;
+        }
+
+        @Override
+        public void take(Position position) {
+            call.ask(1);
+            moveTo(null, position.getOffset());
+        }
+
+        @Override
+        public void fail(ReplyQueue.StreamEnded why) {
+            JournalHead.this.fail(null, ServiceFailure.of("gateway", settings.gateway(), why));
         }
     }
 
-    private synchronized void moveTo(long offset) {
-        failures = 0;
-        if (offset > end) {
+    /** Lets a reader say from now on how far the journal has got to it; it begins at an offset. */
+    synchronized void feed(Object begun, long offset) {
+        reader = begun;
+        end = offset;
+        failure = null;
+    }
+
+    /** Takes note how far the journal may be read; {@code from}: the reader that says so, or null. */
+    synchronized void moveTo(Object from, long offset) {
+        if (from == reader && offset > end) {
             end = offset;
             notifyAll();
         }
     }
 
-    private void again(Status status) {
-        synchronized (this) {
-            last = status;
-            failures += AWAY.contains(status.getCode()) ? 0 : 1;
-            if (isClosed || REFUSED.contains(status.getCode()) || failures >= FAILURE_LIMIT) {
-                isClosed = true;
-                notifyAll();
-                return;
-            }
+    /** Takes note why nobody will say any longer how far the journal may be read. */
+    synchronized void fail(Object from, RuntimeException why) {
+        if (from == reader) {
+            failure = why;
+            notifyAll();
         }
-        Thread thread = new Thread(() -> {
-            try {
-                TimeUnit.MILLISECONDS.sleep(AGAIN_MS);
-            } catch (InterruptedException error) {
-                return;
-            }
-            synchronized (this) {
-                if (!isClosed) {
-                    follow();
-                }
-            }
-        }, "wallaroo-follow");
-        thread.setDaemon(true);
-        thread.start();
     }
 
     /**
@@ -135,10 +126,11 @@ final class JournalHead {
     synchronized long await(long offset, long nanoseconds) throws InterruptedException {
         long until = System.nanoTime() + nanoseconds;
         while (end <= offset && !isEnding) {
+            if (failure != null) {
+                throw failure;
+            }
             if (isClosed) {
-                String reason = last.getCode() + ": " + last.getDescription();
-                throw OperatorFailure.of("R617", "process", "gateway", "reason",
-                        "it does not tell where its journal ends: " + reason, "log", settings.gateway());
+                throw new IllegalStateException("the query has stopped");
             }
             long left = until - System.nanoTime();
             if (left <= 0) {
@@ -163,6 +155,9 @@ final class JournalHead {
     private synchronized JournalHead closed() {
         isClosed = true;
         notifyAll();
+        if (call != null) {
+            call.close();
+        }
         channel.shutdownNow();
         return this;
     }

@@ -17,7 +17,7 @@ import org.apache.spark.sql.connector.read.streaming.SupportsRealTimeRead;
 final class JournalPartitionReader implements SupportsRealTimeRead<InternalRow> {
     private final Settings settings;
     private final JournalOffset start;
-    private final Engine engine; // null: a rehearsal
+    private final TaskSide task; // null: a rehearsal
     private final long begin = System.nanoTime();
     private long latest = begin; // barrier
     private Parcel.Place place;
@@ -26,7 +26,7 @@ final class JournalPartitionReader implements SupportsRealTimeRead<InternalRow> 
     JournalPartitionReader(JournalStream.Begin begin) {
         settings = begin.settings();
         start = begin.start();
-        engine = begin.isRehearsal() ? null : Engine.at(settings, start);
+        task = begin.isRehearsal() ? null : TaskSide.begin(settings, start);
         place = new Parcel.Place(start.offset(), start.messages(), -1);
     }
 
@@ -65,7 +65,7 @@ final class JournalPartitionReader implements SupportsRealTimeRead<InternalRow> 
 
     /** Waits for something to do; says whether there is something. */
     private boolean find(long until) throws InterruptedException {
-        if (engine == null || place.offset() - start.offset() >= settings.batchBytes()) {
+        if (task == null || place.offset() - start.offset() >= settings.batchBytes()) {
             return false;
         }
         long end = until;
@@ -73,12 +73,14 @@ final class JournalPartitionReader implements SupportsRealTimeRead<InternalRow> 
             end = Math.min(end, begin + TimeUnit.MILLISECONDS.toNanos(settings.batchMs()));
             end = Math.min(end, latest + TimeUnit.MILLISECONDS.toNanos(settings.idleMs()));
         }
-        if (!engine.handover().await(end - System.nanoTime())) {
+        if (!task.await(end - System.nanoTime())) {
             return false;
         }
-        Parcel.Place reached = engine.handover().last();
-        latest = reached.equals(place) ? latest : System.nanoTime();
-        place = reached;
+        Parcel.Place reached = task.reached();
+        if (reached != null) {
+            latest = reached.equals(place) ? latest : System.nanoTime();
+            place = reached;
+        }
         return true;
     }
 

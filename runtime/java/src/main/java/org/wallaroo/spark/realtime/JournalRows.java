@@ -3,7 +3,6 @@ package org.wallaroo.spark.realtime;
 import java.io.Closeable;
 import java.io.IOException;
 import java.io.UncheckedIOException;
-import java.nio.file.Path;
 import java.util.Iterator;
 import java.util.List;
 import java.util.concurrent.TimeUnit;
@@ -28,8 +27,8 @@ final class JournalRows implements Iterator<Parcel>, Closeable {
     private long dirtySince;
 
     JournalRows(Settings settings, JournalOffset start) {
-        reader = new JournalReader(Path.of(settings.journal()), start);
         head = JournalHead.of(settings, start);
+        reader = JournalReader.of(settings, start, head);
         flushNs = TimeUnit.MILLISECONDS.toNanos(settings.flushMs());
         rowBytes = settings.rowBytes();
     }

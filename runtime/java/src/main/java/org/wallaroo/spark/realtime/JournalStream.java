@@ -1,8 +1,5 @@
 package org.wallaroo.spark.realtime;
 
-import java.io.IOException;
-import java.io.UncheckedIOException;
-import java.nio.file.Path;
 import org.apache.spark.sql.connector.read.InputPartition;
 import org.apache.spark.sql.connector.read.PartitionReaderFactory;
 import org.apache.spark.sql.connector.read.streaming.MicroBatchStream;
@@ -23,6 +20,7 @@ final class JournalStream implements MicroBatchStream, SupportsRealTimeMode, Sup
 
     JournalStream(Settings settings) {
         this.settings = settings;
+        GateEndpoint.open(settings);
     }
 
     /** A partition of a batch: all from an offset; a rehearsal ends before it reads anything. */
@@ -30,11 +28,7 @@ final class JournalStream implements MicroBatchStream, SupportsRealTimeMode, Sup
 
     @Override
     public Offset initialOffset() {
-        try {
-            return new JournalOffset(JournalReader.end(Path.of(settings.journal())).journal(), 0, 0);
-        } catch (IOException error) {
-            throw new UncheckedIOException(error);
-        }
+        return new JournalOffset(settings.journalId(), 0, 0);
     }
 
     @Override
@@ -91,7 +85,8 @@ final class JournalStream implements MicroBatchStream, SupportsRealTimeMode, Sup
 
     @Override
     public void stop() {
-        Engine.stop(settings);
+        Engine.gate(settings).stop();
+        GateEndpoint.close(settings);
         JournalHead.close(settings);
     }
 }

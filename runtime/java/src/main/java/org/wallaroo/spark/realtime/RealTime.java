@@ -32,7 +32,7 @@ public final class RealTime {
                 .as(Encoders.BINARY())
                 .coalesce(1); // with one shuffle partition there is no shuffle: all is one task
         if (settings.levels() > 1) {
-            rows = keyed(rows, new StateKeeper(settings));
+            rows = keyed(rows, new StateKeeper());
         }
         return rows.toDF("barrier");
     }
@@ -111,6 +111,6 @@ public final class RealTime {
      * @param text its settings
      */
     public static long end(String text) {
-        return Engine.end(text);
+        return Engine.gate(new Settings(text)).end();
     }
 }

@@ -2,24 +2,50 @@ package org.wallaroo.spark.realtime;
 
 import com.google.protobuf.InvalidProtocolBufferException;
 import io.grpc.Metadata;
+import io.grpc.Status;
 import java.util.ArrayList;
+import java.util.EnumSet;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
 import wallaroo.service.v1.Service.Failure;
 import wallaroo.service.v1.Service.Failures;
 
-/** Reads why a service has refused a call. */
+/** Says why a service has ended a call. */
 final class ServiceFailure {
     private static final Metadata.Key<byte[]> FAILURES =
             Metadata.Key.of("wallaroo-failures-bin", Metadata.BINARY_BYTE_MARSHALLER);
 
+    private static final Set<Status.Code> PASSING = EnumSet.of(Status.Code.OK, Status.Code.UNAVAILABLE,
+            Status.Code.DEADLINE_EXCEEDED, Status.Code.CANCELLED, Status.Code.INTERNAL);
+
     private ServiceFailure() {}
 
-    static RuntimeException of(ReplyQueue.StreamEnded error) {
+    /**
+     * Returns what the end of a call means.
+     *
+     * @param kind gateway or egress
+     * @param address where it is
+     * @param error how the call ended
+     */
+    static RuntimeException of(String kind, String address, ReplyQueue.StreamEnded error) {
+        Status.Code code = error.status().getCode();
         byte[] packed = error.trailers().get(FAILURES);
-        if (packed == null) {
-            return error;
+        if (code == Status.Code.FAILED_PRECONDITION && packed != null) {
+            return found(packed, error);
         }
+        if (!Channels.isRemote(address)) {
+            return kind.equals("gateway") ? OperatorFailure.of("R617", "process", kind, "reason",
+                    "it does not tell where its journal ends: " + error.getMessage(), "log", address) : error;
+        }
+        if (code == Status.Code.UNAUTHENTICATED) {
+            return OperatorFailure.of("R641", "service", kind, "address", address);
+        }
+        return OperatorFailure.of(PASSING.contains(code) ? "R642" : "R648", "service", kind, "address", address,
+                "reason", error.getMessage());
+    }
+
+    private static RuntimeException found(byte[] packed, ReplyQueue.StreamEnded error) {
         try {
             List<Map<String, Object>> findings = new ArrayList<>();
             for (Failure failure : Failures.parseFrom(packed).getFailuresList()) {

@@ -44,12 +44,17 @@ public final class Settings implements Serializable {
         return text;
     }
 
-    /** Returns the directory of the journal. */
+    /** Returns the directory of the journal; empty: the gateway sends it. */
     String journal() {
         return get("journal").asText();
     }
 
-    /** Returns the Unix socket of the gateway. */
+    /** Returns the id of the journal. */
+    long journalId() {
+        return Long.parseUnsignedLong(get("journal_id").asText(), 16);
+    }
+
+    /** Returns the Unix socket of the gateway, or HOST:PORT of a remote one. */
     String gateway() {
         return get("gateway").asText();
     }
@@ -59,7 +64,7 @@ public final class Settings implements Serializable {
         return get("gateway_epoch").asLong();
     }
 
-    /** Returns the Unix socket of the egress. */
+    /** Returns the Unix socket of the egress, or HOST:PORT of a remote one. */
     String egress() {
         return get("egress").asText();
     }

@@ -13,12 +13,7 @@ import scala.jdk.javaapi.CollectionConverters;
 final class StateKeeper extends StatefulProcessor<Integer, byte[], byte[]> {
     private static final long serialVersionUID = 1L;
 
-    private final Settings settings;
     private transient SparkBucketStore store;
-
-    StateKeeper(Settings settings) {
-        this.settings = settings;
-    }
 
     @Override
     public void init(OutputMode mode, TimeMode time) {
@@ -30,7 +25,7 @@ final class StateKeeper extends StatefulProcessor<Integer, byte[], byte[]> {
         List<byte[]> passed = new ArrayList<>();
         while (rows.hasNext()) {
             passed.add(rows.next());
-            Engine.of(settings).serve(store);
+            TaskSide.current().serve(store);
         }
         return CollectionConverters.asScala(passed.iterator());
     }

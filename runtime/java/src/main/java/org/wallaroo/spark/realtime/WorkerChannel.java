@@ -56,7 +56,7 @@ final class WorkerChannel {
 
     private static <Q extends MessageLite, R extends MessageLite> MethodDescriptor<Q, R> method(
             String name, MethodType type, com.google.protobuf.Parser<Q> request, com.google.protobuf.Parser<R> reply) {
-        return UnixChannels.method("wallaroo.worker.v1.Worker/" + name, type, request, reply);
+        return Channels.method("wallaroo.worker.v1.Worker/" + name, type, request, reply);
     }
 
     /** Returns how many endpoints share the work. */
@@ -195,7 +195,7 @@ final class WorkerChannel {
         close();
         Supervisor.Process found = supervisor.await();
         Path socket = Path.of(settings.workerDirectory(), "worker.sock");
-        ManagedChannel first = UnixChannels.open(socket.toString());
+        ManagedChannel first = Channels.open(socket.toString());
         process = found;
         InitReply reply;
         try {
@@ -215,7 +215,7 @@ final class WorkerChannel {
         for (String target : reply.getEndpointsList()) {
             String path = target.substring(UNIX.length());
             if (!path.equals(socket.toString())) {
-                channels.add(UnixChannels.open(path));
+                channels.add(Channels.open(path));
             }
         }
         endpoints = channels;

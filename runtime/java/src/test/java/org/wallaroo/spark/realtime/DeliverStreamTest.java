@@ -1,7 +1,7 @@
 package org.wallaroo.spark.realtime;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
-import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertNull;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
@@ -10,8 +10,11 @@ import io.grpc.ServerCall;
 import io.grpc.ServerServiceDefinition;
 import io.grpc.Status;
 import java.io.IOException;
+import java.net.InetAddress;
+import java.net.ServerSocket;
 import java.nio.file.Path;
 import java.util.List;
+import java.util.Random;
 import java.util.concurrent.TimeUnit;
 import java.util.function.Consumer;
 import org.junit.jupiter.api.Test;
@@ -39,7 +42,7 @@ class DeliverStreamTest {
         Path socket = directory.resolve("egress" + servers++);
         try (FakeServer server = new FakeServer(socket, service)) {
             Settings settings = new Settings(Json.object("egress", socket.toString(), "egress_epoch", 1));
-            Handover handover = new Handover(new JournalOffset(1, 0, 0));
+            Handover handover = new Handover(new JournalOffset(1, 0, 0), 1);
             DeliverStream stream = new DeliverStream(settings, new Attempt("q", 0, 0, 0), 0, handover);
             stream.deliver(List.of(new Parcel.Item(2, -1, 1, FramesTest.frame(2, 1, 0, new byte[2]))), Arrivals.NONE);
             then.accept(stream);
@@ -112,10 +115,10 @@ class DeliverStreamTest {
     @Test
     void aStreamThatItsEngineClosesFailsNoTask() throws InterruptedException {
         String nobody = directory.resolve("nobody").toString();
-        Handover handover = new Handover(new JournalOffset(1, 0, 0));
+        Handover handover = new Handover(new JournalOffset(1, 0, 0), 1);
         Settings settings = new Settings(Json.object("egress", nobody, "egress_epoch", 1));
         new DeliverStream(settings, new Attempt("q", 0, 0, 0), 0, handover).close();
-        assertFalse(handover.await(TimeUnit.MILLISECONDS.toNanos(300)));
+        assertNull(handover.next(1, TimeUnit.MILLISECONDS.toNanos(300)));
     }
 
     @Test
@@ -123,11 +126,62 @@ class DeliverStreamTest {
     void acknowledgementsGoOnForEver() throws IOException {
         deliver((request, call) -> {
             if (request.hasDeliveries()) {
-                for (int i = 0; i < 3 * UnixChannels.REPLIES; i++) {
+                for (int i = 0; i < 3 * Channels.REPLIES; i++) {
                     reply(call, 0);
                 }
                 reply(call, 1);
             }
         }, DeliverStream::finish);
+    }
+
+    /** Delivers one frame to an egress of the network, and returns the stream. */
+    private static DeliverStream deliverTo(String address, String token) {
+        Credentials.put(address, token, "");
+        Settings settings = new Settings(Json.object("egress", address, "egress_epoch", 1));
+        Handover handover = new Handover(new JournalOffset(1, 0, 0));
+        DeliverStream stream = new DeliverStream(settings, new Attempt("q", 0, 0, 0), 0, handover);
+        stream.deliver(List.of(new Parcel.Item(2, -1, 1, FramesTest.frame(2, 1, 0, new byte[2]))), Arrivals.NONE);
+        return stream;
+    }
+
+    private static FakeServer remote(int port, FakeServer.Stream<DeliverRequest, DeliverReply> answer) throws IOException {
+        var service = ServerServiceDefinition.builder("wallaroo.service.v1.OutboxService");
+        FakeServer.add(service, DeliverStream.DELIVER, () -> answer);
+        return new FakeServer(port, "0123456789abcdef", service);
+    }
+
+    @Test
+    @Timeout(60)
+    void aRemoteEgressIsAwayOrRefuses() throws IOException {
+        try (FakeServer server = remote(0, (request, call) -> {
+            if (request.hasDeliveries()) {
+                call.close(Status.UNAVAILABLE, new Metadata());
+            }
+        })) {
+            String away = failureOf(deliverTo(server.address(), "0123456789abcdef")).getMessage();
+            assertTrue(away.startsWith("R642") && away.contains(server.address()), away);
+            String refused = failureOf(deliverTo(server.address(), "another-token-of-16")).getMessage();
+            assertTrue(refused.startsWith("R641"), refused);
+        }
+    }
+
+    /** Nobody serves at the port at first; the stream waits, and does not fail its task. */
+    @Test
+    @Timeout(60)
+    void aRemoteEgressThatComesLateGetsAll() throws Exception {
+        int port;
+        try (ServerSocket free = new ServerSocket(0, 1, InetAddress.getLoopbackAddress())) {
+            port = free.getLocalPort();
+        }
+        DeliverStream stream = deliverTo("127.0.0.1:" + port, "0123456789abcdef");
+        TimeUnit.MILLISECONDS.sleep(new Random(port).nextInt(3000)); // wherever in its pauses the channel is
+        try (FakeServer server = remote(port, (request, call) -> {
+            if (request.hasDeliveries()) {
+                reply(call, 1);
+            }
+        })) {
+            stream.finish();
+        }
+        stream.close();
     }
 }

@@ -12,7 +12,6 @@ import java.net.StandardProtocolFamily;
 import java.net.UnixDomainSocketAddress;
 import java.nio.ByteBuffer;
 import java.nio.channels.AsynchronousCloseException;
-import java.nio.channels.Channels;
 import java.nio.channels.ServerSocketChannel;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Path;
@@ -53,7 +52,7 @@ final class FakeWorker implements AutoCloseable {
             call.sendMessage(reply.build());
             call.close(Status.OK, new Metadata());
         };
-        MethodDescriptor<InitRequest, InitReply> handshake = UnixChannels.method("wallaroo.worker.v1.Worker/Init",
+        MethodDescriptor<InitRequest, InitReply> handshake = Channels.method("wallaroo.worker.v1.Worker/Init",
                 MethodDescriptor.MethodType.UNARY, InitRequest.parser(), InitReply.parser());
         ServerServiceDefinition.Builder service = ServerServiceDefinition.builder("wallaroo.worker.v1.Worker");
         FakeServer.add(service, handshake, () -> init);
@@ -71,7 +70,7 @@ final class FakeWorker implements AutoCloseable {
         try {
             while (true) {
                 try (var peer = supervisor.accept()) {
-                    new BufferedReader(new InputStreamReader(Channels.newInputStream(peer), StandardCharsets.UTF_8)).readLine();
+                    new BufferedReader(new InputStreamReader(java.nio.channels.Channels.newInputStream(peer), StandardCharsets.UTF_8)).readLine();
                     String reply = Json.object("state", "ready", "generation", 1, "pid", ProcessHandle.current().pid());
                     peer.write(ByteBuffer.wrap((reply + "\n").getBytes(StandardCharsets.UTF_8)));
                 }

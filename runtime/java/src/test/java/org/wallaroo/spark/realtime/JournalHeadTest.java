@@ -25,7 +25,7 @@ class JournalHeadTest {
 
     private Settings settings() {
         String gateway = directory.resolve("gateway.sock").toString();
-        return new Settings(Json.object("gateway", gateway, "gateway_epoch", 1));
+        return new Settings(Json.object("gateway", gateway, "gateway_epoch", 1, "journal", directory.toString()));
     }
 
     private JournalHead follow() {
@@ -63,7 +63,7 @@ class JournalHeadTest {
         })) {
             assertEquals(90, follow().await(0, TimeUnit.SECONDS.toNanos(20)));
             JournalHead.close(settings());
-            assertThrows(OperatorFailure.class, () -> follow().await(90, TimeUnit.SECONDS.toNanos(20)));
+            assertThrows(IllegalStateException.class, () -> follow().await(90, TimeUnit.SECONDS.toNanos(20)));
             assertEquals(1, calls.get());
         } finally {
             JournalHead.close(settings());

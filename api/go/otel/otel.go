@@ -1,0 +1,58 @@
+package otel
+
+import (
+	"context"
+	"os"
+	"sync"
+
+	opentelemetry "go.opentelemetry.io/otel"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/codes"
+	"go.opentelemetry.io/otel/propagation"
+	sdk "go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/trace"
+
+	"wallarooapi/internal/span"
+)
+
+const scope = "wallaroo"
+
+func init() { span.Register(&tracer{}) }
+
+// tracer starts at the first call that has a parent.
+type tracer struct {
+	start sync.Once
+	made  *sdk.TracerProvider // nil: nobody wants spans
+}
+
+// Begin begins the span of a call.
+func (t *tracer) Begin(around context.Context, application, method, header string) (context.Context, span.Call) {
+	parent := propagation.TraceContext{}.Extract(around, propagation.MapCarrier{span.Header: header})
+	if !trace.SpanContextFromContext(parent).IsValid() {
+		return around, nil
+	}
+	t.start.Do(func() { t.made = provider(application) })
+	if t.made == nil {
+		return around, nil
+	}
+	within, begun := t.made.Tracer(scope).Start(parent, method, trace.WithSpanKind(trace.SpanKindServer),
+		trace.WithAttributes(attribute.Int("process.pid", os.Getpid())))
+	return within, call{begun}
+}
+
+// Flush sends what has ended.
+func (t *tracer) Flush(ctx context.Context) {
+	t.start.Do(func() {}) // nothing is started for it
+	if t.made == nil {
+		return
+	}
+	if err := t.made.ForceFlush(ctx); err != nil {
+		opentelemetry.Handle(err)
+	}
+}
+
+type call struct{ span trace.Span }
+
+func (c call) Fail(reason string) { c.span.SetStatus(codes.Error, reason) }
+
+func (c call) End() { c.span.End() }

@@ -1,0 +1,72 @@
+package otel
+
+import (
+	"context"
+	"os"
+	"slices"
+	"strings"
+
+	opentelemetry "go.opentelemetry.io/otel"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/exporters/otlp/otlptrace"
+	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracegrpc"
+	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp"
+	"go.opentelemetry.io/otel/sdk/resource"
+	sdk "go.opentelemetry.io/otel/sdk/trace"
+)
+
+// isWanted reports whether the environment names a receiver of spans. The library itself knows neither of the first two variables.
+func isWanted() bool {
+	if strings.EqualFold(os.Getenv("OTEL_SDK_DISABLED"), "true") {
+		return false
+	}
+	if exporters := os.Getenv("OTEL_TRACES_EXPORTER"); exporters != "" {
+		return slices.ContainsFunc(strings.Split(exporters, ","), func(name string) bool { return strings.TrimSpace(name) == "otlp" })
+	}
+	return first("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT") != ""
+}
+
+// provider returns what makes spans: the program's own, else a new one, which becomes that of the program; nil: nobody wants spans.
+func provider(application string) *sdk.TracerProvider {
+	if own, is := opentelemetry.GetTracerProvider().(*sdk.TracerProvider); is {
+		return own
+	}
+	if !isWanted() {
+		return nil
+	}
+	exporter, err := newExporter(context.Background())
+	if err != nil {
+		opentelemetry.Handle(err)
+		return nil
+	}
+	made := sdk.NewTracerProvider(sdk.WithBatcher(exporter), sdk.WithResource(resourceOf(application)))
+	opentelemetry.SetTracerProvider(made)
+	return made
+}
+
+func newExporter(ctx context.Context) (*otlptrace.Exporter, error) {
+	if first("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL") == "grpc" {
+		return otlptracegrpc.New(ctx)
+	}
+	return otlptracehttp.New(ctx)
+}
+
+// resourceOf describes this process; what the environment says counts.
+func resourceOf(application string) *resource.Resource {
+	found, err := resource.New(context.Background(), resource.WithAttributes(attribute.String("service.name", application)),
+		resource.WithTelemetrySDK(), resource.WithProcessPID(), resource.WithFromEnv())
+	if err != nil {
+		opentelemetry.Handle(err)
+	}
+	return found
+}
+
+// first returns the first of some variables that is set.
+func first(names ...string) string {
+	for _, name := range names {
+		if value := os.Getenv(name); value != "" {
+			return value
+		}
+	}
+	return ""
+}

@@ -1,0 +1,80 @@
+package otel
+
+import (
+	"context"
+	"io"
+	"testing"
+
+	pb "wallarooapi/internal/workerpb"
+)
+
+// talk is a stream of either kind, as the runtime sees it.
+type talk struct {
+	open, close, awaitEnd, awaitFailure func()
+	send                                func(index uint64, frames []byte)
+	await                               func(index uint64)
+}
+
+type reply interface{ GetFailure() *pb.Failure }
+
+// talking begins a stream.
+func talking(t *testing.T, client pb.WorkerClient, ctx context.Context, hasState bool) *talk {
+	check := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Error(err)
+		}
+	}
+	if hasState {
+		s, err := client.ProcessState(ctx)
+		check(err)
+		begin := &pb.StateRequest{Kind: &pb.StateRequest_Opening{Opening: &pb.Opening{Stage: stateStage}}}
+		made := common(t, func() (reply, bool, uint64, error) {
+			r, err := s.Recv()
+			return r, r.GetDone() != nil, r.GetDone().GetIndex(), err
+		})
+		made.open, made.close = func() { check(s.Send(begin)) }, func() { check(s.CloseSend()) }
+		made.send = func(index uint64, frames []byte) {
+			check(s.Send(&pb.StateRequest{Kind: &pb.StateRequest_Bucket{Bucket: &pb.Bucket{Index: index, Frames: frames}}}))
+		}
+		return made
+	}
+	s, err := client.Process(ctx)
+	check(err)
+	begin := &pb.ProcessRequest{Kind: &pb.ProcessRequest_Opening{Opening: &pb.Opening{Stage: mapStage}}}
+	made := common(t, func() (reply, bool, uint64, error) {
+		r, err := s.Recv()
+		return r, r.GetDone() != nil, r.GetDone().GetIndex(), err
+	})
+	made.open, made.close = func() { check(s.Send(begin)) }, func() { check(s.CloseSend()) }
+	made.send = func(index uint64, frames []byte) {
+		check(s.Send(&pb.ProcessRequest{Kind: &pb.ProcessRequest_Data{Data: &pb.Data{Index: index, Frames: frames}}}))
+	}
+	return made
+}
+
+// common has what does not depend on the kind: it receives a reply, whether it ends a call and which, and an error.
+func common(t *testing.T, receive func() (reply, bool, uint64, error)) *talk {
+	return &talk{
+		await: func(index uint64) {
+			for isDone, done := false, uint64(0); !isDone; {
+				var r reply
+				var err error
+				if r, isDone, done, err = receive(); err != nil || r.GetFailure() != nil || isDone && done != index {
+					t.Errorf("call %d: %v, %v", index, r, err)
+					return
+				}
+			}
+		},
+		awaitEnd: func() {
+			if r, _, _, err := receive(); err != io.EOF {
+				t.Errorf("it ends with %v, %v", r, err)
+			}
+		},
+		awaitFailure: func() {
+			if r, _, _, err := receive(); err != nil || r.GetFailure().GetCode() != "W410" {
+				t.Errorf("it fails with %v, %v", r, err)
+			}
+		},
+	}
+}

@@ -1,0 +1,231 @@
+package org.wallaroo.spark.realtime;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Random;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicReference;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
+import org.wallaroo.spark.realtime.RemoteCalls.RemoteFailure;
+
+@Timeout(60)
+class GateTest {
+    private static final long LONG_NS = TimeUnit.SECONDS.toNanos(30);
+    private static final int PIECE_BYTES = 7; // so that nothing is of one piece
+    private static final long END = 60;
+
+    /** A task has died: its executor is gone, or lost to Spark. */
+    private static final class Death extends RuntimeException {
+        private static final long serialVersionUID = 1L;
+    }
+
+    /** A way to the driver that ends after some requests: before one arrives, or before its reply does. */
+    private static final class Way implements RemoteCalls.Driver {
+        private final GateService driver;
+        private final boolean isLastHeard;
+        private int left;
+        private boolean isHeard;
+
+        private Way(GateService driver, int requests, boolean isLastHeard) {
+            this.driver = driver;
+            this.left = requests;
+            this.isLastHeard = isLastHeard;
+        }
+
+        @Override
+        public byte[] ask(byte[] request) {
+            left--;
+            if (left < 0 || left == 0 && !isLastHeard) {
+                throw new Death();
+            }
+            isHeard = true;
+            byte[] reply = driver.reply(request);
+            if (left == 0) {
+                throw new Death();
+            }
+            return reply;
+        }
+
+        @Override
+        public void send(byte[] request) {
+            driver.reply(request);
+        }
+
+        @Override
+        public long longestNs() {
+            return TimeUnit.MILLISECONDS.toNanos(20);
+        }
+    }
+
+    /** A query whose tasks die, and call when others have taken their place. */
+    private static final class Query {
+        private final Random random;
+        private final List<EngineCalls> zombies = new ArrayList<>();
+        private PlainStore committed = new PlainStore();
+        private long at;
+        private long attempts;
+        private long heard = -1; // batch of which an attempt has begun and failed
+        private int failures;
+        private int made;
+        private ModelEngine engine;
+        private final Gate gate;
+        private final GateService service;
+
+        private Query(long seed) {
+            random = new Random(seed);
+            gate = new Gate((start, attempt) -> {
+                made++;
+                failures += engine != null && engine.isBroken() ? 1 : 0;
+                engine = new ModelEngine(new Random(random.nextLong()), committed, start, attempt, END, 200);
+                return engine;
+            });
+            service = new GateService(gate, PIECE_BYTES);
+        }
+
+        /** Runs a batch; says whether a task has ended well, so that Spark commits it. */
+        private boolean attempt(long batch) throws InterruptedException {
+            ModelEngine before = engine;
+            long number = attempts++;
+            int requests = random.nextInt(3) == 0 ? 1 + random.nextInt(25) : Integer.MAX_VALUE;
+            Way way = new Way(service, requests, random.nextBoolean());
+            boolean isLocal = random.nextInt(4) == 0;
+            EngineCalls calls = isLocal ? gate.calls(number) : new RemoteCalls(number, way, PIECE_BYTES);
+            PlainStore running = committed.copy();
+            long place = at;
+            try {
+                calls.begin(new JournalOffset(1, at, at), new Attempt("query", batch, 0, number));
+                assertTrue(heard < batch || before != engine, "an engine serves one attempt at a batch");
+                TaskSide task = new TaskSide(calls);
+                for (int rows = random.nextInt(8); rows >= 0 && task.await(LONG_NS); rows--) {
+                    late(batch);
+                    Parcel.Place reached = task.reached();
+                    task.serve(running);
+                    place = reached == null ? place : reached.offset();
+                }
+            } catch (Death | RemoteFailure | IllegalStateException error) {
+                failures++;
+                heard = isLocal || way.isHeard ? batch : heard;
+                if (random.nextBoolean()) {
+                    calls.failed();
+                }
+                zombies.add(new RemoteCalls(number, new Way(service, Integer.MAX_VALUE, true), PIECE_BYTES));
+                return false;
+            }
+            engine.at(place).assertSame(running);
+            committed = running;
+            at = place;
+            return true;
+        }
+
+        /** Lets attempts that are over call what they had still to call. */
+        private void late(long batch) {
+            if (zombies.isEmpty() || random.nextInt(3) > 0) {
+                return;
+            }
+            EngineCalls zombie = zombies.get(random.nextInt(zombies.size()));
+            switch (random.nextInt(5)) {
+                case 0 -> assertThrows(RemoteFailure.class, () -> zombie.next(0));
+                case 1 -> assertThrows(RemoteFailure.class, zombie::stored);
+                case 2 -> assertThrows(RemoteFailure.class, () -> zombie.answer(List.of(new byte[40])));
+                case 3 -> {
+                    zombie.failed();
+                    assertFalse(engine.isClosed(), "it is not its engine");
+                }
+                default -> assertThrows(RemoteFailure.class, () -> zombie.begin(
+                        new JournalOffset(1, at, at), new Attempt("query", batch, 0, random.nextInt((int) attempts))));
+            }
+        }
+    }
+
+    /** Whenever tasks die, and whatever they call after that: Spark's store is that of the last barrier it has got. */
+    @ParameterizedTest
+    @ValueSource(longs = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20})
+    void whatIsCommittedIsThatOfABarrier(long seed) throws InterruptedException {
+        Query query = new Query(seed);
+        for (long batch = 0; query.at < END; batch++) {
+            while (!query.attempt(batch)) {
+                assertTrue(query.failures < 1000, "it does not come to an end");
+            }
+        }
+        assertTrue(query.made <= 1 + query.failures, query.made + " engines, " + query.failures + " failures");
+        query.gate.stop();
+    }
+
+    /** The way of an attempt may wait for a reply when Spark has taken the attempt for one that has ended well. */
+    @Test
+    void whoStillWaitsTakesNothingOfTheNext() throws InterruptedException {
+        Idle engine = new Idle(new Handover(new JournalOffset(1, 5, 5), 1));
+        Gate gate = new Gate((start, attempt) -> engine);
+        gate.calls(1).begin(new JournalOffset(1, 5, 5), new Attempt("query", 1, 0, 1));
+        AtomicReference<Throwable> end = new AtomicReference<>();
+        Thread late = new Thread(() -> end.set(assertThrows(RuntimeException.class, () -> gate.calls(1).next(LONG_NS))));
+        late.start();
+        while (late.getState() != Thread.State.TIMED_WAITING) {
+            Thread.onSpinWait();
+        }
+        EngineCalls second = gate.calls(2);
+        second.begin(new JournalOffset(1, 5, 5), new Attempt("query", 2, 0, 2));
+        engine.handover().put(new Barrier(new Parcel.Place(9, 9, 9), 0, List.of()));
+        late.join();
+        assertEquals("task attempt 1 is refused: attempt 2 has begun", end.get().getMessage());
+        assertEquals(9, second.next(0).barrier().place().offset());
+    }
+
+    /** An engine that does nothing. */
+    private record Idle(Handover handover) implements Gate.Served {
+        @Override
+        public void stored(List<Changes> changes) {
+            // It has no states.
+        }
+
+        @Override
+        public boolean goesOnFrom(JournalOffset start) {
+            return handover.goesOnFrom(start.offset());
+        }
+
+        @Override
+        public void goOn(long attempt) {
+            handover.begin(attempt);
+        }
+
+        @Override
+        public void close() {
+            // It has no thread.
+        }
+    }
+
+    /** Spark may begin a task while it stops the query: nobody would end its engine. */
+    @Test
+    void aQueryThatHasStoppedGetsNoEngine() {
+        Gate gate = new Gate((start, attempt) -> new Idle(new Handover(start, attempt.attempt())));
+        gate.stop();
+        Attempt attempt = new Attempt("query", 1, 0, 1);
+        IllegalStateException error = assertThrows(
+                IllegalStateException.class, () -> gate.calls(1).begin(new JournalOffset(1, 0, 0), attempt));
+        assertEquals("the query has stopped", error.getMessage());
+        assertEquals(-1, gate.end());
+    }
+
+    /** A barrier whose changes are not reported as stored was not stored: the next one must not come in its place. */
+    @Test
+    void nothingFollowsABarrierThatIsNotStored() throws InterruptedException {
+        Handover handover = new Handover(new JournalOffset(1, 5, 5), 1);
+        Changes changes = new Changes(0, BucketVersion.EMPTY, BucketVersion.EMPTY.after(7, 0, 0, false), List.of());
+        handover.put(new Barrier(new Parcel.Place(6, 6, 6), 0, List.of(changes)));
+        handover.put(new Barrier(new Parcel.Place(7, 7, 7), 0, List.of()));
+        assertEquals(6, handover.next(1, 0).barrier().place().offset());
+        assertThrows(IllegalStateException.class, () -> handover.next(1, 0));
+        assertFalse(handover.goesOnFrom(6));
+        assertEquals(List.of(changes), handover.stored(1));
+        assertTrue(handover.goesOnFrom(6));
+        assertEquals(7, handover.next(1, 0).barrier().place().offset());
+    }
+}
