@@ -138,7 +138,7 @@ class DeliverStreamTest {
     private static DeliverStream deliverTo(String address, String token) {
         Credentials.put(address, token, "");
         Settings settings = new Settings(Json.object("egress", address, "egress_epoch", 1));
-        Handover handover = new Handover(new JournalOffset(1, 0, 0));
+        Handover handover = new Handover(new JournalOffset(1, 0, 0), 1);
         DeliverStream stream = new DeliverStream(settings, new Attempt("q", 0, 0, 0), 0, handover);
         stream.deliver(List.of(new Parcel.Item(2, -1, 1, FramesTest.frame(2, 1, 0, new byte[2]))), Arrivals.NONE);
         return stream;
