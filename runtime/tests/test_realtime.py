@@ -229,6 +229,18 @@ def test_a_checkpoint_in_real_time_mode_has_one_partition(tmp_path: Path) -> Non
     assert "--to microbatch --partitions 2`" in caught.value.diagnostics[0].fix
 
 
+def test_a_checkpoint_in_real_time_mode_with_remote_services_keeps_its_buckets(tmp_path: Path) -> None:
+    place = Place.take(tmp_path / "checkpoint")
+    try:
+        remote, topology = RemoteOptions(egress="localhost:7101"), load_document(WORD_COUNT)
+        Checkpoint.open(place, topology, shuffle_partitions=1, buckets_per_partition=8, mode="realtime", remote=remote)
+    finally:
+        place.release()
+    reason = "it is of real-time mode, and its journal or its outbox is at a remote service"
+    with pytest.raises(RunError, match=f"R663 .* cannot be rescaled; {reason}"):
+        rescale(tmp_path / "checkpoint", None, 4)
+
+
 def report_of(value: dict[str, Any]) -> str:
     packed = base64.b64encode(json.dumps(value).encode()).decode()
     return f"Job aborted: R756\nwallaroo-operator:{packed}:\n\tat org.apache.spark"

@@ -75,8 +75,10 @@ def rescale(path: Path, partitions: int | None, buckets: int | None) -> Rescaled
 
 
 def _rescale_realtime(path: Path, manifest: Mapping[str, Any], partitions: int | None, buckets: int | None) -> Rescaled:
-    """Rescale a checkpoint of real-time mode: it is always local, and its state is laid out as a conversion does it."""
+    """Rescale a checkpoint of real-time mode, whose state is laid out as a conversion does it."""
     before = manifest["buckets_per_partition"]
+    if manifest.get("services"):
+        raise _far(path, "its journal or its outbox is at a remote service")
     if partitions is not None:
         reason = "it is of real-time mode, which has one partition"
         command = f"wallaroo state convert {path} --to microbatch --partitions {partitions}"
@@ -84,6 +86,12 @@ def _rescale_realtime(path: Path, manifest: Mapping[str, Any], partitions: int |
         raise RunError.of("R663", USAGE, path=path, reason=reason, fix=fix)
     done = rebucket(path, buckets or before)
     return Rescaled(done.partitions, done.buckets, done.keys, done.state_bytes)
+
+
+def _far(place: object, what: str) -> RunError:
+    """Return an R663: some of a checkpoint of real-time mode is not on this machine."""
+    reason = f"it is of real-time mode, and {what}"
+    return RunError.of("R663", USAGE, path=place, reason=reason, fix="run it with the numbers that it has")
 
 
 def rescale_at(
@@ -122,6 +130,8 @@ def rescale_at(
         try:
             directory = HadoopDirectory(session, url)
             manifest = manifest_in(directory)
+            if mode_of(manifest) == REALTIME:
+                raise _far(url, "at a URL")
             check_known(directory, manifest["services"], remote)
             hold = Hold(remote, manifest["name"], manifest["id"], manifest["services"])
             hold.take_gateways()

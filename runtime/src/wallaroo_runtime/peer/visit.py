@@ -10,6 +10,7 @@ from wallaroo_runtime.service.endpoint import Service
 
 ASK_S = 40.0  # longer than a gateway holds a visit back
 LOOK_S, POLL_S = 3.0, 0.1
+PATIENCE_S = 10.0  # with a gateway that is busy, or is started again
 AGAIN = "run the application, then ask again"
 
 
@@ -46,15 +47,20 @@ def wait(service: Service, name: str, number: int) -> Visited:
     Raises:
         RunError: R733, the run has ended before.
     """
+    until = time.monotonic() + PATIENCE_S
     while True:
         try:
             reply: pb.LookAtVisitReply = Client(service).look("LookAtVisit", pb.LookAtVisitRequest(id=number), LOOK_S)
         except Away as error:
+            if time.monotonic() < until:
+                time.sleep(POLL_S)
+                continue
             reason = "the run has ended; the visit is in the journal, and comes with the next run"
             raise RunError.of("R733", name=name, reason=reason, fix="run the application again") from error
         if reply.done or not reply.known:
             has_count = reply.HasField("count")
             return Visited(number, reply.count.keys if has_count else -1, reply.count.failed)
+        until = time.monotonic() + PATIENCE_S
         time.sleep(POLL_S)
 
 

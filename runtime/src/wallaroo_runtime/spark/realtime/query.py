@@ -321,9 +321,8 @@ def start_realtime(
         RunError: A worker does not start or must not be used.
     """
     found = worker_specs(session, topology, options)
-    specs = {
-        name: _in_driver(session, found[name], options) for name in sorted({stage.worker for stage in plan.stages})
-    }
+    names = sorted({stage.worker for stage in plan.stages})
+    specs = {name: _in_driver(session, found[name], options) for name in names}
     workers = _start_workers(session, specs, plan)
     try:
         policy = ErrorPolicy.of(topology, options.on_error)
