@@ -1,6 +1,8 @@
 """How a gateway takes visits: what is in the journal when a request is answered, and what is refused."""
 
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import wait as futures_wait
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -11,12 +13,13 @@ from hypothesis import strategies as st
 
 from support.gateway import in_thread
 from support.part import journal_request
-from support.service import code_of, listening, serving
+from support.service import Place, code_of, listening, serving
 from wallaroo.frame import VISIT_PORT, read_frame, split_frames
 from wallaroo.worker._proto import worker_pb2 as worker
 from wallaroo_runtime.cli.main import main
 from wallaroo_runtime.gateway.gateway import Gateway
 from wallaroo_runtime.gateway.worker_calls import worker_maker, worker_splitter
+from wallaroo_runtime.peer import visit
 from wallaroo_runtime.peer.visit import Visited, ask, wait
 from wallaroo_runtime.service._proto import service_pb2 as pb
 from wallaroo_runtime.service.client import Client
@@ -75,16 +78,19 @@ def test_what_a_gateway_does_not_take(tmp_path: Path) -> None:
     assert code_of(lambda: gateway.visits.ask("reset", b"", seconds=0.1)) == "R733"
 
 
-def test_a_gateway_says_what_came_of_a_visit(tmp_path: Path, wait_until: Wait) -> None:
+def takes_visits(place: Place, driver: str) -> int:
+    """Let a driver have a gateway that takes visits; returns its epoch."""
+    config = journal_request(visits=["reset"])
+    config.driver.CopyFrom(pb.Driver(protocol_version=PROTOCOL_VERSION, id=driver, application="app", checkpoint="c1"))
+    return int(Client(place.service, 1.0).call("Attach", config).epoch)
+
+
+def test_a_gateway_says_what_came_of_a_visit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with serving("gateway", tmp_path) as place:
         assert code_of(lambda: ask(place.service, "reset", b"")) == "R733"
         listening(place)
         assert code_of(lambda: ask(place.service, "reset", b"")) == "R720"
-        config = journal_request(visits=["reset"])
-        config.driver.CopyFrom(
-            pb.Driver(protocol_version=PROTOCOL_VERSION, id="d2", application="app", checkpoint="c1")
-        )
-        epoch = Client(place.service, 1.0).call("Attach", config).epoch
+        epoch = takes_visits(place, "d2")
         number = ask(place.service, "reset", b"x")
 
         def look() -> pb.LookAtVisitReply:
@@ -105,7 +111,22 @@ def test_a_gateway_says_what_came_of_a_visit(tmp_path: Path, wait_until: Wait) -
             Client(place.service, 1.0).call("Visited", pb.VisitedRequest(epoch=epoch, counts=[count], done=offset))
             assert (look().done, look().count.keys) == (is_done, 3)
         service = place.service
+    monkeypatch.setattr(visit, "PATIENCE_S", 0.2)
     assert code_of(lambda: wait(service, "reset", number)) == "R733"
+
+
+def test_a_gateway_that_is_away_for_a_moment_is_waited_for(tmp_path: Path) -> None:
+    with serving("gateway", tmp_path) as first:
+        service = listening(first).service
+        takes_visits(first, "d2")
+        number = ask(service, "reset", b"x")
+    with ThreadPoolExecutor(1) as pool:
+        done = pool.submit(wait, service, "reset", number)
+        assert not futures_wait([done], timeout=0.5).done, "nobody is there"
+        with serving("gateway", tmp_path, service.address) as again:
+            takes_visits(again, "d3")
+            add_counts(tmp_path / "journal", {number: (7, 2)}, JournalReader(tmp_path / "journal").end().offset)
+            assert done.result(60) == Visited(number, 7, 2)
 
 
 def test_what_is_done_is_not_open_though_it_is_not_committed(tmp_path: Path, wait_until: Wait) -> None:
