@@ -12,7 +12,6 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from wallaroo.fault import reach
-from wallaroo_runtime.checkpoint.convert import rebucket
 from wallaroo_runtime.checkpoint.directory import MANIFEST, SPARK, Place
 from wallaroo_runtime.checkpoint.manifest import (
     REALTIME,
@@ -84,6 +83,9 @@ def _rescale_realtime(path: Path, manifest: Mapping[str, Any], partitions: int |
         command = f"wallaroo state convert {path} --to microbatch --partitions {partitions}"
         fix = f"give --buckets alone, or take it to micro-batches: `{command}`"
         raise RunError.of("R663", USAGE, path=path, reason=reason, fix=fix)
+    # Late: gRPC takes half a second to import.
+    from wallaroo_runtime.checkpoint.convert import rebucket
+
     done = rebucket(path, buckets or before)
     return Rescaled(done.partitions, done.buckets, done.keys, done.state_bytes)
 
