@@ -22,12 +22,13 @@ if sys.version_info >= (3, 11):
 else:
     import tomli as tomllib
 
+from wallaroo_runtime.program.import_path import NESTED
+
 ROOT = Path(__file__).resolve().parent.parent
 TABLE = ROOT / "tests" / "features.toml"
 PAGE = ROOT / "docs" / "features.md"
 COLUMNS = {"python1": "Python 0.1-0.3", "python2": "Python 0.4-0.5", "python3": "Python 0.6", "go": "Go"}
 TEST_S = 600.0
-NESTED = ("goka", "otel")  # folders of api/go that are modules of their own
 INTRODUCTION = """\
 # Features
 

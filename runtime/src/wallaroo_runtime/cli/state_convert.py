@@ -49,11 +49,12 @@ def run_convert(arguments: argparse.Namespace) -> int:
         raise refused(arguments.checkpoint, mode, "it is at a URL", OTHER)
     begun = time.monotonic()
     path = find_directory(arguments.checkpoint)
-    if read_manifest(path).get("services"):
+    manifest = read_manifest(path)
+    if manifest.get("services"):
         raise refused(path, mode, "its journal or its outbox is at a remote service", OTHER)
     if mode == REALTIME:
-        _check_application(read_manifest(path))
-    if numbers != (None, None) and mode_of(read_manifest(path)) == mode:
+        _check_application(manifest)
+    if numbers != (None, None) and mode_of(manifest) == mode:
         named = zip(("--partitions", "--buckets"), numbers, strict=True)
         options = " ".join(f"{option} {number}" for option, number in named if number is not None)
         reason = f"checkpoint {path} has the mode {mode} already; its numbers stay"
