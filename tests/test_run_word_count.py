@@ -18,6 +18,7 @@ from urllib.request import urlopen
 import pytest
 
 from support.case import CASES, Case
+from support.host import descendants
 from support.run import WAIT_S, Receiver, Run, finish, framed, wait_until, wallaroo
 from support.state import STATE, by_letter, totals
 from wallaroo_runtime.monitor.endpoint import driver_of, monitor_of, status_of
@@ -98,6 +99,14 @@ def test_input_of_the_case(bench: Bench) -> None:
     lines = bench.receiver.lines()
     assert CASE.arranged(lines) == CASE.arranged(CASE.expected(bench.language))
     assert bench.empty == CASE.setting("dead_letters")
+
+
+def test_no_process_of_the_run_has_pandas_in_memory(bench: Bench) -> None:
+    run = running(bench).process.pid
+    libraries = {pid: Path(f"/proc/{pid}/maps") for pid in (run, *descendants(run))}
+    mapped = {pid: path.read_text(errors="replace") for pid, path in libraries.items() if path.exists()}
+    assert sum("pyarrow" in text for text in mapped.values()) > 2, "the driver and its tasks were not seen"
+    assert not [pid for pid, text in mapped.items() if "pandas" in text]
 
 
 def test_the_monitor_has_the_numbers_of_the_run(bench: Bench) -> None:

@@ -12,6 +12,8 @@ from collections.abc import Iterable
 from importlib import import_module
 from pathlib import Path
 
+from wallaroo_runtime.spark.without_pandas import without_pandas
+
 TASK_MODULE = "pyspark.worker"
 NAME = "wallaroo-tasks"  # of the daemon and its forks, as `top` shows them: their command line may be a server's
 
@@ -33,8 +35,7 @@ def preload(more: Iterable[str] = ()) -> None:
         more: Other modules.
     """
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # else numpy starts threads
-    import pandas  # noqa: F401
-    import pyarrow  # noqa: F401
+    import pyarrow
     import pyspark.sql.pandas.serializers  # noqa: F401
     import pyspark.sql.streaming.proto.StateMessage_pb2  # noqa: F401
     import pyspark.worker  # noqa: F401
@@ -44,6 +45,8 @@ def preload(more: Iterable[str] = ()) -> None:
 
     for module in more:
         import_module(module)
+    with without_pandas():
+        pyarrow.array([0])
     # A worker process collects garbage after each task; that shall not visit, nor copy, what all of them share.
     gc.collect()
     gc.freeze()

@@ -1,7 +1,7 @@
 """A process with what Spark's Python processes import already in memory: they are forks of it.
 
 For each query Spark starts processes that plan sources and prepare states, and the daemon of its tasks (`daemon`). As
-new ones each would import PySpark, pandas and Arrow: half a second to one of a processor, and 40 to 70 MB.
+new ones each would import PySpark and Arrow: half a second to one of a processor, and 40 to 70 MB.
 
 A client (`fork_client`) connects, hands over its arguments, variables and standard descriptors, and stands for the
 fork: it gets its exit status, and its end ends the fork. The server ends when its standard input does.

@@ -19,6 +19,7 @@ from wallaroo_runtime.spark.java import check_java
 from wallaroo_runtime.spark.master import SUBMITTED
 from wallaroo_runtime.spark.settings import retrying, start_settings
 from wallaroo_runtime.spark.virtual_machine import VirtualMachine, launch
+from wallaroo_runtime.spark.without_pandas import map_without_pandas, without_pandas
 
 SECRET = "PYSPARK_GATEWAY_SECRET"
 _log = logging.getLogger(__name__)
@@ -58,10 +59,11 @@ def create_session(
     for name, value in (partitions | chosen).items():
         builder = builder.config(name, value)
     try:
-        with needing_java(output):
+        with needing_java(output), without_pandas():
             if java is not None:
                 _connect(java)
             session = builder.getOrCreate()
+            map_without_pandas()
     except (PySparkException, Py4JError, OSError) as error:
         check_java()  # the likeliest reason has a code of its own
         said = output.read_bytes()[begin:] if output.exists() else b""
