@@ -255,6 +255,37 @@ def test_it_resumes_behind_the_last_message_that_the_peer_acknowledged(tmp_path:
         listener.close()
 
 
+@pytest.mark.parametrize("seed", range(4))
+def test_a_slow_peer_gets_nothing_twice_when_the_egress_ends(tmp_path: Path, seed: int) -> None:
+    source, egress, whole = random.Random(seed), Egress(tmp_path), b""
+    with socket.socket() as listener:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 20_000)
+        listener.bind(("127.0.0.1", 0))
+        listener.listen()
+        listener.settimeout(DEADLINE_S)
+        address = {"host": "127.0.0.1", "tcp_port": listener.getsockname()[1]}
+        egress.config["sinks"] = [{"port": 3, "name": "slow", **address}]
+        expected = b"".join(numbers(0, 500_000))
+        egress.publish(*numbers(0, 500_000), frames=1)
+        for _ in range(3):
+            egress.start()
+            with listener.accept()[0] as peer:
+                peer.settimeout(DEADLINE_S)
+                got = peer.recv(source.randrange(1, 200_000), socket.MSG_WAITALL)
+                taken = settled(lambda peer=peer: waiting_bytes(peer))  # type: ignore[misc]
+                position = 8 * ((len(whole) + len(got) + taken) // 8)
+                egress.wait(lambda position=position: egress.sink()["bytes"] == position)  # type: ignore[misc]
+                source.choice([egress.stop, egress.kill])()
+                with contextlib.suppress(ConnectionResetError):
+                    while part := peer.recv(1 << 20):
+                        got += part
+            whole += got
+            assert position <= len(whole) < position + 8, "more arrived than the egress counts"
+            whole = whole[:position]  # a message that is cut comes again
+            assert whole == expected[:position]
+    assert len(whole) < len(expected)
+
+
 def waiting_bytes(connection: socket.socket) -> int:
     number = array.array("i", [0])
     fcntl.ioctl(connection, termios.FIONREAD, number)

@@ -14,6 +14,7 @@ from wallaroo_runtime.service._proto import service_pb2 as pb
 from wallaroo_runtime.storage.outbox.position import Delivered
 
 _SIOCOUTQ = 0x5411
+_ABORT, _WAIT = struct.pack("ii", 1, 0), struct.pack("ii", 0, 0)  # what becomes of sent bytes when a socket is closed
 CONNECT_S = 5.0
 
 
@@ -33,6 +34,8 @@ class Stream:
     def __init__(self, config: pb.Sink, wake: int) -> None:
         self._socket = socket.create_connection((config.host, config.tcp_port), timeout=CONNECT_S)
         self._socket.setblocking(False)
+        # The next connection sends what the peer has not acknowledged; so this one must not, even if it is killed.
+        self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _ABORT)
         self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._wake = wake
@@ -133,5 +136,7 @@ class Stream:
         return int(count)
 
     def close(self) -> None:
-        """Close the connection."""
+        """Close the connection; what the peer has not acknowledged never arrives."""
+        if self._outstanding() <= self._has_finished:
+            self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _WAIT)
         self._socket.close()
