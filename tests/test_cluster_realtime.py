@@ -1,10 +1,14 @@
-"""Real-time mode on the cluster of hosts: code runs next to the driver, state is on executors; both are killed."""
+"""Real-time mode on the cluster of hosts: code runs next to the driver, state is on executors; both are killed.
+
+Messages without visits at remote services that die are those of `test_realtime_remote.py`.
+"""
 
 import contextlib
 import json
 import os
 import random
 import signal
+import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -14,10 +18,12 @@ import pytest
 
 from support.case import CASES
 from support.host import Host, descendants
-from support.run import WALLAROO, Receiver, Run
+from support.remote import Service
+from support.run import TESTS, WALLAROO, Receiver, Run
 from support.standalone import Deployment, cmdline, kill
 from support.state import STATE, by_letter, totals
-from test_realtime_remote import Words
+from support.visited.app import VISITS
+from support.visits import Messages, Past, WholeLines, by_key
 from test_realtime_run import Sender, lines, wait_for_all, wrong
 
 pytestmark = [pytest.mark.jvm, pytest.mark.cluster]
@@ -63,7 +69,7 @@ def test_counts_stay_exact_over_deaths_of_executors_and_driver(
             known = run.last("batches")
             run.wait_while_alive(lambda: run.last("batches") > known, lambda: "a batch", LONG_S)
 
-        for _ in range(3):
+        for _ in range(2):
             commit_more()
             receive_more(drawn.randint(100, 900))
             for pid in cluster.executors():
@@ -83,28 +89,29 @@ def test_counts_stay_exact_over_deaths_of_executors_and_driver(
     assert wrong(receiver.lines(), sent) == []
 
 
-def test_counts_stay_exact_when_remote_services_die_too(deployment: Deployment, archives: Callable[..., Path]) -> None:
-    """The checkpoint is at a URL; executor, gateway and egress are killed one after the other, in a drawn order."""
+def test_visits_come_once_to_each_key_when_remote_services_die_too(
+    deployment: Deployment, archives: Callable[..., Path]
+) -> None:
+    """The checkpoint is at a URL; executor, gateway and egress are killed in a drawn order, each next to a visit."""
     cluster, drawn = deployment.cluster, random.Random(29)
     cluster.alive(2)
-    archive = archives("word_count-go", CASES / "word_count")
+    archive = archives("visited-go", TESTS / "support" / "visited")
     journal = deployment.gateway.directory / "journal"
     with (
-        Receiver(deployment.scene.listen()) as receiver,
+        WholeLines(deployment.scene.listen()) as receiver,
         deployment.run(archive, receiver, *BORDERS, "--mode", "realtime") as run,
     ):
         (address,) = run.ready().addresses()
-        with contextlib.closing(Words(address, journal, 29, 200, words=40, dial=deployment.scene.connect)) as words:
-            words.goal = 1 << 40
+        with contextlib.closing(Messages(address, journal, 29, 300, dial=deployment.scene.connect)) as messages:
+            messages.goal = 1 << 40
 
             def receive_more(count: int) -> None:
                 known = len(receiver.lines())
                 run.wait_while_alive(
-                    lambda: len(receiver.lines()) >= known + count, lambda: words.fault or f"{count} results", LONG_S
+                    lambda: len(receiver.lines()) >= known + count, lambda: messages.fault or f"{count} results", LONG_S
                 )
 
             def end(victim: str) -> None:
-                receive_more(drawn.randint(100, 900))
                 if victim == "executor":
                     for pid in cluster.executors():
                         kill(pid)
@@ -113,17 +120,43 @@ def test_counts_stay_exact_when_remote_services_die_too(deployment: Deployment, 
                 service.end(signal.SIGKILL)
                 service.start()
 
+            asked = []
             for victim in drawn.sample(["executor", "gateway", "egress"], 3):
+                receive_more(drawn.randint(50, 300))
+                asked.append(ask(deployment.gateway, drawn.choice(VISITS), drawn.randint(1, 5)))
+                receive_more(drawn.randint(50, 500))
                 end(victim)
             receive_more(500)
-            words.goal = words.settle()
+            messages.goal = messages.settle()
             run.wait_while_alive(
-                lambda: words.acknowledged >= words.goal, lambda: words.fault or "all messages", LONG_S
+                lambda: messages.acknowledged >= messages.goal, lambda: messages.fault or "all messages", LONG_S
             )
-            run.wait_for("messages_processed", words.goal)
+            run.wait_for("messages_processed", messages.goal)
+            told = [found for process in asked if (found := told_by(process)) is not None]
+            past = Past(journal)
+            count = past.reference.count()
+            run.wait_while_alive(
+                lambda: sum(map(len, by_key(lines(receiver), may_repeat=True).values())) >= count, lambda: "all results"
+            )
             assert run.stop() == 0, run.said()
-            expected = words.expected()
-    assert wrong(lines(receiver), expected, may_repeat=True) == []
+            assert past.messages == [messages.message(number)[4:] for number in range(messages.goal)]
+    assert by_key(lines(receiver), may_repeat=True) == past.reference.given
+    assert [each for each in told if past.visits[each["id"]] != (each["keys"], each["failed"])] == []
+    assert run.last("run")["visits"] == len(past.visits)
+    assert len(told) >= 2, "the gateway died with one request at most"
+
+
+def ask(gateway: Service, name: str, metadata: int) -> subprocess.Popen[str]:
+    """Ask for a visit on the gateway's host, and let that wait until the visit is done."""
+    where = ("--gateway", gateway.address, "--token-file", gateway.token_file)
+    command = (*gateway.entry, WALLAROO, "visit", "-", name, "--metadata", metadata, "--wait", "--json", *where)
+    return subprocess.Popen(list(map(str, command)), stdout=subprocess.PIPE, text=True)
+
+
+def told_by(asked: subprocess.Popen[str]) -> dict[str, int] | None:
+    """Return what the command has said of a visit; None: the gateway died with the request."""
+    said = asked.communicate(timeout=LONG_S)[0]
+    return json.loads(said) if asked.returncode == 0 else None
 
 
 def shown(host: Host, checkpoint: Path) -> dict[str, dict[str, int]]:

@@ -1,5 +1,6 @@
 """A query on real Spark with a worker without SDK: exactness when workers, tasks and the query die."""
 
+import json
 import os
 import re
 import shutil
@@ -14,18 +15,25 @@ from typing import Any
 import pytest
 
 from wallaroo.key import bucket_of
+from wallaroo_runtime.checkpoint.checkpoint import Checkpoint
+from wallaroo_runtime.checkpoint.directory import Place
+from wallaroo_runtime.cli.main import main
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.plan import Node, NodeKind, Plan, Stage
 from wallaroo_runtime.plan.bucket import bucket_ids
+from wallaroo_runtime.spark import session
 from wallaroo_runtime.spark.kafka import check_connector, check_kafka
 from wallaroo_runtime.spark.progress import committed_progress
 from wallaroo_runtime.spark.query import QueryOptions, RunningQuery, start_query
 from wallaroo_runtime.spark.session import running_session
 from wallaroo_runtime.storage.journal.writer import JournalWriter
+from wallaroo_runtime.topology.load import load_document
 from wallaroo_runtime.topology.model import KafkaSink, Pipeline, Topology, Worker
 from wallaroo_runtime.worker import control
 
 pytestmark = pytest.mark.jvm
+VECTORS = Path(__file__).parents[2] / "topology-schema" / "vectors"
+WORD_COUNT = json.loads((VECTORS / "topologies" / "valid" / "word_count.json").read_bytes())
 PLAIN_WORKER = str(Path(__file__).with_name("plain_worker.py"))
 BUCKETS = 8
 SOURCE = Node("0/sources/0", NodeKind.SOURCE, port=0)
@@ -51,6 +59,31 @@ def topology(*args: str, deadline_ms: int = 60_000) -> Topology:
         "main", "plain", "0", 1, ("{python}", PLAIN_WORKER), "/", args, deadline_ms, "sha256:" + "0" * 64, "", ()
     )
     return Topology("counts", (worker,), (), {})
+
+
+def test_a_checkpoint_in_real_time_mode_at_a_url_keeps_its_buckets(
+    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    directory, token = tmp_path / "checkpoint", tmp_path / "token"
+    place = Place.take(directory)
+    try:
+        Checkpoint.open(
+            place, load_document(WORD_COUNT), shuffle_partitions=1, buckets_per_partition=8, mode="realtime"
+        )
+    finally:
+        place.release()
+    monkeypatch.setattr(session, "create_session", lambda *_, **__: spark)
+    monkeypatch.setattr(session, "stop_session", lambda _: None)
+    token.touch(0o600)
+    token.write_text("0123456789abcdef" * 3)
+    services = ("--gateway", "127.0.0.1:1", "--egress", "127.0.0.1:1", "--token-file", str(token))
+    before, url = (directory / "application.json").read_bytes(), directory.as_uri()
+    for numbers in (("--buckets", "4"), ("--partitions", "2")):
+        assert main(["state", "rescale", url, *numbers, *services]) == 2
+        said = capsys.readouterr().err
+        assert f"R663 checkpoint {url} cannot be rescaled; it is of real-time mode, and at a URL\n" in said
+        assert "fix: run it with the numbers that it has\n" in said
+    assert (directory / "application.json").read_bytes() == before
 
 
 def test_a_spark_without_kafkas_connector_says_what_to_do(spark: Any) -> None:

@@ -62,14 +62,10 @@ def run_in_realtime(session: Any, application: Application, nursery: Nursery, di
             FLUSH_MS=FLUSH_MS,
         ),
     ):
-        services = Services(
-            str(directory / "journal"),
-            gateway.service.address,
-            gateway.service.epoch,
-            egress.service.address,
-            egress.service.epoch,
+        services = Services(str(directory / "journal"), gateway.service, egress.service)
+        query = start_realtime(
+            session, plan, topology, options, lambda targets: services, gateway.commit, gateway.tell_done
         )
-        query = start_realtime(session, plan, topology, options, lambda targets: services, gateway.commit)
         try:
             if shape.fault:
                 kill_workers(query)

@@ -20,7 +20,7 @@ from wallaroo_runtime.storage.place import JournalPlace, OutputPlace
 
 ATTACH_PATIENCE_S = 15.0
 AWAY_LIMIT_S = 60.0
-STATUS_S = 0.1
+STATUS_S, AWAY_STATUS_S = 0.1, 1.0  # of one that answers nothing each look costs a whole call
 STATUS_CALL_S = 3.0
 
 Request = pb.AttachJournalRequest | pb.AttachOutboxRequest
@@ -44,8 +44,8 @@ class Peer:
         self._document: dict[str, Any] = {}
         self._end = Position(0, 0, 0)
         self._looked_at = 0.0
-        self._away_since: float | None = None
         self._away: Away | None = None
+        self._away_since = 0.0
 
     def launch(self) -> None:
         """Let there be a process to attach to; does not wait for it."""
@@ -75,7 +75,7 @@ class Peer:
         """Return what it last said of itself; empty when that is not known."""
         if self._directory is not None:
             return _read_status(self._directory / f"{self.name}.json")
-        if time.monotonic() - self._looked_at >= STATUS_S:
+        if time.monotonic() - self._looked_at >= (STATUS_S if self._away is None else AWAY_STATUS_S):
             self._look()
         return self._document
 
@@ -85,14 +85,31 @@ class Peer:
             reply = client.look("Status", pb.StatusRequest(epoch=self.service.epoch), STATUS_CALL_S)
             self._document = json.loads(reply.document)
             self._end = Position(reply.end.offset, reply.end.messages, int(reply.end.journal or "0", 16))
-            self._away_since = None
+            self._away = None
         except Away as error:
-            self._away = error
-            if self._away_since is None:
-                self._away_since = time.monotonic()
+            self._miss(error)
         except ValueError as error:
             raise client.broke_rules(reason=f"its status is no JSON: {error}") from error
         self._looked_at = time.monotonic()
+
+    def _miss(self, error: Away) -> None:
+        if self._away is None:
+            self._away_since = time.monotonic()
+        self._away = error
+
+    def _tell(self, method: str, request: pb.CommitRequest | pb.VisitedRequest) -> None:
+        """Call once, and not while it is known to be away; `status` sees when it is back.
+
+        Raises:
+            Away: It cannot be reached now.
+        """
+        if self._away is not None:
+            raise self._away
+        try:
+            Client(self.service).look(method, request, STATUS_CALL_S)
+        except Away as error:
+            self._miss(error)
+            raise
 
     def addresses(self) -> list[tuple[str, str]]:
         """Return name and address of each source that it listens for; none for an egress."""
@@ -114,8 +131,7 @@ class Peer:
         """
         if (failure := self.failure()) is not None:
             raise failure
-        if self._away_since is not None and time.monotonic() - self._away_since > AWAY_LIMIT_S:
-            assert self._away is not None
+        if self._away is not None and time.monotonic() - self._away_since > AWAY_LIMIT_S:
             raise self._away
 
     def stop(self) -> None:
@@ -135,24 +151,40 @@ class Peer:
             return
         request = pb.CommitRequest(epoch=self.service.epoch, journal=self.service.store, offset=offset)
         with suppress(Away):
-            Client(self.service).look("Commit", request, STATUS_CALL_S)
+            self._tell("Commit", request)
 
-    def tell_visits(self, counts: Mapping[int, tuple[int, int]], done: int = 0) -> None:
-        """Let its journal know what visits came to.
+    def tell_visits(self, counts: Mapping[int, tuple[int, int]]) -> None:
+        """Let its journal know what visits came to, before they are committed; waits while it is away.
 
         Args:
             counts: For how many keys they ran, and how many of them failed, by id.
-            done: Offset; visits before it are done, though they may not be committed.
 
         Raises:
             RunError: It cannot be reached for long.
         """
         if self._directory is not None:
+            add_counts(self._directory / "journal", counts)
+            return
+        Client(self.service, AWAY_LIMIT_S).call("Visited", self._visited(counts))
+
+    def tell_done(self, counts: Mapping[int, tuple[int, int]], done: int) -> None:
+        """Let its journal know that visits are done, and what they came to; never waits for long.
+
+        Args:
+            counts: As for `tell_visits`.
+            done: Offset; visits before it are done, though they may not be committed.
+
+        Raises:
+            Away: It cannot be reached now; tell it again later.
+        """
+        if self._directory is not None:
             add_counts(self._directory / "journal", counts, done)
             return
+        self._tell("Visited", self._visited(counts, done))
+
+    def _visited(self, counts: Mapping[int, tuple[int, int]], done: int = 0) -> pb.VisitedRequest:
         told = (pb.VisitCount(id=number, keys=keys, failed=failed) for number, (keys, failed) in counts.items())
-        request = pb.VisitedRequest(epoch=self.service.epoch, counts=told, done=done)
-        Client(self.service, AWAY_LIMIT_S).call("Visited", request)
+        return pb.VisitedRequest(epoch=self.service.epoch, counts=told, done=done)
 
     def journal(self) -> JournalPlace:
         """Return where tasks find its journal."""

@@ -131,10 +131,10 @@ class Peers:
         elif peer is not self.egress:
             self._checkpoint.record_journal(peer.service.store)
 
-    def tell_visits(self, counts: Mapping[int, tuple[int, int]], done: int = 0) -> None:
+    def tell_visits(self, counts: Mapping[int, tuple[int, int]]) -> None:
         """Let the journals know what visits came to; ids are of one gateway each, but which one is not known."""
         for gateway in self.gateways:
-            gateway.tell_visits(counts, done)
+            gateway.tell_visits(counts)
 
     def addresses(self) -> list[tuple[str, str]]:
         """Return name and address of each source that is listened for."""

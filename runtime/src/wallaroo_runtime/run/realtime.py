@@ -104,4 +104,4 @@ def start_in_realtime(
             peers.serve_sources(targets)
         return Services(options.journals[0].directory, gateway.service, egress.service)
 
-    return start_realtime(session, plan, topology, options, services, gateway.commit, peers.tell_visits)
+    return start_realtime(session, plan, topology, options, services, gateway.commit, gateway.tell_done)

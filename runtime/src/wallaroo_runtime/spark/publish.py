@@ -24,11 +24,10 @@ from wallaroo_runtime.storage.place import Output
 
 TellBatch = Callable[[BatchReport], None]
 TellLive = Callable[[LiveReport], None]
-# Gets keys and failed ones, by the visit's id, and the offset before which visits are done though not committed.
-TellVisits = Callable[[Mapping[int, tuple[int, int]], int], None]
+TellVisits = Callable[[Mapping[int, tuple[int, int]]], None]  # gets keys and failed ones, by the visit's id
 
 
-def ignore_visits(counts: Mapping[int, tuple[int, int]], done: int) -> None:
+def ignore_visits(counts: Mapping[int, tuple[int, int]]) -> None:
     """Tell nobody."""
 
 
@@ -168,7 +167,7 @@ class Publisher:
             return
         found = visits_of(batch, self._counts.accounts.value)
         if found:
-            self._tell_visits({number: (count.keys, count.failed) for number, count in found.items()}, 0)
+            self._tell_visits({number: (count.keys, count.failed) for number, count in found.items()})
             self.visits += len(found)
             self.visited += sum(count.keys for count in found.values())
 

@@ -21,7 +21,6 @@ from wallaroo_runtime.spark.failure import JavaEnded, is_end_of_java, needing_ja
 from wallaroo_runtime.spark.hadoop import spark_path
 from wallaroo_runtime.spark.planned import Planned
 from wallaroo_runtime.spark.progress import Progress, past_progress
-from wallaroo_runtime.spark.publish import TellVisits
 from wallaroo_runtime.spark.query import QueryOptions
 from wallaroo_runtime.spark.realtime.failure import translated_operator
 from wallaroo_runtime.spark.realtime.letters import Letters, open_output
@@ -33,6 +32,7 @@ from wallaroo_runtime.spark.realtime.settings import (
     Services,
     operator_settings,
 )
+from wallaroo_runtime.spark.realtime.visits import TellDone, VisitCounts
 from wallaroo_runtime.spark.settings import is_local
 from wallaroo_runtime.spark.worker_start import worker_specs
 from wallaroo_runtime.storage.place import Output
@@ -111,7 +111,7 @@ class RealTimeQuery:
         options: QueryOptions,
         policy: ErrorPolicy,
         commit: Commit,
-        tell_visits: TellVisits,
+        tell_done: TellDone,
     ) -> None:
         self.targets, self.letters = workers.targets, letters.watch
         self._operators = _operators(session)
@@ -119,14 +119,14 @@ class RealTimeQuery:
         self.is_busy = self.is_held = False
         self._query, self._session, self._workers, self._settings = query, session, workers, settings
         self._outbox, self._policy, self._commit = outbox, policy, commit
-        self._tell, self._visit = tell_visits, 0
+        self._visits = VisitCounts(lambda after: str(self._operators.visits(settings, after)), tell_done)
         self._planned = Planned(session, options.checkpoint)
         count, self._before = before
         past = past_progress(session, options.checkpoint)
         self._progress = replace(past, dead_letters=count, dead_letters_before=count)
         self._letters, self._letters_at = letters, 0.0
         self._log, self._checkpoint = options.logs / "spark.log", options.checkpoint
-        self._is_stopped, self._batch = False, -1
+        self._is_stopped, self._batch, self._end = False, -1, -1
         self._look, self._looked_at = _Look(), 0.0
         self._tell_live, self._reports, self._told, self._told_at = options.tell_live, LiveReports(), 0, 0.0
 
@@ -153,6 +153,7 @@ class RealTimeQuery:
             self._find_letters()
         self._progress = replace(self._progress, messages_in=max(look.messages, self._progress.messages_in))
         self._record(report)
+        self._release()
         return self._progress
 
     def _tell_numbers(self, changes: int) -> None:
@@ -162,17 +163,11 @@ class RealTimeQuery:
             self._told, self._told_at = changes, now
             self._tell_live(self._reports.read(self._operators.numbers(self._settings)))
 
-    def _tell_visits(self, last: int) -> None:
-        """Tell what visits came to whose output is all in the outbox."""
-        if last <= self._visit:
-            return
-        found = json.loads(self._operators.visits(self._settings, self._visit))
-        counts = {int(number): (keys, failed) for number, (keys, failed) in found["visits"].items()}
-        self._tell(counts, found["offset"])
-        self._visit = max(counts)
-        keys = sum(keys for keys, _ in counts.values())
-        before = self._progress
-        self._progress = replace(before, visits=before.visits + len(counts), visited=before.visited + keys)
+    def _tell_visits(self, last: int) -> bool:
+        """Tell what visits came to whose output is all in the outbox; return whether the gateway knows it."""
+        is_known = self._visits.tell(last)
+        self._progress = replace(self._progress, visits=self._visits.visits, visited=self._visits.keys)
+        return is_known
 
     def _find_letters(self) -> None:
         self._letters.look()
@@ -207,12 +202,19 @@ class RealTimeQuery:
         batch, offset = report["batchId"] if report is not None else -1, _offset_of(report)
         if batch <= self._batch or offset < 0:
             return
-        self._batch = batch
-        with needing_java(self._log):  # before the gateway takes a visit for one of which nobody knows a count
-            self._tell_visits(_look(self._ask, self._query, self._settings).visit)
-        self._progress = replace(self._progress, batches=self._progress.batches + 1, offsets=(offset,))
+        self._batch, self._end = batch, offset
+        self._progress = replace(self._progress, batches=self._progress.batches + 1)
         self._outbox.publish(self._planned.query, batch, (), self._planned.offsets(batch))
-        self._commit(offset)
+
+    def _release(self) -> None:
+        """Release what is committed; not before the gateway knows what its visits came to, or nobody ever would."""
+        if self._end < 0 or self._progress.offsets == (self._end,):
+            return
+        with needing_java(self._log):
+            is_known = self._tell_visits(_look(self._ask, self._query, self._settings).visit)
+        if is_known:
+            self._progress = replace(self._progress, offsets=(self._end,))
+            self._commit(self._end)
 
     def new_findings(self) -> list[Diagnostic]:
         """Return what was found wrong since the last call: what is wrong here ends the query."""
@@ -304,7 +306,7 @@ def start_realtime(
     options: QueryOptions,
     services: Callable[[Mapping[str, str]], Services],
     commit: Commit,
-    tell_visits: TellVisits,
+    tell_done: TellDone,
 ) -> RealTimeQuery:
     """Start the workers, then the query.
 
@@ -315,7 +317,7 @@ def start_realtime(
         options: See there.
         services: Returns where gateway and egress serve; gets name and gRPC target of each worker.
         commit: Releases the journal below an offset.
-        tell_visits: Takes what visits came to when all their output is in the outbox.
+        tell_done: Takes what visits came to when all their output is in the outbox; raises `Away` soon.
 
     Raises:
         RunError: A worker does not start or must not be used.
@@ -327,7 +329,7 @@ def start_realtime(
     try:
         policy = ErrorPolicy.of(topology, options.on_error)
         told = services(workers.targets)
-        return _start_query(session, plan, options, policy, workers, told, commit, tell_visits)
+        return _start_query(session, plan, options, policy, workers, told, commit, tell_done)
     except BaseException:
         workers.stop()
         raise
@@ -341,7 +343,7 @@ def _start_query(
     workers: _Workers,
     services: Services,
     commit: Commit,
-    tell_visits: TellVisits,
+    tell_done: TellDone,
 ) -> RealTimeQuery:
     settings = operator_settings(plan, workers.running, services, policy)
     for service in services.remote:
@@ -366,7 +368,7 @@ def _start_query(
         options=options,
         policy=policy,
         commit=commit,
-        tell_visits=tell_visits,
+        tell_done=tell_done,
     )
     found.wait_until_reading()
     return found
