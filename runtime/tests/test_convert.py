@@ -2,6 +2,7 @@
 
 import copy
 import json
+import random
 import uuid
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from hypothesis import strategies as st
 from support.delivery import frame_of
 from support.small_checkpoint import WORD_COUNT, Small
 from wallaroo.frame import DEAD_LETTER_PORT, REPLAY_PORT
+from wallaroo_runtime.checkpoint.ahead import is_ahead
 from wallaroo_runtime.checkpoint.checkpoint import Checkpoint
 from wallaroo_runtime.checkpoint.convert import batch_after
 from wallaroo_runtime.checkpoint.convertible import check_microbatch, check_realtime, end_of
@@ -21,6 +23,7 @@ from wallaroo_runtime.checkpoint.manifest import LocalDirectory, read_manifest, 
 from wallaroo_runtime.cli.main import main
 from wallaroo_runtime.durable.line import pack_line
 from wallaroo_runtime.errors import RunError
+from wallaroo_runtime.storage.journal.reader import JournalReader
 from wallaroo_runtime.storage.journal.writer import JournalWriter
 from wallaroo_runtime.storage.outbox.live import OPENING, OUTPUT, Entry
 from wallaroo_runtime.storage.outbox.live_log import LiveLog
@@ -240,6 +243,26 @@ def test_results_that_are_ahead_of_the_commit_are_refused(port: int, tmp_path: P
     with pytest.raises(RunError, match="R787 .* results were delivered whose input Spark has not committed") as caught:
         check_realtime(tmp_path, end)
     assert "--mode realtime --stop-when-idle 5" in caught.value.diagnostics[0].fix
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("port", [1, DEAD_LETTER_PORT])
+def test_what_has_left_is_compared_with_the_first_frame_after_an_offset(port: int, tmp_path: Path) -> None:
+    offsets, source = [0], random.Random(port)
+    small = processed(tmp_path)  # sequences 0 to 2
+    sequences = [0, 3]
+    offsets.append(JournalReader(tmp_path / "journal").end().offset)
+    for _ in range(5):
+        count = source.randint(1, 4)
+        small.receive([b"text"] * count)
+        sequences.append(sequences[-1] + count)
+        offsets.append(JournalReader(tmp_path / "journal").end().offset)
+    small.close()
+    assert not any(is_ahead(tmp_path, offset) for offset in offsets)
+    for last in sorted(source.sample(range(sequences[-1]), 5)):
+        delivered(tmp_path, last, port)
+        found = [is_ahead(tmp_path, offset) for offset in offsets]
+        assert found == [sequence <= last for sequence in sequences[:-1]] + [False], last
 
 
 @pytest.mark.slow

@@ -22,6 +22,7 @@ from wallaroo_runtime.checkpoint.manifest import (
     FORMAT_VERSION,
     MICROBATCH,
     PENDING,
+    REALTIME,
     TAKEN,
     Directory,
     LocalDirectory,
@@ -29,11 +30,15 @@ from wallaroo_runtime.checkpoint.manifest import (
     mode_of,
     sealed,
 )
+from wallaroo_runtime.checkpoint.spark_folder import plan_of
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.peer.remote import RemoteOptions, check_known, service_names
 from wallaroo_runtime.peer.takeover import Hold
 from wallaroo_runtime.plan.change import Change
+from wallaroo_runtime.plan.compile import compile_topology
+from wallaroo_runtime.plan.origin import numbering
 from wallaroo_runtime.plan.port import Ports, first_ports, kept_ports
+from wallaroo_runtime.plan.stage import Plan
 from wallaroo_runtime.storage.outbox.check import check_outbox
 from wallaroo_runtime.storage.outbox.live_state import safe_live
 from wallaroo_runtime.storage.outbox.log import Published, read_base
@@ -61,6 +66,7 @@ class Checkpoint:
         continues: Whether an earlier run of the application was found.
         changed_code: Names of workers whose code hash is not that of the last run.
         changes: What else of the interface changed since then, and was accepted.
+        is_ahead: Whether the program changed while results had left whose input Spark has not committed.
         spark: Name of Spark's own checkpoint in the directory.
         repairs: What a loss of power had left, and was repaired.
         journal: Id of the local journal that the checkpoint refers to; empty: of none.
@@ -82,6 +88,7 @@ class Checkpoint:
     continues: bool = False
     changed_code: list[str] = field(default_factory=list)
     changes: list[Change] = field(default_factory=list)
+    is_ahead: bool = False
     spark: str = SPARK
     repairs: list[Diagnostic] = field(default_factory=list)
     journal: str = ""
@@ -182,6 +189,8 @@ class Checkpoint:
         self.changed_code = changed_code(
             manifest["code_hashes"], self.topology, is_pinned=pin_code, path=str(self.directory)
         )
+        if self.mode == REALTIME and (self.changes or self.changed_code):
+            self._check_origins(plan_of(manifest), remote)
 
     def _adopt(self, manifest: Mapping[str, Any], remote: RemoteOptions) -> None:
         """Take over what the checkpoint was begun with."""
@@ -234,10 +243,30 @@ class Checkpoint:
         if not changes:
             return
         gone = {ports.parts[change.path] for change in changes if "/sinks/" in change.path}
-        hold = Hold(remote, before.name, self.id, self.services)
-        drain = Drain(self.path, self.directory, self.spark, remote, hold)
-        if left := drain.left(gone):
+        if left := self._drain(remote).left(gone):
             raise RunError.of("R623", path=self.directory, left=left, reason=listed(changes))
+
+    def _check_origins(self, before: Plan, remote: RemoteOptions) -> None:
+        """Refuse a plan in which results that left after Spark's last commit would come again under other numbers."""
+        is_same = numbering(before) == numbering(self._plan())
+        if is_same and (remote.gateways or remote.egress):
+            return  # it would disturb services that are in use
+        self.is_ahead = self._drain(remote).is_ahead()
+        if self.is_ahead and not is_same:
+            left = "results have left whose input Spark has not committed, as after a kill"
+            raise RunError.of("R623", path=self.directory, left=left, reason=listed(self.changes))
+
+    def _drain(self, remote: RemoteOptions) -> Drain:
+        hold = Hold(remote, self.topology.name, self.id, self.services)
+        return Drain(self.path, self.directory, self.spark, remote, hold)
+
+    def _plan(self) -> Plan:
+        return compile_topology(
+            self.topology,
+            shuffle_partitions=self.shuffle_partitions,
+            buckets_per_partition=self.buckets_per_partition,
+            ports=self.ports,
+        )
 
     def _make_folders(self) -> None:
         for name in (self.spark, *FOLDERS):

@@ -5,6 +5,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 
+from wallaroo_runtime.checkpoint.ahead import is_ahead
 from wallaroo_runtime.checkpoint.manifest import Directory
 from wallaroo_runtime.peer.local import stop_left_behind
 from wallaroo_runtime.peer.remote import RemoteOptions
@@ -47,6 +48,21 @@ class Drain:
         stop_left_behind(self.path)
         self.hold.take_gateways()
         return self._left(gone_sinks)
+
+    def is_ahead(self) -> bool:
+        """Return whether results may have left whose input Spark has not committed (real-time mode).
+
+        Of a remote egress that is not known: anything that is left may have been delivered.
+
+        Raises:
+            RunError: Those of `left`; R612, R619 or R620, a file is damaged.
+        """
+        from wallaroo_runtime.spark.progress import progress_in
+
+        if self.remote.gateways or self.remote.egress:
+            return bool(self.left(()))
+        stop_left_behind(self.path)  # an egress that outlived its driver may still be writing
+        return is_ahead(self.path, progress_in(self.directory, f"{self.spark}/").offset)
 
     def _left(self, gone_sinks: Collection[int]) -> str:
         # Late: pyspark takes a second to import.

@@ -2,6 +2,7 @@
 
 import shlex
 
+from wallaroo.diagnostic import Diagnostic
 from wallaroo_runtime.checkpoint.checkpoint import Checkpoint
 from wallaroo_runtime.run.snapshot import Reporter
 
@@ -25,3 +26,5 @@ def tell_past(reporter: Reporter, checkpoint: Checkpoint, count: int | None) -> 
         reporter.note(f'the code of worker "{name}" is not that of the last run')
     for change in checkpoint.changes:
         reporter.note(f"changed since the last run: {change.text}")
+    if checkpoint.is_ahead:
+        reporter.warn(Diagnostic.of("R799"))

@@ -17,7 +17,8 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from wallaroo_runtime.plan import Plan
-from wallaroo_runtime.spark.realtime.settings import STATE_FORMAT, STATES_WITH_IDS, blocks_of
+from wallaroo_runtime.plan.origin import blocks_of
+from wallaroo_runtime.spark.realtime.settings import STATE_FORMAT, STATES_WITH_IDS
 from wallaroo_runtime.spark.rescale import (
     Moved,
     failed,

@@ -15,6 +15,7 @@ from wallaroo_runtime.lowering.crossing import CONTROL_PORTS
 from wallaroo_runtime.lowering.error_policy import ErrorPolicy
 from wallaroo_runtime.lowering.stage_message import stage_message
 from wallaroo_runtime.plan import Plan, Stage
+from wallaroo_runtime.plan.origin import blocks_of
 from wallaroo_runtime.service.endpoint import Service
 from wallaroo_runtime.spark.settings import CLASS_PATH, JARS
 from wallaroo_runtime.spark.temporary import temporary_directory
@@ -134,22 +135,6 @@ def _levels(plan: Plan, workers: Mapping[str, RunningWorker]) -> Iterator[list[d
     blocks = blocks_of(plan)
     for level in plan.levels:
         yield [_stage(plan, stage, workers[stage.worker], blocks[stage.id]) for stage in level]
-
-
-def blocks_of(plan: Plan) -> dict[str, int]:
-    """Return the number of the first block of origins of each stage.
-
-    Those with state have the first blocks of origins, in their order: Spark's store has their states under these
-    numbers, which must not change when other stages come or go. One without state has a block for each entry and each
-    stage that may send there, which have blocks before it.
-    """
-    blocks = {stage.id: number for number, stage in enumerate(stage for stage in plan.stages if stage.has_state)}
-    free = len(blocks)
-    for stage in plan.stages:
-        if not stage.has_state:
-            blocks[stage.id] = free
-            free += len(stage.entries) * (free + 1) if stage is not plan.levels[0][0] else 0
-    return blocks
 
 
 def _stage(plan: Plan, stage: Stage, worker: RunningWorker, block: int) -> dict[str, Any]:

@@ -1,0 +1,80 @@
+"""Real-time mode goes on with a changed program: each result leaves once, also when the one before was killed."""
+
+import os
+import random
+import re
+import shutil
+import signal
+from pathlib import Path
+
+import pytest
+
+from support.case import Case
+from support.run import MODES, Receiver, Run, finish, framed
+from test_realtime_kills import ORDERS, RANKS, by_share, expected
+from test_realtime_run import process_of_java
+
+pytestmark = [pytest.mark.jvm, pytest.mark.long]
+SECOND = """
+    orders2 = wallaroo.source("Orders 2", wallaroo.TCPSourceConfig(in_host, "0", decode))
+    priced2 = orders2.key_by(account).to(rank2).to(book.computation("price", input="json", output="json"))
+    lines2 = priced2.to(line).to_sink(wallaroo.TCPSinkConfig(out_host, out_port, encode))
+    return wallaroo.build_application("Ranks", lines, lines2)
+"""
+# Stages that receive from other workers have other numbers of origins with it: what has left would leave again.
+WITH_SECOND = re.sub(r"\n    return wallaroo.build_application.*\n", SECOND, RANKS, count=1) + (
+    RANKS[RANKS.index('@wallaroo.state_computation("rank"') : RANKS.index("@wallaroo.key_extractor\ndef symbol")]
+    .replace('"rank"', '"rank2"')
+    .replace("def rank(", "def rank2(")
+)
+
+
+def send(run: Run, orders: list[str]) -> None:
+    with run.connect() as connection:
+        connection.sendall(framed(order.encode() for order in orders))
+        finish(connection)
+
+
+def kill(run: Run) -> None:
+    java = process_of_java(run)
+    os.kill(run.process.pid, signal.SIGKILL)
+    os.kill(java, signal.SIGKILL)
+    assert run.end(120) != 0
+
+
+@pytest.mark.parametrize("seed", [7])
+def test_a_changed_program_repeats_nothing_that_has_left(seed: int, tmp_path: Path) -> None:
+    source, orders, checkpoint = random.Random(seed), list[str](), tmp_path / "c"
+    app, changed, other = (tmp_path / f"{name}.py" for name in ("ranks", "changed", "other"))
+    app.write_text(RANKS, encoding="utf-8")
+    changed.write_text(WITH_SECOND, encoding="utf-8")
+    other.write_text(WITH_SECOND.replace("held.orders += 1", "held.orders = held.orders + 1"), encoding="utf-8")
+    shutil.copytree(Case("mixed_language").folder / "book", tmp_path / "book")
+
+    def more(run: Run) -> None:
+        new = source.choices(ORDERS, k=source.randint(1, 400))
+        orders.extend(new)
+        send(run, new)
+        wanted = expected(orders)
+        run.wait_while_alive(lambda: by_share(receiver.lines()) == wanted, lambda: f"{len(orders)} lines", 60)
+
+    with Receiver() as receiver:
+        with Run(app, receiver, checkpoint, *MODES["realtime"]) as run:
+            run.ready()
+            more(run)
+            kill(run)
+        with Run(changed, receiver, checkpoint, *MODES["realtime"]) as run:
+            assert run.end(60) == 1
+            assert "R623" in run.said() and "whose input Spark has not committed" in run.said()
+        with Run(app, receiver, checkpoint, *MODES["realtime"], "--stop-when-idle", "3") as run:
+            assert run.end(120) == 0, run.said()
+        with Run(changed, receiver, checkpoint, *MODES["realtime"]) as run:
+            assert "R799" not in run.ready().said()
+            more(run)
+            kill(run)
+        with Run(other, receiver, checkpoint, *MODES["realtime"]) as run:
+            assert "R799" in run.ready().said()  # other code, and the same numbers
+            more(run)
+            assert run.stop() == 0
+        assert by_share(receiver.lines()) == expected(orders)
+        assert len(receiver.lines()) == len(orders)
