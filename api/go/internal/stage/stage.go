@@ -146,11 +146,7 @@ func (x *Executor) connect(n *node, d *pb.Node, byPath map[string]*node) error {
 		if !ok {
 			return &Failure{Code: "W413", Reason: fmt.Sprintf("%s reads from %s, which does not stand before it in the stage", n.path, input)}
 		}
-		if n.kind == pb.NodeKind_NODE_KIND_OUTPUT {
-			from.addOutput(d.GetOutput(), n)
-		} else {
-			from.next = append(from.next, n)
-		}
+		from.leadTo(n, d)
 	}
 	// An exit KEY has the path of its state step, from which other nodes of the stage cannot read.
 	if n.exit == nil {
