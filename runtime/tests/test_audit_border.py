@@ -3,7 +3,7 @@
 from collections import Counter
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as some
 
 from wallaroo.frame import DEAD_LETTER_PORT
@@ -58,6 +58,7 @@ class Call:
         return nodes + [pb.StepCount(path=path, dead_letters=number) for path, number in self.unsent.items()]
 
 
+@settings(deadline=None)
 @given(some.sampled_from(list(FIRST)), MESSAGES)
 def test_what_a_send_cannot_write_adds_up_and_one_more_does_not(
     first: str, messages: list[tuple[tuple[str, bool], tuple[str, bool], tuple[str, bool], bool]]

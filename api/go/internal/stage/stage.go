@@ -61,6 +61,7 @@ type Executor struct {
 	skips   map[uint64]*pb.Skip
 
 	keyed      keyed
+	hasTimes   bool // messages leave with their times
 	hasWindows bool
 	hasStates  bool      // of steps that are no windows
 	arrivals   []arrival // at the windows, in the call at hand
@@ -115,7 +116,7 @@ func NewWithin(ctx context.Context, application *declaration.Application, descri
 		if err := x.connect(n, d, byPath); err != nil {
 			return nil, err
 		}
-		x.nodes = append(x.nodes, n)
+		x.nodes, x.hasTimes = append(x.nodes, n), x.hasTimes || d.GetTimestamps()
 	}
 	for _, n := range x.nodes {
 		if n.received == nil {
