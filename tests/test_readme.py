@@ -66,6 +66,23 @@ def test_printed_parts_of_programs_are_those_of_their_files(text: str, languages
         assert "\n".join(line.strip() for line in part.splitlines()) in code, file
 
 
+def test_late_messages_are_told_as_printed(tmp_path: Path) -> None:
+    text = (ROOT / "docs" / "windows.md").read_text(encoding="utf-8")
+    found, said = (
+        re.search(r"```python\n# late\.py\n(.*?)```", text, re.DOTALL),
+        re.search(r"The lines (.*) come in", text),
+    )
+    printed = re.search(r"```text\n(a 100 .*?)```", text, re.DOTALL)
+    assert found and said and printed
+    (tmp_path / "late.py").write_text(found[1], encoding="utf-8")
+    with run(str(tmp_path / "late.py")) as app:
+        app.send([line.encode() for line in re.findall(r"`(.*?)`", said[1])])
+        assert b"".join(app.output()).decode() == printed[1]
+        app.clear()
+        app.send([b"now a 1"])
+        assert [(letter.code, letter.step) for letter in app.dead_letters] == [("C505", "readings")]
+
+
 @pytest.mark.slow
 def test_the_printed_bytes_are_the_first_framing_vector() -> None:
     found = re.search(r"printf '(\S*)(My solitude[^']*)'", (ROOT / "docs" / "tcp.md").read_text(encoding="utf-8"))

@@ -80,6 +80,16 @@ def messages(output: pb.Output) -> list[Sent]:
     return [Sent(value, frame.sequence_of(at), keys[at], times[at]) for at, value in enumerate(frame.values())]
 
 
+def totals(crossed: Crossed) -> dict[str, list[int]]:
+    """Return messages in, messages out and dead letters, by path."""
+    found: dict[str, list[int]] = {}
+    for each in crossed.answer.done.counts:
+        row = found.setdefault(each.path, [0, 0, 0])
+        for at, number in enumerate((each.messages_in, each.messages_out, each.dead_letters)):
+            row[at] += number
+    return found
+
+
 def received(values: Sequence[bytes], **columns: Any) -> bytes:
     """Return a frame for a RECEIVE."""
     return encode_frame(values, port=IN, **columns)
@@ -141,6 +151,7 @@ def other_type(context: Context) -> None:
     )  # fmt: skip
     assert [(each.sequence, each.value) for each in crossed.sent] == [(3, b"a"), (5, b"b")]
     assert crossed.answer.codes() == [("C504", ACT, 4)]
+    assert totals(crossed)[ACT] == [3, 3, 1], "what a SEND cannot write has been emitted"
     crossed = cross(context, stage("c", *nodes, border("SEND", "int64", ACT, path=ACT)), source_frame(WORDS, [b"a"], 3))
     assert crossed.answer.codes() == [("C504", ACT, 3)] and not crossed.sent
 
@@ -153,13 +164,9 @@ def between(context: Context) -> None:
     crossed = cross(context, description, received([b'"a"', b'"drop"', b'"raise"'], sequence=1))
     assert [(each.sequence, each.value) for each in crossed.sent] == [(1, b"a")]
     assert crossed.answer.codes() == [("C501", ACT, 3)]
-    totals: dict[str, list[int]] = {}
-    for each in crossed.answer.done.counts:
-        row = totals.setdefault(each.path, [0, 0, 0])
-        for at, number in enumerate((each.messages_in, each.messages_out, each.dead_letters)):
-            row[at] += number
-    assert totals.get(SOURCE, [0, 0, 0]) == [0, 0, 0], totals
-    assert totals[ACT] == [3, 1, 1], totals
+    found = totals(crossed)
+    assert found.get(SOURCE, [0, 0, 0]) == [0, 0, 0], found
+    assert found[ACT] == [3, 1, 1], found
 
 
 @check("send: without a codec, frames are in a form that the same worker reads")

@@ -213,8 +213,9 @@ func (s Source[T]) OnError(policy string) Source[T] {
 	return s
 }
 
-// EventTime says when each message of a TCP source happened; windows after it go by these times, not by those of arrival. A message for which the
-// function panics has the time of its arrival; parts of a millisecond are cut off. It returns the source.
+// EventTime says when each message of a TCP source happened; windows after it go by these times, not by those of arrival. The function is called
+// after decode, for messages that windows follow; one for which it panics is a dead letter, C505, as one for which decode fails.
+// Parts of a millisecond are cut off. It returns the source.
 func (s Source[T]) EventTime(when func(payload []byte) time.Time) Source[T] {
 	s.declared.EventTime = func(payload []byte) int64 { return when(payload).UnixMilli() }
 	return s

@@ -208,12 +208,31 @@ func TestMessagesHaveTheTimesThatTheyName(t *testing.T) {
 		&pb.Node{Path: "0/steps/1", Kind: pb.NodeKind_NODE_KIND_KEY, Inputs: []string{"0/steps/0"}, Port: 1, Timestamps: true},
 	)
 	var f frame.Frame
-	if _, err := f.Read(play(t, x, lines(t, "b", "", "a"))[0].Frame); err != nil {
+	outputs := play(t, x, lines(t, "b", "", "a"))
+	if _, err := f.Read(outputs[0].Frame); err != nil {
 		t.Fatal(err)
 	}
-	// The empty message has none: it keeps that of its arrival.
-	if got := []int64{f.TimestampOf(0), f.TimestampOf(1), f.TimestampOf(2)}; !slices.Equal(got, []int64{'b', 0, 'a'}) {
+	if got := []int64{f.TimestampOf(0), f.TimestampOf(1)}; f.Count != 2 || !slices.Equal(got, []int64{'b', 'a'}) {
 		t.Errorf("times are %v", got)
+	}
+	// The empty message has none: it cannot be in any window.
+	want := []string{"C505 texts: runtime error: index out of range [0] with length 0"}
+	if got := read(t, outputs, frame.DeadLetterPort); !slices.Equal(got, want) {
+		t.Errorf("dead letters are %q; want %q", got, want)
+	}
+}
+
+func TestATimeIsAskedForOnlyWhereWindowsGoByIt(t *testing.T) {
+	app := stream.New("Times")
+	asked := 0
+	when := func(payload []byte) time.Time { asked++; panic("no time") }
+	stream.From(app, "texts", source.EventTime(when)).To(stream.TCPSink("127.0.0.1:7002", stream.Text.Encode))
+	x := compiled(t, app,
+		&pb.Node{Path: "0/sources/0", Kind: pb.NodeKind_NODE_KIND_SOURCE},
+		&pb.Node{Path: "0/sinks/0", Kind: pb.NodeKind_NODE_KIND_SINK, Inputs: []string{"0/sources/0"}, Port: 1},
+	)
+	if got := read(t, play(t, x, lines(t, "b")), 1); asked != 0 || !slices.Equal(got, []string{"b"}) {
+		t.Errorf("messages are %q, and the time was asked for %d times", got, asked)
 	}
 }
 

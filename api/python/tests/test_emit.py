@@ -136,6 +136,36 @@ def test_setup_that_raises_shows_the_users_frames(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    "call", ["wallaroo.TCPSourceConfig('127.0.0.1', 7010)", "json.loads('{')", "[json.loads(text) for text in '{']"]
+)
+def test_setup_that_a_library_refuses_is_told_at_the_users_line(tmp_path: Path, call: str) -> None:
+    (found,) = findings(tmp_path, f"import json\nimport wallaroo\n\ndef application_setup(args):\n    {call}\n")
+    assert (found.code, found.file, found.line) == ("T217", "app.py", 5)
+
+
+LAMBDA = """
+import wallaroo
+
+def application_setup(args):
+    lines = wallaroo.source("lines", wallaroo.TCPSourceConfig("127.0.0.1", 7010, read)).key_by(lambda line: line)
+    return wallaroo.build_application("app", lines.to_sink(wallaroo.TCPSinkConfig("127.0.0.1", 7002, write)))
+
+@wallaroo.line_decoder
+def read(line):
+    return line
+
+@wallaroo.line_encoder
+def write(line):
+    return line
+"""
+
+
+def test_a_lambda_is_told_at_its_line_not_at_the_next_function(tmp_path: Path) -> None:
+    (found,) = findings(tmp_path, LAMBDA)
+    assert (found.code, found.file, found.line) == ("T206", "app.py", 5)
+
+
+@pytest.mark.parametrize(
     ("text", "error"),
     [
         ("splitt", "NameError: name 'splitt' is not defined; did you mean split?"),

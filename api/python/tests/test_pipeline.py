@@ -220,6 +220,24 @@ def old(builder: wallaroo.ApplicationBuilder) -> wallaroo.ApplicationBuilder:
     return builder.new_pipeline("p", TCPSourceConfig("127.0.0.1", 7010, decode))
 
 
+class Misspelt(wallaroo.Aggregation):
+    def initial_accumulator(self) -> Any:
+        return [0]
+
+    def udpate(self, data: Any, accumulator: Any) -> Any:
+        accumulator[0] += data
+
+    def output(self, key: Any, accumulator: Any) -> Any:
+        return accumulator[0]
+
+
+MISSPELT = wallaroo.count_windows(3).over(Misspelt)
+
+
+def remote(method: str) -> Any:
+    return getattr(wallaroo.other_program("price", "price"), method)("value", input="json", output="json")
+
+
 FINDINGS: list[tuple[str, Callable[[], Any], list[str]]] = [
     (
         "state without a key",
@@ -301,6 +319,35 @@ FINDINGS: list[tuple[str, Callable[[], Any], list[str]]] = [
         lambda: build_application("app", lines().collect().to(wallaroo.count_windows(3).over(Total)).to_sink(sink())),
         ["T223 aggregation Total has no method initial_accumulator"
          " / define `def initial_accumulator(self)`"],
+    ),
+    (
+        "an aggregation with a misspelt method, and without another one",
+        lambda: build_application("app", lines().collect().to(MISSPELT).to_sink(sink())),
+        ['T223 aggregation Misspelt has no method update; did you mean "udpate"?'
+         " / define `def update(self, input, accumulator)`",
+         "T223 aggregation Misspelt has no method combine / define `def combine(self, accumulator1, accumulator2)`"],
+    ),
+    (
+        "functions that cannot be decorated",
+        lambda: build_application("app", lines().to(print).key_by(lambda data: data).to(str.upper).to_sink(sink())),
+        ['T206 to: print is a plain function / write a function that calls it, and decorate that with'
+         ' @wallaroo.computation("name")',
+         'T206 to: str.upper is a plain function / write a function that calls it, and decorate that with'
+         ' @wallaroo.computation("name")',
+         "T206 key_by: <lambda>.<lambda> is a plain function / write a function with `def` in its place, and"
+         " decorate that with @wallaroo.key_extractor"],
+    ),
+    (
+        "a component of another program with a state that has no key",
+        lambda: build_application("app", lines().to(remote("state_computation")).to_sink(sink())),
+        ['T229 step "value" keeps state by the key of messages; those from "lines" have none'
+         ' / put key_by or collect before it, or, if it keeps no state, declare it with .computation("value")'],
+    ),
+    (
+        "one with several results",
+        lambda: build_application("app", lines().to(remote("state_computation_multi")).to_sink(sink())),
+        ['T229 step "value" keeps state by the key of messages; those from "lines" have none'
+         ' / put key_by or collect before it, or, if it keeps no state, declare it with .computation_multi("value")'],
     ),
 ]  # fmt: skip
 

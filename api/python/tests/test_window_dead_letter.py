@@ -7,14 +7,17 @@ from copy import copy
 from typing import Any, ClassVar
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as some
 from window_case import PORT, TUMBLING, Values, application, entries, make, plain, read, run, sums, tick
 
 import wallaroo
-from wallaroo.frame import encode_frame, read_frame
+from wallaroo.diagnostic import shown
+from wallaroo.frame import DEAD_LETTER_PORT, encode_frame, read_frame
 from wallaroo.serialization import Serializer
 from wallaroo.worker._proto import worker_pb2 as pb
 from wallaroo.worker.bucket import BucketRun
-from wallaroo.worker.flight import InFlight
+from wallaroo.worker.flight import MESSAGE, InFlight
 from wallaroo.worker.stage import Stage
 
 
@@ -117,15 +120,18 @@ def test_the_dead_letters_of_wrong_times(kit: Any) -> None:
 
 
 class Timed:
-    """Reads texts that name what `event_time` gives."""
+    """Reads texts that name what `event_time` gives; a comment is no message, and has no time."""
 
     times: ClassVar[dict[str, Any]] = {
         "far": 10**30,
         "past": -(10**30),
+        "real": 7.9,
         "none": None,
         "infinite": math.inf,
-        "real": 7.9,
+        "nan": math.nan,
+        "text": "noon",
     }
+    right: ClassVar[dict[str, int]] = {"far": (1 << 63) - 1, "past": -(1 << 63), "real": 7}
 
     def header_length(self) -> int:
         return 4
@@ -133,8 +139,10 @@ class Timed:
     def payload_length(self, bs: bytes) -> int:
         return int.from_bytes(bs, "big")
 
-    def decode(self, bs: bytes) -> str:
-        return bs.decode()
+    def decode(self, bs: bytes) -> str | None:
+        if bs == b"undecodable":
+            bs.decode("no codec")
+        return None if bs == b"comment" else bs.decode()
 
     def event_time(self, bs: bytes) -> Any:
         return self.times[bs.decode()]
@@ -145,22 +153,53 @@ def whole(data: str) -> str:
     return data
 
 
-def test_times_of_a_decoder_that_no_frame_can_hold(kit: Any) -> None:
-    source = wallaroo.source("texts", wallaroo.TCPSourceConfig("127.0.0.1", "7010", Timed()))
+def timed_stage(kit: Any, decoder: Any, *, timestamps: bool) -> Stage:
+    source = wallaroo.source("texts", wallaroo.TCPSourceConfig("127.0.0.1", "7010", decoder))
     windows = wallaroo.count_windows(2).over(Values)
     sink = wallaroo.TCPSinkConfig("127.0.0.1", "7002", plain)
     app = wallaroo.build_application("times", source.key_by(whole).to(windows).to_sink(sink))
-    stage = Stage(app, kit.stage_of(app, "0/sources/0", timestamps=True, buckets=1))
-    outputs = stage.run(0, kit.wire([*(name.encode() for name in Timed.times), b"unknown"]))
+    return Stage(app, kit.stage_of(app, "0/sources/0", timestamps=timestamps, buckets=1))
+
+
+def times_by_key(outputs: list[pb.Output]) -> dict[str, set[int]]:
+    found: dict[str, set[int]] = {}
+    for frame in (read_frame(output.frame) for output in outputs if output.port != DEAD_LETTER_PORT):
+        for index, time in zip(frame.key_indexes, frame.times(), strict=True):
+            found.setdefault(frame.keys[index].decode(), set()).add(time)
+    return found
+
+
+@settings(deadline=None)
+@given(some.lists(some.sampled_from([*Timed.times, "unknown", "comment", "undecodable"])))
+def test_a_message_without_a_time_is_a_dead_letter(kit: Any, names: list[str]) -> None:
+    outputs = timed_stage(kit, Timed(), timestamps=True).run(0, kit.wire([name.encode() for name in names]))
+    wrong = [(at, name) for at, name in enumerate(names) if name not in Timed.right and name != "comment"]
+    letters = kit.letters(outputs)
+    assert [(letter.sequence, letter.input.decode()) for letter in letters] == wrong
+    assert {(letter.code, letter.path, letter.step) for letter in letters} <= {("C505", "0/sources/0", "texts")}
+    assert times_by_key(outputs) == {name: {Timed.right[name]} for name in names if name in Timed.right}
+    for letter in letters:
+        text = letter.input.decode()
+        if text in Timed.times:
+            assert f"event_time returned {shown(Timed.times[text])}; expected milliseconds since 1970" in letter.error
+        elif text == "unknown":
+            assert letter.error == "KeyError: 'unknown'" and "in event_time" in letter.traceback
+
+
+def test_a_time_is_asked_for_only_where_windows_go_by_it(kit: Any) -> None:
+    outputs = timed_stage(kit, Timed(), timestamps=False).run(0, kit.wire([b"none", b"unknown"]))
     assert not kit.letters(outputs)
-    found = {}
-    for output in outputs:
-        frame = read_frame(output.frame)
-        found |= {
-            frame.keys[index].decode(): time for index, time in zip(frame.key_indexes, frame.times(), strict=True)
-        }
-    # A message for which there is no time has that of its arrival.
-    arrived = 5
-    assert found == {
-        "far": (1 << 63) - 1, "past": -(1 << 63), "real": 7, "none": arrived, "infinite": arrived, "unknown": arrived,
-    }  # fmt: skip
+
+
+def test_the_message_whose_time_is_asked_for_is_in_flight(kit: Any) -> None:
+    seen: list[int] = []
+
+    class Watching(Timed):
+        def event_time(self, bs: bytes) -> int:
+            seen.append(stage.flight[MESSAGE])
+            return 1
+
+    stage = timed_stage(kit, Watching(), timestamps=True)
+    with stage.call(0, InFlight(""), []):
+        stage.run(0, kit.wire([b"real", b"real", b"far"]))
+    assert seen == [1, 2, 3]

@@ -2,6 +2,8 @@ package declaration
 
 import (
 	"bytes"
+	"cmp"
+	"fmt"
 
 	"wallarooapi/internal/diagnostic"
 	"wallarooapi/internal/topology"
@@ -89,7 +91,13 @@ func (a *Application) checkMessageKeys() {
 func (a *Application) checkMessageKey(step *Step, keyless func(path string) string) {
 	for _, input := range step.Inputs {
 		if name := keyless(input); name != "" {
-			a.Report(diagnostic.Of("T229", "step", step.Name, "input", name), Pointer(step.Path), step.Place)
+			found := diagnostic.Of("T229", "step", step.Name, "input", name)
+			if step.Remote != nil {
+				method := map[string]string{"state_computation": "Computation"}[step.Kind]
+				found.Fix = fmt.Sprintf("put KeyBy or Collect before it, or, if it keeps no state, declare it with %s(%q, ...)",
+					cmp.Or(method, "ComputationMulti"), step.Name)
+			}
+			a.Report(found, Pointer(step.Path), step.Place)
 			return
 		}
 	}

@@ -21,7 +21,7 @@ type Source struct {
 	Decoder   wa.Decoder       // nil for a generator
 	Framed    wa.FramedDecoder // the decoder of a TCP source; nil when something else was given
 	Generator Generator
-	EventTime func(payload []byte) int64 // nil where messages have the time of their arrival; a panic means that too
+	EventTime func(payload []byte) int64 // nil where messages have the time of their arrival; a panic is a failure of the decoder
 	Found     []diagnostic.Diagnostic    // what was wrong with how it was described
 }
 

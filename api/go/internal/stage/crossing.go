@@ -149,6 +149,18 @@ func (n *node) buryUnwritten(form writing, value any, err error) {
 	n.bury("C504", value, fmt.Sprintf("%T cannot be serialized; %v; %s", value, err, codec.Fix), stackOf(err))
 }
 
+// leadTo files a node that reads from this one. A SEND has the name of what it reads from, which may be a library's component.
+func (n *node) leadTo(next *node, d *pb.Node) {
+	switch next.kind {
+	case pb.NodeKind_NODE_KIND_OUTPUT:
+		n.addOutput(d.GetOutput(), next)
+		return
+	case pb.NodeKind_NODE_KIND_SEND:
+		next.name = n.name
+	}
+	n.next = append(n.next, next)
+}
+
 // sendExit writes the messages of a part for other stages of the task.
 type sendExit struct {
 	node    *node

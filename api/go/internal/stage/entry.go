@@ -74,11 +74,16 @@ func (x *Executor) runPlain(n *node, read func(payload []byte, i int) any) error
 	return nil
 }
 
-// read decodes the payload of a message of the frame at hand.
+// read decodes the payload of a message of the frame at hand, and reads its time where windows go by it.
 func (e *entry) read(payload []byte, i int) any {
-	if e.eventTime != nil {
-		e.x.timestamp = e.timeOf(payload)
+	message := e.decode(payload, i)
+	if message != nil && e.eventTime != nil && e.x.hasTimes {
+		e.x.timestamp = e.eventTime(payload)
 	}
+	return message
+}
+
+func (e *entry) decode(payload []byte, i int) any {
 	if e.record == nil {
 		return e.decoder.Decode(payload)
 	}
@@ -87,16 +92,6 @@ func (e *entry) read(payload []byte, i int) any {
 		record.Headers = e.x.frame.Headers[i]
 	}
 	return e.record.DecodeRecord(payload, record)
-}
-
-// timeOf returns a message's own time, that of its arrival where it has none.
-func (e *entry) timeOf(payload []byte) (timestamp int64) {
-	defer func() {
-		if recover() != nil {
-			timestamp = e.x.timestamp
-		}
-	}()
-	return e.eventTime(payload)
 }
 
 // readBack reads a message that a generator made.

@@ -61,6 +61,7 @@ type Executor struct {
 	skips   map[uint64]*pb.Skip
 
 	keyed      keyed
+	hasTimes   bool // messages leave with their times
 	hasWindows bool
 	hasStates  bool      // of steps that are no windows
 	arrivals   []arrival // at the windows, in the call at hand
@@ -115,7 +116,7 @@ func NewWithin(ctx context.Context, application *declaration.Application, descri
 		if err := x.connect(n, d, byPath); err != nil {
 			return nil, err
 		}
-		x.nodes = append(x.nodes, n)
+		x.nodes, x.hasTimes = append(x.nodes, n), x.hasTimes || d.GetTimestamps()
 	}
 	for _, n := range x.nodes {
 		if n.received == nil {
@@ -146,11 +147,7 @@ func (x *Executor) connect(n *node, d *pb.Node, byPath map[string]*node) error {
 		if !ok {
 			return &Failure{Code: "W413", Reason: fmt.Sprintf("%s reads from %s, which does not stand before it in the stage", n.path, input)}
 		}
-		if n.kind == pb.NodeKind_NODE_KIND_OUTPUT {
-			from.addOutput(d.GetOutput(), n)
-		} else {
-			from.next = append(from.next, n)
-		}
+		from.leadTo(n, d)
 	}
 	// An exit KEY has the path of its state step, from which other nodes of the stage cannot read.
 	if n.exit == nil {

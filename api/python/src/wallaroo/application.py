@@ -62,7 +62,8 @@ class Source:
         decode: The decoder's function from payload to message; None for a generator.
         header_length: TCP: bytes before each payload.
         payload_length: TCP: the decoder's function from header to length of the payload.
-        event_time: Gives a payload's time in milliseconds since 1970, where the wire format holds one.
+        event_time: Gives a payload's time in milliseconds since 1970, where the wire format holds one; a failure is one
+            of the decoder.
         gives_keys: Whether its messages carry keys.
         gives_time: Whether its messages have a time of their own, rather than that of their arrival.
         codec: Of its messages, where they go to another worker.

@@ -250,7 +250,10 @@ class _Build(Declaration):
     def _needs_key(self, place: Place, node: Node, step: model.Step) -> None:
         keyless = [each for each in node.inputs if self._keys[each] == NO_KEY]
         if keyless and self.unkeyed == REFUSE:
-            place.add("T229", step=step.name, input=self._origin(keyless[0]))
+            other = f'.{step.kind.removeprefix("state_")}("{step.name}")'
+            remedy = f"put key_by or collect before it, or, if it keeps no state, declare it with {other}"
+            remedy = remedy if step.remote else ""
+            place.add("T229", step=step.name, input=self._origin(keyless[0]), remedy=remedy)
         elif keyless:
             self.keyless[node] = keyless
         self._keys[node] = BY_STEP

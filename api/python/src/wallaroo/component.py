@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from wallaroo.application import RemoteComponent
-from wallaroo.diagnostic import Diagnostic, shown
+from wallaroo.diagnostic import Diagnostic, did_you_mean, shown
 from wallaroo.location import Location, declared_at
 from wallaroo.signature import arity_finding, shown_name
 from wallaroo.wrapped import BaseWrapped
@@ -30,10 +30,11 @@ class Place:
     location: Location
     findings: list[Diagnostic]
 
-    def add(self, code: str, location: Location | None = None, **values: Any) -> None:
-        """Record a finding at this place, or at another location."""
-        at = (location or self.location).shown()
-        self.findings.append(Diagnostic.of(code, pointer=self.pointer, file=at.file, line=at.line, **values))
+    def add(self, code: str, location: Location | None = None, *, remedy: str = "", **values: Any) -> None:
+        """Record a finding at this place, or at another location that is known; `remedy` replaces the catalogue's."""
+        at = (location if location and location.file else self.location).shown()
+        finding = Diagnostic.of(code, pointer=self.pointer, file=at.file, line=at.line, **values)
+        self.findings.append(replace(finding, fix=remedy or finding.fix))
 
     def wrong(self, parameter: str, actual: str, expected: str, *, fix: str = "") -> None:
         """Record that a parameter of the call, as it is shown, is not what is expected."""
@@ -56,6 +57,9 @@ class Call:
 
 def instance(place: Place, parameter: str, value: Any, decorator: str, expected: str) -> Any:
     """Return the object of a component: itself, or an instance of the class; None after a finding."""
+    if inspect.isabstract(value):
+        _lacks(place, parameter, value)
+        return None
     if isinstance(value, type):
         try:
             return value()
@@ -64,14 +68,37 @@ def instance(place: Place, parameter: str, value: Any, decorator: str, expected:
             place.wrong(parameter, shown_name(value), expected, fix=fix)
             return None
     if inspect.isroutine(value):
-        wanted = f"@wallaroo.{decorator}"
-        place.add("T206", declared_at(value), method=place.method, function=shown_name(value), decorator=wanted)
+        _plain(place, value, f"@wallaroo.{decorator}")
         return None
     if value is None or isinstance(value, (str, bytes, int, float, list, tuple, dict)):
         fix = f"pass a function decorated with @wallaroo.{decorator}, or an object of a class"
         place.wrong(parameter, shown(value), expected, fix=fix)
         return None
     return value
+
+
+def _plain(place: Place, function: Any, decorator: str) -> None:
+    """Record that a function is not decorated; one of which there is no `def` in the program cannot be."""
+    remedy = ""
+    if getattr(function, "__name__", "") == "<lambda>":
+        remedy = f"write a function with `def` in its place, and decorate that with {decorator}"
+    elif not hasattr(inspect.unwrap(function), "__code__"):
+        remedy = f"write a function that calls it, and decorate that with {decorator}"
+    place.add(
+        "T206", declared_at(function), method=place.method, function=shown_name(function), decorator=decorator,
+        remedy=remedy,
+    )  # fmt: skip
+
+
+def _lacks(place: Place, what: str, cls: type) -> None:
+    """Record which methods a class lacks that it must have."""
+    own = [name for name in vars(cls) if callable(getattr(cls, name)) and not name.startswith("__")]
+    for name in sorted(cls.__abstractmethods__):  # type: ignore[attr-defined]
+        parameters = ", ".join(inspect.signature(getattr(cls, name)).parameters)
+        place.add(
+            "T223", declared_at(cls), what=what, type=shown_name(cls), method=name + did_you_mean(name, own),
+            signature=f"`def {name}({parameters})`",
+        )  # fmt: skip
 
 
 def method(

@@ -62,7 +62,8 @@ def line_decoder(function: Callable[P, R]) -> LineDecoder[P, R]:
     """Make a function `f(bs)` a decoder of lines: it gets a line without LF or CR LF, returns a message or None.
 
     A TCP source with it cuts its stream at line breaks; a last line without one ends with the connection. Empty lines
-    are messages, too. A line may have 16 MiB; a longer one closes its connection (R744).
+    are messages, too. A line may have 16 MiB; a longer one closes its connection (R744). Where windows are to go by
+    times in the lines, write a class with `framing = "newline"`, `decode(bs)` and `event_time(bs)` in its place.
 
     Args:
         function: Takes the bytes of a line.

@@ -5,6 +5,7 @@ import inspect
 import linecache
 import os
 import sys
+import sysconfig
 import traceback
 import warnings
 from typing import NamedTuple
@@ -12,6 +13,7 @@ from typing import NamedTuple
 from wallaroo.diagnostic import closest
 
 _HERE = os.path.dirname(os.path.abspath(__file__)) + os.sep
+_LIBRARY = tuple({os.path.join(sysconfig.get_path(name), "") for name in ("stdlib", "platstdlib")})
 MAX_FRAMES = 20
 MAX_TRACEBACK_CHARACTERS = 8000
 
@@ -41,7 +43,9 @@ def declared_at(component: object) -> Location:
         target = target.__func__
     code = getattr(target, "__code__", None)
     if code is not None:
-        return Location(os.path.abspath(code.co_filename), _def_line(code.co_filename, code.co_firstlineno))
+        line = code.co_firstlineno
+        line = line if code.co_name == "<lambda>" else _def_line(code.co_filename, line)
+        return Location(os.path.abspath(code.co_filename), line)
     cls = target if isinstance(target, type) else type(target)
     try:
         file = inspect.getsourcefile(cls)
@@ -77,11 +81,12 @@ def called_from() -> Location:
 
 
 def raised_at(error: BaseException) -> Location:
-    """Return the innermost place in user code that an exception passed."""
+    """Return the innermost place in user code that an exception passed, where it can be outside Python's library."""
     if isinstance(error, SyntaxError) and error.filename:
         return Location(os.path.abspath(error.filename), error.lineno or 0)
     frames = [frame for frame in traceback.extract_tb(error.__traceback__) if not _is_ours(frame.filename)]
-    return Location(os.path.abspath(frames[-1].filename), frames[-1].lineno or 0) if frames else Location()
+    own = [frame for frame in frames if not _is_library(frame.filename)] or frames
+    return Location(os.path.abspath(own[-1].filename), own[-1].lineno or 0) if own else Location()
 
 
 def user_traceback(error: BaseException) -> str:
@@ -127,6 +132,11 @@ def hint_of(error: BaseException) -> str:
 
 def _is_ours(file: str) -> bool:
     return os.path.abspath(file).startswith(_HERE) or file.startswith("<frozen ") or file.startswith("<stage ")
+
+
+def _is_library(file: str) -> bool:
+    path = os.path.abspath(file)
+    return path.startswith(_LIBRARY) and not {"site-packages", "dist-packages"} & set(path.split(os.sep))
 
 
 def _keep_user_frames(report: traceback.TracebackException, seen: set[int]) -> None:

@@ -29,7 +29,8 @@ class TCPSourceConfig(SourceConfig):
         host: Host name or address to listen at.
         port: Port as text or number; 0 lets the system choose.
         decoder: Object (or class) with `header_length()`, `payload_length(bs)` and `decode(bs)`; or with `decode(bs)`
-            and an attribute `framing = "newline"`, as `line_decoder` makes it.
+            and an attribute `framing = "newline"`, as `line_decoder` makes it. With `event_time(bs)` windows go by the
+            milliseconds since 1970 that it returns; where it fails the message is a dead letter (C505).
         parallelism: Has no effect: a listener takes any number of connections. Nor have `valid`, `max_size` and
             `max_received_count`.
         on_error: What happens when it fails on a message, as for `ApplicationBuilder`; None: what the application says.

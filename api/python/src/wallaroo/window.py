@@ -226,8 +226,9 @@ class RangeWindowsBuilder:
         """Say what happens to messages that are older than all open windows.
 
         Args:
-            policy: "drop"; "fire-per-message": each is emitted as a window of its own at once;
-                "place-in-oldest-window": they count in the oldest open window.
+            policy: "drop", the default: they go nowhere, and nothing counts them; "fire-per-message": each is emitted
+                at once as a window of its own, whose `bounds` begin and end at its time; "place-in-oldest-window":
+                they count in the oldest open window.
 
         Raises:
             WallarooParameterError: It is none of these, or is set already.

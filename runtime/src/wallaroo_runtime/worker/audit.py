@@ -77,6 +77,7 @@ class Audit:
         self._paths = frozenset(node.path for node in stage.nodes)
         self._visited = Counter[str]()
         self._entries = [node for node in stage.nodes if node.kind in ENTRIES]
+        self._sends = {node.path: node.port for node in stage.nodes if node.kind == SEND}
 
     def output(self, output: pb.Output) -> FrameHeader:
         """Check one output; returns the header of its frame.
@@ -166,7 +167,7 @@ class Audit:
         dead = sum(row[2] for row in told.values())
         if dead != left.get(DEAD_LETTER_PORT, 0):
             self._refuse("dead_letters", dead, f"frames hold {left.get(DEAD_LETTER_PORT, 0)}")
-        outs = self._enter(came, told)
+        outs = self._enter(came, told, left)
         for node in self._nodes:
             if node.kind not in ENTRIES:
                 self._flow(node, told[node.path], outs, left)
@@ -174,7 +175,9 @@ class Audit:
                 _, out, _ = told[node.path]
                 outs[node.path] = (out, out)
 
-    def _enter(self, came: Mapping[int, int], told: Mapping[str, list[int]]) -> dict[str, tuple[int, int]]:
+    def _enter(
+        self, came: Mapping[int, int], told: Mapping[str, list[int]], left: Mapping[int, int]
+    ) -> dict[str, tuple[int, int]]:
         """Check the entries; returns of those that pass messages on uncounted how many these are: at least, at most."""
         outs: dict[str, tuple[int, int]] = {}
         ports: Counter[int] = Counter(came)
@@ -187,11 +190,18 @@ class Audit:
                 outs[node.path] = (max(0, sent - dead), sent)
             elif entered != sent:
                 self._refuse("messages_in", entered, f"{node.path} was sent {sent}")
-            self._single(node, told[node.path])
+            self._single(node, told[node.path], left)
         return outs
 
-    def _single(self, node: pb.Node, row: list[int]) -> None:
+    def _own(self, node: pb.Node, row: list[int], left: Mapping[int, int]) -> list[int]:
+        """Return the numbers of a node without those of its SEND, which has its path: what that did not send died."""
+        if node.path not in self._sends:
+            return row
         entered, out, dead = row
+        return [entered, out, dead - out + left.get(self._sends[node.path], 0)]
+
+    def _single(self, node: pb.Node, row: list[int], left: Mapping[int, int]) -> None:
+        entered, out, dead = self._own(node, row, left)
         if node.kind in SINGLE and out + dead > entered + self._visited[node.path]:
             self._refuse("messages_out", out, f"{entered} came to {node.path}, {dead} of them are dead letters")
 
@@ -214,14 +224,14 @@ class Audit:
                 self._refuse("messages", sent, f"{most} came to the exit {node.path}, {dead} are dead letters")
             return
         if node.kind == OUTPUT:
-            if (out, dead) != (entered, 0):
+            if self._own(node, row, left) != [entered, entered, 0]:
                 self._refuse("messages_out", out, f"{entered} came to the output {node.path}")
             return
         if not least <= entered <= most:
             self._refuse("messages_in", entered, f"its inputs gave {most} to {node.path}")
         if node.kind == SINK and out != sent:
             self._refuse("messages_out", out, f"the frames of {node.path} hold {sent}")
-        self._single(node, row)
+        self._single(node, row, left)
 
     def _refuse(self, field: str, value: object, expected: str) -> NoReturn:
         msg = f'stage "{self._id}", field {field}: {value}; {expected}'

@@ -29,6 +29,7 @@ class Link:
         is_coded: KEY: messages leave in a codec, whatever their type.
         is_always_persisted: State kinds: the user's function returns its output alone.
         is_record: SINK: the encoder may return a key and a partition, too.
+        gives_time: SOURCE: the payload has the message's time, which the user's function reads.
         readers: Nodes that get all messages of this one.
         outputs: The OUTPUT nodes of a computation or window, by name.
     """
@@ -39,6 +40,7 @@ class Link:
     is_always_persisted: bool = False
     is_record: bool = False
     is_coded: bool = False
+    gives_time: bool = False
     readers: list[int] = field(default_factory=list)
     input_count: int = 0
     outputs: dict[str, int] = field(default_factory=dict)
@@ -159,6 +161,9 @@ class ChainWriter:
             return
         self._put(indent, "try:")
         self._put(indent + 1, f"v{number} = f{number}({value})")
+        if link.gives_time and self.has_times:
+            self._put(indent + 1, f"if v{number} is not None and time{number} is not None:")
+            self._put(indent + 2, f"t = time{number}({value})")
         self._put(indent, "except BaseException as error:")
         self._put(indent + 1, f"fail{number}({value}, seq, error)")
         self._put(indent, "else:")

@@ -3,7 +3,8 @@
 from collections.abc import Callable, Collection
 from typing import Any
 
-from wallaroo.application import Step
+from wallaroo.application import Source, Step
+from wallaroo.diagnostic import shown
 from wallaroo.output import Output, UndeclaredOutputError
 
 LIST_EXPECTED = "a list or None"
@@ -21,6 +22,21 @@ def listed(result: Any) -> list[Any] | None:
 def paired(result: Any) -> tuple[Any, Any] | None:
     """Return the pair that a tuple of another class, e.g. a named tuple, holds."""
     return (result[0], result[1]) if isinstance(result, tuple) and len(result) == 2 else None
+
+
+def time_of(source: Source) -> Callable[[bytes], int]:
+    """Return what gives the time of a source's payload; it fails where the user's function does, or gives no number."""
+
+    def time(payload: bytes) -> int:
+        assert source.event_time is not None
+        found = source.event_time(payload)
+        try:
+            return max(-(1 << 63), min((1 << 63) - 1, int(found)))
+        except (TypeError, ValueError, OverflowError):
+            msg = f"event_time returned {shown(found)}; expected milliseconds since 1970"
+            raise ValueError(msg) from None
+
+    return time
 
 
 def expected_of(step: Step) -> str:

@@ -20,7 +20,7 @@ from wallaroo.worker.flight import INDEX, MESSAGE, InFlight, Words
 from wallaroo.worker.kafka_record import encoding, reading
 from wallaroo.worker.keyed import StateEntry, WindowEntry
 from wallaroo.worker.record import RecordExit, makes_rows
-from wallaroo.worker.result import checked, expected_of, listed, paired
+from wallaroo.worker.result import checked, expected_of, listed, paired, time_of
 from wallaroo.worker.value import ValueCodec
 from wallaroo.worker.window import window_of
 from wallaroo.worker.wire import LineReader, WireReader, reader_of
@@ -132,13 +132,14 @@ class Stage:
                 payloads = cut(frame.data, frame.lengths)
                 sequences = list(range(header.sequence, header.sequence + header.count))
             self._globals[f"f{number}"] = self._reader(number, source, header.encoding)
+            self._globals[f"time{number}"] = time_of(source) if header.encoding in (PLAIN, FRAMED) else None
             if len(payloads) < header.count:
                 ordinals = [ordinals[sequence - header.sequence] for sequence in sequences]
             if frame.sequences:
                 sequences = [frame.sequence_of(sequence - header.sequence) for sequence in sequences]
             if self.skips:
                 payloads, sequences, ordinals = self._without_skipped(source, payloads, sequences, ordinals)
-            columns = self._columns(source, frame, payloads, [ordinal - first - 1 for ordinal in ordinals])
+            columns = self._columns(frame, [ordinal - first - 1 for ordinal in ordinals])
             self.loops[number](payloads, sequences, ordinals, self.flight, *columns)
             self.flight[MESSAGE] = 0
         return list(self.outputs(index, timestamp_ms))
@@ -151,9 +152,7 @@ class Stage:
             return self.codec.loader(encoding)
         return source.decode
 
-    def _columns(
-        self, source: Source, frame: Frame, payloads: Sequence[bytes], positions: Sequence[int]
-    ) -> Iterator[Iterable[Any]]:
+    def _columns(self, frame: Frame, positions: Sequence[int]) -> Iterator[Iterable[Any]]:
         """Yield what the loops take besides the payloads: keys and times, if at all."""
         if self.has_keys:
             keys, indexes = frame.keys, frame.key_indexes
@@ -161,19 +160,7 @@ class Stage:
         if not self.has_times:
             return
         times = frame.times()
-        if source.event_time is None or frame.header.encoding not in (PLAIN, FRAMED):
-            yield [times[position] for position in positions]
-        else:
-            arrived = zip(payloads, positions, strict=True)
-            yield [self._event_time(source, payload, times[position]) for payload, position in arrived]
-
-    @staticmethod
-    def _event_time(source: Source, payload: bytes, arrived: int) -> int:
-        assert source.event_time is not None
-        try:
-            return max(-(1 << 63), min((1 << 63) - 1, int(source.event_time(payload))))
-        except Exception:
-            return arrived  # the decoder fails on such a payload, too, and states why
+        yield [times[position] for position in positions]
 
     def _enter(self, first: int) -> Callable[[int], bool]:
         """Return what notes that a message's header is shown to the user's decoder, unless that must not be."""
@@ -279,6 +266,7 @@ class Stage:
             is_coded=bool(node.codec),
             is_always_persisted=isinstance(hosted, Step) and hosted.is_always_persisted,
             is_record=isinstance(hosted, Sink) and makes_rows(hosted),
+            gives_time=isinstance(hosted, Source) and hosted.event_time is not None,
         )
 
     def _link(self) -> list[Link]:

@@ -35,6 +35,7 @@ final class Audit {
     private final String worker;
     private final Map<Integer, Boolean> keyed = new TreeMap<>(); // by port
     private final Set<Integer> statePorts = new HashSet<>();
+    private final Map<String, Integer> sends = new HashMap<>(); // ports by path
 
     Audit(Stage stage, String worker) {
         this.stage = stage;
@@ -46,6 +47,9 @@ final class Audit {
             }
             if (STATES.contains(node.getKind())) {
                 statePorts.add(node.getStatePort());
+            }
+            if (node.getKind() == NodeKind.NODE_KIND_SEND) {
+                sends.put(node.getPath(), node.getPort());
             }
         }
     }
@@ -127,19 +131,26 @@ final class Audit {
         Map<String, Range> outs = new HashMap<>();
         for (Node node : stage.getNodesList()) {
             Row row = told.getOrDefault(node.getPath(), Row.NONE);
+            Row own = own(node, row, left);
             boolean isEntry = STATES.contains(node.getKind()) || node.getKind() == NodeKind.NODE_KIND_SOURCE;
             if (node.getKind() == NodeKind.NODE_KIND_RECEIVE) {
                 long most = sent(came, node.getPort());
                 outs.put(node.getPath(), new Range(Math.max(0, most - row.dead()), most));
             } else if (isEntry) {
-                enter(node, row, sent(came, node.getPort()), visited.getOrDefault(node.getPath(), 0L));
+                enter(node, own, sent(came, node.getPort()), visited.getOrDefault(node.getPath(), 0L));
             } else {
-                flow(node, row, inputs(node, outs), sent(left, node.getPort()));
+                flow(node, own, inputs(node, outs), sent(left, node.getPort()));
             }
             if (!EXITS.contains(node.getKind())) {
                 outs.putIfAbsent(node.getPath(), new Range(row.out(), row.out()));
             }
         }
+    }
+
+    /** Returns the numbers of a node without those of its SEND, which has its path: what that did not send died. */
+    private Row own(Node node, Row row, Map<Integer, Long> left) {
+        Integer port = EXITS.contains(node.getKind()) ? null : sends.get(node.getPath());
+        return port == null ? row : new Row(row.in(), row.out(), row.dead() - row.out() + sent(left, port));
     }
 
     private Map<String, Row> told(List<StepCount> counts) {

@@ -105,6 +105,45 @@ class AuditTest {
         refusedBy(() -> audit.call(Map.of(0, 2L), Map.of(1, 6L, Frames.DEAD_LETTER_PORT, 1L), counts, List.of()));
     }
 
+    @ParameterizedTest
+    @CsvSource({"SOURCE", "STATE_COMPUTATION", "COMPUTATION", "KEY_BY", "OUTPUT"})
+    void whatASendCannotWriteCameOutOfItsPart(String kind) {
+        String path = "0/steps/0";
+        boolean isEntry = kind.equals("SOURCE") || kind.startsWith("STATE");
+        Stage.Builder stage = FakeWorker.stage("s0");
+        if (!isEntry) {
+            stage.addNodes(node("0/sources/0", NodeKind.NODE_KIND_SOURCE, 0));
+        }
+        NodeKind nodeKind = NodeKind.valueOf("NODE_KIND_" + kind);
+        stage.addNodes(isEntry ? node(path, nodeKind, 0) : node(path, nodeKind, 0, "0/sources/0"));
+        stage.addNodes(node(path, NodeKind.NODE_KIND_SEND, 1, path));
+        Audit audit = new Audit(stage.build(), "main");
+        Random random = new Random(11);
+        for (int round = 0; round < 200; round++) {
+            long came = random.nextInt(20);
+            long dead = kind.equals("OUTPUT") ? 0 : random.nextInt((int) came + 1);
+            long out = came - dead;
+            long sent = random.nextInt((int) out + 1);
+            long letters = came - sent;
+            StepCount source = count("0/sources/0", came, kind.equals("OUTPUT") ? 0 : came, 0);
+            StepCount send = count(path, 0, 0, out - sent);
+            Map<Integer, Long> left = Map.of(1, sent, Frames.DEAD_LETTER_PORT, letters);
+            audit.call(Map.of(0, came), left, counts(isEntry, source, count(path, came, out, dead), send), List.of());
+            Map<Integer, Long> more = Map.of(1, sent, Frames.DEAD_LETTER_PORT, letters + 1);
+            StepCount wrong = count(path, came, out, dead + 1);
+            refusedBy(() -> audit.call(Map.of(0, came), more, counts(isEntry, source, wrong, send), List.of()));
+            if (sent > 0 && dead == 0) { // else a dead letter of the path could be that of the SEND
+                Map<Integer, Long> lost = Map.of(1, sent - 1, Frames.DEAD_LETTER_PORT, letters);
+                StepCount right = count(path, came, out, dead);
+                refusedBy(() -> audit.call(Map.of(0, came), lost, counts(isEntry, source, right, send), List.of()));
+            }
+        }
+    }
+
+    private static List<StepCount> counts(boolean isEntry, StepCount source, StepCount part, StepCount send) {
+        return isEntry ? List.of(part, send) : List.of(source, part, send);
+    }
+
     @Test
     void eachKeyOfAVisitMayGiveAsMuchAsAMessage() {
         Node.Builder number = node("0/steps/0", NodeKind.NODE_KIND_STATE_COMPUTATION, 1).toBuilder().addVisits("add");
