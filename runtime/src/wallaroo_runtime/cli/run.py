@@ -65,7 +65,7 @@ def add_run_options(parser: argparse.ArgumentParser) -> None:
     what = "realtime: milliseconds, for what `explain` says it can run; default: %(default)s"
     add("--mode", choices=["microbatch", "realtime"], default="microbatch", help=what)
     add("--checkpoint", metavar="DIR|URL", help="default: a directory of the application in ~/.local/state/wallaroo")
-    add("--fresh", action="store_true", help="start over: remove what the checkpoint directory holds")
+    add("--fresh", action="store_true", help="start over: remove what the application's checkpoint holds")
     what = "a new checkpoint begins with the tables and offsets that Goka's own processors left"
     add("--continue-goka", action="store_true", help=what)
     add("--on-error", choices=["dead_letter", "fail"], default="", help="when user code fails, unless its step says")
