@@ -107,8 +107,15 @@ class Watch:
         gateways = [gateway.status() for gateway in self._peers.gateways]
         egress = self._peers.egress.status()
         self._measure(gateways, egress)
+        processed = self._query.progress().offsets
         sample = Sample(
-            snapshot.to_json(), gateways, egress, self._query.latest(), list(self._workers), list(self._processes)
+            snapshot.to_json(),
+            gateways,
+            egress,
+            self._query.latest(),
+            list(self._workers),
+            list(self._processes),
+            processed,
         )
         self._board.update(snapshot.state, sample)
 
