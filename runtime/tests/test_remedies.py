@@ -87,6 +87,17 @@ def test_services_that_do_not_fit_leave_no_checkpoint(
     assert not (tmp_path / "checkpoint").exists()
 
 
+@pytest.mark.parametrize(
+    ("option", "fix"),
+    [("--n", "did you mean --in? After -- the application sees it"), ("--depth", "After -- the application sees it")],
+)
+def test_an_option_of_the_program_goes_after_two_hyphens(
+    option: str, fix: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["validate", ".", option, "2"]) == 2
+    assert capsys.readouterr().err == f"R608 {option} is not an option of wallaroo validate\n  fix: {fix}\n"
+
+
 def resetting(listener: socket.socket) -> None:
     """Close a connection as a gateway does that does not accept what came."""
     connection = listener.accept()[0]

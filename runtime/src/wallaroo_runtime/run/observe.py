@@ -19,7 +19,7 @@ from wallaroo_runtime.monitor.state import StateRoutes
 from wallaroo_runtime.plan.stage import Plan
 from wallaroo_runtime.run.options import RunOptions
 from wallaroo_runtime.run.peers import Peers
-from wallaroo_runtime.run.snapshot import Reporter, Snapshot
+from wallaroo_runtime.run.snapshot import Listening, Reporter, Snapshot
 from wallaroo_runtime.run.state_query import StateQuery
 from wallaroo_runtime.system.process import process_start_time
 from wallaroo_runtime.topology.model import Topology
@@ -95,9 +95,9 @@ class Watch:
         """Hand on."""
         self._reporter.event(state, text, findings)
 
-    def initialized(self, addresses: list[tuple[str, str]], checkpoint: Path | None) -> None:
+    def initialized(self, sources: Sequence[Listening], checkpoint: Path | None) -> None:
         """Hand on."""
-        self._reporter.initialized(addresses, checkpoint)
+        self._reporter.initialized(sources, checkpoint)
 
     def progress(self, snapshot: Snapshot) -> None:
         """Hand on, and show the numbers."""

@@ -39,7 +39,7 @@ from wallaroo_runtime.run.realtime import realtime_bounds, realtime_settings, st
 from wallaroo_runtime.run.realtime_kafka import kafka_starts, tables_left
 from wallaroo_runtime.run.running_state import states_of_run
 from wallaroo_runtime.run.signals import BROKEN_OFF, RunStop, ending_java, kept_signals, stop_signals
-from wallaroo_runtime.run.snapshot import Reporter
+from wallaroo_runtime.run.snapshot import Reporter, listening
 from wallaroo_runtime.run.topics import create_topics
 from wallaroo_runtime.run.worker_output import WorkerOutput
 from wallaroo_runtime.spark.java import check_java
@@ -259,7 +259,7 @@ def _run(
         reporter, flow, query, watch = started
         from wallaroo_runtime.spark.failure import JavaEnded
 
-        reporter.initialized(peers.addresses(), checkpoint.path)
+        reporter.initialized(listening(topology, peers.addresses()), checkpoint.path)
         try:
             _watch(options, reporter, flow, ending, watch)
         except JavaEnded:
