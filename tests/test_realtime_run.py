@@ -4,6 +4,7 @@ import contextlib
 import json
 import os
 import random
+import re
 import signal
 import socket
 import threading
@@ -342,3 +343,5 @@ def test_a_stop_commits_what_has_left(receiver: Receiver, tmp_path: Path) -> Non
             time.sleep(source.uniform(0, 1.5))
             assert run.stop() == 0, run.said()
         assert committed(checkpoint) == len(lines(receiver)), "the next run repeats what has left"
+        logged = (checkpoint / "logs" / "spark.log").read_text()
+        assert not re.search("RealTimeModeAllowlist|SO_KEEPALIVE", logged), "each start says them, and nothing is wrong"

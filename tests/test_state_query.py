@@ -3,7 +3,7 @@
 import http.client
 import json
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, closing
+from contextlib import closing
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,6 @@ from support.memory_query import BATCH, MemoryLogs, query_of
 from support.run import TESTS
 from support.small_checkpoint import open_checkpoint, word_count
 from wallaroo.frame import encode_frame
-from wallaroo_runtime.archive.archive import ARCHIVE_PLACEHOLDER
 from wallaroo_runtime.cli.main import command_parser, main
 from wallaroo_runtime.cli.state_query import print_states
 from wallaroo_runtime.errors import RunError
@@ -27,9 +26,7 @@ from wallaroo_runtime.memory.run import MemoryRun
 from wallaroo_runtime.memory.start import start
 from wallaroo_runtime.monitor.board import Board
 from wallaroo_runtime.monitor.server import Server
-from wallaroo_runtime.run.offline_state import Showers
 from wallaroo_runtime.run.state_query import StateQuery, key_text, keys_of
-from wallaroo_runtime.topology.load import load_document
 
 ARGS = ["--in", "127.0.0.1:7010,127.0.0.1:7011,127.0.0.1:7012", "--out", "127.0.0.1:7002,127.0.0.1:7003,127.0.0.1:7004"]
 KEYS = st.text("ab€1 ", min_size=1, max_size=3).map(str.strip).filter(bool) | st.sampled_from(["0xff", "0x12ab", "0xz"])
@@ -326,16 +323,6 @@ def test_a_state_that_is_not_there_is_reported_before_spark_starts(
         assert [(finding["code"], finding["message"]) for finding in json.loads(err)] == [("R720", said)]
     else:
         assert err.splitlines()[0] == f"R720 {said}"
-
-
-def test_a_worker_of_an_archive_is_not_started(tmp_path: Path) -> None:
-    document = json.loads((VECTORS / "word_count.json").read_bytes())
-    document["workers"][0]["directory"] = ARCHIVE_PLACEHOLDER
-    with ExitStack() as stack, pytest.raises(RunError) as caught:
-        Showers(load_document(document), tmp_path, stack).of(document["workers"][0]["name"])
-    assert "R771" in str(caught.value)
-    assert "is in an archive" in str(caught.value)
-    assert "give --raw" in str(caught.value)
 
 
 @pytest.mark.parametrize("as_json", [False, True])

@@ -1,5 +1,6 @@
 """Accounts of a micro-batch: whatever is lost, doubled or misrouted between tasks is found, and nothing else."""
 
+import threading
 from collections import Counter, defaultdict
 from dataclasses import dataclass, field, replace
 from types import SimpleNamespace
@@ -217,9 +218,35 @@ def test_the_text_has_the_numbers(change: Any, reason: str) -> None:
     )
 
 
+class Accumulators:
+    """PySpark's server of accumulators, whose thread is busy."""
+
+    def __init__(self) -> None:
+        self.may_end, self.has_ended = threading.Event(), threading.Event()
+
+    def handle_error(self, *_: object) -> None:
+        """Print, as that of the standard library does."""
+
+    def shutdown(self) -> None:
+        """Wait for the thread."""
+        self.may_end.wait()
+        self.has_ended.set()
+
+
+def test_the_end_of_spark_waits_for_no_accumulators() -> None:
+    server = Accumulators()
+    session: Any = SimpleNamespace(sparkContext=SimpleNamespace(_accumulatorServer=server))
+    for _ in range(2):  # as with each changed program
+        _keep_accumulators_quiet(session)
+    server.shutdown()
+    assert not server.has_ended.is_set()
+    server.may_end.set()
+    assert server.has_ended.wait(60)
+
+
 def test_an_error_of_the_thread_that_takes_accounts_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("wallaroo_runtime.spark.account._lost", [])
-    server = SimpleNamespace(handle_error=None)
+    server = Accumulators()
     _keep_accumulators_quiet(SimpleNamespace(sparkContext=SimpleNamespace(_accumulatorServer=server)))
     try:
         msg = "half an account"

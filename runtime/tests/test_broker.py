@@ -4,8 +4,11 @@ import base64
 import builtins
 import json
 import os
+import signal
 import socket
 import stat
+import subprocess
+import sys
 import threading
 from pathlib import Path
 from typing import Any
@@ -14,6 +17,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from support.run import wait_until
 from wallaroo_runtime.cli.broker import tell
 from wallaroo_runtime.cli.main import main
 from wallaroo_runtime.egress import kafka_session
@@ -83,7 +87,38 @@ def test_maven_without_its_repository_leaves_nothing(tmp_path: Path, monkeypatch
     assert f"R724 org.apache.kafka:kafka_2.13:{VERSION} cannot be fetched; Network is unreachable" in failure(
         Broker(tmp_path / "data")
     )
+    program(tmp_path / "bin" / "mvn", "echo first; echo second; exit 3")
+    kept = tmp_path / "cache" / "wallaroo" / f"broker-{VERSION}"
+    assert failure(Broker(tmp_path / "data")) == (
+        f"R724 org.apache.kafka:kafka_2.13:{VERSION} cannot be fetched; Maven ended with exit code 3; its last lines: "
+        "first | second\n"
+        f"  fix: run this once where Maven's repository is reached; what it fetches stays in {kept}"
+    )
     assert not list((tmp_path / "cache" / "wallaroo").iterdir())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("as_json", [False, True])
+def test_a_signal_while_kafka_is_fetched(tmp_path: Path, number: int, as_json: bool) -> None:
+    program(tmp_path / "bin" / "mvn", f"echo $$ > {tmp_path}/pid; sleep 600")
+    command = [sys.executable, "-c", "import sys; from wallaroo_runtime.cli.main import main; sys.exit(main())"]
+    options = ["broker", "--data", str(tmp_path / "data"), "--listen", "127.0.0.1:0", *(["--json"] if as_json else [])]
+    environment = os.environ | {
+        "XDG_CACHE_HOME": str(tmp_path / "cache"),
+        "PATH": f"{tmp_path / 'bin'}:{os.environ['PATH']}",
+    }
+    with subprocess.Popen(
+        [*command, *options], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment
+    ) as broker:
+        wait_until(lambda: (tmp_path / "pid").exists(), lambda: "Maven", 60)
+        broker.send_signal(number)
+        out, err = broker.communicate(timeout=60)
+    assert (broker.returncode, err) == (128 + number, "")
+    text = f"fetching Kafka {VERSION} with Maven, once for this user; it takes about a minute"
+    assert out == f"{text}\nstopped before it was ready\n" if not as_json else json.loads(out)["doing"] == text
+    maven = int((tmp_path / "pid").read_text())
+    wait_until(lambda: not Path(f"/proc/{maven}").exists(), lambda: "the end of Maven", 60)
 
 
 @pytest.mark.slow

@@ -121,7 +121,8 @@ def test_another_application(tmp_path: Path) -> None:
     open_checkpoint(tmp_path)
     assert refused(tmp_path, lambda document: document.update(name="Alphabet")) == (
         f'R603 checkpoint {tmp_path} belongs to application "Word Count Application", not to "Alphabet"\n'
-        "  fix: give another --checkpoint, or --fresh to start over"
+        "  fix: give another --checkpoint, or remove that one by hand; "
+        "--fresh removes no checkpoint of another application"
     )
 
 

@@ -15,7 +15,7 @@ import pytest
 from wallaroo_runtime.cli import main as cli
 from wallaroo_runtime.cli.option import split
 from wallaroo_runtime.cli.reporter import READY, JsonReporter, TextReporter, says_ready
-from wallaroo_runtime.run.snapshot import Snapshot
+from wallaroo_runtime.run.snapshot import Listening, Snapshot
 from wallaroo_runtime.topology.canonical import canonical_text
 
 VALID = Path(__file__).parents[2] / "topology-schema" / "vectors" / "topologies" / "valid"
@@ -63,12 +63,12 @@ USAGE = {
     "misspelt option": (
         ["explain", WORD_COUNT, "--mastr", "local"],
         "--mastr is not an option of wallaroo explain",
-        "did you mean --master?",
+        "did you mean --master? After -- the application sees it",
     ),
     "abbreviated option": (
         ["graph", WORD_COUNT, "--form=dot"],
         "--form is not an option of wallaroo graph",
-        "did you mean --format?",
+        "did you mean --format? After -- the application sees it",
     ),
     "one argument too many": (
         ["validate", WORD_COUNT, "again"],
@@ -309,17 +309,21 @@ def test_reporters(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     text, machine = TextReporter(), JsonReporter()
     text.progress(SNAPSHOT)
     assert capsys.readouterr() == ("", "")
-    text.initialized([("in", "127.0.0.1:7010")], tmp_path)
-    assert capsys.readouterr().out == f'source "in" listens at 127.0.0.1:7010\n{READY}\n'
+    sources = [Listening(kind, "127.0.0.1:7010", kind) for kind in ("newline", "worker", "connector")]
+    text.initialized(sources, tmp_path)
+    assert capsys.readouterr().out == (
+        'source "newline" listens at 127.0.0.1:7010 (wallaroo send --framing newline)\n'
+        f'source "worker" listens at 127.0.0.1:7010\nsource "connector" listens at 127.0.0.1:7010\n{READY}\n'
+    )
     machine.progress(SNAPSHOT)
     assert timeless(capsys.readouterr().out) == {
         "state": "running", "messages_in": 1200, "messages_processed": 1000, "messages_out": 900, "dead_letters": 3,
         "batches": 7, "rate": 100.0, "lag": 200, "waiting": 48_200, "bytes_by_file": 0,
         "bytes_by_grpc": 0, "executors": {}, "run": {},
     }  # fmt: skip
-    machine.initialized([("in", "127.0.0.1:7010")], tmp_path)
+    machine.initialized(sources[:1], tmp_path)
     assert says_ready(line := capsys.readouterr().out)
-    assert timeless(line)["sources"] == [{"name": "in", "address": "127.0.0.1:7010"}]
+    assert timeless(line)["sources"] == [{"name": "newline", "address": "127.0.0.1:7010", "framing": "newline"}]
 
 
 def test_the_summary_says_which_numbers_are_those_of_this_run(capsys: pytest.CaptureFixture[str]) -> None:

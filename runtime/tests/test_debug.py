@@ -152,7 +152,7 @@ def test_a_breakpoint_stops_in_the_terminal(tmp_path: Path) -> None:
                 said += (line := run.stdout.readline())
                 assert line, said
             (source,) = [line for line in said.splitlines() if b"listens at" in line]
-            with socket.create_connection(("127.0.0.1", int(source.rpartition(b":")[2]))) as sender:
+            with socket.create_connection(("127.0.0.1", int(source.partition(b" (")[0].rpartition(b":")[2]))) as sender:
                 sender.sendall(b"hello\n")
             while b"(Pdb) " not in said:
                 said += (block := os.read(run.stdout.fileno(), 4096))

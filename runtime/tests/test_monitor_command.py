@@ -118,6 +118,26 @@ def test_no_two_parts_are_called_the_same(drawn: list[tuple[str, str, str]]) -> 
             assert label.endswith(place) == ([each[2] for each in drawn].count(place) == 1)
 
 
+def test_status_without_a_name_is_of_the_only_application_that_runs(
+    stopped: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["status"]) == 2
+    assert capsys.readouterr().err == (
+        "R608 no application of yours runs on this machine\n"
+        "  fix: give CHECKPOINT or APP: how its last run ended is shown, too\n"
+    )
+    with monitored(stopped), registered(stopped, "Word Count"):
+        assert out(capsys, "status") == out(capsys, "status", stopped)
+        other = os.getppid()
+        process = {"pid": other, "start_time": process_start_time(other)}
+        registration = {**process, "application": "Sessions", "checkpoint": "/another one"}
+        (tmp_path / "state" / "wallaroo" / "running" / f"{other}.json").write_text(json.dumps(registration))
+        assert main(["status"]) == 2
+    said = capsys.readouterr().err
+    assert said.startswith("R608 2 applications run\n  fix: give one of ")
+    assert f'{stopped} ("Word Count")' in said and "'/another one' (\"Sessions\")" in said
+
+
 def test_status_of_a_checkpoint_that_is_not_driven(stopped: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (found,) = objects(out(capsys, "status", stopped, "--json"))
     assert (found["application"], found["state"], found["pid"]) == ("Word Count", "stopped", None)

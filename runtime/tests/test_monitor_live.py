@@ -15,6 +15,7 @@ from wallaroo_runtime.topology.load import load
 
 WORD_COUNT = Path(__file__).parents[2] / "topology-schema" / "vectors" / "topologies" / "valid" / "word_count.json"
 BACKLOG, END = 90, 400  # bytes of the journal: not committed, and all
+GATEWAY = {"backlog_bytes": BACKLOG, "end": END}
 STEP_COUNTS = st.tuples(st.integers(0, 9), st.integers(0, 9), st.integers(0, 2))
 LIVE_NUMBERS = st.lists(
     st.tuples(
@@ -29,8 +30,10 @@ LIVE_NUMBERS = st.lists(
 
 
 @settings(deadline=None)
-@given(LIVE_NUMBERS, st.integers(0, 500))
-def test_parts_of_real_time_mode_are_sums_of_its_reports(drawn: list[Any], processed: int) -> None:
+@given(LIVE_NUMBERS, st.integers(0, 500), st.integers(0, 400) | st.none())
+def test_parts_of_real_time_mode_are_sums_of_its_reports(
+    drawn: list[Any], processed: int, committed: int | None
+) -> None:
     """The operators give sums since the query began, and times since they were asked last."""
     topology = load(WORD_COUNT.read_bytes())
     board = Board(topology, compile_topology(topology, shuffle_partitions=2), Path("none"))
@@ -46,7 +49,7 @@ def test_parts_of_real_time_mode_are_sums_of_its_reports(drawn: list[Any], proce
         numbers = {"offset": processed, "steps": sums, "stores": {"s1": stores}, "times": taken}
         board.tell_live(reports.read(json.dumps(numbers)))
         board.look({})
-    board.update("running", Sample({}, [{"backlog_bytes": BACKLOG, "end": END}]))
+    board.update("running", Sample({}, [GATEWAY], processed=[] if committed is None else [committed]))
     found = board.read()
     names = ("messages_in", "messages_out", "dead_letters")
     assert {part["path"]: [part[name] for name in names] for part in found["parts"]} == {
@@ -57,5 +60,14 @@ def test_parts_of_real_time_mode_are_sums_of_its_reports(drawn: list[Any], proce
     for stage, latency in found["latency_ms"].items():
         counts = times.get(stage, Counter())
         assert (latency["run"]["count"], latency["run"]["max"]) == (counts.total(), max(counts, default=0))
-    lag = min(BACKLOG, max(0, END - processed)) if drawn else BACKLOG
-    assert found["gateways"][0]["lag_bytes"] == lag
+    done = max(processed if drawn else 0, committed or 0)
+    assert found["gateways"][0]["lag_bytes"] == min(BACKLOG, max(0, END - done))
+
+
+def test_the_lag_of_micro_batches_is_what_none_has_committed() -> None:
+    """A gateway hears of a micro-batch when the next one begins, which never happens without messages."""
+    topology = load(WORD_COUNT.read_bytes())
+    board = Board(topology, compile_topology(topology, shuffle_partitions=2), Path("none"))
+    for processed, lag in (((), [90, 90]), ((END, END), [0, 0]), ((END - 50, END), [50, 0])):
+        board.update("running", Sample({}, [GATEWAY, GATEWAY], processed=processed))
+        assert [gateway["lag_bytes"] for gateway in board.read()["gateways"]] == lag

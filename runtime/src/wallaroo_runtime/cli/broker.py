@@ -7,20 +7,24 @@ in order. `wallaroo topics` makes and shows topics.
 import argparse
 import json
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from wallaroo.diagnostic import Diagnostic
 from wallaroo_runtime.checkpoint.directory import state_directory
 from wallaroo_runtime.cli.stamp import print_json
-from wallaroo_runtime.kafka.broker import Broker
+from wallaroo_runtime.errors import RunError
+from wallaroo_runtime.kafka.broker import VERSION, Broker
 from wallaroo_runtime.service.credential import is_loopback
 from wallaroo_runtime.spark.java import check_java
+from wallaroo_runtime.system.maven import Waiting
 from wallaroo_runtime.system.stop import stop_event
 from wallaroo_runtime.topology.override import parse_address
 
 LISTEN = "127.0.0.1:9092"
 LOOK_S = 0.2
+SIGNALLED = 128
 
 
 def add_parser(subparsers: Any) -> None:
@@ -45,7 +49,14 @@ def run(arguments: argparse.Namespace) -> int:
     directory = Path(arguments.data) if arguments.data else state_directory() / "broker"
     settings = {"auto.create.topics.enable": "true"} if arguments.auto_create_topics else {}
     broker = Broker(directory, host, port, settings)
-    broker.start()
+    try:
+        broker.start(Waiting(partial(tell_fetching, as_json=arguments.json), stopped.is_set))
+    except RunError:
+        if not stopped.is_set():
+            raise
+        if not arguments.json:
+            print("stopped before it was ready", flush=True)
+        return SIGNALLED + stopped.number
     try:
         tell(broker, is_open=not is_loopback(host), as_json=arguments.json)
         while not stopped.is_set():
@@ -56,6 +67,15 @@ def run(arguments: argparse.Namespace) -> int:
     if not arguments.json:
         print("broker stopped; its topics stay", flush=True)
     return 0
+
+
+def tell_fetching(*, as_json: bool) -> None:
+    """Say that Kafka is fetched, which takes long."""
+    text = f"fetching Kafka {VERSION} with Maven, once for this user; it takes about a minute"
+    if as_json:
+        print_json({"state": "starting", "doing": text})
+    else:
+        print(text, flush=True)
 
 
 def tell(broker: Broker, *, is_open: bool, as_json: bool) -> None:

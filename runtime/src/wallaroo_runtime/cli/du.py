@@ -1,7 +1,6 @@
 """`wallaroo du`: what lies in the state and cache directories of this user, the largest first."""
 
 import argparse
-import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime, timezone
@@ -12,6 +11,7 @@ from wallaroo_runtime.checkpoint.directory import MANIFEST, state_directory
 from wallaroo_runtime.cli.reporter import printable
 from wallaroo_runtime.cli.stamp import print_json
 from wallaroo_runtime.system.cache import cache_directory
+from wallaroo_runtime.system.disk import measure
 
 TABLE = "{:>16}  {:<10}  {:<8}  {:<10}  {}"
 
@@ -76,25 +76,3 @@ def entries() -> Iterator[Entry]:
 
 def _children(directory: Path) -> list[Path]:
     return sorted(directory.iterdir()) if directory.is_dir() else []
-
-
-def measure(path: Path) -> tuple[int, float]:
-    """Return bytes on the disk and the last change of a file or directory; links are not followed.
-
-    A file with several names counts once; what is removed meanwhile does not count.
-    """
-    size, changed, seen = 0, 0.0, set[tuple[int, int]]()
-    for folder, names, files in os.walk(path) if not path.is_symlink() else ():
-        for name in (*files, *names, "."):
-            try:
-                found = os.lstat(os.path.join(folder, name))
-            except FileNotFoundError:
-                continue
-            if (found.st_dev, found.st_ino) not in seen:
-                seen.add((found.st_dev, found.st_ino))
-                size += found.st_blocks * 512
-                changed = max(changed, found.st_mtime)
-    if not seen:
-        found = os.lstat(path)
-        return found.st_blocks * 512, found.st_mtime
-    return size, changed

@@ -23,7 +23,7 @@ from wallaroo_runtime.memory.server import MemoryServer
 from wallaroo_runtime.memory.start import start
 from wallaroo_runtime.program.application import check_runnable, unused_addresses
 from wallaroo_runtime.run.signals import BROKEN_OFF, RunStop, stop_signals
-from wallaroo_runtime.run.snapshot import Reporter, Snapshot
+from wallaroo_runtime.run.snapshot import Reporter, Snapshot, listening
 from wallaroo_runtime.spark.letter_watch import LetterWatch
 from wallaroo_runtime.topology.model import has_records
 
@@ -126,7 +126,7 @@ async def _serve(run: MemoryRun, idle_s: float | None, reporter: Reporter, stopp
     run.now_ms = time.time_ns() // 1_000_000
     addresses = await server.start()
     stopped.is_started = True
-    reporter.initialized(addresses, None)
+    reporter.initialized(listening(run.topology, addresses), None)
     topics = [source.place for source in run.topology.sources() if has_records(source)]
     records = RecordInput(reporter.warn) if topics else None
     if records is not None:

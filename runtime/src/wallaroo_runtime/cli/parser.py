@@ -6,7 +6,7 @@ import sys
 from collections.abc import Iterable, Mapping
 from typing import Any, NoReturn
 
-from wallaroo.diagnostic import closest
+from wallaroo.diagnostic import closest, did_you_mean
 from wallaroo_runtime.cli.option import Split
 from wallaroo_runtime.errors import USAGE, RunError
 
@@ -39,6 +39,9 @@ def unknown_arguments(parser: Parser, extras: list[str]) -> RunError:
     extra = extras[0].partition("=")[0]
     if extra.startswith("-"):
         reason = f"{extra} is not an option of {parser.prog}"
+        if "--in" in parser.options():  # it reads a program, which has options of its own
+            fix = did_you_mean(extra, parser.options()).removeprefix("; ").replace('"', "")
+            raise wrong_usage(reason=reason, fix=f"{fix} After -- the application sees it".strip())
     else:
         reason = f"{extra} is one argument too many for {parser.prog}"
     return usage_error(reason, extra, parser.options(), "", parser.prog)

@@ -10,7 +10,8 @@ from typing import Any
 from wallaroo.diagnostic import Diagnostic
 from wallaroo_runtime.cli.stamp import print_json
 from wallaroo_runtime.cli.status_line import StatusLine
-from wallaroo_runtime.run.snapshot import Snapshot
+from wallaroo_runtime.gateway.framing import KINDS
+from wallaroo_runtime.run.snapshot import Listening, Snapshot
 
 READY = "Application has successfully initialized."
 INITIALIZED = "initialized"
@@ -74,11 +75,12 @@ class TextReporter:
             self.warn(finding)
         self.note(text)
 
-    def initialized(self, addresses: list[tuple[str, str]], checkpoint: Path | None) -> None:
-        """Print where sources listen, and Wallaroo's line that says so."""
+    def initialized(self, sources: Sequence[Listening], checkpoint: Path | None) -> None:
+        """Print where sources listen and how to send to them, and Wallaroo's line that says so."""
         self._clear()
-        for name, address in addresses:
-            self.note(f'source "{name}" listens at {address}')
+        for source in sources:
+            how = f" (wallaroo send --framing {source.framing})" if source.framing in KINDS else ""
+            self.note(f'source "{source.name}" listens at {source.address}{how}')
         self.note(READY)
 
     def progress(self, snapshot: Snapshot) -> None:
@@ -147,10 +149,10 @@ class JsonReporter:
         """Print an object with the state, and the findings that have led to it."""
         self._print(state, text=text, findings=[finding.to_json() for finding in findings])
 
-    def initialized(self, addresses: list[tuple[str, str]], checkpoint: Path | None) -> None:
+    def initialized(self, sources: Sequence[Listening], checkpoint: Path | None) -> None:
         """Print an object with the addresses."""
-        sources = [{"name": name, "address": address} for name, address in addresses]
-        self._print(INITIALIZED, checkpoint=str(checkpoint) if checkpoint else None, sources=sources)
+        listed = [source._asdict() for source in sources]
+        self._print(INITIALIZED, checkpoint=str(checkpoint) if checkpoint else None, sources=listed)
         self._state = RUNNING
 
     def progress(self, snapshot: Snapshot) -> None:

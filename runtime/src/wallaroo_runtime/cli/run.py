@@ -17,6 +17,8 @@ from wallaroo_runtime.monitor.access import LOOPBACK, parse_address
 
 USED = frozenset(OWN)
 MAX_PARTITIONS = 10_000
+BATCH_SETTING = "spark.wallaroo.realtime.batchSeconds"
+SECONDS = re.compile(r"(?=.*[1-9])[0-9]{1,9}(?:\.[0-9]{1,3})?")
 URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 UNIX = "unix://"
 FREE = f"{LOOPBACK}:0"
@@ -65,7 +67,7 @@ def add_run_options(parser: argparse.ArgumentParser) -> None:
     what = "realtime: milliseconds, for what `explain` says it can run; default: %(default)s"
     add("--mode", choices=["microbatch", "realtime"], default="microbatch", help=what)
     add("--checkpoint", metavar="DIR|URL", help="default: a directory of the application in ~/.local/state/wallaroo")
-    add("--fresh", action="store_true", help="start over: remove what the checkpoint directory holds")
+    add("--fresh", action="store_true", help="start over: remove what the application's checkpoint holds")
     what = "a new checkpoint begins with the tables and offsets that Goka's own processors left"
     add("--continue-goka", action="store_true", help=what)
     add("--on-error", choices=["dead_letter", "fail"], default="", help="when user code fails, unless its step says")
@@ -140,6 +142,8 @@ def conf_of(texts: list[str]) -> dict[str, str]:
             raise wrong_usage(reason=reason, fix="give NAME=VALUE, e.g. spark.executor.cores=2")
         if name == "spark.sql.shuffle.partitions" and not (value.isdigit() and 0 < int(value) <= MAX_PARTITIONS):
             raise wrong_usage(reason=f"--conf {text} is not a number of partitions", fix=f"give 1 to {MAX_PARTITIONS}")
+        if name == BATCH_SETTING and not SECONDS.fullmatch(value):
+            raise wrong_usage(reason=f"--conf {text} is not a time", fix="give seconds, more than 0, e.g. 60")
         found[name] = value
     return found
 

@@ -71,8 +71,8 @@ def run(arguments: argparse.Namespace) -> int:
         try:
             _send(connection, ready, rate_of(arguments), sent)
         except OSError as error:
-            reason = f"the connection broke after {sent.messages} messages, not all of which are safe; {error}"
-            raise RunError.of("R618", address=arguments.host, reason=reason) from error
+            values = {"address": arguments.host, "count": f"{sent.messages:,}", "framing": arguments.framing}
+            raise RunError.of("R798", **values, reason=error.strerror or error) from error
     what = f"{sent.bytes} bytes as they are"
     if arguments.framing != "none" or arguments.binary:
         what = f"{sent.messages} messages, {sent.bytes} bytes"

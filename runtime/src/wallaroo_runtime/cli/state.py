@@ -13,6 +13,7 @@ from wallaroo_runtime.cli.run import conf_of, location_of
 from wallaroo_runtime.cli.stamp import print_json
 from wallaroo_runtime.cli.state_convert import add_convert, check_numbers, run_convert
 from wallaroo_runtime.cli.state_query import add_queries, show_states
+from wallaroo_runtime.plan.explain import count
 
 
 def add_parser(subparsers: Any) -> None:
@@ -71,9 +72,11 @@ def told(done: Rescaled, seconds: float) -> str:
         8 shuffle partitions of 4 buckets, were 2 of 4; moved the states of 1,200 keys, 34,567 bytes, in 5.2 s
         >>> print(told(Rescaled((1, 1), (8, 16), 0, 0), 3))
         1 shuffle partition of 16 buckets, were 1 of 8; no state to move, in 3.0 s
+        >>> print(told(Rescaled((1, 1), (1, 1), 0, 0), 3))
+        1 shuffle partition of 1 bucket, as before; nothing to do
     """
     (old, new), (old_buckets, new_buckets) = done.partitions, done.buckets
-    now = f"{new:,} shuffle partition{'' if new == 1 else 's'} of {new_buckets:,} buckets"
+    now = f"{count(new, 'shuffle partition')} of {count(new_buckets, 'bucket')}"
     if (old, old_buckets) == (new, new_buckets):
         return f"{now}, as before; nothing to do"
     moved = f"moved the states of {done.keys:,} keys, {done.state_bytes:,} bytes," if done.keys else "no state to move,"

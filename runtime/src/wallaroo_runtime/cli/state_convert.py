@@ -10,6 +10,7 @@ from wallaroo_runtime.checkpoint.manifest import MODES, REALTIME, mode_of, read_
 from wallaroo_runtime.cli.parser import wrong_usage
 from wallaroo_runtime.cli.run import MAX_PARTITIONS, location_of
 from wallaroo_runtime.cli.stamp import print_json
+from wallaroo_runtime.plan.explain import count
 
 if TYPE_CHECKING:
     from wallaroo_runtime.checkpoint.convert import Converted
@@ -104,12 +105,14 @@ def told(done: "Converted", seconds: float) -> str:
         run it with --mode realtime now, 8 buckets; moved the states of 1,200 keys, 34,567 bytes, in 8.0 s
         >>> print(told(Converted(("realtime", "microbatch"), (1, 2), (8, 4)), 3))
         run it with --mode microbatch now, 2 shuffle partitions of 4 buckets; no state to move, in 3.0 s
+        >>> print(told(Converted(("realtime", "microbatch"), (1, 1), (8, 1)), 3))
+        run it with --mode microbatch now, 1 shuffle partition of 1 bucket; no state to move, in 3.0 s
     """
     before, mode = done.modes
     if before == mode:
         return f"its mode is {mode}, as before; nothing to do"
-    numbers = f"{done.buckets[1]:,} buckets"
+    numbers = count(done.buckets[1], "bucket")
     if mode != REALTIME:
-        numbers = f"{done.partitions[1]:,} shuffle partitions of {numbers}"
+        numbers = f"{count(done.partitions[1], 'shuffle partition')} of {numbers}"
     moved = f"moved the states of {done.keys:,} keys, {done.state_bytes:,} bytes," if done.keys else "no state to move,"
     return f"run it with --mode {mode} now, {numbers}; {moved} in {seconds:.1f} s"

@@ -6,6 +6,7 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote, urlsplit
 
 from wallaroo_runtime.checkpoint.directory import find_directory
 from wallaroo_runtime.cli.parser import wrong_usage
@@ -35,6 +36,7 @@ def add_queries(actions: Any) -> None:
     dumping.add_argument("--after", metavar="KEY", default="", help="only of keys after this one, with --limit")
     dumping.add_argument("--limit", type=int, metavar="N", help="the first N, in the order of their keys")
     for action in (getting, dumping):
+        action.add_argument("--archive", metavar="FILE", default="", help="the packed application, if that was run")
         action.add_argument("--raw", action="store_true", help="the bytes of states in base64; starts no worker")
     for action in (listing, getting, dumping):
         action.add_argument("--conf", action="append", default=[], metavar="NAME=VALUE", help="a setting of Spark")
@@ -45,17 +47,32 @@ def show_states(arguments: argparse.Namespace) -> int:
     """Print what the action asks for."""
     if arguments.action == "dump":
         _check(arguments)
-    from wallaroo_runtime.run.offline_state import check_state, open_states  # late: they import gRPC
+    from wallaroo_runtime.run.offline_state import check_state, open_states, read_workers  # late: they import gRPC
 
     place = location_of(arguments) or find_directory(arguments.checkpoint)
-    if (arguments.name or arguments.action != "ls") and isinstance(place, Path):
-        check_state(place, arguments.name)
     raw = arguments.action == "ls" or arguments.raw
+    archive = None if raw else read_workers(arguments.archive)
+    if (arguments.name or arguments.action != "ls") and (files := files_of(place)) is not None:
+        check_state(files, arguments.name, archive, raw=raw)
     if not arguments.json:
         print("starting Spark, which reads the states", file=sys.stderr, flush=True)
-    with open_states(place, conf_of(arguments.conf), raw=raw) as query:
+    with open_states(place, conf_of(arguments.conf), raw=raw, archive=archive) as query:
         print_states(query, arguments)
     return 0
+
+
+def files_of(place: Path | str) -> Path | None:
+    """Return the directory of this machine that a checkpoint is in; None: only Spark gets to it.
+
+    Example:
+        >>> files_of("hdfs://name/checkpoint") is None, files_of("file:///no%20such") is None, str(files_of("file:///"))
+        (True, True, '/')
+    """
+    if isinstance(place, Path):
+        return place
+    url = urlsplit(place)
+    path = Path(unquote(url.path))
+    return path if url.scheme == "file" and not url.netloc and path.is_dir() else None
 
 
 def _check(arguments: argparse.Namespace) -> None:

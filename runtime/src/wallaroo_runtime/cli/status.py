@@ -1,11 +1,14 @@
-"""`wallaroo status CHECKPOINT|APP`: what a run does now, or how the last one ended."""
+"""`wallaroo status [CHECKPOINT|APP]`: what a run does now, or how the last one ended."""
 
 import argparse
+import shlex
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from wallaroo_runtime.checkpoint.directory import find_directory
+from wallaroo_runtime.cli.parser import wrong_usage
 from wallaroo_runtime.cli.reporter import printable
 from wallaroo_runtime.cli.stamp import print_json
 
@@ -16,7 +19,8 @@ PARTS = "  {:<28} {:>12} {:>12} {:>9} {:>12}"  # fits 80 columns
 def add_parser(subparsers: Any) -> None:
     """Declare the command's arguments."""
     parser = subparsers.add_parser("status", help="show what a run does", description=__doc__)
-    parser.add_argument("checkpoint", metavar="CHECKPOINT|APP", help="checkpoint directory, or what was run")
+    what = "checkpoint directory, or what was run; default: the only application that runs"
+    parser.add_argument("checkpoint", metavar="CHECKPOINT|APP", nargs="?", help=what)
     parser.add_argument("--json", action="store_true", help="as one JSON object; findings as a JSON array")
 
 
@@ -24,12 +28,31 @@ def run(arguments: argparse.Namespace) -> int:
     """Print the status."""
     from wallaroo_runtime.monitor.endpoint import status_of  # late: it imports a client of HTTP
 
-    found = status_of(find_directory(arguments.checkpoint))
+    named = arguments.checkpoint
+    found = status_of(find_directory(named) if named else only_one())
     if arguments.json:
         print_json(found)
     else:
         print("\n".join(printable(line) for line in lines(found)))
     return 0
+
+
+def only_one() -> Path:
+    """Return the checkpoint of the application that runs.
+
+    Raises:
+        RunError: R608, none or several run.
+    """
+    from wallaroo_runtime.monitor.endpoint import running
+
+    found = list(running())
+    if len(found) == 1:
+        return Path(found[0]["checkpoint"])
+    if not found:
+        fix = "give CHECKPOINT or APP: how its last run ended is shown, too"
+        raise wrong_usage(reason="no application of yours runs on this machine", fix=fix)
+    places = ", ".join(f'{shlex.quote(each["checkpoint"])} ("{each["application"]}")' for each in found)
+    raise wrong_usage(reason=f"{len(found)} applications run", fix=f"give one of {places}")
 
 
 def lines(found: Mapping[str, Any]) -> Iterator[str]:

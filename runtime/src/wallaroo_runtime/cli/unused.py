@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from wallaroo_runtime.checkpoint.directory import LOCK, MANIFEST, state_directory
-from wallaroo_runtime.cli.du import measure
 from wallaroo_runtime.monitor.endpoint import is_served
 from wallaroo_runtime.system.cache import cache_directory
+from wallaroo_runtime.system.disk import measure
 from wallaroo_runtime.system.lock import TRY, locked
 
 DAY_S = 86_400.0

@@ -17,7 +17,7 @@ from wallaroo_runtime.errors import USAGE, RunError
 from wallaroo_runtime.system.class_archive import archive_option, is_being_made
 from wallaroo_runtime.system.java import java_program
 from wallaroo_runtime.system.lock import TRY, take_lock
-from wallaroo_runtime.system.maven import fetched_jars
+from wallaroo_runtime.system.maven import PATIENT, Waiting, fetched_jars
 from wallaroo_runtime.system.process import dying_with_parent
 
 VERSION = "4.1.1"
@@ -60,8 +60,11 @@ class Broker:
         self.log = self.directory / "broker.log"
         self._process: subprocess.Popen[bytes] | None = None
 
-    def start(self) -> None:
+    def start(self, waiting: Waiting = PATIENT) -> None:
         """Start the broker; returns when it answers.
+
+        Args:
+            waiting: For Maven, which fetches the jars the first time.
 
         Raises:
             RunError: R714, the address is in use; R719, the directory cannot be used; R723, it is that of another
@@ -71,7 +74,7 @@ class Broker:
         try:
             self._port = _free(self._host, self._port)
             self.address = f"{_bracketed(_reached(self._host))}:{self._port}"
-            jars = fetched_jars(f"broker-{VERSION}", COORDINATES)
+            jars = fetched_jars(f"broker-{VERSION}", COORDINATES, waiting=waiting)
             classes = archive_option("broker", VERSION, jars)
             self._write_settings()
             os.pwrite(lock, b"%-64s" % self.address.encode(), 0)

@@ -37,6 +37,7 @@ class Sample:
         batch: Spark's report of the latest micro-batch.
         workers: Workers on this machine: name, language, pid, restarts, memory.
         processes: The other processes of the run on this machine.
+        processed: Offset in the journal of each gateway up to which micro-batches are committed; empty: not known.
     """
 
     numbers: Mapping[str, Any] = field(default_factory=dict)
@@ -45,6 +46,7 @@ class Sample:
     batch: Mapping[str, Any] = field(default_factory=dict)
     workers: Sequence[Mapping[str, Any]] = ()
     processes: Sequence[Mapping[str, Any]] = ()
+    processed: Sequence[int] = ()
 
 
 class Board:
@@ -69,7 +71,7 @@ class Board:
         self.is_ended = False
         self._started, self._state = time.time(), "starting"
         self._reports: deque[BatchReport | LiveReport] = deque()
-        self._processed_bytes: int | None = None  # of the journal, in real-time mode
+        self._processed_bytes = -1  # of the journal, in real-time mode
         self._steps: StepCounts = {}
         self._stores: Stores = {}
         self._rates, self.latencies = Rates(), Latencies()
@@ -164,7 +166,7 @@ class Board:
             "parts": [self._part(part) for part in parts_of(self._topology)],
             "edges": [self._edge(*edge) for edge in edges_of(self._topology)],
             "latency_ms": self.latencies.to_json(now),
-            "gateways": [_gateway(status, self._processed_bytes) for status in sample.gateways],
+            "gateways": list(self._gateways()),
             "sinks": [_sink(status) for status in sample.egress.get("sinks", ())],
             "states": list(self._states()),
             "batch": _batch(sample.batch),
@@ -200,6 +202,11 @@ class Board:
             messages, rate = self._steps.get(source, StepCount()).messages_out, self._rates.of(f"out {source}")
         return {"from": source, "to": target, "shuffles": shuffles, "messages": messages, "rate": rate}
 
+    def _gateways(self) -> Iterator[dict[str, Any]]:
+        processed = dict(enumerate(self._sample.processed))
+        for number, status in enumerate(self._sample.gateways):
+            yield _gateway(status, max(processed.get(number, -1), self._processed_bytes))
+
     def _states(self) -> Iterator[dict[str, Any]]:
         keys, size, seen = Counter[str](), Counter[str](), Counter[str]()
         for (name, _), (count, log) in self._stores.items():
@@ -219,7 +226,7 @@ class Board:
             }
 
 
-def _gateway(status: Mapping[str, Any], processed: int | None) -> dict[str, Any]:
+def _gateway(status: Mapping[str, Any], processed: int) -> dict[str, Any]:
     backlog, end = status.get("backlog_bytes", 0), status.get("end", 0)
     return {
         "state": status.get("state", "unknown"),
@@ -227,8 +234,8 @@ def _gateway(status: Mapping[str, Any], processed: int | None) -> dict[str, Any]
         "connections": status.get("connections", 0),
         "messages": status.get("messages", 0),
         "journal_bytes": end,
-        # Real-time mode commits each minute; what is processed does not lag.
-        "lag_bytes": backlog if processed is None or processed < 0 else min(backlog, max(0, end - processed)),
+        # The gateway hears what is processed when the next micro-batch begins; in real-time mode, each minute.
+        "lag_bytes": min(backlog, max(0, end - processed)),
         "reads": status.get("reads", True),
     }
 

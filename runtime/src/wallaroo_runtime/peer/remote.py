@@ -44,6 +44,17 @@ class RemoteOptions:
         authority = read_pem(self.authority).decode("ascii", "replace") if self.authority else ""
         return Service(kind, address, read_token(self.token_file), authority)
 
+    def check(self) -> None:
+        """Refuse options with which no service can be reached.
+
+        Raises:
+            RunError: As `service`.
+        """
+        for address in self.gateways.values():
+            self.service("gateway", address)
+        if self.egress:
+            self.service("egress", self.egress)
+
 
 def service_names(remote: RemoteOptions) -> tuple[str, ...]:
     """Return what a checkpoint calls the services of a run."""

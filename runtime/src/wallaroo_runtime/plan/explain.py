@@ -68,7 +68,7 @@ def _lines(plan: Plan, topology: Topology) -> Iterator[str]:
 
 def count(number: int, noun: str) -> str:
     """Return a number with its noun in singular or plural."""
-    return f"{number} {noun}{'' if number == 1 else 's'}"
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 def _node_lines(node: Node, stage: Stage, part: Part, topology: Topology) -> Iterator[str]:

@@ -4,6 +4,7 @@ from wallaroo_runtime.archive.archive import check_platform
 from wallaroo_runtime.checkpoint.checkpoint import check_program
 from wallaroo_runtime.checkpoint.manifest import REALTIME, Directory, LocalDirectory
 from wallaroo_runtime.checkpoint.url import check_services
+from wallaroo_runtime.peer.remote import sources_by_gateway
 from wallaroo_runtime.program.application import Application, check_runnable
 from wallaroo_runtime.program.interpreter import check_interpreter
 from wallaroo_runtime.run.hosted import path_of
@@ -15,7 +16,8 @@ def check_application(options: RunOptions, application: Application) -> None:
     """Refuse an application that the options do not suit.
 
     Raises:
-        RunError: T211, R608, W432, R656, or what real-time mode does not have.
+        RunError: T211, R608, W432, R656, or what real-time mode does not have; R717, R640, R647 or R616, remote
+            services are not named as they must be.
     """
     topology, archive, is_here = application.topology, application.archive, options.runs_code_here
     check_runnable(topology)
@@ -25,6 +27,9 @@ def check_application(options: RunOptions, application: Application) -> None:
     check_services(options.checkpoint.location, options.remote)
     if options.mode == REALTIME:
         check_realtime(topology, remote=options.remote)
+    options.remote.check()
+    if options.remote.gateways:
+        sources_by_gateway(topology, options.remote, archive.digest if archive else "")
 
 
 def check_continues(options: RunOptions, application: Application) -> None:

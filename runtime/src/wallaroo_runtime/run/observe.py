@@ -19,7 +19,7 @@ from wallaroo_runtime.monitor.state import StateRoutes
 from wallaroo_runtime.plan.stage import Plan
 from wallaroo_runtime.run.options import RunOptions
 from wallaroo_runtime.run.peers import Peers
-from wallaroo_runtime.run.snapshot import Reporter, Snapshot
+from wallaroo_runtime.run.snapshot import Listening, Reporter, Snapshot
 from wallaroo_runtime.run.state_query import StateQuery
 from wallaroo_runtime.system.process import process_start_time
 from wallaroo_runtime.topology.model import Topology
@@ -95,9 +95,9 @@ class Watch:
         """Hand on."""
         self._reporter.event(state, text, findings)
 
-    def initialized(self, addresses: list[tuple[str, str]], checkpoint: Path | None) -> None:
+    def initialized(self, sources: Sequence[Listening], checkpoint: Path | None) -> None:
         """Hand on."""
-        self._reporter.initialized(addresses, checkpoint)
+        self._reporter.initialized(sources, checkpoint)
 
     def progress(self, snapshot: Snapshot) -> None:
         """Hand on, and show the numbers."""
@@ -107,8 +107,15 @@ class Watch:
         gateways = [gateway.status() for gateway in self._peers.gateways]
         egress = self._peers.egress.status()
         self._measure(gateways, egress)
+        processed = self._query.progress().offsets
         sample = Sample(
-            snapshot.to_json(), gateways, egress, self._query.latest(), list(self._workers), list(self._processes)
+            snapshot.to_json(),
+            gateways,
+            egress,
+            self._query.latest(),
+            list(self._workers),
+            list(self._processes),
+            processed,
         )
         self._board.update(snapshot.state, sample)
 

@@ -1,5 +1,6 @@
 """Opens the states of a checkpoint for people: Spark reads them, and workers of the application show them."""
 
+import json
 import os
 import tempfile
 import uuid
@@ -9,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from wallaroo_runtime.archive.archive import ARCHIVE_PLACEHOLDER
+from wallaroo_runtime.archive.archive import ARCHIVE_PLACEHOLDER, Archive, check_platform, read_archive, unpack
 from wallaroo_runtime.checkpoint.directory import SPARK
 from wallaroo_runtime.checkpoint.manifest import (
     REALTIME,
@@ -23,23 +24,71 @@ from wallaroo_runtime.checkpoint.spark_folder import plan_of
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.run.state_query import StateQuery, state_named, states_of
 from wallaroo_runtime.spark.java import check_java
+from wallaroo_runtime.topology.canonical import interface_hash
 from wallaroo_runtime.topology.load import load_document
 from wallaroo_runtime.topology.model import Topology
+from wallaroo_runtime.worker.spec import WorkerSpec
 
-RAW = "give --raw, which shows the bytes of states and starts no worker"
+RAW = "--raw, which shows the bytes of states and starts no worker"
 
 
-def check_state(place: Path, name: str) -> None:
-    """Refuse the name of a state that the files of a checkpoint do not know; Spark takes seconds to say it.
+def check_state(place: Path, name: str, archive: Archive | None = None, *, raw: bool = True) -> None:
+    """Refuse what the files of a checkpoint are enough to refuse; Spark takes seconds to say it.
+
+    Args:
+        name: Of the state.
+        archive: With the workers that are to show it.
+        raw: Whether states are shown as their bytes.
 
     Raises:
-        RunError: R616, R698, there is no checkpoint; R720, no such state.
+        RunError: R616, R698, there is no checkpoint; R720, no such state; R771, no worker can show it.
     """
-    state_named(states_of(plan_of(read_manifest(place))), name)
+    manifest = read_manifest(place)
+    state = state_named(states_of(plan_of(manifest)), name)
+    if not raw:
+        check_archive(manifest, archive)
+        _spec(load_document(manifest["topology"]), state.stage.worker, archive)
+
+
+def read_workers(path: str) -> Archive | None:
+    """Return the archive that a command line names; None: it names none.
+
+    Raises:
+        RunError: R655 or R656, it is not usable; R657, it has nothing for this machine.
+    """
+    if not path:
+        return None
+    archive = read_archive(Path(path).absolute())
+    check_platform(archive.path, archive.manifest)
+    return archive
+
+
+def check_archive(manifest: Mapping[str, Any], archive: Archive | None) -> None:
+    """Refuse an archive whose workers could not read the states of a checkpoint.
+
+    Args:
+        manifest: Of the checkpoint.
+
+    Raises:
+        RunError: R771.
+    """
+    if archive is None:
+        return
+    name = str(manifest["name"])
+    topology = load_document(json.loads(archive.topology))
+    fix = f"give the archive that was run last, or {RAW}"
+    if topology.name != name:
+        reason = f'{archive.path} is the archive of "{topology.name}"'
+        raise RunError.of("R771", path=name, reason=reason, fix=fix)
+    if interface_hash(topology) != manifest["interface_hash"]:
+        reason = f"{archive.path} is another version of the application than that of the last run"
+        raise RunError.of("R771", path=name, reason=reason, fix=fix)
 
 
 @contextmanager
-def open_states(place: Path | str, conf: Mapping[str, str], *, raw: bool = False) -> Iterator[StateQuery]:
+def open_states(
+    place: Path | str, conf: Mapping[str, str], *, raw: bool = False, archive: Archive | None = None
+) -> Iterator[StateQuery]:
     """Give the states of a checkpoint; Spark and the workers that were asked end afterwards.
 
     A run may go on meanwhile: what is read is what it has committed.
@@ -48,6 +97,7 @@ def open_states(place: Path | str, conf: Mapping[str, str], *, raw: bool = False
         place: The directory, or a URL.
         conf: Settings of Spark, e.g. for the file system of a URL.
         raw: Whether states are shown as their bytes; no worker is started then.
+        archive: With the workers; None: they are on this machine.
 
     Raises:
         RunError: R616, R698, there is no checkpoint; R602, no Java; R771, its states cannot be shown; R684.
@@ -77,8 +127,9 @@ def open_states(place: Path | str, conf: Mapping[str, str], *, raw: bool = False
         manifest = manifest_in(directory)
         plan = plan_of(manifest)
         logs = SparkLogs(session, directory, plan, manifest.get("spark", SPARK))
+        check_archive(manifest, archive)
         topology = load_document(manifest["topology"])
-        showers = None if raw else Showers(topology, work / "workers", stack)
+        showers = None if raw else Showers(topology, work / "workers", stack, archive)
         yield StateQuery(plan, logs, showers.of if showers else None)
 
 
@@ -86,11 +137,12 @@ class Showers:
     """Starts workers of an application that show its states.
 
     Args:
-        logs: Directory for what they print.
+        logs: Directory for what they print, and for what an archive has.
+        archive: Where the workers come from; None: they are on this machine.
     """
 
-    def __init__(self, topology: Topology, logs: Path, stack: ExitStack) -> None:
-        self._topology, self._logs, self._stack = topology, logs, stack
+    def __init__(self, topology: Topology, logs: Path, stack: ExitStack, archive: Archive | None = None) -> None:
+        self._topology, self._logs, self._stack, self._archive = topology, logs, stack, archive
         self._started: dict[str, Any] = {}
         self._run = f"state-{os.getpid()}-{uuid.uuid4().hex}"
 
@@ -98,7 +150,7 @@ class Showers:
         """Return what asks a worker; it is started when it is asked for first.
 
         Raises:
-            RunError: R771, its program is in an archive; what its start reports.
+            RunError: R771, its program is in an archive that was not given; what its start reports.
         """
         if name not in self._started:
             self._started[name] = self._start(name)
@@ -107,16 +159,31 @@ class Showers:
     def _start(self, name: str) -> Any:
         from wallaroo_runtime.worker.discovery import ensure_worker, stop_worker
         from wallaroo_runtime.worker.show import WorkerShower
-        from wallaroo_runtime.worker.spec import WorkerSpec
 
-        worker = self._topology.worker(name)
-        spec = WorkerSpec.of(self._topology, worker)
-        if any(ARCHIVE_PLACEHOLDER in text for text in (*spec.command, spec.directory)):
-            reason = f'the program of worker "{name}" is in an archive'
-            raise RunError.of("R771", path=self._topology.name, reason=reason, fix=RAW)
-        self._logs.mkdir(exist_ok=True)
+        spec = _spec(self._topology, name, self._archive)
+        self._logs.mkdir(mode=0o700, exist_ok=True)
         spec = replace(spec, run=self._run, processes=1, log_directory=str(self._logs))
+        if self._archive is not None:
+            directory = self._logs / "archive"
+            unpack(self._archive.path, self._archive.digest, directory, spec.interpreter())
+            spec = spec.unpacked(directory)
         self._stack.callback(stop_worker, spec)
         shower = WorkerShower(ensure_worker(spec).target, name)
         self._stack.callback(shower.close)
         return shower
+
+
+def _spec(topology: Topology, name: str, archive: Archive | None) -> WorkerSpec:
+    """Return how a worker is started, once its archive is unpacked.
+
+    Raises:
+        RunError: R771, its program is in an archive that was not given.
+    """
+    if archive is not None:
+        topology = load_document(json.loads(archive.topology))
+    spec = WorkerSpec.of(topology, topology.worker(name))
+    if archive is None and any(ARCHIVE_PLACEHOLDER in text for text in (*spec.command, spec.directory)):
+        reason = f'the program of worker "{name}" is in an archive'
+        fix = f"give --archive FILE, the archive that was run last, or {RAW}"
+        raise RunError.of("R771", path=topology.name, reason=reason, fix=fix)
+    return spec

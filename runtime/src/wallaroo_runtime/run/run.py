@@ -18,7 +18,6 @@ from wallaroo_runtime.checkpoint.url import check_answer, is_remote
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.monitor.endpoint import registered
 from wallaroo_runtime.peer.configuration import needs_worker, open_sources
-from wallaroo_runtime.peer.local import stop_left_behind
 from wallaroo_runtime.plan.bucket import BUCKETS_PER_PARTITION
 from wallaroo_runtime.plan.compile import compile_topology
 from wallaroo_runtime.plan.realtime import BUCKETS, PARTITIONS
@@ -27,6 +26,7 @@ from wallaroo_runtime.program.application import Application, load_application, 
 from wallaroo_runtime.program.attach import attached
 from wallaroo_runtime.program.interface_diff import explained
 from wallaroo_runtime.run.fit import check_application
+from wallaroo_runtime.run.fresh import start_over, start_over_at
 from wallaroo_runtime.run.goka import begin_groups, check_left
 from wallaroo_runtime.run.hosted import hosted_workers, path_of
 from wallaroo_runtime.run.idle import IdleWatch
@@ -39,7 +39,7 @@ from wallaroo_runtime.run.realtime import realtime_bounds, realtime_settings, st
 from wallaroo_runtime.run.realtime_kafka import kafka_starts, tables_left
 from wallaroo_runtime.run.running_state import states_of_run
 from wallaroo_runtime.run.signals import BROKEN_OFF, RunStop, ending_java, kept_signals, stop_signals
-from wallaroo_runtime.run.snapshot import Reporter
+from wallaroo_runtime.run.snapshot import Reporter, listening
 from wallaroo_runtime.run.topics import create_topics
 from wallaroo_runtime.run.worker_output import WorkerOutput
 from wallaroo_runtime.spark.java import check_java
@@ -123,8 +123,7 @@ def run_once(options: RunOptions, reporter: Reporter, ending: Ending, applicatio
     place = Place.take(path_of(options.checkpoint, application))
     try:
         if options.checkpoint.fresh:
-            stop_left_behind(place.path)
-            place.clear()
+            start_over(place, topology.name, reporter)
         place.check_links()
         checkpoint = Checkpoint.open(
             place,
@@ -133,7 +132,7 @@ def run_once(options: RunOptions, reporter: Reporter, ending: Ending, applicatio
             buckets_per_partition=BUCKETS if is_realtime else BUCKETS_PER_PARTITION,
             pin_code=options.checkpoint.pin_code,
             remote=options.remote,
-            directory=_directory_of(options, topology, place),
+            directory=_directory_of(options, topology, place, reporter),
             mode=options.mode,
             continues_goka=options.checkpoint.continues_goka,
         )
@@ -162,7 +161,7 @@ def load(app: AppOptions, reporter: Reporter) -> Application:
     return load_application(app.name, app.args, app.inputs, app.outputs, tell)
 
 
-def _directory_of(options: RunOptions, topology: Topology, place: Place) -> Directory:
+def _directory_of(options: RunOptions, topology: Topology, place: Place, reporter: Reporter) -> Directory:
     """Return where the record of the application is; Spark is started when only it gets there."""
     location = options.checkpoint.location
     if not location:
@@ -172,7 +171,7 @@ def _directory_of(options: RunOptions, topology: Topology, place: Place) -> Dire
     session = _session(options, topology, shuffle_partitions(options.spark.master), place.path / "logs")
     directory = HadoopDirectory(session, location)
     if options.checkpoint.fresh:
-        directory.clear()
+        start_over_at(directory, topology.name, reporter)
     return directory
 
 
@@ -260,7 +259,7 @@ def _run(
         reporter, flow, query, watch = started
         from wallaroo_runtime.spark.failure import JavaEnded
 
-        reporter.initialized(peers.addresses(), checkpoint.path)
+        reporter.initialized(listening(topology, peers.addresses()), checkpoint.path)
         try:
             _watch(options, reporter, flow, ending, watch)
         except JavaEnded:

@@ -1,11 +1,12 @@
 """What a run looks like at one moment, and who is notified."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from wallaroo.diagnostic import Diagnostic
+from wallaroo_runtime.topology.model import TcpSource, Topology
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +55,33 @@ class Snapshot:
         return {**asdict(self), "rate": round(self.rate, 1)}
 
 
+class Listening(NamedTuple):
+    """Where a source listens.
+
+    Attributes:
+        address: HOST:PORT.
+        framing: How its bytes are cut into messages, as `wallaroo send --framing` names it; or `worker`, as the decoder
+            says; or `connector`.
+    """
+
+    name: str
+    address: str
+    framing: str
+
+
+def listening(topology: Topology, addresses: Iterable[tuple[str, str]]) -> list[Listening]:
+    """Return where the sources of an application listen.
+
+    Args:
+        addresses: Name and address of each.
+    """
+    framings = {
+        source.name: source.framing.kind if isinstance(source, TcpSource) else source.kind
+        for source in topology.sources()
+    }
+    return [Listening(name, address, framings.get(name, "")) for name, address in addresses]
+
+
 class Reporter(Protocol):
     """Notifies the user of what happens; every method is called from one thread."""
 
@@ -84,8 +112,8 @@ class Reporter(Protocol):
             findings: What is wrong with the program.
         """
 
-    def initialized(self, addresses: list[tuple[str, str]], checkpoint: Path | None) -> None:
-        """Report that sources listen, at which addresses (name, HOST:PORT), and that the query is active."""
+    def initialized(self, sources: Sequence[Listening], checkpoint: Path | None) -> None:
+        """Report that sources listen, at which addresses, and that the query is active."""
 
     def progress(self, snapshot: Snapshot) -> None:
         """Report the numbers; called about once a second and once at the end."""

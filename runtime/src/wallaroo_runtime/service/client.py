@@ -8,7 +8,8 @@ from typing import Any
 import grpc
 
 from wallaroo.diagnostic import Diagnostic
-from wallaroo_runtime.errors import RunError
+from wallaroo_runtime.errors import USAGE, RunError
+from wallaroo_runtime.service._proto import service_pb2 as pb
 from wallaroo_runtime.service._proto.service_pb2_grpc import JournalServiceStub, OutboxServiceStub
 from wallaroo_runtime.service.endpoint import Service
 from wallaroo_runtime.service.failure import FAILURES_KEY, read_failures
@@ -27,6 +28,7 @@ OPTIONS = (
     ("grpc.keepalive_time_ms", 30_000),
     ("grpc.keepalive_timeout_ms", 10_000),
 )
+OTHER = {"gateway": "egress", "egress": "gateway"}
 PASSING = frozenset(
     {
         grpc.StatusCode.UNAVAILABLE,
@@ -68,6 +70,10 @@ def close_channels() -> None:
         _channels.clear()
 
 
+def _stub(kind: str, channel: grpc.Channel) -> Any:
+    return JournalServiceStub(channel) if kind == "gateway" else OutboxServiceStub(channel)
+
+
 class Away(RunError):
     """The service cannot be reached now; carries R642."""
 
@@ -86,8 +92,7 @@ class Client:
 
     def __init__(self, service: Service, patience_s: float = PATIENCE_S) -> None:
         self.service, self._patience_s = service, patience_s
-        channel = channel_to(service)
-        self.stub: Any = JournalServiceStub(channel) if service.kind == "gateway" else OutboxServiceStub(channel)
+        self.stub: Any = _stub(service.kind, channel_to(service))
         self.metadata = (("authorization", f"Bearer {service.token}"),)
 
     def call(self, method: str, request: Any) -> Any:
@@ -129,9 +134,23 @@ class Client:
             return RunError(found)
         if code is grpc.StatusCode.UNAUTHENTICATED:
             return RunError.of("R641", service=kind, address=address)
+        if code is grpc.StatusCode.UNIMPLEMENTED and self._is_the_other():
+            other = OTHER[kind]
+            reason = f"--{kind} {address} names {'an' if other == 'egress' else 'a'} {other}"
+            fix = f"give the address of the {kind} with --{kind}, that of the {other} with --{other}"
+            return RunError.of("R717", USAGE, reason=reason, fix=fix)
         if code in PASSING:
             return RunError.of("R642", service=kind, address=address, reason=details or code.name)
         return self.broke_rules(f"{code.name} {details}")
+
+    def _is_the_other(self) -> bool:
+        """Say whether a service of the other kind answers at the address."""
+        stub = _stub(OTHER[self.service.kind], channel_to(self.service))
+        try:
+            stub.Status(pb.StatusRequest(), timeout=CALL_S, metadata=self.metadata)
+        except grpc.RpcError as error:
+            return bool(findings_of(error))
+        return True
 
     def broke_rules(self, reason: str) -> RunError:
         """Return the error for an answer that must not be."""

@@ -111,6 +111,11 @@ class HadoopDirectory:
                 return []
             return [status.getPath().getName() for status in self._files.listStatus(path)]
 
+    def size(self) -> int:
+        """Return the bytes of all files in the directory."""
+        with self._told(""):
+            return int(self._files.getContentSummary(self._path("")).getLength())
+
     def clear(self) -> None:
         """Remove everything in the directory."""
         self.remove("")

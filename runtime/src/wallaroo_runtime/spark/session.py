@@ -4,6 +4,7 @@ import logging
 import os
 import sys
 from pathlib import Path
+from threading import Thread
 
 from py4j.protocol import Py4JError, Py4JJavaError  # type: ignore[import-untyped]
 from pyspark import SparkConf, SparkContext
@@ -112,10 +113,14 @@ def _keep_quiet() -> None:
 
 
 def _keep_accumulators_quiet(session: SparkSession) -> None:
-    """Let PySpark's thread for accumulators log, not print, that the JVM is gone."""
+    """Let PySpark's thread for accumulators log, not print, that the JVM is gone, and let nobody wait for its end.
+
+    It looks each half second, with a connection each second, whether it shall end; the stop of Spark would wait for it.
+    """
     server = getattr(session.sparkContext, "_accumulatorServer", None)
-    if server is not None:
+    if server is not None and "handle_error" not in vars(server):  # a session is asked for with each changed program
         server.handle_error = lambda *_: _note_error()
+        server.shutdown = Thread(target=server.shutdown, name="accumulators-end", daemon=True).start
 
 
 def _note_error() -> None:

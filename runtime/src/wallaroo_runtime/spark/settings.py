@@ -84,6 +84,12 @@ LOG4J = """\
 status = error
 rootLogger.level = warn
 rootLogger.appenderRef.file.ref = file
+# It lists our operators at each start: they are not Spark's own, which real-time mode is enabled for all the same.
+logger.modes.name = org.apache.spark.sql.execution.streaming.runtime.RealTimeModeAllowlist
+logger.modes.level = error
+# Says of each connection that a Unix socket has no TCP keepalive.
+logger.sockets.name = io.grpc.netty.shaded.io.netty.bootstrap.Bootstrap
+logger.sockets.level = error
 appender.file.type = RollingFile
 appender.file.name = file
 appender.file.fileName = {path}

@@ -1,17 +1,24 @@
 """Jars of programs in Java, fetched with Maven once and kept in the user's cache."""
 
+import contextlib
+import os
 import shutil
+import signal
 import subprocess
 import tempfile
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from wallaroo_runtime.errors import USAGE, RunError
 from wallaroo_runtime.system.cache import cache_directory
+from wallaroo_runtime.system.process import dying_with_parent
 
 PLUGIN = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1"
-FETCH_S = 600
-REASON_CHARACTERS = 300
+FETCH_S, LOOK_S = 600.0, 0.1
+HEAD_CHARACTERS, TAIL_CHARACTERS = 100, 300  # of a long reason: what Maven did, and why that failed
+LAST_LINES = 3
 _POM = """\
 <project xmlns="http://maven.apache.org/POM/4.0.0">
   <modelVersion>4.0.0</modelVersion>
@@ -25,7 +32,23 @@ _DEPENDENCY = "    <dependency><groupId>{}</groupId><artifactId>{}</artifactId><
 _ALONE = "<exclusions><exclusion><groupId>*</groupId><artifactId>*</artifactId></exclusion></exclusions>"
 
 
-def fetched_jars(name: str, coordinates: Sequence[str], alone: str = "") -> Path:
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """Who waits for Maven.
+
+    Attributes:
+        tell: Called when it is started.
+        is_over: Asked now and then whether nobody waits now; Maven is ended then.
+    """
+
+    tell: Callable[[], None] = lambda: None
+    is_over: Callable[[], bool] = lambda: False
+
+
+PATIENT = Waiting()
+
+
+def fetched_jars(name: str, coordinates: Sequence[str], alone: str = "", waiting: Waiting = PATIENT) -> Path:
     """Return a directory of jars with all that they need to run.
 
     Args:
@@ -48,8 +71,11 @@ def fetched_jars(name: str, coordinates: Sequence[str], alone: str = "") -> Path
         pom = Path(temporary, "pom.xml")
         pom.write_text(_pom(coordinates, alone), encoding="utf-8")
         options = ("-f", str(pom), "-DincludeScope=runtime", f"-DoutputDirectory={jars}")
-        if reason := run_maven(Path(temporary), "copy-dependencies", *options):
-            raise RunError.of("R724", USAGE, what=coordinates[0], path=target, reason=reason)
+        if reason := run_maven(Path(temporary), "copy-dependencies", *options, waiting=waiting):
+            fix = "run this once where Maven's repository is reached"
+            if not shutil.which("mvn"):
+                fix = "install Maven, and run this once where its repository is reached"
+            raise RunError.of("R724", USAGE, what=coordinates[0], path=target, reason=reason, fix=fix)
         try:
             jars.rename(target)
         except OSError:
@@ -58,25 +84,40 @@ def fetched_jars(name: str, coordinates: Sequence[str], alone: str = "") -> Path
     return target
 
 
-def run_maven(directory: Path, goal: str, *options: str) -> str:
+def run_maven(directory: Path, goal: str, *options: str, waiting: Waiting = PATIENT) -> str:
     """Run a goal of the plugin that copies jars, in a directory; returns why that failed, or an empty text."""
     maven = shutil.which("mvn")
     if maven is None:
         return "there is no `mvn` on PATH"
-    command = [maven, "-q", "-B", f"{PLUGIN}:{goal}", *options]
+    waiting.tell()
+    process = subprocess.Popen(
+        [maven, "-q", "-B", f"{PLUGIN}:{goal}", *options],
+        cwd=directory,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        start_new_session=True,  # a terminal's Ctrl-C is for this process, which then ends it
+        preexec_fn=dying_with_parent(signal.SIGTERM),
+    )
     try:
-        done = subprocess.run(
-            command,
-            cwd=directory,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=FETCH_S,
-            check=False,
-        )
-    except subprocess.TimeoutExpired:
-        return f"Maven did not end within {FETCH_S} s"
-    return maven_reason(done.stdout + done.stderr) if done.returncode else ""
+        return _reason(process, waiting)
+    finally:
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+
+
+def _reason(process: subprocess.Popen[str], waiting: Waiting) -> str:
+    """Wait for the end of Maven; returns why it failed, or an empty text."""
+    deadline = time.monotonic() + FETCH_S
+    while time.monotonic() < deadline:
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            output, _ = process.communicate(timeout=LOOK_S)
+            return maven_reason(output, process.returncode) if process.returncode else ""
+        if waiting.is_over():
+            return "it was stopped meanwhile"
+    return f"Maven did not end within {FETCH_S:g} s"
 
 
 def _pom(coordinates: Sequence[str], alone: str) -> str:
@@ -86,12 +127,20 @@ def _pom(coordinates: Sequence[str], alone: str) -> str:
     return _POM.format(dependencies="\n".join(dependencies))
 
 
-def maven_reason(output: str) -> str:
-    r"""Return the first error in what Maven has printed.
+def maven_reason(output: str, code: int = 1) -> str:
+    r"""Return the first error in what Maven has printed; its last lines, if it names none.
 
     Example:
         >>> maven_reason("[INFO] Scanning\n[ERROR] no such artifact\n[ERROR] -> [Help 1]")
         'no such artifact'
+        >>> maven_reason("mvn: line 7:\n\njava: not found\n", 127)
+        'Maven ended with exit code 127; its last lines: mvn: line 7: | java: not found'
     """
-    lines = [line.removeprefix("[ERROR]").strip() for line in output.splitlines() if line.startswith("[ERROR]")]
-    return (lines[0] if lines else "Maven failed")[:REASON_CHARACTERS]
+    lines = [line.strip() for line in output.splitlines() if line.strip()]
+    errors = [line.removeprefix("[ERROR]").strip() for line in lines if line.startswith("[ERROR]")]
+    said = " | ".join(lines[-LAST_LINES:])
+    end = f"signal {-code}" if code < 0 else f"exit code {code}"
+    text = next(filter(None, errors), f"Maven ended with {end}; its last lines: {said}" if said else f"Maven: {end}")
+    if len(text) <= HEAD_CHARACTERS + TAIL_CHARACTERS:
+        return text
+    return f"{text[:HEAD_CHARACTERS]} … {text[-TAIL_CHARACTERS:]}"

@@ -16,6 +16,9 @@ class Stop:
     event's lock at that moment, as an earlier handler may that it interrupts. Setting a flag takes no lock, nor does a
     descriptor that wakes who waits.
 
+    Attributes:
+        number: Of the first signal; 0: there was none.
+
     Example:
         >>> stop = Stop()
         >>> stop.wait(0.0)
@@ -26,7 +29,7 @@ class Stop:
     """
 
     def __init__(self) -> None:
-        self._is_set = False
+        self._is_set, self.number = False, 0
         self._wake = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
         weakref.finalize(self, os.close, self._wake)
 
@@ -52,6 +55,11 @@ class Stop:
 def stop_event() -> Stop:
     """Return a flag that SIGINT and SIGTERM set."""
     stopped = Stop()
+
+    def take(number: int, _frame: object) -> None:
+        stopped.number = stopped.number or number
+        stopped.set()
+
     for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda _number, _frame: stopped.set())
+        signal.signal(number, take)
     return stopped

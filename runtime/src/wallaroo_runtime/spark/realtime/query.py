@@ -127,6 +127,7 @@ class RealTimeQuery:
         self._letters, self._letters_at = letters, 0.0
         self._log, self._checkpoint = options.logs / "spark.log", options.checkpoint
         self._is_stopped, self._batch, self._end = False, -1, -1
+        self._findings: list[Diagnostic] = []
         self._look, self._looked_at = _Look(), 0.0
         self._tell_live, self._reports, self._told, self._told_at = options.tell_live, LiveReports(), 0, 0.0
 
@@ -217,14 +218,16 @@ class RealTimeQuery:
             self._commit(self._end)
 
     def new_findings(self) -> list[Diagnostic]:
-        """Return what was found wrong since the last call: what is wrong here ends the query."""
-        return []
+        """Return what was found wrong since the last call: most of what is wrong here ends the query."""
+        found, self._findings = self._findings, []
+        return found
 
     def latest(self) -> Mapping[str, Any]:
         """Return Spark's own report of the latest batch; empty: there is none."""
         if self._is_stopped:
             return {}
-        report: Any = self._query.lastProgress
+        with needing_java(self._log):
+            report: Any = self._query.lastProgress
         return {} if report is None else json.loads(report.json)
 
     def recent(self) -> list[dict[str, Any]]:
@@ -263,6 +266,8 @@ class RealTimeQuery:
             if 0 <= end <= _offset_of(self._query.lastProgress):
                 return
             time.sleep(LOOK_S)
+        if self._query.isActive:
+            self._findings.append(Diagnostic.of("R799", seconds=END_S))
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,116 @@
+"""`wallaroo run --fresh`: it removes the application's own checkpoint, says what that was, and no other one."""
+
+import json
+import shlex
+from pathlib import Path
+
+import pytest
+
+from wallaroo_runtime.checkpoint.directory import LOCK, MANIFEST, Place
+from wallaroo_runtime.checkpoint.manifest import sealed
+from wallaroo_runtime.cli.main import main
+from wallaroo_runtime.cli.reporter import TextReporter
+from wallaroo_runtime.errors import RunError
+from wallaroo_runtime.run.fresh import start_over, start_over_at
+from wallaroo_runtime.system.disk import measure
+
+APP = """
+import wallaroo
+
+def application_setup(args):
+    return wallaroo.build_application(
+        "Sessions", wallaroo.source("lines", wallaroo.TCPSourceConfig("127.0.0.1", 0, decode))
+        .to_sink(wallaroo.TCPSinkConfig("127.0.0.1", 9, encode)))
+
+@wallaroo.line_decoder
+def decode(data):
+    return data
+
+@wallaroo.line_encoder
+def encode(data):
+    return data
+"""
+
+
+def written(path: Path, name: str, sequence: int = 5000) -> Path:
+    """Write what a run leaves, as far as it matters here."""
+    for folder in ("offsets", "commits"):
+        (path / "spark-2" / folder).mkdir(parents=True)
+    (path / LOCK).touch()
+    (path / MANIFEST).write_bytes(sealed({"format_version": 2, "name": name, "spark": "spark-2"}))
+    journal = json.dumps({"journal": "1f", "offset": 90_000, "sequence": sequence})
+    (path / "spark-2" / "offsets" / "3").write_text(f"v1\n{{}}\n{journal}\n")
+    (path / "spark-2" / "commits" / "3").write_text("v1\n{}\n")
+    return path
+
+
+@pytest.mark.slow
+def test_the_checkpoint_of_another_application_stays(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    app, path = tmp_path / "sessions.py", written(tmp_path / "a checkpoint", "Top pages")
+    app.write_text(APP)
+    before = sorted(path.rglob("*"))
+    assert main(["run", str(app), "--checkpoint", str(path), "--fresh"]) == 1
+    assert sorted(path.rglob("*")) == before
+    assert (
+        f'R797 --fresh does not remove checkpoint {path}: it belongs to application "Top pages", not to "Sessions"\n'
+        f"  fix: give another --checkpoint, or remove that one by hand: rm -r {shlex.quote(str(path))}\n"
+        in capsys.readouterr().err
+    )
+
+
+def test_what_is_removed_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    place = Place.take(written(tmp_path / "checkpoint", "Sessions"))
+    size = measure(place.path)[0]
+    start_over(place, "Sessions", TextReporter())
+    said = f'--fresh removes checkpoint {place.path} of "Sessions": 5,000 messages of its journal processed'
+    assert capsys.readouterr().out == f"{said}, {size:,} bytes\n"
+    start_over(place, "Sessions", TextReporter())
+    assert capsys.readouterr().out == "", "there is nothing left"
+    place.release()
+    assert [entry.name for entry in place.path.iterdir()] == [LOCK]
+
+
+@pytest.mark.parametrize("damaged", [MANIFEST, "spark-2/offsets/3"])
+def test_what_is_damaged_is_removed(tmp_path: Path, capsys: pytest.CaptureFixture[str], damaged: str) -> None:
+    place = Place.take(written(tmp_path / "checkpoint", "Sessions"))
+    (place.path / damaged).write_text("{")
+    start_over(place, "Sessions", TextReporter())
+    place.release()
+    said = "application.json is damaged; " if damaged == MANIFEST else 'of "Sessions": its positions cannot be read, '
+    assert said in capsys.readouterr().out
+    assert [entry.name for entry in place.path.iterdir()] == [LOCK]
+
+
+class Remote:
+    """A checkpoint at a URL, as far as it is needed."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def __str__(self) -> str:
+        return "hdfs://name/check point"
+
+    def names(self, name: str) -> list[str]:
+        return [path.name for path in (self.path / name).glob("*")]
+
+    def read(self, name: str) -> bytes | None:
+        return (self.path / name).read_bytes()
+
+    def size(self) -> int:
+        return 12_345
+
+    def clear(self) -> None:
+        self.path = Path("/nowhere")
+
+
+def test_a_checkpoint_at_a_url(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    directory = Remote(written(tmp_path / "checkpoint", "Sessions"))
+    with pytest.raises(RunError) as caught:
+        start_over_at(directory, "Top pages", TextReporter())  # type: ignore[arg-type]
+    assert str(caught.value).endswith("remove that one by hand: hadoop fs -rm -r 'hdfs://name/check point'")
+    start_over_at(directory, "Sessions", TextReporter())  # type: ignore[arg-type]
+    assert capsys.readouterr().out == (
+        '--fresh removes checkpoint hdfs://name/check point of "Sessions": '
+        "5,000 messages of its journal processed, 12,345 bytes\n"
+    )
+    assert directory.path == Path("/nowhere")
