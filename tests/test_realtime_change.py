@@ -69,11 +69,11 @@ def test_a_changed_program_repeats_nothing_that_has_left(seed: int, tmp_path: Pa
         with Run(app, receiver, checkpoint, *MODES["realtime"], "--stop-when-idle", "3") as run:
             assert run.end(120) == 0, run.said()
         with Run(changed, receiver, checkpoint, *MODES["realtime"]) as run:
-            assert "R801" not in run.ready().said()
+            assert "R790" not in run.ready().said()
             more(run)
             kill(run)
         with Run(other, receiver, checkpoint, *MODES["realtime"]) as run:
-            assert "R801" in run.ready().said()  # other code, and the same numbers
+            assert "R790" in run.ready().said()  # other code, and the same numbers
             more(run)
             assert run.stop() == 0
         assert by_share(receiver.lines()) == expected(orders)
