@@ -125,7 +125,7 @@ def test_a_signal_leaves_nothing(number: signal.Signals, tmp_path: Path) -> None
             lambda: (tmp_path / "output").read_text(),
             120,
         )
-        child.send_signal(number)
+        (os.killpg if number == signal.SIGINT else os.kill)(child.pid, number)  # Ctrl-C is for all of a terminal
         assert child.wait(120) == 128 + number, (tmp_path / "output").read_text()
     finally:
         child.kill()

@@ -232,6 +232,20 @@ def test_what_a_run_finds_wrong_is_shown(driver: Callable[[str], CaseDriver]) ->
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("code", ["R741", "R672"])
+def test_a_run_whose_messages_all_fail_is_a_result(code: str, driver: Callable[[str], CaseDriver]) -> None:
+    finding = json.dumps(json.dumps([{"code": code, "message": "it failed", "fix": "look at it"}]))
+    ends = "signal.signal(signal.SIGTERM, lambda *_: sys.exit(1)); say(state='initialized'); time.sleep(600)"
+    run = driver(f"at(3, 'stopped'); print({finding}, file=sys.stderr, flush=True); {ends}")
+    run.wait_ready()
+    if code == "R741":
+        assert run.stop() == 1
+    else:
+        with pytest.raises(RunError, match="the run ended with 1"):
+            run.stop()
+
+
+@pytest.mark.slow
 def test_a_run_that_hangs_is_ended(driver: Callable[[str], CaseDriver], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("wallaroo_runtime.cli.case_driver.DEADLINE_S", 0.3)
     run = driver("time.sleep(600)")

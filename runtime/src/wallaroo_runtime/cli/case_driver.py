@@ -20,6 +20,7 @@ from wallaroo_runtime.system.process import dying_with_parent
 DEADLINE_S = 600.0
 STOP_S = 60.0
 LETTER, MAX_FINDINGS = "R740", 5
+ALL_FAILED = "R741"  # of a run; a case says how many dead letters it expects
 PATIENCE_S = 60.0  # for messages that are expected and do not come
 LOOKS = 2  # lines of progress that must say the same: what sinks are to get is known a moment after a micro-batch
 
@@ -151,7 +152,8 @@ class CaseDriver:
         """
         self._child.send_signal(signal.SIGTERM)
         self._wait(lambda: self._has_ended)
-        if self._child.wait(STOP_S) or self._last.get("state") != "stopped":
+        is_good = not self._child.wait(STOP_S) or any(finding.code == ALL_FAILED for finding in self._findings)
+        if not is_good or self._last.get("state") != "stopped":
             raise self._ended()
         return int(self._last["dead_letters"])
 
