@@ -48,6 +48,7 @@ APART = {
             "fault",
             "feature",
             "full_disk",
+            "goka_cases",
             "kafka",
             "memory_cases",
             "mixed_language",

@@ -126,12 +126,6 @@ def test_a_case_of_a_group_without_input_is_refused(
     assert 'fix: write [[input]], file = "input.txt" and kind = "records"; each line of the file is TOPIC' in said
 
 
-def test_on_spark_a_case_of_records_is_refused(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["test", str(project), "--engine", "spark"]) == 1
-    said = capsys.readouterr().out
-    assert "records of topics are for --engine memory" in said and "fix: leave out --engine spark" in said
-
-
 def ran(app: Path, text: str, *options: str) -> "subprocess.CompletedProcess[str]":
     command = [WALLAROO, "run", app, *options, "--engine", "memory"]
     return subprocess.run(command, input=text, capture_output=True, text=True, timeout=300, check=False)

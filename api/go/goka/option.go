@@ -32,7 +32,7 @@ type poptions struct {
 
 	keepsDeadLetters bool
 	murmur2          bool
-	replicas         int // of topics that the runtime creates
+	replicas         int // of topics of table and loop; 0: the default
 	runArguments     []string
 	kafka            map[string]string // settings by which the runtime reaches brokers
 }
@@ -40,13 +40,26 @@ type poptions struct {
 func newOptions(graph *GroupGraph, options []ProcessorOption) *poptions {
 	o := &poptions{
 		log: DefaultLogger(), clientID: "goka-processor-" + string(graph.Group()), storage: storage.MemoryBuilder(),
-		contextWrapper: func(ctx Context) Context { return ctx }, topicManager: DefaultTopicManagerBuilder,
-		consumer: DefaultSaramaConsumerBuilder, kafka: map[string]string{},
+		contextWrapper: func(ctx Context) Context { return ctx },
+		consumer:       DefaultSaramaConsumerBuilder, kafka: map[string]string{},
 	}
 	for _, option := range append(append([]ProcessorOption(nil), graph.options...), options...) {
 		option(o, graph)
 	}
+	if o.topicManager == nil {
+		o.topicManager = topicManagerOf(o.replicas)
+	}
 	return o
+}
+
+// topicManagerOf returns Goka's builder, with so many copies of what it creates; 0: as many as Goka, two.
+func topicManagerOf(replicas int) TopicManagerBuilder {
+	if replicas == 0 {
+		return DefaultTopicManagerBuilder
+	}
+	config := NewTopicManagerConfig()
+	config.Table.Replication, config.Stream.Replication = replicas, replicas
+	return TopicManagerBuilderWithTopicManagerConfig(config)
 }
 
 // mapped makes an option that means here what it means to Goka.
@@ -169,8 +182,9 @@ func WithDeadLetters() ProcessorOption { return own(func(o *poptions) { o.keepsD
 // WithMurmur2 assigns keys to partitions as Kafka's own clients and Kafka Streams do, instead of Goka's FNV-1a. Goka has no such option.
 func WithMurmur2() ProcessorOption { return own(func(o *poptions) { o.murmur2 = true }) }
 
-// WithReplicas sets how many copies there are of the topics of table and loop where the runtime creates them, which it does for a program
-// with [Serve]; one by default. [Processor.Run] asks the topic manager. Goka has no such option.
+// WithReplicas sets how many copies there are of the topics of table and loop that are created. Without it a program with [Serve] has one,
+// and [NewProcessor] asks for two, as Goka does, which a broker that is alone refuses; what [WithTopicManagerBuilder] says comes first.
+// Goka has no such option.
 func WithReplicas(count int) ProcessorOption { return own(func(o *poptions) { o.replicas = count }) }
 
 // WithContinueGoka lets the first run begin with what a processor of Goka's own has left in Kafka: the values of the group's table, and the

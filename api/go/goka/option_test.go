@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"log"
 	"strings"
@@ -108,5 +109,30 @@ func TestGetBeforeAndAfterTheRun(t *testing.T) {
 	processor.table.wait()
 	if _, err := processor.Get("k"); err == nil {
 		t.Error("a processor that has ended answers")
+	}
+}
+
+// refusing is a topic manager of a cluster with one broker.
+type refusing struct{ TopicManager }
+
+const refused = "error creating topic %s, npar=%d, rfactor=2, config=map[string]string{}: kafka server: Replication-factor is invalid - " +
+	"Unable to replicate the partition 2 time(s): The target replication factor of 2 cannot be reached because only 1 broker(s) are registered."
+
+func (refusing) Partitions(string) ([]int32, error) { return []int32{0}, nil }
+func (refusing) Close() error                       { return nil }
+func (refusing) EnsureStreamExists(topic string, npar int) error {
+	return fmt.Errorf(refused, topic, npar)
+}
+
+// TestMoreCopiesThanBrokers: the error has Goka's text, and says what to write.
+func TestMoreCopiesThanBrokers(t *testing.T) {
+	manager := WithTopicManagerBuilder(func([]string) (TopicManager, error) { return refusing{}, nil })
+	_, err := NewProcessor([]string{"127.0.0.1:9092"}, counted(), manager)
+	want := fmt.Sprintf(refused, "g-loop", 1) + "; fix: give NewProcessor the option goka.WithReplicas(1) where there is one broker"
+	if err == nil || err.Error() != want {
+		t.Errorf("%v instead of %s", err, want)
+	}
+	if other := errors.New("error checking topic: timeout"); withRemedy(other) != other {
+		t.Error("a remedy for another error")
 	}
 }

@@ -3,11 +3,15 @@ package goka
 import (
 	"fmt"
 	"os"
+	"strings"
 
 	"wallarooapi/internal/declaration"
 	"wallarooapi/internal/launch"
 	"wallarooapi/internal/life"
 )
+
+// brokersVariable names the brokers, HOST:PORT,..., that count in place of the program's.
+const brokersVariable = "WALLAROO_BROKERS"
 
 // Serve does what the runtime asks for where it started the program, and exits: it emits the topology of groups, or hosts their callbacks.
 // Otherwise it returns at once. Call it first in main, and `wallaroo run DIR`, `wallaroo pack DIR` and clusters take the program as
@@ -20,6 +24,7 @@ func Serve(brokers []string, groups ...*GroupGraph) {
 	if mode == "" {
 		return
 	}
+	brokers = reached(brokers)
 	os.Exit(launch.Run("goka.Serve", func() string {
 		var all []*group
 		for _, graph := range groups {
@@ -39,6 +44,14 @@ func Serve(brokers []string, groups ...*GroupGraph) {
 		}
 		return launch.Text(declaration.Revealed(application(brokers, all)))
 	}))
+}
+
+// reached returns the brokers of groups: those that the environment names, as `wallaroo test` does, else the program's.
+func reached(brokers []string) []string {
+	if given := os.Getenv(brokersVariable); given != "" {
+		return strings.Split(given, ",")
+	}
+	return brokers
 }
 
 // prepareWorker connects to Kafka what callbacks read or ask there; in a test without Kafka, to the topics in memory.

@@ -3,6 +3,7 @@ package goka
 import (
 	"errors"
 	"fmt"
+	"strings"
 )
 
 // prepareTopics looks whether the topics that the group reads exist, and creates those of loop and table, with as many partitions as
@@ -14,16 +15,25 @@ func (g *group) prepareTopics(brokers []string) error {
 		}
 		if loop := g.graph.LoopStream(); loop != nil {
 			if err := manager.EnsureStreamExists(loop.Topic(), int(g.count)); err != nil {
-				return err
+				return withRemedy(err)
 			}
 		}
 		if table := g.graph.GroupTable(); table != nil {
 			if err := manager.EnsureTableExists(table.Topic(), int(g.count)); err != nil {
-				return err
+				return withRemedy(err)
 			}
 		}
 		return g.countPartitions(manager)
 	})
+}
+
+// withRemedy adds to Goka's text what helps where there are fewer brokers than copies of a new topic.
+func withRemedy(err error) error {
+	text := strings.ToLower(err.Error())
+	if !strings.Contains(text, "rfactor=") || !strings.Contains(text, "replication") {
+		return err
+	}
+	return fmt.Errorf("%w; fix: give NewProcessor the option goka.WithReplicas(1) where there is one broker", err)
 }
 
 // countTopics finds out what callbacks ask about topics that exist.

@@ -128,3 +128,13 @@ def test_what_an_application_refuses(define: Callable[[], object], code: str, te
     found = findings(define)
     assert code in [each for each, _ in found]
     assert any(text in message for _, message in found), found
+
+
+def test_the_environment_names_other_brokers(monkeypatch: pytest.MonkeyPatch) -> None:
+    def brokers() -> list[str]:
+        pipeline = goka.application(["k:9092"], GRAPH).pipelines[0]
+        return [str(end.fields["brokers"]) for end in (*pipeline.sources, *pipeline.sinks)]
+
+    assert set(brokers()) == {"['k:9092']"}
+    monkeypatch.setenv("WALLAROO_BROKERS", "127.0.0.1:1,[::1]:2")
+    assert set(brokers()) == {"['127.0.0.1:1', '[::1]:2']"}

@@ -4,7 +4,8 @@
 
     app = "../app.py"         # none: app.py or the .go files of the folder, else of the nearest above,
                               # up to DIR or, if that is above DIR, the working directory
-    order = "key"             # "key": rising within a key, the first word of a line; "any": as lines, in any order
+    order = "key"             # "key": rising within a key, the first word of a line, of a record its topic and key;
+                              # "any": as lines, in any order
     dead_letters = 2          # how many there are; none: 0
     output = "lines"          # "lines"; "votes": 13 bytes each; "hex": frames of u32 length, shown as hex digits
     options = []              # more options of `wallaroo run`, on Spark
@@ -22,6 +23,9 @@ METADATA` runs visitors. The expected lines are records of the same form:
 
     topics = ["my-group-table"]  # whose; none: all that the application writes, topic by topic
 
+With --engine spark such cases have a Kafka broker of their own, as that of `wallaroo broker`; topics and broker are
+gone afterwards. What comes after an empty line is written when all before is processed and written to its topics.
+
 The expected lines are in `expected.txt`, or in `expected.python.txt` and `expected.go.txt` where languages differ.
 """
 
@@ -34,6 +38,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from wallaroo.diagnostic import closest
+from wallaroo_runtime.cli.record_line import topic_and_key
 from wallaroo_runtime.errors import USAGE, RunError
 
 if sys.version_info >= (3, 11):
@@ -151,9 +156,9 @@ class Case:
         """Sort lines as far as their order is free: by key, keeping each key's order; else as text."""
         if self.setting("order") != "key":
             return sorted(lines)
-        keys: dict[str, list[str]] = defaultdict(list)
+        keys: dict[tuple[str, ...], list[str]] = defaultdict(list)
         for line in lines:
-            keys[line.split(" ")[0]].append(line)
+            keys[topic_and_key(line) if self.has_records else (line.split(" ")[0],)].append(line)
         return [line for key in sorted(keys) for line in keys[key]]
 
 

@@ -13,6 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from wallaroo_runtime.cli.case import FILE, RECORDS, Case, Found, bad
+from wallaroo_runtime.cli.case_broker import CaseBroker
+from wallaroo_runtime.cli.case_kafka import on_topics
 from wallaroo_runtime.cli.case_topics import feed_records, topic_lines
 from wallaroo_runtime.errors import RUN, RunError
 from wallaroo_runtime.gateway.framing import KINDS, framer
@@ -87,6 +89,19 @@ def on_spark(case: Case, app: Path) -> Found:
         return Found(case.lines(bytes(data)), letters, [])
 
 
+def on_broker(case: Case, app: Path, broker: CaseBroker) -> Found:
+    """Run a case of records with `wallaroo run`, on topics of a broker.
+
+    Raises:
+        RunError: As `on_spark`, and as `on_topics`.
+    """
+    with _receiver() as (address, _), tempfile.TemporaryDirectory(prefix="wallaroo-test-") as folder:
+        arguments = case.arguments(["127.0.0.1:0"] * len(case.setting("input", [])), address)
+        application = load_application(str(app), arguments, "", "")
+        check_input(case, application.topology)
+        return on_topics(case, app, arguments, application, broker, Path(folder))
+
+
 def _driven(case: Case, child: "subprocess.Popen[str]", framings: list[str]) -> int:
     """Send the input when the run is ready, and return how many dead letters it had."""
     assert child.stdout is not None
@@ -147,8 +162,11 @@ def _receiver() -> Iterator[tuple[str, bytearray]]:
         yield f"127.0.0.1:{listener.getsockname()[1]}", data
 
 
-def run_case(case: Case, app: Path, engine: str) -> Found:
+def run_case(case: Case, app: Path, engine: str, broker: CaseBroker) -> Found:
     """Run a case on an engine.
+
+    Args:
+        broker: That a case of records starts on Spark.
 
     Raises:
         RunError: R745, the case is not for this command; or the application cannot be run.
@@ -158,7 +176,6 @@ def run_case(case: Case, app: Path, engine: str) -> Found:
         raise RunError.of(
             "R745", RUN, path=case.folder, reason=reason, fix='`wallaroo test` runs those of runner "tcp"'
         )
-    if case.has_records and engine == "spark":
-        fix = "leave out --engine spark; with Kafka: `wallaroo broker`, `wallaroo run`, `wallaroo topics emit`"
-        raise RunError.of("R745", RUN, path=case.folder, reason="records of topics are for --engine memory", fix=fix)
-    return in_memory(case, app) if engine == "memory" else on_spark(case, app)
+    if engine == "memory":
+        return in_memory(case, app)
+    return on_broker(case, app, broker) if case.has_records else on_spark(case, app)

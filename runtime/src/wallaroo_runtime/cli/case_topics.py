@@ -8,8 +8,10 @@ from wallaroo_runtime.cli.case import Case, bad
 from wallaroo_runtime.cli.record_line import parse_record, record_line
 from wallaroo_runtime.errors import USAGE, RunError
 from wallaroo_runtime.memory.run import MemoryRun
+from wallaroo_runtime.topology.model import Topology
 
 VISIT = "visit "
+Step = list[KafkaRecord] | str  # the records of a micro-batch, or a visit: name and metadata
 
 
 def feed_records(case: Case, run: MemoryRun) -> None:
@@ -27,7 +29,7 @@ def feed_records(case: Case, run: MemoryRun) -> None:
                 run.produce(step)
 
 
-def steps(path: Path) -> Iterator[list[KafkaRecord] | str]:
+def steps(path: Path) -> Iterator[Step]:
     """Yield the micro-batches of a file, which an empty line ends, and its visits: name and metadata.
 
     Raises:
@@ -68,5 +70,10 @@ def topic_lines(case: Case, run: MemoryRun) -> list[str]:
     Raises:
         RunError: R784, there is no such topic.
     """
-    written = dict.fromkeys(sink.place for sink in run.topology.sinks() if sink.kind == "kafka")
-    return [record_line(record) for topic in case.setting("topics", [*written]) for record in run.topic(topic)]
+    topics = case.setting("topics", written_topics(run.topology))
+    return [record_line(record) for topic in topics for record in run.topic(topic)]
+
+
+def written_topics(topology: Topology) -> list[str]:
+    """Return the topics that an application writes, each once."""
+    return list(dict.fromkeys(sink.place for sink in topology.sinks() if sink.kind == "kafka"))

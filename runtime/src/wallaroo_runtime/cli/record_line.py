@@ -51,6 +51,19 @@ def record_line(record: KafkaRecord) -> str:
     return " ".join([_word(record.topic.encode()), key, value, *headers])
 
 
+def topic_and_key(line: str) -> tuple[str, ...]:
+    r"""Return the first two words of a line.
+
+    Example:
+        >>> topic_and_key('notes "two words" more'), topic_and_key("notes"), topic_and_key('notes "')
+        (('notes', '"two words"'), ('notes',), ('notes "',))
+    """
+    try:
+        return tuple(_words(line)[:2])
+    except ValueError:
+        return (line,)  # it is no record
+
+
 def _words(line: str) -> list[str]:
     """Split a line at spaces that are in no quotes; spaces within a value stay as they are."""
     words, start, at = [], 0, 0

@@ -7,7 +7,7 @@ import argparse
 import difflib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from wallaroo.diagnostic import DiagnosticError
 from wallaroo_runtime.cli import case as cases
@@ -15,6 +15,9 @@ from wallaroo_runtime.cli.case import ENGINES, FILE, Case, Found, bad, read_case
 from wallaroo_runtime.cli.reporter import printable
 from wallaroo_runtime.cli.stamp import print_json
 from wallaroo_runtime.errors import RUN
+
+if TYPE_CHECKING:
+    from wallaroo_runtime.cli.case_broker import CaseBroker
 
 MAX_LINES = 60
 FIX = "write one, as `wallaroo test --help` shows; `python -m pytest` and `go test ./...` run tests in programs"
@@ -48,9 +51,13 @@ def add_parser(subparsers: Any) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the cases one after the other; 1 when one of them differs."""
+    from wallaroo_runtime.cli.case_broker import case_broker  # late, as is `run_case`
+
     outcomes = []
-    for case in _found(Path(arguments.directory)):
-        for outcome in _outcomes(case, arguments):
+    with case_broker() as broker:
+        for outcome in (
+            each for case in _found(Path(arguments.directory)) for each in _outcomes(case, arguments, broker)
+        ):
             outcomes.append(outcome)
             if arguments.json:
                 print_json(outcome._asdict())
@@ -71,14 +78,14 @@ def _found(directory: Path) -> list[Case]:
     return [read_case(file.parent, top) for file in files]
 
 
-def _outcomes(case: Case, arguments: argparse.Namespace) -> Iterator[Outcome]:
+def _outcomes(case: Case, arguments: argparse.Namespace, broker: "CaseBroker") -> Iterator[Outcome]:
     from wallaroo_runtime.cli.case_run import run_case  # late: it imports both engines
 
     apps = case.apps()
     for language, app in apps.items():
         name = f"{case.folder} ({language})" if len(apps) > 1 else str(case.folder)
         try:
-            found = run_case(case, app, arguments.engine)
+            found = run_case(case, app, arguments.engine, broker)
             if arguments.write:
                 text = "".join(f"{line}\n" for line in case.arranged(found.lines))
                 case.expected_file(language).write_text(text, encoding="utf-8")

@@ -10,7 +10,7 @@ from wallaroo.component import Call, Place
 from wallaroo.declaration import Declaration
 from wallaroo.diagnostic import shown
 from wallaroo.error import WallarooParameterError
-from wallaroo.goka.client import connecting_settings
+from wallaroo.goka.client import connecting_settings, reached
 from wallaroo.goka.computation import GroupComputation, JoinDecoder, NothingEncoder
 from wallaroo.goka.edge import Edge
 from wallaroo.goka.graph import GroupGraph
@@ -107,7 +107,7 @@ class _Groups(Declaration):
             replicas,
             dict(options or {}),
         )
-        self._names = [brokers] if isinstance(brokers, str) else list(brokers)
+        self._names = [brokers] if isinstance(brokers, str) else reached(brokers)
         self._brokers = [_host_and_port(each) for each in self._names]
 
     def check_arguments(self, place: Place, brokers: Any, groups: Sequence[Any]) -> None:

@@ -1,11 +1,20 @@
 """Reaches Kafka with confluent_kafka, which only emitters, views and lookups need."""
 
-from collections.abc import Mapping, Sequence
+import os
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from wallaroo.diagnostic import Diagnostic, DiagnosticError
 
 _CONNECTING = ("security.", "sasl.", "ssl.", "enable.ssl.", "client.", "socket.", "broker.")
+
+BROKERS = "WALLAROO_BROKERS"
+
+
+def reached(brokers: Iterable[str]) -> list[str]:
+    """Return the brokers of a group: those that the environment names, as `wallaroo test` does, else the program's."""
+    given = os.environ.get(BROKERS, "")
+    return given.split(",") if given else list(brokers)
 
 
 def kafka_client(what: str) -> Any:
