@@ -72,7 +72,7 @@ class Receiver:
         with contextlib.suppress(OSError):
             while not self.is_closed:
                 connection, _ = self.listener.accept()
-                with connection:
+                with connection, contextlib.suppress(ConnectionResetError):  # by an egress that was killed
                     self._take(connection)
 
     def _take(self, connection: socket.socket) -> None:
