@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from support.line_program import line_program
 from wallaroo_runtime.checkpoint.directory import LOCK, MANIFEST, Place
 from wallaroo_runtime.checkpoint.manifest import sealed
 from wallaroo_runtime.cli.main import main
@@ -14,22 +15,7 @@ from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.run.fresh import start_over, start_over_at
 from wallaroo_runtime.system.disk import measure
 
-APP = """
-import wallaroo
-
-def application_setup(args):
-    return wallaroo.build_application(
-        "Sessions", wallaroo.source("lines", wallaroo.TCPSourceConfig("127.0.0.1", 0, decode))
-        .to_sink(wallaroo.TCPSinkConfig("127.0.0.1", 9, encode)))
-
-@wallaroo.line_decoder
-def decode(data):
-    return data
-
-@wallaroo.line_encoder
-def encode(data):
-    return data
-"""
+APP = line_program("Sessions")
 
 
 def written(path: Path, name: str, sequence: int = 5000) -> Path:

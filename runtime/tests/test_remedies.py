@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]
 
+from support.line_program import line_program
 from support.service import serving
 from wallaroo_runtime.cli.main import main
 from wallaroo_runtime.cli.run import conf_of
@@ -19,22 +20,7 @@ from wallaroo_runtime.service.client import Client
 from wallaroo_runtime.spark.realtime import query as query_module
 from wallaroo_runtime.spark.realtime.query import RealTimeQuery
 
-APP = """
-import wallaroo
-
-def application_setup(args):
-    return wallaroo.build_application(
-        "Lines", wallaroo.source("lines", wallaroo.TCPSourceConfig("127.0.0.1", 0, decode))
-        .to_sink(wallaroo.TCPSinkConfig("127.0.0.1", 9, encode)))
-
-@wallaroo.line_decoder
-def decode(data):
-    return data
-
-@wallaroo.line_encoder
-def encode(data):
-    return data
-"""
+APP = line_program("Lines")
 
 
 @pytest.mark.parametrize(("kind", "other"), [("gateway", "an egress"), ("egress", "a gateway")])

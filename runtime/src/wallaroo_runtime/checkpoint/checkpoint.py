@@ -164,6 +164,15 @@ class Checkpoint:
             self.journal = journal
             self._write()
 
+    def plan(self) -> Plan:
+        """Compile the topology with the ports, partitions and buckets that the checkpoint keeps."""
+        return compile_topology(
+            self.topology,
+            shuffle_partitions=self.shuffle_partitions,
+            buckets_per_partition=self.buckets_per_partition,
+            ports=self.ports,
+        )
+
     def check_published(self, published: Published) -> None:
         """Compare Spark's checkpoint with the last micro-batch of a remote outbox.
 
@@ -248,7 +257,7 @@ class Checkpoint:
 
     def _check_origins(self, before: Plan, remote: RemoteOptions) -> None:
         """Refuse a plan in which results that left after Spark's last commit would come again under other numbers."""
-        is_same = numbering(before) == numbering(self._plan())
+        is_same = numbering(before) == numbering(self.plan())
         if is_same and (remote.gateways or remote.egress):
             return  # it would disturb services that are in use
         self.is_ahead = self._drain(remote).is_ahead()
@@ -259,14 +268,6 @@ class Checkpoint:
     def _drain(self, remote: RemoteOptions) -> Drain:
         hold = Hold(remote, self.topology.name, self.id, self.services)
         return Drain(self.path, self.directory, self.spark, remote, hold)
-
-    def _plan(self) -> Plan:
-        return compile_topology(
-            self.topology,
-            shuffle_partitions=self.shuffle_partitions,
-            buckets_per_partition=self.buckets_per_partition,
-            ports=self.ports,
-        )
 
     def _make_folders(self) -> None:
         for name in (self.spark, *FOLDERS):

@@ -19,7 +19,6 @@ from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.monitor.endpoint import registered
 from wallaroo_runtime.peer.configuration import needs_worker, open_sources
 from wallaroo_runtime.plan.bucket import BUCKETS_PER_PARTITION
-from wallaroo_runtime.plan.compile import compile_topology
 from wallaroo_runtime.plan.realtime import BUCKETS, PARTITIONS
 from wallaroo_runtime.plan.stage import Plan
 from wallaroo_runtime.program.application import Application, load_application, unused_addresses
@@ -140,13 +139,7 @@ def run_once(options: RunOptions, reporter: Reporter, ending: Ending, applicatio
         if not checkpoint.continues:
             reporter.note(f"new checkpoint in {checkpoint.directory}")
         reporter.note(f"logs in {checkpoint.path / 'logs'}")
-        plan = compile_topology(
-            topology,
-            shuffle_partitions=checkpoint.shuffle_partitions,
-            buckets_per_partition=checkpoint.buckets_per_partition,
-            ports=checkpoint.ports,
-        )
-        _run(options, reporter, application=running, plan=plan, checkpoint=checkpoint, ending=ending)
+        _run(options, reporter, application=running, plan=checkpoint.plan(), checkpoint=checkpoint, ending=ending)
     finally:
         place.release()
 
