@@ -4,6 +4,7 @@ import json
 from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from wallaroo_runtime.checkpoint.ahead import is_ahead
 from wallaroo_runtime.checkpoint.manifest import Directory
@@ -14,6 +15,9 @@ from wallaroo_runtime.service._proto import service_pb2 as pb
 from wallaroo_runtime.storage.journal.reader import JournalReader
 from wallaroo_runtime.storage.journal.visit import read_visits
 from wallaroo_runtime.storage.outbox.position import undelivered
+
+if TYPE_CHECKING:
+    from wallaroo_runtime.spark.progress import Progress
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,19 +61,18 @@ class Drain:
         Raises:
             RunError: Those of `left`; R612, R619 or R620, a file is damaged.
         """
-        from wallaroo_runtime.spark.progress import progress_in
-
         if self.remote.gateways or self.remote.egress:
             return bool(self.left(()))
         stop_left_behind(self.path)  # an egress that outlived its driver may still be writing
-        return is_ahead(self.path, progress_in(self.directory, f"{self.spark}/").offset)
+        return is_ahead(self.path, self._progress().offset)
+
+    def _progress(self) -> "Progress":
+        from wallaroo_runtime.spark.progress import progress_in  # late: pyspark takes a second to import
+
+        return progress_in(self.directory, f"{self.spark}/")
 
     def _left(self, gone_sinks: Collection[int]) -> str:
-        # Late: pyspark takes a second to import.
-        from wallaroo_runtime.spark.progress import progress_in
-
-        # Ticks after the last message may go.
-        progress = progress_in(self.directory, f"{self.spark}/")
+        progress = self._progress()  # ticks after the last message may go
         unread = self._received() - progress.messages_in
         if unread > 0:
             return f"{unread:,} messages in the journal are not processed"

@@ -19,12 +19,11 @@ from wallaroo_runtime.kafka.broker import VERSION, Broker
 from wallaroo_runtime.service.credential import is_loopback
 from wallaroo_runtime.spark.java import check_java
 from wallaroo_runtime.system.maven import Waiting
-from wallaroo_runtime.system.stop import stop_event
+from wallaroo_runtime.system.stop import SIGNALLED, stop_event
 from wallaroo_runtime.topology.override import parse_address
 
 LISTEN = "127.0.0.1:9092"
 LOOK_S = 0.2
-SIGNALLED = 128
 
 
 def add_parser(subparsers: Any) -> None:

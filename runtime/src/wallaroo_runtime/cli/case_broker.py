@@ -14,6 +14,7 @@ from wallaroo_runtime.kafka.broker import Broker
 from wallaroo_runtime.kafka.client import Cluster, kafka_client
 from wallaroo_runtime.kafka.topic import create_topic, delete_topics
 from wallaroo_runtime.spark.java import check_java
+from wallaroo_runtime.system.stop import SIGNALLED
 from wallaroo_runtime.topology.model import KafkaSink, KafkaSource, Topology
 
 WHAT = "wallaroo test --engine spark"
@@ -114,4 +115,4 @@ def case_broker() -> Iterator[CaseBroker]:
 
 
 def _end(number: int, _frame: object) -> NoReturn:
-    sys.exit(128 + number)
+    sys.exit(SIGNALLED + number)

@@ -8,10 +8,9 @@ from types import FrameType
 
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.spark.virtual_machine import VirtualMachine
-from wallaroo_runtime.system.stop import Stop
+from wallaroo_runtime.system.stop import SIGNALLED, Stop
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
-SIGNALLED = 128
 BROKEN_OFF = "stopped before it was ready"
 
 

@@ -17,12 +17,13 @@ from wallaroo_runtime.program.app import resolve
 from wallaroo_runtime.spark.yarn import driver_settings
 from wallaroo_runtime.system.backoff import Backoff
 from wallaroo_runtime.system.process import dying_with_parent
+from wallaroo_runtime.system.stop import SIGNALLED
 from wallaroo_runtime.worker.launch import status_text
 
 CLUSTER_KINDS = ("yarn", "k8s://")
 LIMIT, WINDOW_S = 10, 600.0
 BACKOFF = Backoff(1.0, 30.0)
-INTERRUPTED, TERMINATED = 128 + signal.SIGINT, 128 + signal.SIGTERM
+INTERRUPTED, TERMINATED = SIGNALLED + signal.SIGINT, SIGNALLED + signal.SIGTERM
 # What a driver says of a fault that the next one would find again, or of a signal that ended its start.
 FINAL = frozenset({0, USAGE, TOPOLOGY, INTERRUPTED, TERMINATED})
 

@@ -6,6 +6,7 @@ import signal
 import time
 import weakref
 
+SIGNALLED = 128  # and the number of a signal: exit code of what it has ended, as in a shell
 LONGEST_S = 3600.0  # what a system call can wait has a limit
 
 
