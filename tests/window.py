@@ -24,6 +24,7 @@ from typing import Any
 from support.life import free_port
 from support.run import MODES, TESTS, Receiver, Run, finish, framed, wait_until
 from wallaroo.frame import TICK_PORT, read_frame, split_frames
+from wallaroo_runtime.monitor.endpoint import status_of
 from wallaroo_runtime.storage.journal.reader import JournalReader
 
 sys.path.insert(0, str(TESTS.parent / "topology-schema" / "vectors"))
@@ -145,6 +146,7 @@ class Expected:
         lines: For each kind and key, the lines in order.
         open: How many keys have open windows.
         ticks: How many ticks there were.
+        dropped: How many messages came too late.
     """
 
     def __init__(self, kept: Kept, kinds: dict[int, str]) -> None:
@@ -162,6 +164,7 @@ class Expected:
             for each in reference.given:
                 text = f"{kinds[port]} {each.key} {digest(each.values)}"
                 self.lines.setdefault((kinds[port], each.key), []).append(text)
+        self.dropped = sum(reference.dropped for reference in self._references.values())
         self.open = sum(len(reference.keys) for reference in self._references.values())
 
     def _messages(self, header: Any, data: bytes) -> None:
@@ -238,6 +241,8 @@ def check(language: str, messages: int, seconds: float, folder: Path, *options: 
         expected = Expected(kept, ports(checkpoint))
         size = sum(len(line) + 1 for lines in expected.lines.values() for line in lines)
         _watch(run, kept, lambda: receiver.size >= size, f"{size} bytes of windows", 900)
+        late = sum(part["dropped_late"] for part in status_of(checkpoint)["parts"])
+        assert 0 < late <= expected.dropped  # of this run; what its first part had processed counted there
         assert run.stop() == 0, run.said()
         found = by_key(receiver.lines())
     assert found == expected.lines, _difference(found, expected.lines)

@@ -84,6 +84,18 @@ def test_counts_of_no_node_are_refused() -> None:
         Audit(SPLIT).call({0: 1}, {}, [pb.StepCount(path="evil", messages_in=9, messages_out=9)])
 
 
+@given(some.sampled_from((pb.NODE_KIND_WINDOW, pb.NODE_KIND_STATE_COMPUTATION_MULTI)), some.integers(0, 5), some.data())
+def test_only_a_window_drops_late_messages_and_no_more_than_came(kind: int, came: int, data: some.DataObject) -> None:
+    late = data.draw(some.integers(0, 6))
+    stage = pb.Stage(id="s", nodes=[pb.Node(path="0/steps/0", kind=kind, port=1, state="w", state_port=1)])
+    counts = [pb.StepCount(path="0/steps/0", messages_in=came, dropped_late=late)]
+    if late <= (came if kind == pb.NODE_KIND_WINDOW else 0):
+        Audit(stage).call({1: came}, {}, counts)
+        return
+    with pytest.raises(RuleError, match=f"field dropped_late: {late}; 0/steps/0 had {came} messages"):
+        Audit(stage).call({1: came}, {}, counts)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(("fault", "text"), KEYED)
 def test_a_stage_that_breaks_a_rule(plain_spec: WorkerSpec, executor: Owner, fault: str, text: str) -> None:

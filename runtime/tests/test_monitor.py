@@ -65,7 +65,7 @@ def board(tmp_path: Path) -> Board:
     plan = compile_topology(topology, shuffle_partitions=2)
     (tmp_path / "application.json").write_text("{}")
     board = Board(topology, plan, tmp_path)
-    steps = {"0/sources/0": StepCount(7, 6, 1), "0/steps/0": StepCount(6, 18), "0/steps/1": StepCount(18, 18)}
+    steps = {"0/sources/0": StepCount(7, 6, 1), "0/steps/0": StepCount(6, 18), "0/steps/1": StepCount(18, 18, 0, 2)}
     stage = next(stage for stage in plan.stages if stage.has_state)
     report = BatchReport(0, 1000, 1200, steps, Counter({900: 7}), {(stage.id, 0): (4, 100), (stage.id, 3): (5, 60)})
     board.begin({"sinks": []})
@@ -106,6 +106,7 @@ def test_the_document_has_the_numbers_of_the_run(server: Server) -> None:
     assert found["lag"] == {"messages": 5, "waiting_for_sinks": 3}
     parts = {part["path"]: part for part in found["parts"]}
     assert [parts["0/steps/0"][name] for name in ("messages_in", "messages_out", "dead_letters")] == [6, 18, 0]
+    assert [part["dropped_late"] for part in found["parts"]] == [0, 0, 2, 0]
     assert [part["column"] for part in found["parts"]] == [0, 1, 2, 3]
     edges = {(edge["from"], edge["to"]): edge for edge in found["edges"]}
     assert edges["0/steps/0", "0/steps/1"]["messages"] == 18
@@ -149,6 +150,7 @@ def test_metrics_in_both_formats(server: Server) -> None:
     assert found["wallaroo_journal_lag_bytes", ""] == 90
     assert found["wallaroo_step_messages_out_total", "0/steps/0"] == 18
     assert found["wallaroo_step_dead_letters_total", "0/sources/0"] == 1
+    assert found["wallaroo_step_dropped_late_total", "0/steps/1"] == 2
     _, kind, body = ask(server, "/metrics", Accept="application/openmetrics-text; version=1.0.0")
     assert kind.startswith("application/openmetrics-text")
     families = {family.name: family for family in parse_open(body.decode())}

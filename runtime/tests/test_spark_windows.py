@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from wallaroo.frame import TICK_PORT
+from wallaroo_runtime.lowering.batch_report import BatchReport
 from wallaroo_runtime.plan import compile_topology
 from wallaroo_runtime.program.application import load_application
 from wallaroo_runtime.spark.query import QueryOptions, start_query
@@ -80,13 +81,13 @@ def journaled(directory: Path) -> list[dict[str, Any]]:
             events.append({"sequence": sequence, "tick": now})
             sequence += 1
             continue
-        count = source.randrange(1, 9)
+        count, came = source.randrange(1, 9), now - source.choice((0, 0, 0, 0, 20_000))  # the clock was set back
         found = [
-            {"sequence": sequence + at, "key": source.choice("abcdefgh"), "time": now, "value": sequence + at}
+            {"sequence": sequence + at, "key": source.choice("abcdefgh"), "time": came, "value": sequence + at}
             for at in range(count)
         ]
         texts = [f"{each['key']} {each['value']}".encode() for each in found]
-        writer.append(0, count, [len(text).to_bytes(4, "big") + text for text in texts], now)
+        writer.append(0, count, [len(text).to_bytes(4, "big") + text for text in texts], came)
         events += found
         sequence += count
     writer.append(TICK_PORT, 0, [], now + 60_000)
@@ -102,7 +103,8 @@ def by_key(lines: list[str]) -> dict[str, list[str]]:
     return found
 
 
-def expected(events: list[dict[str, Any]]) -> list[str]:
+def expected(events: list[dict[str, Any]]) -> tuple[list[str], int]:
+    """Return what the windows give, and how many messages they drop."""
     sys.path.insert(0, str(VECTORS))
     from make_windows import Reference, counts, ranges
 
@@ -114,7 +116,7 @@ def expected(events: list[dict[str, Any]]) -> list[str]:
         for each in sums.given
     ]
     lists.run([*ticks, *messages])
-    return [f"{each.key} {list(each.values)}" for each in lists.given]
+    return [f"{each.key} {list(each.values)}" for each in lists.given], sums.dropped
 
 
 def test_windows_of_windows(
@@ -127,11 +129,12 @@ def test_windows_of_windows(
     assert len(plan.levels) == 3
     checkpoint = tmp_path / "checkpoint"
     events = journaled(checkpoint / "journal")
-    wanted = expected(events)
-    assert len(wanted) > 100
+    wanted, late = expected(events)
+    assert len(wanted) > 100 and late > 20
+    reports: list[BatchReport] = []
 
     def run_until(offset: int) -> None:
-        query = start_query(spark, plan, topology, QueryOptions.on(checkpoint, max_batch_bytes=8192))
+        query = start_query(spark, plan, topology, QueryOptions.on(checkpoint, max_batch_bytes=8192, tell_batch=reports.append))
         try:
             wait_until(lambda: query.exception() or query.progress().offset >= offset, f"offset {offset}", 300.0)
             assert query.exception() is None
@@ -142,3 +145,5 @@ def test_windows_of_windows(
     run_until(JournalReader(checkpoint / "journal").end().offset)
     found = published(checkpoint, plan.ports[next(topology.sinks()).path])
     assert by_key(found) == by_key(wanted)
+    counts = [count for report in reports for count in report.steps.values()]
+    assert sum(count.dropped_late for count in counts) == late

@@ -91,6 +91,7 @@ class Reference:
         self.is_event = window.get("time") == "event"
         self.keys: dict[str, Any] = {}
         self.given: list[Given] = []
+        self.dropped = 0
 
     def run(self, events: Iterable[Event]) -> None:
         for event in sorted(events, key=lambda each: (each["sequence"], "tick" not in each)):
@@ -154,6 +155,8 @@ class Reference:
             self._give(sequence, key, time, (value,), (time, time))
         elif self.window["late"] == "place_in_oldest_window":
             state.messages.append((state.begin(state.oldest), value))
+        else:
+            self.dropped += 1
 
     def tick(self, sequence: int, now: int) -> None:
         for key in sorted(self.keys, key=str.encode):
@@ -326,6 +329,7 @@ def _case(name: str, window: dict[str, Any], text: str) -> dict[str, Any]:
             for given in reference.given
             if given.code
         ],
+        "dropped": reference.dropped,
         "keys": sorted(reference.keys),
     }
 

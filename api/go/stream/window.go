@@ -44,7 +44,7 @@ func WindowBounds(ctx context.Context) (start, end time.Time) {
 // Late says what happens to a message that is older than all open windows.
 type Late string
 
-// The policies for late messages: leave them out (nothing counts them), emit a window of that message alone, whose bounds are equal,
+// The policies for late messages: leave them out (the run counts them), emit a window of that message alone, whose bounds are equal,
 // or add it to the oldest open window.
 const (
 	Drop                Late = "drop"

@@ -10,6 +10,7 @@ from window_case import (
     VECTORS,
     Values,
     application,
+    dropped,
     entries,
     frames,
     keys,
@@ -41,17 +42,20 @@ def check(kit: Any, case: dict[str, Any]) -> None:
     assert letters(kit, result) == dead
     assert keys(stage, entries(result)) == case["keys"]
     assert result.done.keys == len(case["keys"])
+    assert dropped(result) == case["dropped"]
     if case["is_one_call"]:
         return
     log: list[bytes] = []
-    given, failed = [], []
+    given, failed, late = [], [], 0
     for number, event in enumerate(case["events"]):
         result = run(stage, [event], log, wants_snapshot=number % 4 == 3)
         log = entries(result) if result.done.snapshot else log + entries(result)
         given += kit.sunk(result.outputs)
         failed += letters(kit, result)
+        late += dropped(result)
     assert given == outputs
     assert failed == dead
+    assert late == case["dropped"]
     assert keys(stage, log) == case["keys"]
 
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as some
 from open_case import open_call
-from window_case import PORT, Event, Values, entries, keys, letters, make, read
+from window_case import PORT, Event, Values, dropped, entries, keys, letters, make, read
 from window_history import cut, histories, reference, windows
 
 from wallaroo.worker._proto import worker_pb2 as pb
@@ -56,7 +56,7 @@ def check(kit: Any, window: dict[str, Any], events: list[Event], data: some.Data
 
     log: list[bytes] = []
     state = read(stage, log)
-    given_out, dead, left = [], [], events
+    given_out, dead, late, left = [], [], 0, events
     while left:
         size = data.draw(some.sampled_from((1, 2, 7, 100)))
         part, left = left[:size], left[size:]
@@ -72,6 +72,7 @@ def check(kit: Any, window: dict[str, Any], events: list[Event], data: some.Data
         log = entries(result) if result.done.snapshot else log + entries(result)
         given_out += kit.sunk(result.outputs)
         dead += letters(kit, result)
+        late += dropped(result)
         calendar = state.calendar(PORT)
         assert calendar.written == sum(calendar.sizes.values())
         assert calendar.unread == sum(map(len, calendar.stored.values()))
@@ -81,5 +82,6 @@ def check(kit: Any, window: dict[str, Any], events: list[Event], data: some.Data
         if not each.code
     ]
     assert given_out == outputs
+    assert late == wanted.dropped
     assert sorted(dead) == sorted((each.sequence, each.key, each.code) for each in wanted.given if each.code)
     assert keys(stage, log) == sorted(wanted.keys) == sorted(map(bytes.decode, state.calendar(PORT).names()))

@@ -119,5 +119,9 @@ def letters(kit: Any, result: BucketResult) -> list[tuple[int, str, str]]:
     return [(each.sequence, each.key.decode(), each.code) for each in kit.letters(result.outputs)]
 
 
+def dropped(result: BucketResult) -> int:
+    return sum(each.dropped_late for each in result.done.counts)
+
+
 def sums(*values: int, key: Any = "a", start: int = 0) -> list[Event]:
     return [{"sequence": start + at, "key": key, "time": start + at, "value": each} for at, each in enumerate(values)]

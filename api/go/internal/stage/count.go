@@ -12,13 +12,13 @@ type account struct {
 	visited []*pb.Visited
 }
 
-type count struct{ in, out, dead uint64 }
+type count struct{ in, out, dead, late uint64 }
 
 // account returns what has been counted, which goes on.
 func (x *Executor) account() account {
 	counts := make([]count, len(x.nodes))
 	for i, n := range x.nodes {
-		counts[i] = count{n.in, n.out, n.dead}
+		counts[i] = count{n.in, n.out, n.dead, n.late}
 	}
 	return account{counts, slices.Clone(x.visited)}
 }
@@ -27,7 +27,7 @@ func (x *Executor) account() account {
 func (x *Executor) resume(a account) {
 	for i, c := range a.counts {
 		n := x.nodes[i]
-		n.in, n.out, n.dead = c.in, c.out, c.dead
+		n.in, n.out, n.dead, n.late = c.in, c.out, c.dead, c.late
 	}
 	x.visited = slices.Clone(a.visited)
 }
@@ -50,9 +50,11 @@ func (x *Executor) Counts() []*pb.StepCount {
 			n.in, n.out = 0, 0
 		}
 		if n.in+n.out+n.dead > 0 {
-			counts = append(counts, &pb.StepCount{Path: n.path, MessagesIn: n.in, MessagesOut: n.out, DeadLetters: n.dead})
+			counts = append(counts, &pb.StepCount{
+				Path: n.path, MessagesIn: n.in, MessagesOut: n.out, DeadLetters: n.dead, DroppedLate: n.late,
+			})
 		}
-		n.in, n.out, n.dead = 0, 0, 0
+		n.in, n.out, n.dead, n.late = 0, 0, 0, 0
 	}
 	return counts
 }

@@ -78,7 +78,7 @@ type node struct {
 	next       []*node
 	outputs    map[string]*node // the OUTPUT nodes of a computation or window, by name
 
-	in, out, dead uint64
+	in, out, dead, late uint64
 
 	step        *declaration.Step // of what runs user code; nil for others
 	source      *entry

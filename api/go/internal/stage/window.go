@@ -245,6 +245,10 @@ func (r *windowRun) give(key []byte, given []window.Result) {
 	n := r.n
 	x := n.x
 	for _, result := range given {
+		if result.IsDropped {
+			n.late++
+			continue
+		}
 		x.key, x.keyed.key, x.timestamp = key, key, result.Time
 		if result.IsStuck {
 			n.buryBytes("C524", nil, frame.Plain, diagnostic.Of("C524", "step", n.name, "key", topology.ShowKey(key),

@@ -77,7 +77,8 @@ type windowCase struct {
 		Sequence  uint64
 		Key, Code string
 	} `json:"dead_letters"`
-	Keys []string
+	Dropped uint64
+	Keys    []string
 }
 
 // executor makes a stage of the window, whose results leave through a key exit.
@@ -124,7 +125,10 @@ func (c *windowCase) frames(t testing.TB) (all [][]byte) {
 }
 
 // windowResult is what came out.
-type windowResult struct{ outputs, letters, keys []string }
+type windowResult struct {
+	outputs, letters, keys []string
+	dropped                uint64
+}
 
 // take adds what a call gave and returns the new log.
 func (r *windowResult) take(t testing.TB, outputs []stage.Output, changes [][]byte, log [][]byte, whole bool) [][]byte {
@@ -177,6 +181,14 @@ func windowCall(t testing.TB, x *stage.Executor, log [][]byte, whole bool, frame
 	return outputs, changes, bucket
 }
 
+// droppedBy returns how many late messages a call has dropped.
+func droppedBy(x *stage.Executor) (late uint64) {
+	for _, count := range x.Counts() {
+		late += count.GetDroppedLate()
+	}
+	return late
+}
+
 func keysOf(bucket *state.Bucket) (keys []string) {
 	bucket.Table(1).Entries(func(entry *state.Entry) { keys = append(keys, entry.Key) })
 	slices.Sort(keys)
@@ -190,7 +202,7 @@ func (c *windowCase) want() (r windowResult) {
 	for _, letter := range c.DeadLetters {
 		r.letters = append(r.letters, fmt.Sprint(letter.Sequence, " ", letter.Key, " ", letter.Code))
 	}
-	r.keys = slices.Sorted(slices.Values(c.Keys))
+	r.keys, r.dropped = slices.Sorted(slices.Values(c.Keys)), c.Dropped
 	return r
 }
 
@@ -209,7 +221,7 @@ func (c *windowCase) differences(t testing.TB) (found []string) {
 	var once windowResult
 	outputs, changes, bucket := windowCall(t, x, nil, false, c.frames(t)...)
 	once.take(t, outputs, changes, nil, false)
-	once.keys = keysOf(bucket)
+	once.keys, once.dropped = keysOf(bucket), droppedBy(x)
 	compare("in one call", once)
 	if c.IsOneCall {
 		return found
@@ -220,6 +232,7 @@ func (c *windowCase) differences(t testing.TB) (found []string) {
 		outputs, changes, bucket = windowCall(t, x, log, i%4 == 3, one)
 		log = each.take(t, outputs, changes, log, i%4 == 3)
 		each.keys = keysOf(bucket)
+		each.dropped += droppedBy(x)
 	}
 	_, _, bucket = windowCall(t, x, log, false)
 	if got := keysOf(bucket); !slices.Equal(got, each.keys) {

@@ -11,7 +11,7 @@ type span struct {
 	length, slide, delay int64
 	silence              int64 // how long a key without messages keeps its state
 	pane                 int64 // length of a pane
-	isLate               string
+	late                 string
 	isEvent              bool
 }
 
@@ -56,12 +56,14 @@ func (r *span) Enter(s *State, isNew bool, message any, time int64) (given []Res
 		s.isSilent, s.silentSince = true, time
 	}
 	switch {
-	case r.isLate == "place_in_oldest_window":
+	case r.late == "place_in_oldest_window":
 		r.update(s.pane(s.oldest*(r.slide/r.pane), r.aggregation.InitialAccumulator), message)
-	case r.isLate == "fire_per_message":
+	case r.late == "fire_per_message":
 		alone := &pane{accumulator: r.aggregation.InitialAccumulator()}
 		r.update(alone, message)
 		given = r.give(s, alone.accumulator, time, declaration.Bounds{StartMs: time, EndMs: time}, given)
+	default:
+		given = append(given, Result{Time: time, IsDropped: true})
 	}
 	return given
 }

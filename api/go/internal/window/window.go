@@ -17,6 +17,7 @@ type Result struct {
 	Failed      string // why combine or output failed
 	Stack       string
 	Accumulator any  // that output was to get, or that could not be combined
+	IsDropped   bool // nothing was emitted: the message came too late
 	IsStuck     bool // nothing was emitted: a message of the time Latest had made all others late, and the key begins again
 	Latest      int64
 }

@@ -1058,6 +1058,7 @@ type StepCount struct {
 	MessagesIn    uint64                 `protobuf:"varint,2,opt,name=messages_in,json=messagesIn,proto3" json:"messages_in,omitempty"`
 	MessagesOut   uint64                 `protobuf:"varint,3,opt,name=messages_out,json=messagesOut,proto3" json:"messages_out,omitempty"`
 	DeadLetters   uint64                 `protobuf:"varint,4,opt,name=dead_letters,json=deadLetters,proto3" json:"dead_letters,omitempty"`
+	DroppedLate   uint64                 `protobuf:"varint,5,opt,name=dropped_late,json=droppedLate,proto3" json:"dropped_late,omitempty"` // of messages_in: those that a window dropped, since they came too late
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1116,6 +1117,13 @@ func (x *StepCount) GetMessagesOut() uint64 {
 func (x *StepCount) GetDeadLetters() uint64 {
 	if x != nil {
 		return x.DeadLetters
+	}
+	return 0
+}
+
+func (x *StepCount) GetDroppedLate() uint64 {
+	if x != nil {
+		return x.DroppedLate
 	}
 	return 0
 }
@@ -2732,13 +2740,14 @@ const file_worker_proto_rawDesc = "" +
 	"\x05frame\x18\x04 \x01(\fR\x05frame\"S\n" +
 	"\x04Done\x12\x14\n" +
 	"\x05index\x18\x01 \x01(\x04R\x05index\x125\n" +
-	"\x06counts\x18\x02 \x03(\v2\x1d.wallaroo.worker.v1.StepCountR\x06counts\"\x86\x01\n" +
+	"\x06counts\x18\x02 \x03(\v2\x1d.wallaroo.worker.v1.StepCountR\x06counts\"\xa9\x01\n" +
 	"\tStepCount\x12\x12\n" +
 	"\x04path\x18\x01 \x01(\tR\x04path\x12\x1f\n" +
 	"\vmessages_in\x18\x02 \x01(\x04R\n" +
 	"messagesIn\x12!\n" +
 	"\fmessages_out\x18\x03 \x01(\x04R\vmessagesOut\x12!\n" +
-	"\fdead_letters\x18\x04 \x01(\x04R\vdeadLetters\"9\n" +
+	"\fdead_letters\x18\x04 \x01(\x04R\vdeadLetters\x12!\n" +
+	"\fdropped_late\x18\x05 \x01(\x04R\vdroppedLate\"9\n" +
 	"\aVersion\x12\x18\n" +
 	"\acounter\x18\x01 \x01(\x04R\acounter\x12\x14\n" +
 	"\x05nonce\x18\x02 \x01(\x06R\x05nonce\"\xb7\x01\n" +

@@ -226,7 +226,7 @@ class RangeWindowsBuilder:
         """Say what happens to messages that are older than all open windows.
 
         Args:
-            policy: "drop", the default: they go nowhere, and nothing counts them; "fire-per-message": each is emitted
+            policy: "drop", the default: they go nowhere, and the run counts them; "fire-per-message": each is emitted
                 at once as a window of its own, whose `bounds` begin and end at its time; "place-in-oldest-window":
                 they count in the oldest open window.
 

@@ -87,6 +87,8 @@ def _numbers(found: Mapping[str, Any]) -> Iterator[str]:
     for name, part in zip(labels(found["parts"]), found["parts"], strict=True):
         counts = (f"{part[key]:,}" for key in ("messages_in", "messages_out"))
         yield PARTS.format(name, *counts, f"{part['rate_in']['now']:,.0f}", f"{part['dead_letters']:,}")
+        if part.get("dropped_late"):
+            yield f"    dropped, since they came too late: {part['dropped_late']:,}"
     for finding in found["findings"][-5:]:
         yield f"{finding['time']} {finding['code']} {finding['message']}"
 

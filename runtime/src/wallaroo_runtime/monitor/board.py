@@ -190,6 +190,7 @@ class Board:
             "messages_in": count.messages_in,
             "messages_out": count.messages_out,
             "dead_letters": count.dead_letters,
+            "dropped_late": count.dropped_late,
             "rate_in": self._rates.of(f"in {path}"),
             "rate_out": self._rates.of(f"out {path}"),
         }

@@ -68,6 +68,7 @@ class _Collector:
             "messages_in": "Messages that came to a source, step or sink.",
             "messages_out": "Messages that it emitted.",
             "dead_letters": "Messages that failed in it.",
+            "dropped_late": "Messages that a window dropped, since they came too late.",
         }
         for name, text in texts.items():
             family = CounterMetricFamily(f"wallaroo_step_{name}", text, labels=STEP_LABELS)

@@ -24,9 +24,10 @@ from wallaroo.key import bucket_of
 from wallaroo.worker._proto import worker_pb2 as pb
 
 OUTPUT = pb.NODE_KIND_OUTPUT
+WINDOW = pb.NODE_KIND_WINDOW
 KEY, SEND, RECEIVE, SINK = pb.NODE_KIND_KEY, pb.NODE_KIND_SEND, pb.NODE_KIND_RECEIVE, pb.NODE_KIND_SINK
 EXITS = frozenset({KEY, SEND, SINK})
-STATE_ENTRIES = frozenset({pb.NODE_KIND_STATE_COMPUTATION, pb.NODE_KIND_STATE_COMPUTATION_MULTI, pb.NODE_KIND_WINDOW})
+STATE_ENTRIES = frozenset({pb.NODE_KIND_STATE_COMPUTATION, pb.NODE_KIND_STATE_COMPUTATION_MULTI, WINDOW})
 ENTRIES = STATE_ENTRIES | {pb.NODE_KIND_SOURCE, RECEIVE}
 # Each message that enters these leaves once at most: to the next node, or as a dead letter.
 SINGLE = frozenset(
@@ -161,6 +162,7 @@ class Audit:
         for count in counts:
             if count.path not in self._paths:
                 self._refuse("counts", count.path[:80], f"expected one of {sorted(self._paths)}")
+            self._drop(count)
             row = told[count.path]
             for at, number in enumerate((count.messages_in, count.messages_out, count.dead_letters)):
                 row[at] += number
@@ -174,6 +176,12 @@ class Audit:
             if node.kind not in EXITS and node.kind != RECEIVE:
                 _, out, _ = told[node.path]
                 outs[node.path] = (out, out)
+
+    def _drop(self, count: pb.StepCount) -> None:
+        """Check that only a window drops what comes too late."""
+        is_window = any(node.path == count.path and node.kind == WINDOW for node in self._nodes)
+        if count.dropped_late > is_window * count.messages_in:
+            self._refuse("dropped_late", count.dropped_late, f"{count.path} had {count.messages_in} messages")
 
     def _enter(
         self, came: Mapping[int, int], told: Mapping[str, list[int]], left: Mapping[int, int]

@@ -148,6 +148,7 @@ class OpenRun(BucketRun):
                 messages_in=one.messages_in + other.messages_in,
                 messages_out=one.messages_out + other.messages_out,
                 dead_letters=one.dead_letters + other.dead_letters,
+                dropped_late=one.dropped_late + other.dropped_late,
             )
             for one, other in zip(self._counts, counts, strict=True)
         ]

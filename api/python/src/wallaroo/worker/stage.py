@@ -53,7 +53,7 @@ class Stage:
         offered = {node.path: application.offers.get(node.component) for node in stage.nodes if node.component}
         self._hosted.update({path: step for path, step in offered.items() if step is not None})
         self._dropped, self._made = [0] * len(self.nodes), [0] * len(self.nodes)
-        self.entered, self.visited = [0] * len(self.nodes), [0] * len(self.nodes)
+        self.entered, self.visited, self.late = ([0] * len(self.nodes) for _ in range(3))
         self.flight: Words = InFlight("").words
         self.note = InFlight("").note
         self.skips: dict[int, pb.Skip] = {}
@@ -77,7 +77,7 @@ class Stage:
 
     def clear(self) -> None:
         """Forget what the call before left."""
-        for part in (self._dropped, self._made, self.entered, self.visited):
+        for part in (self._dropped, self._made, self.entered, self.visited, self.late):
             part[:] = [0] * len(part)
         for exit_ in self._exits:
             exit_.clear()
@@ -254,7 +254,12 @@ class Stage:
                 entered[reader] += left[number]
             crosses = node.kind in (pb.NODE_KIND_KEY, pb.NODE_KIND_RECEIVE)
             came, went = (0, 0) if crosses else (entered[number], left[number])
-            counts.append(pb.StepCount(path=node.path, messages_in=came, messages_out=went, dead_letters=dead))
+            late = self.late[number]
+            counts.append(
+                pb.StepCount(
+                    path=node.path, messages_in=came, messages_out=went, dead_letters=dead, dropped_late=late
+                )
+            )
         return counts
 
     def _link_of(self, node: pb.Node) -> Link:

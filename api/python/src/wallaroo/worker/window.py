@@ -32,6 +32,13 @@ class Stuck(NamedTuple):
     latest: int
 
 
+class Dropped:
+    """Says that a message came too late, and went nowhere."""
+
+
+DROPPED = Dropped()
+
+
 class NotInPlaceError(Exception):
     """`update` returned a new accumulator instead of changing the one it got. Code: C522."""
 
@@ -39,7 +46,7 @@ class NotInPlaceError(Exception):
         super().__init__(shown(returned))
 
 
-Given = list[tuple[Any, int]]  # message, `Failed` or `Stuck`; time
+Given = list[tuple[Any, int]]  # message, `Failed`, `Stuck` or `Dropped`; time
 NOTHING: Given = []  # never changed
 
 
@@ -254,6 +261,8 @@ class RangeWindow(Window):
             accumulator = self.initial()
             self.add(message, accumulator)
             self.result(state, accumulator, time, given, (time, time))
+        else:
+            given.append((DROPPED, time))
 
     def _advance(self, state: WindowState, until: int, time: int, given: Given) -> None:
         """Emit the windows that are due at the time `until`."""
@@ -340,5 +349,5 @@ def check_in_place(returned: Any, accumulator: Any) -> None:
 
 
 def split(given: Given) -> Iterator[tuple[Any, int]]:
-    """Yield what is no failure."""
-    return (item for item in given if not isinstance(item[0], (Failed, Stuck)))
+    """Yield what was emitted."""
+    return (item for item in given if not isinstance(item[0], (Failed, Stuck, Dropped)))

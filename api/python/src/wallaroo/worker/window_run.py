@@ -17,6 +17,7 @@ from wallaroo.worker.stage import Stage
 from wallaroo.worker.state import BucketState
 from wallaroo.worker.value import NotSerializableError, StateReadError, StateTooLargeError
 from wallaroo.worker.window import (
+    DROPPED,
     FIRST_MS,
     LAST_MS,
     CountWindow,
@@ -210,11 +211,13 @@ class WindowTurn:
             self._give(entry, key, given, tick.sequence)
 
     def _give(self, entry: WindowEntry, key: bytes, given: Given, sequence: int) -> None:
-        """Pass on what windows gave; those that gave nothing become dead letters."""
+        """Pass on what windows gave; those that failed become dead letters."""
         entry.give(list(split(given)), sequence, key)
         path, name = entry.node.path, entry.step.name
         for item, _ in given:
-            if isinstance(item, Failed):
+            if item is DROPPED:
+                self._stage.late[entry.number] += 1
+            elif isinstance(item, Failed):
                 finding = Diagnostic.of("C517", step=name, key=shown(readable(key)), error=one_line(item.error))
                 trace = user_traceback(item.error)
                 self._stage.box.put(finding, path, name, item.accumulator, sequence, key=key, trace=trace)

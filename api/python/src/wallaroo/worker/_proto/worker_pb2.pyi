@@ -201,16 +201,18 @@ class Done(_message.Message):
     def __init__(self, index: _Optional[int] = ..., counts: _Optional[_Iterable[_Union[StepCount, _Mapping]]] = ...) -> None: ...
 
 class StepCount(_message.Message):
-    __slots__ = ("path", "messages_in", "messages_out", "dead_letters")
+    __slots__ = ("path", "messages_in", "messages_out", "dead_letters", "dropped_late")
     PATH_FIELD_NUMBER: _ClassVar[int]
     MESSAGES_IN_FIELD_NUMBER: _ClassVar[int]
     MESSAGES_OUT_FIELD_NUMBER: _ClassVar[int]
     DEAD_LETTERS_FIELD_NUMBER: _ClassVar[int]
+    DROPPED_LATE_FIELD_NUMBER: _ClassVar[int]
     path: str
     messages_in: int
     messages_out: int
     dead_letters: int
-    def __init__(self, path: _Optional[str] = ..., messages_in: _Optional[int] = ..., messages_out: _Optional[int] = ..., dead_letters: _Optional[int] = ...) -> None: ...
+    dropped_late: int
+    def __init__(self, path: _Optional[str] = ..., messages_in: _Optional[int] = ..., messages_out: _Optional[int] = ..., dead_letters: _Optional[int] = ..., dropped_late: _Optional[int] = ...) -> None: ...
 
 class Version(_message.Message):
     __slots__ = ("counter", "nonce")

@@ -163,9 +163,19 @@ final class Audit {
             if (count.getMessagesIn() < 0 || count.getMessagesOut() < 0 || count.getDeadLetters() < 0) {
                 throw refused("counts", count.getPath(), "its numbers are above 2^63");
             }
+            dropped(count);
             told.put(count.getPath(), told.getOrDefault(count.getPath(), Row.NONE).plus(count));
         }
         return told;
+    }
+
+    /** Only a window drops what comes too late. */
+    private void dropped(StepCount count) {
+        boolean isWindow = stage.getNodesList().stream().anyMatch(node ->
+                node.getPath().equals(count.getPath()) && node.getKind() == NodeKind.NODE_KIND_WINDOW);
+        if (Long.compareUnsigned(count.getDroppedLate(), isWindow ? count.getMessagesIn() : 0) > 0) {
+            throw refused("dropped_late", Long.toUnsignedString(count.getDroppedLate()), count.getPath() + " had " + count.getMessagesIn() + " messages");
+        }
     }
 
     /** Returns how many keys were visited, by path. */

@@ -106,7 +106,8 @@ final class Numbers {
     /** Returns the numbers as JSON; times are those since the last call. */
     synchronized String take() {
         Map<String, List<Long>> steps = new TreeMap<>();
-        shown.steps().forEach((path, counts) -> steps.put(path, List.of(counts.in(), counts.out(), counts.dead())));
+        shown.steps().forEach((path, counts) -> steps.put(
+                path, List.of(counts.in(), counts.out(), counts.dead(), counts.late())));
         Map<String, Map<Integer, List<Long>>> stores = new TreeMap<>();
         shown.stores().forEach((stage, sizes) -> sizes.forEach((bucket, size) -> stores
                 .computeIfAbsent(stage, id -> new TreeMap<>()).put(bucket, List.of(size.keys(), size.bytes()))));

@@ -86,7 +86,7 @@ public final class RealTime {
 
     /**
      * Returns what the parts of a query have done, as JSON: {@code offset}, before which all output is in the outbox;
-     * {@code steps}, in, out and dead letters by path; {@code stores}, keys and bytes by stage and bucket;
+     * {@code steps}, in, out, dead letters and those that windows dropped by path; {@code stores}, keys and bytes by stage and bucket;
      * {@code times}, messages by stage and milliseconds, since the last call.
      *
      * @param text its settings

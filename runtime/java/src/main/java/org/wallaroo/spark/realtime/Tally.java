@@ -19,11 +19,15 @@ final class Tally {
     private final NavigableMap<Long, Keys> visits = new TreeMap<>(); // the latest ones, by id
 
     /** What passed a source, step or sink. */
-    record Counts(long in, long out, long dead) {
-        private static final Counts NONE = new Counts(0, 0, 0);
+    record Counts(long in, long out, long dead, long late) {
+        private static final Counts NONE = new Counts(0, 0, 0, 0);
 
         private Counts plus(StepCount count) {
-            return new Counts(in + count.getMessagesIn(), out + count.getMessagesOut(), dead + count.getDeadLetters());
+            return new Counts(
+                    in + count.getMessagesIn(),
+                    out + count.getMessagesOut(),
+                    dead + count.getDeadLetters(),
+                    late + count.getDroppedLate());
         }
     }
 

@@ -26,7 +26,7 @@ class NumbersTest {
         private static Work drawn(Random random) {
             List<StepCount> counts = PATHS.stream()
                     .map(path -> StepCount.newBuilder().setPath(path).setMessagesIn(random.nextInt(9))
-                            .setMessagesOut(random.nextInt(9)).setDeadLetters(random.nextInt(3)).build())
+                            .setMessagesOut(random.nextInt(9)).setDeadLetters(random.nextInt(3)).setDroppedLate(random.nextInt(3)).build())
                     .toList();
             List<Visited> visits = new ArrayList<>();
             for (int number = random.nextInt(3); number > 0; number--) { // of several buckets or steps
@@ -51,8 +51,9 @@ class NumbersTest {
         Map<String, List<Long>> sums = new TreeMap<>();
         journal.subList(0, end).forEach(work -> work.counts().forEach(count -> sums.merge(
                 count.getPath(),
-                List.of(count.getMessagesIn(), count.getMessagesOut(), count.getDeadLetters()),
-                (one, two) -> IntStream.range(0, 3).mapToObj(at -> one.get(at) + two.get(at)).toList())));
+                List.of(
+                        count.getMessagesIn(), count.getMessagesOut(), count.getDeadLetters(), count.getDroppedLate()),
+                (one, two) -> IntStream.range(0, 4).mapToObj(at -> one.get(at) + two.get(at)).toList())));
         return sums;
     }
 
