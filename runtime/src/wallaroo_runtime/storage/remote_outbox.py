@@ -20,12 +20,13 @@ class RemoteOutbox:
     Args:
         service: The egress; the driver has attached.
         patience_s: How long it may be away.
+        waits: Whether `publish` waits for so long; else it raises `Away` soon.
 
     Raises (from every method): `RunError` of the egress, R641, R642, R644 or R648.
     """
 
-    def __init__(self, service: Service, patience_s: float = PATIENCE_S) -> None:
-        self._client = Client(service, patience_s)
+    def __init__(self, service: Service, patience_s: float = PATIENCE_S, *, waits: bool = True) -> None:
+        self._client, self._waits = Client(service, patience_s), waits
         self._epoch = service.epoch
 
     @property
@@ -37,7 +38,9 @@ class RemoteOutbox:
         """Make the output of a micro-batch count, once; a call that was not answered may be repeated."""
         staged = map(staged_message, files)
         request = pb.PublishRequest(epoch=self._epoch, query=query, batch=batch, files=staged, offsets=offsets)
-        return bool(self._client.call("Publish", request).is_new)
+        client = self._client
+        reply = client.call("Publish", request) if self._waits else client.look("Publish", request, LOOK_S)
+        return bool(reply.is_new)
 
     def letters(self) -> int:
         """Return how many dead letters were ever published."""

@@ -74,7 +74,7 @@ class RemoteLetters:
 
 
 def open_output(place: OutputPlace) -> tuple[Output, Letters]:
-    """Return what the driver of a run publishes to, and what finds its dead letters.
+    """Return what the driver of a run publishes to, without waiting for it, and what finds its dead letters.
 
     Raises:
         RunError: R620, it is damaged; R642, the egress is away.
@@ -83,5 +83,5 @@ def open_output(place: OutputPlace) -> tuple[Output, Letters]:
         return Outbox(place.outbox, place.dead_letters, place.staging), LocalLetters(Path(place.dead_letters))
     from wallaroo_runtime.storage.remote_outbox import RemoteOutbox
 
-    remote = RemoteOutbox(place.service)
+    remote = RemoteOutbox(place.service, waits=False)
     return remote, RemoteLetters(remote, remote.letters())

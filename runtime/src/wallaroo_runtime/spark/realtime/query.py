@@ -16,6 +16,7 @@ from wallaroo_runtime.errors import WORKER, RunError
 from wallaroo_runtime.lowering.error_policy import ErrorPolicy
 from wallaroo_runtime.lowering.stage_message import stage_message
 from wallaroo_runtime.plan import Plan, Stage
+from wallaroo_runtime.service.client import Away
 from wallaroo_runtime.spark.executor import located
 from wallaroo_runtime.spark.failure import JavaEnded, is_end_of_java, needing_java
 from wallaroo_runtime.spark.hadoop import spark_path
@@ -203,9 +204,12 @@ class RealTimeQuery:
         batch, offset = report["batchId"] if report is not None else -1, _offset_of(report)
         if batch <= self._batch or offset < 0:
             return
+        try:
+            self._outbox.publish(self._planned.query, batch, (), self._planned.offsets(batch))
+        except Away:  # the next look does it; who looks after the run ends it when that lasts for too long
+            return
         self._batch, self._end = batch, offset
         self._progress = replace(self._progress, batches=self._progress.batches + 1)
-        self._outbox.publish(self._planned.query, batch, (), self._planned.offsets(batch))
 
     def _release(self) -> None:
         """Release what is committed; not before the gateway knows what its visits came to, or nobody ever would."""
