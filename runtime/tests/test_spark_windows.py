@@ -134,7 +134,8 @@ def test_windows_of_windows(
     reports: list[BatchReport] = []
 
     def run_until(offset: int) -> None:
-        query = start_query(spark, plan, topology, QueryOptions.on(checkpoint, max_batch_bytes=8192, tell_batch=reports.append))
+        options = QueryOptions.on(checkpoint, max_batch_bytes=8192, tell_batch=reports.append)
+        query = start_query(spark, plan, topology, options)
         try:
             wait_until(lambda: query.exception() or query.progress().offset >= offset, f"offset {offset}", 300.0)
             assert query.exception() is None

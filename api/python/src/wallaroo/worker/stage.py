@@ -256,9 +256,7 @@ class Stage:
             came, went = (0, 0) if crosses else (entered[number], left[number])
             late = self.late[number]
             counts.append(
-                pb.StepCount(
-                    path=node.path, messages_in=came, messages_out=went, dead_letters=dead, dropped_late=late
-                )
+                pb.StepCount(path=node.path, messages_in=came, messages_out=went, dead_letters=dead, dropped_late=late)
             )
         return counts
 

@@ -11,11 +11,11 @@ class LiveReports:
 
     Example:
         >>> reports = LiveReports()
-        >>> numbers = '{"offset": 9, "steps": {"0/steps/0": [%d, 2, 1, 0]}, "stores": {"s1": {"3": [4, 50]}}, "times": {}}'
+        >>> numbers = '{"offset": 9, "steps": {"0": [%d, 2, 1, 0]}, "stores": {"s1": {"3": [4, 5]}}, "times": {}}'
         >>> reports.read(numbers % 3).steps
-        {'0/steps/0': StepCount(messages_in=3, messages_out=2, dead_letters=1, dropped_late=0)}
+        {'0': StepCount(messages_in=3, messages_out=2, dead_letters=1, dropped_late=0)}
         >>> reports.read(numbers % 5).steps
-        {'0/steps/0': StepCount(messages_in=2, messages_out=0, dead_letters=0, dropped_late=0)}
+        {'0': StepCount(messages_in=2, messages_out=0, dead_letters=0, dropped_late=0)}
     """
 
     def __init__(self) -> None:
