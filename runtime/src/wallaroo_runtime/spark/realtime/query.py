@@ -26,13 +26,7 @@ from wallaroo_runtime.spark.query import QueryOptions
 from wallaroo_runtime.spark.realtime.failure import translated_operator
 from wallaroo_runtime.spark.realtime.letters import Letters, open_output
 from wallaroo_runtime.spark.realtime.report import LiveReports
-from wallaroo_runtime.spark.realtime.settings import (
-    BATCH_S,
-    BATCH_SETTING,
-    RunningWorker,
-    Services,
-    operator_settings,
-)
+from wallaroo_runtime.spark.realtime.settings import BATCH_S, BATCH_SETTING, RunningWorker, Services, operator_settings
 from wallaroo_runtime.spark.realtime.visits import TellDone, VisitCounts
 from wallaroo_runtime.spark.settings import is_local
 from wallaroo_runtime.spark.worker_start import worker_specs
@@ -46,7 +40,6 @@ from wallaroo_runtime.worker.owner import Owner
 from wallaroo_runtime.worker.spec import WorkerSpec
 
 END_S, LOOK_S, LETTERS_S, NUMBERS_S = 30.0, 0.02, 0.5, 0.5
-AWAY = "R642"
 Commit = Callable[[int], None]
 
 
@@ -180,9 +173,7 @@ class RealTimeQuery:
     def _count_output(self) -> None:
         try:
             emitted = self._outbox.published() - self._before
-        except RunError as error:
-            if error.diagnostics[0].code != AWAY:  # a remote egress; who looks after the run reports it
-                raise
+        except Away:  # who looks after the run reports it
             return
         self._progress = replace(self._progress, messages_out=emitted)
 
