@@ -283,6 +283,62 @@ def test_a_slow_peer_gets_nothing_twice_when_the_egress_ends(tmp_path: Path, see
     assert len(whole) < len(expected)
 
 
+class Reader(threading.Thread):
+    """Reads on at its own pace, and keeps what each connection brought.
+
+    Args:
+        buffer: Of the socket; 0: as usual.
+        size, pause_s: It takes at most so much at a time, and rests for so long.
+    """
+
+    def __init__(self, buffer: int, size: int, pause_s: float) -> None:
+        super().__init__(daemon=True)
+        self.listener, self.size, self.pause_s = socket.socket(), size, pause_s
+        if buffer:
+            self.listener.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, buffer)
+        self.listener.bind(("127.0.0.1", 0))
+        self.listener.listen()
+        self.port: int = self.listener.getsockname()[1]
+        self.connections: list[bytearray] = []
+        self.start()
+
+    def run(self) -> None:
+        while True:
+            peer = self.listener.accept()[0]
+            data = bytearray()
+            self.connections.append(data)
+            with peer, contextlib.suppress(ConnectionResetError):
+                while part := peer.recv(self.size):
+                    data += part
+                    time.sleep(self.pause_s)
+
+    def messages(self) -> list[bytes]:
+        """Return all messages that came whole."""
+        return [bytes(data[at : at + 8]) for data in self.connections for at in range(0, len(data) - 7, 8)]
+
+
+PACES = [(4096, 3000, 0.02), (20_000, 1000, 0.002), (0, 65_536, 0.05), (0, 400_000, 0.2)]
+
+
+def test_peers_that_read_on_while_the_egress_ends_get_nothing_twice(tmp_path: Path) -> None:
+    readers = [Reader(*pace) for pace in PACES]
+    egress, source = Egress(tmp_path, *(reader.port for reader in readers)), random.Random(5)
+    values = numbers(0, 4_000_000)
+    for index in range(len(readers)):
+        egress.publish(*values, port=3 + index)
+    for stop in range(2):
+        egress.start()
+        egress.wait(lambda stop=stop: all(len(reader.connections) > stop for reader in readers))  # type: ignore[misc]
+        time.sleep(source.uniform(0, 0.5))
+        egress.stop()
+    for index, reader in enumerate(readers):
+        egress.wait(lambda reader=reader: settled(lambda: len(reader.connections[-1])))  # type: ignore[misc]
+        found = reader.messages()
+        wrong = [at for at, pair in enumerate(zip(found, values, strict=False)) if pair[0] != pair[1]]
+        assert not wrong, f"pace {PACES[index]}: {found[wrong[0]]!r} after {found[wrong[0] - 1]!r}"
+        assert len(found) < len(values), f"pace {PACES[index]} was no slow one"
+
+
 def rest_of(peer: socket.socket) -> bytes:
     """Return what still comes over a connection until it ends, in whatever way."""
     rest = bytearray()

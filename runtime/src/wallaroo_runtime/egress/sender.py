@@ -19,7 +19,7 @@ from wallaroo_runtime.storage.outbox.log import LogReader
 from wallaroo_runtime.system.file_watch import FileWatch
 
 STATUS_S, QUIET_S = 0.1, 0.5
-DRAIN_S = 5.0
+DRAIN_S, ABANDON_S = 5.0, 5.0
 
 
 class Sender:
@@ -176,7 +176,7 @@ class Sender:
         for sink in self._sinks:
             sink.abandon()
         for sink in self._sinks:
-            sink.join(1.0)
+            sink.join(ABANDON_S)
         self._take_records()
         self._raise_failure()
         self._write_status("stopped")

@@ -25,6 +25,7 @@ from wallaroo_runtime.system.backoff import Backoff
 FIRST_ACK_WAIT_S, LAST_ACK_WAIT_S = 0.001, 0.02
 IDLE_S = 1.0
 FINISH_S = 2.0
+SETTLE_S = 1.0
 SEND_BYTES = 64 * 1024  # small pieces are sent together
 
 
@@ -138,6 +139,8 @@ class Sink:
         broken: OSError | None = None
         try:
             self._deliver(stream, feed, recorder)
+            if self._abandoned:
+                stream.settle(SETTLE_S)
         except ConnectionError as error:
             broken = error
         except OSError as error:
@@ -145,8 +148,9 @@ class Sink:
                 raise  # of a file, not of the connection
             broken = error
         finally:
-            self._advance(stream.partly())
             stream.close()
+            self._acknowledge(stream)
+            self._advance(stream.partly())
             feed.close()
             recorder.close()
         if broken is not None:

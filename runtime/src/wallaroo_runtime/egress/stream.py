@@ -5,6 +5,8 @@ import os
 import select
 import socket
 import struct
+import sys
+import time
 from collections import deque
 from collections.abc import Iterator, Sequence
 
@@ -16,6 +18,8 @@ from wallaroo_runtime.storage.outbox.position import Delivered
 _SIOCOUTQ = 0x5411
 _ABORT, _WAIT = struct.pack("ii", 1, 0), struct.pack("ii", 0, 0)  # what becomes of sent bytes when a socket is closed
 CONNECT_S = 5.0
+UNSENT_BYTES = 128 * 1024  # that the system holds at most: at the end the peer must take these soon
+FLIGHT_S = 1.0
 
 
 class Stream:
@@ -38,6 +42,7 @@ class Stream:
         self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _ABORT)
         self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT, UNSENT_BYTES)
         self._wake = wake
         self.peer_is_open = True
         self._has_finished = False
@@ -80,8 +85,9 @@ class Stream:
             self._rest = self._rest[count:]
 
     def acknowledged(self) -> Iterator[Piece]:
-        """Yield the pieces that have been acknowledged wholly since the last call."""
-        self._acknowledged = self._sent - self._outstanding()
+        """Yield the pieces that have been acknowledged wholly since the last call, also after `close`."""
+        if self._socket.fileno() >= 0:
+            self._acknowledged = self._sent - self._outstanding()
         while self._pieces:
             start, piece = self._pieces[0]
             if start + len(piece.data) > self._acknowledged:
@@ -135,8 +141,27 @@ class Stream:
         (count,) = struct.unpack("i", fcntl.ioctl(self._socket, _SIOCOUTQ, b"\0\0\0\0"))
         return int(count)
 
+    def settle(self, timeout_s: float) -> None:
+        """Wait until the peer has acknowledged all that was handed over.
+
+        After the time it returns as soon as nothing is under way: what the peer has is then what it has acknowledged.
+        """
+        end = time.monotonic() + timeout_s
+        while self._outstanding():
+            over_s = time.monotonic() - end
+            if over_s >= FLIGHT_S or (over_s >= 0 and not self._in_flight()):
+                return
+            time.sleep(0.001)
+
+    def _in_flight(self) -> int:
+        """Return how many segments the peer may have got and not acknowledged: `tcpi_unacked` of Linux."""
+        found = self._socket.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 28)
+        return int.from_bytes(found[24:28], sys.byteorder)
+
     def close(self) -> None:
         """Close the connection; what the peer has not acknowledged never arrives."""
         if self._outstanding() <= self._has_finished:
             self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _WAIT)
-        self._socket.close()
+        outstanding = self._outstanding()
+        self._socket.close()  # at once: what the peer takes in between comes twice
+        self._acknowledged = self._sent - outstanding
