@@ -134,3 +134,11 @@ def test_what_a_run_imports_before_java_starts_knows_nothing_of_pyspark() -> Non
     code = f"import sys, {modules}; print('pyspark' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=120)
     assert done.stdout == "False\n"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("module", ["worker.supervisor", "egress.service", "spark.stage"])
+def test_a_process_that_is_given_a_checked_topology_does_not_import_what_checks_it(module: str) -> None:
+    code = f"import sys, wallaroo_runtime.{module}; print('jsonschema' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=120)
+    assert done.stdout == "False\n"

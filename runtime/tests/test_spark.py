@@ -101,6 +101,17 @@ def test_a_spark_without_kafkas_connector_says_what_to_do(spark: Any) -> None:
         )
 
 
+@pytest.mark.parametrize("length", [1, 3 * 1024 * 1024], ids=["short_rows", "rows_longer_than_a_page"])
+def test_a_sort_takes_little_more_memory_than_its_rows(spark: Any, length: int) -> None:
+    rows = spark.range(4).selectExpr(f"repeat(char(100 - id), {length}) AS text").repartition(1)
+    ordered = rows.sortWithinPartitions("text")
+    assert [row.text for row in ordered.collect()] == [letter * length for letter in "abcd"]
+    plan = ordered._jdf.queryExecution().executedPlan()
+    assert plan.nodeName() == "Sort"
+    used = plan.metrics().apply("peakMemory").value()
+    assert 4 * length < used < 4 * length + 2 * 1024 * 1024
+
+
 @dataclass
 class Application:
     """A checkpoint directory with a journal, and the queries that are run on it."""

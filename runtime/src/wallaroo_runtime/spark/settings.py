@@ -22,6 +22,9 @@ SETTINGS = {
     "spark.driver.memory": "2g",  # a row may be a frame of 64 MiB
     "spark.task.maxFailures": str(TASK_FAILURES),
     "spark.speculation": "false",
+    # A sort begins with a page of zeros, by default one of 16 MB in each task, for rows of some kilobytes. A longer row
+    # has a page to itself.
+    "spark.buffer.pageSize": "1m",
     "spark.locality.wait": "0s",
     "spark.python.daemon.module": "wallaroo_runtime.spark.daemon",
     "spark.python.unix.domain.socket.enabled": "true",

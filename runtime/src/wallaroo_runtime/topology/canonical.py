@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from wallaroo_runtime.topology.model import Topology
-from wallaroo_runtime.topology.shape import schema
+from wallaroo_runtime.topology.schema import schema
 
 Json = Mapping[str, Any]
 

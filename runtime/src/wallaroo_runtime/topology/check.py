@@ -21,7 +21,7 @@ from wallaroo_runtime.topology.kind import (
     check_windows,
 )
 from wallaroo_runtime.topology.model import STATE_KINDS
-from wallaroo_runtime.topology.shape import shown_json
+from wallaroo_runtime.topology.schema import shown_json
 from wallaroo_runtime.topology.topic import check_topics
 
 

@@ -7,7 +7,7 @@ from wallaroo_runtime.topology.canonical import interface_hash, meant, resolved
 from wallaroo_runtime.topology.index import items_of
 from wallaroo_runtime.topology.load import load_document, parse
 from wallaroo_runtime.topology.model import STATE_KINDS, Topology
-from wallaroo_runtime.topology.shape import schema
+from wallaroo_runtime.topology.schema import schema
 
 Json = dict[str, Any]
 MAIN = "main"

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from wallaroo.diagnostic import Diagnostic
 from wallaroo_runtime.topology.index import Index, Part, items_of
 from wallaroo_runtime.topology.model import STATE_KINDS
-from wallaroo_runtime.topology.shape import shown_json
+from wallaroo_runtime.topology.schema import shown_json
 
 KEYED_SOURCES = frozenset({"kafka", "connector"})
 MAX_OPEN_WINDOWS = 100_000

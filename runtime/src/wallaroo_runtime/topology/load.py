@@ -8,7 +8,7 @@ from wallaroo_runtime.errors import TOPOLOGY, RunError
 from wallaroo_runtime.topology.check import check_meaning
 from wallaroo_runtime.topology.model import Topology
 from wallaroo_runtime.topology.read import read
-from wallaroo_runtime.topology.shape import NotAnInteger, check_shape, shown_json
+from wallaroo_runtime.topology.schema import NotAnInteger, shown_json
 
 MAX_DOCUMENT_BYTES = 64 * 1024 * 1024
 MAX_FINDINGS = 200
@@ -35,6 +35,9 @@ def load_document(document: Any) -> Topology:
     version = document.get("topology_version", VERSION) if isinstance(document, dict) else VERSION
     if type(version) is not int or version != VERSION:
         raise RunError.of("T103", TOPOLOGY, pointer="/topology_version", version=shown_json(version))
+    # It imports jsonschema, 3 MB: a process that is given a checked topology does without.
+    from wallaroo_runtime.topology.shape import check_shape
+
     findings = list(check_shape(document, MAX_FINDINGS))
     if isinstance(document, dict):
         # What a rule repeats about a place whose shape is wrong would only be noise.

@@ -4,7 +4,6 @@ import json
 import re
 from collections.abc import Iterator, Mapping
 from functools import cache
-from importlib import resources
 from typing import Any
 
 from jsonschema import Draft202012Validator
@@ -12,6 +11,7 @@ from jsonschema.exceptions import ValidationError
 from jsonschema.validators import extend
 
 from wallaroo.diagnostic import Diagnostic, closest, did_you_mean
+from wallaroo_runtime.topology.schema import pointer_of, schema, shown_json
 
 _NOUNS = {
     "object": "an object",
@@ -21,27 +21,6 @@ _NOUNS = {
     "boolean": "true or false",
 }
 _LARGEST_KEY = (1 << 64) - 1
-
-
-class NotAnInteger:
-    """A number with a fraction or an exponent; no rule of the schema takes it."""
-
-    def __init__(self, text: str) -> None:
-        self.text = text
-
-    def __repr__(self) -> str:
-        return self.text
-
-
-def pointer_of(path: Any) -> str:
-    """Write keys and positions as a JSON pointer."""
-    return "".join("/" + str(item).replace("~", "~0").replace("/", "~1") for item in path)
-
-
-def shown_json(value: Any) -> str:
-    """Return a value of a document as a message shows it: as JSON, cut at 80 characters."""
-    text = value.text if isinstance(value, NotAnInteger) else json.dumps(value, ensure_ascii=False, default=repr)
-    return text if len(text) <= 80 else text[:79] + "…"
 
 
 def _pattern(validator: Any, pattern: str, instance: Any, schema: Any) -> Iterator[ValidationError]:
@@ -77,14 +56,6 @@ def _items(validator: Any, items: Any, instance: Any, schema: Any) -> Iterator[V
         if plain and (type(item) is str or type(item) is int and 0 <= item <= _LARGEST_KEY):
             continue
         yield from validator.descend(item, items, path=number)
-
-
-@cache
-def schema() -> Mapping[str, Any]:
-    """Return the topology schema."""
-    text = resources.files(__package__).joinpath("topology.schema.json").read_text(encoding="utf-8")
-    document: Mapping[str, Any] = json.loads(text)
-    return document
 
 
 @cache

@@ -6,7 +6,7 @@ from typing import Any
 
 from wallaroo.diagnostic import Diagnostic
 from wallaroo_runtime.topology.index import Index, Part, items_of
-from wallaroo_runtime.topology.shape import shown_json
+from wallaroo_runtime.topology.schema import shown_json
 
 # Options of Spark's source that would read a table in parts, or a partition of it in several tasks.
 LIMITS = (

@@ -1,0 +1,36 @@
+"""The JSON Schema of a topology document, and how messages write parts of one."""
+
+import json
+from collections.abc import Mapping
+from functools import cache
+from importlib import resources
+from typing import Any
+
+
+@cache
+def schema() -> Mapping[str, Any]:
+    """Return the topology schema."""
+    text = resources.files(__package__).joinpath("topology.schema.json").read_text(encoding="utf-8")
+    document: Mapping[str, Any] = json.loads(text)
+    return document
+
+
+class NotAnInteger:
+    """A number with a fraction or an exponent; no rule of the schema takes it."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+
+    def __repr__(self) -> str:
+        return self.text
+
+
+def pointer_of(path: Any) -> str:
+    """Write keys and positions as a JSON pointer."""
+    return "".join("/" + str(item).replace("~", "~0").replace("/", "~1") for item in path)
+
+
+def shown_json(value: Any) -> str:
+    """Return a value of a document as a message shows it: as JSON, cut at 80 characters."""
+    text = value.text if isinstance(value, NotAnInteger) else json.dumps(value, ensure_ascii=False, default=repr)
+    return text if len(text) <= 80 else text[:79] + "…"
