@@ -196,8 +196,44 @@ def test_what_is_not_there_is_named(server: Server) -> None:
     assert (status, body["message"]) == (400, "the parameter limit is many; expected a number from 1 to 500")
     assert body["code"] == "R768"
     assert ask(server, "/api/v1/dead-letters/9-9-9")[2]["code"] == "R624"
-    assert ask(server, "/api/v1/status", method="POST")[0] == 501
     assert ask(server, "/api/v1/status", method="HEAD")[::2] == (200, b"")
+
+
+@pytest.mark.parametrize("token", [None, ""])
+@pytest.mark.parametrize("path", ["/api/v1/status", "/healthz"])
+@pytest.mark.parametrize("method", ["POST", "DELETE", "post", "X" * 200])
+def test_other_methods_are_refused_as_the_api_refuses(
+    server: Server, method: str, path: str, token: str | None, capsys: pytest.CaptureFixture[str]
+) -> None:
+    address = urlsplit(server.url)
+    with closing(http.client.HTTPConnection(address.hostname or "", address.port, timeout=60)) as connection:
+        headers = {} if token == "" else {"Authorization": f"Bearer {server.token}"}
+        connection.request(method, path, body=b"{}" * 30_000, headers=headers)
+        reply = connection.getresponse()
+        found = json.loads(reply.read())
+    assert (reply.status, reply.headers["Allow"], reply.headers["Content-Type"]) == (
+        405,
+        "GET, HEAD",
+        "application/json",
+    )
+    assert Diagnostic.from_json(found) == Diagnostic.of("R736", method=method[:80])
+    assert capsys.readouterr().err == ""
+
+
+@pytest.mark.parametrize("length", ["", "many", "-1", "9" * 5000, "7"])
+def test_a_body_that_does_not_come_is_not_waited_for_long(
+    board: Board, monkeypatch: pytest.MonkeyPatch, length: str
+) -> None:
+    monkeypatch.setattr(server_module.Handler, "timeout", 0.2)
+    server = Server(board, "127.0.0.1:0")
+    server.start()
+    try:
+        with socket.create_connection(("127.0.0.1", server.server_address[1]), timeout=60) as connection:
+            connection.sendall(f"POST / HTTP/1.1\r\nContent-Length: {length}\r\n\r\n".encode())
+            status = connection.makefile("rb").read()[:13]
+            assert status == (b"" if length == "7" else b"HTTP/1.1 405 ")
+    finally:
+        server.stop()
 
 
 def test_dead_letters_the_newest_first(server: Server, tmp_path: Path) -> None:
