@@ -3,7 +3,10 @@
 import http.client
 import json
 import os
+import re
+import shutil
 import socket
+import subprocess
 from collections import Counter, deque
 from collections.abc import Iterator
 from contextlib import closing
@@ -22,6 +25,7 @@ from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.lowering.batch_report import BatchReport
 from wallaroo_runtime.lowering.histogram import Histogram
 from wallaroo_runtime.lowering.step_count import StepCount
+from wallaroo_runtime.monitor import route
 from wallaroo_runtime.monitor import server as server_module
 from wallaroo_runtime.monitor.access import has_token, is_own_name, parse_address
 from wallaroo_runtime.monitor.board import Board, Sample
@@ -269,6 +273,29 @@ def test_events_come_with_each_document_until_the_end(board: Board) -> None:
         server.stop()
         assert state() == "stopped"
         assert events.read() == b""
+
+
+MEASURE = b"""<script>setInterval(() => document.body.dataset.beyond = Math.max(
+  ...[...document.querySelectorAll(".wide:not(#graph)")].map((place) => place.scrollWidth - place.clientWidth)), 50)
+</script>"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not shutil.which("chromium"), reason="needs a browser")
+def test_all_of_the_tables_is_seen_on_a_phone(
+    board: Board, server: Server, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    page = route._file("page.html")
+    monkeypatch.setattr(route, "_file", lambda name: page + MEASURE)
+    sink = {**SINK, "address": "kafka-1.example.internal:9092", "messages": 1 << 40, "bytes": 1 << 50}
+    waiting = {"sinks": [{**sink, "pending_messages": 1 << 40, "pending_bytes": 1 << 50}]}
+    board.update("running", Sample(NUMBERS, [GATEWAY], waiting, {"batchId": 3, "durationMs": {"addBatch": 150}}))
+    board.end()  # else the browser waits for further events
+    command = ["chromium", "--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={tmp_path / 'profile'}"]
+    command += ["--window-size=390,844", "--virtual-time-budget=3000", "--dump-dom", server.url]
+    shown = subprocess.run(command, capture_output=True, text=True, timeout=300, check=True).stdout
+    assert "kafka-1.example.internal:9092" in shown
+    assert re.findall('data-beyond="(.*?)"', shown) == ["0"]
 
 
 def test_too_many_connections_are_closed(board: Board, monkeypatch: pytest.MonkeyPatch) -> None:
