@@ -16,6 +16,11 @@ var (
 
 	gobEncoderType = reflect.TypeFor[gob.GobEncoder]()
 	marshalerType  = reflect.TypeFor[encoding.BinaryMarshaler]()
+
+	// What gob and fmt ask a value for.
+	askedTypes = []reflect.Type{
+		gobEncoderType, marshalerType, reflect.TypeFor[fmt.Formatter](), reflect.TypeFor[fmt.Stringer](), reflect.TypeFor[error](),
+	}
 )
 
 // CheckType states why values of a type cannot be serialized without wa.Serialize; nil when they can. encoding/gob leaves
@@ -98,6 +103,44 @@ func checkFields(t reflect.Type, at part, seen map[reflect.Type]bool) error {
 		}
 	}
 	return nil
+}
+
+// NeedsNoCode reports whether values of a type are written and shown without methods of the program.
+func NeedsNoCode(t reflect.Type) bool {
+	return t == nil || t.Implements(messageType) || needsNoCode(t, map[reflect.Type]bool{})
+}
+
+func needsNoCode(t reflect.Type, seen map[reflect.Type]bool) bool {
+	if seen[t] {
+		return true
+	}
+	seen[t] = true
+	if _, ok := known.FormOf(t); ok {
+		return false
+	}
+	if t.PkgPath() == "time" {
+		return true
+	}
+	for _, asked := range askedTypes {
+		if t.Implements(asked) || reflect.PointerTo(t).Implements(asked) {
+			return false
+		}
+	}
+	switch t.Kind() {
+	case reflect.Interface, reflect.Chan, reflect.Func:
+		return false
+	case reflect.Pointer, reflect.Slice, reflect.Array:
+		return needsNoCode(t.Elem(), seen)
+	case reflect.Map:
+		return needsNoCode(t.Key(), seen) && needsNoCode(t.Elem(), seen)
+	case reflect.Struct:
+		for i := range t.NumField() {
+			if !needsNoCode(t.Field(i).Type, seen) {
+				return false
+			}
+		}
+	}
+	return true
 }
 
 // isClosed reports whether gob describes all of a value's types with the first value: the type leads to no interface.
