@@ -3,10 +3,7 @@
 import http.client
 import json
 import os
-import re
-import shutil
 import socket
-import subprocess
 from collections import Counter, deque
 from collections.abc import Iterator
 from contextlib import closing
@@ -25,7 +22,6 @@ from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.lowering.batch_report import BatchReport
 from wallaroo_runtime.lowering.histogram import Histogram
 from wallaroo_runtime.lowering.step_count import StepCount
-from wallaroo_runtime.monitor import route
 from wallaroo_runtime.monitor import server as server_module
 from wallaroo_runtime.monitor.access import has_token, is_own_name, parse_address
 from wallaroo_runtime.monitor.board import Board, Sample
@@ -203,43 +199,6 @@ def test_what_is_not_there_is_named(server: Server) -> None:
     assert ask(server, "/api/v1/status", method="HEAD")[::2] == (200, b"")
 
 
-@pytest.mark.parametrize("token", [None, ""])
-@pytest.mark.parametrize("path", ["/api/v1/status", "/healthz"])
-@pytest.mark.parametrize("method", ["POST", "DELETE", "post", "X" * 200])
-def test_other_methods_are_refused_as_the_api_refuses(
-    server: Server, method: str, path: str, token: str | None, capsys: pytest.CaptureFixture[str]
-) -> None:
-    address = urlsplit(server.url)
-    with closing(http.client.HTTPConnection(address.hostname or "", address.port, timeout=60)) as connection:
-        headers = {} if token == "" else {"Authorization": f"Bearer {server.token}"}
-        connection.request(method, path, body=b"{}" * 30_000, headers=headers)
-        reply = connection.getresponse()
-        found = json.loads(reply.read())
-    assert (reply.status, reply.headers["Allow"], reply.headers["Content-Type"]) == (
-        405,
-        "GET, HEAD",
-        "application/json",
-    )
-    assert Diagnostic.from_json(found) == Diagnostic.of("R736", method=method[:80])
-    assert capsys.readouterr().err == ""
-
-
-@pytest.mark.parametrize("length", ["", "many", "-1", "9" * 5000, "7"])
-def test_a_body_that_does_not_come_is_not_waited_for_long(
-    board: Board, monkeypatch: pytest.MonkeyPatch, length: str
-) -> None:
-    monkeypatch.setattr(server_module.Handler, "timeout", 0.2)
-    server = Server(board, "127.0.0.1:0")
-    server.start()
-    try:
-        with socket.create_connection(("127.0.0.1", server.server_address[1]), timeout=60) as connection:
-            connection.sendall(f"POST / HTTP/1.1\r\nContent-Length: {length}\r\n\r\n".encode())
-            status = connection.makefile("rb").read()[:13]
-            assert status == (b"" if length == "7" else b"HTTP/1.1 405 ")
-    finally:
-        server.stop()
-
-
 def test_dead_letters_the_newest_first(server: Server, tmp_path: Path) -> None:
     folder = tmp_path / "dead-letters"
     folder.mkdir()
@@ -273,29 +232,6 @@ def test_events_come_with_each_document_until_the_end(board: Board) -> None:
         server.stop()
         assert state() == "stopped"
         assert events.read() == b""
-
-
-MEASURE = b"""<script>setInterval(() => document.body.dataset.beyond = Math.max(
-  ...[...document.querySelectorAll(".wide:not(#graph)")].map((place) => place.scrollWidth - place.clientWidth)), 50)
-</script>"""
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(not shutil.which("chromium"), reason="needs a browser")
-def test_all_of_the_tables_is_seen_on_a_phone(
-    board: Board, server: Server, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    page = route._file("page.html")
-    monkeypatch.setattr(route, "_file", lambda name: page + MEASURE)
-    sink = {**SINK, "address": "kafka-1.example.internal:9092", "messages": 1 << 40, "bytes": 1 << 50}
-    waiting = {"sinks": [{**sink, "pending_messages": 1 << 40, "pending_bytes": 1 << 50}]}
-    board.update("running", Sample(NUMBERS, [GATEWAY], waiting, {"batchId": 3, "durationMs": {"addBatch": 150}}))
-    board.end()  # else the browser waits for further events
-    command = ["chromium", "--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={tmp_path / 'profile'}"]
-    command += ["--window-size=390,844", "--virtual-time-budget=3000", "--dump-dom", server.url]
-    shown = subprocess.run(command, capture_output=True, text=True, timeout=300, check=True).stdout
-    assert "kafka-1.example.internal:9092" in shown
-    assert re.findall('data-beyond="(.*?)"', shown) == ["0"]
 
 
 def test_too_many_connections_are_closed(board: Board, monkeypatch: pytest.MonkeyPatch) -> None:

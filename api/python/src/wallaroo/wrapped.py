@@ -312,11 +312,7 @@ class Encoder(BaseWrapped[P, R]):
 
 
 class WithTime(BaseWrapped[P, R]):
-    """What the decoders have whose payloads may hold a time.
-
-    Attributes:
-        event_time: Gives a payload's time in milliseconds since 1970; None: messages have the time of their arrival.
-    """
+    """What decoders have: perhaps an `event_time`, which gives a payload's time in milliseconds since 1970."""
 
     parameters = ("bs",)
     event_time: EventTime | None = None
