@@ -18,8 +18,9 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM)
 START_S = 12.0  # of a machine with much other work
 END_S = 60.0
 NOTE = "stopped before it was ready"
-# By the signal, before the command has its own handlers; 130 while it reads its arguments. `submit` passes them on.
-EARLY = {-signal.SIGINT, -signal.SIGTERM, 130}
+# By the signal, before the command has its own handlers; 130 and 143 while it reads its arguments. `submit` passes them
+# on.
+EARLY = {-signal.SIGINT, -signal.SIGTERM, 130, 143}
 # A setup that a user breaks off: no Spark has begun.
 ENDLESS = """
 import time

@@ -278,6 +278,22 @@ def test_du_lists_checkpoints_and_caches(
     assert objects(out(capsys, "du", "--json"))[0]["state"] == "running"
 
 
+def test_du_of_one_checkpoint_lists_its_parts(stopped: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (stopped / "outbox").mkdir()
+    (stopped / "outbox" / "file").write_bytes(bytes(1 << 20))
+    whole, largest, *others = objects(out(capsys, "du", stopped, "--json"))
+    assert (whole["kind"], whole["path"], whole["state"]) == ("checkpoint", str(stopped), "stopped")
+    assert (largest["kind"], largest["path"], largest["state"]) == ("part", str(stopped / "outbox"), "")
+    assert whole["bytes"] >= largest["bytes"] + sum(each["bytes"] for each in others) >= 1 << 20
+    assert {Path(each["path"]).name for each in others} == {"application.json", "egress.json", "gateway.json", "logs"}
+    shown = out(capsys, "du", stopped).splitlines()
+    assert [line.split()[-1] for line in shown[1:3]] == [str(stopped), str(stopped / "outbox")]
+    assert main(["du", "hdfs://name/checkpoint"]) == 2
+    assert capsys.readouterr().err.startswith("R608 hdfs://name/checkpoint is at a URL\n")
+    assert main(["du", str(stopped / "no such")]) == 2
+    assert capsys.readouterr().err.startswith("R616 ")
+
+
 def test_one_of_the_two_options(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["run", str(WORD_COUNT), "--monitor", ":8080", "--no-monitor"]) == 2
     assert capsys.readouterr().err.startswith("R608 --no-monitor leaves no use for --monitor")

@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import wallaroo
+from support.line_program import line_program
 from support.run import wait_until
 from wallaroo.diagnostic import Diagnostic
 from wallaroo.program import load_setup
@@ -33,25 +34,10 @@ import os
 import socket
 from pathlib import Path
 
-import wallaroo
-
 IS_WORKER = os.environ["WALLAROO_MODE"] == "worker"
 with Path(__file__).with_name("worker" if IS_WORKER else "emit").open("a") as loads:
     loads.write("x")
-
-def application_setup(args):
-    return wallaroo.build_application(
-        "Tried", wallaroo.source("lines", wallaroo.TCPSourceConfig("127.0.0.1", 0, decode))
-        .to_sink(wallaroo.TCPSinkConfig("127.0.0.1", 9, encode)))
-
-@wallaroo.line_decoder
-def decode(data):
-    return data
-
-@wallaroo.line_encoder
-def encode(data):
-    return data
-"""
+""" + line_program("Tried")
 # What is added to the program, and the code of what is said; empty: it is run.
 EDITS = {
     "right": ("", ""),

@@ -16,7 +16,7 @@ from wallaroo_runtime.cli.main import main
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.lowering.state_log import latest_states
 from wallaroo_runtime.spark import rescale_log
-from wallaroo_runtime.spark.rescale import pending_batch
+from wallaroo_runtime.spark.batch_log import pending_batch
 from wallaroo_runtime.spark.rescale_log import bucket_frames
 from wallaroo_runtime.topology.load import load
 

@@ -1,15 +1,18 @@
 """A process that many signals ask to end ends."""
 
+import os
 import signal
 import subprocess
 import sys
 import threading
 import time
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from support.run import wait_until
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.run.signals import SIGNALS, RunStop
 from wallaroo_runtime.system.stop import Stop
@@ -66,6 +69,38 @@ sys.exit(7)
 @pytest.mark.parametrize(("signals", "code"), [([], -signal.SIGTERM), (["2"], 7), (["15"], 7), (["15", "15"], 7)])
 def test_a_stop_that_is_asked_for_again_at_the_end_has_its_exit_code(signals: list[str], code: int) -> None:
     assert subprocess.run([sys.executable, "-c", ENDING, *signals], check=False, timeout=60).returncode == code
+
+
+ENDLESS = """
+import os, time
+from pathlib import Path
+
+def application_setup(args):
+    Path("began").write_text(str(os.getpid()))
+    time.sleep(600)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("command", [["validate"], ["emit"], ["diff", "app.py"]])
+@pytest.mark.parametrize("count", [1, 2])
+def test_a_command_that_is_ended_leaves_nothing(tmp_path: Path, command: list[str], count: int) -> None:
+    (tmp_path / "app.py").write_text(ENDLESS)
+    (tmp_path / "tmp").mkdir()
+    began, environment = tmp_path / "began", {**os.environ, "TMPDIR": str(tmp_path / "tmp")}
+    line = [sys.executable, "-m", "wallaroo_runtime.cli.start", *command, "app.py"]
+    with subprocess.Popen(line, cwd=tmp_path, env=environment, stderr=subprocess.PIPE, text=True) as process:
+        try:
+            wait_until(lambda: began.exists() and bool(began.read_text()), lambda: "the setup", 120)
+            for _ in range(count):
+                process.send_signal(signal.SIGTERM)
+            _, said = process.communicate(timeout=120)
+        finally:
+            process.kill()
+    assert (process.returncode, said) == (143, "")
+    assert not list((tmp_path / "tmp").iterdir())
+    with pytest.raises(ProcessLookupError):
+        os.kill(int(began.read_text()), 0)
 
 
 READY = "ready"

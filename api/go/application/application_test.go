@@ -152,7 +152,7 @@ func TestEveryMistakeIsFoundAtOnce(t *testing.T) {
 		"no end": {func(a *app.Application) {
 			a.NewPipeline("p", source()).ToSink(sink)
 			a.NewPipeline("q", source()).ToMulti(example.Split{})
-		}, []string{`T222 pipeline "q" has no end`}},
+		}, []string{`T222 pipeline "q" has no end after "split"`}},
 		"twice": {func(a *app.Application) {
 			a.NewPipeline("p", source()).ToSink(sink)
 			a.NewPipeline("p", source()).ToSink(sink)

@@ -69,10 +69,10 @@ func ExampleApplication_Check() {
 	}
 	// Output:
 	// <nil>
-	// T222 pipeline "More words" has no end
-	//   fix: end it with to_sink or done (Go: ToSink or Done)
 	// T211 source address "127.0.0.1:70100" is not usable; "70100" is no port
 	//   fix: give HOST:PORT with a port of 0 to 65535
+	// T222 pipeline "More words" has no end after "shout"
+	//   fix: end it with to_sink or done (Go: To, ToSink or Done)
 }
 
 func ExampleApplication_OnError() {

@@ -80,9 +80,9 @@ func ExampleRegister() {
 	}).To(textSink)
 	example.Show(app.ToJson(), "sinks")
 	// Output:
-	// C504 count: stream_test.price cannot be serialized; field cents of stream_test.price is not exported; fix: export its fields, or give the type a Codec with stream.Register
+	// C504 count: stream_test.price cannot be serialized; field cents of stream_test.price is not exported; fix: export its fields and leave out what has no bytes (chan, func, mutex), or give the type a Codec with stream.Register
 	// 7002
-	// C504 pay: *stream_test.price cannot be serialized; field cents of stream_test.price is not exported; fix: export its fields, or give the type a Codec with stream.Register
+	// C504 pay: *stream_test.price cannot be serialized; field cents of stream_test.price is not exported; fix: export its fields and leave out what has no bytes (chan, func, mutex), or give the type a Codec with stream.Register
 }
 
 // paid is an application that counts amounts of a type.

@@ -1,5 +1,6 @@
 """State stages: versions, rollback, snapshots, persistence."""
 
+import threading
 from typing import Any
 
 import pytest
@@ -33,6 +34,8 @@ def remember(data: str, state: Log) -> Any:
         return data
     if data == "lambda":
         state.extra = lambda: 0
+    if data == "lock":
+        state.extra = {"guards": [5, threading.Lock()]}
     return ",".join(state.seen), data != "unsaved"
 
 
@@ -128,6 +131,13 @@ def test_a_snapshot_has_all_keys(kit: Any) -> None:
         ("boom", "C501", "ValueError: boom"),
         ("wrong", "C503", "returned 'wrong'; expected a tuple (message or None, persist)"),
         ("lambda", "C504", "Log cannot be serialized; "),
+        (
+            "lock",
+            "C504",
+            "Log cannot be serialized; TypeError: cannot pickle '_thread.lock' object; at Log.extra['guards'][1]; "
+            "keep only what can be pickled in the state, no lock, file, generator or lambda: leave such a field out "
+            "with __getstate__, or define serialize and deserialize next to application_setup",
+        ),
     ],
 )
 def test_a_failure_leaves_the_state_as_before_that_message(kit: Any, bad: str, code: str, error: str) -> None:

@@ -256,7 +256,7 @@ CASES: list[tuple[str, Callable[[], Any], list[str]]] = [
     (
         "open pipelines",
         lambda: begin().to(same).new_pipeline("two", source("7011")).to_sink(sink()),
-        ['T222 pipeline "one" has no end / end it with to_sink or done (Go: ToSink or Done)'],
+        ['T222 pipeline "one" has no end after "pass" / end it with to_sink or done (Go: To, ToSink or Done)'],
     ),
     (
         "missing methods",

@@ -266,7 +266,13 @@ FINDINGS: list[tuple[str, Callable[[], Any], list[str]]] = [
     (
         "no sink",
         lambda: build_application("app", lines().to(same)),
-        ['T222 pipeline "app" has no end / end it with to_sink or done (Go: ToSink or Done)'],
+        ['T222 pipeline "app" has no end after "same" / end it with to_sink or done (Go: To, ToSink or Done)'],
+    ),
+    (
+        "no sink after two of three branches",
+        lambda: build_application("app", (line := lines()).to(same).to_sink(sink()), line.key_by(word), line),
+        ['T222 pipeline "app" has no end after "lines" / end it with to_sink or done (Go: To, ToSink or Done)',
+         'T222 pipeline "app" has no end after "word" / end it with to_sink or done (Go: To, ToSink or Done)'],
     ),
     (
         "after the sink",

@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 import struct
 from copy import copy
 from typing import Any, ClassVar
@@ -12,8 +13,9 @@ from hypothesis import strategies as some
 from window_case import PORT, TUMBLING, Values, application, entries, make, plain, read, run, sums, tick
 
 import wallaroo
-from wallaroo.diagnostic import shown
-from wallaroo.frame import DEAD_LETTER_PORT, encode_frame, read_frame
+from wallaroo.diagnostic import DiagnosticError, shown
+from wallaroo.frame import DEAD_LETTER_PORT, FRAMED, FrameHeader, encode_frame, read_frame, write_frame
+from wallaroo.line import LineDecoder
 from wallaroo.serialization import Serializer
 from wallaroo.worker._proto import worker_pb2 as pb
 from wallaroo.worker.bucket import BucketRun
@@ -169,10 +171,19 @@ def times_by_key(outputs: list[pb.Output]) -> dict[str, set[int]]:
     return found
 
 
+TIMED = Timed()
+DECORATED = wallaroo.decoder(4, ">I", event_time=TIMED.event_time)(TIMED.decode)
+OF_LINES = wallaroo.line_decoder(event_time=TIMED.event_time)(TIMED.decode)
+
+
+@pytest.mark.parametrize("decoder", [TIMED, DECORATED, OF_LINES], ids=["class", "decorated", "lines"])
 @settings(deadline=None)
-@given(some.lists(some.sampled_from([*Timed.times, "unknown", "comment", "undecodable"])))
-def test_a_message_without_a_time_is_a_dead_letter(kit: Any, names: list[str]) -> None:
-    outputs = timed_stage(kit, Timed(), timestamps=True).run(0, kit.wire([name.encode() for name in names]))
+@given(names=some.lists(some.sampled_from([*Timed.times, "unknown", "comment", "undecodable"])))
+def test_a_message_without_a_time_is_a_dead_letter(kit: Any, decoder: Any, names: list[str]) -> None:
+    payloads = [name.encode() for name in names]
+    lines = write_frame(FrameHeader(0, len(names), 0, 0, FRAMED, 5), [b"%b\n" % each for each in payloads])
+    wire = lines if decoder is OF_LINES else kit.wire(payloads)
+    outputs = timed_stage(kit, decoder, timestamps=True).run(0, wire)
     wrong = [(at, name) for at, name in enumerate(names) if name not in Timed.right and name != "comment"]
     letters = kit.letters(outputs)
     assert [(letter.sequence, letter.input.decode()) for letter in letters] == wrong
@@ -184,6 +195,27 @@ def test_a_message_without_a_time_is_a_dead_letter(kit: Any, names: list[str]) -
             assert f"event_time returned {shown(Timed.times[text])}; expected milliseconds since 1970" in letter.error
         elif text == "unknown":
             assert letter.error == "KeyError: 'unknown'" and "in event_time" in letter.traceback
+
+
+@pytest.mark.parametrize(
+    ("event_time", "said"),
+    [
+        (5, "T207 line_decoder: parameter event_time is 5; expected a function"),
+        (lambda: 5, 'T202 event_time "decode": <lambda> takes 0 parameters; expected 1'),
+    ],
+)
+def test_a_time_that_cannot_be_asked_for(kit: Any, event_time: Any, said: str) -> None:
+    with pytest.raises(DiagnosticError, match=re.escape(said)):
+        timed_stage(kit, wallaroo.line_decoder(event_time=event_time)(TIMED.decode), timestamps=True)
+
+
+def test_a_class_made_of_a_decoder_may_give_times_itself() -> None:
+    class Own(LineDecoder[..., Any]):
+        def event_time(self, bs: bytes) -> int:
+            return len(bs)
+
+    assert Own(TIMED.decode).event_time(b"real") == 4
+    assert wallaroo.line_decoder()(TIMED.decode).event_time is None
 
 
 def test_a_time_is_asked_for_only_where_windows_go_by_it(kit: Any) -> None:

@@ -202,6 +202,7 @@ func TestBuiltinCodecsRefuseOtherTypes(t *testing.T) {
 		{"json", math.NaN(), "NaN is not JSON"},
 		{"json", []any{"a", "\xff"}, "a text is not UTF-8"},
 		{"json", func() {}, "json: unsupported type: func()"},
+		{"json", &job{Parts: []part{{}}}, "field Parts[].Done of *codec_test.job is a chan int, which JSON has not; the tag `json:\"-\"` leaves it out"},
 		{"protobuf:google.protobuf.Struct", wrapperspb.String("a"), "the message is *wrapperspb.StringValue; expected *structpb.Struct"},
 		{"protobuf:google.protobuf.Struct", nil, "the message is <nil>; expected *structpb.Struct"},
 		{"protobuf:google.protobuf.Struct", (*structpb.Struct)(nil), "the message is a nil pointer"},
@@ -215,6 +216,13 @@ func TestBuiltinCodecsRefuseOtherTypes(t *testing.T) {
 		t.Error("values in the worker's own form are read in a codec")
 	}
 }
+
+type job struct {
+	Skip  chan int `json:"-"`
+	Parts []part
+}
+
+type part struct{ Done chan int }
 
 type celsius float32
 

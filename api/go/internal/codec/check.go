@@ -16,6 +16,11 @@ var (
 
 	gobEncoderType = reflect.TypeFor[gob.GobEncoder]()
 	marshalerType  = reflect.TypeFor[encoding.BinaryMarshaler]()
+
+	// What gob and fmt ask a value for.
+	askedTypes = []reflect.Type{
+		gobEncoderType, marshalerType, reflect.TypeFor[fmt.Formatter](), reflect.TypeFor[fmt.Stringer](), reflect.TypeFor[error](),
+	}
 )
 
 // CheckType states why values of a type cannot be serialized without wa.Serialize; nil when they can. encoding/gob leaves
@@ -28,7 +33,7 @@ func CheckType(t reflect.Type) error {
 		err, _ := before.(error)
 		return err
 	}
-	err := checkType(t, map[reflect.Type]bool{})
+	err := checkType(t, part{root: pointedTo(t)}, map[reflect.Type]bool{})
 	checked.Store(t, err)
 	return err
 }
@@ -41,7 +46,22 @@ func pointedTo(t reflect.Type) reflect.Type {
 	return t
 }
 
-func checkType(t reflect.Type, seen map[reflect.Type]bool) error {
+// part is a place in a type: `Items[].Done` is a field of what the field Items has.
+type part struct {
+	root reflect.Type
+	path string
+}
+
+func (p part) field(name string) part {
+	if p.path != "" {
+		name = p.path + "." + name
+	}
+	return part{p.root, name}
+}
+
+func (p part) item() part { return part{p.root, p.path + "[]"} }
+
+func checkType(t reflect.Type, at part, seen map[reflect.Type]bool) error {
 	if seen[t] || t.Implements(gobEncoderType) || t.Implements(marshalerType) ||
 		reflect.PointerTo(t).Implements(gobEncoderType) || reflect.PointerTo(t).Implements(marshalerType) {
 		return nil
@@ -49,34 +69,78 @@ func checkType(t reflect.Type, seen map[reflect.Type]bool) error {
 	seen[t] = true
 	switch t.Kind() {
 	case reflect.Chan, reflect.Func, reflect.UnsafePointer, reflect.Uintptr:
-		return fmt.Errorf("values of type %s have no bytes", t)
-	case reflect.Pointer, reflect.Slice, reflect.Array:
-		return checkType(t.Elem(), seen)
+		if at.path == "" {
+			return fmt.Errorf("values of type %s have no bytes", t)
+		}
+		return fmt.Errorf("field %s of %s is a %s, which has no bytes", at.path, at.root, t)
+	case reflect.Pointer:
+		return checkType(t.Elem(), at, seen)
+	case reflect.Slice, reflect.Array:
+		return checkType(t.Elem(), at.item(), seen)
 	case reflect.Map:
-		if err := checkType(t.Key(), seen); err != nil {
+		if err := checkType(t.Key(), at.item(), seen); err != nil {
 			return err
 		}
-		return checkType(t.Elem(), seen)
+		return checkType(t.Elem(), at.item(), seen)
 	case reflect.Struct:
-		return checkFields(t, seen)
+		return checkFields(t, at, seen)
 	}
 	return nil
 }
 
-func checkFields(t reflect.Type, seen map[reflect.Type]bool) error {
+func checkFields(t reflect.Type, at part, seen map[reflect.Type]bool) error {
 	for i := range t.NumField() {
 		field := t.Field(i)
 		if field.Name == "_" {
 			continue
 		}
+		found := at.field(field.Name)
 		if !field.IsExported() && (!field.Anonymous || field.Type.Kind() != reflect.Struct) {
-			return fmt.Errorf("field %s of %s is not exported", field.Name, t)
+			return fmt.Errorf("field %s of %s is not exported", found.path, at.root)
 		}
-		if err := checkType(field.Type, seen); err != nil {
+		if err := checkType(field.Type, found, seen); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// NeedsNoCode reports whether values of a type are written and shown without methods of the program.
+func NeedsNoCode(t reflect.Type) bool {
+	return t == nil || t.Implements(messageType) || needsNoCode(t, map[reflect.Type]bool{})
+}
+
+func needsNoCode(t reflect.Type, seen map[reflect.Type]bool) bool {
+	if seen[t] {
+		return true
+	}
+	seen[t] = true
+	if _, ok := known.FormOf(t); ok {
+		return false
+	}
+	if t.PkgPath() == "time" {
+		return true
+	}
+	for _, asked := range askedTypes {
+		if t.Implements(asked) || reflect.PointerTo(t).Implements(asked) {
+			return false
+		}
+	}
+	switch t.Kind() {
+	case reflect.Interface, reflect.Chan, reflect.Func:
+		return false
+	case reflect.Pointer, reflect.Slice, reflect.Array:
+		return needsNoCode(t.Elem(), seen)
+	case reflect.Map:
+		return needsNoCode(t.Key(), seen) && needsNoCode(t.Elem(), seen)
+	case reflect.Struct:
+		for i := range t.NumField() {
+			if !needsNoCode(t.Field(i).Type, seen) {
+				return false
+			}
+		}
+	}
+	return true
 }
 
 // isClosed reports whether gob describes all of a value's types with the first value: the type leads to no interface.

@@ -16,10 +16,11 @@ const (
 )
 
 // Fix says what a program can do about a type that cannot be serialized.
-const Fix = "set wa.Serialize and wa.Deserialize to functions that cover the type"
+const Fix = "export its fields and leave out what has no bytes (chan, func, mutex), or give the type MarshalBinary and UnmarshalBinary, " +
+	"or set wa.Serialize and wa.Deserialize to functions that cover it"
 
 // TypedFix says what a typed program can do about it.
-const TypedFix = "export its fields, or give the type a Codec with stream.Register"
+const TypedFix = "export its fields and leave out what has no bytes (chan, func, mutex), or give the type a Codec with stream.Register"
 
 // Error says why a value cannot be serialized or read. Code: C504.
 type Error struct {

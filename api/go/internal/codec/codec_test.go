@@ -36,6 +36,11 @@ func (m *mixed) lock() { m.mutex.Lock() }
 
 var _ = (*mixed).lock
 
+type jobs struct {
+	point
+	ByName map[string]*struct{ Parts [2]struct{ Run func() } }
+}
+
 func init() {
 	wa.RegisterType(point{})
 	wa.RegisterType((*nested)(nil))
@@ -72,6 +77,9 @@ func TestWhatCannotBeSerializedIsNamed(t *testing.T) {
 		&hidden{1}:          "field x of codec_test.hidden is not exported",
 		&mixed{}:            "field mutex of codec_test.mixed is not exported",
 		new(chan int):       "values of type chan int have no bytes",
+		&job{}:              "field Skip of codec_test.job is a chan int, which has no bytes",
+		&jobs{}:             "field ByName[].Parts[].Run of codec_test.jobs is a func(), which has no bytes",
+		&[]part{}:           "field [].Done of []codec_test.part is a chan int, which has no bytes",
 		(*string)(nil):      "the pointer is nil",
 		(*point)(nil):       "nil pointer",
 		struct{ A int8 }{1}: "wa.RegisterType makes it known",

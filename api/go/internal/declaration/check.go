@@ -85,13 +85,28 @@ func (a *Application) checkEnds() {
 		sinks += len(pipeline.Sinks)
 		for _, node := range pipeline.Nodes {
 			if node.Consumers == 0 && !node.Ended {
-				a.Report(diagnostic.Of("T222", "name", pipeline.Name), Pointer(strconv.Itoa(pipeline.Number)), node.Place)
+				a.Report(diagnostic.Of("T222", "name", pipeline.Name, "last", pipeline.nameAt(node)), Pointer(node.Path), node.Place)
 			}
 		}
 	}
 	if sinks == 0 {
 		a.Report(diagnostic.Of("T204", "name", a.Name), "/pipelines", a.Place)
 	}
+}
+
+// nameAt returns the name of the source or step at a node.
+func (p *Pipeline) nameAt(node *Node) string {
+	for _, source := range p.Sources {
+		if source.Path == node.Path {
+			return source.Name
+		}
+	}
+	for _, step := range p.Steps {
+		if step.Path == node.Path {
+			return step.Name
+		}
+	}
+	return node.What
 }
 
 func (a *Application) checkAddresses() {

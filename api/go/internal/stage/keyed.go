@@ -177,8 +177,7 @@ func (n *node) skip(skip *pb.Skip, value []byte) {
 
 // burySkipped makes the dead letter of a message that is not run; message is what it was read as, nil if it was not.
 func (n *node) burySkipped(skip *pb.Skip, message any, value []byte) {
-	switch message.(type) {
-	case string, []byte, bool, int, int64, uint64, float64:
+	if message != nil && codec.NeedsNoCode(reflect.TypeOf(message)) {
 		n.bury(skip.GetCode(), message, skip.GetReason(), "")
 		return
 	}

@@ -5,13 +5,18 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
+	wa "wallarooapi"
 	"wallarooapi/application"
+	"wallarooapi/internal/codec"
 	"wallarooapi/internal/example"
 	"wallarooapi/internal/flight"
+	"wallarooapi/internal/frame"
 	"wallarooapi/internal/state"
 	pb "wallarooapi/internal/workerpb"
 )
@@ -87,6 +92,56 @@ func TestSkippedMessagesLeaveTheStateAlone(t *testing.T) {
 	}
 	if totals := bucket.Table(1).Get([]byte("b")).Value.(*example.Totals); totals.Counts["bar"] != 2 {
 		t.Errorf("the state of b is %v", totals.Counts)
+	}
+}
+
+type order struct {
+	Item string
+	At   time.Time
+}
+
+// talkative may do anything when it is shown.
+type talkative struct{ Text string }
+
+func (talkative) String() string { panic("a skipped message was asked for its text") }
+
+func TestSkippedMessagesAreShownAsOthers(t *testing.T) {
+	wa.RegisterType(order{})
+	wa.RegisterType(talkative{})
+	text, noon := "bar", time.Unix(0, 0).UTC()
+	values := []any{order{"first", noon}, &text, order{"second", noon}, uint8(7), talkative{"x"}}
+	b, encoder := frame.Builder{Port: 1, Encoding: codec.Native}, codec.NewEncoder()
+	key := b.AddKey([]byte("b"))
+	skips := []*pb.Skip{}
+	for i, value := range values {
+		data, err := encoder.Append(nil, value)
+		if err != nil {
+			t.Fatal(err)
+		}
+		b.UseKey(key)
+		b.UseSequence(uint64(i))
+		b.Add(data)
+		skips = append(skips, &pb.Skip{Ordinal: uint64(i), Code: "C508", Reason: "it ended"})
+	}
+	bytes, err := b.Frame()
+	if err != nil {
+		t.Fatal(err)
+	}
+	x := newExecutor(t, wordCount(t), countStage)
+	x.Begin(1, skips)
+	got, _, _ := countCall(t, x, state.NewBucket(), noRebuild(t), false, bytes)
+	want := []string{"{Item:first At:1970-01-01 00:00:00 +0000 UTC}", "bar", "{Item:second At:1970-01-01 00:00:00 +0000 UTC}", "7", ""}
+	if len(got.letters) != len(want) {
+		t.Fatalf("%d dead letters: %v", len(got.letters), got.letters)
+	}
+	for i, letter := range got.letters {
+		if want[i] != "" && letter.GetPreview() != want[i] {
+			t.Errorf("the message is shown as %q; want %q", letter.GetPreview(), want[i])
+		}
+		read, err := codec.NewDecoder().Decode(byte(letter.GetEncoding()), letter.GetInput())
+		if err != nil || !reflect.DeepEqual(read, values[i]) {
+			t.Errorf("%v comes back as %v, %v", values[i], read, err)
+		}
 	}
 }
 

@@ -172,6 +172,11 @@ class Pipeline:
     steps: list[Step] = field(default_factory=list)
     sinks: list[Sink] = field(default_factory=list)
 
+    @property
+    def last(self) -> str:
+        """Name of the last step, else of the last source; its own where it has neither."""
+        return [self.name, *(each.name for each in self.sources), *(each.name for each in self.steps)][-1]
+
 
 @dataclass(slots=True)
 class Application:

@@ -101,17 +101,20 @@ class _Build(Declaration):
                 fix="put it before the sinks",
             )  # fmt: skip
         nodes = _reachable(ends)
-        has_end = any if misplaced else all  # what was put after an end has been reported
-        if not has_end(node.part == "sinks" for node in ends):
-            at = self.line.location.shown()
-            self.findings.append(Diagnostic.of("T222", pointer="/pipelines/0", **at._asdict(), name=self.name))
         self._number(nodes)
+        if not misplaced:  # what was put after an end has been reported
+            for node in (node for node in ends if node.part != "sinks"):
+                self._open_end(node)
         for node in sorted(nodes, key=lambda node: (PARTS.index(node.part), node.number)):
             self._node(node)
         for merge in merges:
             self._merge(merge)
         self.findings += check.application(self.name, [self.line], has_sink=True)
         self.findings += declare_codecs([self.line])
+
+    def _open_end(self, node: Node) -> None:
+        pointer, at = f"/pipelines/{self._paths[node]}", node.location.shown()
+        self.findings.append(Diagnostic.of("T222", pointer=pointer, **at._asdict(), name=self.name, last=_label(node)))
 
     def _number(self, nodes: list[Node]) -> None:
         """Give nodes their paths; the outputs of a computation stand right after it, whether they are used or not."""
@@ -305,4 +308,6 @@ def _document_order(path: str) -> tuple[int, int]:
 
 
 def _label(node: Node) -> str:
+    if isinstance(node.value, str):  # of an output
+        return node.value
     return str(node.value[0]) if node.part == "sources" else getattr(node.value, "__name__", node.method)

@@ -298,7 +298,8 @@ class ApplicationBuilder:
         if self._open is not None:
             at = self._open.location.shown()
             pointer = f"/pipelines/{self._open.number}"
-            self._findings.append(Diagnostic.of("T222", pointer=pointer, **at._asdict(), name=self._open.name))
+            name, last = self._open.name, self._open.last
+            self._findings.append(Diagnostic.of("T222", pointer=pointer, **at._asdict(), name=name, last=last))
             self._open = None
 
     def _to(self, method: str, value: Any, on_error: str | None) -> "ApplicationBuilder":

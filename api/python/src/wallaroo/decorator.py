@@ -17,6 +17,7 @@ from wallaroo.wrapped import (
     ComputationMulti,
     Decoder,
     Encoder,
+    EventTime,
     KeyExtractor,
     P,
     Partition,
@@ -259,15 +260,18 @@ def _with_brackets(declare: Callable[P, G]) -> Callable[P, G]:
 
 
 @_with_brackets
-def decoder(header_length: int, length_fmt: str) -> Callable[[Callable[P, R]], Decoder[P, R]]:
+def decoder(
+    header_length: int, length_fmt: str, *, event_time: EventTime | None = None
+) -> Callable[[Callable[P, R]], Decoder[P, R]]:
     """Make a function `f(bs)` a decoder: it gets exactly the payload as bytes, returns a message or None.
 
     Args:
         header_length: Bytes that stand before each payload.
         length_fmt: Format of `struct` that reads the payload's length from them.
+        event_time: As for `line_decoder`.
 
     Raises:
-        WallarooParameterError: The two do not go together, or what is decorated is no function (T207).
+        WallarooParameterError: The first two do not go together, or what is decorated is no function (T207).
 
     Example:
         >>> @decoder(header_length=4, length_fmt=">I")
@@ -288,7 +292,7 @@ def decoder(header_length: int, length_fmt: str) -> Callable[[Callable[P, R]], D
             expected=f"a struct format of header_length = {shown(header_length)} bytes",
             fix='for a length of 4 bytes, big-endian, write decoder(header_length=4, length_fmt=">I")',
         )  # fmt: skip
-    return lambda function: Decoder(function, header_length, length_fmt)
+    return lambda function: Decoder(function, header_length, length_fmt, event_time=event_time)
 
 
 def _shown(value: Any) -> str:

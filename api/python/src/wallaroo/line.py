@@ -1,14 +1,14 @@
 """Lines over TCP: a decoder of lines and an encoder of lines, e.g. for `nc` and for JSON lines."""
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, overload
 
 from wallaroo.framing import NEWLINE
-from wallaroo.wrapped import BaseWrapped, Encoder, P, R
+from wallaroo.wrapped import Encoder, EventTime, P, R, WithTime
 
 
-class LineDecoder(BaseWrapped[P, R]):
-    """Turns a line into a message; what `line_decoder` makes. Parameters are those of `BaseWrapped`.
+class LineDecoder(WithTime[P, R]):
+    """Turns a line into a message; what `line_decoder` makes, with the same parameters.
 
     Attributes:
         framing: States that the messages of a TCP source are lines; decoders of your own may have it, too.
@@ -19,7 +19,6 @@ class LineDecoder(BaseWrapped[P, R]):
     """
 
     kind = "line_decoder"
-    parameters = ("bs",)
     framing = NEWLINE
 
     def decode(self, bs: bytes) -> R:
@@ -58,18 +57,27 @@ class LineEncoder(Encoder[P, R]):
         return encoded + b"\n"
 
 
-def line_decoder(function: Callable[P, R]) -> LineDecoder[P, R]:
+@overload
+def line_decoder(function: Callable[P, R], *, event_time: EventTime | None = None) -> LineDecoder[P, R]: ...
+
+
+@overload
+def line_decoder(*, event_time: EventTime | None = None) -> Callable[[Callable[P, R]], LineDecoder[P, R]]: ...
+
+
+def line_decoder(function: Any = None, *, event_time: EventTime | None = None) -> Any:
     """Make a function `f(bs)` a decoder of lines: it gets a line without LF or CR LF, returns a message or None.
 
     A TCP source with it cuts its stream at line breaks; a last line without one ends with the connection. Empty lines
-    are messages, too. A line may have 16 MiB; a longer one closes its connection (R744). Where windows are to go by
-    times in the lines, write a class with `framing = "newline"`, `decode(bs)` and `event_time(bs)` in its place.
+    are messages, too. A line may have 16 MiB; a longer one closes its connection (R744).
 
     Args:
         function: Takes the bytes of a line.
+        event_time: Takes them, too, and returns their time in milliseconds since 1970; windows go by it. Where it
+            fails the message is a dead letter (C505).
 
     Raises:
-        WallarooParameterError: It is no function (T207).
+        WallarooParameterError: One of them is no function (T207).
 
     Example:
         >>> import json
@@ -78,8 +86,18 @@ def line_decoder(function: Callable[P, R]) -> LineDecoder[P, R]:
         ...     return json.loads(bs) if bs else None
         >>> order.decode(b'{"amount": 3}')
         {'amount': 3}
+        >>> @line_decoder(event_time=lambda bs: 1000 * json.loads(bs)["second"])
+        ... def reading(bs):
+        ...     return json.loads(bs)["value"]
+        >>> line = b'{"second": 7, "value": 3}'
+        >>> reading.decode(line), reading.event_time(line)
+        (3, 7000)
     """
-    return LineDecoder(function)
+
+    def wrap(function: Callable[P, R]) -> LineDecoder[P, R]:
+        return LineDecoder(function, event_time=event_time)
+
+    return wrap if function is None else wrap(function)
 
 
 def line_encoder(function: Callable[P, R]) -> LineEncoder[P, R]:

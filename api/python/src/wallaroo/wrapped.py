@@ -4,7 +4,7 @@ import functools
 import importlib
 import struct
 from collections.abc import Callable, Sequence
-from typing import Any, Generic, ParamSpec, TypeVar, overload
+from typing import Any, Generic, ParamSpec, TypeAlias, TypeVar, overload
 
 from wallaroo.diagnostic import Diagnostic, shown
 from wallaroo.error import WallarooParameterError
@@ -16,6 +16,7 @@ R = TypeVar("R", covariant=True)
 C = TypeVar("C", covariant=True)
 Own = TypeVar("Own")
 F = TypeVar("F", bound=Callable[..., Any])
+EventTime: TypeAlias = Callable[[bytes], float]
 _declared: dict[tuple[str, str], "BaseWrapped[..., Any]"] = {}
 
 
@@ -310,13 +311,33 @@ class Encoder(BaseWrapped[P, R]):
         return self.function(data)
 
 
-class Decoder(BaseWrapped[P, R]):
+class WithTime(BaseWrapped[P, R]):
+    """What decoders have: perhaps an `event_time`, which gives a payload's time in milliseconds since 1970."""
+
+    parameters = ("bs",)
+    event_time: EventTime | None = None
+
+    def __init__(self, function: Callable[P, R], *, event_time: EventTime | None = None) -> None:
+        super().__init__(function)
+        if event_time is None:
+            return  # a class made of this one may have a method of the name
+        if not callable(event_time):
+            raise WallarooParameterError.of(
+                method=self.kind, parameter="event_time", actual=shown(event_time), expected="a function",
+                fix="pass a function `def f(bs)` that returns milliseconds since 1970",
+            )  # fmt: skip
+        self.finding = self.finding or arity_finding("event_time", self._name, event_time, self.parameters)
+        self.event_time = event_time
+
+
+class Decoder(WithTime[P, R]):
     """Turns a payload into a message; what `decoder` makes, which also checks the two lengths.
 
     Args:
         function: Takes a payload.
         header_length: Bytes that stand before each payload.
         length_fmt: Format of `struct` that reads the payload's length in bytes from them.
+        event_time: Takes a payload, returns its time in milliseconds since 1970; windows go by it.
 
     Raises:
         WallarooParameterError: It is no function (T207).
@@ -331,10 +352,11 @@ class Decoder(BaseWrapped[P, R]):
     """
 
     kind = "decoder"
-    parameters = ("bs",)
 
-    def __init__(self, function: Callable[P, R], header_length: int, length_fmt: str) -> None:
-        super().__init__(function)
+    def __init__(
+        self, function: Callable[P, R], header_length: int, length_fmt: str, *, event_time: EventTime | None = None
+    ) -> None:
+        super().__init__(function, event_time=event_time)
         self._header_length = header_length
         self._format = struct.Struct(length_fmt)
 

@@ -30,6 +30,29 @@ def decode_line(bs: bytes) -> str:
     return bs.decode()
 
 
+def time_of(bs: bytes) -> int:
+    return int(bs)
+
+
+@wallaroo.line_decoder(event_time=time_of)
+def decode_timed_line(bs: bytes) -> str:
+    return bs.decode()
+
+
+@wallaroo.decoder(header_length=4, length_fmt=">I", event_time=time_of)
+def decode_timed(bs: bytes) -> str:
+    return bs.decode()
+
+
+@wallaroo.line_decoder(event_time=5)  # refused
+def decode_no_time(bs: bytes) -> str:
+    return bs.decode()
+
+
+timed: str = decode_timed_line(b"5") + decode_timed(b"5")
+untimed: int = decode_timed_line(b"5")  # refused
+
+
 @wallaroo.encoder
 def encode(data: object) -> bytes:
     return str(data).encode()

@@ -15,6 +15,7 @@ from wallaroo_runtime.checkpoint.integrity import offsets_of
 from wallaroo_runtime.checkpoint.manifest import MICROBATCH, REALTIME, mode_of
 from wallaroo_runtime.checkpoint.spark_folder import plan_of
 from wallaroo_runtime.errors import USAGE, RunError
+from wallaroo_runtime.spark.batch_log import last_commit, pending_batch
 from wallaroo_runtime.storage.journal.reader import JournalReader
 from wallaroo_runtime.storage.outbox.live_log import LiveLog
 from wallaroo_runtime.storage.outbox.log import Published, read_base
@@ -47,7 +48,7 @@ class End:
 def end_of(path: Path, manifest: Mapping[str, Any]) -> End | None:
     """Return where the checkpoint has come to; None: Spark has no micro-batch."""
     # Late: pyspark takes a second to import.
-    from wallaroo_runtime.spark.rescale import last_commit, pending_batch, state_variables
+    from wallaroo_runtime.spark.rescale import state_variables
 
     mode, folder = mode_of(manifest), path / manifest.get("spark", SPARK)
     pending, batch = pending_batch(folder), last_commit(folder)

@@ -26,6 +26,7 @@ from wallaroo_runtime.checkpoint.spark_folder import WORK, is_outdated, next_nam
 from wallaroo_runtime.durable.file import replace_file
 from wallaroo_runtime.errors import USAGE, RunError
 from wallaroo_runtime.plan import Plan
+from wallaroo_runtime.spark.batch_log import last_commit, pending_batch
 from wallaroo_runtime.spark.java import check_java
 
 if TYPE_CHECKING:
@@ -214,8 +215,6 @@ def _rescale(
 
 def _added_batches(manifest: Mapping[str, Any], old: Path, new: Path) -> list[int]:
     """Return the last micro-batch that was published, and the last one of the new checkpoint."""
-    from wallaroo_runtime.spark.rescale import last_commit
-
     before, after = manifest.get("rescaled", (-1, -1))
     last = last_commit(old)
     return [before if last == after else last, last_commit(new)]
@@ -231,7 +230,7 @@ def _wanted(manifest: Mapping[str, Any], partitions: int | None, buckets: int | 
 def _has_state(spark: Path, plan: Plan, place: object) -> bool:
     """Say whether Spark has state that must be moved; checks that it can be."""
     # Late: pyspark takes a second to import.
-    from wallaroo_runtime.spark.rescale import pending_batch, state_variables
+    from wallaroo_runtime.spark.rescale import state_variables
 
     batch = pending_batch(spark)
     if batch is not None:

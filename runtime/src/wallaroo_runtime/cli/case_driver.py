@@ -13,8 +13,10 @@ from pathlib import Path
 from typing import Any
 
 from wallaroo.diagnostic import Diagnostic
+from wallaroo_runtime.checkpoint.directory import SPARK
 from wallaroo_runtime.cli.case import Case, bad
 from wallaroo_runtime.errors import RunError
+from wallaroo_runtime.spark.batch_log import pending_batch
 from wallaroo_runtime.system.process import dying_with_parent
 
 DEADLINE_S = 600.0
@@ -137,8 +139,7 @@ class CaseDriver:
         options = self._case.setting("options", [])
         if "realtime" in options or "--mode=realtime" in options:
             return False
-        numbers = [_newest(self._checkpoint / "spark" / name) for name in ("offsets", "commits")]
-        return numbers[0] > numbers[1]
+        return pending_batch(self._checkpoint / SPARK) is not None
 
     def letters(self) -> list[str]:
         """Return what it has said of the first dead letters."""
@@ -169,13 +170,6 @@ class CaseDriver:
             reader.join(STOP_S)
             if pipe is not None and not reader.is_alive():
                 pipe.close()
-
-
-def _newest(folder: Path) -> int:
-    """Return the number of the newest file of a log of Spark; -1: there is none."""
-    with contextlib.suppress(OSError):
-        return max((int(path.name) for path in folder.iterdir() if path.name.isdecimal()), default=-1)
-    return -1
 
 
 @contextlib.contextmanager

@@ -1,14 +1,17 @@
-"""`wallaroo du`: what lies in the state and cache directories of this user, the largest first."""
+"""`wallaroo du [CHECKPOINT|APP]`: what lies in the user's state and cache directories, or in one checkpoint."""
 
 import argparse
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
-from wallaroo_runtime.checkpoint.directory import MANIFEST, state_directory
+from wallaroo_runtime.checkpoint.directory import MANIFEST, find_directory, state_directory
+from wallaroo_runtime.cli.parser import wrong_usage
 from wallaroo_runtime.cli.reporter import printable
+from wallaroo_runtime.cli.run import URL
 from wallaroo_runtime.cli.stamp import print_json
 from wallaroo_runtime.system.cache import cache_directory
 from wallaroo_runtime.system.disk import measure
@@ -21,17 +24,17 @@ class Entry:
     """A directory or file of this user's.
 
     Attributes:
-        kind: `checkpoint`, `cache`, which is made or fetched again when it is gone, or `other`.
+        kind: `checkpoint`, `part` of one, `cache`, which is made or fetched again when it is gone, or `other`.
         bytes: What its files take on the disk.
-        state: Of a checkpoint, `running` or `stopped`; else empty.
         changed: When something in it was last changed, in seconds since 1970.
+        state: Of a checkpoint, `running` or `stopped`; else empty.
     """
 
     kind: str
     path: Path
     bytes: int
-    state: str
     changed: float
+    state: str = ""
 
     def to_json(self) -> dict[str, Any]:
         """Return the fields as a JSON object."""
@@ -42,12 +45,17 @@ class Entry:
 def add_parser(subparsers: Any) -> None:
     """Declare the command's arguments."""
     parser = subparsers.add_parser("du", help="show what checkpoints and caches take", description=__doc__)
+    what = "a checkpoint directory, or what was run: show its parts; default: all checkpoints and caches"
+    parser.add_argument("checkpoint", metavar="CHECKPOINT|APP", nargs="?", help=what)
     parser.add_argument("--json", action="store_true", help="one JSON object a line; findings as a JSON array")
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Print the entries, and for people their sum."""
-    found = sorted(entries(), key=lambda entry: (-entry.bytes, entry.path))
+    """Print the entries, and for people the sum of all."""
+    named = arguments.checkpoint
+    if named and URL.match(named):
+        raise wrong_usage(reason=f"{named} is at a URL", fix="use the tools of its file system, e.g. `hdfs dfs -du`")
+    found = sorted(parts(find_directory(named)) if named else entries(), key=lambda entry: (-entry.bytes, entry.path))
     if arguments.json:
         for entry in found:
             print_json(entry.to_json())
@@ -56,22 +64,31 @@ def run(arguments: argparse.Namespace) -> int:
     for entry in found:
         row = entry.to_json()
         print(printable(TABLE.format(f"{entry.bytes:,}", entry.kind, entry.state, row["changed"][:10], entry.path)))
-    print(TABLE.format(f"{sum(entry.bytes for entry in found):,}", "", "", "", "in all").rstrip())
+    if not named:
+        print(TABLE.format(f"{sum(entry.bytes for entry in found):,}", "", "", "", "in all").rstrip())
     return 0
 
 
 def entries() -> Iterator[Entry]:
     """Yield what lies in both directories."""
+    for path in _children(state_directory()):
+        yield _checkpoint(path) if (path / MANIFEST).is_file() else Entry("other", path, *measure(path))
+    for path in _children(cache_directory()):
+        yield Entry("cache", path, *measure(path))
+
+
+def parts(checkpoint: Path) -> Iterator[Entry]:
+    """Yield a checkpoint, and what lies in it; a file that two of its parts have counts in both."""
+    yield _checkpoint(checkpoint)
+    for path in _children(checkpoint):
+        with suppress(FileNotFoundError):  # it runs
+            yield Entry("part", path, *measure(path))
+
+
+def _checkpoint(path: Path) -> Entry:
     from wallaroo_runtime.monitor.endpoint import driver_of  # late: it imports a client of HTTP
 
-    for path in _children(state_directory()):
-        is_checkpoint = (path / MANIFEST).is_file()
-        state = ("stopped" if driver_of(path) is None else "running") if is_checkpoint else ""
-        size, changed = measure(path)
-        yield Entry("checkpoint" if is_checkpoint else "other", path, size, state, changed)
-    for path in _children(cache_directory()):
-        size, changed = measure(path)
-        yield Entry("cache", path, size, "", changed)
+    return Entry("checkpoint", path, *measure(path), "stopped" if driver_of(path) is None else "running")
 
 
 def _children(directory: Path) -> list[Path]:

@@ -20,8 +20,10 @@ def main() -> int:
     from wallaroo_runtime.cli.main import main as run
     from wallaroo_runtime.cli.main import report
     from wallaroo_runtime.errors import TOPOLOGY
+    from wallaroo_runtime.system.stop import end_in_order
 
     signal.signal(signal.SIGINT, handler)
+    end_in_order()
     if not others:
         if sys.argv[1:2] and sys.argv[1] in PRIVATE_COMMANDS:
             os.umask(0o077)

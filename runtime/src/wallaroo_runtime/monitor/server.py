@@ -1,8 +1,10 @@
 """Serves what a run says over HTTP: the page, JSON, metrics and events, to those who have the run's token."""
 
+import re
 import socket
 import sys
 import threading
+from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qs, unquote
@@ -17,7 +19,10 @@ from wallaroo_runtime.monitor.route import API, Routes
 REQUEST_S = 10.0
 MOST_CONNECTIONS = 32
 MOST_PARAMETERS = 10
+MOST_BODY = 65_536
+METHODS = "GET, HEAD"
 BEAT_S = 15.0
+LENGTH = re.compile(r"[0-9]{1,9}")
 HEADERS = {
     "Cache-Control": "no-store",
     "Referrer-Policy": "no-referrer",
@@ -104,7 +109,7 @@ class Server(ThreadingHTTPServer):
 
 
 class Handler(BaseHTTPRequestHandler):
-    """Answers one connection; it takes GET and HEAD alone, and no body."""
+    """Answers one connection; it takes GET and HEAD alone."""
 
     server: Server
     server_version, sys_version = "wallaroo", ""
@@ -129,6 +134,17 @@ class Handler(BaseHTTPRequestHandler):
 
     do_HEAD = do_GET  # noqa: N815
 
+    def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:
+        """Answer a request that is none: one with another method as the API answers what it refuses."""
+        if code != HTTPStatus.NOT_IMPLEMENTED:
+            super().send_error(code, message, explain)
+            return
+        self.close_connection = True
+        length = self.headers.get("Content-Length", "")
+        if LENGTH.fullmatch(length):  # a sender that is cut off while it writes does not read the answer
+            self.rfile.read(min(int(length), MOST_BODY))
+        self._send(Answer.error(HTTPStatus.METHOD_NOT_ALLOWED, Diagnostic.of("R736", method=self.command[:80])))
+
     def _send(self, answer: Answer) -> None:
         self._head(answer.status, answer.content_type, len(answer.body))
         if self.command != "HEAD":
@@ -139,6 +155,8 @@ class Handler(BaseHTTPRequestHandler):
         self.send_header("Content-Type", content_type)
         if length is not None:
             self.send_header("Content-Length", str(length))
+        if status == HTTPStatus.METHOD_NOT_ALLOWED:
+            self.send_header("Allow", METHODS)
         self.send_header("Connection", "close")
         for name, value in HEADERS.items():
             self.send_header(name, value)

@@ -8,6 +8,7 @@ from typing import Any, Protocol
 
 from pyspark.sql import SparkSession
 
+from wallaroo_runtime.spark.batch_log import last_batch, last_commit
 from wallaroo_runtime.spark.hadoop import HadoopDirectory
 
 
@@ -68,13 +69,8 @@ def committed_progress(checkpoint: Path) -> Progress:
     Args:
         checkpoint: Spark's own, a directory.
     """
-    done = last_batch(path.name for path in (checkpoint / "commits").glob("*"))
+    done = last_commit(checkpoint)
     return Progress() if done < 0 else _progress_at((checkpoint / "offsets" / str(done)).read_bytes())
-
-
-def last_batch(commits: Iterable[str]) -> int:
-    """Return the last of the micro-batches that are named; -1: there is none."""
-    return max((int(name) for name in commits if name.isdigit()), default=-1)
 
 
 def _progress_at(offsets: bytes) -> Progress:

@@ -27,6 +27,7 @@ from pyspark.sql.types import StructType
 from wallaroo_runtime.durable.file import replace_file
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.plan import Plan, Stage
+from wallaroo_runtime.spark.batch_log import latest_batch
 from wallaroo_runtime.spark.failure import carried, translated
 from wallaroo_runtime.spark.hadoop import spark_path
 from wallaroo_runtime.spark.rescale_log import COUNT_SCHEMA, LogSorter, sorted_entries
@@ -52,31 +53,12 @@ class Moved:
     size: int
 
 
-def pending_batch(checkpoint: Path) -> int | None:
-    """Return the micro-batch that is planned and not committed; None: there is none.
-
-    Args:
-        checkpoint: Spark's own, a directory.
-    """
-    planned, committed = _latest(checkpoint / "offsets"), _latest(checkpoint / "commits")
-    return planned if planned > committed else None
-
-
-def last_commit(checkpoint: Path) -> int:
-    """Return the last micro-batch that Spark has committed."""
-    return _latest(checkpoint / "commits")
-
-
-def _latest(log: Path) -> int:
-    return max((int(path.name) for path in log.glob("*") if path.name.isdigit()), default=-1)
-
-
 def state_variables(checkpoint: Path) -> list[list[str]]:
     """Return the names of the state variables of each of Spark's operators, in the order of the operators."""
     found = []
     for operator in sorted((checkpoint / "state").glob("[0-9]*"), key=lambda path: int(path.name)):
         log = operator / "_metadata" / "v2"
-        _version, text = (log / str(_latest(log))).read_text(encoding="utf-8").split("\n", 1)
+        _version, text = (log / str(latest_batch(log))).read_text(encoding="utf-8").split("\n", 1)
         properties = json.loads(json.loads(text)["operatorPropertiesJson"])
         found.append([variable["stateName"] for variable in properties["stateVariables"]])
     return found
@@ -191,7 +173,7 @@ def _plan_batch(checkpoint: Path) -> None:
     Spark asks a source for rows only when its offset has moved, and compares offsets as texts; so that one is asked,
     its offset before gets a blank more. What is planned has the very text that the sources gave.
     """
-    last = _latest(checkpoint / "offsets")
+    last = latest_batch(checkpoint / "offsets")
     path = checkpoint / "offsets" / str(last)
     text = path.read_text(encoding="utf-8")
     write_file(checkpoint / "offsets" / str(last + 1), text)
@@ -202,7 +184,7 @@ def _plan_batch(checkpoint: Path) -> None:
 
 
 def _sources(checkpoint: Path) -> int:
-    text = (checkpoint / "offsets" / str(_latest(checkpoint / "offsets"))).read_text(encoding="utf-8")
+    text = (checkpoint / "offsets" / str(latest_batch(checkpoint / "offsets"))).read_text(encoding="utf-8")
     return len(text.splitlines()) - 2
 
 
@@ -210,7 +192,7 @@ def _run_batch(session: SparkSession, checkpoint: Path, folder: Path, before: Pl
     ids = tuple(sorted({*before.bucket_ids, *plan.bucket_ids}))
     session.conf.set("spark.sql.shuffle.partitions", plan.shuffle_partitions)
     frame = written_logs(one_row(session, _sources(checkpoint)), folder, ids, plan)
-    run_one_batch(frame, checkpoint, _latest(checkpoint / "offsets"))
+    run_one_batch(frame, checkpoint, latest_batch(checkpoint / "offsets"))
 
 
 def one_row(session: SparkSession, sources: int) -> DataFrame:
@@ -249,7 +231,7 @@ def run_one_batch(frame: DataFrame, checkpoint: Path, batch: int, mode: str = "a
         .start()
     )
     query.awaitTermination()
-    if _latest(checkpoint / "commits") != batch:
+    if latest_batch(checkpoint / "commits") != batch:
         raise failed(reason=f"Spark did not commit micro-batch {batch}")
 
 

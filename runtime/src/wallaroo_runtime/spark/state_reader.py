@@ -15,9 +15,10 @@ from pyspark.sql.functions import col
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.lowering.state_choice import StateChoice, StateRow, row_bytes
 from wallaroo_runtime.plan import Plan
+from wallaroo_runtime.spark.batch_log import last_batch
 from wallaroo_runtime.spark.failure import carried, translated
 from wallaroo_runtime.spark.hadoop import spark_path
-from wallaroo_runtime.spark.progress import Files, last_batch
+from wallaroo_runtime.spark.progress import Files
 from wallaroo_runtime.spark.stage_log import LOG, stage_log, variable_of
 from wallaroo_runtime.spark.state import LOG_SCHEMA
 from wallaroo_runtime.worker.session import grouped

@@ -3,8 +3,10 @@
 import os
 import select
 import signal
+import sys
 import time
 import weakref
+from typing import NoReturn
 
 SIGNALLED = 128  # and the number of a signal: exit code of what it has ended, as in a shell
 LONGEST_S = 3600.0  # what a system call can wait has a limit
@@ -51,6 +53,21 @@ class Stop:
         while not self._is_set and (left := deadline - time.monotonic()) > 0:
             poll.poll(min(left, LONGEST_S) * 1000)
         return self._is_set
+
+
+def end_in_order() -> None:
+    """Let SIGTERM end a command as an exception does: what it has begun is ended and removed, and the exit code is 143.
+
+    Commands with a flag of their own take its place. The first signal counts: `timeout`, for example, sends it to the
+    process and again to its group.
+    """
+    if signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
+        signal.signal(signal.SIGTERM, _end)
+
+
+def _end(number: int, _frame: object) -> NoReturn:
+    signal.signal(number, signal.SIG_IGN)
+    sys.exit(SIGNALLED + number)
 
 
 def stop_event() -> Stop:

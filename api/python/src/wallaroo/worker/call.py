@@ -25,6 +25,7 @@ from wallaroo.worker.open_run import OpenRun
 from wallaroo.worker.show import shown_json
 from wallaroo.worker.stage import Stage
 from wallaroo.worker.state import MAX_STATE_BYTES, BucketKey, BucketState, StateCache, Version
+from wallaroo.worker.unpicklable import REMEDY
 from wallaroo.worker.value import NotSerializableError, StateReadError, ValueCodec
 from wallaroo.worker.wire import HeaderError, WireReader
 
@@ -311,7 +312,7 @@ def failure_of(error: Exception) -> pb.Failure:
     elif isinstance(error, StateReadError):
         finding = Diagnostic.of("C507", key=shown(error.key), error=error)
     elif isinstance(error, NotSerializableError):
-        fix = "keep only what can be pickled in the state"
+        fix = f"keep only what can be pickled in the state, {REMEDY}"
         finding = Diagnostic.of("C504", step="a snapshot", type=error.type_name, error=error, fix=fix)
     elif isinstance(error, HeaderError):
         finding = Diagnostic.of("C505", step="payload_length", error=error)

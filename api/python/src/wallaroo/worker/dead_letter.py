@@ -7,6 +7,7 @@ from wallaroo.frame import DEAD_LETTER_PORT, PLAIN
 from wallaroo.location import one_line, raised_at, user_traceback
 from wallaroo.output import UndeclaredOutputError
 from wallaroo.worker._proto import worker_pb2 as pb
+from wallaroo.worker.unpicklable import REMEDY, is_refused, reason_of
 from wallaroo.worker.value import ValueCodec
 
 PREVIEW_CHARACTERS = 200
@@ -112,7 +113,7 @@ class LetterBox:
             input=data,
             encoding=encoding,
             preview=preview(message),
-            error=_clean(finding.message.removeprefix(f"{step}: ")),
+            error=_clean(_told(finding).removeprefix(f"{step}: ")),
             traceback=_clean(trace),
             timestamp_ms=self.timestamp_ms,
         )
@@ -176,11 +177,14 @@ def preview(message: Any) -> str:
     return text if len(text) <= PREVIEW_CHARACTERS else text[: PREVIEW_CHARACTERS - 1] + "…"
 
 
+def _told(finding: Diagnostic) -> str:
+    """Return what a letter says: the remedy of C504, too, which the catalogue does not have."""
+    return f"{finding.message}; {finding.fix}" if finding.code == "C504" and finding.fix else finding.message
+
+
 def _not_serializable(step: str, message: Any, error: BaseException) -> Diagnostic:
-    return Diagnostic.of(
-        "C504", step=step, type=type(message).__name__, error=one_line(error),
-        fix="use a class of a module's top level, or define serialize and deserialize next to application_setup",
-    )  # fmt: skip
+    fix = f"use classes of a module's top level, {REMEDY}" if is_refused(message, one_line(error)) else ""
+    return Diagnostic.of("C504", step=step, type=type(message).__name__, error=reason_of(message, error), fix=fix)
 
 
 def _clean(text: str) -> str:

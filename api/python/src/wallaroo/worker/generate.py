@@ -8,6 +8,7 @@ from wallaroo.diagnostic import Diagnostic, DiagnosticError
 from wallaroo.location import one_line, user_traceback
 from wallaroo.worker._proto import worker_pb2 as pb
 from wallaroo.worker.dead_letter import MAX_VALUE_BYTES, too_large
+from wallaroo.worker.unpicklable import REMEDY, reason_of
 from wallaroo.worker.value import ValueCodec
 
 
@@ -50,9 +51,10 @@ def _asked(source: Source, code: str, function: Callable[..., Any], *arguments: 
 
 
 def _failed(source: Source, code: str, message: Any, error: BaseException) -> DiagnosticError:
-    fix = "use a class of a module's top level, or define serialize and deserialize next to application_setup"
+    fix = f"use classes of a module's top level, {REMEDY}"
     values = {"type": type(message).__name__, "fix": fix} if code == "C504" else {}
     trace = user_traceback(error)
+    reason = reason_of(message, error) if code == "C504" else one_line(error)
     return DiagnosticError(
-        [Diagnostic.of(code, step=source.name, error=one_line(error), traceback=trace, **values)]  # type: ignore[arg-type]
+        [Diagnostic.of(code, step=source.name, error=reason, traceback=trace, **values)]  # type: ignore[arg-type]
     )

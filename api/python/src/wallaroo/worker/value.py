@@ -15,6 +15,7 @@ from wallaroo.frame import PLAIN, FrameError, cut
 from wallaroo.location import one_line
 from wallaroo.serialization import Serializer, deserialize
 from wallaroo.worker import pickle_template
+from wallaroo.worker.unpicklable import REMEDY, reason_of
 
 PICKLED, TEXT, BYTES, INTEGERS, FLOATS, CUSTOM = 16, 17, 18, 19, 20, 32
 
@@ -32,14 +33,14 @@ class NotSerializableError(Exception):
     """
 
     def __init__(self, state: Any, cause: BaseException, port: int = -1, key: bytes = b"") -> None:
-        super().__init__(one_line(cause))
+        super().__init__(reason_of(state, cause))
         self.type_name, self.port, self.key = type(state).__name__, port, key
 
     def finding(self, code: str, step: str, key: str) -> Diagnostic:
         """Return the report to a step's user: C504 of a message that left the state so, C511 of a call."""
         if code == "C511":
             return Diagnostic.of(code, step=step, key=key, error=self)
-        fix = "keep only what can be pickled in the state, or define serialize and deserialize"
+        fix = f"keep only what can be pickled in the state, {REMEDY}"
         return Diagnostic.of(code, step=step, type=self.type_name, error=self, fix=fix)
 
 

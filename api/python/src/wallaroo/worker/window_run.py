@@ -15,6 +15,7 @@ from wallaroo.worker.flight import MESSAGE
 from wallaroo.worker.keyed import WindowEntry
 from wallaroo.worker.stage import Stage
 from wallaroo.worker.state import BucketState
+from wallaroo.worker.unpicklable import REMEDY
 from wallaroo.worker.value import NotSerializableError, StateReadError, StateTooLargeError
 from wallaroo.worker.window import (
     DROPPED,
@@ -233,7 +234,7 @@ class WindowTurn:
         elif isinstance(error, NotSerializableError):
             finding = Diagnostic.of(
                 "C504", step=name, type=error.type_name, error=error,
-                fix="keep only what can be pickled in an accumulator, or define serialize and deserialize",
+                fix=f"keep only what can be pickled in an accumulator, {REMEDY}",
             )  # fmt: skip
             box.put(finding, path, name, message, sequence, key=key)
         elif isinstance(error, NotInPlaceError):
