@@ -5,6 +5,7 @@ import contextlib
 import fcntl
 import random
 import socket
+import struct
 import termios
 import threading
 import time
