@@ -19,7 +19,7 @@ from wallaroo_runtime.storage.outbox.log import LogReader
 from wallaroo_runtime.system.file_watch import FileWatch
 
 STATUS_S, QUIET_S = 0.1, 0.5
-DRAIN_S, ABANDON_S = 5.0, 5.0
+DRAIN_S, ABANDON_S = 5.0, 3.0
 
 
 class Sender:
