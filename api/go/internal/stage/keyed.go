@@ -100,17 +100,18 @@ func (x *Executor) checkKeyed(n *node) error {
 	return nil
 }
 
-// arrive counts a message that has the key at a position of the frame's keys; it returns why it must not run, if so.
-func (n *node) arrive(position int) *pb.Skip {
+// arrive notes that a message is in flight, with the key at a position of the frame's keys; it returns why it must not
+// run, if so.
+func (n *node) arrive(position int, ordinal uint64) *pb.Skip {
 	n.in++
 	n.x.keyed.key = n.x.frame.Keys[position]
 	n.x.key = n.x.keyed.key
-	return n.x.enter()
+	return n.x.enterAt(ordinal)
 }
 
 // runKeyed reads one message and runs it against the state of the key at a position of the frame's keys.
 func (n *node) runKeyed(table *state.Table, position int, value []byte) error {
-	if skip := n.arrive(position); skip != nil {
+	if skip := n.arrive(position, n.x.count(1)); skip != nil {
 		n.skip(skip, value)
 		return nil
 	}

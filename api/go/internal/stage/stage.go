@@ -57,7 +57,7 @@ type Executor struct {
 	key       []byte // that the message in flight carries; nil: none, which is the empty key
 
 	flight  *flight.Record
-	ordinal uint64 // of the message in flight, among those of the call
+	ordinal uint64 // of the next message that is counted, among those of the call
 	skips   map[uint64]*pb.Skip
 
 	keyed      keyed
@@ -273,10 +273,18 @@ func (x *Executor) Begin(index uint64, skips []*pb.Skip) {
 	}
 }
 
+// count returns the ordinal of the first of the next messages of the call.
+func (x *Executor) count(messages int) (ordinal uint64) {
+	ordinal = x.ordinal
+	x.ordinal += uint64(messages)
+	return ordinal
+}
+
 // enter counts the next message of the call and notes that it is in flight; it returns why it must not run, if so.
-func (x *Executor) enter() *pb.Skip {
-	ordinal := x.ordinal
-	x.ordinal++
+func (x *Executor) enter() *pb.Skip { return x.enterAt(x.count(1)) }
+
+// enterAt is enter for a message that has its ordinal.
+func (x *Executor) enterAt(ordinal uint64) *pb.Skip {
 	if skip := x.skips[ordinal]; skip != nil {
 		return skip
 	}
