@@ -167,13 +167,19 @@ func (n *node) runMessage(table *state.Table, position int, message any) error {
 	return nil
 }
 
-// skip makes a dead letter of a message that is not to be run. Only values that need no user code are read.
+// skip makes a dead letter of a message that is not to be run.
 func (n *node) skip(skip *pb.Skip, value []byte) {
 	var message any
 	if n.x.frame.Encoding == codec.Native {
-		message, _ = n.x.decoder.Decode(codec.Native, value)
+		message = n.x.pass(value)
 	}
 	n.burySkipped(skip, message, value)
+}
+
+// pass reads a message that is not to be run, for later ones may go by its types. None is in flight meanwhile.
+func (x *Executor) pass(value []byte) any {
+	x.flight.Outside()
+	return x.decoder.Pass(value)
 }
 
 // burySkipped makes the dead letter of a message that is not run; message is what it was read as, nil if it was not.

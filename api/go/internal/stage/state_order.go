@@ -257,8 +257,11 @@ func (x *Executor) readInTurn(o *overlapping, i int, skip *pb.Skip) (found read)
 	x.decoder.Exchange(&o.types)
 	defer x.decoder.Exchange(&o.types)
 	for ; o.next <= i; o.next++ {
-		x.flight.At(o.ordinal + uint64(o.next))
-		found.message, found.err = x.decoder.Decode(codec.Native, o.value(o.next))
+		if x.enterAt(o.ordinal+uint64(o.next)) != nil {
+			found = read{message: x.pass(o.value(o.next))}
+		} else {
+			found.message, found.err = x.decoder.Decode(codec.Native, o.value(o.next))
+		}
 		if o.next < i {
 			o.keepAhead(o.next, found)
 		}
