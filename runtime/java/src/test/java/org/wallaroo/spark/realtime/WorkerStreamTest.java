@@ -14,6 +14,7 @@ import java.util.Arrays;
 import java.util.List;
 import java.util.Map;
 import java.util.Random;
+import java.util.stream.Stream;
 import org.junit.jupiter.api.RepeatedTest;
 import org.junit.jupiter.api.RepetitionInfo;
 import org.junit.jupiter.api.Test;
@@ -65,6 +66,21 @@ class WorkerStreamTest {
     @Test
     void theMessageInFlightOfAnotherCallIsTheSuspectWhenTheAwaitedOneHasNone() throws IOException {
         missed(-1, 9);
+    }
+
+    /** Its user code still runs, and may end the process while a message of another stream is in flight. */
+    @Test
+    void theFileOfAStreamThatIsGivenUpStaysWhileAMessageIsInFlight() throws IOException {
+        FlightFile atWork = new FlightFile(directory);
+        FlightFile atRest = new FlightFile(directory);
+        note(atWork, 3, 7);
+        note(atRest, 3, -1);
+        for (FlightFile file : List.of(atWork, atRest, atWork)) {
+            file.close();
+        }
+        try (Stream<Path> left = Files.list(directory)) {
+            assertEquals(List.of(Path.of(atWork.path() + FlightFile.LEFT)), left.toList());
+        }
     }
 
     /** The end of a process may be noticed late; nobody has hung then. */
