@@ -14,7 +14,7 @@ PATIENCE = 2  # times the deadline, for a call in whose way another one may be
 class Stall:
     """How long there was no progress, as one who looks now and then can tell.
 
-    A look that comes late says little: what held it up, an overloaded or a stopped machine, has held up the worker, too.
+    A look that comes late says little: what held it up, as a machine that was stopped, has held up the worker, too.
 
     Example:
         >>> stall = Stall()
@@ -26,7 +26,7 @@ class Stall:
         self._since = self._looked = self._seconds = 0.0
 
     def look(self, now: float, since: float, longest: float) -> float:
-        """Return how many seconds have passed since the last progress, of which those before this look are so many at most.
+        """Return how many seconds have passed since the last progress, as far as they count.
 
         Args:
             now: When it is.
