@@ -32,8 +32,22 @@ def test_messages_at_work_in_the_process_that_ended_first(tmp_path: Path) -> Non
     assert look_back(tmp_path, 100, 1) == (1, {})
     for file in (here, there, rest):
         file.close()
+    assert look_back(tmp_path, 102, 3) == (3, {})
     assert not list(tmp_path.iterdir())
     assert here.read() == Mark()
+
+
+def test_a_message_of_a_stream_that_was_given_up_is_a_suspect(tmp_path: Path) -> None:
+    """Its user code still runs, and may end the process while a message of another stream is in flight."""
+    given_up, at_rest, other = noted(tmp_path, 3, 8, 100), noted(tmp_path, 4, 0, 100), noted(tmp_path, 1, 5, 100)
+    given_up.close()
+    at_rest.close()
+    status, found = look_back(tmp_path, 100, 4)
+    suspect = Ending(status, "", found, is_excused=True).suspect(other.path.name)
+    assert suspect is not None
+    assert suspect.is_shared
+    assert list(tmp_path.iterdir()) == [other.path]
+    other.close()
 
 
 @pytest.mark.slow
@@ -55,6 +69,11 @@ def test_what_counts_as_progress(tmp_path: Path) -> None:
     assert mine.look()[0] != before
     other.path.write_bytes(struct.pack("<4Q", 0, 0, 100, 0))
     assert mine.look()[1] is InFlight.NONE
+    for process, expected in ((100, InFlight.OTHER), (99, InFlight.NONE)):
+        given_up = noted(tmp_path, 0, 4, process)
+        given_up.close()
+        assert mine.look()[1] is expected, "a message in a process that is gone is in nobody's way"
+        (tmp_path / f"{given_up.path.name}.left").unlink()
     mine.close()
     other.close()
 

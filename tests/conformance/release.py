@@ -194,6 +194,17 @@ def skipped(context: Context) -> None:
     assert counted(answers[-1])[STATE] == (4, 2, 2)
 
 
+@check("release: skips count the frames of all parts, also where they overlap")
+def skipped_of_overlapping(context: Context) -> None:
+    key, store = fresh()
+    parts = [words(context, [key] * 3) + words(context, [key]), words(context, [key, key], 3), b""]
+    for ordinal, (place, sequence) in enumerate([(0, 0), (0, 1), (0, 2), (0, 0), (1, 3), (1, 4)]):
+        with opened(context.worker, store) as stream:
+            answers = in_parts(stream, store, parts, skips=skips(ordinal))
+        letters = [[("C508", STATE, sequence)] if at == place else [] for at in range(3)]
+        assert [each.codes() for each in answers] == letters, f"with skip {ordinal}"
+
+
 @check("release: a call that is not ended leaves no copy, and calls of other buckets run meanwhile")
 def unfinished(context: Context) -> None:
     (key, store), (other, second) = fresh(), fresh()

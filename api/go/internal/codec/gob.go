@@ -133,12 +133,14 @@ func gobMessage(data []byte) int {
 type gobDecoder struct {
 	streams []*decodeStream          // of the types that this frame has described
 	known   map[string]*decodeStream // by name and description, those that go on over frames
+	passes  bool                     // over values of types that are closed, whose own methods are not called
 
 	described int // bytes that described types
 }
 
 type decodeStream struct {
 	t       reflect.Type
+	isOpen  bool // values may describe further types, which gob would not learn from one that it passes over
 	reader  bytes.Reader
 	decoder *gob.Decoder
 }
@@ -161,15 +163,23 @@ func (g *gobDecoder) decode(tag byte, data []byte) (any, error) {
 		if err != nil {
 			return nil, err
 		}
+		stream.isOpen = true
 		g.streams = append(g.streams, stream)
-		return stream.decode(described, isPointer)
+		return g.read(stream, described, isPointer)
 	case tagGobWhole, tagGobWholePointer:
 		return g.whole(data, isPointer)
 	}
 	if number >= uint64(len(g.streams)) {
 		return nil, &Error{Type: "a serialized value", Reason: "its type was not described before it"}
 	}
-	return g.streams[number].decode(rest, isPointer)
+	return g.read(g.streams[number], rest, isPointer)
+}
+
+func (g *gobDecoder) read(stream *decodeStream, data []byte, isPointer bool) (any, error) {
+	if g.passes && !stream.isOpen {
+		return nil, stream.pass(data)
+	}
+	return stream.decode(data, isPointer)
 }
 
 // whole reads a value that comes with its description, as far as that is new.
@@ -190,14 +200,14 @@ func (g *gobDecoder) whole(data []byte, isPointer bool) (any, error) {
 	g.described += len(name) + len(described)
 	if stream := g.known[string(head)]; stream != nil {
 		g.streams = append(g.streams, stream)
-		return stream.decode(value, isPointer)
+		return g.read(stream, value, isPointer)
 	}
 	stream, err := beginDecoding(name)
 	if err != nil {
 		return nil, err
 	}
 	g.streams = append(g.streams, stream)
-	message, err := stream.decode(append(bytes.Clone(described), value...), isPointer)
+	message, err := g.read(stream, append(bytes.Clone(described), value...), isPointer)
 	if err != nil {
 		return nil, err
 	}
@@ -245,4 +255,9 @@ func (d *decodeStream) decode(data []byte, isPointer bool) (any, error) {
 		return value.Interface(), nil
 	}
 	return value.Elem().Interface(), nil
+}
+
+func (d *decodeStream) pass(data []byte) error {
+	d.reader.Reset(data)
+	return d.decoder.DecodeValue(reflect.Value{})
 }

@@ -57,7 +57,7 @@ func (w *Worker) processState(stream stateStream) (err error) {
 	c := &conversation{stream: stream, cache: w.cache, x: x, owner: state.Owner{
 		Application: opening.GetApplication(), Query: opening.GetQuery(), Stage: opening.GetStage().GetId(),
 	}}
-	c.turn = func(alone bool) turn { return w.turn(record, alone) }
+	c.turn = func(alone bool) turn { return w.turn(stream.Context(), record, alone) }
 	for {
 		bucket, err := c.nextBucket()
 		if err == nil && bucket == nil && c.open != nil {

@@ -212,7 +212,7 @@ func (w *Worker) process(stream processStream) (err error) {
 // call runs one data and answers it.
 func (w *Worker) call(stream processStream, x *stage.Executor, record *flight.Record, data *pb.Data) error {
 	fault.BeforeCompute.Reach()
-	turn := w.turn(record, data.GetAlone())
+	turn := w.turn(stream.Context(), record, data.GetAlone())
 	x.Begin(data.GetIndex(), data.GetSkips())
 	err := turn.run(func() error {
 		return x.Run(data.GetFrames(), func(port uint16, bucket int32, bytes []byte) error {

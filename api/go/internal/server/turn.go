@@ -1,6 +1,7 @@
 package server
 
 import (
+	"context"
 	"sync"
 
 	"wallarooapi/internal/flight"
@@ -8,21 +9,26 @@ import (
 
 // turn is a call's right to run messages: many calls have it together, or one alone.
 type turn struct {
+	stream context.Context // of the call
 	lock   sync.Locker
 	record *flight.Record
 }
 
-func (w *Worker) turn(record *flight.Record, alone bool) turn {
+func (w *Worker) turn(stream context.Context, record *flight.Record, alone bool) turn {
 	if alone {
-		return turn{&w.users, record}
+		return turn{stream, &w.users, record}
 	}
-	return turn{w.users.RLocker(), record}
+	return turn{stream, w.users.RLocker(), record}
 }
 
-// run runs messages when it is the call's turn.
+// run runs messages when it is the call's turn. Of a stream that the client has given up none begins: nobody looks at the
+// record any longer.
 func (t turn) run(messages func() error) error {
 	t.lock.Lock()
 	defer t.lock.Unlock()
+	if err := t.stream.Err(); err != nil {
+		return errBroken{err}
+	}
 	return messages()
 }
 

@@ -1,6 +1,8 @@
 package server
 
 import (
+	"context"
+	"errors"
 	"testing"
 	"time"
 
@@ -31,7 +33,7 @@ func TestCallsRunTogetherUnlessOneIsAlone(t *testing.T) {
 	inside, met, alone := make(chan struct{}), make(chan struct{}), make(chan struct{})
 	leave, running := make(chan struct{}), 0
 	go func() {
-		_ = w.turn(record(t), false).run(func() error {
+		_ = w.turn(t.Context(), record(t), false).run(func() error {
 			close(inside)
 			<-leave
 			running--
@@ -40,10 +42,10 @@ func TestCallsRunTogetherUnlessOneIsAlone(t *testing.T) {
 	}()
 	wait(t, "the first call", inside)
 	running++
-	_ = w.turn(record(t), false).run(func() error { close(met); return nil })
+	_ = w.turn(t.Context(), record(t), false).run(func() error { close(met); return nil })
 	wait(t, "a concurrent call", met)
 	go func() {
-		_ = w.turn(record(t), true).run(func() error {
+		_ = w.turn(t.Context(), record(t), true).run(func() error {
 			if running != 0 {
 				t.Error("it is not alone")
 			}
@@ -57,7 +59,7 @@ func TestCallsRunTogetherUnlessOneIsAlone(t *testing.T) {
 
 func TestACallThatWaitsForTheClientLetsOthersRun(t *testing.T) {
 	w, r, alone := &Worker{}, record(t), make(chan struct{})
-	waiting := w.turn(r, false)
+	waiting := w.turn(t.Context(), r, false)
 	err := waiting.run(func() error {
 		r.Begin(0)
 		r.At(4)
@@ -65,12 +67,25 @@ func TestACallThatWaitsForTheClientLetsOthersRun(t *testing.T) {
 			if at := r.Rest(); at != 0 {
 				t.Errorf("message %d is in flight", at)
 			}
-			go func() { _ = w.turn(record(t), true).run(func() error { close(alone); return nil }) }()
+			go func() { _ = w.turn(t.Context(), record(t), true).run(func() error { close(alone); return nil }) }()
 			wait(t, "the call alone", alone)
 			return nil
 		})
 	})
 	if at := r.Rest(); at != 5 || err != nil {
 		t.Errorf("afterwards message %d is in flight: %v", at, err)
+	}
+}
+
+func TestNoMessageOfAStreamThatWasGivenUpBegins(t *testing.T) {
+	w, ran := &Worker{}, false
+	stream, giveUp := context.WithCancel(t.Context())
+	giveUp()
+	err := w.turn(stream, record(t), false).run(func() error {
+		ran = true
+		return nil
+	})
+	if broken := (errBroken{}); !errors.As(err, &broken) || ran {
+		t.Errorf("%v, ran: %v; want that the client is gone", err, ran)
 	}
 }

@@ -100,17 +100,18 @@ func (x *Executor) checkKeyed(n *node) error {
 	return nil
 }
 
-// arrive counts a message that has the key at a position of the frame's keys; it returns why it must not run, if so.
-func (n *node) arrive(position int) *pb.Skip {
+// arrive notes that a message is in flight, with the key at a position of the frame's keys; it returns why it must not
+// run, if so.
+func (n *node) arrive(position int, ordinal uint64) *pb.Skip {
 	n.in++
 	n.x.keyed.key = n.x.frame.Keys[position]
 	n.x.key = n.x.keyed.key
-	return n.x.enter()
+	return n.x.enterAt(ordinal)
 }
 
 // runKeyed reads one message and runs it against the state of the key at a position of the frame's keys.
 func (n *node) runKeyed(table *state.Table, position int, value []byte) error {
-	if skip := n.arrive(position); skip != nil {
+	if skip := n.arrive(position, n.x.count(1)); skip != nil {
 		n.skip(skip, value)
 		return nil
 	}
@@ -166,13 +167,19 @@ func (n *node) runMessage(table *state.Table, position int, message any) error {
 	return nil
 }
 
-// skip makes a dead letter of a message that is not to be run. Only values that need no user code are read.
+// skip makes a dead letter of a message that is not to be run.
 func (n *node) skip(skip *pb.Skip, value []byte) {
 	var message any
 	if n.x.frame.Encoding == codec.Native {
-		message, _ = n.x.decoder.Decode(codec.Native, value)
+		message = n.x.pass(value)
 	}
 	n.burySkipped(skip, message, value)
+}
+
+// pass reads a message that is not to be run, for later ones may go by its types. None is in flight meanwhile.
+func (x *Executor) pass(value []byte) any {
+	x.flight.Outside()
+	return x.decoder.Pass(value)
 }
 
 // burySkipped makes the dead letter of a message that is not run; message is what it was read as, nil if it was not.

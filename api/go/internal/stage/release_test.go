@@ -59,7 +59,9 @@ func rememberingApp(t testing.TB) *declaration.Application {
 }
 
 // inParts runs a call whose parts are all released but the last.
-func inParts(x *stage.Executor, log [][]byte, whole bool, parts [][][]byte) ([]stage.Output, [][]byte, []*pb.StepCount, error) {
+func inParts(
+	x *stage.Executor, log [][]byte, whole bool, parts [][][]byte, skips ...*pb.Skip,
+) ([]stage.Output, [][]byte, []*pb.StepCount, error) {
 	load := func() (*state.Bucket, error) {
 		loader := x.NewLoader()
 		for _, entry := range log {
@@ -74,7 +76,7 @@ func inParts(x *stage.Executor, log [][]byte, whole bool, parts [][][]byte) ([]s
 		return nil, nil, nil, err
 	}
 	x.Reset()
-	x.Begin(0, nil)
+	x.Begin(0, skips)
 	call := x.NewCall(bucket, load)
 	var outputs []stage.Output
 	for i, part := range parts {

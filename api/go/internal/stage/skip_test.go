@@ -17,6 +17,7 @@ import (
 	"wallarooapi/internal/example"
 	"wallarooapi/internal/flight"
 	"wallarooapi/internal/frame"
+	"wallarooapi/internal/stage"
 	"wallarooapi/internal/state"
 	pb "wallarooapi/internal/workerpb"
 )
@@ -215,6 +216,57 @@ func (*addNoted) Compute(data, state any) (any, bool) {
 	return data, true
 }
 
+func notedExecutor(t *testing.T) *stage.Executor {
+	t.Helper()
+	a := application.MakeApplication("Noted")
+	a.NewPipeline("noted", application.MakeTCPSourceConfig("127.0.0.1", "7010", example.Lines{})).
+		ToStatePartition(&addNoted{}, &notedBuilder{}, "notes", example.FirstLetter{}).
+		ToSink(application.MakeTCPSinkConfig("127.0.0.1", "7002", plain{}))
+	return newExecutor(t, declared(t, a), &pb.Stage{Id: "s1", BucketCount: 1, FrameBytes: 1000, Nodes: []*pb.Node{
+		{Path: "0/steps/0", Kind: pb.NodeKind_NODE_KIND_STATE_COMPUTATION, Port: 1, State: "notes", StatePort: 1},
+		{Path: "0/sinks/0", Kind: pb.NodeKind_NODE_KIND_SINK, Inputs: []string{"0/steps/0"}, Port: 2},
+	}})
+}
+
+// notedFrame makes a frame of two messages that have code of their own to be read.
+func notedFrame(t *testing.T, sequence uint64) []byte {
+	t.Helper()
+	encoder, b := codec.NewEncoder(), frame.Builder{Port: 1, Encoding: codec.Native}
+	for i := range 2 {
+		value, err := encoder.Append(nil, &noted{i})
+		if err != nil {
+			t.Fatal(err)
+		}
+		b.UseKey(b.AddKey([]byte("a")))
+		b.UseSequence(sequence)
+		b.Add(value)
+	}
+	bytes, err := b.Frame()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return bytes
+}
+
+func TestSkippedMessagesAreReadByNoUserCode(t *testing.T) {
+	x := notedExecutor(t)
+	var skips []*pb.Skip
+	for ordinal := range uint64(4) {
+		skips = append(skips, &pb.Skip{Ordinal: ordinal, Code: "C508", Reason: "it ended"})
+	}
+	t.Cleanup(func() { look = func(string) {} })
+	for _, sequences := range [][2]uint64{{0, 1}, {1, 0}} {
+		frames := [][]byte{notedFrame(t, sequences[0]), notedFrame(t, sequences[1])}
+		var seen []string
+		look = func(what string) { seen = append(seen, what) }
+		x.Begin(1, skips)
+		got, _, _ := countCall(t, x, state.NewBucket(), noRebuild(t), false, frames...)
+		if len(got.letters) != 4 || len(seen) > 0 {
+			t.Errorf("%d dead letters, user code: %v; want 4 and none", len(got.letters), seen)
+		}
+	}
+}
+
 func TestWhoWritesAndReadsStatesIsNoted(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "flight")
 	if err := os.WriteFile(path, make([]byte, flight.Bytes+flight.NoteBytes), 0o600); err != nil {
@@ -241,14 +293,7 @@ func TestWhoWritesAndReadsStatesIsNoted(t *testing.T) {
 		}
 	}
 	t.Cleanup(func() { look = func(string) {} })
-	a := application.MakeApplication("Noted")
-	a.NewPipeline("noted", application.MakeTCPSourceConfig("127.0.0.1", "7010", example.Lines{})).
-		ToStatePartition(&addNoted{}, &notedBuilder{}, "notes", example.FirstLetter{}).
-		ToSink(application.MakeTCPSinkConfig("127.0.0.1", "7002", plain{}))
-	x := newExecutor(t, declared(t, a), &pb.Stage{Id: "s1", BucketCount: 1, FrameBytes: 1000, Nodes: []*pb.Node{
-		{Path: "0/steps/0", Kind: pb.NodeKind_NODE_KIND_STATE_COMPUTATION, Port: 1, State: "notes", StatePort: 1},
-		{Path: "0/sinks/0", Kind: pb.NodeKind_NODE_KIND_SINK, Inputs: []string{"0/steps/0"}, Port: 2},
-	}})
+	x := notedExecutor(t)
 	x.Watch(record)
 	seen = nil // what the check of the types has written and read
 	x.Begin(6, nil)

@@ -57,7 +57,7 @@ type Executor struct {
 	key       []byte // that the message in flight carries; nil: none, which is the empty key
 
 	flight  *flight.Record
-	ordinal uint64 // of the message in flight, among those of the call
+	ordinal uint64 // of the next message that is counted, among those of the call
 	skips   map[uint64]*pb.Skip
 
 	keyed      keyed
@@ -259,30 +259,6 @@ func (x *Executor) build(n *node, step *declaration.Step) (err error) {
 
 // Watch lets an executor note in a record which message is in flight.
 func (x *Executor) Watch(record *flight.Record) { x.flight = record }
-
-// Begin begins a call: its messages are counted from 0, and those that skips name are not run.
-func (x *Executor) Begin(index uint64, skips []*pb.Skip) {
-	x.ordinal, x.skips = 0, nil
-	x.flight.Begin(index)
-	if len(skips) == 0 {
-		return
-	}
-	x.skips = make(map[uint64]*pb.Skip, len(skips))
-	for _, skip := range skips {
-		x.skips[skip.GetOrdinal()] = skip
-	}
-}
-
-// enter counts the next message of the call and notes that it is in flight; it returns why it must not run, if so.
-func (x *Executor) enter() *pb.Skip {
-	ordinal := x.ordinal
-	x.ordinal++
-	if skip := x.skips[ordinal]; skip != nil {
-		return skip
-	}
-	x.flight.At(ordinal)
-	return nil
-}
 
 // Run runs the messages of one or more whole frames, then sends what is left of the outputs.
 func (x *Executor) Run(frames []byte, emit Emit) error {

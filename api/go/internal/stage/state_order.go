@@ -210,9 +210,8 @@ func (x *Executor) takeFrames(parts [][]byte) (frames []*overlapping, places []p
 
 // keepFrame takes the frame at hand away, whose messages get their ordinals.
 func (x *Executor) keepFrame(n *node) *overlapping {
-	o := &overlapping{frame: x.frame, node: n, ordinal: x.ordinal, starts: make([]uint32, 1, x.frame.Count+1)}
+	o := &overlapping{frame: x.frame, node: n, ordinal: x.count(x.frame.Count), starts: make([]uint32, 1, x.frame.Count+1)}
 	x.frame = frame.Frame{}
-	x.ordinal += uint64(o.frame.Count)
 	start := uint32(0)
 	for i := range o.frame.Count {
 		start += uint32(o.frame.Lengths.At(i))
@@ -227,8 +226,7 @@ func (x *Executor) runInTurn(o *overlapping, i int) error {
 	x.fromPort, x.sequence, x.timestamp = frame.DeadLetterPort, x.frame.SequenceOf(i), x.frame.TimestampOf(i)
 	position := int(x.frame.KeyIndexes.At(i))
 	x.keyed.entries[position] = nil // another frame's message may have given the key another state
-	x.ordinal = o.ordinal + uint64(i)
-	skip := n.arrive(position)
+	skip := n.arrive(position, o.ordinal+uint64(i))
 	found := x.readInTurn(o, i, skip)
 	switch {
 	case skip != nil:
@@ -259,8 +257,11 @@ func (x *Executor) readInTurn(o *overlapping, i int, skip *pb.Skip) (found read)
 	x.decoder.Exchange(&o.types)
 	defer x.decoder.Exchange(&o.types)
 	for ; o.next <= i; o.next++ {
-		x.flight.At(o.ordinal + uint64(o.next))
-		found.message, found.err = x.decoder.Decode(codec.Native, o.value(o.next))
+		if x.enterAt(o.ordinal+uint64(o.next)) != nil {
+			found = read{message: x.pass(o.value(o.next))}
+		} else {
+			found.message, found.err = x.decoder.Decode(codec.Native, o.value(o.next))
+		}
 		if o.next < i {
 			o.keepAhead(o.next, found)
 		}

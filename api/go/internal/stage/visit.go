@@ -46,8 +46,8 @@ func (x *Executor) takeVisit() (*visit, error) {
 	if f.Count != 1 || f.Encoding != frame.Plain || f.HasAbsent() || x.keyed.bucket == nil {
 		return nil, damaged(fmt.Errorf("a frame of visits has %d values of encoding %d", f.Count, f.Encoding))
 	}
-	taken := &visit{sequence: f.Sequence, timestamp: f.TimestampMs, ordinal: x.ordinal, skip: x.skips[x.ordinal]}
-	x.ordinal++
+	ordinal := x.count(1)
+	taken := &visit{sequence: f.Sequence, timestamp: f.TimestampMs, ordinal: ordinal, skip: x.skips[ordinal]}
 	if err := proto.Unmarshal(f.Values, &taken.message); err != nil {
 		return nil, damaged(fmt.Errorf("the value of a frame of visits is no Visit: %w", err))
 	}

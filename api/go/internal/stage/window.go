@@ -136,15 +136,15 @@ func (r *windowRun) next(a *arrival) error {
 	}
 	x := r.n.x
 	x.sequence, x.timestamp = a.sequence, a.timestamp
-	x.flight.At(a.ordinal)
-	if a.node != nil {
-		return r.message(a)
-	}
 	if a.skip != nil {
 		x.keyed.hasNoKey = true
 		r.n.buryBytes(a.skip.GetCode(), nil, frame.Plain, a.skip.GetReason(), "")
 		x.keyed.hasNoKey = false
 		return nil
+	}
+	x.flight.At(a.ordinal)
+	if a.node != nil {
+		return r.message(a)
 	}
 	r.tick(a)
 	return nil

@@ -324,7 +324,7 @@ class Stream:
         if self.flight is None or (self.deadline.has_passed and self.flight.read() != stalled):
             return None
         note = self.flight.note()
-        if stalled.message:
+        if stalled.message and (ending is None or ending.killed_for):  # else it ended before it could be killed
             return Suspect(stalled.call, stalled.message - 1, Cause.HUNG, f"{seconds:g}", note=note)
         suspect = ending.suspect(self.flight.path.name) if ending else None
         return suspect and replace(suspect, note=note)

@@ -7,7 +7,38 @@ from collections.abc import Callable
 from wallaroo_runtime.worker.flight import InFlight
 
 LOOKS = 8  # within the time of a deadline
+LEAST_LOOKS = 4  # without progress, before it passes
 PATIENCE = 2  # times the deadline, for a call in whose way another one may be
+
+
+class Stall:
+    """How long there was no progress, as one who looks now and then can tell.
+
+    A look that comes late says little: what held it up, as a machine that was stopped, has held up the worker, too.
+
+    Example:
+        >>> stall = Stall()
+        >>> [stall.look(now, 0.0, 1.0) for now in (0.5, 1.5, 61.5)], stall.look(62.0, 61.9, 1.0) < 0.2
+        ([0.5, 1.5, 2.5], True)
+    """
+
+    def __init__(self) -> None:
+        self._since = self._looked = self._seconds = 0.0
+
+    def look(self, now: float, since: float, longest: float) -> float:
+        """Return how many seconds have passed since the last progress, as far as they count.
+
+        Args:
+            now: When it is.
+            since: When the last progress was.
+            longest: How many seconds from one look to the next count.
+        """
+        if since != self._since:
+            self._since = self._looked = since
+            self._seconds = 0.0
+        self._seconds += min(now - self._looked, longest)
+        self._looked = now
+        return self._seconds
 
 
 class Deadline:
@@ -60,6 +91,7 @@ class Deadline:
     def _watch(self) -> None:
         seen: object = None
         changed = stalled = 0.0
+        stall = Stall()
         while not self._closed.is_set():
             since = self._since
             if not since:
@@ -71,8 +103,9 @@ class Deadline:
             if found != seen:
                 self.slowest = max(self.slowest, stalled)
                 seen, changed = found, now
-            stalled = now - max(since, changed)
-            left = max(since, changed) + self._allowed(flying) - now
+            allowed = self._allowed(flying)
+            stalled = stall.look(now, max(since, changed), allowed / LEAST_LOOKS)
+            left = allowed - stalled
             if left > 0:
                 self._closed.wait(min(left, self.seconds / LOOKS))
             elif since == self._since:  # else it was answered just now

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 PREFIX = "flight-"
+LEFT = ".left"  # ends the name of a file whose stream was given up while a message was in flight
 NOTE_BYTES = 224
 OUTSIDE = 1 << 62  # in place of a message: states are read or written, or messages read back
 _WORDS = struct.Struct("<4Q")
@@ -73,29 +74,36 @@ class FlightFile:
         mine = self.read()
         if mine.message:
             return mine, InFlight.OWN
-        others = dict(_marks(self.path.parent))
+        found = _marks(self.path.parent)
+        others = {name: mark for name, mark in found if not name.endswith(LEFT) or mark.process == mine.process}
         return others, InFlight.OTHER if any(mark.message for mark in others.values()) else InFlight.NONE
 
     def close(self) -> None:
-        """Remove the file."""
+        """Remove the file; one with a message in flight is left to the supervisor, as that may yet end the process."""
+        is_at_work = self.read().message != 0
         with self._lock:
-            if self._descriptor >= 0:
-                os.close(self._descriptor)
-                self._descriptor = -1
-                self.path.unlink(missing_ok=True)
+            if self._descriptor < 0:
+                return
+            os.close(self._descriptor)
+            self._descriptor = -1
+        with contextlib.suppress(FileNotFoundError):
+            if is_at_work:
+                self.path.rename(f"{self.path}{LEFT}")
+            else:
+                self.path.unlink()
 
 
 def at_work(directory: Path, process: int) -> dict[str, tuple[int, int]]:
     """Return index and ordinal of the messages in flight in a process, by the name of their stream's file.
 
-    Files that a client left when it was killed are removed.
+    Files that a client left, or whose client was killed, are removed.
     """
     found = {}
     for name, mark in _marks(directory):
         if mark.message and mark.process in (process, 0):
             found[name] = (mark.call, mark.message - 1)
         client = name.removeprefix(PREFIX).partition("-")[0]
-        if not Path(f"/proc/{client}").exists():
+        if name.endswith(LEFT) or not Path(f"/proc/{client}").exists():
             (directory / name).unlink(missing_ok=True)
     return found
 

@@ -6,6 +6,7 @@ import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 import java.nio.channels.FileChannel;
 import java.nio.file.Files;
+import java.nio.file.NoSuchFileException;
 import java.nio.file.Path;
 import java.nio.file.StandardOpenOption;
 import java.nio.file.attribute.PosixFilePermissions;
@@ -14,6 +15,8 @@ import java.util.concurrent.atomic.AtomicLong;
 
 /** The file in which a worker notes the message in flight of one stream; SPECIFICATION.md, section 4, has its content. */
 final class FlightFile {
+    /** Ends the name of a file whose stream was given up; {@code worker/flight.py} has the same. */
+    static final String LEFT = ".left";
     private static final int BYTES = 256;
     private static final int MARK_BYTES = 32;
     private static final AtomicLong NUMBERS = new AtomicLong();
@@ -62,10 +65,21 @@ final class FlightFile {
         return new Mark(words.getLong(0), words.getLong(8), words.getLong(16), words.getLong(24));
     }
 
+    /** Removes the file; one with a message in flight is left to the supervisor, as that may yet end the process. */
     void close() {
+        if (!file.isOpen()) {
+            return;
+        }
+        boolean isAtWork = read().message() != 0;
         try {
             file.close();
-            Files.deleteIfExists(path);
+            if (isAtWork) {
+                Files.move(path, Path.of(path + LEFT));
+            } else {
+                Files.deleteIfExists(path);
+            }
+        } catch (NoSuchFileException error) {
+            return; // the worker's directory is gone
         } catch (IOException error) {
             throw new UncheckedIOException(error);
         }

@@ -1,5 +1,6 @@
 package org.wallaroo.spark.realtime;
 
+import com.fasterxml.jackson.databind.JsonNode;
 import com.google.protobuf.MessageLite;
 import io.grpc.MethodDescriptor;
 import java.util.Map;
@@ -12,6 +13,7 @@ import java.util.Map;
  */
 final class WorkerStream<Q extends MessageLite, R extends MessageLite> {
     private static final int LOOKS = 8; // within the time of a deadline
+    private static final int LEAST_LOOKS = 4; // without progress, before it passes
     private static final int PATIENCE = 2; // times the deadline, for a call in whose way another one may be
     private static final long MILLISECOND = 1_000_000;
 
@@ -59,21 +61,25 @@ final class WorkerStream<Q extends MessageLite, R extends MessageLite> {
         if (reply != null) {
             return reply;
         }
-        long since = System.nanoTime();
+        Stall stall = stall();
         FlightFile.Mark seen = flight.read();
         Map<WorkerStream<?, ?>, FlightFile.Mark> others = channel.inFlight(this);
         while ((reply = poll()) == null) {
             FlightFile.Mark mark = flight.read();
-            long waited = System.nanoTime() - since;
+            long waited = stall.look(System.nanoTime());
             if (!mark.equals(seen)) {
                 seen = mark;
-                since = System.nanoTime();
+                stall = stall();
                 others = channel.inFlight(this);
             } else if (waited > deadlineMs * MILLISECOND) {
                 giveUp(mark, others, waited > PATIENCE * deadlineMs * MILLISECOND);
             }
         }
         return reply;
+    }
+
+    private Stall stall() {
+        return new Stall(System.nanoTime(), deadlineMs * MILLISECOND / LEAST_LOOKS);
     }
 
     /**
@@ -113,6 +119,10 @@ final class WorkerStream<Q extends MessageLite, R extends MessageLite> {
         String seconds = Suspect.seconds(deadlineMs);
         boolean isCertain = mark.message() != 0;
         channel.supervisor().kill(generation, "it gave no answer within " + seconds + " s", isCertain);
+        JsonNode ending = channel.supervisor().ending(generation);
+        if (ending != null && ending.path("killed_for").asText().isEmpty()) {
+            return WorkerGone.ended(generation, ending, new IllegalStateException("it ended while it was awaited"));
+        }
         if (!isCertain) {
             channel.missedDeadline(seconds);
             return WorkerGone.hung(generation, flight.name(), null);

@@ -16,6 +16,7 @@ import java.nio.channels.ServerSocketChannel;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Path;
 import java.util.Base64;
+import java.util.Map;
 import java.util.concurrent.CountDownLatch;
 import java.util.function.Supplier;
 import wallaroo.worker.v1.WorkerOuterClass.InitReply;
@@ -36,6 +37,7 @@ final class FakeWorker implements AutoCloseable {
     private final CountDownLatch silence = new CountDownLatch(1);
     private volatile boolean isSilent;
     private volatile int endpoints = 1;
+    private volatile Map<String, Object> ending;
 
     FakeWorker(Path directory, Supplier<FakeServer.Stream<ProcessRequest, ProcessReply>> process,
             Supplier<FakeServer.Stream<StateRequest, StateReply>> state) throws IOException {
@@ -71,7 +73,8 @@ final class FakeWorker implements AutoCloseable {
             while (true) {
                 try (var peer = supervisor.accept()) {
                     new BufferedReader(new InputStreamReader(java.nio.channels.Channels.newInputStream(peer), StandardCharsets.UTF_8)).readLine();
-                    String reply = Json.object("state", "ready", "generation", 1, "pid", ProcessHandle.current().pid());
+                    String reply = Json.object("state", "ready", "generation", 1, "pid", ProcessHandle.current().pid(),
+                            "ending", ending);
                     peer.write(ByteBuffer.wrap((reply + "\n").getBytes(StandardCharsets.UTF_8)));
                 }
             }
@@ -92,6 +95,11 @@ final class FakeWorker implements AutoCloseable {
     /** Lets it say that it has so many endpoints; it serves at the first one alone. */
     void haveEndpoints(int count) {
         endpoints = count;
+    }
+
+    /** Lets its supervisor say how its process has ended. */
+    void haveEnded(Map<String, Object> how) {
+        ending = how;
     }
 
     /** Lets it give no answer to handshakes, or again one. */
