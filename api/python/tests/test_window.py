@@ -25,7 +25,7 @@ from wallaroo.frame import FrameError, encode_frame
 from wallaroo.serialization import Serializer
 from wallaroo.worker._proto import worker_pb2 as pb
 from wallaroo.worker.bucket import BucketRun
-from wallaroo.worker.flight import InFlight
+from wallaroo.worker.flight import OUTSIDE, InFlight
 from wallaroo.worker.value import StateReadError
 
 
@@ -116,6 +116,28 @@ def test_the_message_at_work_is_noted_for_ticks_too(kit: Any) -> None:
         assert stage.flight[1] == 0
     # The message of sequence 12 makes the second window due.
     assert seen == [("update", 1), ("output", 2), ("update", 3)]
+
+
+def test_a_state_that_is_written_before_a_message_is_not_written_for_the_one_before(kit: Any) -> None:
+    seen: list[tuple[str, int]] = []
+
+    class Noted(list[int]):
+        def __reduce__(self) -> Any:
+            seen.append(("written", stage.flight[1]))
+            return list, (list(self),)
+
+    class Noting(Values):
+        def initial_accumulator(self) -> list[int]:
+            return Noted()
+
+        def update(self, data: int, accumulator: list[int]) -> None:
+            seen.append(("update", stage.flight[1]))
+            super().update(data, accumulator)
+
+    stage = make(kit, TUMBLING, Noting())
+    with stage.call(0, InFlight(""), []):
+        BucketRun(stage, pb.Bucket(index=0), frames(stage, sums(1, 2))).careful(read(stage, []))
+    assert seen[:4] == [("update", 1), ("written", 1), ("written", OUTSIDE), ("update", 2)]
 
 
 def test_a_window_that_gives_nothing_is_told_with_its_accumulator(kit: Any) -> None:

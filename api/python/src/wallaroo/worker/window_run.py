@@ -11,7 +11,7 @@ from wallaroo.location import one_line, user_traceback
 from wallaroo.worker.calendar import Calendar
 from wallaroo.worker.crossing import read_messages
 from wallaroo.worker.dead_letter import Unread
-from wallaroo.worker.flight import MESSAGE
+from wallaroo.worker.flight import MESSAGE, OUTSIDE
 from wallaroo.worker.keyed import WindowEntry
 from wallaroo.worker.stage import Stage
 from wallaroo.worker.state import BucketState
@@ -171,6 +171,7 @@ class WindowTurn:
 
     def _one(self, entry: WindowEntry, calendar: Calendar, key: bytes, run: Run) -> None:
         """Run one message; a failure puts its key's state back."""
+        self._stage.flight[MESSAGE] = OUTSIDE
         state = calendar.find(key)
         saved = None if state is None else calendar.dump(entry.window, key, state)
         self._stage.flight[MESSAGE] = run.ordinals[0]
