@@ -281,7 +281,9 @@ def test_a_message_that_a_changed_program_has_run_again_is_replayed_when_asked_f
         ) is is_refused
     assert "fix: if its result is missing, --again sends it all the same" in err
     code, _, err = run(capsys, "replay", checkpoint, "10-0-0", "--to", to, "--again")
+    receiver.close()
     assert (code, err) == (0, "1 replayed\n")
+    assert receiver.taken == [b"\x00\x00\x00\x09" + DECODER.input]
 
 
 def test_a_framing_that_only_the_decoder_knows(checkpoint: Path, capsys: pytest.CaptureFixture[str]) -> None:

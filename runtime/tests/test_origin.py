@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 from zlib import crc32
 
-from hypothesis import assume, event, given
+from hypothesis import HealthCheck, assume, event, given, settings
 from hypothesis import strategies as some
 from test_plan_border import MESSAGE, PARTITION, WORKER, source, step
 
@@ -226,7 +226,7 @@ def step_added(draw: Draw, value: Document) -> bool:
 
 
 def branch_added(draw: Draw, value: Document) -> bool | None:
-    """Add a step, maybe with a new state or elsewhere, and a sink of its own."""
+    """Add a step, maybe with a new state or on the other worker, and a sink of its own."""
     steps, sinks = value["pipelines"][0]["steps"], value["pipelines"][0]["sinks"]
     kind = draw(some.sampled_from(["computation", "state_computation"]))
     keys = {"key": PARTITION} if kind == "state_computation" else {"on": draw(some.sampled_from(["main", "other"]))}
@@ -272,6 +272,7 @@ def by_part(engine: Engine, parts: set[str]) -> dict[tuple[str, int, int], int]:
     return {place: count for place, count in engine.letters.items() if place[0] in parts}
 
 
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much])
 @given(some.data(), applications(), some.sampled_from(CHANGES))
 def test_what_is_kept_comes_again_in_the_same_places(data: Any, old: Document, change: Any) -> None:
     new = copy.deepcopy(old)

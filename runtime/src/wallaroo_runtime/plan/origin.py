@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 from wallaroo_runtime.plan.stage import ENTRIES, EXITS, Node, NodeKind, Plan, Stage
 
+CROSSINGS = {NodeKind.SEND, NodeKind.RECEIVE}  # they are on the ways of other nodes
 FIRST = -1  # the block of the stage over the sources, which has no origins
 Place = tuple[object, ...]
 
@@ -62,7 +63,7 @@ def numbering(plan: Plan, names: Mapping[str, str] | None = None) -> dict[str, l
     walk = _Walk(plan, names or {})
     found: dict[str, list[Place]] = {}
     for stage in plan.stages:
-        for node in stage.nodes:
+        for node in (each for each in stage.nodes if each.kind not in CROSSINGS):
             found.setdefault(walk.name(node), []).append(walk.place(stage, node))
     return found
 
