@@ -1,6 +1,8 @@
 """A changed plan keeps the places of results: drawn changes, compared with what the operators would deliver."""
 
 import copy
+import json
+import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -95,6 +97,7 @@ class Engine:
 
     def __init__(self, plan: Plan, names: Mapping[str, str]) -> None:
         self.plan, self._names, self._blocks = plan, names, blocks_of(plan)
+        self._source = next(node.port for node in plan.levels[0][0].entries if self.called(node) == "0/sources/0")
         self._states: dict[tuple[str, int, int], int] = defaultdict(int)
         self.results: dict[tuple[int, int], list[tuple[int, int]]] = defaultdict(list)
         self.letters: Counter[tuple[str, int, int]] = Counter()
@@ -106,9 +109,8 @@ class Engine:
         return self._names.get(node.path, node.path)
 
     def run(self) -> None:
-        source_port = self.plan.levels[0][0].entries[0].port
         for sequence in range(MESSAGES):
-            items = [Item(source_port, -1, -1, sequence, _mixed("message", sequence))]
+            items = [Item(self._source, -1, -1, sequence, _mixed("message", sequence))]
             for stage in self.plan.stages:
                 mine = [each for each in items if each.port in stage.entry_ports]
                 items = [each for each in items if each.port not in stage.entry_ports]
@@ -235,6 +237,23 @@ def branch_added(draw: Draw, value: Document) -> bool | None:
     return None
 
 
+def pipeline_added(draw: Draw, value: Document) -> bool:
+    """Add a pipeline before or after the one that is there, whose paths may change with it."""
+    added: Document = {"name": "q", "sources": [source() | {"port": 7011}], "steps": [], "sinks": []}
+    kind = draw(some.sampled_from(["computation", "state_computation"]))
+    keys = {"key": PARTITION} if kind == "state_computation" else {}
+    added["steps"] = [step(0, "0/sources/0", kind=kind, **keys)]
+    if keys:
+        added["steps"][0]["state"]["name"] = "another"
+    added["sinks"] = [sink(0, "0/steps/0")]
+    pipelines = draw(some.permutations([value["pipelines"][0], added]))
+    value["pipelines"] = [
+        json.loads(re.sub(r'"0/(sources|steps|sinks)', rf'"{number}/\1', json.dumps(each)))
+        for number, each in enumerate(pipelines)
+    ]
+    return True
+
+
 def input_moved(draw: Draw, value: Document) -> bool:
     steps = value["pipelines"][0]["steps"]
     at = draw(some.integers(0, len(steps) - 1))
@@ -247,7 +266,7 @@ def input_moved(draw: Draw, value: Document) -> bool:
 
 CHANGES = [
     code_only, renamed, other_settings, visitor, sink_added, sink_removed, sink_moved, sinks_swapped, step_added,
-    branch_added, input_moved,
+    branch_added, pipeline_added, input_moved,
 ]  # fmt: skip
 
 
