@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from support.case import Case
-from support.run import MODES, Receiver, Run, finish, framed
+from support.run import MODES, Receiver, Run, finish, framed, wallaroo
 from test_realtime_kills import ORDERS, RANKS, by_share, expected
 from test_realtime_run import process_of_java
 
@@ -27,6 +27,14 @@ WITH_SECOND = re.sub(r"\n    return wallaroo.build_application.*\n", SECOND, RAN
     .replace('"rank"', '"rank2"')
     .replace("def rank(", "def rank2(")
 )
+
+
+# Other code and a visitor: all that was there gives its results in the same places.
+VISITOR = """
+@rank.visitor("reset")
+def reset(metadata, key, held):
+    held.orders = 0
+"""
 
 
 def send(run: Run, orders: list[str]) -> None:
@@ -48,7 +56,8 @@ def test_a_changed_program_repeats_nothing_that_has_left(seed: int, tmp_path: Pa
     app, changed, other = (tmp_path / f"{name}.py" for name in ("ranks", "changed", "other"))
     app.write_text(RANKS, encoding="utf-8")
     changed.write_text(WITH_SECOND, encoding="utf-8")
-    other.write_text(WITH_SECOND.replace("held.orders += 1", "held.orders = held.orders + 1"), encoding="utf-8")
+    coded = WITH_SECOND.replace("held.orders += 1", "held.orders = held.orders + 1") + VISITOR
+    other.write_text(coded, encoding="utf-8")
     shutil.copytree(Case("mixed_language").folder / "book", tmp_path / "book")
 
     def more(run: Run) -> None:
@@ -63,6 +72,9 @@ def test_a_changed_program_repeats_nothing_that_has_left(seed: int, tmp_path: Pa
             run.ready()
             more(run)
             kill(run)
+        said = wallaroo("diff", checkpoint, changed, "--in", "127.0.0.1:0", "--out", receiver.address)
+        assert said.returncode == 1
+        assert "R623" in said.stderr
         with Run(changed, receiver, checkpoint, *MODES["realtime"]) as run:
             assert run.end(60) == 1
             assert "R623" in run.said() and "whose input Spark has not committed" in run.said()
@@ -73,7 +85,7 @@ def test_a_changed_program_repeats_nothing_that_has_left(seed: int, tmp_path: Pa
             more(run)
             kill(run)
         with Run(other, receiver, checkpoint, *MODES["realtime"]) as run:
-            assert "R790" in run.ready().said()  # other code, and the same numbers
+            assert "R790" in run.ready().said()
             more(run)
             assert run.stop() == 0
         assert by_share(receiver.lines()) == expected(orders)

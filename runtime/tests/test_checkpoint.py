@@ -201,7 +201,8 @@ def test_a_change_that_needs_a_drain(tmp_path: Path) -> None:
         f"R623 checkpoint {tmp_path} was written by another version of the application, and 2 messages in the journal "
         'are not processed; framing of source "Split and Count" (0/sources/0) was u32be and is u16be; the journal '
         "holds messages as they came\n"
-        "  fix: run the old program until all is done, e.g. with --stop-when-idle 10, then this one"
+        "  fix: run the old program until all is done, e.g. with --stop-when-idle 10, then this one; where a message "
+        "ends the old one (R611), give it --on-error dead_letter, too"
     )
     end = JournalReader(tmp_path / "journal").end()
     offset = {"journal": f"{end.journal_id:016x}", "offset": end.offset, "sequence": end.messages}

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from support.delivery import frame_of
 from support.small_checkpoint import WORD_COUNT, Small
 from wallaroo.frame import DEAD_LETTER_PORT, REPLAY_PORT
-from wallaroo_runtime.checkpoint.ahead import is_ahead
+from wallaroo_runtime.checkpoint.ahead import repeated
 from wallaroo_runtime.checkpoint.checkpoint import Checkpoint
 from wallaroo_runtime.checkpoint.convert import batch_after
 from wallaroo_runtime.checkpoint.convertible import check_microbatch, check_realtime, end_of
@@ -258,10 +258,10 @@ def test_what_has_left_is_compared_with_the_first_frame_after_an_offset(port: in
         sequences.append(sequences[-1] + count)
         offsets.append(JournalReader(tmp_path / "journal").end().offset)
     small.close()
-    assert not any(is_ahead(tmp_path, offset) for offset in offsets)
+    assert not any(repeated(tmp_path, offset) for offset in offsets)
     for last in sorted(source.sample(range(sequences[-1]), 5)):
         delivered(tmp_path, last, port)
-        found = [is_ahead(tmp_path, offset) for offset in offsets]
+        found = [bool(repeated(tmp_path, offset)) for offset in offsets]
         assert found == [sequence <= last for sequence in sequences[:-1]] + [False], last
 
 

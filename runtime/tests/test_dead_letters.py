@@ -267,6 +267,25 @@ def test_what_cannot_be_replayed(
     assert f"R621 dead letter 11-0-0 cannot be replayed; {reason}" in err
 
 
+def test_a_message_that_a_changed_program_has_run_again_is_replayed_when_asked_for(
+    checkpoint: Path, receiver: Receiver, capsys: pytest.CaptureFixture[str]
+) -> None:
+    record, to = checkpoint / "application.json", f"127.0.0.1:{receiver.port}"
+    manifest = json.loads(record.read_bytes())
+    for rerun, is_refused in ([[0, 6], [8, 9]], False), ([[3, 4], [7, 7]], True):
+        record.write_text(json.dumps({**manifest, "rerun": rerun}))
+        code, _, err = run(capsys, "replay", checkpoint, "10-0-0", "--to", "127.0.0.1:1")
+        assert code == 1
+        assert (
+            "R621 dead letter 10-0-0 cannot be replayed; a changed program has run its message" in err
+        ) is is_refused
+    assert "fix: if its result is missing, --again sends it all the same" in err
+    code, _, err = run(capsys, "replay", checkpoint, "10-0-0", "--to", to, "--again")
+    receiver.close()
+    assert (code, err) == (0, "1 replayed\n")
+    assert receiver.taken == [b"\x00\x00\x00\x09" + DECODER.input]
+
+
 def test_a_framing_that_only_the_decoder_knows(checkpoint: Path, capsys: pytest.CaptureFixture[str]) -> None:
     manifest = json.loads((checkpoint / "application.json").read_bytes())
     manifest["topology"]["pipelines"][0]["sources"][0]["framing"] = {"kind": "worker", "header_bytes": 4}

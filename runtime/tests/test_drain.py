@@ -3,7 +3,7 @@
 import copy
 import json
 import socket
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,7 @@ from support.service import TOKEN, Place, serving
 from wallaroo.frame import encode_frame
 from wallaroo_runtime.checkpoint import directory
 from wallaroo_runtime.checkpoint.checkpoint import Checkpoint
+from wallaroo_runtime.checkpoint.manifest import MICROBATCH, REALTIME
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.peer.limits import Bounds
 from wallaroo_runtime.peer.remote import RemoteOptions
@@ -40,10 +41,15 @@ class Deployed:
         path: Of the checkpoint.
         remote: Where the services are.
         sinks: TCP ports of its two sinks; the second one is gone in the second version.
+        mode: How Spark runs it.
+
+    Attributes:
+        change: Applied to each version.
     """
 
-    def __init__(self, path: Path, remote: RemoteOptions, sinks: list[int]) -> None:
-        self.path, self.remote, self._sinks = path, remote, sinks
+    def __init__(self, path: Path, remote: RemoteOptions, sinks: list[int], mode: str = MICROBATCH) -> None:
+        self.path, self.remote, self._sinks, self._mode = path, remote, sinks, mode
+        self.change: Callable[[Any], object] = lambda _: None
 
     def document(self, version: int) -> Any:
         """Return the topology."""
@@ -54,6 +60,7 @@ class Deployed:
         for sink, port in zip(pipeline["sinks"], self._sinks, strict=True):
             sink |= {"host": "127.0.0.1", "port": port}
         del pipeline["sinks"][2 - version :]
+        self.change(document)
         return document
 
     def check(self, version: int) -> Checkpoint:
@@ -61,7 +68,9 @@ class Deployed:
         taken = directory.Place.take(self.path)
         try:
             topology = load_document(self.document(version))
-            return Checkpoint.open(taken, topology, shuffle_partitions=2, buckets_per_partition=4, remote=self.remote)
+            return Checkpoint.open(
+                taken, topology, shuffle_partitions=2, buckets_per_partition=4, remote=self.remote, mode=self._mode
+            )
         finally:
             taken.release()
 
@@ -166,6 +175,57 @@ def test_a_change_that_needs_a_drain_of_services_elsewhere(tmp_path: Path, sinks
         peers = deployed.start(1)
         send(listener_of(gateway.service), b"\0\1e")
         assert RemoteJournal(peers.gateways[0].service).end().messages == 5
+
+
+def deliver(egress: Service, port: int, sequence: int) -> None:
+    """Let a running micro-batch deliver a result of the message of a sequence."""
+    frame = encode_frame([b"x"], port=port, sequence=sequence)
+    item = pb.Delivery(number=1, port=port, bucket=0, chunk=pb.Chunk(data=frame))
+    requests = [
+        pb.DeliverRequest(opening=pb.DeliverOpening(epoch=egress.epoch, query="q", batch=1, partition=0, attempt=1)),
+        pb.DeliverRequest(deliveries=pb.Deliveries(items=[item])),
+    ]
+    client = Client(egress)
+    assert [reply.number for reply in client.stub.Deliver(iter(requests), metadata=client.metadata)][-1] == 1
+
+
+def test_real_time_results_that_left_services_elsewhere(tmp_path: Path, sinks: list[socket.socket]) -> None:
+    token_file = tmp_path / "token"
+    token_file.write_text(TOKEN)
+    token_file.chmod(0o600)
+    with serving("gateway", tmp_path / "g") as gateway, serving("egress", tmp_path / "e") as egress:
+        remote = RemoteOptions({"": gateway.service.address}, egress.service.address, token_file)
+        deployed = Deployed(tmp_path / "c", remote, [each.getsockname()[1] for each in sinks], REALTIME)
+        peers = deployed.start(0)
+        at = listener_of(gateway.service)
+        send(at, b"\0\0\0\1a\0\0\0\1b")
+
+        def code(document: Any) -> None:
+            document["workers"][0]["code_hash"] = "sha256:" + "7" * 64
+
+        def moved(document: Any) -> None:
+            document["pipelines"][0]["sinks"][0]["inputs"] = ["0/steps/0"]
+
+        deployed.change = moved
+        assert "2 messages in the journal are not processed; input of sink" in deployed.refused(0)
+        deliver(peers.egress.service, deployed_port(deployed), 1)
+        assert (
+            "results have left whose input Spark has not committed, as after a kill or R611; input"
+            in deployed.refused(0)
+        )
+        send(at, b"\0\0\0\1c")  # the one that runs has noticed nothing
+        deployed.change = code
+        checkpoint = deployed.check(0)
+        assert checkpoint.is_ahead
+        assert checkpoint.rerun == [(0, 1)]
+        deployed.change = moved
+        deployed.process(peers.gateways[0].service)
+        assert not deployed.check(0).is_ahead
+
+
+def deployed_port(deployed: Deployed) -> int:
+    """Return the port of the first sink."""
+    return int(json.loads((deployed.path / "application.json").read_bytes())["ports"]["0/sinks/0"])
 
 
 def waiting(egress: Place, port: int) -> int:

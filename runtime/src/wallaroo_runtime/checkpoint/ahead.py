@@ -2,29 +2,44 @@
 
 from pathlib import Path
 
-from wallaroo.frame import split_frames
 from wallaroo_runtime.storage.journal.reader import JournalReader
-from wallaroo_runtime.storage.outbox.live_state import LiveState, read_last
+from wallaroo_runtime.storage.outbox.live_state import read_last
 
 
-def last_delivered(state: LiveState) -> int:
-    """Return the sequence of the last message of which a result or a dead letter has left; -1: of none."""
-    marks = [sequence for sequence, _ in state.marks.values()]
-    marks += [sequence for known in state.letters.values() for _, sequence in known]
-    return max(marks, default=-1)
+def delivered_of(outbox: Path) -> int:
+    """Return the sequence of the last message of which something has left a local outbox; -1: of none.
+
+    Raises:
+        RunError: R620, the outbox is damaged.
+    """
+    return read_last(outbox).state.last
 
 
-def is_ahead(path: Path, offset: int) -> bool:
-    """Return whether something has left of input after an offset of the local journal; changes nothing.
+def next_of(journal: Path, offset: int) -> int:
+    """Return the sequence of the first frame after an offset of a local journal; -1: there is none.
+
+    Raises:
+        RunError: R612 or R619, the journal is damaged.
+    """
+    return JournalReader(journal).next_sequence(offset) if (journal / "head").exists() else -1
+
+
+def between(first: int, last: int) -> range:
+    """Return the sequences from the first that is not committed to the last of which something has left.
+
+    Example:
+        >>> between(3, 5), bool(between(3, 2)), bool(between(-1, 5))
+        (range(3, 6), False, False)
+    """
+    return range(first, last + 1) if first >= 0 else range(0)
+
+
+def repeated(path: Path, offset: int) -> range:
+    """Return the messages after an offset of the local journal up to the last of which something has left.
+
+    Changes nothing.
 
     Raises:
         RunError: R612 or R619, the journal is damaged; R620, the outbox is.
     """
-    if not (path / "journal" / "head").exists():
-        return False
-    journal = JournalReader(path / "journal")
-    unread = (
-        frame.sequence for piece in journal.read(offset, journal.end().offset) for frame, *_ in split_frames(piece)
-    )
-    first = next(unread, None)
-    return first is not None and first <= last_delivered(read_last(path / "outbox").state)
+    return between(next_of(path / "journal", offset), delivered_of(path / "outbox"))

@@ -30,13 +30,12 @@ from wallaroo_runtime.checkpoint.manifest import (
     mode_of,
     sealed,
 )
-from wallaroo_runtime.checkpoint.spark_folder import plan_of
+from wallaroo_runtime.checkpoint.place import AHEAD, keeps_places, refused
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.peer.remote import RemoteOptions, check_known, service_names
 from wallaroo_runtime.peer.takeover import Hold
 from wallaroo_runtime.plan.change import Change
 from wallaroo_runtime.plan.compile import compile_topology
-from wallaroo_runtime.plan.origin import numbering
 from wallaroo_runtime.plan.port import Ports, first_ports, kept_ports
 from wallaroo_runtime.plan.stage import Plan
 from wallaroo_runtime.storage.outbox.check import check_outbox
@@ -67,6 +66,7 @@ class Checkpoint:
         changed_code: Names of workers whose code hash is not that of the last run.
         changes: What else of the interface changed since then, and was accepted.
         is_ahead: Whether the program changed while results had left whose input Spark has not committed.
+        rerun: Sequences, from the first to the last, of messages that a changed program has run again after a kill.
         spark: Name of Spark's own checkpoint in the directory.
         repairs: What a loss of power had left, and was repaired.
         journal: Id of the local journal that the checkpoint refers to; empty: of none.
@@ -96,6 +96,7 @@ class Checkpoint:
     mode: str = MICROBATCH
     microbatch: tuple[int, ...] = ()
     goka: str = ""
+    rerun: list[tuple[int, int]] = field(default_factory=list)
 
     @classmethod
     def open(
@@ -199,7 +200,7 @@ class Checkpoint:
             manifest["code_hashes"], self.topology, is_pinned=pin_code, path=str(self.directory)
         )
         if self.mode == REALTIME and (self.changes or self.changed_code):
-            self._check_origins(plan_of(manifest), remote)
+            self._check_places(manifest, remote)
 
     def _adopt(self, manifest: Mapping[str, Any], remote: RemoteOptions) -> None:
         """Take over what the checkpoint was begun with."""
@@ -218,6 +219,7 @@ class Checkpoint:
         self.spark = manifest.get("spark", SPARK)
         before, after = manifest.get("rescaled", self.rescaled)
         self.rescaled, self.microbatch = (before, after), tuple(manifest.get("microbatch", ()))
+        self.rerun = [(first, last) for first, last in manifest.get("rerun", ())]
         self.shuffle_partitions = manifest["shuffle_partitions"]
         self.buckets_per_partition = manifest["buckets_per_partition"]
         if self.goka == PENDING:  # a run that was killed may have left a part of it
@@ -255,15 +257,19 @@ class Checkpoint:
         if left := self._drain(remote).left(gone):
             raise RunError.of("R623", path=self.directory, left=left, reason=listed(changes))
 
-    def _check_origins(self, before: Plan, remote: RemoteOptions) -> None:
-        """Refuse a plan in which results that left after Spark's last commit would come again under other numbers."""
-        is_same = numbering(before) == numbering(self.plan())
-        if is_same and (remote.gateways or remote.egress):
-            return  # it would disturb services that are in use
-        self.is_ahead = self._drain(remote).is_ahead()
-        if self.is_ahead and not is_same:
-            left = "results have left whose input Spark has not committed, as after a kill"
-            raise RunError.of("R623", path=self.directory, left=left, reason=listed(self.changes))
+    def _check_places(self, manifest: Mapping[str, Any], remote: RemoteOptions) -> None:
+        """Refuse a program that would give results again, and in other places, which left after Spark's last commit."""
+        drain = self._drain(remote)
+        ahead = drain.repeated()
+        if not keeps_places(manifest, self.topology):
+            is_remote = bool(
+                remote.gateways or remote.egress
+            )  # then a driver in another place may deliver what is left
+            if left := AHEAD if ahead else drain.left(()) if is_remote else "":
+                raise refused(self.directory, left, self.changes)
+        elif ahead:
+            self.is_ahead = True
+            self.rerun.append((ahead.start, ahead.stop - 1))
 
     def _drain(self, remote: RemoteOptions) -> Drain:
         hold = Hold(remote, self.topology.name, self.id, self.services)
@@ -299,6 +305,7 @@ class Checkpoint:
             **({"mode": self.mode} if self.mode != MICROBATCH else {}),
             **({"microbatch": list(self.microbatch)} if self.microbatch else {}),
             **({"goka": self.goka} if self.goka else {}),
+            **({"rerun": self.rerun} if self.rerun else {}),
         }
 
 

@@ -54,7 +54,8 @@ def draining(before: Topology, topology: Topology) -> list[Change]:
 
 def listed(changes: Sequence[Change]) -> str:
     """Return the first changes as a reason."""
-    more = [f"and {len(changes) - MAX_REASONS} more changes"] if len(changes) > MAX_REASONS else []
+    left = len(changes) - MAX_REASONS
+    more = [f"and {left} more change{'s' if left > 1 else ''}"] if left > 0 else []
     return "; ".join([change.text for change in changes[:MAX_REASONS]] + more)
 
 

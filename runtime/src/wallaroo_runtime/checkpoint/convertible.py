@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 from wallaroo.frame import REPLAY_PORT, split_frames
-from wallaroo_runtime.checkpoint.ahead import last_delivered
 from wallaroo_runtime.checkpoint.dead_letter import FOLDER as LETTERS
 from wallaroo_runtime.checkpoint.dead_letter import letter_files
 from wallaroo_runtime.checkpoint.directory import SPARK
@@ -107,7 +106,7 @@ def check_realtime(path: Path, end: End) -> int:
     outbox, letters = path / "outbox", path / LETTERS
     live = LiveLog(outbox, letters)  # cuts what is not whole, and makes the rest safe
     live.close()
-    if 0 <= end.sequence <= last_delivered(live.state):
+    if 0 <= end.sequence <= live.state.last:
         raise once_more(path, REALTIME, "results were delivered whose input Spark has not committed")
     # The driver does that after each commit, unless it is killed in between.
     Outbox(outbox, letters).publish(end.query, end.batch, (), end.plan)

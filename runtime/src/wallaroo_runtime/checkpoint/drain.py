@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from wallaroo_runtime.checkpoint.ahead import is_ahead
+from wallaroo_runtime.checkpoint.ahead import between, delivered_of, next_of
 from wallaroo_runtime.checkpoint.manifest import Directory
 from wallaroo_runtime.peer.local import stop_left_behind
 from wallaroo_runtime.peer.remote import RemoteOptions
@@ -53,18 +53,36 @@ class Drain:
         self.hold.take_gateways()
         return self._left(gone_sinks)
 
-    def is_ahead(self) -> bool:
-        """Return whether results may have left whose input Spark has not committed (real-time mode).
+    def repeated(self) -> range:
+        """Return the messages that are not committed, up to the last of which something has left (real-time mode).
 
-        Of a remote egress that is not known: anything that is left may have been delivered.
+        A driver that remote services serve notices nothing.
 
         Raises:
-            RunError: Those of `left`; R612, R619 or R620, a file is damaged.
+            RunError: Those of `left`; R612, R619 or R620, a file is damaged; R648, a service does not say it.
         """
-        if self.remote.gateways or self.remote.egress:
-            return bool(self.left(()))
         stop_left_behind(self.path)  # an egress that outlived its driver may still be writing
-        return is_ahead(self.path, self._progress().offset)
+        offset = self._progress().offset
+        return between(self._next(offset), self._delivered(offset))
+
+    def _delivered(self, offset: int) -> int:
+        if not self.remote.egress:
+            return delivered_of(self.path / "outbox")
+        return int(self._told("egress", "", "delivered", offset))
+
+    def _next(self, offset: int) -> int:
+        if not self.remote.gateways:
+            return next_of(self.path / "journal", offset)
+        # Real-time mode has one gateway; of several no offset is known.
+        return max(int(self._told("gateway", name, "next_sequence", offset)) for name in self.remote.gateways)
+
+    def _told(self, kind: str, name: str, field: str, offset: int) -> int:
+        if not self.hold.store(kind, name):
+            return -1
+        reply = self._status(kind, name, offset=offset)
+        if not reply.HasField(field):
+            raise self.hold.client(kind, name).broke_rules(reason=f"it does not say {field} in its status")
+        return int(getattr(reply, field))
 
     def _progress(self) -> "Progress":
         from wallaroo_runtime.spark.progress import progress_in  # late: pyspark takes a second to import
@@ -99,12 +117,16 @@ class Drain:
             return int(self._status("egress", ports=ports).waiting_messages)
         return undelivered(self.path / "outbox", ports)
 
-    def _status(self, kind: str, name: str = "", ports: Collection[int] = ()) -> pb.StatusReply:
+    def _status(
+        self, kind: str, name: str = "", ports: Collection[int] = (), offset: int | None = None
+    ) -> pb.StatusReply:
         """Ask a service; the driver that it serves goes on."""
         store = self.hold.store(kind, name)
         if not store:  # the checkpoint has never come to it
             return pb.StatusReply()
-        reply: pb.StatusReply = self.hold.client(kind, name).call("Status", pb.StatusRequest(ports=ports))
+        reply: pb.StatusReply = self.hold.client(kind, name).call(
+            "Status", pb.StatusRequest(ports=ports, offset=offset)
+        )
         if reply.store != store:
             self.hold.take(kind, name)  # it says what is wrong
         return reply

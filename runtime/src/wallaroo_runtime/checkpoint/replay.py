@@ -28,6 +28,7 @@ from wallaroo_runtime.topology.override import parse_address
 BLOCK_BYTES = 8 * 1024 * 1024
 ACKNOWLEDGE_SECONDS = 60.0
 MAX_FINDINGS = 20
+RERUN = "a changed program has run its message again after a kill (R790), so states may have it already"
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +71,7 @@ class Replay:
     Args:
         checkpoint: The checkpoint directory, or that of a remote egress.
         to: HOST:PORT to send to; empty: where the running application's sources listen, which an egress does not know.
-        again: Whether letters that were replayed before are sent once more.
+        again: Whether letters that were replayed before, or ran again after a kill, are sent once more.
         to_part: Name or path of the step or sink that takes letters whose own one was renamed; empty: each its own.
 
     Raises:
@@ -82,6 +83,7 @@ class Replay:
         self._to = parse_address("--to", to) if to else None
         self._sources = read_sources(checkpoint)
         self._addresses = {} if to else _listening(checkpoint)
+        self._rerun = [] if again else read_rerun(checkpoint)
 
     def run(self, letters: Iterable[DeadLetter]) -> Replayed:
         """Send the letters and mark those that are safe in the journal; in blocks, so that memory is bounded.
@@ -116,14 +118,19 @@ class Replay:
             if letter.id in marked:
                 result.before += 1
                 continue
-            is_source = is_of_source(letter)
-            reason, fix = (self._obstacle(letter), "") if is_source else self._step_obstacle(letter, steps)
+            reason, fix = self._why_not(letter, steps)
             if not reason:
                 yield letter
                 continue
             result.refused += 1
             if len(result.findings) < MAX_FINDINGS:
                 result.findings.append(_not_replayable(letter, reason, fix))
+
+    def _why_not(self, letter: DeadLetter, steps: StepReplay) -> tuple[str, str]:
+        """Say why a letter is not replayed, and what to do; empty when it is."""
+        if any(first <= letter.record.sequence <= last for first, last in self._rerun):
+            return RERUN, "if its result is missing, --again sends it all the same"
+        return (self._obstacle(letter), "") if is_of_source(letter) else self._step_obstacle(letter, steps)
 
     def _obstacle(self, letter: DeadLetter) -> str:
         """Say why a letter cannot be replayed; empty when it can."""
@@ -202,6 +209,17 @@ def read_sources(directory: Path) -> dict[int, SourceOf]:
         return {ports[source["path"]]: SourceOf(source["name"], source["path"], _framing(source)) for source in sources}
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise RunError.of("R698", path=path, reason=repr(error)) from error
+
+
+def read_rerun(directory: Path) -> list[tuple[int, int]]:
+    """Return from which to which sequence messages ran again in a changed program; the directory of an egress has none.
+
+    Raises:
+        RunError: R616 or R698, what the application is cannot be read.
+    """
+    if (directory / ATTACHMENT_FILE).is_file():
+        return []
+    return [(first, last) for first, last in read_manifest(directory).get("rerun", ())]
 
 
 def _framing(source: Mapping[str, Any]) -> str:

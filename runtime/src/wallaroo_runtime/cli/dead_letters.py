@@ -59,7 +59,7 @@ def add_parser(subparsers: Any) -> None:
     replaying.add_argument(
         "--as", dest="to_part", metavar="NAME", default="", help="of a step or sink that was renamed: its name now"
     )
-    replaying.add_argument("--again", action="store_true", help="also those that were replayed before")
+    replaying.add_argument("--again", action="store_true", help="also those that ran again before, as after a kill")
     replaying.add_argument("--json", action="store_true", help="counts as a JSON object; findings as a JSON array")
     declare_prune(pruning)
 

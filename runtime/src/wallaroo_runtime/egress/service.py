@@ -125,6 +125,13 @@ class EgressHost(Host):
         live = Counter[int]() if self._deliveries is None else self._deliveries.live.state.messages
         return self.outbox.recorded() + live
 
+    def delivered(self) -> int:
+        """Return the sequence of the last message of which output of a running micro-batch came; -1: of none."""
+        if self._deliveries is None:
+            return -1
+        with self._deliveries.lock:
+            return self._deliveries.live.state.last
+
     def waiting_bytes(self) -> int:
         """Return how much live output waits for sinks."""
         return self._part.waiting_bytes() if isinstance(self._part, Sender) else 0
@@ -320,6 +327,7 @@ class OutboxServicer(OutboxServiceServicer):
             size = self._host.outbox.size() + self._host.waiting_bytes()
             waiting = undelivered(self._host.outbox.directory, set(request.ports)) if request.ports else 0
             store, published = self._host.id(), self._host.published()
+            delivered = self._host.delivered() if request.HasField("offset") else None
         return pb.StatusReply(
             document=self._host.status(),
             backlog_bytes=size,
@@ -327,6 +335,7 @@ class OutboxServicer(OutboxServiceServicer):
             store=store,
             dead_letters=published.pop(DEAD_LETTER_PORT, 0),
             published=published.total(),
+            delivered=delivered,
         )
 
     @answering

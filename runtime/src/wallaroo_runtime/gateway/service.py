@@ -252,8 +252,10 @@ class JournalServicer(JournalServiceServicer):
     def Status(self, request: pb.StatusRequest, context: grpc.ServicerContext) -> pb.StatusReply:  # noqa: N802
         """Report how it goes."""
         self._host.store.check_look(request.epoch)
-        end = position_message(JournalReader(self._host.journal).end())
-        return pb.StatusReply(document=self._host.status(), end=end, store=end.journal)
+        reader = JournalReader(self._host.journal)
+        end = position_message(reader.end())
+        sequence = reader.next_sequence(request.offset) if request.HasField("offset") else None
+        return pb.StatusReply(document=self._host.status(), end=end, store=end.journal, next_sequence=sequence)
 
     @answering
     def Visit(self, request: pb.VisitRequest, context: grpc.ServicerContext) -> pb.VisitReply:  # noqa: N802

@@ -27,4 +27,5 @@ def tell_past(reporter: Reporter, checkpoint: Checkpoint, count: int | None) -> 
     for change in checkpoint.changes:
         reporter.note(f"changed since the last run: {change.text}")
     if checkpoint.is_ahead:
-        reporter.warn(Diagnostic.of("R790"))
+        first, last = checkpoint.rerun[-1]
+        reporter.warn(Diagnostic.of("R790", first=first, last=last))

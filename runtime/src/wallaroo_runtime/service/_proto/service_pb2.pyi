@@ -554,15 +554,17 @@ class ReadStagedRequest(_message.Message):
     def __init__(self, epoch: _Optional[int] = ..., file: _Optional[_Union[StagedFile, _Mapping]] = ...) -> None: ...
 
 class StatusRequest(_message.Message):
-    __slots__ = ("epoch", "ports")
+    __slots__ = ("epoch", "ports", "offset")
     EPOCH_FIELD_NUMBER: _ClassVar[int]
     PORTS_FIELD_NUMBER: _ClassVar[int]
+    OFFSET_FIELD_NUMBER: _ClassVar[int]
     epoch: int
     ports: _containers.RepeatedScalarFieldContainer[int]
-    def __init__(self, epoch: _Optional[int] = ..., ports: _Optional[_Iterable[int]] = ...) -> None: ...
+    offset: int
+    def __init__(self, epoch: _Optional[int] = ..., ports: _Optional[_Iterable[int]] = ..., offset: _Optional[int] = ...) -> None: ...
 
 class StatusReply(_message.Message):
-    __slots__ = ("document", "end", "backlog_bytes", "waiting_messages", "store", "dead_letters", "published")
+    __slots__ = ("document", "end", "backlog_bytes", "waiting_messages", "store", "dead_letters", "published", "delivered", "next_sequence")
     DOCUMENT_FIELD_NUMBER: _ClassVar[int]
     END_FIELD_NUMBER: _ClassVar[int]
     BACKLOG_BYTES_FIELD_NUMBER: _ClassVar[int]
@@ -570,6 +572,8 @@ class StatusReply(_message.Message):
     STORE_FIELD_NUMBER: _ClassVar[int]
     DEAD_LETTERS_FIELD_NUMBER: _ClassVar[int]
     PUBLISHED_FIELD_NUMBER: _ClassVar[int]
+    DELIVERED_FIELD_NUMBER: _ClassVar[int]
+    NEXT_SEQUENCE_FIELD_NUMBER: _ClassVar[int]
     document: str
     end: Position
     backlog_bytes: int
@@ -577,4 +581,6 @@ class StatusReply(_message.Message):
     store: str
     dead_letters: int
     published: int
-    def __init__(self, document: _Optional[str] = ..., end: _Optional[_Union[Position, _Mapping]] = ..., backlog_bytes: _Optional[int] = ..., waiting_messages: _Optional[int] = ..., store: _Optional[str] = ..., dead_letters: _Optional[int] = ..., published: _Optional[int] = ...) -> None: ...
+    delivered: int
+    next_sequence: int
+    def __init__(self, document: _Optional[str] = ..., end: _Optional[_Union[Position, _Mapping]] = ..., backlog_bytes: _Optional[int] = ..., waiting_messages: _Optional[int] = ..., store: _Optional[str] = ..., dead_letters: _Optional[int] = ..., published: _Optional[int] = ..., delivered: _Optional[int] = ..., next_sequence: _Optional[int] = ...) -> None: ...

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from wallaroo.frame import split_frames
 from wallaroo_runtime.durable.file import NO_ROOM
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.storage.journal.head import Position, read_head, write_committed
@@ -110,6 +111,15 @@ class JournalReader:
             messages += count
             chosen = Position(offset, messages, end.journal_id)
         return chosen or end
+
+    def next_sequence(self, offset: int) -> int:
+        """Return the sequence of the first frame after an offset; -1: there is none.
+
+        Raises:
+            RunError: R612 or R619.
+        """
+        pieces = self.read(offset, self.end().offset)
+        return next((header.sequence for piece in pieces for header, *_ in split_frames(piece)), -1)
 
     def split(self, start: int, end: int, parts: int) -> list[Range]:
         """Cut [start, end) at frame boundaries into at most `parts` ranges of about the same size.

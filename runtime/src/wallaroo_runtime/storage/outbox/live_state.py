@@ -54,6 +54,13 @@ class LiveState:
     letter_bytes: dict[int, int] = field(default_factory=dict)
     messages: Counter[int] = field(default_factory=Counter)
 
+    @property
+    def last(self) -> int:
+        """The sequence of the last message of which a result or a dead letter has left; -1: of none."""
+        marks = [sequence for sequence, _ in self.marks.values()]
+        marks += [sequence for known in self.letters.values() for _, sequence in known]
+        return max(marks, default=-1)
+
     def open(self, writer: Writer, letters_at: int) -> None:
         """Take in who delivers from now on, and where its file of dead letters ends if it was of an earlier one."""
         before = self.writers.get(writer.partition)

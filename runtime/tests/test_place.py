@@ -1,0 +1,148 @@
+"""Programs that were changed after a kill in real-time mode: which go on, which are refused, and by `diff`, too."""
+
+import copy
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from test_checkpoint import WORD_COUNT
+from test_convert import delivered
+
+from wallaroo_runtime.checkpoint.checkpoint import Checkpoint
+from wallaroo_runtime.checkpoint.directory import Place
+from wallaroo_runtime.checkpoint.manifest import REALTIME, read_manifest, sealed
+from wallaroo_runtime.cli.main import main
+from wallaroo_runtime.errors import RunError
+from wallaroo_runtime.storage.journal.reader import JournalReader
+from wallaroo_runtime.storage.journal.writer import JournalWriter
+from wallaroo_runtime.storage.outbox.position import begin_position
+from wallaroo_runtime.system.process import process_start_time
+from wallaroo_runtime.topology.load import load_document
+
+Change = Callable[[Any], object]
+SAYS = "results have left whose input Spark has not committed, as after a kill or R611"
+
+
+def document(change: Change) -> Any:
+    made = copy.deepcopy(WORD_COUNT)
+    change(made)
+    return made
+
+
+def opened(path: Path, change: Change = lambda _: None) -> Checkpoint:
+    place = Place.take(path)
+    try:
+        topology = load_document(document(change))
+        return Checkpoint.open(place, topology, shuffle_partitions=1, buckets_per_partition=4, mode=REALTIME)
+    finally:
+        place.release()
+
+
+def code(made: Any) -> None:
+    made["workers"][0]["code_hash"] = "sha256:" + "7" * 64
+
+
+def sink_moved(made: Any) -> None:
+    """Let the sink read the step before the state."""
+    made["pipelines"][0]["sinks"][0]["inputs"] = ["0/steps/0"]
+
+
+def visitor(made: Any) -> None:
+    made["pipelines"][0]["steps"][1]["visits"] = ["reset"]
+
+
+@pytest.fixture
+def killed(tmp_path: Path) -> Path:
+    """Give a checkpoint of whose five messages three have left, and none is committed."""
+    path = tmp_path / "checkpoint"
+    port = opened(path).ports.parts["0/sinks/0"]
+    writer = JournalWriter(path / "journal")
+    for _ in range(5):
+        writer.append(0, 1, [b"\0\0\0\1a"], timestamp_ms=1)
+    writer.close()
+    delivered(path, 2, port)
+    begin_position(path / "outbox", port)
+    return path
+
+
+def commit(path: Path) -> None:
+    """Let Spark's checkpoint say that all of the journal is processed."""
+    end = JournalReader(path / "journal").end()
+    offset = {"journal": f"{end.journal_id:016x}", "offset": end.offset, "sequence": end.messages}
+    (path / "spark" / "metadata").write_text('{"id":"q"}')
+    for folder, text in (("commits", "v1\n{}"), ("offsets", "v1\n{}\n" + json.dumps(offset))):
+        (path / "spark" / folder).mkdir()
+        (path / "spark" / folder / "0").write_text(text)
+
+
+def diff(path: Path, change: Change, *options: str) -> int:
+    new = path.parent / "new.json"
+    new.write_text(json.dumps(document(change)))
+    return main(["diff", str(path), str(new), *options])
+
+
+@pytest.mark.parametrize("change", [code, visitor])
+def test_what_gives_its_results_in_the_same_places_goes_on(
+    change: Change, killed: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert diff(killed, change) == 0
+    assert "R623" not in capsys.readouterr().err
+    checkpoint = opened(killed, change)
+    assert checkpoint.is_ahead
+    assert checkpoint.rerun == [(0, 2)]
+    assert read_manifest(killed)["rerun"] == [[0, 2]]
+    assert not opened(killed, change).is_ahead, "the program is that of the last run"
+    assert read_manifest(killed)["rerun"] == [[0, 2]]
+
+
+def test_a_moved_sink_is_refused_and_diff_says_the_same(killed: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    before = read_manifest(killed)
+    with pytest.raises(RunError) as caught:
+        opened(killed, sink_moved)
+    assert f"R623 checkpoint {killed} was written by another version of the application, and {SAYS}; input of sink" in (
+        str(caught.value)
+    )
+    assert "--on-error dead_letter" in caught.value.diagnostics[0].fix
+    assert diff(killed, sink_moved) == 1
+    said = capsys.readouterr()
+    assert "safe          input of sink" in said.out
+    assert said.err.strip() == str(caught.value)
+    assert diff(killed, sink_moved, "--json") == 1
+    assert json.loads(capsys.readouterr().err)[0]["code"] == "R623"
+    assert read_manifest(killed) == before
+
+
+def test_a_moved_sink_goes_on_when_all_is_committed(killed: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    commit(killed)
+    assert diff(killed, sink_moved) == 0
+    assert capsys.readouterr().err == ""
+    assert not opened(killed, sink_moved).is_ahead
+
+
+def test_diff_says_what_it_cannot_know(killed: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    pid = os.getpid()
+    (killed / "driver.json").write_text(json.dumps({"pid": pid, "start_time": process_start_time(pid)}))
+    assert diff(killed, sink_moved) == 0
+    assert capsys.readouterr().err.startswith("note: it is in use: stop it with Ctrl-C or SIGTERM; after a kill")
+    (killed / "driver.json").unlink()
+    record = killed / "application.json"
+    record.write_bytes(sealed({**read_manifest(killed), "services": {"egress": "0123456789abcdef"}}))
+    assert diff(killed, sink_moved) == 0
+    assert capsys.readouterr().err.startswith("note: its gateway or egress is remote: after a kill")
+
+
+def test_reasons_are_counted_in_words_that_fit(killed: Path) -> None:
+    def many(made: Any, more: int) -> None:
+        sink_moved(made)
+        for step in made["pipelines"][0]["steps"][:2]:
+            step["on_error"] = "fail"
+        made["pipelines"][0]["sources"][0]["max_message_bytes"] = 99
+        if more > 1:
+            made["on_error"] = "fail"
+
+    for count, words in ((1, "and 1 more change\n"), (2, "and 2 more changes\n")):
+        with pytest.raises(RunError, match=words):
+            opened(killed, lambda made, count=count: many(made, count))
