@@ -262,9 +262,7 @@ class Checkpoint:
         drain = self._drain(remote)
         ahead = drain.repeated()
         if not keeps_places(manifest, self.topology):
-            is_remote = bool(
-                remote.gateways or remote.egress
-            )  # then a driver in another place may deliver what is left
+            is_remote = bool(remote.gateways or remote.egress)  # a driver in another place may still deliver
             if left := AHEAD if ahead else drain.left(()) if is_remote else "":
                 raise refused(self.directory, left, self.changes)
         elif ahead:
