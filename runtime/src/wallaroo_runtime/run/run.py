@@ -14,9 +14,9 @@ from wallaroo.worker import trace
 from wallaroo_runtime.checkpoint.checkpoint import Checkpoint
 from wallaroo_runtime.checkpoint.directory import Place
 from wallaroo_runtime.checkpoint.manifest import REALTIME, Directory, LocalDirectory
+from wallaroo_runtime.checkpoint.registry import registered
 from wallaroo_runtime.checkpoint.url import check_answer, is_remote
 from wallaroo_runtime.errors import RunError
-from wallaroo_runtime.monitor.endpoint import registered
 from wallaroo_runtime.peer.configuration import needs_worker, open_sources
 from wallaroo_runtime.plan.bucket import BUCKETS_PER_PARTITION
 from wallaroo_runtime.plan.realtime import BUCKETS, PARTITIONS
