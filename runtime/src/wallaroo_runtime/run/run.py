@@ -32,7 +32,7 @@ from wallaroo_runtime.run.idle import IdleWatch
 from wallaroo_runtime.run.monitor import Flow
 from wallaroo_runtime.run.observe import Watch, start_watch
 from wallaroo_runtime.run.options import AppOptions, RunOptions
-from wallaroo_runtime.run.past import tell_past
+from wallaroo_runtime.run.past import records_of, tell_past
 from wallaroo_runtime.run.peers import Peers
 from wallaroo_runtime.run.realtime import realtime_bounds, realtime_settings, start_in_realtime
 from wallaroo_runtime.run.realtime_kafka import kafka_starts, tables_left
@@ -307,6 +307,7 @@ def _start(
     spark.callback(stop_session, session)
     if opened := open_cluster(session.sparkContext.getConf()):
         reporter.warn(opened)
+    records = records_of(checkpoint)
     with needing_java(logs / "spark.log"):
         tells_left = not options.checkpoint.fresh
         if is_realtime:  # `kafka_starts` has checked the topics
@@ -331,6 +332,7 @@ def _start(
         python=options.spark.worker_python,
         tell_batch=watch.tell_batch if watch is not None else None,
         tell_live=watch.tell_live if watch is not None else None,
+        records=records,
     )
     try:
         with needing_java(logs / "spark.log"):
