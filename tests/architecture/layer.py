@@ -70,6 +70,7 @@ SHARED = (
     "wallaroo.program",
     "wallaroo.testing",
     "wallaroo.worker._proto",
+    "wallaroo.worker.debugger",
     "wallaroo.worker.trace",
 )
 # The engine in memory runs the calls of a Python worker in its own process.
