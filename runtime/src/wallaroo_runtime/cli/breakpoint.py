@@ -47,7 +47,7 @@ class _Hook:
 
 @contextmanager
 def breakpoints() -> Iterator[Callable[[], None]]:
-    """Let `breakpoint()` stop at a terminal, and elsewhere say what to do; gives what is to be called after each case.
+    """Let `breakpoint()` stop at a terminal, and otherwise say what to do; gives what is to be called after each case.
 
     A worker takes what ends the debugger for an error of the message: only then does the command end.
 
