@@ -222,4 +222,7 @@ def test_the_cases_of_this_repository_are_read(tmp_path: Path) -> None:
 @pytest.mark.long
 def test_a_case_on_spark(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["test", str(project), "--engine", "spark"]) == 0
-    assert capsys.readouterr().out == f"ok    {project}/cases/small: lines 2, dead letters 1\n1 passed\n"
+    said = capsys.readouterr()
+    assert said.out == f"ok    {project}/cases/small: lines 2, dead letters 1\n1 passed\n"
+    for doing in ("starting Spark", "the application gets its input", "stopping: sinks get what is ready for them"):
+        assert f"{project}/cases/small: {doing}\n" in said.err
