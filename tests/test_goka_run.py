@@ -124,6 +124,7 @@ def test_click_counts_are_exact_over_a_kill(broker: Broker, program: Program) ->
     expected = list(range(1, 2 * CLICKS // USERS + 1))
     assert counts.users == {f"user-{number}": expected for number in range(USERS)}
     assert program.end(signal.SIGTERM) == 0, program.output()
+    assert f"stopped: in {2 * CLICKS:,}  " in program.output()  # of the killed run, too
     assert "R779" not in program.output()
     shutil.rmtree(program.directory / "state")  # as a program of Goka's own comes here: its table is in the topic alone
     program.start()

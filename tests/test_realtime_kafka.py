@@ -12,6 +12,7 @@ import time
 from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import asdict
+from itertools import accumulate
 from pathlib import Path
 
 import pytest
@@ -126,3 +127,7 @@ def test_stretches_in_both_modes(broker: Broker, application: Make, tmp_path: Pa
         assert drawn.reader.read_until(drawn.is_counted, [], READ_S), running.output()
         drawn.check_topics()
     drawn.reader.consumer.close()
+    ends = [line for line in running.output().splitlines() if line.startswith("stopped: ")]
+    counts = [[int(number.replace(",", "")) for number in re.findall(r"\bin ([\d,]+)", end)] for end in ends]
+    assert len(ends) == 2 * len(modes) and "at least" not in "".join(ends)
+    assert [count[0] for count in counts] == list(accumulate(count[-1] for count in counts))

@@ -21,8 +21,8 @@ from support.case import CASES, Case
 from support.host import descendants
 from support.run import WAIT_S, Receiver, Run, finish, framed, wait_until, wallaroo
 from support.state import STATE, by_letter, totals
+from wallaroo_runtime.checkpoint.registry import running as find_running
 from wallaroo_runtime.monitor.endpoint import driver_of, monitor_of, status_of
-from wallaroo_runtime.monitor.endpoint import running as find_running
 
 pytestmark = pytest.mark.jvm
 PUNCTUATION = " " + string.punctuation

@@ -1,6 +1,11 @@
 """`wallaroo test`: case folders in memory and on Spark, and how a difference is shown."""
 
+import contextlib
 import json
+import os
+import pty
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -77,6 +82,54 @@ def test_a_difference_is_shown(project: Path, capsys: pytest.CaptureFixture[str]
     assert (outcome["lines"], outcome["dead_letters"], outcome["problems"][0]) == (2, 1, "--- expected.txt")
 
 
+@pytest.mark.parametrize("name", ["expected.txt", "numbers.txt"])
+def test_a_file_that_is_missing_is_told_before_a_program_compiles(
+    name: str, project: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = project / "cases" / "small" / name
+    path.unlink()
+    monkeypatch.setattr("wallaroo_runtime.cli.case_run.run_case", None)
+    assert main(["test", str(project)]) == 1
+    assert f"  R745 case {path} cannot be run; there is no such file\n" in capsys.readouterr().out
+
+
+STOPPING = PROGRAM.replace('    return "%d', '    breakpoint()\n    return "%d')
+
+
+@pytest.mark.slow
+def test_a_breakpoint_without_a_terminal_says_what_to_do(project: Path) -> None:
+    (project / "app.py").write_text(STOPPING)
+    command = [sys.executable, "-m", "wallaroo_runtime.cli.driver", "test", str(project)]
+    done = subprocess.run(command, input="", capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == 1
+    assert "C501 square: NoTerminalError: breakpoint() has no terminal in this run: use `wallaroo run" in done.stdout
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("typed", [b"q\n", b"\x03", b"c\nq\n"])
+def test_who_leaves_the_debugger_leaves_the_test(typed: bytes, project: Path) -> None:
+    (project / "app.py").write_text(STOPPING)
+    process, terminal = pty.fork()
+    if not process:
+        os.execv(sys.executable, [sys.executable, "-m", "wallaroo_runtime.cli.driver", "test", str(project)])
+    shown = b""
+    for part in typed.splitlines(keepends=True):
+        prompts = shown.count(b"(Pdb) ")
+        while shown.count(b"(Pdb) ") == prompts:
+            shown += (block := os.read(terminal, 4096))
+            assert block, shown
+        os.write(terminal, part)
+    with contextlib.suppress(OSError):  # EIO: it has ended
+        while block := os.read(terminal, 4096):
+            shown += block
+    _, status = os.waitpid(process, 0)
+    os.close(terminal)
+    assert os.waitstatus_to_exitcode(status) == 130, shown
+    assert shown.count(b"(Pdb) ") == len(typed.splitlines())
+    assert b"broken off at a breakpoint" in shown
+    assert b"FAIL" not in shown
+
+
 def test_what_came_is_written_as_expected(project: Path) -> None:
     expected = project / "cases" / "small" / "expected.txt"
     expected.unlink()
@@ -96,7 +149,7 @@ BAD = {
         "there is no kind 'line' of input",
         "use lines, float32",
     ),
-    "an input that is missing": ("[[input]]\nfile = 'a'\nkind = 'lines'", "No such file", "correct the file"),
+    "an input that is missing": ("[[input]]\nfile = 'a'\nkind = 'lines'", "there is no such file", "correct the file"),
     "an input of another kind": (
         "[[input]]\nfile = 'numbers.txt'\nkind = 'float32'",
         "line 2 is no float32; could not convert",
@@ -169,4 +222,7 @@ def test_the_cases_of_this_repository_are_read(tmp_path: Path) -> None:
 @pytest.mark.long
 def test_a_case_on_spark(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["test", str(project), "--engine", "spark"]) == 0
-    assert capsys.readouterr().out == f"ok    {project}/cases/small: lines 2, dead letters 1\n1 passed\n"
+    said = capsys.readouterr()
+    assert said.out == f"ok    {project}/cases/small: lines 2, dead letters 1\n1 passed\n"
+    for doing in ("starting Spark", "the application gets its input", "stopping: sinks get what is ready for them"):
+        assert f"{project}/cases/small: {doing}\n" in said.err

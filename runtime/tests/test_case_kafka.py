@@ -54,6 +54,7 @@ def refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Capt
         (tmp_path / "app.py").write_text(program)
         (tmp_path / "case.toml").write_text(settings + SETTINGS)
         (tmp_path / "input.txt").write_text(text)
+        (tmp_path / "expected.txt").write_text("")
         assert main(["test", str(tmp_path), "--engine", "spark"]) == 1
         return capsys.readouterr().out
 

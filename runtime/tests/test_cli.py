@@ -176,8 +176,8 @@ def test_all_faults_of_a_topology_come_at_once_as_json_too(capsys: pytest.Captur
     code, out, err = run(capsys, "validate", str(file))
     assert (code, out, err.count("  fix: ")) == (3, "", 3)
     code, out, err = run(capsys, "validate", "--json", str(file))
-    assert (code, out) == (3, "")
-    found = [{"code": finding["code"], "pointer": finding["pointer"]} for finding in json.loads(err)]
+    assert (code, err) == (3, "")
+    found = [{"code": each["code"], "pointer": each["pointer"]} for each in map(timeless, out.splitlines())]
     assert found == case["expect"]
     assert f"  (declared in {file})" in run(capsys, "diff", WORD_COUNT, str(file))[2]
 
@@ -319,7 +319,7 @@ def test_reporters(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     assert timeless(capsys.readouterr().out) == {
         "state": "running", "messages_in": 1200, "messages_processed": 1000, "messages_out": 900, "dead_letters": 3,
         "batches": 7, "rate": 100.0, "lag": 200, "waiting": 48_200, "bytes_by_file": 0,
-        "bytes_by_grpc": 0, "executors": {}, "run": {},
+        "bytes_by_grpc": 0, "executors": {}, "is_least": False, "run": {},
     }  # fmt: skip
     machine.initialized(sources[:1], tmp_path)
     assert says_ready(line := capsys.readouterr().out)
@@ -335,6 +335,8 @@ def test_the_summary_says_which_numbers_are_those_of_this_run(capsys: pytest.Cap
         numbers,
         f"{numbers} since the checkpoint began; in this run: in 1,000  out 800  dead letters 1",
     ]
+    reporter.progress(replace(total, is_least=True))
+    assert "stopped: in at least 1,200  out at least 900  " in capsys.readouterr().out
 
 
 def start(*arguments: str, folder: Path) -> "subprocess.CompletedProcess[str]":

@@ -39,7 +39,7 @@ def test_explain_of_a_code(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["explain", "w408"]) == 0
     assert capsys.readouterr().out == (
         "W408 no_go: about a worker\n"
-        "  the go command was not found; <reason>\n"
+        "  go cannot be used; <reason>\n"
         "  fix: install Go 1.24 or newer and put it on PATH\n"
     )
     assert main(["explain", "R601"]) == 0
@@ -83,7 +83,7 @@ def test_doctor_says_what_is_missing_and_what_to_do(
     out = capsys.readouterr().out
     assert "missing  R602 Java was not found; there is no `java` on PATH and JAVA_HOME is not set\n" in out
     assert "         fix: install Java 17 and put `java` on PATH, or set JAVA_HOME\n" in out
-    assert "warning  W408 the go command was not found; it is not on PATH\n" in out
+    assert "warning  W408 go cannot be used; it is not on PATH\n" in out
     assert f"missing  R742 checkpoints: {tmp_path / 'state'} cannot be written to\n" in out
     assert "         fix: give another directory with XDG_STATE_HOME\n" in out
 

@@ -207,6 +207,11 @@ def test_for_people(homes: tuple[Path, Path], capsys: pytest.CaptureFixture[str]
     assert capsys.readouterr().err.startswith("R608 --older-than -1 is no number of days")
 
 
+def test_an_age_that_is_no_number(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["gc", "--older-than", "x"]) == 2
+    assert "--older-than: 'x' is no number of days; write e.g. 30\n" in capsys.readouterr().err
+
+
 def test_what_cannot_be_removed_is_told(
     homes: tuple[Path, Path], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -135,6 +135,8 @@ def test_a_program_for_goka(tmp_path: Path) -> None:
     init(program)
     ran(program, "go", "vet", "./...")
     assert f"{published_directory()}/goka" in (program / "go.work").read_text()
+    assert "\ngo 1.25.0\n" in (program / "go.work").read_text()
+    assert "\ngo 1.25.0\n" in (program / "go.mod").read_text()
 
 
 def test_a_program_with_spans(tmp_path: Path) -> None:

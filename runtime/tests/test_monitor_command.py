@@ -14,13 +14,14 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from wallaroo_runtime.checkpoint.registry import registered
 from wallaroo_runtime.cli.logs import Log
 from wallaroo_runtime.cli.main import main
 from wallaroo_runtime.cli.status import NAME, labels, lines
 from wallaroo_runtime.lowering.batch_report import BatchReport
 from wallaroo_runtime.lowering.step_count import StepCount
 from wallaroo_runtime.monitor.board import Board, Sample
-from wallaroo_runtime.monitor.endpoint import MONITOR_FILE, driver_of, registered
+from wallaroo_runtime.monitor.endpoint import MONITOR_FILE, driver_of
 from wallaroo_runtime.monitor.server import Server
 from wallaroo_runtime.peer.local import announce
 from wallaroo_runtime.plan.compile import compile_topology
@@ -138,6 +139,31 @@ def test_status_without_a_name_is_of_the_only_application_that_runs(
     assert f'{stopped} ("Word Count")' in said and "'/another one' (\"Sessions\")" in said
 
 
+def test_the_name_that_ps_shows_is_that_of_a_run(
+    stopped: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (stopped / "logs" / "gateway.log").write_text("one\n")
+    assert main(["status", "Word Count"]) == 2
+    assert "R616 " in capsys.readouterr().err
+    with monitored(stopped), registered(stopped, "Word Count"):
+        assert out(capsys, "status", "Word Count") == out(capsys, "status", stopped)
+        assert out(capsys, "logs", "Word Count", "gateway") == out(capsys, "logs") == "gateway | one\n"
+        assert main(["status", "Word"]) == 2
+        assert "R616 " in capsys.readouterr().err
+        (tmp_path / "Word Count").mkdir()  # what is there goes before what has the name
+        assert main(["status", "Word Count"]) == 2
+        assert "R616 " in capsys.readouterr().err
+        (tmp_path / "Word Count").rmdir()
+        process = {"pid": os.getppid(), "start_time": process_start_time(os.getppid())}
+        registration = {**process, "application": "Word Count", "checkpoint": "/another"}
+        (tmp_path / "state" / "wallaroo" / "running" / "other.json").write_text(json.dumps(registration))
+        assert main(["status", "Word Count"]) == 2
+    said = capsys.readouterr().err
+    assert "2 applications of this name run" in said
+    assert str(stopped) in said and "/another" in said
+
+
 def test_status_of_a_checkpoint_that_is_not_driven(stopped: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (found,) = objects(out(capsys, "status", stopped, "--json"))
     assert (found["application"], found["state"], found["pid"]) == ("Word Count", "stopped", None)
@@ -218,6 +244,12 @@ def test_logs_show_the_last_lines_of_each(stopped: Path, capsys: pytest.CaptureF
     assert main(["logs", str(stopped), "worker"]) == 2
     assert "has no log worker; there are: gateway, spark" in capsys.readouterr().err
     assert main(["logs", str(stopped), "--lines", "-1"]) == 2
+    (stopped / "logs" / "spark.log").write_text("")
+    capsys.readouterr()
+    assert main(["logs", str(stopped), "nosuch"]) == 2
+    assert "has no log nosuch; there are: gateway, spark\n" in capsys.readouterr().err
+    assert main(["logs"]) == 2
+    assert capsys.readouterr().err.startswith("R608 no application of yours runs on this machine\n")
 
 
 def test_following_ends_with_ctrl_c(

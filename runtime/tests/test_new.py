@@ -92,6 +92,22 @@ def test_a_repository_without_files_counts_as_empty(language: str, tmp_path: Pat
         write(language, tmp_path)
 
 
+@pytest.mark.parametrize("language", ["go", "mixed"])
+def test_a_go_that_is_too_old_leaves_no_half_project(
+    language: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "go").write_text("#!/bin/sh\necho go1.23.12\n")
+    (tmp_path / "go").chmod(0o755)
+    with monkeypatch.context() as patch:
+        patch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
+        assert cli.main(["new", language, str(tmp_path / "counter")]) == 4
+    assert capsys.readouterr().err == (
+        f"W408 go cannot be used; {tmp_path}/go is go1.23.12, too old\n"
+        "  fix: install Go 1.24 or newer and put it on PATH\n"
+    )
+    assert not (tmp_path / "counter").exists()
+
+
 def test_help_says_what_json_prints(capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["new", "--help"]) == 0
     assert "the files as a JSON object" in " ".join(capsys.readouterr().out.split())

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pytest
 
 from wallaroo.frame import encode_frame, read_frame
+from wallaroo_runtime.checkpoint.manifest import LocalDirectory
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.lowering.sink_record import PARTITION, rows_of
 from wallaroo_runtime.plan import compile_topology
@@ -20,6 +21,7 @@ from wallaroo_runtime.program.emit import emit
 from wallaroo_runtime.spark.query import QueryOptions, RunningQuery, start_query
 from wallaroo_runtime.spark.row_source import FRAME_MESSAGES, NO_HEADERS, RecordSource
 from wallaroo_runtime.storage.journal.writer import JournalWriter
+from wallaroo_runtime.storage.record_count import RecordCount
 from wallaroo_runtime.topology.load import load_document
 from wallaroo_runtime.topology.model import KafkaSource, SparkSource, Topology
 
@@ -114,7 +116,8 @@ def start(spark: Any, tmp_path: Path) -> Iterator[Callable[[Topology], RunningQu
 
     def begin(app: Topology) -> RunningQuery:
         plan = compile_topology(app, shuffle_partitions=2)
-        query = start_query(spark, plan, app, QueryOptions.on(tmp_path / "checkpoint"))
+        records = RecordCount.open(LocalDirectory(tmp_path / "checkpoint"), is_new=not running)
+        query = start_query(spark, plan, app, QueryOptions.on(tmp_path / "checkpoint", records=records))
         running.append(query)
         return query
 
@@ -126,7 +129,7 @@ def start(spark: Any, tmp_path: Path) -> Iterator[Callable[[Topology], RunningQu
 def finished(query: RunningQuery, records: int) -> bool:
     error = query.exception()
     assert error is None, error
-    return query.progress().records_in >= records and not query.is_busy
+    return query.progress().records.received >= records and not query.is_busy
 
 
 @pytest.mark.jvm
@@ -162,8 +165,11 @@ def test_files_in_and_tables_out_over_a_restart(
         (tmp_path / "in" / f"{run}.txt").write_text("\n".join(lines) + "\n")
         words.update(word for line in lines for word in line.split())
         query = start(topology(source, sink))
-        wait_until(lambda query=query: finished(query, 500), "500 lines", 300.0)
+        wait_until(lambda query=query, run=run: finished(query, 500 * (run + 1)), "500 lines", 300.0)
         query.stop()
+        records = query.progress().records
+        assert (records.received_before, records.written_before) == (500 * run, 1500 * run)
+        assert (records.received, records.written) == (500 * (run + 1), 1500 * (run + 1))
     rows = spark.read.parquet(str(tmp_path / "out")).collect()
     assert Counter(row.word for row in rows) == words
     assert all(row.keyless for row in rows)

@@ -16,7 +16,7 @@ IMPORTS: dict[str, set[str]] = {
         *("archive", "checkpoint", "durable", "errors", "kafka", "lowering", "monitor", "peer", "plan", "program"),
         *("spark", "storage", "system", "topology", "worker"),
     },
-    "monitor": {"checkpoint", "durable", "errors", "lowering", "plan", "system", "topology"},
+    "monitor": {"checkpoint", "errors", "lowering", "plan", "topology"},
     "checkpoint": {
         *("durable", "errors", "gateway", "peer", "plan", "program", "service", "spark", "storage", "system"),
         "topology",
@@ -70,6 +70,7 @@ SHARED = (
     "wallaroo.program",
     "wallaroo.testing",
     "wallaroo.worker._proto",
+    "wallaroo.worker.debugger",
     "wallaroo.worker.trace",
 )
 # The engine in memory runs the calls of a Python worker in its own process.

@@ -71,3 +71,37 @@ func TestUnderGokasTesterFails(t *testing.T) {
 		t.Errorf("the error is %v", err)
 	}
 }
+
+// TestALookupUnderGokasTester sets what is looked up in the table itself: a record that Consume gives to the table's topic comes to the
+// processor's view at a time of its own.
+func TestALookupUnderGokasTester(t *testing.T) {
+	kafka := tester.New(t)
+	graph := goka.DefineGroup("prices",
+		goka.Input("orders", new(codec.String), func(ctx goka.Context, item any) {
+			ctx.SetValue(ctx.Lookup("items-table", item.(string)))
+		}),
+		goka.Lookup("items-table", new(codec.Int64)),
+		goka.Persist(new(codec.Int64)),
+	)
+	processor, err := goka.NewProcessor(nil, graph, goka.WithTester(kafka))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- processor.Run(ctx) }()
+	if err := processor.WaitForReady(); err != nil {
+		t.Fatal(err)
+	}
+	for price := range int64(50) {
+		kafka.SetTableValue("items-table", "apple", price)
+		kafka.Consume("orders", "alice", "apple")
+		if value := kafka.TableValue(goka.GroupTable("prices"), "alice"); value != price {
+			t.Errorf("the order has the price %v, not %d", value, price)
+		}
+	}
+	stop()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+}

@@ -10,6 +10,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[3]
 PROGRAM = Path(__file__).parent / "typed" / "program.py"
 EXAMPLES = sorted([*ROOT.glob("tests/cases/*/app*.py"), *ROOT.glob("examples/tutorial/*/app.py")])
+TEMPLATES = ROOT / "runtime" / "src" / "wallaroo_runtime" / "template"
 UNTYPED = ("no-untyped-def", "no-untyped-call")
 
 
@@ -30,6 +31,17 @@ def test_faults_are_refused_and_all_forms_accepted(errors: set[tuple[str, int, s
     expected = {number for number, line in enumerate(lines, 1) if line.endswith("# refused")}
     assert len(expected) > 40
     assert {line for file, line, _ in errors if file == str(PROGRAM)} == expected
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("language", ["python", "mixed"])
+def test_a_new_project_is_typed(language: str, tmp_path: Path) -> None:
+    for template in TEMPLATES.glob(f"{language}/*.py.template"):
+        (tmp_path / template.stem).write_text(template.read_text(encoding="utf-8"), encoding="utf-8")
+    command = [sys.executable, "-m", "mypy", "--strict", "--python-version", "3.10", "."]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == 0, done.stdout
+    assert "2 source files" in done.stdout
 
 
 @pytest.mark.slow

@@ -32,7 +32,7 @@ def default_directory(application: str, language: str, app: Path) -> Path:
 
 
 def find_directory(text: str) -> Path:
-    """Return the checkpoint directory that a command line names: itself, or the program that was run.
+    """Return the checkpoint directory that a command line names: itself, what was run, or the name of what runs.
 
     Raises:
         RunError: R616, there is no such thing, or it has no checkpoint; R715, it has several; R711, it has links.
@@ -41,6 +41,30 @@ def find_directory(text: str) -> Path:
     if (path / MANIFEST).is_file():
         refuse_links(path.absolute(), [WORKERS])
         return path.absolute()
+    try:
+        return _of_program(text, path)
+    except RunError as error:
+        if path.exists() or error.diagnostics[0].code != "R616" or (found := _of_run(text)) is None:
+            raise
+        return found
+
+
+def _of_run(name: str) -> Path | None:
+    """Return the checkpoint of the application of this name that runs; None: none does.
+
+    Raises:
+        RunError: R715, several run.
+    """
+    from wallaroo_runtime.checkpoint.registry import running  # it asks where this user's states are
+
+    found = [Path(each["checkpoint"]) for each in running() if each["application"] == name]
+    if len(found) > 1:
+        fix = f"give one of {', '.join(map(str, found))}"
+        raise RunError.of("R715", USAGE, path=name, reason=f"{len(found)} applications of this name run", fix=fix)
+    return found[0] if found else None
+
+
+def _of_program(text: str, path: Path) -> Path:
     app = path if path.exists() else Path(_resolved(text))
     found = sorted(entry for entry in state_directory().glob(f"*-{_digest(app)}") if (entry / MANIFEST).is_file())
     if not found:

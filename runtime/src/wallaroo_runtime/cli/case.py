@@ -116,7 +116,7 @@ class Case:
                 found.append(payload(item["kind"], line))
         except (OSError, ValueError, struct.error) as error:
             place = f"line {number} is no {item['kind']}; " if number else ""
-            raise bad(path, f"{place}{error}", "correct the file, or its kind in case.toml") from error
+            raise bad(path, f"{place}{said(error)}", "correct the file, or its kind in case.toml") from error
         return found
 
     def arguments(self, addresses: Iterable[str] = ADDRESSES, out: str = "127.0.0.1:7002") -> list[str]:
@@ -141,7 +141,7 @@ class Case:
         try:
             return path.read_text(encoding="utf-8").splitlines()
         except (OSError, UnicodeDecodeError) as error:
-            raise bad(path, str(error), "write the lines that are expected, or let --write do it") from error
+            raise bad(path, said(error), "write the lines that are expected, or let --write do it") from error
 
     def lines(self, data: bytes) -> list[str]:
         """Return received bytes as lines; bytes of a message that is not whole yet are left out."""
@@ -185,7 +185,7 @@ def read_case(folder: Path, top: Path | None = None) -> Case:
     try:
         settings = tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
-        raise bad(path, str(error), "correct it") from error
+        raise bad(path, said(error), "correct it") from error
     for name, value in settings.items():
         if name not in TYPES:
             close = closest(name, TYPES)
@@ -221,6 +221,18 @@ def unframed(data: bytes) -> Iterable[bytes]:
 def bad(path: Path, reason: str, fix: str) -> RunError:
     """Return the error of a case that cannot be run."""
     return RunError.of("R745", USAGE, path=path, reason=reason, fix=fix)
+
+
+def said(error: Exception) -> str:
+    """Return why a file cannot be read, for people.
+
+    Example:
+        >>> said(FileNotFoundError(2, "No such file or directory", "expected.txt"))
+        'there is no such file'
+    """
+    if isinstance(error, FileNotFoundError):
+        return "there is no such file"
+    return (isinstance(error, OSError) and error.strerror) or str(error)
 
 
 def _is_text(value: object) -> bool:

@@ -49,6 +49,7 @@ class CaseBroker:
             kafka_client(WHAT)
             check_java()
             folder = self._stack.enter_context(tempfile.TemporaryDirectory(prefix="wallaroo-test-kafka-"))
+            print("starting a Kafka broker for the cases", file=sys.stderr, flush=True)
             broker = Broker(Path(folder) / "data")
             self._stack.callback(broker.stop)
             broker.start()

@@ -67,6 +67,7 @@ class CaseDriver:
                 print(line, end="", file=sys.stderr, flush=True)
 
     def _take(self, said: dict[str, Any]) -> None:
+        tell_doing(self._case, said)
         with self._changed:
             self._is_ready |= said["state"] == "initialized"
             if "dead_letters" in said:
@@ -170,6 +171,19 @@ class CaseDriver:
             reader.join(STOP_S)
             if pipe is not None and not reader.is_alive():
                 pipe.close()
+
+
+def tell_doing(case: Case, said: Mapping[str, Any]) -> None:
+    """Tell on stderr what a run does now, of what it says with `--json`.
+
+    Example:
+        >>> with contextlib.redirect_stderr(sys.stdout):
+        ...     tell_doing(Case(Path("cases/words")), {"state": "starting", "doing": "starting Spark"})
+        cases/words: starting Spark
+    """
+    doing = "the application gets its input" if said.get("state") == "initialized" else said.get("doing")
+    if doing:
+        print(f"{case.folder}: {doing}", file=sys.stderr, flush=True)
 
 
 @contextlib.contextmanager

@@ -14,6 +14,7 @@ from typing import Any
 
 from wallaroo_runtime.cli.case import FILE, RECORDS, Case, Found, bad
 from wallaroo_runtime.cli.case_broker import CaseBroker
+from wallaroo_runtime.cli.case_driver import tell_doing
 from wallaroo_runtime.cli.case_kafka import on_topics
 from wallaroo_runtime.cli.case_topics import feed_records, topic_lines
 from wallaroo_runtime.errors import RUN, RunError
@@ -110,6 +111,7 @@ def _driven(case: Case, child: "subprocess.Popen[str]", framings: list[str]) -> 
         if not line.startswith("{"):
             continue
         said = json.loads(line)
+        tell_doing(case, said)
         last = said if "dead_letters" in said else last
         if said["state"] == "initialized":
             for payloads, framing, source in zip(case.inputs(), framings, said["sources"], strict=False):

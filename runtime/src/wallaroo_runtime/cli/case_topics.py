@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from wallaroo.kafka_record import KafkaRecord
-from wallaroo_runtime.cli.case import Case, bad
+from wallaroo_runtime.cli.case import Case, bad, said
 from wallaroo_runtime.cli.record_line import parse_record, record_line
 from wallaroo_runtime.errors import USAGE, RunError
 from wallaroo_runtime.memory.run import MemoryRun
@@ -39,7 +39,7 @@ def steps(path: Path) -> Iterator[Step]:
     try:
         lines = path.read_text("utf-8").splitlines()
     except (OSError, ValueError) as error:
-        raise bad(path, str(error), "correct the file, or its kind in case.toml") from error
+        raise bad(path, said(error), "correct the file, or its kind in case.toml") from error
     for number, line in enumerate([*lines, ""], 1):
         is_visit = line.startswith(VISIT)
         if line and not is_visit:

@@ -24,12 +24,20 @@ def add_parser(subparsers: Any) -> None:
     parser = subparsers.add_parser("gc", help="remove unused caches and leftovers", description=__doc__)
     parser.add_argument("--dry-run", action="store_true", help="only list what would be removed")
     parser.add_argument(
-        "--older-than", type=float, default=DAYS, metavar="DAYS", help="not used for so long; default: 30 days"
+        "--older-than", type=_days, default=DAYS, metavar="DAYS", help="not used for so long; default: 30 days"
     )
     parser.add_argument(
         "--checkpoints", action="store_true", help="also checkpoints of applications: they cannot be made again"
     )
     parser.add_argument("--json", action="store_true", help="one JSON object a line; findings as a JSON array")
+
+
+def _days(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        message = f"{text!r} is no number of days; write e.g. 30"
+        raise argparse.ArgumentTypeError(message) from None
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -1,4 +1,4 @@
-"""`wallaroo logs CHECKPOINT|APP`: what workers, gateway, egress and Spark have printed."""
+"""`wallaroo logs [CHECKPOINT|APP [NAME...]]`: what workers, gateway, egress and Spark have printed."""
 
 import argparse
 from collections import deque
@@ -11,6 +11,7 @@ from wallaroo_runtime.checkpoint.directory import find_directory
 from wallaroo_runtime.cli.parser import wrong_usage
 from wallaroo_runtime.cli.reporter import printable
 from wallaroo_runtime.cli.stamp import print_json
+from wallaroo_runtime.cli.status import only_one
 
 LINES = 20
 READ_BYTES = 1 << 20
@@ -20,7 +21,8 @@ LOOK_S = 0.2
 def add_parser(subparsers: Any) -> None:
     """Declare the command's arguments."""
     parser = subparsers.add_parser("logs", help="show what the processes of a run have printed", description=__doc__)
-    parser.add_argument("checkpoint", metavar="CHECKPOINT|APP", help="checkpoint directory, or what was run")
+    what = "checkpoint directory, what was run, or its name in `wallaroo ps`; default: the only application that runs"
+    parser.add_argument("checkpoint", metavar="CHECKPOINT|APP", nargs="?", help=what)
     parser.add_argument("names", metavar="NAME", nargs="*", help="only logs whose name begins so, e.g. worker or spark")
     parser.add_argument("-f", "--follow", action="store_true", help="go on with what is printed, until Ctrl-C")
     parser.add_argument("--lines", "-n", type=int, default=LINES, metavar="N", help="last N lines of each; default: 20")
@@ -71,7 +73,8 @@ def _texts(data: bytes) -> list[str]:
 
 def run(arguments: argparse.Namespace) -> int:
     """Print the last lines of the logs, and go on with them where that was asked for."""
-    folder = find_directory(arguments.checkpoint) / "logs"
+    named = arguments.checkpoint
+    folder = (find_directory(named) if named else only_one()) / "logs"
     if arguments.lines < 0:
         raise wrong_usage(reason=f"--lines {arguments.lines} is not possible", fix="give 0 or more")
     known: dict[Path, Log] = {}
@@ -79,7 +82,7 @@ def run(arguments: argparse.Namespace) -> int:
         for line in log.last(arguments.lines):
             _show(log.name, line, arguments.json)
     if not known and not arguments.follow:
-        there = ", ".join(path.stem for path in _paths(folder, [])) or "none"
+        there = ", ".join(dict.fromkeys(path.stem for path in _paths(folder, []))) or "none"
         reason = f"{folder} has no log {' or '.join(arguments.names) or 'at all'}; there are: {there}"
         raise wrong_usage(reason=reason, fix="name one of these")
     while arguments.follow:

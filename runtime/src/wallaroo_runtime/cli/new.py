@@ -37,13 +37,16 @@ def run(arguments: argparse.Namespace) -> int:
         RunError: R734, they cannot be written, or something is there; those of `wallaroo build --init` for Go.
     """
     directory = Path(arguments.directory)
+    if arguments.language in GO:
+        from wallaroo_runtime.program.init import init
+        from wallaroo_runtime.program.sdk import go_command
+
+        go_command()  # before there are files: the next try would find them
     try:
         written = write(arguments.language, directory)
     except OSError as error:
         raise _refused(directory, error.strerror or str(error), "give another directory") from error
     if arguments.language in GO:
-        from wallaroo_runtime.program.init import init
-
         whole = directory.resolve()
         written += [directory / path.relative_to(whole) for path in init(directory / GO[arguments.language])]
     if arguments.json:

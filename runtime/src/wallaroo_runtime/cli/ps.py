@@ -4,6 +4,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
+from wallaroo_runtime.checkpoint.registry import running
 from wallaroo_runtime.cli.reporter import printable
 from wallaroo_runtime.cli.stamp import print_json
 
@@ -18,7 +19,7 @@ def add_parser(subparsers: Any) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Print the applications that run."""
-    from wallaroo_runtime.monitor.endpoint import driver_of, monitor_of, running  # late: it imports a client of HTTP
+    from wallaroo_runtime.monitor.endpoint import driver_of, monitor_of  # late: it imports a client of HTTP
 
     if not arguments.json:
         print(TABLE.format("pid", "application", "checkpoint"))

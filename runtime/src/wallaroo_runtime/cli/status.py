@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from wallaroo_runtime.checkpoint.directory import find_directory
+from wallaroo_runtime.checkpoint.registry import running
 from wallaroo_runtime.cli.parser import wrong_usage
 from wallaroo_runtime.cli.reporter import printable
 from wallaroo_runtime.cli.stamp import print_json
@@ -19,7 +20,7 @@ PARTS = "  {:<28} {:>12} {:>12} {:>9} {:>12}"  # fits 80 columns
 def add_parser(subparsers: Any) -> None:
     """Declare the command's arguments."""
     parser = subparsers.add_parser("status", help="show what a run does", description=__doc__)
-    what = "checkpoint directory, or what was run; default: the only application that runs"
+    what = "checkpoint directory, what was run, or its name in `wallaroo ps`; default: the only application that runs"
     parser.add_argument("checkpoint", metavar="CHECKPOINT|APP", nargs="?", help=what)
     parser.add_argument("--json", action="store_true", help="as one JSON object; findings as a JSON array")
 
@@ -43,8 +44,6 @@ def only_one() -> Path:
     Raises:
         RunError: R608, none or several run.
     """
-    from wallaroo_runtime.monitor.endpoint import running
-
     found = list(running())
     if len(found) == 1:
         return Path(found[0]["checkpoint"])

@@ -5,6 +5,7 @@ A case is a folder with `case.toml`, input and `expected.txt`; DIR is one, or ha
 
 import argparse
 import difflib
+from collections import deque
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -51,13 +52,15 @@ def add_parser(subparsers: Any) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the cases one after the other; 1 when one of them differs."""
+    from wallaroo_runtime.cli.breakpoint import breakpoints
     from wallaroo_runtime.cli.case_broker import case_broker  # late, as is `run_case`
 
     outcomes = []
-    with case_broker() as broker:
+    with case_broker() as broker, breakpoints() as check_left:
         for outcome in (
             each for case in _found(Path(arguments.directory)) for each in _outcomes(case, arguments, broker)
         ):
+            check_left()
             outcomes.append(outcome)
             if arguments.json:
                 print_json(outcome._asdict())
@@ -85,6 +88,7 @@ def _outcomes(case: Case, arguments: argparse.Namespace, broker: "CaseBroker") -
     for language, app in apps.items():
         name = f"{case.folder} ({language})" if len(apps) > 1 else str(case.folder)
         try:
+            _check(case, None if arguments.write else language)
             found = run_case(case, app, arguments.engine, broker)
             if arguments.write:
                 text = "".join(f"{line}\n" for line in case.arranged(found.lines))
@@ -92,6 +96,25 @@ def _outcomes(case: Case, arguments: argparse.Namespace, broker: "CaseBroker") -
             yield Outcome(name, differences(case, language, found), len(found.lines), found.dead_letters)
         except DiagnosticError as error:
             yield Outcome(name, str(error).splitlines())
+
+
+def _check(case: Case, language: str | None) -> None:
+    """Read the files of a case: a program may take long to compile.
+
+    Args:
+        language: Whose expected lines there must be; None: there need not be any.
+
+    Raises:
+        RunError: R745, R782.
+    """
+    from wallaroo_runtime.cli.case_topics import steps
+
+    if language is not None:
+        case.expected(language)
+    for item in case.setting("input", []) if case.has_records else ():
+        deque(steps(case.folder / item["file"]), maxlen=0)
+    if not case.has_records:
+        case.inputs()
 
 
 def differences(case: Case, language: str, found: Found) -> list[str]:

@@ -3,6 +3,7 @@
 import argparse
 from typing import Any
 
+from wallaroo.diagnostic import DiagnosticError
 from wallaroo_runtime.cli.document import WHAT, add_app_options, read_topology, split_document
 from wallaroo_runtime.cli.stamp import print_json
 from wallaroo_runtime.plan.compile import compile_topology
@@ -19,11 +20,24 @@ def add_parser(subparsers: Any) -> None:
     parser.add_argument("file", metavar="FILE|APP", help=WHAT)
     add_app_options(parser)
     parser.add_argument("--hash", action="store_true", help="print the interface hash that workers of FILE must have")
-    parser.add_argument("--json", action="store_true", help="print a JSON object; findings as a JSON array")
+    parser.add_argument("--json", action="store_true", help="print a JSON object, or one a line for each finding")
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Check the file; findings are raised."""
+    """Check the file; findings are raised, or with --json what is printed."""
+    from wallaroo_runtime.cli.main import exit_code  # late: it imports the commands
+
+    try:
+        return _check(arguments)
+    except DiagnosticError as error:
+        if not arguments.json:
+            raise
+        for finding in error.diagnostics:
+            print_json(finding.to_json())
+        return exit_code(error)
+
+
+def _check(arguments: argparse.Namespace) -> int:
     topology = read_topology(arguments.file, arguments)
     compile_topology(topology, shuffle_partitions=1)
     expected = interface_hash(topology)

@@ -55,6 +55,8 @@ def init(directory: Path) -> list[Path]:
     file = found or module / "go.work"
     if found or sdk_modules(module, _given(go, module, found)):
         written += _write_workspace(go, module, file)
+        if module / "go.mod" in written and (needed := read_workspace(go, file).get("Go")):
+            run_go([go, "mod", "edit", f"-go={needed}"], module, go_environment())  # as the SDK's modules need
     workspace = str(file) if file.exists() else "off"
     if _ignore(directory / ".gitignore", _built(go, directory, workspace)) and directory / ".gitignore" not in written:
         written.append(directory / ".gitignore")

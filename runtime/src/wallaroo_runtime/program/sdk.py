@@ -47,6 +47,8 @@ def go_command() -> tuple[str, str]:
         raise RunError.of("W408", WORKER, reason=f"{go} does not run: {error}") from error
     version = answer.stdout.strip()
     numbers = re.match(r"(?:devel )?go(\d+)\.(\d+)", version)
-    if numbers is None or (int(numbers[1]), int(numbers[2])) < MIN_GO:
+    if numbers is None:
         raise RunError.of("W408", WORKER, reason=f"{go} is {version or 'of an unknown version'}")
+    if (int(numbers[1]), int(numbers[2])) < MIN_GO:
+        raise RunError.of("W408", WORKER, reason=f"{go} is {version}, too old")
     return go, version

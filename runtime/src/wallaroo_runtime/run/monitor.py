@@ -114,7 +114,7 @@ class Flow:
             is_held or not (self._query.is_busy or self._has_visits() or self._has_unread())
         )
         # In messages: ticks are no activity.
-        return Activity(self._peers.received(), progress.messages_in, done, is_held, progress.records_in)
+        return Activity(self._peers.received(), progress.messages_in, done, is_held, progress.records.received)
 
     def _has_visits(self) -> bool:
         """Say whether visits of the journals are not processed."""
@@ -135,9 +135,10 @@ class Flow:
         progress = self._query.progress()
         for text in self._moves.look(progress.homes):
             self._note(text)
-        received = self._peers.received() + progress.records_in
-        processed = progress.messages_in + progress.records_in
-        delivered = self._peers.delivered() + progress.records_out
+        records = progress.records
+        received = self._peers.received() + records.received
+        processed = progress.messages_in + records.received
+        delivered = self._peers.delivered() + records.written
         now = time.monotonic()
         self._samples.append((now, processed))
         while now - self._samples[0][0] > RATE_WINDOW_S:
@@ -157,9 +158,10 @@ class Flow:
             bytes_by_file=progress.bytes_by_file,
             bytes_by_grpc=progress.bytes_by_grpc,
             executors=by_executor(progress.homes),
+            is_least=records.is_least,
             run={
-                "messages_in": received - self._peers.received_before,
-                "messages_out": delivered - self._peers.delivered_before,
+                "messages_in": received - records.received_before - self._peers.received_before,
+                "messages_out": delivered - records.written_before - self._peers.delivered_before,
                 "dead_letters": progress.dead_letters - progress.dead_letters_before,
                 "visits": progress.visits,
                 "visited_keys": progress.visited,

@@ -4,7 +4,11 @@ import shlex
 
 from wallaroo.diagnostic import Diagnostic
 from wallaroo_runtime.checkpoint.checkpoint import Checkpoint
+from wallaroo_runtime.checkpoint.directory import SPARK
+from wallaroo_runtime.checkpoint.manifest import REALTIME
 from wallaroo_runtime.run.snapshot import Reporter
+from wallaroo_runtime.storage.record_count import RecordCount
+from wallaroo_runtime.topology.model import KafkaSource, SparkSource
 
 
 def tell_past(reporter: Reporter, checkpoint: Checkpoint, count: int | None) -> None:
@@ -29,3 +33,17 @@ def tell_past(reporter: Reporter, checkpoint: Checkpoint, count: int | None) -> 
     if checkpoint.is_ahead:
         first, last = checkpoint.rerun[-1]
         reporter.warn(Diagnostic.of("R790", first=first, last=last))
+
+
+def records_of(checkpoint: Checkpoint) -> RecordCount:
+    """Return what Spark's own sources and sinks have had since the checkpoint began; ask before the query starts.
+
+    In real-time mode there are none, but a conversion may have brought their numbers along.
+    """
+    topology = checkpoint.topology
+    has_sources = any(isinstance(each, KafkaSource | SparkSource) for each in topology.sources())
+    if not has_sources and not any(topology.spark_sinks()):
+        return RecordCount()
+    is_new = not any(name.isdecimal() for name in checkpoint.directory.names(f"{checkpoint.spark}/commits"))
+    never_counted = checkpoint.mode == REALTIME and checkpoint.spark == SPARK
+    return RecordCount.open(checkpoint.directory, is_new=is_new or never_counted)

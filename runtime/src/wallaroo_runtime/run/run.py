@@ -14,9 +14,9 @@ from wallaroo.worker import trace
 from wallaroo_runtime.checkpoint.checkpoint import Checkpoint
 from wallaroo_runtime.checkpoint.directory import Place
 from wallaroo_runtime.checkpoint.manifest import REALTIME, Directory, LocalDirectory
+from wallaroo_runtime.checkpoint.registry import registered
 from wallaroo_runtime.checkpoint.url import check_answer, is_remote
 from wallaroo_runtime.errors import RunError
-from wallaroo_runtime.monitor.endpoint import registered
 from wallaroo_runtime.peer.configuration import needs_worker, open_sources
 from wallaroo_runtime.plan.bucket import BUCKETS_PER_PARTITION
 from wallaroo_runtime.plan.realtime import BUCKETS, PARTITIONS
@@ -32,7 +32,7 @@ from wallaroo_runtime.run.idle import IdleWatch
 from wallaroo_runtime.run.monitor import Flow
 from wallaroo_runtime.run.observe import Watch, start_watch
 from wallaroo_runtime.run.options import AppOptions, RunOptions
-from wallaroo_runtime.run.past import tell_past
+from wallaroo_runtime.run.past import records_of, tell_past
 from wallaroo_runtime.run.peers import Peers
 from wallaroo_runtime.run.realtime import realtime_bounds, realtime_settings, start_in_realtime
 from wallaroo_runtime.run.realtime_kafka import kafka_starts, tables_left
@@ -307,6 +307,7 @@ def _start(
     spark.callback(stop_session, session)
     if opened := open_cluster(session.sparkContext.getConf()):
         reporter.warn(opened)
+    records = records_of(checkpoint)
     with needing_java(logs / "spark.log"):
         tells_left = not options.checkpoint.fresh
         if is_realtime:  # `kafka_starts` has checked the topics
@@ -331,6 +332,7 @@ def _start(
         python=options.spark.worker_python,
         tell_batch=watch.tell_batch if watch is not None else None,
         tell_live=watch.tell_live if watch is not None else None,
+        records=records,
     )
     try:
         with needing_java(logs / "spark.log"):

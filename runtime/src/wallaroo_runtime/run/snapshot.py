@@ -17,8 +17,7 @@ class Snapshot:
         state: `running` or `stopped`.
         messages_in: Messages that arrived since the checkpoint began.
         messages_processed: Those of them that finished batches have dealt with.
-        messages_out: Messages that the receivers' TCP has taken since the checkpoint began, and in this run
-            sinks of Spark.
+        messages_out: Messages that receivers have taken since the checkpoint began.
         dead_letters: Messages that user code failed on, since the checkpoint began.
         batches: Micro-batches of this run.
         rate: Messages processed per second, lately.
@@ -28,6 +27,7 @@ class Snapshot:
         bytes_by_grpc: Bytes of journals that tasks have read from gateways in this run.
         executors: The partitions whose state each executor has, by its number and machine; the stages are those that
             `explain` names.
+        is_least: Whether more messages may have come since the checkpoint began: who began it did not count them.
         run: `messages_in`, `messages_out`, `dead_letters`, `visits` and `visited_keys` of this run alone.
     """
 
@@ -43,6 +43,7 @@ class Snapshot:
     bytes_by_file: int = 0
     bytes_by_grpc: int = 0
     executors: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    is_least: bool = False
     run: Mapping[str, int] = field(default_factory=dict)
 
     @property

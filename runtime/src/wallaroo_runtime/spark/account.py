@@ -33,6 +33,7 @@ class Account:
         made: Those that left for another task, by bucket and port.
         taken: Those that rows gave, by bucket, the attempt that made the row, and port.
         staged: Those that left for staging, by port; last level only.
+        records: Messages of sources that Spark reads.
         visited: Keys that visits ran for, and those of them that failed, by the visit's id.
         steps: What passed sources, steps and sinks, by path.
         arrived: Messages that the attempt read from journals, by the time of their arrival in milliseconds.
@@ -44,6 +45,7 @@ class Account:
     partition: int
     task: int
     read: int = 0
+    records: int = 0
     made: Counter[tuple[int, int]] = field(default_factory=Counter)
     taken: Counter[tuple[int, int, int]] = field(default_factory=Counter)
     staged: Counter[int] = field(default_factory=Counter)

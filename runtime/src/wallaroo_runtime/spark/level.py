@@ -1,6 +1,6 @@
 """What the tasks of one level of a plan have to know; pickles into them."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from pyspark import Accumulator, AccumulatorParam, TaskContext
@@ -60,7 +60,6 @@ class ReadCounts:
     """What tasks report to the driver: bytes of the journal that they have read, repeated ones included, and places.
 
     Attributes:
-        records: Messages, not bytes, of sources that Spark reads.
         homes: The executor of each partition with state.
         endings: Processes of workers that ended by themselves, in words.
         accounts: Messages that left tasks and came to them, in the latest micro-batch.
@@ -68,7 +67,6 @@ class ReadCounts:
 
     by_file: Accumulator[int]
     by_grpc: Accumulator[int]
-    records: Accumulator[int]
     homes: Accumulator[Homes]
     endings: Accumulator[Homes]
     accounts: Accumulator[Accounts]
@@ -78,7 +76,7 @@ class ReadCounts:
         """Return counts that begin at 0, and no homes."""
         count = session.sparkContext.accumulator
         homes, endings = count(Homes(), HomeParam()), count(Homes(), HomeParam())
-        return cls(count(0), count(0), count(0), homes, endings, count(Accounts(), AccountParam()))
+        return cls(count(0), count(0), homes, endings, count(Accounts(), AccountParam()))
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,13 +133,6 @@ class Level:
             if count is not None:
                 count.add(len(data))
             yield data
-
-    def counted(self, frames: Iterable[bytes]) -> Iterator[bytes]:
-        """Yield frames of a source that Spark reads, and count their messages."""
-        for frame in frames:
-            if self.counts is not None:
-                self.counts.records.add(FrameHead.of(frame).count)
-            yield frame
 
     def tell_home(self, partition: int) -> None:
         """Report to the driver that this executor has a partition's state."""

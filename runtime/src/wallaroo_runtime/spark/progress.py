@@ -10,6 +10,7 @@ from pyspark.sql import SparkSession
 
 from wallaroo_runtime.spark.batch_log import last_batch, last_commit
 from wallaroo_runtime.spark.hadoop import HadoopDirectory
+from wallaroo_runtime.storage.record_count import RecordCount
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,8 +25,7 @@ class Progress:
         offsets: Offset in each journal up to which everything is processed; empty: nothing is known yet.
         bytes_by_file: Bytes of journals that tasks have read from files, since this run began.
         bytes_by_grpc: Likewise, from gateways.
-        records_in: Messages that tasks have got from sources that Spark reads, since this run began.
-        records_out: Messages that sinks of Spark have got, since this run began.
+        records: Messages of sources that Spark reads, and of sinks that it writes.
         homes: The executor on which each partition with state was last in this run.
         endings: Processes of workers that ended by themselves, by executor and number, in words.
         dead_letters_before: Those of `dead_letters` that were there when this run began.
@@ -40,8 +40,7 @@ class Progress:
     offsets: tuple[int, ...] = ()
     bytes_by_file: int = 0
     bytes_by_grpc: int = 0
-    records_in: int = 0
-    records_out: int = 0
+    records: RecordCount = field(default_factory=RecordCount)
     homes: Mapping[str, str] = field(default_factory=dict)
     endings: Mapping[str, str] = field(default_factory=dict)
     dead_letters_before: int = 0

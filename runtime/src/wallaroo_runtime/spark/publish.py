@@ -21,6 +21,7 @@ from wallaroo_runtime.spark.planned import Planned
 from wallaroo_runtime.spark.row_sink import RowSinks
 from wallaroo_runtime.storage.outbox.staging import StagedFile
 from wallaroo_runtime.storage.place import Output
+from wallaroo_runtime.storage.record_count import RecordCount
 
 TellBatch = Callable[[BatchReport], None]
 TellLive = Callable[[LiveReport], None]
@@ -67,6 +68,7 @@ class Publisher:
         tell_visits: Takes what visits came to, before their micro-batch is committed.
         tell_batch: Takes what each micro-batch came to; called in the thread of `foreachBatch`.
         application: Its name, for traces.
+        records: Counts messages of sources and sinks of Spark; None: nobody does.
     """
 
     def __init__(
@@ -81,6 +83,7 @@ class Publisher:
         tell_visits: TellVisits = ignore_visits,
         tell_batch: TellBatch | None = None,
         application: str = "",
+        records: RecordCount | None = None,
     ) -> None:
         self.failure: RunError | None = None
         self._outbox, self._policy, self._rows = outbox, policy, rows
@@ -90,13 +93,8 @@ class Publisher:
         self.watch = LetterWatch()
         self._tell_visits, self._tell_batch = tell_visits, tell_batch
         self.batches = self.messages = self.letters = self.letters_before = self.visits = self.visited = 0
-        self._application = application
+        self._application, self._records = application, records
         self._publishing, self._is_ended = threading.Lock(), False
-
-    @property
-    def records(self) -> int:
-        """Messages for sinks of Spark that this run has written."""
-        return 0 if self._rows is None else self._rows.records
 
     def __call__(self, frame: DataFrame, batch: int) -> None:
         """Publish one micro-batch; Spark may call again for a batch that was published already."""
@@ -128,6 +126,7 @@ class Publisher:
                 elif rows:
                     self._publish(rows[0]["query"], batch, files)
                 self._visit(batch)
+                self._count(batch, files)
             except RunError as error:
                 self.failure = error
                 raise TaskFailure(error) from error
@@ -170,6 +169,14 @@ class Publisher:
             self._tell_visits({number: (count.keys, count.failed) for number, count in found.items()})
             self.visits += len(found)
             self.visited += sum(count.keys for count in found.values())
+
+    def _count(self, batch: int, files: Iterable[StagedFile]) -> None:
+        """Count the messages of Spark's sources and sinks, before the micro-batch is committed."""
+        if self._records is None or self._planned is None or self._counts is None:
+            return
+        received = sum(each.records for each in last_attempts(batch, self._counts.accounts.value))
+        written = 0 if self._rows is None else self._rows.messages_of(files)
+        self._records.add(self._planned.query, batch, received, written)
 
     def _publish(self, query: str, batch: int, files: list[StagedFile], offsets: str = "") -> None:
         letters = sorted(

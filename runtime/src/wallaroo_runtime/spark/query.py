@@ -3,7 +3,7 @@
 import json
 import threading
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import reduce
 from pathlib import Path
 from typing import Any
@@ -38,6 +38,7 @@ from wallaroo_runtime.spark.state import BucketProcessor
 from wallaroo_runtime.spark.warmup import rehearse
 from wallaroo_runtime.spark.worker_start import start_workers, stop_workers, worker_specs
 from wallaroo_runtime.storage.place import JournalPlace, OutputPlace
+from wallaroo_runtime.storage.record_count import RecordCount
 from wallaroo_runtime.topology.model import Topology
 from wallaroo_runtime.worker.spec import CACHE_BYTES, WorkerSpec
 
@@ -63,6 +64,7 @@ class QueryOptions:
         python: Interpreter of Python workers; empty: the one that runs Spark's tasks.
         tell_batch: Takes what each micro-batch came to; None: nobody does.
         tell_live: Takes what a query in real-time mode has done; None: nobody does.
+        records: Counts messages of sources and sinks of Spark.
     """
 
     checkpoint: str
@@ -79,6 +81,7 @@ class QueryOptions:
     python: str = ""
     tell_batch: TellBatch | None = None
     tell_live: TellLive | None = None
+    records: RecordCount = field(default_factory=RecordCount)
 
     @classmethod
     def on(cls, directory: Path, **options: Any) -> "QueryOptions":
@@ -115,7 +118,7 @@ class RunningQuery:
         self.targets, self.letters = targets, publisher.watch
         self._query, self._session, self._specs, self._publisher = query, session, specs, publisher
         self._room, self._counts, self._executor = room, counts, ExecutorWatch(session)
-        self._progress = past_progress(session, options.checkpoint)
+        self._progress, self._records = past_progress(session, options.checkpoint), options.records
         self._log, self._checkpoint = options.logs / "spark.log", options.checkpoint
         self._journals, self._has_records = len(options.journals), has_records
         self._lock, self._is_stopped = threading.Lock(), False
@@ -154,8 +157,7 @@ class RunningQuery:
             dead_letters_before=self._publisher.letters_before,
             bytes_by_file=self._counts.by_file.value,
             bytes_by_grpc=self._counts.by_grpc.value,
-            records_in=self._counts.records.value,
-            records_out=self._publisher.records,
+            records=replace(self._records),
             homes=self._publisher.homes,
             endings=self._publisher.endings,
             visits=self._publisher.visits,
@@ -258,7 +260,7 @@ def start_query(
     policy, planned = ErrorPolicy.of(topology, options.on_error), Planned(session, options.checkpoint)
     publisher = Publisher(
         outbox, policy, rows=rows, counts=counts, planned=planned, balance=Balance(plan), tell_visits=tell_visits,
-        tell_batch=options.tell_batch, application=topology.name,
+        tell_batch=options.tell_batch, application=topology.name, records=options.records,
     )  # fmt: skip
     publisher.letters_before = outbox.letters()
     room = OutboxRoom(publisher, outbox, options.max_outbox_bytes)

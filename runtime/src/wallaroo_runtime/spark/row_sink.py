@@ -1,6 +1,6 @@
 """Sinks that Spark writes itself, Kafka and any other: what is staged for them becomes rows."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -58,9 +58,6 @@ class RowSinks:
         place: Where output is staged.
         note: The file.
 
-    Attributes:
-        records: Messages that this run has written.
-
     Raises:
         RunError: P304, what is staged is on another machine.
     """
@@ -72,7 +69,6 @@ class RowSinks:
             what, fix = f'a sink of kind "{sink.kind}" with a remote egress', "let the driver start the egress"
             raise RunError.of("P304", TOPOLOGY, path=sink.path, what=what, fix=fix)
         self._session, self._sinks, self._place, self._note = session, sinks, place, note
-        self.records = 0
 
     def write(self, query: str, batch: int, files: Sequence[StagedFile]) -> list[StagedFile]:
         """Write the files of Spark's sinks, each sink's by one action; returns the other files.
@@ -89,9 +85,12 @@ class RowSinks:
                 if chosen:
                     self._write(sink, chosen)
             write_written(self._note, query, batch)
-            self.records += sum(file.messages for file in mine)
         self._place.remove(mine)
         return [file for file in files if file.port not in self._sinks]
+
+    def messages_of(self, files: Iterable[StagedFile]) -> int:
+        """Return how many messages staged files have for Spark's sinks."""
+        return sum(file.messages for file in files if file.port in self._sinks)
 
     def _is_written(self, query: str, batch: int) -> bool:
         found = read_written(self._note)

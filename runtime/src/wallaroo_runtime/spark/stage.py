@@ -163,6 +163,13 @@ def _arrivals(frames: bytes) -> Counter[int]:
     return found
 
 
+def _counted(frames: Iterable[bytes], account: Account) -> Iterator[bytes]:
+    """Yield frames of a source that Spark reads, and count their messages."""
+    for frame in frames:
+        account.records += FrameHead.of(frame).count
+        yield frame
+
+
 class RecordLevel(StatelessLevel):
     """The function of `mapInArrow` for level 0, over rows of a source that Spark reads."""
 
@@ -175,6 +182,6 @@ class RecordLevel(StatelessLevel):
         def read(stage: Stage) -> Iterable[bytes]:
             if all(node.port != self.source.port for node in stage.entries):
                 return ()
-            return self.level.counted(self.source.frames(batches, account.batch))
+            return _counted(self.source.frames(batches, account.batch), account)
 
         return read

@@ -117,7 +117,7 @@ class RealTimeQuery:
         self._planned = Planned(session, options.checkpoint)
         count, self._before = before
         past = past_progress(session, options.checkpoint)
-        self._progress = replace(past, dead_letters=count, dead_letters_before=count)
+        self._progress = replace(past, dead_letters=count, dead_letters_before=count, records=options.records)
         self._letters, self._letters_at = letters, 0.0
         self._log, self._checkpoint = options.logs / "spark.log", options.checkpoint
         self._is_stopped, self._batch, self._end = False, -1, -1

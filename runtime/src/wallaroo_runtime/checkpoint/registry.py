@@ -1,0 +1,102 @@
+"""The runs of this user on this machine, each with a file in the directory of states."""
+
+import contextlib
+import json
+import os
+import signal
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from wallaroo_runtime.checkpoint.directory import state_directory
+from wallaroo_runtime.durable.file import replace_file
+from wallaroo_runtime.system.process import process_start_time
+
+RUNNING = "running"
+
+
+@dataclass(frozen=True, slots=True)
+class Driver:
+    """The process that drives a checkpoint.
+
+    Attributes:
+        pid: Its process id.
+        start_time: Clock ticks since boot: a pid alone is no identity.
+    """
+
+    pid: int
+    start_time: int
+
+    @property
+    def is_alive(self) -> bool:
+        """Whether it is still there."""
+        return process_start_time(self.pid) == self.start_time
+
+    def interrupt(self) -> bool:
+        """Ask it to end in order, and say whether it was there; no other process that has its pid is asked."""
+        try:
+            descriptor = os.pidfd_open(self.pid)
+        except ProcessLookupError:
+            return False
+        try:
+            if not self.is_alive:
+                return False
+            signal.pidfd_send_signal(descriptor, signal.SIGTERM)
+        except ProcessLookupError:
+            return False
+        finally:
+            os.close(descriptor)
+        return True
+
+
+def noted(path: Path) -> dict[str, Any]:
+    """Return the object in a file of another process; empty: there is none."""
+    try:
+        with open(path, "rb", opener=_unnoticed) as file:
+            value = json.load(file)
+    except (OSError, ValueError):
+        return {}
+    return value if isinstance(value, dict) else {}
+
+
+def _unnoticed(path: str, flags: int) -> int:
+    """Open a file without changing when it was last read: to look whether something is used is no use of it."""
+    try:
+        return os.open(path, flags | os.O_NOATIME)
+    except PermissionError:  # another user's
+        return os.open(path, flags)
+
+
+def alive(found: Mapping[str, Any]) -> Driver | None:
+    """Return the process that a file names, if it is still there."""
+    process = Driver(int(found.get("pid") or 0), int(found.get("start_time") or 0))
+    return process if process.pid and process.is_alive else None
+
+
+@contextlib.contextmanager
+def registered(checkpoint: Path, application: str) -> Iterator[None]:
+    """Let `wallaroo ps` find this process, which drives a checkpoint."""
+    pid = os.getpid()
+    content = {"pid": pid, "start_time": process_start_time(pid), "application": application}
+    path = state_directory() / RUNNING / f"{pid}.json"
+    # A run whose checkpoint is in another place does not need a home that can be written.
+    with contextlib.suppress(OSError):
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        replace_file(path, json.dumps({**content, "checkpoint": str(checkpoint)}).encode())
+    try:
+        yield
+    finally:
+        with contextlib.suppress(OSError):
+            path.unlink(missing_ok=True)
+
+
+def running() -> Iterator[dict[str, Any]]:
+    """Yield pid, application and checkpoint of each run of this user; files of runs that were killed are removed."""
+    for path in sorted((state_directory() / RUNNING).glob("*.json")):
+        found = noted(path)
+        if alive(found):
+            yield {name: found.get(name, "") for name in ("pid", "application", "checkpoint")}
+        else:
+            with contextlib.suppress(FileNotFoundError):
+                path.unlink()
