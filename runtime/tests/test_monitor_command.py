@@ -329,3 +329,11 @@ def test_du_of_one_checkpoint_lists_its_parts(stopped: Path, capsys: pytest.Capt
 def test_one_of_the_two_options(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["run", str(WORD_COUNT), "--monitor", ":8080", "--no-monitor"]) == 2
     assert capsys.readouterr().err.startswith("R608 --no-monitor leaves no use for --monitor")
+
+
+def test_a_checkpoint_at_a_url_is_found_by_its_name(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["status", "file:///shared/app"]) == 2
+    assert capsys.readouterr().err == (
+        "R715 file:///shared/app cannot be used as a checkpoint; this takes the directory that belongs to it here\n"
+        "  fix: give the name of the application, or the directory on the driver's machine: `wallaroo ps` shows both\n"
+    )

@@ -2,6 +2,7 @@
 
 import base64
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -35,8 +36,11 @@ from wallaroo_runtime.spark.realtime.settings import (
 from wallaroo_runtime.topology.load import load_document
 from wallaroo_runtime.worker.spec import WorkerSpec
 
+ERRORS = Path(__file__).parents[2] / "topology-schema" / "errors.json"
 VALID = Path(__file__).parents[2] / "topology-schema" / "vectors" / "topologies" / "valid"
 NAMES = sorted(path.name for path in VALID.glob("*.json"))
+JAVA = Path(__file__).parents[1] / "java" / "src" / "main" / "java"
+FAILURE = re.compile(r'OperatorFailure\.of\(\s*"([A-Z]\d{3})"(.*?)\);', re.DOTALL)
 WORD_COUNT = json.loads((VALID / "word_count.json").read_bytes())
 
 
@@ -282,3 +286,12 @@ def test_a_dead_letter_that_ends_the_query_reads_as_in_micro_batches(tmp_path: P
 def test_other_errors_of_spark_are_translated_as_in_micro_batches(tmp_path: Path) -> None:
     error = translated_operator("java.lang.IllegalStateException: no", "", tmp_path / "spark.log", ErrorPolicy())
     assert error.diagnostics[0].code == "R611"
+
+
+def test_each_failure_of_the_operators_has_what_its_text_names() -> None:
+    catalogue = {each["code"]: each for each in json.loads(ERRORS.read_bytes())["errors"]}
+    found = [match.groups() for path in JAVA.rglob("*.java") for match in FAILURE.finditer(path.read_text())]
+    assert len(found) > 10
+    for code, values in found:
+        names = set(re.findall(r"\{(\w+)\}", catalogue[code]["message"] + catalogue[code].get("fix", "")))
+        assert [name for name in names if f'"{name}"' not in values] == [], code

@@ -37,6 +37,9 @@ def find_directory(text: str) -> Path:
     Raises:
         RunError: R616, there is no such thing, or it has no checkpoint; R715, it has several; R711, it has links.
     """
+    if "://" in text:
+        fix = "give the name of the application, or the directory on the driver's machine: `wallaroo ps` shows both"
+        raise RunError.of("R715", USAGE, path=text, reason="this takes the directory that belongs to it here", fix=fix)
     path = Path(text)
     if (path / MANIFEST).is_file():
         refuse_links(path.absolute(), [WORKERS])

@@ -19,7 +19,7 @@ from wallaroo_runtime.storage.outbox.log import Published
 from wallaroo_runtime.storage.place import JournalPlace, OutputPlace
 
 ATTACH_PATIENCE_S = 15.0
-AWAY_LIMIT_S = 60.0
+AWAY_LIMIT_S, AWAY_NOTE_S = 60.0, 5.0
 STATUS_S, AWAY_STATUS_S = 0.1, 1.0  # of one that answers nothing each look costs a whole call
 STATUS_CALL_S = 3.0
 
@@ -45,7 +45,7 @@ class Peer:
         self._end = Position(0, 0, 0)
         self._looked_at = 0.0
         self._away: Away | None = None
-        self._away_since = 0.0
+        self._away_since, self._is_noted = 0.0, False
 
     def launch(self) -> None:
         """Let there be a process to attach to; does not wait for it."""
@@ -123,7 +123,7 @@ class Peer:
         return None
 
     def check(self, note: Callable[[str], None]) -> None:
-        """Look once; `note` notifies the user of what was mended.
+        """Look once; `note` notifies the user of what was mended, or is away.
 
         Raises:
             RunError: It serves another driver (R644), was away for too long (R642), ends again and again (R617), or
@@ -131,8 +131,17 @@ class Peer:
         """
         if (failure := self.failure()) is not None:
             raise failure
+        self._note_outage(note)
         if self._away is not None and time.monotonic() - self._away_since > AWAY_LIMIT_S:
             raise self._away
+
+    def _note_outage(self, note: Callable[[str], None]) -> None:
+        """Note once that it is away for some seconds, and that it is back."""
+        is_away = self._away is not None
+        if self._is_noted == is_away or (is_away and time.monotonic() - self._away_since < AWAY_NOTE_S):
+            return
+        self._is_noted, what = is_away, f"the {self.name} at {self.service.address}"
+        note(f"{what} is away; the run waits for it {AWAY_LIMIT_S:g} s at most" if is_away else f"{what} is back")
 
     def stop(self) -> None:
         """End a process of ours; leave others as they are: senders and receivers notice nothing of our end."""

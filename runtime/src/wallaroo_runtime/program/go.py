@@ -4,6 +4,7 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from wallaroo.diagnostic import Diagnostic
 from wallaroo_runtime.errors import WORKER, RunError
@@ -32,7 +33,12 @@ def run_go(command: list[str], directory: Path, environment: dict[str, str]) -> 
     pipe = subprocess.PIPE
     try:
         with (
-            subprocess.Popen(command, cwd=directory, env=environment, stdout=pipe, stderr=pipe, text=True) as process,
+            TemporaryDirectory(
+                prefix="wallaroo-go-", ignore_cleanup_errors=True
+            ) as work,  # go that is killed leaves its
+            subprocess.Popen(
+                command, cwd=directory, env={"GOTMPDIR": work, **environment}, stdout=pipe, stderr=pipe, text=True
+            ) as process,
             endable(process),
         ):
             output, said = _said(process)

@@ -5,12 +5,14 @@ a micro-batch that is repeated after a crash goes on with its trace.
 """
 
 import hashlib
+import logging
 import os
+import sys
 import threading
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TextIO, TypeVar
 
 if TYPE_CHECKING:
     from opentelemetry.sdk.trace import TracerProvider
@@ -26,9 +28,37 @@ PACKAGES = {
     "grpc": ("opentelemetry.exporter.otlp.proto.grpc.trace_exporter", "opentelemetry-exporter-otlp-proto-grpc"),
 }
 FLUSH_S = 3.0
+MOST_CHARACTERS = 300
 SCOPE = "wallaroo"
 
 T = TypeVar("T")
+
+
+class FirstFailure(logging.Handler):
+    """Reports what OpenTelemetry says first in this process, on a line of its own: it repeats that each second or so.
+
+    Example:
+        >>> log = logging.getLogger("opentelemetry.example")
+        >>> log.propagate = False
+        >>> log.addHandler(FirstFailure(sys.stdout))
+        >>> for number in range(3):
+        ...     log.warning("receiver is away: %d", number)
+        <BLANKLINE>
+        traces: receiver is away: 0; more of this is not reported
+    """
+
+    def __init__(self, stream: TextIO | None = None) -> None:
+        super().__init__(logging.WARNING)
+        self._stream, self._is_said = stream, False
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Report a record, if it is the first."""
+        if self._is_said:
+            return
+        self._is_said = True
+        text = " ".join(record.getMessage().split())[:MOST_CHARACTERS]
+        print(f"\ntraces: {text}; more of this is not reported", file=self._stream or sys.stderr, flush=True)
+
 
 _lock = threading.Lock()
 _made: "dict[int, TracerProvider | None]" = {}  # by process id: a fork has neither threads nor connections
@@ -238,6 +268,10 @@ def _new_provider(application: str) -> "TracerProvider":
             wanted = getattr(_ids, "next", None)
             return int(wanted[1]) if wanted else super().generate_span_id()
 
+    log = logging.getLogger("opentelemetry")
+    if not log.handlers:  # else the program has its own
+        log.addHandler(FirstFailure())
+        log.propagate = False
     about: dict[str, Any] = {"process.pid": os.getpid()}
     if name := service(application):
         about["service.name"] = name["OTEL_SERVICE_NAME"]

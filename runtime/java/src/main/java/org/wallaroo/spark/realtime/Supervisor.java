@@ -54,7 +54,7 @@ final class Supervisor {
         if (findings.size() > 0) {
             throw OperatorFailure.found(findings);
         }
-        throw OperatorFailure.of("W401", "worker", directory.getFileName(), "reason", "the application is being stopped");
+        throw refused("the application is being stopped");
     }
 
     private JsonNode ask(Object... request) {
@@ -72,8 +72,13 @@ final class Supervisor {
             }
             return Json.parse(reply);
         } catch (IOException error) {
-            String reason = "its supervisor is gone: " + error.getMessage();
-            throw OperatorFailure.of("W401", "worker", directory.getFileName(), "reason", reason);
+            throw refused("its supervisor is gone: " + error.getMessage());
         }
+    }
+
+    private OperatorFailure refused(String reason) {
+        String worker = directory.getFileName().toString().replaceFirst("-[^-]*$", "");
+        String fix = "run it again: it continues from the checkpoint; --restart on-failure of `wallaroo submit` does so";
+        return OperatorFailure.of("W401", "worker", worker, "reason", reason, "fix", fix);
     }
 }
