@@ -118,7 +118,10 @@ def test_topology_with_three_faults(tmp_path: Path, verb: str, command: Command)
     assert_said(done, TOPOLOGY, *(finding["code"] for finding in vector["expect"]))
     assert_said(done, TOPOLOGY, *(finding["pointer"] for finding in vector["expect"]))
     machine = command(verb, file, "--json")
-    found = json.loads(machine.stderr.splitlines()[-1] if verb == "run" else machine.stderr or machine.stdout)
+    if verb == "run":
+        found = json.loads(machine.stderr.splitlines()[-1])
+    else:
+        found = [json.loads(line) for line in machine.stdout.splitlines()]
     assert [{"code": f["code"], "pointer": f["pointer"]} for f in found] == vector["expect"]
 
 

@@ -71,6 +71,7 @@ def test_any_directory_gives_a_program_that_python_reads(name: str) -> None:
         compile((directory / "app.py").read_text(encoding="utf-8"), "app.py", "exec")
 
 
+@pytest.mark.slow
 def test_what_is_there_is_not_touched(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "mine").write_text("kept")
     assert cli.main(["new", "go", str(tmp_path)]) == 2
@@ -92,6 +93,7 @@ def test_a_repository_without_files_counts_as_empty(language: str, tmp_path: Pat
         write(language, tmp_path)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("language", ["go", "mixed"])
 def test_a_go_that_is_too_old_leaves_no_half_project(
     language: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
