@@ -68,6 +68,7 @@ def misspelt(folder: Path) -> None:
     shutil.copy(PROGRAM / "app.py", folder)
     (folder / "case.toml").write_text(SETTINGS)
     (folder / "input.txt").write_text("deposit Ann 1\n")
+    (folder / "expected.txt").write_text("")
 
 
 def test_a_case_is_the_same_on_both_engines(case: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -109,6 +110,7 @@ def test_a_signal_leaves_nothing(number: signal.Signals, tmp_path: Path) -> None
     shutil.copy(PROGRAM / "app.py", tmp_path)
     (tmp_path / "case.toml").write_text(SETTINGS)
     (tmp_path / "input.txt").write_text("deposits Ann 1\n")
+    (tmp_path / "expected.txt").write_text("")
     folder = tmp_path / "temporary"
     folder.mkdir()
     command = [WALLAROO, "test", tmp_path, "--engine", "spark"]
