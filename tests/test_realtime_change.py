@@ -18,7 +18,7 @@ pytestmark = [pytest.mark.jvm, pytest.mark.long]
 SECOND = """
     orders2 = wallaroo.source("Orders 2", wallaroo.TCPSourceConfig(in_host, "0", decode))
     priced2 = orders2.key_by(account).to(rank2).to(book.computation("price", input="json", output="json"))
-    lines2 = priced2.to(line).to_sink(wallaroo.TCPSinkConfig(out_host, out_port, encode))
+    lines2 = priced2.to(line).to_sink(wallaroo.TCPSinkConfig("127.0.0.1", PORT, encode))
     return wallaroo.build_application("Ranks", lines, lines2)
 """
 # Stages that receive from other workers have other numbers of origins with it: what has left would leave again.
@@ -54,9 +54,11 @@ def kill(run: Run) -> None:
 def test_a_changed_program_repeats_nothing_that_has_left(seed: int, tmp_path: Path) -> None:
     source, orders, checkpoint = random.Random(seed), list[str](), tmp_path / "c"
     app, changed, other = (tmp_path / f"{name}.py" for name in ("ranks", "changed", "other"))
+    second = Receiver()  # a receiver takes one connection at a time
+    with_second = WITH_SECOND.replace("PORT", second.address.rpartition(":")[2])
     app.write_text(RANKS, encoding="utf-8")
-    changed.write_text(WITH_SECOND, encoding="utf-8")
-    coded = WITH_SECOND.replace("held.orders += 1", "held.orders = held.orders + 1") + VISITOR
+    changed.write_text(with_second, encoding="utf-8")
+    coded = with_second.replace("held.orders += 1", "held.orders = held.orders + 1") + VISITOR
     other.write_text(coded, encoding="utf-8")
     shutil.copytree(Case("mixed_language").folder / "book", tmp_path / "book")
 
@@ -67,7 +69,7 @@ def test_a_changed_program_repeats_nothing_that_has_left(seed: int, tmp_path: Pa
         wanted = expected(orders)
         run.wait_while_alive(lambda: by_share(receiver.lines()) == wanted, lambda: f"{len(orders)} lines", 60)
 
-    with Receiver() as receiver:
+    with Receiver() as receiver, second:
         with Run(app, receiver, checkpoint, *MODES["realtime"]) as run:
             run.ready()
             more(run)
@@ -90,3 +92,4 @@ def test_a_changed_program_repeats_nothing_that_has_left(seed: int, tmp_path: Pa
             assert run.stop() == 0
         assert by_share(receiver.lines()) == expected(orders)
         assert len(receiver.lines()) == len(orders)
+        assert second.data() == b""
