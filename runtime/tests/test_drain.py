@@ -4,7 +4,7 @@ import copy
 import json
 import socket
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -140,12 +140,18 @@ def publish(egress: Service, port: int, values: list[bytes]) -> None:
     RemoteOutbox(egress).publish("q", 0, staging.finish())
 
 
-def test_a_change_that_needs_a_drain_of_services_elsewhere(tmp_path: Path, sinks: list[socket.socket]) -> None:
-    token_file = tmp_path / "token"
+@contextmanager
+def services(folder: Path) -> Iterator[tuple[Place, Place, RemoteOptions]]:
+    """Serve a gateway and an egress; gives also the options of a run that uses them."""
+    token_file = folder / "token"
     token_file.write_text(TOKEN)
     token_file.chmod(0o600)
-    with serving("gateway", tmp_path / "g") as gateway, serving("egress", tmp_path / "e") as egress:
-        remote = RemoteOptions({"": gateway.service.address}, egress.service.address, token_file)
+    with serving("gateway", folder / "g") as gateway, serving("egress", folder / "e") as egress:
+        yield gateway, egress, RemoteOptions({"": gateway.service.address}, egress.service.address, token_file)
+
+
+def test_a_change_that_needs_a_drain_of_services_elsewhere(tmp_path: Path, sinks: list[socket.socket]) -> None:
+    with services(tmp_path) as (gateway, egress, remote):
         deployed = Deployed(tmp_path / "checkpoint", remote, [each.getsockname()[1] for each in sinks])
         peers = deployed.start(0)
         at = listener_of(gateway.service)
@@ -190,11 +196,7 @@ def deliver(egress: Service, port: int, sequence: int) -> None:
 
 
 def test_real_time_results_that_left_services_elsewhere(tmp_path: Path, sinks: list[socket.socket]) -> None:
-    token_file = tmp_path / "token"
-    token_file.write_text(TOKEN)
-    token_file.chmod(0o600)
-    with serving("gateway", tmp_path / "g") as gateway, serving("egress", tmp_path / "e") as egress:
-        remote = RemoteOptions({"": gateway.service.address}, egress.service.address, token_file)
+    with services(tmp_path) as (gateway, egress, remote):
         deployed = Deployed(tmp_path / "c", remote, [each.getsockname()[1] for each in sinks], REALTIME)
         peers = deployed.start(0)
         at = listener_of(gateway.service)

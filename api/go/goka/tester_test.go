@@ -26,19 +26,29 @@ func counting() *goka.GroupGraph {
 	)
 }
 
-// TestUnderGokasTester runs a graph of this package on Goka's own processor.
-func TestUnderGokasTester(t *testing.T) {
-	kafka := tester.New(t)
-	processor, err := goka.NewProcessor(nil, counting(), goka.WithTester(kafka))
+// started runs a processor on Goka's tester, once it is ready; stop returns why it ended.
+func started(t *testing.T, kafka *tester.Tester, graph *goka.GroupGraph) (processor *goka.Processor, stop func() error) {
+	t.Helper()
+	processor, err := goka.NewProcessor(nil, graph, goka.WithTester(kafka))
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, stop := context.WithCancel(context.Background())
+	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- processor.Run(ctx) }()
 	if err := processor.WaitForReady(); err != nil {
 		t.Fatal(err)
 	}
+	return processor, func() error {
+		cancel()
+		return <-ended
+	}
+}
+
+// TestUnderGokasTester runs a graph of this package on Goka's own processor.
+func TestUnderGokasTester(t *testing.T) {
+	kafka := tester.New(t)
+	processor, stop := started(t, kafka, counting())
 	for range 3 {
 		kafka.Consume("clicks", "alice", "click")
 	}
@@ -48,8 +58,7 @@ func TestUnderGokasTester(t *testing.T) {
 	if value, err := processor.Get("alice"); value != int64(3) || err != nil || !processor.Recovered() {
 		t.Errorf("Get returned %v, %v", value, err)
 	}
-	stop()
-	if err := <-ended; err != nil || processor.Error() != nil {
+	if err := stop(); err != nil || processor.Error() != nil {
 		t.Error(err)
 	}
 }
@@ -83,16 +92,7 @@ func TestALookupUnderGokasTester(t *testing.T) {
 		goka.Lookup("items-table", new(codec.Int64)),
 		goka.Persist(new(codec.Int64)),
 	)
-	processor, err := goka.NewProcessor(nil, graph, goka.WithTester(kafka))
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, stop := context.WithCancel(context.Background())
-	ended := make(chan error, 1)
-	go func() { ended <- processor.Run(ctx) }()
-	if err := processor.WaitForReady(); err != nil {
-		t.Fatal(err)
-	}
+	_, stop := started(t, kafka, graph)
 	for price := range int64(50) {
 		kafka.SetTableValue("items-table", "apple", price)
 		kafka.Consume("orders", "alice", "apple")
@@ -100,8 +100,7 @@ func TestALookupUnderGokasTester(t *testing.T) {
 			t.Errorf("the order has the price %v, not %d", value, price)
 		}
 	}
-	stop()
-	if err := <-ended; err != nil {
+	if err := stop(); err != nil {
 		t.Error(err)
 	}
 }
