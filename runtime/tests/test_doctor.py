@@ -30,6 +30,7 @@ def test_every_code_is_explained(code: str, capsys: pytest.CaptureFixture[str]) 
     first, *others = meaning(code).splitlines()
     assert first.startswith(f"{code} {catalogue()[code]['name']}: about ")
     assert others[-1].startswith("  fix: ")
+    assert others[-1] != "  fix: the finding has it" or any(line.startswith("  cause: ") for line in others)
     assert "{" not in "".join(others).replace("func main() {}", "")
     assert main(["explain", code, "--json"]) == 0
     assert catalogue()[code].items() <= json.loads(capsys.readouterr().out).items()
