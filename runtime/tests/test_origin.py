@@ -11,8 +11,9 @@ from zlib import crc32
 
 from hypothesis import HealthCheck, assume, event, given, settings
 from hypothesis import strategies as some
-from test_plan_border import MESSAGE, PARTITION, WORKER, source, step
+from test_plan_border import MESSAGE, PARTITION, VALID, WORKER, source, step
 
+from wallaroo_runtime.checkpoint.place import keeps_places
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.plan import Node, NodeKind, Plan, Stage, compile_topology
 from wallaroo_runtime.plan.change import Impact, compare
@@ -321,3 +322,26 @@ def test_a_sink_of_another_stage_a_key_of_another_step_and_a_visitor() -> None:
     plans = [document([*by, step(2, by[at]["path"], kind="state_computation", key=MESSAGE)], [sink(0, "0/steps/2")])
              for at in (0, 1)]  # fmt: skip
     assert not compared(*plans)[0]
+
+
+WINDOWS = VALID / "every_kind.json"
+
+
+@given(some.data())
+def test_other_settings_of_a_window_give_its_results_in_other_places(data: Draw) -> None:
+    old = json.loads(WINDOWS.read_bytes())
+    new = copy.deepcopy(old)
+    found = [each for each in new["pipelines"][0]["steps"] if "window" in each]
+    window = data.draw(some.sampled_from(found))["window"]
+    name = data.draw(some.sampled_from(sorted(window.keys() & {"delay_ms", "late", "flush_ms"})))
+    other = some.sampled_from(["drop", "fire_per_message"]) if name == "late" else some.integers(1, 5000)
+    window[name] = data.draw(other)
+    before, after = load_document(old), load_document(new)
+    manifest = {
+        "topology": old,
+        "shuffle_partitions": 2,
+        "buckets_per_partition": BUCKETS,
+        **first_ports(before).to_json(),
+    }
+    assert keeps_places(manifest, before)
+    assert keeps_places(manifest, after) == (old == new)

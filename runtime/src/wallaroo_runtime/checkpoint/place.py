@@ -24,13 +24,17 @@ AHEAD = "results have left whose input Spark has not committed, as after a kill 
 def keeps_places(manifest: Mapping[str, Any], topology: Topology) -> bool:
     """Return whether all that both programs have gives its results in the same places."""
     before = load_document(manifest["topology"])
+    matched = match_parts(before, topology)
+    windows = {step.path: step.window for step in before.steps()}
+    if any(step.window != windows.get(matched.get(step.path, ""), step.window) for step in topology.steps()):
+        return False  # its results would belong to other messages or ticks
     plan = compile_topology(
         topology,
         shuffle_partitions=manifest["shuffle_partitions"],
         buckets_per_partition=manifest["buckets_per_partition"],
         ports=kept_ports(before, Ports.from_json(manifest), topology),
     )
-    return is_kept(plan_of(manifest), plan, match_parts(before, topology))
+    return is_kept(plan_of(manifest), plan, matched)
 
 
 def refused(path: object, left: str, changes: Sequence[Change]) -> RunError:

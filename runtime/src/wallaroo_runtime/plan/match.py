@@ -1,41 +1,75 @@
 """Finds the parts of an application again in another version of it."""
 
-from collections import Counter
-from collections.abc import Iterable
+from collections import defaultdict
+from collections.abc import Iterator
 
-from wallaroo_runtime.topology.model import Part, Step, Topology
+from wallaroo_runtime.topology.model import (
+    ConnectorSource,
+    KafkaSink,
+    KafkaSource,
+    Part,
+    SparkSink,
+    SparkSource,
+    Step,
+    TcpSink,
+    TcpSource,
+    Topology,
+)
+
+IN_ORDER, AS_MANY = "in order", "in order, if there are as many as before"
+Key = tuple[object, ...]
+LOOKS = 3
 
 
 def match_parts(old: Topology, new: Topology) -> dict[str, str]:
     """Return for each path of `new` the path of the same source, step or sink in `old`; new parts are left out.
 
-    A part is the same when kind, pipeline, name and state are equal; of those that remain, when its path is. So what
-    was moved is found by its name, and what was renamed by its place.
+    A step is the same when kind, pipeline, name and state are equal, else when its path is: one that was moved is found
+    by its name, one that was renamed by its place.
+
+    Of sources and sinks a checkpoint has messages, which must not come to other ones. They are the same when kind,
+    pipeline, name and address (topic, or Spark's options) are equal; of those that remain, when all but the address
+    is, in their order; else when the address is. The last two hold where there are as many as before: with two sinks
+    of one name in place of one, both at new addresses, neither is the former one.
     """
     matched: dict[str, str] = {}
-    taken: set[str] = set()
-    for is_last in (False, True):
-        before = {key: part.path for key, part in _keyed(old, is_last) if part.path not in taken}
-        for key, part in _keyed(new, is_last):
-            path = before.get(key)
-            if path is not None and part.path not in matched and path not in taken:
-                matched[part.path] = path
-                taken.add(path)
+    for look in range(LOOKS):
+        before, after = _grouped(old, look, {*matched.values()}), _grouped(new, look, {*matched})
+        for key, paths in after.items():
+            if key[0] == IN_ORDER or len(before[key]) == len(paths):
+                matched.update(zip(paths, before[key], strict=False))
     return matched
 
 
-def _keyed(topology: Topology, by_place: bool) -> Iterable[tuple[object, Part]]:
-    counted: Counter[object] = Counter()
+def _grouped(topology: Topology, look: int, matched: set[str]) -> defaultdict[Key, list[str]]:
+    """Return the paths of parts that are not matched yet, by what they may have in common with parts of a version."""
+    groups = defaultdict[Key, list[str]](list)
+    for path, keys in _keyed(topology):
+        if path not in matched:
+            groups[keys[look]].append(path)
+    return groups
+
+
+def _keyed(topology: Topology) -> Iterator[tuple[str, tuple[Key, ...]]]:
+    """Yield the path of each part, and what the same part of another version has, too: one key for each look."""
     for part in topology.parts():
         pipeline = topology.pipelines[int(part.path.split("/")[0])].name
-        key: object = (type(part), part.path, _has_state(part))
-        if not by_place:
-            state = part.state.name if isinstance(part, Step) and part.state else ""
-            named = (type(part).__name__, pipeline, part.name, state)
-            key = (named, counted[named])
-            counted[named] += 1
-        yield key, part
+        if isinstance(part, Step):
+            named = (IN_ORDER, pipeline, part.name, part.state.name if part.state else "")
+            at = (IN_ORDER, part.path, part.state is not None)
+            yield part.path, (named, at, at)
+        else:
+            address = _address(part)
+            kind, called = type(part), (pipeline, part.name)
+            yield part.path, ((IN_ORDER, kind, called, address), (AS_MANY, kind, called), (AS_MANY, kind, address))
 
 
-def _has_state(part: Part) -> bool:
-    return isinstance(part, Step) and part.state is not None
+def _address(part: Part) -> Key:
+    """Return where a source or sink has its messages from, or sends them; a generator has no address."""
+    if isinstance(part, TcpSource | ConnectorSource | TcpSink):
+        return part.host, part.port
+    if isinstance(part, KafkaSource | KafkaSink):
+        return part.topic, *sorted(part.brokers)
+    if isinstance(part, SparkSource | SparkSink):
+        return part.format, *sorted(part.options.items())
+    return ()
