@@ -50,6 +50,7 @@ $(VENV)/bin/python:
 	@$(PYTHON) -m venv $(VENV) || { echo "install the venv module: apt-get install python3-venv"; exit 1; }
 
 $(STAMP): api/python/pyproject.toml api/connectors/pyproject.toml runtime/pyproject.toml tests/requirements.txt | $(VENV)/bin/python
+	@echo "installing into $(VENV): the first time that downloads 500 MB, which takes some minutes"
 	$(BIN)/python -m pip install --quiet -e './api/python[worker]' -e './api/connectors[aws,kafka,postgres,rabbitmq,redis]' \
 		-e ./runtime -r tests/requirements.txt
 	@touch $@

@@ -14,6 +14,7 @@ from wallaroo.testing import run
 ROOT = TESTS.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 GO = "".join(README.partition("```go")[1:])
+WINDOWS = (ROOT / "docs" / "windows.md").read_text(encoding="utf-8")
 LANGUAGES = (ROOT / "docs" / "languages.md").read_text(encoding="utf-8")
 TEXT = TESTS / "bill_of_rights.txt"
 
@@ -57,9 +58,9 @@ def test_the_first_application_runs_as_printed(tmp_path: Path) -> None:
     assert_counted(lines, text)
 
 
-@pytest.mark.parametrize(("text", "languages"), [(LANGUAGES, ["go", "py"]), (GO, ["go"])])
+@pytest.mark.parametrize(("text", "languages"), [(LANGUAGES, ["go", "py"]), (GO, ["go"]), (WINDOWS, ["go"])])
 def test_printed_parts_of_programs_are_those_of_their_files(text: str, languages: list[str]) -> None:
-    printed = re.findall(r"```\w+\n(?:#|//) (\S+)\n(.*?)```", text, re.DOTALL)
+    printed = re.findall(r"```\w+\n(?:#|//) (\S+/\S+)\n(.*?)```", text, re.DOTALL)
     assert [file.rpartition(".")[2] for file, _ in printed] == languages
     for file, part in printed:
         code = "\n".join(line.strip() for line in (ROOT / file).read_text(encoding="utf-8").splitlines())
@@ -67,12 +68,11 @@ def test_printed_parts_of_programs_are_those_of_their_files(text: str, languages
 
 
 def test_late_messages_are_told_as_printed(tmp_path: Path) -> None:
-    text = (ROOT / "docs" / "windows.md").read_text(encoding="utf-8")
     found, said = (
-        re.search(r"```python\n# late\.py\n(.*?)```", text, re.DOTALL),
-        re.search(r"The lines (.*) come in", text),
+        re.search(r"```python\n# late\.py\n(.*?)```", WINDOWS, re.DOTALL),
+        re.search(r"The lines (.*) come in", WINDOWS),
     )
-    printed = re.search(r"```text\n(a 100 .*?)```", text, re.DOTALL)
+    printed = re.search(r"```text\n(a 100 .*?)```", WINDOWS, re.DOTALL)
     assert found and said and printed
     (tmp_path / "late.py").write_text(found[1], encoding="utf-8")
     with run(str(tmp_path / "late.py")) as app:
@@ -81,6 +81,18 @@ def test_late_messages_are_told_as_printed(tmp_path: Path) -> None:
         app.clear()
         app.send([b"now a 1"])
         assert [(letter.code, letter.step) for letter in app.dead_letters] == [("C505", "readings")]
+
+
+def test_sessions_end_as_printed(tmp_path: Path) -> None:
+    program = re.search(r"```python\n# sessions\.py\n(.*?)```", WINDOWS, re.DOTALL)
+    said = re.search(r"The lines (`100 ann`.*), and then `wallaroo visit Sessions \"(.*?)\" --metadata (.*?)`", WINDOWS)
+    printed = re.search(r"```text\n(ann .*?)```", WINDOWS, re.DOTALL)
+    assert program and said and printed
+    (tmp_path / "sessions.py").write_text(program[1], encoding="utf-8")
+    with run(str(tmp_path / "sessions.py")) as app:
+        app.send([line.encode() for line in re.findall(r"`(.*?)`", said[1])])
+        app.visit(said[2], said[3].encode())
+        assert b"".join(app.output()).decode() == printed[1]
 
 
 @pytest.mark.slow
