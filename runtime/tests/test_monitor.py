@@ -27,6 +27,7 @@ from wallaroo_runtime.monitor.access import has_token, is_own_name, parse_addres
 from wallaroo_runtime.monitor.board import Board, Sample
 from wallaroo_runtime.monitor.delivery import Latencies
 from wallaroo_runtime.monitor.rate import LONG_S, NOW_S, Rates
+from wallaroo_runtime.monitor.lag import MAX_SAMPLES, Lag
 from wallaroo_runtime.monitor.resource import Family, resident_bytes
 from wallaroo_runtime.monitor.server import Server
 from wallaroo_runtime.plan.compile import compile_topology
@@ -101,9 +102,9 @@ def ask(
 def test_the_document_has_the_numbers_of_the_run(server: Server) -> None:
     status, _, found = ask(server, "/api/v1/status")
     assert (status, found["application"], found["state"]) == (200, "Word Count Application", "running")
-    assert found["total"] == {"messages_in": 12, "messages_out": 5, "dead_letters": 1}
+    assert found["total"] == {"messages_in": 12, "messages_out": 5, "dead_letters": 1, "is_least": False}
     assert found["run"]["messages_in"] == 7
-    assert found["lag"] == {"messages": 5, "waiting_for_sinks": 3}
+    assert found["lag"] == {"messages": 5, "seconds": 0, "waiting_for_sinks": 3}
     parts = {part["path"]: part for part in found["parts"]}
     assert [parts["0/steps/0"][name] for name in ("messages_in", "messages_out", "dead_letters")] == [6, 18, 0]
     assert [part["dropped_late"] for part in found["parts"]] == [0, 0, 2, 0]
@@ -129,6 +130,8 @@ def test_the_document_is_what_its_description_says(server: Server) -> None:
     schema = {**described["components"]["schemas"]["Status"], "components": described["components"]}
     jsonschema.Draft202012Validator(schema).validate(document)
     assert set(document) == set(schema["properties"])
+    for name in ("total", "run", "lag"):
+        assert set(document[name]) == set(schema["properties"][name]["properties"])
     for path in described["paths"]:
         if "{" not in path and path != "/api/v1/events":
             assert ask(server, path)[0] == (503 if path == "/api/v1/state" else 200), path  # no query runs
@@ -147,6 +150,7 @@ def test_metrics_in_both_formats(server: Server) -> None:
     }
     assert found["wallaroo_messages_in_total", ""] == 7
     assert found["wallaroo_lag_messages", ""] == 5
+    assert found["wallaroo_lag_seconds", ""] == 0
     assert found["wallaroo_journal_lag_bytes", ""] == 90
     assert found["wallaroo_step_messages_out_total", "0/steps/0"] == 18
     assert found["wallaroo_step_dead_letters_total", "0/sources/0"] == 1
@@ -272,6 +276,25 @@ def test_a_reader_that_says_nothing_is_left(board: Board, monkeypatch: pytest.Mo
 
 
 @settings(deadline=None)
+@given(
+    st.lists(st.tuples(st.floats(0, 30), st.integers(0, 9), st.integers(0, 9)), min_size=1, max_size=40),
+    st.sampled_from([4, MAX_SAMPLES]),
+)
+def test_the_lag_is_how_long_the_oldest_message_waits(steps: list[tuple[float, int, int]], most: int) -> None:
+    lag, now, processed = Lag(), 0.0, 0
+    arrived: list[float] = []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("wallaroo_runtime.monitor.lag.MAX_SAMPLES", most)
+        for pause, more, done in steps:
+            now, arrived, processed = now + pause, arrived + [now + pause] * more, processed + done
+            processed = min(processed, len(arrived))
+            found = lag.add(now, len(arrived), processed)
+            expected = now - arrived[processed] if processed < len(arrived) else 0.0
+            assert found == pytest.approx(expected, abs=0.06) if most == MAX_SAMPLES else found <= expected + 0.06
+            assert (found > 0.06) <= (expected > 0)
+            assert len(lag._samples) <= max(most, 1)
+
+
 @given(
     st.lists(st.tuples(st.integers(0, 10**8), st.integers(1, 5)), min_size=1), st.sampled_from([0.5, 0.9, 0.99, 0.9999])
 )
