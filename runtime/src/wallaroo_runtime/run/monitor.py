@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from wallaroo.diagnostic import Diagnostic
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.run.idle import Activity
+from wallaroo_runtime.run.idle_ending import IdleEndings
 from wallaroo_runtime.run.outage import lasting
 from wallaroo_runtime.run.peers import Peers
 from wallaroo_runtime.run.snapshot import Snapshot
@@ -46,7 +47,7 @@ class Flow:
         self._gone: set[str] = set()
         self._all = [*peers.gateways, peers.egress]
         self._told: list[list[Any] | None] = [None for _ in self._all]
-        self._moves = Moves()
+        self._moves, self._idle = Moves(), IdleEndings()
         self._samples: deque[tuple[float, int]] = deque()
 
     def check(self) -> None:
@@ -71,6 +72,8 @@ class Flow:
         for place in endings.keys() - self._gone:
             self._gone.add(place)
             self._note(endings[place])
+        for text in self._idle.look(self._query.targets, self._gone):
+            self._note(text)
 
     def _tell_sources(self, generators: Sequence[Mapping[str, Any]]) -> None:
         for generator in generators:
