@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from wallaroo_runtime.cli import main as cli
-from wallaroo_runtime.program.build import build
 from wallaroo_runtime.cli.main import main
+from wallaroo_runtime.program.build import build
 from wallaroo_runtime.program.init import init
 from wallaroo_runtime.program.sdk import sdk_directory
 

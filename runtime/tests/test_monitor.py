@@ -27,7 +27,6 @@ from wallaroo_runtime.monitor.access import has_token, is_own_name, parse_addres
 from wallaroo_runtime.monitor.board import Board, Sample
 from wallaroo_runtime.monitor.delivery import Latencies
 from wallaroo_runtime.monitor.rate import LONG_S, NOW_S, Rates
-from wallaroo_runtime.monitor.lag import MAX_SAMPLES, Lag
 from wallaroo_runtime.monitor.resource import Family, resident_bytes
 from wallaroo_runtime.monitor.server import Server
 from wallaroo_runtime.plan.compile import compile_topology
@@ -276,25 +275,6 @@ def test_a_reader_that_says_nothing_is_left(board: Board, monkeypatch: pytest.Mo
 
 
 @settings(deadline=None)
-@given(
-    st.lists(st.tuples(st.floats(0, 30), st.integers(0, 9), st.integers(0, 9)), min_size=1, max_size=40),
-    st.sampled_from([4, MAX_SAMPLES]),
-)
-def test_the_lag_is_how_long_the_oldest_message_waits(steps: list[tuple[float, int, int]], most: int) -> None:
-    lag, now, processed = Lag(), 0.0, 0
-    arrived: list[float] = []
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("wallaroo_runtime.monitor.lag.MAX_SAMPLES", most)
-        for pause, more, done in steps:
-            now, arrived, processed = now + pause, arrived + [now + pause] * more, processed + done
-            processed = min(processed, len(arrived))
-            found = lag.add(now, len(arrived), processed)
-            expected = now - arrived[processed] if processed < len(arrived) else 0.0
-            assert found == pytest.approx(expected, abs=0.06) if most == MAX_SAMPLES else found <= expected + 0.06
-            assert (found > 0.06) <= (expected > 0)
-            assert len(lag._samples) <= max(most, 1)
-
-
 @given(
     st.lists(st.tuples(st.integers(0, 10**8), st.integers(1, 5)), min_size=1), st.sampled_from([0.5, 0.9, 0.99, 0.9999])
 )

@@ -117,9 +117,7 @@ def test_a_name_that_moves_a_cursor_is_refused(name: str, tmp_path: Path) -> Non
 
 @pytest.mark.slow
 @pytest.mark.parametrize("language", ["go", "mixed"])
-def test_a_project_in_a_module_of_the_user_s(
-    language: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_project_in_a_module_of_the_user_s(language: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "go.mod").write_text("module example.com/mine\n\ngo 1.24.0\n")
     ran(("git", "init", "--quiet"), tmp_path)
     assert cli.main(["new", language, str(tmp_path / "first")]) == 0

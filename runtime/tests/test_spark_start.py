@@ -144,34 +144,53 @@ def test_java_has_the_right_to_write_until_it_ends(classes: Path, machines: list
     assert third.take()
 
 
+class Runs:
+    """Runs of one user, of which each makes the archive or not, and the file that is there in the end."""
+
+    def __init__(self) -> None:
+        self.running: list[tuple[ArchiveWriter, Path]] = []
+        self.writing: list[tuple[ArchiveWriter, Path]] = []
+        self.is_there = False
+
+    def begin(self, number: int) -> None:
+        option = archive_option("spark", "4.2")
+        if is_being_made(option):
+            self.running.append((ArchiveWriter(option), Path(f"{option.partition('=')[2]}{number}")))
+
+    def end(self) -> None:
+        if not self.running:
+            return
+        writer, part = self.running.pop(0)
+        may = not self.writing and not self.is_there
+        assert writer.take() == may
+        if may:
+            self.writing.append((writer, part))
+        else:
+            os.close(writer.descriptors[0])
+
+    def java_ends(self, content: bytes) -> None:
+        if not self.writing:
+            return
+        writer, part = self.writing.pop()
+        part.write_bytes(content)
+        os.utime(part, (time.time() - WRITING_S - 1,) * 2)
+        os.close(writer.descriptors[0])
+        self.is_there |= content == MAGIC
+
+
 @given(st.lists(st.sampled_from(["begin", "end", "write", "fall"]), max_size=12))
 def test_at_most_one_writes_and_none_once_it_is_there(steps: list[str]) -> None:
     with TemporaryDirectory() as cache, pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_CACHE_HOME", cache)
-        running: list[tuple[ArchiveWriter, Path]] = []
-        writing: list[tuple[ArchiveWriter, Path]] = []
-        is_there = False
+        runs = Runs()
+        does = {"end": runs.end, "write": lambda: runs.java_ends(MAGIC), "fall": lambda: runs.java_ends(b"\0\0")}
         for number, step in enumerate(steps):
-            if step == "begin" and is_being_made(option := archive_option("spark", "4.2")):
-                running.append((ArchiveWriter(option), Path(f"{option.partition('=')[2]}{number}")))
-            elif step == "end" and running:
-                (writer, part), may = running.pop(0), not writing and not is_there
-                assert writer.take() == may
-                if may:
-                    writing.append((writer, part))
-                else:
-                    os.close(writer.descriptors[0])
-            elif step in ("write", "fall") and writing:
-                writer, part = writing.pop()
-                part.write_bytes(MAGIC if step == "write" else b"\0\0")
-                is_there |= step == "write"
-                os.utime(part, (time.time() - WRITING_S - 1,) * 2)
-                os.close(writer.descriptors[0])
-        for writer, _ in running + writing:
+            does.get(step, lambda number=number: runs.begin(number))()  # type: ignore[misc]
+        for writer, _ in runs.running + runs.writing:
             os.close(writer.descriptors[0])
         archive_option("spark", "4.2")
         left = [path.name for path in (Path(cache) / "wallaroo" / "classes").iterdir() if path.name != LOCK]
-        assert [name.endswith(".jsa") for name in left] == [True] * is_there
+        assert [name.endswith(".jsa") for name in left] == [True] * runs.is_there
 
 
 @pytest.mark.slow

@@ -44,7 +44,9 @@ def test_a_death_between_calls_is_told_once(
     first, notes = discovery.ensure_worker(plain_spec, executor), list[str]()
     query = Mock(targets={"main": first.target, "attached": "127.0.0.1:1"})
     query.exception.return_value, query.progress.return_value.endings = None, {}
-    flow = Flow(Mock(gateways=[]), query, notes.append, "", Mock())
+    peers = Mock(gateways=[])
+    peers.egress.status.return_value = {}
+    flow = Flow(peers, query, notes.append, "", Mock())
     flow.check()
     os.kill(first.pid, signal.SIGKILL)
     second = discovery.recover_worker(first, executor)

@@ -16,7 +16,7 @@ def add_parser(subparsers: Any) -> None:
     parser.add_argument(
         "--init",
         action="store_true",
-        help="build nothing, but let plain go commands work in DIR: writes a go.mod where there is none, a go.work that "
+        help="build nothing, but let plain go commands work in DIR: writes go.mod where there is none, a go.work that "
         "names this machine's SDK, and a .gitignore for it and the binary",
     )
     parser.add_argument("--json", action="store_true", help="write findings as a JSON array")

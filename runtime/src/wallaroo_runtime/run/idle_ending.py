@@ -1,4 +1,4 @@
-"""Ends of workers on this machine that no task tells of: nobody asked them, and the next task finds what follows."""
+"""Ends of workers on this machine that no task reports: nobody asked them, and the next task finds what follows."""
 
 import contextlib
 import time

@@ -147,7 +147,7 @@ def _start_fork_server(path: Path, output: Path) -> None:
     _at_end(lambda: _end(server))
 
 
-def _at_end(end: Callable[[], None]) -> None:
+def _at_end(end: Callable[[], object]) -> None:
     """Call a function when this process ends; its forks do not."""
     parent = os.getpid()
     atexit.register(lambda: end() if os.getpid() == parent else None)
