@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from wallaroo_runtime.cli import main as cli
+from wallaroo_runtime.cli.main import main
 from wallaroo_runtime.program.build import build
 from wallaroo_runtime.program.init import init
 from wallaroo_runtime.program.sdk import sdk_directory
@@ -51,10 +52,13 @@ def committed(directory: Path) -> dict[str, str]:
     return {name: (directory / name).read_text(encoding="utf-8") for name in names if name}
 
 
-def test_nothing_of_this_machine_is_committed(tmp_path: Path) -> None:
+def test_nothing_of_this_machine_is_committed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     made(tmp_path)
     ran(tmp_path, "git", "init", "--quiet")
     assert [path.name for path in init(tmp_path)] == ["go.mod", "go.work", ".gitignore"]
+    assert main(["build", "--help"]) == 0
+    said = capsys.readouterr().out
+    assert all(name in said for name in ("go.mod", "go.work", ".gitignore"))
     first = committed(tmp_path)
     assert sorted(first) == [".gitignore", "go.mod", "main.go", "main_test.go"]
     assert first["go.mod"] == "module wallaroo.local/program\n\ngo 1.24.0\n"

@@ -101,9 +101,9 @@ def ask(
 def test_the_document_has_the_numbers_of_the_run(server: Server) -> None:
     status, _, found = ask(server, "/api/v1/status")
     assert (status, found["application"], found["state"]) == (200, "Word Count Application", "running")
-    assert found["total"] == {"messages_in": 12, "messages_out": 5, "dead_letters": 1}
+    assert found["total"] == {"messages_in": 12, "messages_out": 5, "dead_letters": 1, "is_least": False}
     assert found["run"]["messages_in"] == 7
-    assert found["lag"] == {"messages": 5, "waiting_for_sinks": 3}
+    assert found["lag"] == {"messages": 5, "seconds": 0, "waiting_for_sinks": 3}
     parts = {part["path"]: part for part in found["parts"]}
     assert [parts["0/steps/0"][name] for name in ("messages_in", "messages_out", "dead_letters")] == [6, 18, 0]
     assert [part["dropped_late"] for part in found["parts"]] == [0, 0, 2, 0]
@@ -129,6 +129,8 @@ def test_the_document_is_what_its_description_says(server: Server) -> None:
     schema = {**described["components"]["schemas"]["Status"], "components": described["components"]}
     jsonschema.Draft202012Validator(schema).validate(document)
     assert set(document) == set(schema["properties"])
+    for name in ("total", "run", "lag"):
+        assert set(document[name]) == set(schema["properties"][name]["properties"])
     for path in described["paths"]:
         if "{" not in path and path != "/api/v1/events":
             assert ask(server, path)[0] == (503 if path == "/api/v1/state" else 200), path  # no query runs
@@ -147,6 +149,7 @@ def test_metrics_in_both_formats(server: Server) -> None:
     }
     assert found["wallaroo_messages_in_total", ""] == 7
     assert found["wallaroo_lag_messages", ""] == 5
+    assert found["wallaroo_lag_seconds", ""] == 0
     assert found["wallaroo_journal_lag_bytes", ""] == 90
     assert found["wallaroo_step_messages_out_total", "0/steps/0"] == 18
     assert found["wallaroo_step_dead_letters_total", "0/sources/0"] == 1

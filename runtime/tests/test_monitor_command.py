@@ -80,6 +80,22 @@ def test_status_of_a_run_is_what_its_monitor_says(stopped: Path, capsys: pytest.
     assert "  sink Split and Count " in text
 
 
+@pytest.mark.parametrize("is_least", [False, True])
+def test_status_says_what_was_before_this_run(tmp_path: Path, is_least: bool) -> None:
+    topology = load(WORD_COUNT.read_bytes())
+    board = Board(topology, compile_topology(topology, shuffle_partitions=2), tmp_path)
+    run = {"messages_in": 3, "messages_out": 2, "dead_letters": 0}
+    numbers = {**run, "messages_processed": 0, "lag": 2, "is_least": is_least}
+    board.update("running", Sample({**numbers, "run": run}))
+    same = [*lines(board.read())]
+    board.update("running", Sample({**numbers, "messages_in": 1005, "run": run}))
+    found = [*lines(board.read())]
+    least = "at least " if is_least else ""
+    assert found[3] == f"since the checkpoint began: in {least}1,005  out {least}2  dead letters 0"
+    assert [*found[:3], *found[4:]] == same
+    assert found[4] == "now: lag 2, 0 s  waiting for sinks 0"
+
+
 def test_large_numbers_fit_eighty_columns(tmp_path: Path) -> None:
     topology = load(WORD_COUNT.read_bytes())
     board = Board(topology, compile_topology(topology, shuffle_partitions=2), tmp_path)

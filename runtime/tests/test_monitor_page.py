@@ -103,10 +103,12 @@ def test_all_of_the_tables_is_seen_on_a_phone(
     monkeypatch.setattr(route, "_file", lambda name: page + MEASURE)
     sink = {**SINK, "address": "kafka-1.example.internal:9092", "messages": 1 << 40, "bytes": 1 << 50}
     waiting = {"sinks": [{**sink, "pending_messages": 1 << 40, "pending_bytes": 1 << 50}]}
-    board.update("running", Sample(NUMBERS, [GATEWAY], waiting, {"batchId": 3, "durationMs": {"addBatch": 150}}))
+    numbers = {**NUMBERS, "messages_in": 1 << 41, "is_least": True}
+    board.update("running", Sample(numbers, [GATEWAY], waiting, {"batchId": 3, "durationMs": {"addBatch": 150}}))
     board.end()  # else the browser waits for further events
     command = ["chromium", "--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={tmp_path / 'profile'}"]
     command += ["--window-size=390,844", "--virtual-time-budget=3000", "--dump-dom", server.url]
     shown = subprocess.run(command, capture_output=True, text=True, timeout=300, check=True).stdout
     assert "kafka-1.example.internal:9092" in shown
+    assert "; since the checkpoint began: in at least 2,199,023,255,552, out at least 0, dead letters 0<" in shown
     assert re.findall('data-beyond="(.*?)"', shown) == ["0"]

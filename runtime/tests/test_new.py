@@ -19,13 +19,13 @@ else:
 
 import pytest
 from editor import WAIT_S, Editor
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from support.kafka import free_port
 from wallaroo_runtime.cli import main as cli
 from wallaroo_runtime.cli.editor import PYTHON
-from wallaroo_runtime.cli.new import write
+from wallaroo_runtime.cli.new import next_command, write
 from wallaroo_runtime.errors import RunError
 
 # Names that mean something to Go, to a file system or to a shell.
@@ -50,20 +50,87 @@ NAMES = [
 GO_TEST = ("go", "test", "./...")
 VALID = Path(__file__).parents[2] / "topology-schema" / "vectors" / "topologies" / "valid" / "word_count.json"
 PYTEST = (sys.executable, "-m", "pytest", "-q")
-LETTERS = st.characters(codec="utf-8", exclude_characters="/\0")
+LETTERS = st.characters(codec="utf-8", exclude_characters="/", exclude_categories=["Cc"])
+
+
+def is_name(text: str) -> bool:
+    """Say whether a directory may have this name."""
+    return text.strip(".") != "" and len(text.encode()) < 200
 
 
 def test_what_to_do_next_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["new", "python", str(tmp_path / "counter")]) == 0
     out = capsys.readouterr().out
-    assert out.splitlines()[-1] == f"next: cd {tmp_path}/counter && python -m pytest && wallaroo run app.py"
+    command = next_command(tmp_path / "counter", "app.py")
+    assert out.endswith(f"\nnext:\n  {command}\n") and command.startswith(f"cd {tmp_path}/counter && ")
     readme = (tmp_path / "counter" / "README.md").read_text()
     assert readme.startswith("# counter\n") and "wallaroo run app.py" in readme
     assert (tmp_path / "counter" / ".gitignore").read_text() == "__pycache__/\n.venv/\n"
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=20)
-@given(st.text(LETTERS, min_size=1, max_size=20).filter(lambda name: name.strip(".") and len(name.encode()) < 200))
+@given(st.lists(st.text(LETTERS | st.sampled_from("-~$'\" "), min_size=1, max_size=9).filter(is_name), max_size=3))
+@example(["-"]).via("that is where the shell was before")
+@example(["--", "Ä B"])
+@example(["~root"])
+@example(["it's $HOME `x` !!"])
+def test_what_is_printed_to_do_next_can_be_pasted(names: list[str]) -> None:
+    with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        directory = Path(*names)
+        write("python", directory)
+        (stub := Path(folder) / ".stub" / "wallaroo").parent.mkdir()
+        stub.write_text('#!/bin/sh\necho "$* in $(pwd -P)."')
+        stub.chmod(0o700)
+        patch.setenv("PATH", f"{stub.parent}:{os.environ['PATH']}")
+        command, place = next_command(directory, "app.py"), directory.resolve()
+        done = subprocess.run(["sh", "-c", command], capture_output=True, timeout=60, check=True)
+    assert os.fsdecode(done.stdout) == f"test . in {place}.\nrun app.py in {place}.\n"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("language", ["python", "go", "mixed"])
+def test_what_is_printed_to_do_next_works(
+    language: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert cli.main(["new", language, "--", "-Not there/my Äpp's"]) == 0
+    (command,) = capsys.readouterr().out.partition("next:\n")[2].splitlines()
+    monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}:{os.environ['PATH']}")
+    emitted = command.replace(" run ", " emit ")
+    assert ran(("sh", "-c", emitted), tmp_path).startswith("ok    cases/words: lines 4\n1 passed\n{")
+
+
+def test_a_command_that_is_not_on_the_path_is_printed_with_its_place(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "/nowhere")
+    own = Path(sys.executable).with_name("wallaroo")
+    assert next_command(Path(), "app.py") == f"{own} test . && {own} run app.py"
+
+
+@pytest.mark.parametrize("name", ["a\nb", "\x1b[2J", "a\tb"])
+def test_a_name_that_moves_a_cursor_is_refused(name: str, tmp_path: Path) -> None:
+    with pytest.raises(RunError, match="its name has control characters"):
+        write("go", tmp_path / name)
+    assert not [*tmp_path.iterdir()]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("language", ["go", "mixed"])
+def test_a_project_in_a_module_of_the_user_s(language: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "go.mod").write_text("module example.com/mine\n\ngo 1.24.0\n")
+    ran(("git", "init", "--quiet"), tmp_path)
+    assert cli.main(["new", language, str(tmp_path / "first")]) == 0
+    assert f"\n{tmp_path}/go.work\n" in capsys.readouterr().out
+    ran((sys.executable, "-m", "wallaroo_runtime.cli.driver", "test", "."), tmp_path / "first")
+    ran(("git", "add", "--force", "go.work"), tmp_path)
+    assert cli.main(["new", language, str(tmp_path / "second")]) == 2
+    assert "R780" in capsys.readouterr().err
+    assert not [*(tmp_path / "second").iterdir()]
+
+
+@settings(deadline=None, max_examples=20)
+@given(st.text(LETTERS, min_size=1, max_size=20).filter(is_name))
 def test_any_directory_gives_a_program_that_python_reads(name: str) -> None:
     with tempfile.TemporaryDirectory() as folder:
         directory = Path(folder) / name

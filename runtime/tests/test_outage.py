@@ -1,11 +1,13 @@
 """Findings of a gateway or an egress that a new driver reports."""
 
 from typing import Any
+from unittest.mock import Mock
 
 from hypothesis import given
 from hypothesis import strategies as st
 
 from wallaroo.diagnostic import Diagnostic
+from wallaroo_runtime.run.monitor import Flow
 from wallaroo_runtime.run.outage import lasting
 
 NAMES = ["a", 'a"b', "ab"]
@@ -47,6 +49,23 @@ def test_only_outages_that_last_are_told_each_once(events: list[Any]) -> None:
     }
     expected = [findings[at].to_json() for at in sorted([*others, *latest.values()])]
     assert lasting(status) == expected
+
+
+STATES = st.sampled_from(["connecting", "connected", "half_closed", "unreachable"])
+
+
+@given(st.lists(st.fixed_dictionaries({"a": STATES, "b": STATES}), max_size=12))
+def test_a_sink_that_is_back_is_told_once(looks: list[dict[str, str]]) -> None:
+    notes, wanted, away = list[str](), list[str](), set[str]()
+    peers, query = Mock(gateways=[]), Mock(targets={})
+    query.exception.return_value, query.progress.return_value.endings = None, {}
+    flow = Flow(peers, query, notes.append, "", Mock())
+    for look in looks:
+        peers.egress.status.return_value = {"sinks": [{"name": name, "state": state} for name, state in look.items()]}
+        flow.check()
+        wanted += [f'sink "{name}" is reached again' for name in look if name in away and look[name] == "connected"]
+        away = {name for name in look if look[name] == "unreachable" or (name in away and look[name] != "connected")}
+    assert notes == wanted
 
 
 def test_a_status_that_is_not_there_yet() -> None:

@@ -1,21 +1,31 @@
 """What makes a start of Spark cheaper: classes that are kept from run to run, and modules that are compiled once."""
 
 import os
+import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
+from tempfile import TemporaryDirectory
+from unittest.mock import Mock
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from wallaroo_runtime.run.run import _end_java
 from wallaroo_runtime.spark.settings import interpreter
+from wallaroo_runtime.spark.virtual_machine import VirtualMachine
 from wallaroo_runtime.system.class_archive import (
     ABANDONED_S,
     DAY_S,
     KEPT,
     KEPT_OF_A_DAY,
+    LOCK,
     MAGIC,
     WRITING_S,
+    ArchiveWriter,
     archive_option,
     is_being_made,
 )
@@ -89,18 +99,112 @@ def test_a_cache_that_cannot_be_written_costs_time_only(
     assert archive_option("spark", "4.2") == ""
 
 
+SPARK = """#!/bin/sh
+printf '\\0\\0\\0\\1\\0\\0\\0\\0' > "$_PYSPARK_DRIVER_CONN_INFO_PATH.new"
+mv "$_PYSPARK_DRIVER_CONN_INFO_PATH.new" "$_PYSPARK_DRIVER_CONN_INFO_PATH"
+exec sleep 300
+"""
+
+
+@pytest.fixture
+def machines(classes: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[VirtualMachine]]:
+    """Give what two runs at the same time start first: a program in place of Java, which has the file to make."""
+    monkeypatch.setenv("SPARK_HOME", str(tmp_path))
+    (tmp_path / "bin").mkdir()
+    (script := tmp_path / "bin" / "spark-submit").write_text(SPARK)
+    script.chmod(0o700)
+    options = (f'"{archive_option("spark", "4.2")}"' for _ in range(2))
+    started = [VirtualMachine({"options": option}, tmp_path / "out") for option in options]
+    for each in started:
+        each.wait()
+    yield started
+    for each in started:
+        each.kill()
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("given", [None, "/one:/with a space"])
+def test_one_run_at_a_time_makes_it_and_says_so(classes: Path, machines: list[VirtualMachine]) -> None:
+    first, second = machines
+    reporter = Mock()
+    for each in machines:
+        _end_java(each, reporter)
+    text = f"Java goes on for a minute or two: it keeps classes in {classes} for faster starts"
+    assert [call.args for call in reporter.note.call_args_list] == [(text,)]
+    assert (first.process.poll(), second.process.poll()) == (None, -signal.SIGKILL)
+
+
+@pytest.mark.slow
+def test_java_has_the_right_to_write_until_it_ends(classes: Path, machines: list[VirtualMachine]) -> None:
+    first, second = machines
+    assert first.end() == classes
+    os.close(first._classes.descriptors[0])  # its run ends
+    assert second.end() is None
+    first.kill()
+    third = ArchiveWriter(archive_option("spark", "4.2"))
+    assert third.take()
+
+
+class Runs:
+    """Runs of one user, of which each makes the archive or not, and the file that is there in the end."""
+
+    def __init__(self) -> None:
+        self.running: list[tuple[ArchiveWriter, Path]] = []
+        self.writing: list[tuple[ArchiveWriter, Path]] = []
+        self.is_there = False
+
+    def begin(self, number: int) -> None:
+        option = archive_option("spark", "4.2")
+        if is_being_made(option):
+            self.running.append((ArchiveWriter(option), Path(f"{option.partition('=')[2]}{number}")))
+
+    def end(self) -> None:
+        if not self.running:
+            return
+        writer, part = self.running.pop(0)
+        may = not self.writing and not self.is_there
+        assert writer.take() == may
+        if may:
+            self.writing.append((writer, part))
+        else:
+            os.close(writer.descriptors[0])
+
+    def java_ends(self, content: bytes) -> None:
+        if not self.writing:
+            return
+        writer, part = self.writing.pop()
+        part.write_bytes(content)
+        os.utime(part, (time.time() - WRITING_S - 1,) * 2)
+        os.close(writer.descriptors[0])
+        self.is_there |= content == MAGIC
+
+
+@given(st.lists(st.sampled_from(["begin", "end", "write", "fall"]), max_size=12))
+def test_at_most_one_writes_and_none_once_it_is_there(steps: list[str]) -> None:
+    with TemporaryDirectory() as cache, pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_CACHE_HOME", cache)
+        runs = Runs()
+        does = {"end": runs.end, "write": lambda: runs.java_ends(MAGIC), "fall": lambda: runs.java_ends(b"\0\0")}
+        for number, step in enumerate(steps):
+            does.get(step, lambda number=number: runs.begin(number))()  # type: ignore[misc]
+        for writer, _ in runs.running + runs.writing:
+            os.close(writer.descriptors[0])
+        archive_option("spark", "4.2")
+        left = [path.name for path in (Path(cache) / "wallaroo" / "classes").iterdir() if path.name != LOCK]
+        assert [name.endswith(".jsa") for name in left] == [True] * runs.is_there
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("path", [None, "/one:/with a space"])
 def test_spark_s_processes_import_what_the_driver_imports(
-    given: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    path: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("PYTHONPATH", raising=False)
-    if given is not None:
-        monkeypatch.setenv("PYTHONPATH", given)
+    if path is not None:
+        monkeypatch.setenv("PYTHONPATH", path)
     program = interpreter(tmp_path)
     code = "import os, sys; print(sys.executable, os.environ.get('PYTHONPATH'), sys.argv[1])"
     done = subprocess.run(
         [program, "-c", code, "an argument"],
         capture_output=True, text=True, check=True, env={**os.environ, "PYTHONPATH": "/spark/python/lib/pyspark.zip"},
     )  # fmt: skip
-    assert done.stdout == f"{sys.executable} {given} an argument\n"
+    assert done.stdout == f"{sys.executable} {path} an argument\n"

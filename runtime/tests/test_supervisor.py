@@ -7,10 +7,13 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 
 from wallaroo_runtime.errors import RunError
+from wallaroo_runtime.run import idle_ending
+from wallaroo_runtime.run.monitor import Flow
 from wallaroo_runtime.system.process import process_start_time
 from wallaroo_runtime.worker import discovery
 from wallaroo_runtime.worker.directory import worker_directory
@@ -31,6 +34,29 @@ def test_worker_is_shared_and_restarted(plain_spec: WorkerSpec, executor: Owner)
     second = discovery.recover_worker(first, executor)
     assert (second.generation, second.target) == (2, first.target)
     assert second.pid != first.pid
+
+
+@pytest.mark.parametrize("tells", [False, True])
+def test_a_death_between_calls_is_told_once(
+    tells: bool, plain_spec: WorkerSpec, executor: Owner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(idle_ending, "LOOK_S", 0.0)
+    first, notes = discovery.ensure_worker(plain_spec, executor), list[str]()
+    query = Mock(targets={"main": first.target, "attached": "127.0.0.1:1"})
+    query.exception.return_value, query.progress.return_value.endings = None, {}
+    peers = Mock(gateways=[])
+    peers.egress.status.return_value = {}
+    flow = Flow(peers, query, notes.append, "", Mock())
+    flow.check()
+    os.kill(first.pid, signal.SIGKILL)
+    second = discovery.recover_worker(first, executor)
+    flow.check()
+    if tells:  # a task that had asked it
+        query.progress.return_value.endings = {f"1@localhost, process {first.pid}": "told"}
+    for _ in range(3):
+        flow.check()
+    text = f'worker "main", process {first.pid}: it was ended by SIGKILL; process {second.pid} follows'
+    assert notes == ["told" if tells else text]
 
 
 def test_nothing_is_left_when_the_executor_is_killed(plain_spec: WorkerSpec, executor: Owner, wait_until: Wait) -> None:

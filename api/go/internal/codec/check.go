@@ -17,10 +17,11 @@ var (
 	gobEncoderType = reflect.TypeFor[gob.GobEncoder]()
 	marshalerType  = reflect.TypeFor[encoding.BinaryMarshaler]()
 
-	// What gob and fmt ask a value for.
-	askedTypes = []reflect.Type{
-		gobEncoderType, marshalerType, reflect.TypeFor[fmt.Formatter](), reflect.TypeFor[fmt.Stringer](), reflect.TypeFor[error](),
+	// What gob, and what fmt asks a value for.
+	codingTypes = []reflect.Type{
+		gobEncoderType, marshalerType, reflect.TypeFor[gob.GobDecoder](), reflect.TypeFor[encoding.BinaryUnmarshaler](),
 	}
+	showingTypes = []reflect.Type{reflect.TypeFor[fmt.Formatter](), reflect.TypeFor[fmt.Stringer](), reflect.TypeFor[error]()}
 )
 
 // CheckType states why values of a type cannot be serialized without wa.Serialize; nil when they can. encoding/gob leaves
@@ -107,10 +108,15 @@ func checkFields(t reflect.Type, at part, seen map[reflect.Type]bool) error {
 
 // NeedsNoCode reports whether values of a type are written and shown without methods of the program.
 func NeedsNoCode(t reflect.Type) bool {
-	return t == nil || t.Implements(messageType) || needsNoCode(t, map[reflect.Type]bool{})
+	return ReadsWithoutCode(t) && (t == nil || t.Implements(messageType) || needsNoCode(t, showingTypes, map[reflect.Type]bool{}))
 }
 
-func needsNoCode(t reflect.Type, seen map[reflect.Type]bool) bool {
+// ReadsWithoutCode reports whether values of a type are written and read without methods of the program.
+func ReadsWithoutCode(t reflect.Type) bool {
+	return t == nil || t.Implements(messageType) || needsNoCode(t, codingTypes, map[reflect.Type]bool{})
+}
+
+func needsNoCode(t reflect.Type, asked []reflect.Type, seen map[reflect.Type]bool) bool {
 	if seen[t] {
 		return true
 	}
@@ -121,8 +127,8 @@ func needsNoCode(t reflect.Type, seen map[reflect.Type]bool) bool {
 	if t.PkgPath() == "time" {
 		return true
 	}
-	for _, asked := range askedTypes {
-		if t.Implements(asked) || reflect.PointerTo(t).Implements(asked) {
+	for _, form := range asked {
+		if t.Implements(form) || reflect.PointerTo(t).Implements(form) {
 			return false
 		}
 	}
@@ -130,12 +136,12 @@ func needsNoCode(t reflect.Type, seen map[reflect.Type]bool) bool {
 	case reflect.Interface, reflect.Chan, reflect.Func:
 		return false
 	case reflect.Pointer, reflect.Slice, reflect.Array:
-		return needsNoCode(t.Elem(), seen)
+		return needsNoCode(t.Elem(), asked, seen)
 	case reflect.Map:
-		return needsNoCode(t.Key(), seen) && needsNoCode(t.Elem(), seen)
+		return needsNoCode(t.Key(), asked, seen) && needsNoCode(t.Elem(), asked, seen)
 	case reflect.Struct:
 		for i := range t.NumField() {
-			if !needsNoCode(t.Field(i).Type, seen) {
+			if !needsNoCode(t.Field(i).Type, asked, seen) {
 				return false
 			}
 		}

@@ -126,7 +126,7 @@ func (d *Decoder) Decode(encoding byte, data []byte) (value any, err error) {
 }
 
 // Pass reads a native value that is not to be run, in its turn: its type's description serves later ones. It returns nil
-// for a value whose type has methods that would run; they do only where the type may describe further ones.
+// for a value whose type has methods that would read it; they run only where the type may describe further ones.
 func (d *Decoder) Pass(data []byte) any {
 	if len(data) == 0 || data[0] == tagForm || data[0] == tagFormPointer {
 		return nil

@@ -133,7 +133,7 @@ func gobMessage(data []byte) int {
 type gobDecoder struct {
 	streams []*decodeStream          // of the types that this frame has described
 	known   map[string]*decodeStream // by name and description, those that go on over frames
-	passes  bool                     // over values of closed types with methods of the program, which are not called
+	passes  bool                     // over values of closed types that methods of the program read, which are not called
 
 	described int // bytes that described types
 }
@@ -176,7 +176,7 @@ func (g *gobDecoder) decode(tag byte, data []byte) (any, error) {
 }
 
 func (g *gobDecoder) read(stream *decodeStream, data []byte, isPointer bool) (any, error) {
-	if g.passes && !stream.isOpen && !NeedsNoCode(stream.t) {
+	if g.passes && !stream.isOpen && !ReadsWithoutCode(stream.t) {
 		return nil, stream.pass(data)
 	}
 	return stream.decode(data, isPointer)

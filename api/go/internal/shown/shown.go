@@ -24,8 +24,13 @@ const (
 
 // JSON returns a value as JSON in UTF-8: what makes JSON or text of itself in that way, structs as all their fields, maps in the
 // order of their keys, bytes as text or in hexadecimal digits, and functions and channels as their type.
-func JSON(value any) []byte {
-	w := walk{left: mostValues}
+func JSON(value any) []byte { return made(value, false) }
+
+// Plain returns a value as JSON does, but without running methods of the program: only times make text of themselves.
+func Plain(value any) []byte { return made(value, true) }
+
+func made(value any, isPlain bool) []byte {
+	w := walk{left: mostValues, isPlain: isPlain}
 	text, err := json.Marshal(w.plain(reflect.ValueOf(value), 0))
 	if err != nil { // only a field whose JSON the user's own code makes wrong
 		text, _ = json.Marshal(fmt.Sprintf("%T: %v", value, err))
@@ -34,7 +39,10 @@ func JSON(value any) []byte {
 }
 
 // walk counts the parts of a value, so that one that refers to itself comes to an end.
-type walk struct{ left int }
+type walk struct {
+	left    int
+	isPlain bool
+}
 
 func (w *walk) plain(v reflect.Value, depth int) any {
 	w.left--
@@ -44,8 +52,10 @@ func (w *walk) plain(v reflect.Value, depth int) any {
 	if depth > deepest || w.left < 0 {
 		return cut
 	}
-	if own, ok := ownForm(v); ok {
-		return own
+	if !w.isPlain || v.Type().PkgPath() == "time" {
+		if own, ok := ownForm(v); ok {
+			return own
+		}
 	}
 	switch v.Kind() {
 	case reflect.Pointer, reflect.Interface:

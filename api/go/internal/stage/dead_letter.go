@@ -3,6 +3,7 @@ package stage
 import (
 	"encoding/hex"
 	"fmt"
+	"reflect"
 	"unicode"
 	"unicode/utf8"
 
@@ -11,6 +12,7 @@ import (
 	"wallarooapi/internal/codec"
 	"wallarooapi/internal/diagnostic"
 	"wallarooapi/internal/frame"
+	"wallarooapi/internal/shown"
 	"wallarooapi/internal/trace"
 	pb "wallarooapi/internal/workerpb"
 )
@@ -46,7 +48,11 @@ func kept(input any) (data []byte, encoding byte, err error) {
 
 // bury makes a dead letter of a live message.
 func (n *node) bury(code string, input any, reason, stack string) {
-	letter := &pb.DeadLetter{Code: code, Error: reason, Traceback: stack, Preview: preview(input)}
+	n.buryShown(code, input, preview(input), reason, stack)
+}
+
+func (n *node) buryShown(code string, input any, shown, reason, stack string) {
+	letter := &pb.DeadLetter{Code: code, Error: reason, Traceback: stack, Preview: shown}
 	if bytes, encoding, err := kept(input); err == nil && n.fits(bytes) {
 		letter.Input, letter.Encoding = bytes, uint32(encoding)
 	}
@@ -100,6 +106,14 @@ func preview(value any) (text string) {
 		}
 	}
 	return diagnostic.Cut(valid(fmt.Sprintf("%+v", value)), previewCharacters)
+}
+
+// skippedPreview shows a message that is not to be run: no method of the program may run for it, as its String would.
+func skippedPreview(value any) string {
+	if codec.NeedsNoCode(reflect.TypeOf(value)) {
+		return preview(value)
+	}
+	return diagnostic.Cut(string(shown.Plain(value)), previewCharacters)
 }
 
 // previewOf shows bytes: as text where they are text, else in hexadecimal.

@@ -184,8 +184,8 @@ func (x *Executor) pass(value []byte) any {
 
 // burySkipped makes the dead letter of a message that is not run; message is what it was read as, nil if it was not.
 func (n *node) burySkipped(skip *pb.Skip, message any, value []byte) {
-	if message != nil && codec.NeedsNoCode(reflect.TypeOf(message)) {
-		n.bury(skip.GetCode(), message, skip.GetReason(), "")
+	if message != nil && codec.ReadsWithoutCode(reflect.TypeOf(message)) {
+		n.buryShown(skip.GetCode(), message, skippedPreview(message), skip.GetReason(), "")
 		return
 	}
 	n.buryBytes(skip.GetCode(), value, n.x.frame.Encoding, skip.GetReason(), "")

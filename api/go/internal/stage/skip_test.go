@@ -102,15 +102,31 @@ type order struct {
 }
 
 // talkative may do anything when it is shown.
-type talkative struct{ Text string }
+type talkative struct {
+	Text string
+	When time.Time
+	Next *talkative
+}
 
-func (talkative) String() string { panic("a skipped message was asked for its text") }
+func (*talkative) String() string { select {} }
+
+func (*talkative) MarshalJSON() ([]byte, error) { panic("a skipped message was asked for its text") }
+
+// coded writes and reads itself.
+type coded struct{ at int }
+
+func (coded) GobEncode() ([]byte, error) { return []byte("!"), nil }
+
+func (c *coded) GobDecode([]byte) error { c.at, codedReads = 1, codedReads+1; return nil }
+
+var codedReads int
 
 func TestSkippedMessagesAreShownAsOthers(t *testing.T) {
 	wa.RegisterType(order{})
 	wa.RegisterType(talkative{})
+	wa.RegisterType(coded{})
 	text, noon := "bar", time.Unix(0, 0).UTC()
-	values := []any{order{"first", noon}, &text, order{"second", noon}, uint8(7), talkative{"x"}}
+	values := []any{order{"first", noon}, &text, order{"second", noon}, uint8(7), &talkative{"x", noon, &talkative{"y", noon, nil}}, coded{1}}
 	b, encoder := frame.Builder{Port: 1, Encoding: codec.Native}, codec.NewEncoder()
 	key := b.AddKey([]byte("b"))
 	skips := []*pb.Skip{}
@@ -131,7 +147,11 @@ func TestSkippedMessagesAreShownAsOthers(t *testing.T) {
 	x := newExecutor(t, wordCount(t), countStage)
 	x.Begin(1, skips)
 	got, _, _ := countCall(t, x, state.NewBucket(), noRebuild(t), false, bytes)
-	want := []string{"{Item:first At:1970-01-01 00:00:00 +0000 UTC}", "bar", "{Item:second At:1970-01-01 00:00:00 +0000 UTC}", "7", ""}
+	want := []string{"{Item:first At:1970-01-01 00:00:00 +0000 UTC}", "bar", "{Item:second At:1970-01-01 00:00:00 +0000 UTC}", "7",
+		`{"Next":{"Next":null,"Text":"y","When":"1970-01-01T00:00:00Z"},"Text":"x","When":"1970-01-01T00:00:00Z"}`, ""}
+	if codedReads != 0 {
+		t.Error("a method of the program read a skipped message")
+	}
 	if len(got.letters) != len(want) {
 		t.Fatalf("%d dead letters: %v", len(got.letters), got.letters)
 	}

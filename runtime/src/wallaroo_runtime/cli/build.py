@@ -10,13 +10,14 @@ from wallaroo_runtime.cli.parser import wrong_usage
 def add_parser(subparsers: Any) -> None:
     """Declare the command's arguments."""
     parser = subparsers.add_parser("build", help="make a worker binary of a Go program", description=__doc__)
-    parser.add_argument("directory", metavar="DIR", help="directory of the Go program; it is not changed")
+    parser.add_argument("directory", metavar="DIR", help="directory of the Go program; only --init changes it")
     parser.add_argument("-o", "--output", metavar="BIN", help="the binary; default: next to the other builds")
     parser.add_argument("--goarch", metavar="ARCH", help="processor to build for, e.g. arm64; default: this machine's")
     parser.add_argument(
         "--init",
         action="store_true",
-        help="write go.mod entries into DIR instead, so that plain go commands work there",
+        help="build nothing, but let plain go commands work in DIR: writes go.mod where there is none, a go.work that "
+        "names this machine's SDK, and a .gitignore for it and the binary",
     )
     parser.add_argument("--json", action="store_true", help="write findings as a JSON array")
 

@@ -2,6 +2,10 @@
 
 import argparse
 import shlex
+import shutil
+import sys
+import unicodedata
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +15,7 @@ from wallaroo_runtime.errors import USAGE, RunError
 
 TEMPLATES, SUFFIX = Path(__file__).parents[1] / "template", ".template"
 IGNORED = {language: "__pycache__/\n.venv/\n" for language in ("python", "mixed")}
-NEXT = {"python": ("python -m pytest", "wallaroo run app.py"), "go": ("go test ./...", "wallaroo run .")}
-NEXT["mixed"] = NEXT["python"]
+APP = {"python": "app.py", "go": ".", "mixed": "app.py"}
 GO = {"go": "", "mixed": "words"}  # where the Go program is, which knows by itself what git shall ignore
 CASE, COMMON = "cases/words", "common"
 FOLDERS = {"words.go": GO["mixed"], **dict.fromkeys(("case.toml", "input.txt", "expected.txt"), CASE)}
@@ -22,7 +25,7 @@ def add_parser(subparsers: Any) -> None:
     """Declare the command's arguments."""
     parser = subparsers.add_parser("new", help="make a project: an application and its test", description=__doc__)
     parser.add_argument(
-        "language", choices=sorted(NEXT), help="of the application; mixed: Python with a component in Go"
+        "language", choices=sorted(APP), help="of the application; mixed: Python with a component in Go"
     )
     parser.add_argument(
         "directory", metavar="DIR", help="new or empty, but for .git; the application is named after it"
@@ -47,24 +50,43 @@ def run(arguments: argparse.Namespace) -> int:
     except OSError as error:
         raise _refused(directory, error.strerror or str(error), "give another directory") from error
     if arguments.language in GO:
-        whole = directory.resolve()
-        written += [directory / path.relative_to(whole) for path in init(directory / GO[arguments.language])]
+        try:
+            made = init(directory / GO[arguments.language])
+        except RunError:
+            _remove(written, directory)  # the next try would find them
+            raise
+        written += [_shown(path, directory) for path in made]
     if arguments.json:
         print_json({"files": [str(path) for path in written]})
         return 0
-    test, start = NEXT[arguments.language]
     print("\n".join(map(str, written)))
-    print(f"next: cd {shlex.quote(arguments.directory)} && {test} && {start}")
+    print(f"next:\n  {next_command(directory, APP[arguments.language])}")
     return 0
+
+
+def next_command(directory: Path, app: str) -> str:
+    """Return what to type into a shell to test and run a project.
+
+    Example:
+        >>> next_command(Path("-my app"), "app.py").split(" && ")[0]
+        "cd './-my app'"
+    """
+    own = Path(sys.executable).with_name("wallaroo")
+    wallaroo = shlex.quote(str(own)) if own.exists() and not shutil.which("wallaroo") else "wallaroo"
+    place = f"./{directory}" if str(directory).startswith("-") else str(directory)
+    steps = [] if directory.resolve() == Path.cwd() else [f"cd {shlex.quote(place)}"]
+    return " && ".join([*steps, f"{wallaroo} test .", f"{wallaroo} run {app}"])
 
 
 def write(language: str, directory: Path) -> list[Path]:
     """Write the files of a language into a new directory, or one that is empty but for `.git`; returns them.
 
     Raises:
-        RunError: R734, something is there.
+        RunError: R734, something is there, or tools cannot read its name.
         OSError: They cannot be written.
     """
+    if any(unicodedata.category(each) == "Cc" for each in directory.name):
+        raise _refused(directory, "its name has control characters", "give another directory")
     directory.mkdir(parents=True, exist_ok=True)
     if any(each.name != ".git" for each in directory.iterdir()):
         raise _refused(directory, "it is not empty", "give a new directory")
@@ -87,6 +109,22 @@ def _written(path: Path, text: str) -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(text, encoding="utf-8")
     return path
+
+
+def _remove(files: list[Path], directory: Path) -> None:
+    """Remove files of a new project, and the folders in it that they leave empty."""
+    for path in files:
+        path.unlink(missing_ok=True)
+        folders = path.relative_to(directory).parents
+        for folder in list(folders)[:-1]:
+            with suppress(OSError):  # there are others in it
+                (directory / folder).rmdir()
+
+
+def _shown(path: Path, directory: Path) -> Path:
+    """Return a resolved path as the user has named its directory; it is above that in a module of the user's."""
+    whole = directory.resolve()
+    return directory / path.relative_to(whole) if path.is_relative_to(whole) else path
 
 
 def _name_of(directory: Path) -> str:

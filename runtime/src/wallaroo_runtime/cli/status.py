@@ -14,6 +14,7 @@ from wallaroo_runtime.cli.reporter import printable
 from wallaroo_runtime.cli.stamp import print_json
 
 NAME = 28
+COUNTS = ("messages_in", "messages_out", "dead_letters")
 PARTS = "  {:<28} {:>12} {:>12} {:>9} {:>12}"  # fits 80 columns
 
 
@@ -72,12 +73,18 @@ def lines(found: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _numbers(found: Mapping[str, Any]) -> Iterator[str]:
-    run, lag = found["run"], found["lag"]
+    run, total, lag = found["run"], found["total"], found["lag"]
     yield (
         f"in this run: in {run['messages_in']:,}  out {run['messages_out']:,}  {found['rate']['now']:,.0f}/s  "
         f"dead letters {run['dead_letters']:,}"
     )
-    yield f"now: lag {lag['messages']:,}  waiting for sinks {lag['waiting_for_sinks']:,}"
+    if any(total[name] != run[name] for name in COUNTS):
+        least = "at least " if total["is_least"] else ""
+        yield (
+            f"since the checkpoint began: in {least}{total['messages_in']:,}  out {least}{total['messages_out']:,}  "
+            f"dead letters {total['dead_letters']:,}"
+        )
+    yield f"now: lag {lag['messages']:,}, {lag['seconds']:,.0f} s  waiting for sinks {lag['waiting_for_sinks']:,}"
     latency = found["latency_ms"]["end_to_end"]["five_minutes"]
     if latency["count"]:
         shown = ("p50", latency["p50"]), ("p99", latency["p99"]), ("p99.99", latency["p99_99"]), ("max", latency["max"])

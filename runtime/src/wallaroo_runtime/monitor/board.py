@@ -16,6 +16,7 @@ from wallaroo_runtime.lowering.batch_report import BatchReport, LiveReport, Stor
 from wallaroo_runtime.lowering.step_count import StepCount, StepCounts, add_steps
 from wallaroo_runtime.monitor.delivery import Latencies
 from wallaroo_runtime.monitor.graph import parts_of
+from wallaroo_runtime.monitor.lag import Lag
 from wallaroo_runtime.monitor.rate import Rates
 from wallaroo_runtime.plan.graph import edges_of
 from wallaroo_runtime.plan.stage import Plan
@@ -74,7 +75,7 @@ class Board:
         self._processed_bytes = -1  # of the journal, in real-time mode
         self._steps: StepCounts = {}
         self._stores: Stores = {}
-        self._rates, self.latencies = Rates(), Latencies()
+        self._rates, self._lag, self.latencies = Rates(), Lag(), Latencies()
         self._findings: deque[dict[str, Any]] = deque(maxlen=KEPT_FINDINGS)
         self._sample = Sample()
         self._changed = threading.Condition()
@@ -155,14 +156,21 @@ class Board:
             "started": _iso(self._started),
             "pid": os.getpid(),
             "checkpoint": str(self.checkpoint),
-            "total": {name: numbers.get(name, 0) for name in ("messages_in", "messages_out", "dead_letters")},
+            "total": {
+                **{name: numbers.get(name, 0) for name in ("messages_in", "messages_out", "dead_letters")},
+                "is_least": bool(numbers.get("is_least")),
+            },
             "run": {
                 **{name: 0 for name in ("messages_in", "messages_out", "dead_letters", "visits", "visited_keys")},
                 **numbers.get("run", {}),
                 "batches": numbers.get("batches", 0),
             },
             "rate": self._rates.of("processed"),
-            "lag": {"messages": numbers.get("lag", 0), "waiting_for_sinks": numbers.get("waiting", 0)},
+            "lag": {
+                "messages": numbers.get("lag", 0),
+                "seconds": self._lag.add(now, numbers.get("messages_in", 0), numbers.get("messages_processed", 0)),
+                "waiting_for_sinks": numbers.get("waiting", 0),
+            },
             "parts": [self._part(part) for part in parts_of(self._topology)],
             "edges": [self._edge(*edge) for edge in edges_of(self._topology)],
             "latency_ms": self.latencies.to_json(now),

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from wallaroo.diagnostic import Diagnostic
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.run.idle import Activity
+from wallaroo_runtime.run.idle_ending import IdleEndings
 from wallaroo_runtime.run.outage import lasting
 from wallaroo_runtime.run.peers import Peers
 from wallaroo_runtime.run.snapshot import Snapshot
@@ -44,9 +45,10 @@ class Flow:
         self._note = note
         self._ended: set[str] = set()
         self._gone: set[str] = set()
+        self._away: set[tuple[str, str]] = set()
         self._all = [*peers.gateways, peers.egress]
         self._told: list[list[Any] | None] = [None for _ in self._all]
-        self._moves = Moves()
+        self._moves, self._idle = Moves(), IdleEndings()
         self._samples: deque[tuple[float, int]] = deque()
 
     def check(self) -> None:
@@ -55,6 +57,7 @@ class Flow:
         if error is not None:
             raise error
         self._tell_workers()
+        self._tell_sinks()
         for peer in self._all:
             peer.check(self._note)
         for number, gateway in enumerate(self._peers.gateways):
@@ -71,6 +74,18 @@ class Flow:
         for place in endings.keys() - self._gone:
             self._gone.add(place)
             self._note(endings[place])
+        for text in self._idle.look(self._query.targets, self._gone):
+            self._note(text)
+
+    def _tell_sinks(self) -> None:
+        """Report that a sink is reached again; that it was not, its finding has said."""
+        for sink in self._peers.egress.status().get("sinks", ()):
+            place = sink.get("name", ""), sink.get("address", "")
+            if sink["state"] == "unreachable":
+                self._away.add(place)
+            elif sink["state"] == "connected" and place in self._away:
+                self._away.discard(place)
+                self._note(f'sink "{place[0]}" is reached again')
 
     def _tell_sources(self, generators: Sequence[Mapping[str, Any]]) -> None:
         for generator in generators:

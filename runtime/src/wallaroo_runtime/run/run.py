@@ -234,7 +234,7 @@ def _run(
         reporter.doing(STARTING, "starting the application" if is_launched() else "starting Spark")
         java = launch(options.spark.master, logs, _spark_settings(options, topology))
         if java is not None:
-            (ending.spark or stack).callback(java.cancel)
+            (ending.spark or stack).callback(_end_java, java, reporter)
         local = java if cores(options.spark.master) else None
         with ending_java(local, stopped):
             started = _start(
@@ -271,6 +271,12 @@ def _run(
         reporter.progress(last)
         if (failure := flow.failure(last)) is not None:
             raise failure
+
+
+def _end_java(java: VirtualMachine, reporter: Reporter) -> None:
+    """End Java after Spark, or tell that it outlives the run."""
+    if (directory := java.end()) is not None:
+        reporter.note(f"Java goes on for a minute or two: it keeps classes in {directory} for faster starts")
 
 
 def _start(

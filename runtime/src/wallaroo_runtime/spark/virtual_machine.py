@@ -16,6 +16,7 @@ from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.spark.master import SUBMITTED
 from wallaroo_runtime.spark.settings import FORKS, is_local, spark_home, start_settings
 from wallaroo_runtime.spark.temporary import temporary_directory, temporary_lock
+from wallaroo_runtime.system.class_archive import ArchiveWriter
 
 PRIVATE = 0o077  # umask
 POLL_S = 0.02
@@ -44,6 +45,7 @@ class VirtualMachine:
 
     def __init__(self, settings: dict[str, str], output: Path) -> None:
         self.settings, self._is_used = settings, False
+        self._classes = ArchiveWriter(" ".join(settings.values()))
         self._told = Path(tempfile.mkdtemp(prefix="gateway-", dir=temporary_directory()), "address")
         options = [part for name, value in settings.items() for part in ("--conf", f"{name}={value}")]
         more = shlex.split(os.environ.get("PYSPARK_SUBMIT_ARGS", "pyspark-shell"))
@@ -59,9 +61,9 @@ class VirtualMachine:
                 start_new_session=True,
                 umask=PRIVATE,
                 preexec_fn=_ignore_signals,
-                pass_fds=(temporary_lock(),),
+                pass_fds=(temporary_lock(), *self._classes.descriptors),
             )
-        _at_end(self.cancel)  # this process removes the directory to which Java writes
+        _at_end(self.end)  # this process removes the directory to which Java writes
 
     def wait(self) -> tuple[int, str]:
         """Return port and secret for PySpark, which then holds the process.
@@ -71,7 +73,7 @@ class VirtualMachine:
         """
         while not self._told.is_file():
             if self.process.poll() is not None:
-                self.cancel()
+                self.end()
                 reason = f"its process has ended with exit code {self.process.returncode}"
                 raise OSError(reason)
             time.sleep(POLL_S)
@@ -80,10 +82,19 @@ class VirtualMachine:
         length = int.from_bytes(told[4:8], "big")
         return int.from_bytes(told[:4], "big"), told[8 : 8 + length].decode()
 
-    def cancel(self) -> None:
-        """End it, unless PySpark has it."""
-        if not self._is_used:
-            self.kill()
+    def end(self) -> Path | None:
+        """End it, unless it is PySpark's and writes its classes when it ends with this process.
+
+        Returns:
+            The directory where it will write them.
+        """
+        is_done = self._is_used and self._classes.directory is None  # PySpark's, and ends as soon as this process
+        if is_done or self.process.poll() is not None:
+            return None
+        if self._is_used and self._classes.take():
+            return self._classes.directory
+        self.kill()
+        return None
 
     def kill(self) -> None:
         """End it, whatever it does; PySpark then takes it for a crash."""
@@ -136,7 +147,7 @@ def _start_fork_server(path: Path, output: Path) -> None:
     _at_end(lambda: _end(server))
 
 
-def _at_end(end: Callable[[], None]) -> None:
+def _at_end(end: Callable[[], object]) -> None:
     """Call a function when this process ends; its forks do not."""
     parent = os.getpid()
     atexit.register(lambda: end() if os.getpid() == parent else None)

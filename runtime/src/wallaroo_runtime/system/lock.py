@@ -9,6 +9,7 @@ from pathlib import Path
 from wallaroo_runtime.errors import RunError
 
 WAIT, TRY, SHARE = fcntl.LOCK_EX, fcntl.LOCK_EX | fcntl.LOCK_NB, fcntl.LOCK_SH
+UNLOCKED = fcntl.LOCK_UN  # open, to be locked later by the same descriptor
 
 
 def take_lock(path: Path, how: int = WAIT) -> int:

@@ -1,0 +1,28 @@
+"""How long messages wait to be processed: the lag in seconds."""
+
+MAX_SAMPLES = 4096
+
+
+class Lag:
+    """When messages arrived that are not processed yet: of each look the last one.
+
+    Messages are processed about in the order of their arrival. Those that an earlier run has left count from the first
+    look.
+
+    Example:
+        >>> lag = Lag()
+        >>> [lag.add(*look) for look in ((0.0, 5, 0), (2.0, 9, 4), (3.0, 9, 5), (4.0, 9, 9))]
+        [0.0, 2.0, 1.0, 0.0]
+    """
+
+    def __init__(self) -> None:
+        self._samples: list[tuple[float, int]] = []
+
+    def add(self, now: float, received: int, processed: int) -> float:
+        """Take the numbers of this moment; returns for how many seconds the oldest message waits, 0 if none does."""
+        if received > (self._samples[-1][1] if self._samples else processed):
+            self._samples.append((now, received))
+        self._samples = [sample for sample in self._samples if sample[1] > processed]
+        if len(self._samples) > MAX_SAMPLES:  # of a long wait, half as exact
+            self._samples = [*self._samples[:-1:2], self._samples[-1]]
+        return round(now - self._samples[0][0], 1) if self._samples else 0.0

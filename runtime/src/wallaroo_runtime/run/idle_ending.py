@@ -1,0 +1,52 @@
+"""Ends of workers on this machine that no task reports: nobody asked them, and the next task finds what follows."""
+
+import contextlib
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+
+from wallaroo_runtime.worker import control
+from wallaroo_runtime.worker.poison import Ending
+
+UNIX = "unix:"
+ASK_S = 0.5
+LOOK_S = 5.0
+
+
+class IdleEndings:
+    """Looks now and then whether workers have other processes than before."""
+
+    def __init__(self) -> None:
+        self._looked_at = 0.0
+        self._seen: dict[str, tuple[int, int]] = {}  # generation and process
+        self._found: dict[int, str] = {}  # told with the next look: a task may tell more
+
+    def look(self, targets: Mapping[str, str], told: Iterable[str]) -> Iterator[str]:
+        """Yield in words what has ended.
+
+        Args:
+            targets: The workers by name, as tasks reach them.
+            told: Places of processes of which tasks have told.
+        """
+        now = time.monotonic()
+        if now - self._looked_at < LOOK_S:
+            return
+        self._looked_at = now
+        known = {place.rpartition(" ")[2] for place in told}
+        yield from (text for process, text in self._found.items() if str(process) not in known)
+        self._found = {}
+        for name, target in targets.items():
+            if target.startswith(UNIX):
+                with contextlib.suppress(OSError, KeyError, ValueError):  # the supervisor is gone, which others notice
+                    self._ask(name, Path(target.removeprefix(UNIX)).parent)
+
+    def _ask(self, name: str, directory: Path) -> None:
+        state = control.ask(directory, {"op": "status"}, ASK_S)
+        generation, process = int(state["generation"]), int(state["pid"])
+        before, self._seen[name] = self._seen.get(name), (generation, process)
+        if before is None or before[0] >= generation:
+            return
+        reply = control.ask(directory, {"op": "ending", "generation": before[0]}, ASK_S)
+        ending = Ending.from_json(reply["ending"]) if reply.get("ending") else None
+        how = ending.text if ending else "it has ended"
+        self._found[before[1]] = f'worker "{name}", process {before[1]}: {how}; process {process} follows'

@@ -1,0 +1,26 @@
+"""The lag in seconds, against the times at which messages arrived."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from wallaroo_runtime.monitor.lag import MAX_SAMPLES, Lag
+
+
+@given(
+    st.lists(st.tuples(st.floats(0, 30), st.integers(0, 9), st.integers(0, 9)), min_size=1, max_size=40),
+    st.sampled_from([4, MAX_SAMPLES]),
+)
+def test_the_lag_is_how_long_the_oldest_message_waits(steps: list[tuple[float, int, int]], most: int) -> None:
+    lag, now, processed = Lag(), 0.0, 0
+    arrived: list[float] = []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("wallaroo_runtime.monitor.lag.MAX_SAMPLES", most)
+        for pause, more, done in steps:
+            now, arrived, processed = now + pause, arrived + [now + pause] * more, processed + done
+            processed = min(processed, len(arrived))
+            found = lag.add(now, len(arrived), processed)
+            expected = now - arrived[processed] if processed < len(arrived) else 0.0
+            assert found == pytest.approx(expected, abs=0.06) if most == MAX_SAMPLES else found <= expected + 0.06
+            assert (found > 0.06) <= (expected > 0)
+            assert len(lag._samples) <= max(most, 1)
