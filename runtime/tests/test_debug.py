@@ -103,7 +103,7 @@ def test_the_worker_has_the_interpreter_of_the_run(
     assert main(command) == 4
     out, said = capfd.readouterr()
     assert "debug: worker" not in out, "it was started with another interpreter"
-    assert f"worker: {'-m debugpy' if is_port_given else '-m wallaroo'}" in said
+    assert f"worker: {'-X frozen_modules=off -m debugpy' if is_port_given else '-m wallaroo'}" in said
     assert "W401 " in said and "it exited with status 7" in said
 
 

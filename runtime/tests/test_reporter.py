@@ -130,6 +130,49 @@ def test_a_message_never_continues_the_status_line(columns: int, events: list[st
         reporter.close()
 
 
+PRINTED = st.tuples(st.sampled_from(["stdout", "stderr"]), st.text("ab\n", max_size=6))
+
+
+@settings(deadline=None)
+@given(st.integers(20, 130), st.lists(PRINTED | st.sampled_from(["turn", "progress", "note", "warn"]), max_size=20))
+def test_what_a_program_prints_never_continues_the_status_line(
+    columns: int, events: list[str | tuple[str, str]]
+) -> None:
+    expected, status, is_drawn = "", "", False
+    with terminal(columns) as seen:
+        reporter = TextReporter()
+        with reporter.beside() as draw_again:
+            for event in events:
+                if isinstance(event, tuple):
+                    name, text = event
+                    print(text, end="", file=getattr(sys, name), flush=True)
+                    expected, is_drawn = expected + text, False
+                    continue
+                is_mid_line = bool(expected) and not expected.endswith("\n")
+                if event == "turn":
+                    draw_again()
+                elif event == "progress":
+                    reporter.progress(SNAPSHOT)
+                    status = NUMBERS[: columns - 1]
+                else:
+                    text = "a note" if event == "note" else str(FINDING)
+                    (reporter.note("a note") if event == "note" else reporter.warn(FINDING))
+                    expected += ("\n" if is_mid_line else "") + f"{text}\n"
+                    is_mid_line = False
+                is_drawn = not is_mid_line
+        assert "\n".join(looked_at(seen)) == expected + (status if is_drawn else "")
+        reporter.close()
+
+
+def test_a_prompt_has_a_line_of_its_own() -> None:
+    with terminal(60) as seen:
+        reporter = TextReporter()
+        with reporter.beside():
+            reporter.progress(SNAPSHOT)
+            sys.stdout.fileno()  # as `input` does before it writes to the terminal itself
+            assert looked_at(seen) == [""]
+
+
 def test_what_waits_for_sinks_is_in_the_status_line() -> None:
     with terminal(120) as seen:
         TextReporter().progress(replace(SNAPSHOT, lag=200, waiting=48_200, dead_letters=3))
