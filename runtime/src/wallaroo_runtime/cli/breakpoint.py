@@ -24,7 +24,7 @@ class Debugging:
     """Stops at each `breakpoint()`, until the user has left the debugger.
 
     Args:
-        is_stopped: Says whether a signal has asked for the end; then nothing stops any more.
+        is_stopped: Says whether a signal has asked for the end; then nothing stops.
         alone: Gives the debugger the terminal.
 
     Attributes:
@@ -50,7 +50,7 @@ class Debugging:
         return self.is_over
 
     def leave(self) -> None:
-        """Stop nowhere any more."""
+        """Stop nowhere from now on."""
         self.is_over = True
 
     def check(self) -> None:
