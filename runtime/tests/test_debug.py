@@ -172,3 +172,5 @@ def test_a_breakpoint_stops_in_the_terminal(tmp_path: Path) -> None:
     assert [said.count(phase) for phase in phases] == [1] * len(phases), said
     assert b"stopped: in 1  out 1 " in said
     assert b"dead letters 0" in said
+    log = (tmp_path / "checkpoint" / "logs" / "spark.log").read_text()
+    assert log.startswith("--- run began 20") and log.count("\n--- run stops 20") == 1, log
