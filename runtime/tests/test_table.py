@@ -14,7 +14,7 @@ from test_reporter import looked_at, terminal
 from wallaroo_runtime.checkpoint.registry import registered
 from wallaroo_runtime.cli.dead_letters import COLUMNS, GROUPS, shown_input
 from wallaroo_runtime.cli.main import main
-from wallaroo_runtime.cli.table import LEAST_ROOM, Table, columns_of, number, pieces, place, shortened, text, wrapped
+from wallaroo_runtime.cli.table import Table, columns_of, number, pieces, place, shortened, text, wrapped
 
 FORMS = {
     "ps": (number("pid", 8), text("application", 32), place("checkpoint")),
@@ -22,7 +22,7 @@ FORMS = {
     "groups": GROUPS,
     "status": (text("part", 28, 28), *(number(name, 12) for name in ("in", "out", "in/s", "dead letters"))),
 }
-NUMBERS = st.integers(0, 999_999_999).map("{:,}".format)
+NUMBERS = (st.integers(0, 9) | st.integers(0, 999_999_999_999)).map("{:,}".format)
 TEXTS = st.text("ab/世é\x1b …", max_size=70)
 
 __all__ = ["stopped"]  # a fixture
@@ -32,7 +32,7 @@ __all__ = ["stopped"]  # a fixture
 def tables(draw: st.DrawFn) -> tuple[Table, int, list[list[str]]]:
     columns = draw(st.sampled_from(list(FORMS.values())))
     row = st.tuples(*(TEXTS if column.least else NUMBERS for column in columns)).map(list)
-    room = draw(st.integers(LEAST_ROOM + 6, 210))
+    room = draw(st.integers(30, 210))  # a name and a number of twelve digits fit
     known, later = draw(st.lists(row, max_size=4)), draw(st.lists(row, max_size=2))
     indent, gap = draw(st.sampled_from([0, 2])), draw(st.sampled_from([1, 2]))
     return Table(columns, known, indent=indent, gap=gap, room=room), room, [*known, *later]
@@ -40,7 +40,7 @@ def tables(draw: st.DrawFn) -> tuple[Table, int, list[list[str]]]:
 
 @given(tables(), st.data())
 def test_a_row_fits_the_terminal_and_its_numbers_are_whole(
-    drawn: tuple[Table, int, list[list[str]]], data: st.DataObject
+    drawn: tuple[Table, int, list[list[str]]],
 ) -> None:
     table, room, rows = drawn
     assert all(columns_of(line) <= room for line in table.head())
@@ -49,6 +49,16 @@ def test_a_row_fits_the_terminal_and_its_numbers_are_whole(
         assert all(columns_of(line) <= room for line in lines), lines
         words = " ".join(lines).replace("…", " ").split()
         assert all(cell in words for cell in row if cell.replace(",", "").isdigit())
+
+
+def test_a_later_row_that_does_not_fit_is_a_block() -> None:
+    table = Table((number("count", 9), text("error", 60)), [("1", "a" * 40)], room=30)
+    assert table.lines(("999,999,999,999", "b" * 30)) == [
+        "count 999,999,999,999",
+        f"error {'b' * 24}",
+        f"      {'b' * 6}",
+        "",
+    ]
 
 
 @given(st.sampled_from(list(FORMS)), st.data())

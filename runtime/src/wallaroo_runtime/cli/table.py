@@ -128,10 +128,11 @@ class Table:
     def _block(self, cells: Sequence[str]) -> list[str]:
         """Return a line for each cell that is not empty, or more where its value is long; and an empty one."""
         names = max(len(column.name) for column in self._columns)
+        width = max(1, (self._room or LEAST_ROOM) - self._indent - names - 1)
         found = []
         for column, cell in zip(self._columns, cells, strict=True):
             name = column.name
-            for piece in pieces(cell, max(1, (self._room or LEAST_ROOM) - self._indent - names - 1)):
+            for piece in pieces(cell, width) if column.least else [cell]:
                 found.append(" " * self._indent + f"{name:<{names}} {piece}")
                 name = ""
         return [*found, ""]
