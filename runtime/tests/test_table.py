@@ -38,7 +38,7 @@ def tables(draw: st.DrawFn) -> tuple[Table, int, list[list[str]]]:
     return Table(columns, known, indent=indent, gap=gap, room=room), room, [*known, *later]
 
 
-@given(tables(), st.data())
+@given(tables())
 def test_a_row_fits_the_terminal_and_its_numbers_are_whole(
     drawn: tuple[Table, int, list[list[str]]],
 ) -> None:

@@ -39,7 +39,7 @@ GROUPS = (
     text("last error", 60, 16),
 )
 AHEAD = 1000  # letters that widths are chosen by
-HEX_BYTES, HEX_COLUMNS = (16, 8, 4), 14  # in a line; columns beside four for each of them
+HEX_BYTES, HEX_COLUMNS = (16, 8, 4), 14  # in a line; columns that each line has, and four for each of them
 
 
 def add_parser(subparsers: Any) -> None:

@@ -1,4 +1,4 @@
-"""Lines in the logs of a checkpoint that say where a run begins, and where it was told to end."""
+"""Lines in the logs of a checkpoint that say where a run begins, and where it begins to end."""
 
 import re
 from contextlib import suppress
@@ -19,7 +19,7 @@ def mark_begin(folder: Path) -> None:
 
 
 def mark_stop(folder: Path) -> None:
-    """Write into Spark's logs that the run was told to end: what Spark says of that is no failure of the run."""
+    """Write into Spark's logs that the run begins to end: what Spark says of that is no failure of the run."""
     _mark([path for name in (SPARK_LOG, SPARK_OUT) if (path := folder / name).exists()], STOPS)
 
 
