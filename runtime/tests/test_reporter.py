@@ -126,7 +126,7 @@ def test_a_message_never_continues_the_status_line(columns: int, events: list[st
         if closes:
             reporter.close()
             status = ""
-        assert looked_at(seen) == [*expected, status[: columns - 1]]
+        assert looked_at(seen) == [*expected, status[: columns - 3]]
         reporter.close()
 
 
@@ -158,7 +158,7 @@ def test_what_a_program_prints_never_continues_the_status_line(columns: int, eve
                 is_mid_line = bool(expected) and not expected.endswith("\n")
                 expected += "\n" if is_mid_line and event in ("note", "warn") else ""
                 expected += told(event, reporter, draw_again)
-                status = NUMBERS[: columns - 1] if event == "progress" else status
+                status = NUMBERS[: columns - 3] if event == "progress" else status
                 is_drawn = isinstance(event, str) and (not expected or expected.endswith("\n"))
         assert "\n".join(looked_at(seen)) == expected + (status if is_drawn else "")
         reporter.close()

@@ -99,9 +99,10 @@ def _list(checkpoint: Path, arguments: argparse.Namespace) -> int:
     rows = (_row(letter, letter.id in marks) for letter in letters)
     first = list(itertools.islice(rows, 0 if room() is None else AHEAD))
     shown = table(COLUMNS, first)
-    print("\n".join(shown.head()), end="\n" if shown.head() else "")
-    for row in itertools.chain(first, rows):
-        print("\n".join(shown.lines(row)))
+    for line in itertools.chain(shown.head(), *map(shown.lines, first)):
+        print(line)
+    for line in itertools.chain.from_iterable(map(shown.lines, rows)):
+        print(line)
     return 0
 
 

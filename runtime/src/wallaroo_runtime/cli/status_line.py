@@ -10,6 +10,7 @@ from typing import Any, TextIO, cast
 
 ERASE = "\r\x1b[2K"
 COLUMNS = 80  # of a terminal that does not say it
+LEFT = 3  # columns: the terminal itself writes `^C` at the end, and must not begin another line
 TICK_S = 1.0
 
 
@@ -106,7 +107,7 @@ class StatusLine:
             return
         seconds = int(time.monotonic() - self._since) if self._since else 0
         text = f"{self._text}  {seconds} s" if seconds else self._text
-        print(f"{ERASE}{text[: width(self._terminal) - 1]}", end="", file=self._terminal, flush=True)
+        print(f"{ERASE}{text[: width(self._terminal) - LEFT]}", end="", file=self._terminal, flush=True)
         self._is_drawn = True
 
 

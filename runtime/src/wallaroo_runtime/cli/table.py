@@ -146,7 +146,8 @@ def table(columns: Sequence[Column], rows: Iterable[Sequence[str]] = (), *, inde
 def print_table(columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> None:
     """Print a table whose rows are all known."""
     made = table(columns, rows)
-    print("\n".join([*made.head(), *(line for row in rows for line in made.lines(row))]))
+    for line in (*made.head(), *(line for row in rows for line in made.lines(row))):
+        print(line)
 
 
 def room() -> int | None:
