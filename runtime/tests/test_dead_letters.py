@@ -90,14 +90,14 @@ def test_ls_in_order_of_batches_with_stable_ids(checkpoint: Path, capsys: pytest
     code, out, _ = run(capsys, "ls", checkpoint)
     assert code == 0
     assert out.splitlines() == [
-        "id           time                     code  step                 key              position  error"
-        "                                    preview",
-        "2-1-0        2023-11-14T22:13:20.456Z C501  Count Word           bee                     8  "
-        "ValueError: \\x1b[2J no                   'bee'",
-        "2-1-1        2023-11-14T22:13:20.123Z C505  Split and Count                              7  "
-        "UnicodeDecodeError: invalid start byte   b'\\xff\\x00payload'",
-        "10-0-0       2023-11-14T22:13:20.123Z C505  Split and Count                              7  "
-        "UnicodeDecodeError: invalid start byte   b'\\xff\\x00payload'",
+        "id            time                      code   step                  key               position  error"
+        "                                     preview",
+        "2-1-0         2023-11-14T22:13:20.456Z  C501   Count Word            bee                      8  "
+        "ValueError: \\x1b[2J no                    'bee'",
+        "2-1-1         2023-11-14T22:13:20.123Z  C505   Split and Count                                7  "
+        "UnicodeDecodeError: invalid start byte    b'\\xff\\x00payload'",
+        "10-0-0        2023-11-14T22:13:20.123Z  C505   Split and Count                                7  "
+        "UnicodeDecodeError: invalid start byte    b'\\xff\\x00payload'",
     ]
 
 

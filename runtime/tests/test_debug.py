@@ -103,7 +103,7 @@ def test_the_worker_has_the_interpreter_of_the_run(
     assert main(command) == 4
     out, said = capfd.readouterr()
     assert "debug: worker" not in out, "it was started with another interpreter"
-    assert f"worker: {'-m debugpy' if is_port_given else '-m wallaroo'}" in said
+    assert f"worker: {'-X frozen_modules=off -m debugpy' if is_port_given else '-m wallaroo'}" in said
     assert "W401 " in said and "it exited with status 7" in said
 
 
@@ -172,3 +172,5 @@ def test_a_breakpoint_stops_in_the_terminal(tmp_path: Path) -> None:
     assert [said.count(phase) for phase in phases] == [1] * len(phases), said
     assert b"stopped: in 1  out 1 " in said
     assert b"dead letters 0" in said
+    log = (tmp_path / "checkpoint" / "logs" / "spark.log").read_text()
+    assert log.startswith("--- run began 20") and log.count("\n--- run stops 20") == 1, log

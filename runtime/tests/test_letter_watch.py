@@ -132,4 +132,4 @@ def test_groups_are_listed_largest_first(tmp_path: Path, capsys: pytest.CaptureF
         (2, "a", "0-0-0", "1-1-0"),
     ]
     assert cli.main(["dead-letters", "ls", "--group", str(tmp_path)]) == 0
-    assert "4  C505  b" in capsys.readouterr().out
+    assert "4  C505   b" in capsys.readouterr().out

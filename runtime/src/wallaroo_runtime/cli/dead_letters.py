@@ -15,15 +15,31 @@ from wallaroo_runtime.cli.dead_letters_prune import declare_prune, run_prune
 from wallaroo_runtime.cli.parser import Parser, wrong_usage
 from wallaroo_runtime.cli.reporter import printable
 from wallaroo_runtime.cli.stamp import print_json
+from wallaroo_runtime.cli.table import number, print_table, room, table, text
 from wallaroo_runtime.errors import USAGE, RunError
 
-TABLE = "{:<12} {:<24} {:<5} {:<20} {:<14} {:>10}  {:<40} {}"
-HEAD = ("id", "time", "code", "step", "key", "position", "error", "preview")
-WIDTHS = (12, 24, 5, 20, 14, 10, 40, 60)
-GROUPS = "{:>9}  {:<5} {:<20} {:<12} {:<12} {:<24} {}"
-GROUP_HEAD = ("count", "code", "step", "first id", "last id", "last time", "last error")
-GROUP_WIDTHS = (9, 5, 20, 12, 12, 24, 60)
-HEX_BYTES = 16
+WHOLE = 24  # of a time, an id or a code: it is not shortened
+COLUMNS = (
+    text("id", 12, WHOLE),
+    text("time", 24, WHOLE),
+    text("code", 5, WHOLE),
+    text("step", 20),
+    text("key", 14, 8),
+    number("position", 10),
+    text("error", 40, 16),
+    text("preview", 60, 8),
+)
+GROUPS = (
+    number("count", 9),
+    text("code", 5, WHOLE),
+    text("step", 20),
+    text("first id", 12, WHOLE),
+    text("last id", 12, WHOLE),
+    text("last time", 24, WHOLE),
+    text("last error", 60, 16),
+)
+AHEAD = 1000  # letters that widths are chosen by
+HEX_BYTES, HEX_COLUMNS = (16, 8, 4), 14  # in a line; columns that each line has, and four for each of them
 
 
 def add_parser(subparsers: Any) -> None:
@@ -75,13 +91,18 @@ def _list(checkpoint: Path, arguments: argparse.Namespace) -> int:
     if arguments.group:
         return _list_groups(checkpoint, arguments)
     marks = set(read_marks(checkpoint))
-    if not arguments.json:
-        print(TABLE.format(*HEAD))
-    for letter in itertools.islice(_chosen(checkpoint, arguments), arguments.limit):
-        if arguments.json:
+    letters = itertools.islice(_chosen(checkpoint, arguments), arguments.limit)
+    if arguments.json:
+        for letter in letters:
             print_json(_summary(letter, letter.id in marks))
-        else:
-            print(_row(letter, letter.id in marks))
+        return 0
+    rows = (_row(letter, letter.id in marks) for letter in letters)
+    first = list(itertools.islice(rows, 0 if room() is None else AHEAD))
+    shown = table(COLUMNS, first)
+    for line in itertools.chain(shown.head(), *map(shown.lines, first)):
+        print(line)
+    for line in itertools.chain.from_iterable(map(shown.lines, rows)):
+        print(line)
     return 0
 
 
@@ -90,8 +111,7 @@ def _list_groups(checkpoint: Path, arguments: argparse.Namespace) -> int:
     for letter in _chosen(checkpoint, arguments):
         group = groups.setdefault((letter.record.path, letter.record.code), [0, letter, letter])
         group[0], group[2] = group[0] + 1, letter
-    if not arguments.json:
-        print(GROUPS.format(*GROUP_HEAD))
+    rows = []
     found = sorted(groups.values(), key=lambda group: -group[0])
     for count, first, last in itertools.islice(found, arguments.limit):
         row = _summary(last, replayed=False)
@@ -100,10 +120,9 @@ def _list_groups(checkpoint: Path, arguments: argparse.Namespace) -> int:
         if arguments.json:
             print_json(cells)
         else:
-            texts = (
-                _cut(printable(str(cell)), width) for cell, width in zip(cells.values(), GROUP_WIDTHS, strict=True)
-            )
-            print(GROUPS.format(*texts).rstrip())
+            rows.append([str(cell) for cell in cells.values()])
+    if not arguments.json:
+        print_table(GROUPS, rows)
     return 0
 
 
@@ -140,7 +159,7 @@ def _show(checkpoint: Path, arguments: argparse.Namespace) -> int:
         print("\n".join(f"  {printable(line)}" for line in record.traceback.splitlines()))
     form = {0: "as received", 1: "framed"}.get(record.encoding, "in the worker's own form")
     print(f"\ninput, {len(record.input)} bytes, {form if '/sources/' in record.path else 'serialized'}")
-    print("\n".join(f"  {line}" for line in shown_input(record.input)))
+    print("\n".join(f"  {line}" for line in shown_input(record.input, room())))
     return 0
 
 
@@ -176,18 +195,16 @@ def _summary(letter: DeadLetter, replayed: bool) -> dict[str, Any]:
     return {**letter.summary(), "replayed": replayed}
 
 
-def _row(letter: DeadLetter, replayed: bool) -> str:
-    values = list(_summary(letter, replayed).values())[:-1]
-    cells = [_cut(printable(str(value)), width) for value, width in zip(values, WIDTHS, strict=True)]
-    return (TABLE.format(*cells) + (" (replayed)" if replayed else "")).rstrip()
+def _row(letter: DeadLetter, replayed: bool) -> list[str]:
+    *cells, preview = map(str, list(_summary(letter, replayed).values())[:-1])
+    return [*cells, f"(replayed) {preview}" if replayed else preview]
 
 
-def _cut(text: str, width: int) -> str:
-    return text if len(text) <= width else text[: width - 1] + "…"
-
-
-def shown_input(data: bytes) -> Iterator[str]:
+def shown_input(data: bytes, width: int | None = None) -> Iterator[str]:
     r"""Yield lines that show bytes: text where all is text, else 16 bytes a line in hexadecimal digits.
+
+    Args:
+        width: What a line of hexadecimal digits has room in, which then has 8 bytes, or 4; None: anything.
 
     Example:
         >>> list(shown_input(b"\x00\x01abc"))
@@ -200,10 +217,11 @@ def shown_input(data: bytes) -> Iterator[str]:
     if all(line.replace("\t", " ").isprintable() for line in lines):
         yield from lines
         return
-    for start in range(0, len(data), HEX_BYTES):
-        part = data[start : start + HEX_BYTES]
+    count = next((each for each in HEX_BYTES if width is None or each * 4 + HEX_COLUMNS <= width), HEX_BYTES[-1])
+    for start in range(0, len(data), count):
+        part = data[start : start + count]
         text = "".join(chr(byte) if 32 <= byte < 127 else "." for byte in part)
-        yield f"{start:08x}  {part.hex(' '):<47}  {text}"
+        yield f"{start:08x}  {part.hex(' '):<{3 * count - 1}}  {text}"
 
 
 def _natural(text: str) -> int:

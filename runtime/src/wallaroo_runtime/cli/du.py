@@ -10,13 +10,13 @@ from typing import Any
 
 from wallaroo_runtime.checkpoint.directory import MANIFEST, find_directory, state_directory
 from wallaroo_runtime.cli.parser import wrong_usage
-from wallaroo_runtime.cli.reporter import printable
 from wallaroo_runtime.cli.run import URL
 from wallaroo_runtime.cli.stamp import print_json
+from wallaroo_runtime.cli.table import number, place, print_table, text
 from wallaroo_runtime.system.cache import cache_directory
 from wallaroo_runtime.system.disk import measure
 
-TABLE = "{:>16}  {:<10}  {:<8}  {:<10}  {}"
+COLUMNS = (number("bytes", 16), text("kind", 10), text("state", 8), text("changed", 10), place("path"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,12 +60,13 @@ def run(arguments: argparse.Namespace) -> int:
         for entry in found:
             print_json(entry.to_json())
         return 0
-    print(TABLE.format("bytes", "kind", "state", "changed", "path"))
-    for entry in found:
-        row = entry.to_json()
-        print(printable(TABLE.format(f"{entry.bytes:,}", entry.kind, entry.state, row["changed"][:10], entry.path)))
+    rows = [
+        (f"{entry.bytes:,}", entry.kind, entry.state, entry.to_json()["changed"][:10], str(entry.path))
+        for entry in found
+    ]
     if not named:
-        print(TABLE.format(f"{sum(entry.bytes for entry in found):,}", "", "", "", "in all").rstrip())
+        rows.append((f"{sum(entry.bytes for entry in found):,}", "", "", "", "in all"))
+    print_table(COLUMNS, rows)
     return 0
 
 

@@ -8,14 +8,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from wallaroo_runtime.cli.parser import wrong_usage
-from wallaroo_runtime.cli.reporter import printable
 from wallaroo_runtime.cli.stamp import print_json
+from wallaroo_runtime.cli.table import Table, number, place, table, text
 from wallaroo_runtime.errors import RUN, RunError
 
 if TYPE_CHECKING:
     from wallaroo_runtime.cli.unused import Unused
 
-TABLE = "{:>16}  {:<10}  {:<28}  {}"
+COLUMNS = (number("bytes", 16), text("kind", 10), text("why", 28), place("path"))
 DAYS = 30.0
 
 
@@ -49,9 +49,13 @@ def run(arguments: argparse.Namespace) -> int:
         reason = f"--older-than {days:g} is no number of days"
         raise wrong_usage(reason=reason, fix="give 0 or more")
     total, left = 0, list[str]()
+    entries = list(find_unused(days, checkpoints=arguments.checkpoints))
+    freed = "would be freed" if arguments.dry_run else "freed"
+    sums = (f"{sum(entry.bytes for entry in entries):,}", "", freed, "")
+    shown = table(COLUMNS, [*map(_row, entries), sums])
     if not arguments.json:
-        print(TABLE.format("bytes", "kind", "why", "path"))
-    for entry in find_unused(days, checkpoints=arguments.checkpoints):
+        _print(shown.head())
+    for entry in entries:
         try:
             is_done = _collect(entry, arguments.dry_run)
         except OSError as error:
@@ -59,9 +63,9 @@ def run(arguments: argparse.Namespace) -> int:
             continue
         if is_done:
             total += entry.bytes
-            _print(entry, arguments)
+            _tell(entry, shown, arguments)
     if not arguments.json:
-        print(TABLE.format(f"{total:,}", "", "would be freed" if arguments.dry_run else "freed", "").rstrip())
+        _print(shown.lines((f"{total:,}", "", freed, "")))
     if left:
         raise RunError.of("R772", RUN, reason="; ".join(left))
     return 0
@@ -77,11 +81,20 @@ def _collect(entry: "Unused", is_dry: bool) -> bool:
         return is_free
 
 
-def _print(entry: "Unused", arguments: argparse.Namespace) -> None:
+def _row(entry: "Unused") -> tuple[str, ...]:
+    return f"{entry.bytes:,}", entry.kind, entry.reason, str(entry.path)
+
+
+def _tell(entry: "Unused", shown: Table, arguments: argparse.Namespace) -> None:
     if arguments.json:
         print_json({**entry.to_json(), "removed": not arguments.dry_run})
     else:
-        print(printable(TABLE.format(f"{entry.bytes:,}", entry.kind, entry.reason, entry.path)))
+        _print(shown.lines(_row(entry)))
+
+
+def _print(lines: list[str]) -> None:
+    for line in lines:
+        print(line)
 
 
 def _remove(path: Path) -> None:

@@ -1,6 +1,10 @@
-"""`wallaroo logs [CHECKPOINT|APP [NAME...]]`: what workers, gateway, egress and Spark have printed."""
+"""`wallaroo logs [CHECKPOINT|APP [NAME...]]`: what workers, gateway, egress and Spark have printed in the last run.
+
+Each run begins with a line `--- run began TIME ---`. What Spark prints after `--- run stops TIME ---` is of its end.
+"""
 
 import argparse
+import sys
 from collections import deque
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,7 +16,9 @@ from wallaroo_runtime.cli.parser import wrong_usage
 from wallaroo_runtime.cli.reporter import printable
 from wallaroo_runtime.cli.stamp import print_json
 from wallaroo_runtime.cli.status import only_one
+from wallaroo_runtime.run.log_mark import is_begin
 
+SILENT = "nothing was printed in the last run; --all shows former ones"
 LINES = 20
 READ_BYTES = 1 << 20
 LOOK_S = 0.2
@@ -24,6 +30,7 @@ def add_parser(subparsers: Any) -> None:
     what = "checkpoint directory, what was run, or its name in `wallaroo ps`; default: the only application that runs"
     parser.add_argument("checkpoint", metavar="CHECKPOINT|APP", nargs="?", help=what)
     parser.add_argument("names", metavar="NAME", nargs="*", help="only logs whose name begins so, e.g. worker or spark")
+    parser.add_argument("--all", action="store_true", help="also what was printed in former runs")
     parser.add_argument("-f", "--follow", action="store_true", help="go on with what is printed, until Ctrl-C")
     parser.add_argument("--lines", "-n", type=int, default=LINES, metavar="N", help="last N lines of each; default: 20")
     parser.add_argument("--json", action="store_true", help="one JSON object a line, with the time of its reading")
@@ -41,15 +48,24 @@ class Log:
         self.name = path.stem
         self._inode = self._at = 0
 
-    def last(self, count: int) -> Iterator[str]:
-        """Yield the last lines of at most 1 MiB, and go on after them."""
+    def last(self, count: int, *, every_run: bool = True) -> Iterator[str]:
+        """Yield the last lines of at most 1 MiB, and go on after them.
+
+        Args:
+            count: How many; that of the run's begin is one more.
+            every_run: Whether lines of former runs count, too.
+        """
         with self._path.open("rb") as file:
             size = file.seek(0, 2)
             file.seek(max(0, size - READ_BYTES))
             data = file.read(min(size, READ_BYTES))
         whole = data[: data.rfind(b"\n") + 1]
         self._inode, self._at = self._path.stat().st_ino, size - len(data) + len(whole)
-        yield from deque(_texts(whole), maxlen=count)
+        lines = _texts(whole)
+        found = lines if every_run else lines[_begin(lines) :]
+        if found and is_begin(found[0]) and 0 < count < len(found):
+            yield found[0]
+        yield from deque(found, maxlen=count)
 
     def more(self) -> Iterator[str]:
         """Yield whole lines that were printed since the last call."""
@@ -67,6 +83,12 @@ class Log:
         yield from _texts(whole)
 
 
+def _begin(lines: list[str]) -> int:
+    """Return where the last run begins; if it has printed nothing, where the lines end."""
+    at = max((number for number, line in enumerate(lines) if is_begin(line)), default=-1)
+    return at + 1 if at + 1 == len(lines) else max(at, 0)
+
+
 def _texts(data: bytes) -> list[str]:
     return data.decode("utf-8", "replace").splitlines()
 
@@ -78,13 +100,17 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.lines < 0:
         raise wrong_usage(reason=f"--lines {arguments.lines} is not possible", fix="give 0 or more")
     known: dict[Path, Log] = {}
+    is_silent = True
     for log in _new(folder, arguments.names, known):
-        for line in log.last(arguments.lines):
+        for line in log.last(arguments.lines, every_run=arguments.all):
+            is_silent = False
             _show(log.name, line, arguments.json)
     if not known and not arguments.follow:
         there = ", ".join(dict.fromkeys(path.stem for path in _paths(folder, []))) or "none"
         reason = f"{folder} has no log {' or '.join(arguments.names) or 'at all'}; there are: {there}"
         raise wrong_usage(reason=reason, fix="name one of these")
+    if known and is_silent and not (arguments.follow or arguments.all or arguments.json):
+        print(SILENT, file=sys.stderr)
     while arguments.follow:
         sleep(LOOK_S)
         for _ in _new(folder, arguments.names, known):

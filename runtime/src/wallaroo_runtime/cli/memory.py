@@ -3,18 +3,21 @@
 import argparse
 import asyncio
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass, field, replace
 from functools import partial
 
-from wallaroo.diagnostic import Diagnostic
+from wallaroo.diagnostic import Diagnostic, DiagnosticError
 from wallaroo.kafka_record import KafkaRecord
 from wallaroo.testing import DeadLetter
 from wallaroo.worker._proto import worker_pb2 as pb
 from wallaroo_runtime.checkpoint.manifest import REALTIME
+from wallaroo_runtime.cli import breakpoint as debugger
 from wallaroo_runtime.cli.parser import wrong_usage
 from wallaroo_runtime.cli.record_input import RecordInput
 from wallaroo_runtime.cli.record_line import record_line
+from wallaroo_runtime.cli.reporter import JsonReporter, TextReporter
 from wallaroo_runtime.cli.stamp import print_json
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.kafka.record import Record
@@ -23,7 +26,7 @@ from wallaroo_runtime.memory.server import MemoryServer
 from wallaroo_runtime.memory.start import start
 from wallaroo_runtime.program.application import check_runnable, unused_addresses
 from wallaroo_runtime.run.signals import BROKEN_OFF, RunStop, stop_signals
-from wallaroo_runtime.run.snapshot import Reporter, Snapshot, listening
+from wallaroo_runtime.run.snapshot import Snapshot, listening
 from wallaroo_runtime.spark.letter_watch import LetterWatch
 from wallaroo_runtime.topology.model import has_records
 
@@ -69,11 +72,42 @@ class Letters:
             self._warn(replace(notable.finding(""), pointer="", fix=LETTER_FIX))
 
 
-def run_in_memory(arguments: argparse.Namespace, app: str, reporter: Reporter) -> int:
-    """Run an application until it is stopped by a signal, or idle.
+@dataclass(slots=True)
+class _Console:
+    """Who runs the application, and what user code shares with them: the terminal.
+
+    Attributes:
+        stopped: The flag of signals.
+        draw_again: Draws the status line again after what user code has printed.
+        debugging: Where `breakpoint()` stops.
+        records: What reads standard input, unless the debugger does.
+    """
+
+    reporter: JsonReporter | TextReporter
+    stopped: RunStop
+    draw_again: Callable[[], None]
+    debugging: debugger.Debugging = field(init=False)
+    records: RecordInput | None = None
+
+    def alone(self) -> AbstractContextManager[object]:
+        """Give standard input to the debugger."""
+        return self.records.paused() if self.records else nullcontext()
+
+
+@contextmanager
+def _console(reporter: JsonReporter | TextReporter, *, as_json: bool) -> Iterator[_Console]:
+    with stop_signals() as stopped, reporter.beside() as draw_again:
+        console = _Console(reporter, stopped, draw_again)
+        with debugger.breakpoints(stopped.is_set, console.alone, has_terminal=not as_json) as console.debugging:
+            yield console
+
+
+def run_in_memory(arguments: argparse.Namespace, app: str, reporter: JsonReporter | TextReporter) -> int:
+    """Run an application until it is stopped by a signal, idle, or left at a breakpoint.
 
     Returns:
-        The exit code: 0, or that of a signal that came before the application was initialized.
+        The exit code: 0; that of a signal that came before the application was initialized, or at a breakpoint; left
+        with `q` there, that of SIGINT.
 
     Raises:
         RunError: R608, an option means nothing here; else it cannot start, or it failed.
@@ -84,18 +118,19 @@ def run_in_memory(arguments: argparse.Namespace, app: str, reporter: Reporter) -
         reason = f"{option} means nothing with --engine memory"
         raise wrong_usage(reason=reason, fix=f"leave out {option}, or --engine memory")
     reporter.note(NOTE)
-    with stop_signals() as stopped:
+    with _console(reporter, as_json=arguments.json) as console:
         try:
-            _run(arguments, app, reporter, stopped)
-        except (KeyboardInterrupt, RunError) as error:
-            if not stopped.ended_start(error):
+            _run(arguments, app, console)
+        except (KeyboardInterrupt, DiagnosticError) as error:
+            if not (console.stopped.ended_start(error) or console.debugging.is_over):
                 raise
             reporter.event("stopped", BROKEN_OFF)
-            return stopped.exit_code
-    return 0
+            return console.stopped.exit_code
+        return console.stopped.exit_code if console.debugging.is_over else 0
 
 
-def _run(arguments: argparse.Namespace, app: str, reporter: Reporter, stopped: RunStop) -> None:
+def _run(arguments: argparse.Namespace, app: str, console: _Console) -> None:
+    reporter = console.reporter
     run = start(
         app,
         arguments.parts.app,
@@ -109,12 +144,14 @@ def _run(arguments: argparse.Namespace, app: str, reporter: Reporter, stopped: R
         reporter.warn(finding)
     try:
         check_runnable(run.topology)
-        asyncio.run(_serve(run, arguments.stop_when_idle, reporter, stopped, as_json=arguments.json))
+        asyncio.run(_serve(run, arguments.stop_when_idle, console, as_json=arguments.json))
     finally:
         run.close()
 
 
-async def _serve(run: MemoryRun, idle_s: float | None, reporter: Reporter, stopped: RunStop, *, as_json: bool) -> None:
+async def _serve(run: MemoryRun, idle_s: float | None, console: _Console, *, as_json: bool) -> None:
+    reporter, stopped = console.reporter, console.stopped
+
     def show(record: KafkaRecord) -> None:
         if as_json:
             shown = Record(record.key, record.value, tuple(record.headers)).to_json()
@@ -122,20 +159,29 @@ async def _serve(run: MemoryRun, idle_s: float | None, reporter: Reporter, stopp
         else:
             reporter.note(record_line(record))
 
-    server = MemoryServer(run, reporter.warn, show, Letters(reporter.warn).tell)
+    letters = Letters(reporter.warn)
+
+    def bury(found: Sequence[DeadLetter]) -> None:
+        if console.debugging.is_over:
+            server.refuse()  # these messages have not failed: nobody let them end
+        else:
+            letters.tell(found)
+
+    server = MemoryServer(run, reporter.warn, show, bury)
     run.now_ms = time.time_ns() // 1_000_000
     addresses = await server.start()
     stopped.is_started = True
     reporter.initialized(listening(run.topology, addresses), None)
     topics = [source.place for source in run.topology.sources() if has_records(source)]
-    records = RecordInput(reporter.warn) if topics else None
+    records = console.records = RecordInput(reporter.warn) if topics else None
     if records is not None:
         reporter.note(HINT.format(", ".join(dict.fromkeys(topics))))
     told = time.monotonic()
-    while not stopped.is_set() and server.failure is None:
+    while not stopped.is_set() and not server.is_over:
         await server.turn()
         if records is not None and _fed(server, records) and len(topics) == sum(1 for _ in run.topology.sources()):
             break
+        console.draw_again()
         now = time.monotonic()
         if now - told >= PROGRESS_S:
             told = now
@@ -143,6 +189,20 @@ async def _serve(run: MemoryRun, idle_s: float | None, reporter: Reporter, stopp
         if idle_s is not None and not server.pending and now - server.active_at >= idle_s:
             break
     await server.stop()
+    _conclude(run, server, console)
+
+
+def _conclude(run: MemoryRun, server: MemoryServer, console: _Console) -> None:
+    """Say how the run ended.
+
+    Raises:
+        RunError: It failed, or R741.
+    """
+    reporter = console.reporter
+    if console.debugging.is_over:
+        reporter.event("stopped", debugger.BROKEN_OFF)
+        reporter.progress(_snapshot("stopped", run, server))
+        return
     if server.failure is not None:
         raise server.failure
     if unfed := run.feed.unfed():
@@ -155,7 +215,7 @@ async def _serve(run: MemoryRun, idle_s: float | None, reporter: Reporter, stopp
 
 def _fed(server: MemoryServer, records: RecordInput) -> bool:
     """Process what has come on standard input; return whether that was all."""
-    while server.failure is None and (step := records.take()) is not None:
+    while not server.is_over and (step := records.take()) is not None:
         if isinstance(step, str):
             name, _, metadata = step.partition(" ")
             server.visit(name, metadata)

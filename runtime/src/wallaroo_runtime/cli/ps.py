@@ -5,10 +5,10 @@ from pathlib import Path
 from typing import Any
 
 from wallaroo_runtime.checkpoint.registry import running
-from wallaroo_runtime.cli.reporter import printable
 from wallaroo_runtime.cli.stamp import print_json
+from wallaroo_runtime.cli.table import number, place, print_table, text
 
-TABLE = "{:>8}  {:<32}  {}"
+COLUMNS = (number("pid", 8), text("application", 32), place("checkpoint"))
 
 
 def add_parser(subparsers: Any) -> None:
@@ -21,14 +21,13 @@ def run(arguments: argparse.Namespace) -> int:
     """Print the applications that run."""
     from wallaroo_runtime.monitor.endpoint import driver_of, monitor_of  # late: it imports a client of HTTP
 
-    if not arguments.json:
-        print(TABLE.format("pid", "application", "checkpoint"))
-    for found in running():
-        if arguments.json:
+    if arguments.json:
+        for found in running():
             checkpoint = Path(found["checkpoint"])
             driver = driver_of(checkpoint)
             url = monitor_of(checkpoint, driver) if driver is not None else ""
             print_json({**found, "monitor": url})
-        else:
-            print(printable(TABLE.format(found["pid"], found["application"][:32], found["checkpoint"])))
+        return 0
+    rows = [(str(found["pid"]), found["application"], found["checkpoint"]) for found in running()]
+    print_table(COLUMNS, rows)
     return 0

@@ -2,8 +2,8 @@
 
 import json
 import sys
-from collections.abc import Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -97,6 +97,15 @@ class TextReporter:
         elif self._line is not None:
             self._line.show(text)
 
+    @contextmanager
+    def beside(self) -> Iterator[Callable[[], None]]:
+        """Let programs of this process print meanwhile; gives what draws the status line again when they have."""
+        if self._line is None:
+            yield nothing
+            return
+        with self._line.beside():
+            yield self._line.draw_again
+
     def close(self) -> None:
         """Leave nothing on the line of the terminal."""
         self._clear()
@@ -107,6 +116,10 @@ class TextReporter:
 
     def _above(self) -> AbstractContextManager[None]:
         return nullcontext() if self._line is None else self._line.above()
+
+
+def nothing() -> None:
+    """Do nothing: there is no status line."""
 
 
 def printable(text: str) -> str:
@@ -159,6 +172,11 @@ class JsonReporter:
     def progress(self, snapshot: Snapshot) -> None:
         """Print the numbers."""
         print_json(snapshot.to_json())
+
+    @contextmanager
+    def beside(self) -> Iterator[Callable[[], None]]:
+        """There is no status line."""
+        yield nothing
 
     def close(self) -> None:
         """Nothing is left to do."""

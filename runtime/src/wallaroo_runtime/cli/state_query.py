@@ -13,11 +13,12 @@ from wallaroo_runtime.cli.parser import wrong_usage
 from wallaroo_runtime.cli.reporter import printable
 from wallaroo_runtime.cli.run import conf_of, location_of
 from wallaroo_runtime.cli.stamp import print_json
+from wallaroo_runtime.cli.table import number, print_table, text
 
 if TYPE_CHECKING:
     from wallaroo_runtime.run.state_query import StateQuery
 
-TABLE = "{:<24}  {:<12}  {:>12}  {:>14}"
+COLUMNS = (text("state", 24), text("worker", 12), number("keys", 12), number("bytes", 14))
 KEY_HELP = "as text, as `0x` and hexadecimal digits, or a number"
 
 
@@ -93,13 +94,14 @@ def print_states(query: "StateQuery", arguments: argparse.Namespace) -> None:
     if arguments.action == "ls":
         batch, rows = query.listed(arguments.name)
         found = iter(rows)
-        if not arguments.json:
-            print(TABLE.format("state", "worker", "keys", "bytes"))
     elif arguments.action == "get":
         batch, row = query.get(arguments.name, arguments.key)
         found = iter([row])
     else:
         batch, found = query.page(arguments.name, prefix=arguments.prefix, after=arguments.after, limit=arguments.limit)
+    if arguments.action == "ls" and not arguments.json:
+        cells = ((row["state"], row["worker"], f"{row['keys']:,}", f"{row['bytes']:,}") for row in found)
+        print_table(COLUMNS, list(cells))
     for row in found:
         if arguments.json:
             print_json({**row, "batch": batch})
@@ -111,8 +113,6 @@ def print_states(query: "StateQuery", arguments: argparse.Namespace) -> None:
 
 
 def _line(row: Mapping[str, Any], action: str) -> str:
-    if action == "ls":
-        return printable(TABLE.format(row["state"], row["worker"], f"{row['keys']:,}", f"{row['bytes']:,}"))
     value = value_text(row)
     return value if action == "get" else f"{printable(row['key'])}\t{value}"
 

@@ -12,10 +12,14 @@ from wallaroo_runtime.checkpoint.registry import running
 from wallaroo_runtime.cli.parser import wrong_usage
 from wallaroo_runtime.cli.reporter import printable
 from wallaroo_runtime.cli.stamp import print_json
+from wallaroo_runtime.cli.table import number, room, table, text, wrapped
 
 NAME = 28
 COUNTS = ("messages_in", "messages_out", "dead_letters")
-PARTS = "  {:<28} {:>12} {:>12} {:>9} {:>12}"  # fits 80 columns
+PARTS = (  # fits 80 columns
+    text("part", NAME, NAME),  # whole: two may begin alike
+    *(number(name, width) for name, width in (("in", 12), ("out", 12), ("in/s", 9), ("dead letters", 12))),
+)
 
 
 def add_parser(subparsers: Any) -> None:
@@ -35,7 +39,8 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.json:
         print_json(found)
     else:
-        print("\n".join(printable(line) for line in lines(found)))
+        width = room()
+        print("\n".join(each for line in lines(found) for each in wrapped(printable(line), width)))
     return 0
 
 
@@ -89,14 +94,21 @@ def _numbers(found: Mapping[str, Any]) -> Iterator[str]:
     if latency["count"]:
         shown = ("p50", latency["p50"]), ("p99", latency["p99"]), ("p99.99", latency["p99_99"]), ("max", latency["max"])
         yield "end to end, 5 min: " + "  ".join(f"{name} {ms:,}" for name, ms in shown) + " ms"
-    yield PARTS.format("", "in", "out", "in/s", "dead letters")
-    for name, part in zip(labels(found["parts"]), found["parts"], strict=True):
-        counts = (f"{part[key]:,}" for key in ("messages_in", "messages_out"))
-        yield PARTS.format(name, *counts, f"{part['rate_in']['now']:,.0f}", f"{part['dead_letters']:,}")
+    names = labels(found["parts"])
+    rows = [_cells(name, part) for name, part in zip(names, found["parts"], strict=True)]
+    parts = table(PARTS, rows, indent=2, gap=1)
+    yield from parts.head()
+    for row, part in zip(rows, found["parts"], strict=True):
+        yield from parts.lines(row)
         if part.get("dropped_late"):
             yield f"    dropped, since they came too late: {part['dropped_late']:,}"
     for finding in found["findings"][-5:]:
         yield f"{finding['time']} {finding['code']} {finding['message']}"
+
+
+def _cells(name: str, part: Mapping[str, Any]) -> tuple[str, ...]:
+    counts = (f"{part[key]:,}" for key in ("messages_in", "messages_out"))
+    return name, *counts, f"{part['rate_in']['now']:,.0f}", f"{part['dead_letters']:,}"
 
 
 def labels(parts: Sequence[Mapping[str, str]]) -> list[str]:

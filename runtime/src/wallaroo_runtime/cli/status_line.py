@@ -4,11 +4,13 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from typing import Any, TextIO, cast
 
 ERASE = "\r\x1b[2K"
 COLUMNS = 80  # of a terminal that does not say it
+LEFT = 3  # columns: the terminal itself writes `^C` at the end, and must not begin another line
 TICK_S = 1.0
 
 
@@ -24,6 +26,7 @@ class StatusLine:
 
     def __init__(self) -> None:
         self._lock, self._text, self._since = threading.RLock(), "", 0.0
+        self._terminal, self._is_drawn, self._is_mid_line = sys.stderr, False, False
         self._ticker: threading.Thread | None = None
 
     def show(self, text: str, *, is_timed: bool = False) -> None:
@@ -44,12 +47,41 @@ class StatusLine:
 
     @contextmanager
     def above(self) -> Iterator[None]:
-        """Take the line away for what is printed meanwhile."""
+        """Take the line away for lines that are printed meanwhile."""
         with self._lock:
             self._erase()
+            self._end_line()
             try:
                 yield
             finally:
+                self._draw()
+
+    @contextmanager
+    def beside(self) -> Iterator[None]:
+        """Let what programs of this process print begin on a line of its own; the line is gone until it is drawn again.
+
+        It is not drawn by itself: a program may wait for an answer where it has printed.
+        """
+        before = sys.stdout, sys.stderr
+        sys.stdout, sys.stderr = (self._giving_way(stream) if stream.isatty() else stream for stream in before)
+        try:
+            yield
+        finally:
+            sys.stdout, sys.stderr = before
+
+    def _giving_way(self, stream: TextIO) -> TextIO:
+        return cast(TextIO, _Beside(stream, self))
+
+    def give_way(self, text: str = "") -> None:
+        """Take the line away for a text that is about to be printed."""
+        with self._lock:
+            self._erase()
+            self._is_mid_line = not text.endswith("\n") if text else self._is_mid_line
+
+    def draw_again(self) -> None:
+        """Draw what had to give way, unless what was printed waits for the rest of its line."""
+        with self._lock:
+            if not (self._is_drawn or self._is_mid_line):
                 self._draw()
 
     def _tick(self) -> None:
@@ -60,20 +92,53 @@ class StatusLine:
                     self._draw()
 
     def _erase(self) -> None:
-        if self._text:
-            print(ERASE, end="", file=sys.stderr, flush=True)
+        if self._is_drawn:
+            print(ERASE, end="", file=self._terminal, flush=True)
+        self._is_drawn = False
+
+    def _end_line(self) -> None:
+        if self._is_mid_line:
+            sys.stdout.flush()
+            print(file=self._terminal, flush=True)
+        self._is_mid_line = False
 
     def _draw(self) -> None:
-        if not self._text:
+        if not self._text or self._is_mid_line:
             return
         seconds = int(time.monotonic() - self._since) if self._since else 0
         text = f"{self._text}  {seconds} s" if seconds else self._text
-        print(f"{ERASE}{text[: width() - 1]}", end="", file=sys.stderr, flush=True)
+        print(f"{ERASE}{text[: width(self._terminal) - LEFT]}", end="", file=self._terminal, flush=True)
+        self._is_drawn = True
 
 
-def width() -> int:
-    """Return the columns of the terminal that stderr is."""
+class _Beside:
+    """A stream of the terminal for programs: the status line gives way to whatever they do with it.
+
+    Args:
+        stream: The stream itself.
+    """
+
+    def __init__(self, stream: TextIO, line: StatusLine) -> None:
+        self._stream, self._line = stream, line
+
+    def write(self, text: str) -> int:
+        """Write a text."""
+        self._line.give_way(text)
+        return self._stream.write(text)
+
+    def writelines(self, texts: Iterable[str]) -> None:
+        """Write texts."""
+        for text in texts:
+            self.write(text)
+
+    def __getattr__(self, name: str) -> Any:
+        self._line.give_way()
+        return getattr(self._stream, name)
+
+
+def width(stream: TextIO) -> int:
+    """Return the columns of the terminal that a stream is."""
     try:
-        return os.get_terminal_size(sys.stderr.fileno()).columns or COLUMNS
+        return os.get_terminal_size(stream.fileno()).columns or COLUMNS
     except OSError:
         return COLUMNS

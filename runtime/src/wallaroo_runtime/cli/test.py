@@ -56,11 +56,11 @@ def run(arguments: argparse.Namespace) -> int:
     from wallaroo_runtime.cli.case_broker import case_broker  # late, as is `run_case`
 
     outcomes = []
-    with case_broker() as broker, breakpoints() as check_left:
+    with case_broker() as broker, breakpoints() as debugging:
         for outcome in (
             each for case in _found(Path(arguments.directory)) for each in _outcomes(case, arguments, broker)
         ):
-            check_left()
+            debugging.check()
             outcomes.append(outcome)
             if arguments.json:
                 print_json(outcome._asdict())

@@ -13,6 +13,7 @@ from typing import Any
 
 from wallaroo_runtime.cli.parser import Parser, wrong_usage
 from wallaroo_runtime.cli.stamp import print_json
+from wallaroo_runtime.cli.table import number, print_table, text
 from wallaroo_runtime.kafka.client import Cluster
 from wallaroo_runtime.kafka.record import PARTITIONERS, Record, emit, follow
 from wallaroo_runtime.kafka.topic import MAX_PARTITIONS, Topic, create_topic, describe_topic, list_topics
@@ -20,8 +21,8 @@ from wallaroo_runtime.system.stop import stop_event
 from wallaroo_runtime.topology.override import parse_addresses
 
 BROKERS = "127.0.0.1:9092"
-ROW = "{:<40} {:>10} {:>14}  {}"
-PARTITION_ROW = "{:>9} {:>8} {:>14} {:>14}"
+COLUMNS = (text("topic", 40, 16), number("partitions", 10), number("records", 14), text("settings"))
+PARTITION_COLUMNS = (number("partition", 9), number("leader", 8), number("first offset", 14), number("next offset", 14))
 
 
 def add_parser(subparsers: Any) -> None:
@@ -126,10 +127,11 @@ def _list(cluster: Cluster, arguments: argparse.Namespace) -> None:
         for topic in found:
             print_json(_as_json(topic))
         return
-    print(ROW.format("topic", "partitions", "records", "settings"))
+    rows = []
     for topic in found:
         settings = " ".join(f"{name}={value}" for name, value in topic.settings.items())
-        print(ROW.format(topic.name, len(topic.partitions), f"{topic.records:,}", settings).rstrip())
+        rows.append((topic.name, str(len(topic.partitions)), f"{topic.records:,}", settings))
+    print_table(COLUMNS, rows)
 
 
 def _create(cluster: Cluster, arguments: argparse.Namespace) -> None:
@@ -153,9 +155,8 @@ def _describe(cluster: Cluster, arguments: argparse.Namespace) -> None:
     print(f"topic {topic.name}")
     for name, value in topic.settings.items():
         print(f"  {name}={value}")
-    print(PARTITION_ROW.format("partition", "leader", "first offset", "next offset"))
-    for part in topic.partitions:
-        print(PARTITION_ROW.format(part.number, part.leader, part.begin, part.end))
+    rows = [tuple(map(str, (part.number, part.leader, part.begin, part.end))) for part in topic.partitions]
+    print_table(PARTITION_COLUMNS, rows)
 
 
 def _tail(cluster: Cluster, arguments: argparse.Namespace) -> None:

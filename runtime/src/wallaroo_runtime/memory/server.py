@@ -51,6 +51,7 @@ class MemoryServer:
         bury: Called with dead letters.
 
     Attributes:
+        is_over: Whether it takes nothing more.
         emitted: Messages for sinks so far.
         began: Monotonic time of its start.
         active_at: Monotonic time of the last message.
@@ -69,6 +70,7 @@ class MemoryServer:
         self.received = self.emitted = 0
         self.began = self.active_at = time.monotonic()
         self.failure: RunError | None = None
+        self.is_over = False
         self._receivers: dict[str, Receiver] = {}
         self._checked: set[str] = set()  # topics
         self._tasks: list[asyncio.Task[None]] = []
@@ -120,6 +122,10 @@ class MemoryServer:
     def visit(self, name: str, metadata: str) -> None:
         """Run visitors; a visit that is not there is reported."""
         self._do(lambda: self.run.visit(name, metadata), may_be_wrong=True)
+
+    def refuse(self) -> None:
+        """Process nothing more."""
+        self.is_over = True
 
     async def stop(self) -> None:
         """Take nothing more, and give receivers a moment for what waits."""
@@ -176,7 +182,7 @@ class MemoryServer:
             elif tail:
                 self._say(Diagnostic.of("R607", source=source.name, peer=peer, received=len(tail), expected="more"))
                 return
-            if self.failure is None:
+            if not self.is_over:
                 connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, EOF)
         except ConnectionError:
             return
@@ -203,7 +209,7 @@ class MemoryServer:
         Returns:
             Whether there was no error.
         """
-        if self.failure is not None:
+        if self.is_over:
             return False
         is_done = False
         try:
@@ -212,6 +218,7 @@ class MemoryServer:
         except RunError as error:
             if not (may_be_wrong and error.exit_code == USAGE):
                 self.failure = error
+                self.refuse()
             for finding in error.diagnostics if self.failure is None else ():
                 self._say(finding)
         self._bury(self.run.letters)

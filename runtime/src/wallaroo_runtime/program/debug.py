@@ -17,6 +17,9 @@ from wallaroo_runtime.worker.spec import PYTHON_PLACEHOLDER, WorkerSpec
 START_S = 120.0
 LOOK_S = 0.05
 STOP_S = 10.0
+# Modules of Python that are frozen have no files, and no breakpoints stop in them; debugpy warns of that, and gives the
+# option to programs that it starts itself. Interpreters before 3.11 ignore it.
+UNFROZEN = ("-X", "frozen_modules=off")
 
 
 @contextlib.contextmanager
@@ -59,7 +62,8 @@ def foreground(topology: Topology, port: int | None = None, python: str = "") ->
 
 def _program(spec: WorkerSpec, port: int | None) -> list[str]:
     interpreter, *rest = spec.program()
-    return [interpreter, *([] if port is None else ["-m", "debugpy", "--listen", f"127.0.0.1:{port}"]), *rest]
+    debugger = [] if port is None else [*UNFROZEN, "-m", "debugpy", "--listen", f"127.0.0.1:{port}"]
+    return [interpreter, *debugger, *rest]
 
 
 def _wait(spec: WorkerSpec, child: "subprocess.Popen[bytes]", directory: Path) -> None:

@@ -29,6 +29,7 @@ from wallaroo_runtime.run.fresh import start_over, start_over_at
 from wallaroo_runtime.run.goka import begin_groups, check_left
 from wallaroo_runtime.run.hosted import hosted_workers, path_of
 from wallaroo_runtime.run.idle import IdleWatch
+from wallaroo_runtime.run.log_mark import mark_begin, mark_stop
 from wallaroo_runtime.run.monitor import Flow
 from wallaroo_runtime.run.observe import Watch, start_watch
 from wallaroo_runtime.run.options import AppOptions, RunOptions
@@ -136,6 +137,8 @@ def run_once(options: RunOptions, reporter: Reporter, ending: Ending, applicatio
             continues_goka=options.checkpoint.continues_goka,
         )
         ending.opened()
+        if not options.checkpoint.location:
+            mark_begin(checkpoint.path / "logs")
         if not checkpoint.continues:
             reporter.note(f"new checkpoint in {checkpoint.directory}")
         reporter.note(f"logs in {checkpoint.path / 'logs'}")
@@ -161,6 +164,7 @@ def _directory_of(options: RunOptions, topology: Topology, place: Place, reporte
         return LocalDirectory(place.path)
     from wallaroo_runtime.spark.hadoop import HadoopDirectory
 
+    mark_begin(place.path / "logs")
     session = _session(options, topology, shuffle_partitions(options.spark.master), place.path / "logs")
     directory = HadoopDirectory(session, location)
     if options.checkpoint.fresh:
@@ -260,6 +264,7 @@ def _run(
             if not stopped.wait(SIGNALS_S):
                 raise
         reporter.doing(STOPPING, "stopping: sinks get what is ready for them")
+        mark_stop(logs)
         for gateway in peers.gateways:
             gateway.stop()
         query.stop()

@@ -1,0 +1,50 @@
+"""Lines in the logs of a checkpoint that say where a run begins, and where it begins to end."""
+
+import re
+from contextlib import suppress
+from datetime import datetime, timezone
+from pathlib import Path
+
+from wallaroo_runtime.durable.file import private
+
+SPARK_LOG, SPARK_OUT = "spark.log", "spark.out"  # each run has the first
+BEGAN, STOPS = "--- run began ", "--- run stops "
+BEGIN = re.compile(rf"{BEGAN}[0-9]{{4}}-[0-9-]{{5}}T[0-9:.]{{12}}Z ---")
+
+
+def mark_begin(folder: Path) -> None:
+    """Write into each log of former runs, and Spark's, that one begins; what has no such line is of the last run."""
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    _mark([*folder.glob("*.log"), *folder.glob("*.out"), folder / SPARK_LOG], BEGAN)
+
+
+def mark_stop(folder: Path) -> None:
+    """Write into Spark's logs that the run begins to end: what Spark says of that is no failure of the run."""
+    _mark([path for name in (SPARK_LOG, SPARK_OUT) if (path := folder / name).exists()], STOPS)
+
+
+def is_begin(line: str) -> bool:
+    """Return whether a line says that a run begins.
+
+    Example:
+        >>> is_begin("--- run began 2026-01-02T03:04:05.678Z ---"), is_begin("--- run began at last")
+        (True, False)
+    """
+    return BEGIN.fullmatch(line) is not None
+
+
+def _mark(paths: list[Path], what: str) -> None:
+    now = datetime.now(timezone.utc).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    for path in set(paths):
+        # Of a full disk, or a log that is not ours, other parts of the run tell.
+        with suppress(OSError), open(path, "ab", opener=private) as file:
+            file.write(f"{_line_end(path)}{what}{now} ---\n".encode())
+
+
+def _line_end(path: Path) -> str:
+    """Return what ends the last line of a log, which a killed process may have left open."""
+    with path.open("rb") as file:
+        if not file.seek(0, 2):
+            return ""
+        file.seek(-1, 2)
+        return "" if file.read() == b"\n" else "\n"
