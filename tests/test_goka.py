@@ -199,11 +199,13 @@ def test_groups_do_what_goka_does(groups: list[Group], steps: list[Any]) -> None
     def application_setup(args: Sequence[str]) -> Application:
         return application(groups, on_error="dead_letter")
 
+    has_users = any("users-table" in (*group.joins, *group.lookups) for group in groups)  # else the name is refused
     with run(application_setup) as app:
         for step in steps:
             if isinstance(step, list):
-                world.produce(step)
-                app.produce(KafkaRecord(each.topic, each.key, each.value, each.headers) for each in step)
+                records = [each for each in step if has_users or each.topic != "users-table"]
+                world.produce(records)
+                app.produce(KafkaRecord(each.topic, each.key, each.value, each.headers) for each in records)
             else:
                 visit(app, world, *step)
         compare(app, world)
