@@ -34,6 +34,7 @@ SAME: list[Change] = [
     lambda _: None,
     worker("args", ["--in", "127.0.0.1:7010", "--out=127.0.0.1:7999"]),
     worker("directory", "/elsewhere"),
+    worker("command", ["{python}", "-m", "wallaroo.worker", "/tmp/b001/app.py"]),
     lambda made: made["pipelines"][0]["sinks"][0].__setitem__("port", 7999),
 ]
 OTHER: list[Change] = [

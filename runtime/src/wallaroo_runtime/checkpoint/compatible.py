@@ -36,7 +36,7 @@ def check_states(known: Mapping[str, Any], topology: Topology, path: str) -> Non
 
 
 def safe_changes(before: Topology, topology: Topology, path: str) -> list[Change]:
-    """Return what changed beside addresses and code: in the interface, and in how workers start.
+    """Return what changed besides addresses and code: in the interface, and in how workers start.
 
     Raises:
         RunError: R615 with the changes that state would not survive.

@@ -109,13 +109,26 @@ def _worker_changes(old: Topology, new: Topology) -> Iterator[Change]:
 
 
 def _is_start(what: str, old: Worker, new: Worker) -> bool:
-    """Say whether what changed of a worker, beside its code, may change results.
+    """Say whether what changed of a worker, besides its code, may change results.
 
-    Addresses among its arguments are those of sources and sinks. The code hash says what lies in the directory.
+    Addresses among its arguments are those of sources and sinks. The code hash says what a program is that lies
+    elsewhere now, as one that `go run` builds does at each start.
     """
     if what == "args":
         return without_addresses(old.args) != without_addresses(new.args)
-    return old.command != new.command if what == "command" else what != "code"
+    if what == "command":
+        return without_places(old.command) != without_places(new.command)
+    return what != "code"
+
+
+def without_places(command: Iterable[str]) -> list[str]:
+    """Return a command whose files have their names alone.
+
+    Example:
+        >>> without_places(["/usr/bin/node", "--strict", "/tmp/b001/app.js"])
+        ['node', '--strict', 'app.js']
+    """
+    return [part.rpartition("/")[2] if part.startswith("/") else part for part in command]
 
 
 def without_addresses(args: Iterable[str]) -> list[str]:
