@@ -112,7 +112,7 @@ def _is_start(what: str, old: Worker, new: Worker) -> bool:
     """Say whether what changed of a worker, besides its code, may change results.
 
     Addresses among its arguments are those of sources and sinks. The code hash says what a program is that lies
-    elsewhere now, as one that `go run` builds does at each start.
+    in another place now, as one that `go run` builds does at each start.
     """
     if what == "args":
         return without_addresses(old.args) != without_addresses(new.args)
