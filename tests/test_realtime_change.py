@@ -86,6 +86,8 @@ def test_a_changed_program_repeats_nothing_that_has_left(seed: int, tmp_path: Pa
             assert "R790" not in run.ready().said()
             more(run)
             kill(run)
+        said = wallaroo("diff", checkpoint, other, "--in", "127.0.0.1:0", "--out", receiver.address)
+        assert (said.returncode, said.stderr[:5]) == (0, "R790 ")
         with Run(other, receiver, checkpoint, *MODES["realtime"]) as run:
             assert "R790" in run.ready().said()
             more(run)

@@ -70,6 +70,27 @@ def test_a_batch_is_published_once_in_partition_order(place: Place) -> None:
     assert outbox.publish("q-2", 0, place.stage(0, 0, 7, query="q-2"))
 
 
+@pytest.mark.parametrize("is_new", [True, False])
+def test_dead_letters_that_only_a_failed_publication_had_are_removed(
+    is_new: bool, place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    outbox, folder = place.open(), place.root / "dead-letters"
+    outbox.publish("q-1", 0, place.stage(0, 0, DEAD_LETTER_PORT))
+    with monkeypatch.context() as patched:
+        patched.setattr(Outbox, "_append", failing)
+        with pytest.raises(OSError, match="full"):
+            outbox.publish("q-1", 1, [*place.stage(1, 0, 7, DEAD_LETTER_PORT), *place.stage(1, 1, DEAD_LETTER_PORT)])
+    outbox = place.open() if is_new else outbox
+    assert outbox.publish("q-1", 1, place.stage(1, 0, 7, DEAD_LETTER_PORT))
+    assert outbox.publish("q-1", 2, place.stage(2, 0, DEAD_LETTER_PORT))
+    assert sorted(path.name for path in folder.iterdir()) == [f"q-1-{batch}-0.frames" for batch in range(3)]
+
+
+def failing(*_: object) -> None:
+    """Do as a disk that is full."""
+    raise OSError(28, "full")
+
+
 def test_the_line_of_a_record_is_that_of_the_architecture_document(place: Place) -> None:
     place.open().publish("q-1", 4, place.stage(4, 0, 3), "v1")
     crc32 = zlib.crc32((place.outbox / "q-1-4-0-3.frames").read_bytes())

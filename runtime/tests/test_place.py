@@ -50,6 +50,20 @@ def sink_moved(made: Any) -> None:
     made["pipelines"][0]["sinks"][0]["inputs"] = ["0/steps/0"]
 
 
+def args(made: Any) -> None:
+    made["workers"][0]["args"] = ["--strict", "1"]
+
+
+def command(made: Any) -> None:
+    made["workers"][0]["command"] = ["{python}", "-m", "wallaroo.worker", "other.py"]
+
+
+def address(made: Any) -> None:
+    """Let the program get other addresses; it is the same one."""
+    made["workers"][0]["args"] = ["--in", "127.0.0.1:7010", "--out", "127.0.0.1:7999"]
+    made["pipelines"][0]["sinks"][0]["port"] = 7999
+
+
 def visitor(made: Any) -> None:
     made["pipelines"][0]["steps"][1]["visits"] = ["reset"]
 
@@ -84,18 +98,25 @@ def diff(path: Path, change: Change, *options: str) -> int:
     return main(["diff", str(path), str(new), *options])
 
 
-@pytest.mark.parametrize("change", [code, visitor])
+@pytest.mark.parametrize("change", [code, args, command, visitor])
 def test_what_gives_its_results_in_the_same_places_goes_on(
     change: Change, killed: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert diff(killed, change) == 0
-    assert "R623" not in capsys.readouterr().err
+    assert capsys.readouterr().err.startswith("R790 the program is not that of the last run")
     checkpoint = opened(killed, change)
     assert checkpoint.is_ahead
     assert checkpoint.rerun == [(0, 2)]
     assert read_manifest(killed)["rerun"] == [[0, 2]]
     assert not opened(killed, change).is_ahead, "the program is that of the last run"
     assert read_manifest(killed)["rerun"] == [[0, 2]]
+
+
+def test_other_addresses_alone_are_no_other_program(killed: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert diff(killed, address) == 0
+    assert capsys.readouterr().err == ""
+    checkpoint = opened(killed, address)
+    assert (checkpoint.is_ahead, checkpoint.rerun) == (False, [])
 
 
 def test_a_moved_sink_is_refused_and_diff_says_the_same(killed: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -11,6 +11,7 @@ from wallaroo_runtime.checkpoint.compatible import (
     changed_code,
     check_states,
     draining,
+    is_other_program,
     listed,
     safe_changes,
     states_of,
@@ -64,9 +65,11 @@ class Checkpoint:
         id: Random; by it remote gateways and a remote egress know whose data they keep.
         continues: Whether an earlier run of the application was found.
         changed_code: Names of workers whose code hash is not that of the last run.
-        changes: What else of the interface changed since then, and was accepted.
+        changes: What else of the interface, or of how workers start, changed since then, and was accepted.
         is_ahead: Whether the program changed while results had left whose input Spark has not committed.
         rerun: Sequences, from the first to the last, of messages that a changed program has run again after a kill.
+        rerun_batches: Published micro-batches that a changed program has run again after a kill.
+        repeated: The micro-batch of which something has left and that is not committed; -1: none.
         spark: Name of Spark's own checkpoint in the directory.
         repairs: What a loss of power had left, and was repaired.
         journal: Id of the local journal that the checkpoint refers to; empty: of none.
@@ -97,6 +100,8 @@ class Checkpoint:
     microbatch: tuple[int, ...] = ()
     goka: str = ""
     rerun: list[tuple[int, int]] = field(default_factory=list)
+    rerun_batches: list[int] = field(default_factory=list)
+    repeated: int = -1
 
     @classmethod
     def open(
@@ -181,6 +186,10 @@ class Checkpoint:
             RunError: R631, they do not belong together.
         """
         self._check_spark(published)
+        known = [batch for batch in self.rerun_batches if batch <= published.batch]
+        if known != self.rerun_batches:
+            self.rerun_batches = known
+            self._write()
 
     def _continue(self, manifest: Mapping[str, Any], remote: RemoteOptions, pin_code: bool) -> None:
         """Go on where an earlier run ended; nothing is written before all is accepted."""
@@ -199,8 +208,12 @@ class Checkpoint:
         self.changed_code = changed_code(
             manifest["code_hashes"], self.topology, is_pinned=pin_code, path=str(self.directory)
         )
-        if self.mode == REALTIME and (self.changes or self.changed_code):
+        if not is_other_program(before, self.topology):
+            return
+        if self.mode == REALTIME:
             self._check_places(manifest, remote)
+        else:
+            self._note_batch()
 
     def _adopt(self, manifest: Mapping[str, Any], remote: RemoteOptions) -> None:
         """Take over what the checkpoint was begun with."""
@@ -220,6 +233,7 @@ class Checkpoint:
         before, after = manifest.get("rescaled", self.rescaled)
         self.rescaled, self.microbatch = (before, after), tuple(manifest.get("microbatch", ()))
         self.rerun = [(first, last) for first, last in manifest.get("rerun", ())]
+        self.rerun_batches = list(manifest.get("rerun_batches", ()))
         self.shuffle_partitions = manifest["shuffle_partitions"]
         self.buckets_per_partition = manifest["buckets_per_partition"]
         if self.goka == PENDING:  # a run that was killed may have left a part of it
@@ -240,13 +254,17 @@ class Checkpoint:
 
     def _check_spark(self, published: Published) -> list[Any]:
         """Check Spark's checkpoint; returns the last plan."""
+        files = self._spark_files(published)
+        plan = files.check()
+        self.repairs += files.repairs
+        self.repeated = files.repeated()
+        return plan
+
+    def _spark_files(self, published: Published) -> SparkFiles:
         whole = bool(published.offsets) or published.batch < 0
         written = read_written(self.path / "written.json").batch
         is_live = self.mode != MICROBATCH or safe_live(self.path / "outbox") > 0
-        files = SparkFiles(self.directory, self.spark, published, self.rescaled, whole, written, is_live)
-        plan = files.check()
-        self.repairs += files.repairs
-        return plan
+        return SparkFiles(self.directory, self.spark, published, self.rescaled, whole, written, is_live)
 
     def _check_drained(self, before: Topology, ports: Ports, remote: RemoteOptions) -> None:
         """Refuse changes that need a drain while something is left."""
@@ -268,6 +286,21 @@ class Checkpoint:
         elif ahead:
             self.is_ahead = True
             self.rerun.append((ahead.start, ahead.stop - 1))
+
+    def _note_batch(self) -> None:
+        """Note that a changed program runs a micro-batch again of which something has left.
+
+        A remote egress says later whether it was published: what it does not have is left out then.
+        """
+        batch = self.repeated
+        if "egress" in self.services:
+            batch = self._spark_files(Published()).pending()
+        elif batch >= 0:
+            self.is_ahead = True
+            if batch > Published.of(read_base(self.path / "outbox")).batch:
+                return  # Spark's sinks have it, and nobody else
+        if batch >= 0 and batch not in self.rerun_batches:
+            self.rerun_batches.append(batch)
 
     def _drain(self, remote: RemoteOptions) -> Drain:
         hold = Hold(remote, self.topology.name, self.id, self.services)
@@ -304,6 +337,7 @@ class Checkpoint:
             **({"microbatch": list(self.microbatch)} if self.microbatch else {}),
             **({"goka": self.goka} if self.goka else {}),
             **({"rerun": self.rerun} if self.rerun else {}),
+            **({"rerun_batches": self.rerun_batches} if self.rerun_batches else {}),
         }
 
 

@@ -36,7 +36,7 @@ def check_states(known: Mapping[str, Any], topology: Topology, path: str) -> Non
 
 
 def safe_changes(before: Topology, topology: Topology, path: str) -> list[Change]:
-    """Return what changed in the interface.
+    """Return what changed besides addresses and code: in the interface, and in how workers start.
 
     Raises:
         RunError: R615 with the changes that state would not survive.
@@ -44,12 +44,18 @@ def safe_changes(before: Topology, topology: Topology, path: str) -> list[Change
     changes = compare(before, topology)
     if breaking := [change for change in changes if change.impact is Impact.BREAKS_STATE]:
         raise RunError.of("R615", path=path, reason=listed(breaking))
-    return [change for change in changes if change.is_interface]
+    return [change for change in changes if change.is_interface or change.is_start]
 
 
 def draining(before: Topology, topology: Topology) -> list[Change]:
     """Return the changes that are safe once all input is processed and delivered."""
     return [change for change in compare(before, topology) if change.impact is Impact.NEEDS_DRAIN]
+
+
+def is_other_program(before: Topology, topology: Topology) -> bool:
+    """Say whether two versions may give other results of the same messages."""
+    codes = [{worker.name: worker.code_hash for worker in each.workers} for each in (before, topology)]
+    return codes[0] != codes[1] or any(each.is_interface or each.is_start for each in compare(before, topology))
 
 
 def listed(changes: Sequence[Change]) -> str:

@@ -69,6 +69,19 @@ class SparkFiles:
         self._check_order(planned, committed)
         return offsets_of(self._read(f"offsets/{planned}")) or []
 
+    def repeated(self) -> int:
+        """Return the micro-batch of which something has left and that is not committed; -1: none. Changes nothing."""
+        committed = self._last("commits")
+        if committed >= 0 and not is_commit(self._read(f"commits/{committed}")):
+            committed -= 1
+        last = max(self._eff, self.written)
+        return last if last > committed else -1
+
+    def pending(self) -> int:
+        """Return the micro-batch that is planned and not committed; -1: none. Changes nothing."""
+        planned = self._last("offsets")
+        return planned if planned > self._last("commits") else -1
+
     def _last(self, log: str) -> int:
         names = self.directory.names(f"{self.folder}/{log}")
         return max((int(name) for name in names if name.isdigit()), default=-1)

@@ -28,7 +28,7 @@ from wallaroo_runtime.topology.override import parse_address
 BLOCK_BYTES = 8 * 1024 * 1024
 ACKNOWLEDGE_SECONDS = 60.0
 MAX_FINDINGS = 20
-RERUN = "a changed program has run its message again after a kill (R790), so states may have it already"
+RERUN = "a changed program has run its message again after a kill ({code}), so states may have it already"
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +83,7 @@ class Replay:
         self._to = parse_address("--to", to) if to else None
         self._sources = read_sources(checkpoint)
         self._addresses = {} if to else _listening(checkpoint)
-        self._rerun = [] if again else read_rerun(checkpoint)
+        self._rerun, self._rerun_batches = ([], []) if again else read_rerun(checkpoint)
 
     def run(self, letters: Iterable[DeadLetter]) -> Replayed:
         """Send the letters and mark those that are safe in the journal; in blocks, so that memory is bounded.
@@ -128,9 +128,15 @@ class Replay:
 
     def _why_not(self, letter: DeadLetter, steps: StepReplay) -> tuple[str, str]:
         """Say why a letter is not replayed, and what to do; empty when it is."""
-        if any(first <= letter.record.sequence <= last for first, last in self._rerun):
-            return RERUN, "if its result is missing, --again sends it all the same"
+        if code := self._code_of_rerun(letter):
+            return RERUN.format(code=code), "if its result is missing, --again sends it all the same"
         return (self._obstacle(letter), "") if is_of_source(letter) else self._step_obstacle(letter, steps)
+
+    def _code_of_rerun(self, letter: DeadLetter) -> str:
+        """Return the code of the warning that a letter's message has run again; empty: it has not."""
+        if any(first <= letter.record.sequence <= last for first, last in self._rerun):
+            return "R790"
+        return "R754" if int(letter.id.partition("-")[0]) in self._rerun_batches else ""
 
     def _obstacle(self, letter: DeadLetter) -> str:
         """Say why a letter cannot be replayed; empty when it can."""
@@ -211,15 +217,19 @@ def read_sources(directory: Path) -> dict[int, SourceOf]:
         raise RunError.of("R698", path=path, reason=repr(error)) from error
 
 
-def read_rerun(directory: Path) -> list[tuple[int, int]]:
-    """Return from which to which sequence messages ran again in a changed program; the directory of an egress has none.
+def read_rerun(directory: Path) -> tuple[list[tuple[int, int]], list[int]]:
+    """Return what ran again in a changed program; the directory of an egress does not know.
+
+    Returns:
+        From which to which sequence in real-time mode, and which micro-batches.
 
     Raises:
         RunError: R616 or R698, what the application is cannot be read.
     """
     if (directory / ATTACHMENT_FILE).is_file():
-        return []
-    return [(first, last) for first, last in read_manifest(directory).get("rerun", ())]
+        return [], []
+    manifest = read_manifest(directory)
+    return [(first, last) for first, last in manifest.get("rerun", ())], list(manifest.get("rerun_batches", ()))
 
 
 def _framing(source: Mapping[str, Any]) -> str:

@@ -1,18 +1,19 @@
 """`wallaroo diff OLD NEW`: what changed between two versions of an application, and what it means for a checkpoint.
 
 Exit codes are like those of diff: 0 when a checkpoint of OLD can go on with NEW as it is, 1 when it must be drained
-before or cannot go on at all; 2 and 3 when a file cannot be read or is no correct topology. Of a checkpoint of
-real-time mode it looks, too, whether a run would refuse NEW now (R623), since results have left that are not committed.
+before or cannot go on at all; 2 and 3 when a file cannot be read or is no correct topology. Of a checkpoint it looks,
+too, whether results have left that are not committed: a run would warn of that (R754, R790) or refuse NEW (R623).
 """
 
 import argparse
+import json
 import sys
 from pathlib import Path
 from typing import Any
 
 from wallaroo_runtime.checkpoint.directory import MANIFEST
 from wallaroo_runtime.checkpoint.manifest import read_manifest
-from wallaroo_runtime.checkpoint.place import check_places
+from wallaroo_runtime.checkpoint.place import find_repeated
 from wallaroo_runtime.cli.document import WHAT, add_app_options, read_topology, split_document
 from wallaroo_runtime.cli.stamp import print_json
 from wallaroo_runtime.errors import RUN
@@ -52,14 +53,17 @@ def run(arguments: argparse.Namespace) -> int:
     if any(change.impact > Impact.SAFE for change in changes):
         return RUN
     path = Path(arguments.old)
-    note = _note(path, new, changes) if _is_checkpoint(path) else ""
-    if note and not arguments.json:
-        print(f"note: {note}", file=sys.stderr)
+    if _is_checkpoint(path):
+        _tell_repeated(path, new, changes, as_json=arguments.json)
     return 0
 
 
-def _note(path: Path, new: Topology, changes: list[Change]) -> str:
-    return check_places(path, new, changes, is_in_use=driver_of(path) is not None)
+def _tell_repeated(path: Path, new: Topology, changes: list[Change], *, as_json: bool) -> None:
+    found, note = find_repeated(path, new, changes, is_in_use=driver_of(path) is not None)
+    if found is not None:
+        print(json.dumps([found.to_json()], ensure_ascii=False) if as_json else found, file=sys.stderr)
+    if note and not as_json:
+        print(f"note: {note}", file=sys.stderr)
 
 
 def _is_checkpoint(path: Path) -> bool:

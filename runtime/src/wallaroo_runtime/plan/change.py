@@ -28,7 +28,10 @@ from wallaroo_runtime.topology.model import (
     TcpSource,
     Topology,
     Window,
+    Worker,
 )
+
+ADDRESSES = ("--in", "-i", "--out", "-o")
 
 
 class Impact(IntEnum):
@@ -48,12 +51,14 @@ class Change:
         path: Path of the part in the new version, or in the old one when it is gone; empty: no part.
         text: What changed, naming the part, and why it matters where it does.
         is_interface: Whether the interface hash is concerned; else it is about code, how workers start, or addresses.
+        is_start: Whether a worker starts in another way, so that the same code may give other results.
     """
 
     impact: Impact
     path: str
     text: str
     is_interface: bool = True
+    is_start: bool = False
 
 
 def compare(old: Topology, new: Topology) -> list[Change]:
@@ -97,9 +102,49 @@ def _worker_changes(old: Topology, new: Topology) -> Iterator[Change]:
         }
         for what, (was, now) in texts.items():
             if was != now:
-                yield Change(Impact.SAFE, "", f'{what} of worker "{worker.name}" changed', False)
+                text = f'{what} of worker "{worker.name}" changed'
+                yield Change(Impact.SAFE, "", text, False, _is_start(what, known, worker))
     for name in before:
         yield Change(Impact.SAFE, "", f'worker "{name}" is gone', False)
+
+
+def _is_start(what: str, old: Worker, new: Worker) -> bool:
+    """Say whether what changed of a worker, besides its code, may change results.
+
+    Addresses among its arguments are those of sources and sinks. The code hash says what a program is that lies
+    in another place now, as one that `go run` builds does at each start.
+    """
+    if what == "args":
+        return without_addresses(old.args) != without_addresses(new.args)
+    if what == "command":
+        return without_places(old.command) != without_places(new.command)
+    return what != "code"
+
+
+def without_places(command: Iterable[str]) -> list[str]:
+    """Return a command whose files have their names alone.
+
+    Example:
+        >>> without_places(["/usr/bin/node", "--strict", "/tmp/b001/app.js"])
+        ['node', '--strict', 'app.js']
+    """
+    return [part.rpartition("/")[2] if part.startswith("/") else part for part in command]
+
+
+def without_addresses(args: Iterable[str]) -> list[str]:
+    """Return the arguments of a program but for the addresses of its sources and sinks.
+
+    Example:
+        >>> without_addresses(["--in", "h:1", "--out=h:2", "-o", "h:2", "--strict", "1"])
+        ['--strict', '1']
+    """
+    left, found = iter(args), []
+    for arg in left:
+        if arg in ADDRESSES:
+            next(left, None)
+        elif arg.partition("=")[0] not in ADDRESSES:
+            found.append(arg)
+    return found
 
 
 def _application_changes(old: Topology, new: Topology) -> Iterator[Change]:

@@ -2,10 +2,10 @@
 
 import shlex
 
-from wallaroo.diagnostic import Diagnostic
 from wallaroo_runtime.checkpoint.checkpoint import Checkpoint
 from wallaroo_runtime.checkpoint.directory import SPARK
 from wallaroo_runtime.checkpoint.manifest import REALTIME
+from wallaroo_runtime.checkpoint.place import repeated_batch, repeated_messages
 from wallaroo_runtime.run.snapshot import Reporter
 from wallaroo_runtime.storage.record_count import RecordCount
 from wallaroo_runtime.topology.model import KafkaSource, SparkSource
@@ -30,9 +30,12 @@ def tell_past(reporter: Reporter, checkpoint: Checkpoint, count: int | None) -> 
         reporter.note(f'the code of worker "{name}" is not that of the last run')
     for change in checkpoint.changes:
         reporter.note(f"changed since the last run: {change.text}")
-    if checkpoint.is_ahead:
-        first, last = checkpoint.rerun[-1]
-        reporter.warn(Diagnostic.of("R790", first=first, last=last))
+    if checkpoint.is_ahead and checkpoint.mode == REALTIME:
+        reporter.warn(repeated_messages(checkpoint.rerun[-1]))
+        return
+    is_published = checkpoint.repeated in checkpoint.rerun_batches
+    if checkpoint.is_ahead or is_published:
+        reporter.warn(repeated_batch(checkpoint.repeated, is_published=is_published))
 
 
 def records_of(checkpoint: Checkpoint) -> RecordCount:

@@ -55,6 +55,7 @@ class Outbox:
         reader = LogReader(self.directory)
         self._waiting: dict[int, deque[tuple[int, int, int]]] = {}  # by port: record, index of the file, bytes
         self._size = 0
+        self._is_clean = False  # whether no publication has failed that may have left dead letters
         known: set[str] = set()
         for record in reader.records():
             known.update(file.name for file in record.files if self._has_sink(file.port))
@@ -127,6 +128,7 @@ class Outbox:
         moves = self._moves(query, batch, files)
         for source, _, size in moves:
             self._check(source, size)
+        self._remove_stray(query, batch, {target for _, target, _ in moves})
         for source, target, _ in moves:
             # The staged file stays until the record is written: a publication that failed may be repeated.
             target.unlink(missing_ok=True)
@@ -144,6 +146,7 @@ class Outbox:
         if named or offsets:
             live = safe_live(self.directory)
             self._append(Record(self._base.number, query, batch, tuple(named), offsets, live))
+        self._is_clean = True
         reach("driver.after_publish")
         self._remove_staged(query, batch, files)
         self._compact()
@@ -236,6 +239,13 @@ class Outbox:
         for path in self.directory.glob("*.frames"):
             if path.name not in known:
                 path.unlink()
+
+    def _remove_stray(self, query: str, batch: int, targets: Collection[Path]) -> None:
+        """Remove dead letters of a publication of this batch that failed, which a changed program does not make."""
+        for path in () if self._is_clean else self.dead_letters.glob(f"{query}-{batch}-*.frames"):
+            if path not in targets:
+                path.unlink(missing_ok=True)
+        self._is_clean = False
 
     @staticmethod
     def _remove_staged(query: str, batch: int, files: Sequence[StagedFile]) -> None:

@@ -1,0 +1,201 @@
+"""Programs that were changed after a kill between the publishing of a micro-batch and Spark's commit of it."""
+
+import copy
+import json
+import random
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from support.small_checkpoint import WORD_COUNT, Small, open_checkpoint
+from wallaroo_runtime.checkpoint.checkpoint import Checkpoint
+from wallaroo_runtime.checkpoint.directory import Place
+from wallaroo_runtime.checkpoint.integrity import SparkFiles
+from wallaroo_runtime.checkpoint.manifest import read_manifest, sealed
+from wallaroo_runtime.cli.main import main
+from wallaroo_runtime.peer.remote import RemoteOptions
+from wallaroo_runtime.run.past import tell_past
+from wallaroo_runtime.storage.outbox.log import Published, read_base
+from wallaroo_runtime.storage.outbox.written import write_written
+from wallaroo_runtime.topology.load import load_document
+
+Change = Callable[[Any], object]
+KILLED = "the program is not that of the last run, which ended after results of micro-batch 1 had left and before Spark"
+
+
+def worker(field: str, value: Any) -> Change:
+    return lambda made: made["workers"][0].__setitem__(field, value)
+
+
+CODE = worker("code_hash", "sha256:" + "7" * 64)
+SAME: list[Change] = [
+    lambda _: None,
+    worker("args", ["--in", "127.0.0.1:7010", "--out=127.0.0.1:7999"]),
+    worker("directory", "/elsewhere"),
+    worker("command", ["{python}", "-m", "wallaroo.worker", "/tmp/b001/app.py"]),
+    lambda made: made["pipelines"][0]["sinks"][0].__setitem__("port", 7999),
+]
+OTHER: list[Change] = [
+    CODE,
+    worker("args", ["--strict", "1"]),
+    worker("command", ["{python}", "-m", "wallaroo.worker", "other.py"]),
+    worker("call_deadline_ms", 77_000),
+    lambda made: made["pipelines"][0]["steps"][0].__setitem__("on_error", "fail"),
+]
+
+
+def document(change: Change) -> Any:
+    made = copy.deepcopy(WORD_COUNT)
+    change(made)
+    return made
+
+
+def opened(path: Path, change: Change, remote: RemoteOptions | None = None) -> Checkpoint:
+    place = Place.take(path)
+    try:
+        return Checkpoint.open(
+            place,
+            load_document(document(change)),
+            shuffle_partitions=3,
+            buckets_per_partition=4,
+            remote=remote or RemoteOptions(),
+        )
+    finally:
+        place.release()
+
+
+def run_until(path: Path, last: str) -> None:
+    """Make a whole micro-batch, and of another one what comes up to a step."""
+    small = Small(path)
+    for steps in (("plan", "publish", "commit"), ("plan", "publish", "commit")[: 1 + ("plan", "publish").index(last)]):
+        small.receive([b"a"])
+        for step in steps:
+            assert small.plan(1 << 20) if step == "plan" else getattr(small, step)() is None
+    small.close()
+
+
+@pytest.fixture
+def killed(tmp_path: Path) -> Path:
+    """Give a checkpoint whose micro-batch 1 is published and not committed."""
+    run_until(tmp_path / "c", "publish")
+    return tmp_path / "c"
+
+
+class Told:
+    """Keeps what a run says of the runs before it."""
+
+    def __init__(self) -> None:
+        self.notes: list[str] = []
+        self.warnings: list[str] = []
+
+    def note(self, text: str) -> None:
+        self.notes.append(text)
+
+    def warn(self, finding: object) -> None:
+        self.warnings.append(str(finding))
+
+
+def told(checkpoint: Checkpoint) -> Told:
+    found = Told()
+    tell_past(found, checkpoint, 2)  # type: ignore[arg-type]
+    return found
+
+
+def diff(path: Path, change: Change, *options: str) -> int:
+    new = path.parent / "new.json"
+    new.write_text(json.dumps(document(change)))
+    return main(["diff", str(path), str(new), *options])
+
+
+@pytest.mark.parametrize("change", OTHER)
+def test_another_program_says_which_batch_it_runs_again(
+    change: Change, killed: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert diff(killed, change) == 0
+    said = capsys.readouterr().err
+    assert said.startswith(f"R754 {KILLED} committed it: they stay, this program runs its messages again, and what")
+    assert "goes to states alone" in said and "do not replay dead letters whose ids begin with 1-: their" in said
+    assert diff(killed, change, "--json") == 0
+    assert [finding["code"] for finding in json.loads(capsys.readouterr().err)] == ["R754"]
+    assert "rerun_batches" not in read_manifest(killed), "it changes nothing"
+    checkpoint = opened(killed, change)
+    assert [warning.strip() for warning in told(checkpoint).warnings] == [said.strip()]
+    assert read_manifest(killed)["rerun_batches"] == [1]
+    again = opened(killed, change)
+    assert (again.rerun_batches, len(told(again).warnings)) == ([1], 1), "as long as it is not committed"
+    rest = Small(killed)
+    rest.finish()
+    rest.close()
+    assert told(opened(killed, change)).warnings == []
+    assert read_manifest(killed)["rerun_batches"] == [1], "its letters stay"
+
+
+@pytest.mark.parametrize("change", SAME)
+def test_the_same_program_says_nothing(change: Change, killed: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert diff(killed, change) == 0
+    assert capsys.readouterr().err == ""
+    assert told(opened(killed, change)).warnings == []
+    assert "rerun_batches" not in read_manifest(killed)
+
+
+def test_a_changed_start_of_a_worker_is_noted(killed: Path) -> None:
+    assert 'changed since the last run: args of worker "main" changed' in told(opened(killed, OTHER[1])).notes
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_only_what_is_published_and_not_committed_runs_again(tmp_path: Path, seed: int) -> None:
+    draw, path = random.Random(seed), tmp_path / "c"
+    small = Small(path)
+    steps = ("receive", "plan", "publish", "commit")
+    last = draw.randint(0, 4)
+    for number in range(rounds := draw.randint(1, 4)):
+        small.receive([b"a"])
+        for step in steps[1 : last if number == rounds - 1 else 4]:
+            small.plan(1 << 20) if step == "plan" else getattr(small, step)()
+    small.close()
+    if draw.random() < 0.3 and last == 4:  # a loss of power: the batch is processed once more
+        (path / "spark" / "commits" / str(rounds - 1)).write_bytes(b"")
+        last = 3
+    assert opened(path, CODE).rerun_batches == ([rounds - 1] if last == 3 else [])
+
+
+def test_what_only_sinks_of_spark_have_got_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "c"
+    run_until(path, "plan")
+    write_written(path / "written.json", "query-1", 1)
+    assert diff(path, CODE) == 0
+    assert "committed it: sinks that Spark writes keep them; states and other sinks get" in capsys.readouterr().err
+    checkpoint = opened(path, CODE)
+    assert (len(told(checkpoint).warnings), checkpoint.rerun_batches) == (1, []), "its letters are those of the new one"
+
+
+def elsewhere(path: Path) -> RemoteOptions:
+    """Let the checkpoint be one with a remote egress."""
+    record = path / "application.json"
+    record.write_bytes(sealed({**read_manifest(path), "services": {"egress": "0123456789abcdef"}}))
+    return RemoteOptions(egress="127.0.0.1:1")
+
+
+@pytest.mark.parametrize("last", ["plan", "publish"])
+def test_an_egress_elsewhere_says_later_what_is_published(
+    last: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "c"
+    run_until(path, last)
+    remote = elsewhere(path)
+    assert diff(path, CODE) == 0
+    assert capsys.readouterr().err.startswith("note: its gateway or egress is remote: after a kill a run may warn of")
+    assert opened(path, CODE, remote).rerun_batches == [1], "the egress may not answer in this run"
+    checkpoint = opened(path, CODE, remote)
+    checkpoint.check_published(Published.of(read_base(path / "outbox")))
+    known = [1] if last == "publish" else []
+    assert checkpoint.rerun_batches == read_manifest(path).get("rerun_batches", []) == known
+    assert len(told(checkpoint).warnings) == len(known)
+
+
+def test_what_repeats_is_found_without_repairs(killed: Path) -> None:
+    checkpoint = open_checkpoint(killed)
+    files = SparkFiles(checkpoint.directory, "spark", Published.of(read_base(killed / "outbox")))
+    assert (files.repeated(), files.pending(), files.repairs) == (1, 1, [])
