@@ -124,8 +124,9 @@ async def _serve(run: MemoryRun, idle_s: float | None, reporter: Reporter, stopp
 
     server = MemoryServer(run, reporter.warn, show, Letters(reporter.warn).tell)
     run.now_ms = time.time_ns() // 1_000_000
+    stopped.check()
     addresses = await server.start()
-    stopped.is_started = True
+    stopped.begin()
     reporter.initialized(listening(run.topology, addresses), None)
     topics = [source.place for source in run.topology.sources() if has_records(source)]
     records = RecordInput(reporter.warn) if topics else None
