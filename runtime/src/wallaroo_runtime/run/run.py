@@ -108,7 +108,7 @@ def run_once(options: RunOptions, reporter: Reporter, ending: Ending, applicatio
     application = application or load(app, reporter)
     topology = application.topology
     if package := trace.missing():
-        reporter.warn(Diagnostic.of("R778", package=package))
+        reporter.warn(Diagnostic.of("R778", package=package, install=trace.wanted()))
     for finding in unused_addresses(topology, app.inputs, app.outputs):
         reporter.warn(finding)
     check_application(options, application)
