@@ -26,7 +26,6 @@ from wallaroo_runtime.monitor import server as server_module
 from wallaroo_runtime.monitor.access import has_token, is_own_name, parse_address
 from wallaroo_runtime.monitor.board import Board, Sample
 from wallaroo_runtime.monitor.delivery import Latencies
-from wallaroo_runtime.monitor.latency import Latency
 from wallaroo_runtime.monitor.rate import LONG_S, NOW_S, Rates
 from wallaroo_runtime.monitor.resource import Family, resident_bytes
 from wallaroo_runtime.monitor.server import Server
@@ -270,14 +269,6 @@ def test_a_reader_that_says_nothing_is_left(board: Board, monkeypatch: pytest.Mo
     with socket.create_connection(("127.0.0.1", server.server_address[1]), timeout=60) as silent:
         assert silent.recv(1) == b""
     server.stop()
-
-
-def test_what_was_not_counted_has_no_percentiles() -> None:
-    latency = Latency()
-    latency.add({3470: 0}, 0.0)
-    nothing = Histogram().to_json()
-    assert latency.to_json(1.0) == {"five_minutes": nothing, "run": nothing}
-    assert not any(nothing.values())
 
 
 @settings(deadline=None)
