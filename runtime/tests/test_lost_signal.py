@@ -113,6 +113,7 @@ def calls() -> Calls:
     return found
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=30)
 @given(share=st.floats(0, 1), removes=st.booleans(), number=st.sampled_from(SIGNALS))
 def test_a_lost_interrupt_ends_the_start(calls: Calls, share: float, removes: bool, number: signal.Signals) -> None:
