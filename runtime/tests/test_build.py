@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from wallaroo_runtime.errors import RunError
+from wallaroo_runtime.errors import TOPOLOGY, RunError
 from wallaroo_runtime.program import build as build_module
 from wallaroo_runtime.program import go as go_module
 from wallaroo_runtime.program import module as module_module
@@ -166,9 +166,11 @@ def test_no_setup(program: Path) -> None:
     (program / "app.go").write_text("package main\n\nfunc main() {}\n")
     with pytest.raises(RunError) as caught:
         build(program)
+    assert caught.value.exit_code == TOPOLOGY
     assert str(caught.value) == (
-        f"T201 {program} has no ApplicationSetup\n  at {program}\n"
-        "  fix: define `ApplicationSetup` that returns the application, e.g. `return C.CString(app.ToJson())`"
+        f"T201 {program} has no call of worker.Main, and no ApplicationSetup\n  at {program}\n"
+        "  fix: call `worker.Main(setup)` in main, with the function that returns the application of package stream; "
+        "or in Wallaroo's own API define `ApplicationSetup` that returns `C.CString(app.ToJson())`"
     )
 
 

@@ -25,6 +25,7 @@ from wallaroo_runtime.monitor.endpoint import MONITOR_FILE, driver_of
 from wallaroo_runtime.monitor.server import Server
 from wallaroo_runtime.peer.local import announce
 from wallaroo_runtime.plan.compile import compile_topology
+from wallaroo_runtime.run import offline_state
 from wallaroo_runtime.system.process import process_start_time
 from wallaroo_runtime.topology.load import load
 
@@ -68,6 +69,31 @@ def objects(text: str) -> list[Any]:
     found = [json.loads(line) for line in text.splitlines()]
     assert all("time" in each for each in found)
     return found
+
+
+class Read(Exception):
+    """The states would be read now."""
+
+
+def test_state_names_the_monitor_of_a_run(
+    stopped: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def no_spark(*_: object, **__: object) -> None:
+        raise Read
+
+    monkeypatch.setattr(offline_state, "open_states", no_spark)
+    monkeypatch.setattr(offline_state, "check_state", lambda *_, **__: None)
+    begun = "starting Spark, which reads the states"
+    for action, path in (["ls"], ""), (["get", "word totals", "a/b"], "/word%20totals/a%2Fb"), (["dump", "x"], "/x"):
+        line = ["state", action[0], str(stopped), *action[1:]]
+        assert main(line) == 1
+        assert capsys.readouterr().err.splitlines()[0] == begun
+        with monitored(stopped) as server:
+            assert main(line) == 1
+        address, token = server.url.split("/?")
+        said = f"{begun}; its run answers sooner: {address}/api/v1/state{path}?{token}"
+        assert capsys.readouterr().err.splitlines()[0] == said
+        (stopped / "driver.json").unlink()
 
 
 def test_status_of_a_run_is_what_its_monitor_says(stopped: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -11,6 +11,7 @@ from wallaroo_runtime.egress import outstanding as module
 from wallaroo_runtime.egress.outstanding import COARSE_MS, Outstanding
 from wallaroo_runtime.lowering.histogram import STEP, Histogram
 from wallaroo_runtime.monitor.delivery import Latencies
+from wallaroo_runtime.monitor.latency import Latency
 
 PORTS = (1, 2)
 GROUPS = st.lists(
@@ -172,3 +173,11 @@ def test_what_an_egress_counts_is_counted_once(steps: list[tuple[str, dict[int, 
     found = latencies.histograms()["end_to_end"].total
     assert found.to_counts() == counts(expected)
     assert found.max_ms == max(expected, default=0)
+
+
+def test_what_was_not_counted_has_no_percentiles() -> None:
+    latency = Latency()
+    latency.add({3470: 0}, 0.0)
+    nothing = Histogram().to_json()
+    assert latency.to_json(1.0) == {"five_minutes": nothing, "run": nothing}
+    assert not any(nothing.values())

@@ -103,6 +103,31 @@ def test_a_command_that_is_ended_leaves_nothing(tmp_path: Path, command: list[st
         os.kill(int(began.read_text()), 0)
 
 
+LOST = """
+import os, signal, sys
+from wallaroo_runtime.system.stop import end_in_order, signals_kill
+
+class Dropping:
+    def __del__(self):
+        os.kill(os.getpid(), signal.SIGTERM)
+
+end_in_order()
+"""
+
+
+@pytest.mark.slow
+def test_a_sigterm_after_one_that_python_dropped_ends_a_command() -> None:
+    program = LOST + "sys.unraisablehook = id\nDropping()\nos.kill(os.getpid(), signal.SIGTERM)\nsys.exit(7)"
+    assert subprocess.run([sys.executable, "-c", program], check=False, timeout=60).returncode == 143
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", SIGNALS)
+def test_signals_during_imports_are_not_lost(number: signal.Signals) -> None:
+    program = LOST.replace("SIGTERM)", f"{number.name})") + "with signals_kill():\n    Dropping()\nsys.exit(7)"
+    assert subprocess.run([sys.executable, "-c", program], check=False, timeout=60).returncode == -number
+
+
 READY = "ready"
 
 

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from support.otlp import Received, about, receiver
 from support.run import TESTS, Receiver, Run, framed
+from wallaroo.diagnostic import Diagnostic
 from wallaroo.frame import FRAMED, FrameHeader, write_frame
 from wallaroo.worker import trace
 from wallaroo.worker._proto import worker_pb2 as pb
@@ -166,3 +167,15 @@ def test_a_run_without_the_packages_says_so(
         "  fix: pip install 'wallaroo-spark-runtime[otel]', also where executors run; or set OTEL_SDK_DISABLED=true\n"
     ) in said
     assert "R659" in said, "nothing was started"
+
+
+@pytest.mark.parametrize("name", ["OTEL_EXPORTER_OTLP_PROTOCOL", "OTEL_EXPORTER_OTLP_TRACES_PROTOCOL"])
+def test_the_remedy_brings_the_package_that_is_missing(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    environment = {"OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:4317", name: "grpc"}
+    monkeypatch.setitem(sys.modules, trace.PACKAGES["grpc"][0], None)
+    package = trace.missing(environment)
+    found = Diagnostic.of("R778", package=package, install=trace.wanted(environment))
+    assert package == "opentelemetry-exporter-otlp-proto-grpc"
+    assert found.fix == (
+        f"pip install 'wallaroo-spark-runtime[otel]' {package}, also where executors run; or set OTEL_SDK_DISABLED=true"
+    )

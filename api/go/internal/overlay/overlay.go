@@ -158,9 +158,16 @@ func (p *program) isMain() bool {
 
 // reportNoSetup says what a program lacks that is not one, in terms of the package with which it declares.
 func (p *program) reportNoSetup(where, first string) {
-	lacks, fix := setupName, "define `ApplicationSetup` that returns the application, e.g. `return C.CString(app.ToJson())`"
-	if slices.ContainsFunc(p.files, func(file *sourceFile) bool { return file.imports(p.module + "/stream") }) {
-		lacks, fix = "call of worker.Main", "call `worker.Main(setup)` in main, with the function that returns the application"
+	lacks, fix := "call of worker.Main", "call `worker.Main(setup)` in main, with the function that returns the application"
+	switch declares := func(name string) bool {
+		return slices.ContainsFunc(p.files, func(file *sourceFile) bool { return file.imports(p.module + "/" + name) })
+	}; {
+	case declares("stream"):
+	case declares("application"):
+		lacks, fix = setupName, "define `ApplicationSetup` that returns the application, e.g. `return C.CString(app.ToJson())`"
+	default:
+		lacks, fix = "call of worker.Main, and no ApplicationSetup", fix+" of package stream; or in Wallaroo's own API define "+
+			"`ApplicationSetup` that returns `C.CString(app.ToJson())`"
 	}
 	found := diagnostic.Of("T201", "module", where, "function", lacks, "fix", first+fix)
 	p.found = append(p.found, found.At("", p.directory, 0))

@@ -172,6 +172,17 @@ func TestWhatCannotBeBuilt(t *testing.T) {
 			}
 		}
 	}
+	for content, fix := range map[string]string{
+		"func main() {}": "call `worker.Main(setup)` in main, with the function that returns the application of package stream; " +
+			"or in Wallaroo's own API define `ApplicationSetup` that returns `C.CString(app.ToJson())`",
+		"import \"wallarooapi/application\"\n\nvar app = application.MakeApplication(\"x\")\n\nfunc main() {}": "define `ApplicationSetup` " +
+			"that returns the application, e.g. `return C.CString(app.ToJson())`",
+	} {
+		found, _ := prepare(t, "package main\n\n"+content+"\n")
+		if d := found.Diagnostics[0]; d.Code != "T201" || d.Fix != fix {
+			t.Error(d)
+		}
+	}
 	result, err := overlay.Prepare(t.TempDir(), t.TempDir(), "wallarooapi")
 	if err != nil || len(result.Diagnostics) != 1 || !strings.HasPrefix(result.Diagnostics[0].Traceback, "no Go files in ") {
 		t.Errorf("%+v, %v", result, err)

@@ -101,12 +101,12 @@ def restore(backup: Path, checkpoint: Path | None = None) -> Copied:
         name = min(found ^ set(listed))
         raise _damaged(backup, f"{name} is {'not in its list' if name in found else 'missing'}")
     try:
-        with _made(target, target) as made:
+        with _made(target, backup) as made:
             _copy_all(backup, made, listed)
             spark = str(content["spark"])
             relocate(made / spark, f"file:{target / spark}")
     except OSError as error:
-        raise _refused(target, f"{error.filename}: {error.strerror}", "correct that, and repeat it") from error
+        raise _refused(backup, f"{error.filename}: {error.strerror}", "correct that, and repeat it") from error
     return _counted(target, backup, listed)
 
 
@@ -185,10 +185,10 @@ def _digest(file: Any) -> str:
 
 
 @contextmanager
-def _made(target: Path, checkpoint: Path) -> Iterator[Path]:
+def _made(target: Path, source: Path) -> Iterator[Path]:
     """Give a directory to fill, which becomes `target` when all is in it; a failure leaves nothing."""
     if target.is_symlink() or (target.exists() and (not target.is_dir() or any(target.iterdir()))):
-        raise _refused(checkpoint, f"{target} is there already", "give another directory, or move that one away")
+        raise _refused(source, f"{target} is there already", "give another directory, or move that one away")
     target.parent.mkdir(parents=True, exist_ok=True)
     made = target.with_name(f".{target.name}.{os.getpid()}.new")
     made.mkdir(mode=0o700)

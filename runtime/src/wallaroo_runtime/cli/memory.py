@@ -169,8 +169,9 @@ async def _serve(run: MemoryRun, idle_s: float | None, console: _Console, *, as_
 
     server = MemoryServer(run, reporter.warn, show, bury)
     run.now_ms = time.time_ns() // 1_000_000
+    stopped.check()
     addresses = await server.start()
-    stopped.is_started = True
+    stopped.begin()
     reporter.initialized(listening(run.topology, addresses), None)
     topics = [source.place for source in run.topology.sources() if has_records(source)]
     records = console.records = RecordInput(reporter.warn) if topics else None

@@ -14,6 +14,7 @@ from wallaroo_runtime.cli.parser import app_of, tell_split, wrong_usage
 from wallaroo_runtime.cli.reporter import JsonReporter, TextReporter
 from wallaroo_runtime.cli.size import add_bounds, bounds_of
 from wallaroo_runtime.monitor.access import LOOPBACK, parse_address
+from wallaroo_runtime.system.stop import signals_kill
 
 USED = frozenset(OWN)
 MAX_PARTITIONS = 10_000
@@ -216,13 +217,15 @@ def _run(arguments: argparse.Namespace, app: str, reporter: JsonReporter | TextR
     """Run the application on the engine that was asked for."""
     # Late: each engine imports much.
     if arguments.engine == "memory":
-        from wallaroo_runtime.cli.memory import run_in_memory
+        with signals_kill():
+            from wallaroo_runtime.cli.memory import run_in_memory
 
         return run_in_memory(arguments, app, reporter)
-    from wallaroo_runtime.cli.debug import execute_debugged
-    from wallaroo_runtime.run.options import AppOptions, CheckpointOptions, RunOptions, SparkOptions
-    from wallaroo_runtime.run.reload import execute_watched
-    from wallaroo_runtime.run.run import execute
+    with signals_kill():
+        from wallaroo_runtime.cli.debug import execute_debugged
+        from wallaroo_runtime.run.options import AppOptions, CheckpointOptions, RunOptions, SparkOptions
+        from wallaroo_runtime.run.reload import execute_watched
+        from wallaroo_runtime.run.run import execute
 
     location = location_of(arguments)
     options = RunOptions(

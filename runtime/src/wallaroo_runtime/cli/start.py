@@ -20,14 +20,16 @@ def main() -> int:
     from wallaroo_runtime.cli.main import main as run
     from wallaroo_runtime.cli.main import report
     from wallaroo_runtime.errors import TOPOLOGY
-    from wallaroo_runtime.system.stop import end_in_order
+    from wallaroo_runtime.system.stop import end_for_good, end_in_order
 
     signal.signal(signal.SIGINT, handler)
     end_in_order()
     if not others:
         if sys.argv[1:2] and sys.argv[1] in PRIVATE_COMMANDS:
             os.umask(0o077)
-        return run()
+        code = run()
+        end_for_good()
+        return code
     report([Diagnostic.of("T221", found=found) for found in others], "--json" in sys.argv[1:])
     return TOPOLOGY
 

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from urllib.parse import unquote, urlsplit
+from urllib.parse import quote, unquote, urlsplit
 
 from wallaroo_runtime.checkpoint.directory import find_directory
 from wallaroo_runtime.cli.parser import wrong_usage
@@ -56,7 +56,7 @@ def show_states(arguments: argparse.Namespace) -> int:
     if (arguments.name or arguments.action != "ls") and (files := files_of(place)) is not None:
         check_state(files, arguments.name, archive, raw=raw)
     if not arguments.json:
-        print("starting Spark, which reads the states", file=sys.stderr, flush=True)
+        print(f"starting Spark, which reads the states{_meanwhile(place, arguments)}", file=sys.stderr, flush=True)
     with open_states(place, conf_of(arguments.conf), raw=raw, archive=archive) as query:
         print_states(query, arguments)
     return 0
@@ -74,6 +74,19 @@ def files_of(place: Path | str) -> Path | None:
     url = urlsplit(place)
     path = Path(unquote(url.path))
     return path if url.scheme == "file" and not url.netloc and path.is_dir() else None
+
+
+def _meanwhile(place: Path | str, arguments: argparse.Namespace) -> str:
+    """Return where a run of the checkpoint answers at once, in words; empty: there is none."""
+    from wallaroo_runtime.monitor.endpoint import driver_of, monitor_of  # late: it imports a client of HTTP
+
+    driver = driver_of(place) if isinstance(place, Path) else None
+    url = monitor_of(place, driver) if isinstance(place, Path) and driver is not None else ""
+    if not url:
+        return ""
+    names = [quote(text, safe="") for text in (arguments.name, getattr(arguments, "key", "")) if text]
+    parts = urlsplit(url)
+    return f"; its run answers sooner: {parts._replace(path='/'.join(['/api/v1/state', *names])).geturl()}"
 
 
 def _check(arguments: argparse.Namespace) -> None:

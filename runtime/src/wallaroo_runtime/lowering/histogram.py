@@ -42,6 +42,8 @@ class Histogram:
 
     def add(self, value_ms: int, count: int = 1) -> None:
         """Count a value so many times; one below 0, as when a clock was set back, counts as 0."""
+        if count <= 0:  # no value: it is not the largest either
+            return
         value = min(max(value_ms, 0), MOST_MS)
         self._counts[bisect_left(BOUNDS, value)] += count
         self.count += count

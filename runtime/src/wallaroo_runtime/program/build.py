@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from wallaroo.diagnostic import Diagnostic
-from wallaroo_runtime.errors import WORKER, RunError
+from wallaroo_runtime.errors import TOPOLOGY, WORKER, RunError
 from wallaroo_runtime.program.cache import cached
 from wallaroo_runtime.program.go import broken, run_go
 from wallaroo_runtime.program.import_path import import_path
@@ -98,7 +98,8 @@ def _prepare(go: str, directory: Path, work: Path, environment: dict[str, str]) 
     answer = run_go([str(tool), str(directory), str(work), path], work, {**native, **target})
     prepared: dict[str, Any] = json.loads(answer)
     if prepared["diagnostics"]:
-        raise RunError(map(Diagnostic.from_json, prepared["diagnostics"]), WORKER)
+        findings = [Diagnostic.from_json(each) for each in prepared["diagnostics"]]
+        raise RunError(findings, TOPOLOGY if all(each.code.startswith("T") for each in findings) else WORKER)
     return prepared
 
 

@@ -1,6 +1,7 @@
 """What `--fresh` removes before a run: the application's own checkpoint, and no other one."""
 
 import shlex
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from wallaroo_runtime.checkpoint.directory import SPARK, Place
@@ -16,31 +17,40 @@ if TYPE_CHECKING:
 DAMAGED = "R698"
 
 
-def start_over(place: Place, name: str, reporter: Reporter) -> None:
+def start_over(place: Place, name: str, reporter: Reporter, check: Callable[[], None] = lambda: None) -> None:
     """Remove everything in a checkpoint directory of this machine, and notify the user of what that is.
 
     Args:
         name: Of the application.
+        check: Raises what shall keep anything from being removed.
 
     Raises:
         RunError: R797, it is the checkpoint of another application; everything stays.
     """
     directory = LocalDirectory(place.path)
     found = _found(directory, name, f"rm -r {shlex.quote(str(directory))}")
+    size = measure(place.path)[0] if found else 0
+    check()
     stop_left_behind(place.path)
+    check()
     if found:
-        reporter.note(f"--fresh removes {found}, {measure(place.path)[0]:,} bytes")
+        reporter.note(f"--fresh removes {found}, {size:,} bytes")
     place.clear()
 
 
-def start_over_at(directory: "HadoopDirectory", name: str, reporter: Reporter) -> None:
+def start_over_at(
+    directory: "HadoopDirectory", name: str, reporter: Reporter, check: Callable[[], None] = lambda: None
+) -> None:
     """Do what `start_over` does, with a checkpoint at a URL.
 
     Raises:
         RunError: As `start_over`, and what the directory raises.
     """
-    if found := _found(directory, name, f"hadoop fs -rm -r {shlex.quote(str(directory))}"):
-        reporter.note(f"--fresh removes {found}, {directory.size():,} bytes")
+    found = _found(directory, name, f"hadoop fs -rm -r {shlex.quote(str(directory))}")
+    size = directory.size() if found else 0
+    check()
+    if found:
+        reporter.note(f"--fresh removes {found}, {size:,} bytes")
     directory.clear()
 
 

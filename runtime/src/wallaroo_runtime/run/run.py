@@ -109,7 +109,7 @@ def run_once(options: RunOptions, reporter: Reporter, ending: Ending, applicatio
     application = application or load(app, reporter)
     topology = application.topology
     if package := trace.missing():
-        reporter.warn(Diagnostic.of("R778", package=package))
+        reporter.warn(Diagnostic.of("R778", package=package, install=trace.wanted()))
     for finding in unused_addresses(topology, app.inputs, app.outputs):
         reporter.warn(finding)
     check_application(options, application)
@@ -123,8 +123,9 @@ def run_once(options: RunOptions, reporter: Reporter, ending: Ending, applicatio
     place = Place.take(path_of(options.checkpoint, application))
     try:
         if options.checkpoint.fresh:
-            start_over(place, topology.name, reporter)
+            start_over(place, topology.name, reporter, ending.stopped.check)
         place.check_links()
+        ending.stopped.check()
         checkpoint = Checkpoint.open(
             place,
             topology,
@@ -132,7 +133,7 @@ def run_once(options: RunOptions, reporter: Reporter, ending: Ending, applicatio
             buckets_per_partition=BUCKETS if is_realtime else BUCKETS_PER_PARTITION,
             pin_code=options.checkpoint.pin_code,
             remote=options.remote,
-            directory=_directory_of(options, topology, place, reporter),
+            directory=_directory_of(options, topology, place, reporter, ending.stopped),
             mode=options.mode,
             continues_goka=options.checkpoint.continues_goka,
         )
@@ -157,7 +158,9 @@ def load(app: AppOptions, reporter: Reporter) -> Application:
     return load_application(app.name, app.args, app.inputs, app.outputs, tell)
 
 
-def _directory_of(options: RunOptions, topology: Topology, place: Place, reporter: Reporter) -> Directory:
+def _directory_of(
+    options: RunOptions, topology: Topology, place: Place, reporter: Reporter, stopped: RunStop
+) -> Directory:
     """Return where the record of the application is; Spark is started when only it gets there."""
     location = options.checkpoint.location
     if not location:
@@ -168,7 +171,7 @@ def _directory_of(options: RunOptions, topology: Topology, place: Place, reporte
     session = _session(options, topology, shuffle_partitions(options.spark.master), place.path / "logs")
     directory = HadoopDirectory(session, location)
     if options.checkpoint.fresh:
-        start_over_at(directory, topology.name, reporter)
+        start_over_at(directory, topology.name, reporter, stopped.check)
     return directory
 
 
@@ -236,7 +239,9 @@ def _run(
     with ExitStack() as stack:
         # The slowest first; the peers start meanwhile, and pyspark takes a second to import.
         reporter.doing(STARTING, "starting the application" if is_launched() else "starting Spark")
-        java = launch(options.spark.master, logs, _spark_settings(options, topology))
+        settings = _spark_settings(options, topology)
+        stopped.check()
+        java = launch(options.spark.master, logs, settings)
         if java is not None:
             (ending.spark or stack).callback(_end_java, java, reporter)
         local = java if cores(options.spark.master) else None
@@ -251,8 +256,9 @@ def _run(
                 checkpoint=checkpoint,
                 java=java,
                 peers=peers,
+                check=stopped.check,
             )
-            stopped.is_started = True
+            stopped.begin()
         reporter, flow, query, watch = started
         from wallaroo_runtime.spark.failure import JavaEnded
 
@@ -295,13 +301,15 @@ def _start(
     checkpoint: Checkpoint,
     java: VirtualMachine | None,
     peers: Peers,
+    check: Callable[[], None],
 ) -> Started:
-    """Start all parts while Java starts; `stack` ends them, `spark` ends Spark."""
+    """Start all parts while Java starts; `stack` ends them, `spark` ends Spark, `check` interrupts the start."""
     topology, is_realtime, logs = application.topology, options.mode == REALTIME, checkpoint.path / "logs"
     stack.enter_context(registered(checkpoint.path, topology.name))
     watch = None
     if options.monitor:
         reporter = watch = start_watch(options, reporter, topology, plan, checkpoint.path, stack)
+    check()
     peers.launch(stack)
     from wallaroo_runtime.spark.failure import needing_java
     from wallaroo_runtime.spark.kafka import check_kafka
@@ -314,6 +322,7 @@ def _start(
     output = WorkerOutput(logs)
     is_counted = is_realtime or not any(isinstance(each, KafkaSource | SparkSource) for each in topology.sources())
     tell_past(reporter, checkpoint, peers.received() if is_counted else None)
+    check()
     session = _session(options, topology, checkpoint.shuffle_partitions, logs, java)
     spark.callback(stop_session, session)
     if opened := open_cluster(session.sparkContext.getConf()):
@@ -327,6 +336,7 @@ def _start(
         else:
             check_kafka(session, topology)
             begin_groups(session, plan, checkpoint, peers.journals, reporter, tells_left=tells_left)
+    check()
     reporter.doing(STARTING, "starting the query and its workers")
     if watch is not None:
         watch.begin(peers)

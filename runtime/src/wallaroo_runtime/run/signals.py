@@ -8,10 +8,14 @@ from types import FrameType
 
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.spark.virtual_machine import VirtualMachine
-from wallaroo_runtime.system.stop import SIGNALLED, Stop
+from wallaroo_runtime.system.stop import SIGNALLED, Raised, Stop
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 BROKEN_OFF = "stopped before it was ready"
+
+
+class Interrupted(KeyboardInterrupt):
+    """A signal has interrupted a run."""
 
 
 class RunStop(Stop):
@@ -25,9 +29,12 @@ class RunStop(Stop):
     def __init__(self) -> None:
         super().__init__()
         self.is_started, self._is_impatient, self._number = False, False, 0
+        self._raised = Raised(Interrupted)
 
     def take(self, number: int, frame: FrameType | None = None) -> None:
-        """Handle a signal: a second SIGINT interrupts whatever goes on, the first signal the start.
+        """Handle a signal: the first interrupts the start, as do further ones if Python has dropped what that raised.
+
+        A second SIGINT interrupts whatever goes on.
 
         Raises:
             KeyboardInterrupt: Something is to be interrupted.
@@ -35,9 +42,29 @@ class RunStop(Stop):
         is_first = not self.is_set()
         self._number = self._number or number
         self.set()
+        if not self.is_started and not self._raised.is_on_its_way():
+            self._raised.throw()
         self._is_impatient = not is_first and number == signal.SIGINT
-        if self._is_impatient or (is_first and not self.is_started):
+        if self._is_impatient:
             raise KeyboardInterrupt
+
+    def check(self) -> None:
+        """Interrupt the start if a signal came and its interrupt was lost; each step that changes something asks first.
+
+        Raises:
+            KeyboardInterrupt: A signal came.
+        """
+        if self.is_set() and not self.is_started:
+            self._raised.throw()
+
+    def begin(self) -> None:
+        """Let signals only set the flag from now on: the start is over.
+
+        Raises:
+            KeyboardInterrupt: A signal came before.
+        """
+        self.check()
+        self.is_started = True
 
     @property
     def exit_code(self) -> int:

@@ -108,6 +108,17 @@ def missing(environment: Mapping[str, str] = os.environ) -> str:
     return ""
 
 
+def wanted(environment: Mapping[str, str] = os.environ) -> str:
+    """Return what pip is to install for the environment: the extra brings HTTP alone.
+
+    Example:
+        >>> wanted({}), wanted({"OTEL_EXPORTER_OTLP_PROTOCOL": "grpc"})
+        ("'wallaroo-spark-runtime[otel]'", "'wallaroo-spark-runtime[otel]' opentelemetry-exporter-otlp-proto-grpc")
+    """
+    extra = "'wallaroo-spark-runtime[otel]'"
+    return f"{extra} {PACKAGES['grpc'][1]}" if _protocol(environment) == "grpc" else extra
+
+
 @dataclass(frozen=True, slots=True)
 class Span:
     """A span that has begun.
