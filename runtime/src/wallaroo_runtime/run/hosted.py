@@ -1,8 +1,10 @@
 """Workers of an application on this machine that are not those of Spark's tasks."""
 
+from contextlib import ExitStack
 from pathlib import Path
 
 from wallaroo_runtime.checkpoint.directory import default_directory
+from wallaroo_runtime.peer.configuration import needs_worker
 from wallaroo_runtime.peer.gateway_workers import HostedWorkers
 from wallaroo_runtime.program.application import Application
 from wallaroo_runtime.run.options import CheckpointOptions, RunOptions
@@ -20,3 +22,15 @@ def hosted_workers(options: RunOptions, application: Application) -> HostedWorke
     """Return what starts the workers; what they print goes to a folder of the run's directory."""
     directory = path_of(options.checkpoint, application) / "workers"
     return HostedWorkers(application.topology, directory, application.archive, options.spark.worker_python)
+
+
+def start_beside(options: RunOptions, application: Application, stack: ExitStack) -> dict[str, str]:
+    """Start the workers that a gateway of ours asks: on a cluster those of the executors are out of its reach.
+
+    Returns:
+        Where each of them is reached, by its name.
+    """
+    workers = hosted_workers(options, application)
+    stack.callback(workers.close)
+    sources = filter(needs_worker, application.topology.sources())
+    return {source.worker: workers.target(source.worker) for source in sources}

@@ -17,7 +17,7 @@ from wallaroo_runtime.checkpoint.manifest import REALTIME, Directory, LocalDirec
 from wallaroo_runtime.checkpoint.registry import registered
 from wallaroo_runtime.checkpoint.url import check_answer, is_remote
 from wallaroo_runtime.errors import RunError
-from wallaroo_runtime.peer.configuration import needs_worker, open_sources
+from wallaroo_runtime.peer.configuration import open_sources
 from wallaroo_runtime.plan.bucket import BUCKETS_PER_PARTITION
 from wallaroo_runtime.plan.realtime import BUCKETS, PARTITIONS
 from wallaroo_runtime.plan.stage import Plan
@@ -27,7 +27,7 @@ from wallaroo_runtime.program.interface_diff import explained
 from wallaroo_runtime.run.fit import check_application
 from wallaroo_runtime.run.fresh import start_over, start_over_at
 from wallaroo_runtime.run.goka import begin_groups, check_left
-from wallaroo_runtime.run.hosted import hosted_workers, path_of
+from wallaroo_runtime.run.hosted import path_of, start_beside
 from wallaroo_runtime.run.idle import IdleWatch
 from wallaroo_runtime.run.log_mark import mark_begin, mark_stop
 from wallaroo_runtime.run.monitor import Flow
@@ -38,7 +38,7 @@ from wallaroo_runtime.run.peers import Peers
 from wallaroo_runtime.run.realtime import realtime_bounds, realtime_settings, start_in_realtime
 from wallaroo_runtime.run.realtime_kafka import kafka_starts, tables_left
 from wallaroo_runtime.run.running_state import states_of_run
-from wallaroo_runtime.run.signals import BROKEN_OFF, RunStop, ending_java, kept_signals, stop_signals
+from wallaroo_runtime.run.signals import BROKEN_OFF, RunStop, end_java, ending_java, kept_signals, stop_signals
 from wallaroo_runtime.run.snapshot import Reporter, listening
 from wallaroo_runtime.run.topics import create_topics
 from wallaroo_runtime.run.worker_output import WorkerOutput
@@ -243,7 +243,7 @@ def _run(
         stopped.check()
         java = launch(options.spark.master, logs, settings)
         if java is not None:
-            (ending.spark or stack).callback(_end_java, java, reporter)
+            (ending.spark or stack).callback(end_java, java, reporter)
         local = java if cores(options.spark.master) else None
         with ending_java(local, stopped):
             started = _start(
@@ -282,12 +282,6 @@ def _run(
         reporter.progress(last)
         if (failure := flow.failure(last)) is not None:
             raise failure
-
-
-def _end_java(java: VirtualMachine, reporter: Reporter) -> None:
-    """End Java after Spark, or tell that it outlives the run."""
-    if (directory := java.end()) is not None:
-        reporter.note(f"Java goes on for a minute or two: it keeps classes in {directory} for faster starts")
 
 
 def _start(
@@ -371,19 +365,11 @@ def _start(
         states = states_of_run(session, checkpoint, plan, query.targets, asks=asks) if has_room else None
         watch.attach(query, states)
     if peers.waits_for_worker:
-        peers.serve_sources(query.targets if options.runs_code_here else _beside(options, application, stack))
+        peers.serve_sources(query.targets if options.runs_code_here else start_beside(options, application, stack))
     letters = "DIR_OF_THE_EGRESS" if options.remote.egress else str(checkpoint.path)
     flow = Flow(peers, query, reporter.note, letters, output)
     flow.check()
     return Started(reporter, flow, query, watch)
-
-
-def _beside(options: RunOptions, application: Application, stack: ExitStack) -> dict[str, str]:
-    """Start the workers that a gateway of ours asks: on a cluster those of the executors are out of its reach."""
-    workers = hosted_workers(options, application)
-    stack.callback(workers.close)
-    sources = filter(needs_worker, application.topology.sources())
-    return {source.worker: workers.target(source.worker) for source in sources}
 
 
 def _watch(options: RunOptions, reporter: Reporter, flow: Flow, ending: Ending, watch: Watch | None) -> None:

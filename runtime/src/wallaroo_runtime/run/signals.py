@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from types import FrameType
 
 from wallaroo_runtime.errors import RunError
+from wallaroo_runtime.run.snapshot import Reporter
 from wallaroo_runtime.spark.virtual_machine import VirtualMachine
 from wallaroo_runtime.system.stop import SIGNALLED, Raised, Stop
 
@@ -128,3 +129,9 @@ def ending_java(java: VirtualMachine | None, stopped: RunStop) -> Iterator[None]
         if java is not None and not stopped.is_started:
             java.kill()
         raise
+
+
+def end_java(java: VirtualMachine, reporter: Reporter) -> None:
+    """End Java after Spark, or tell that it outlives the run."""
+    if (directory := java.end()) is not None:
+        reporter.note(f"Java goes on for a minute or two: it keeps classes in {directory} for faster starts")
