@@ -35,6 +35,7 @@ ONLY_SPARK = (
     "checkpoint",
     "fresh",
     "continue_goka",
+    "topic_reset",
     "pin_code",
     "conf",
     "worker_python",

@@ -17,7 +17,7 @@ from wallaroo_runtime.checkpoint.manifest import REALTIME, Directory, LocalDirec
 from wallaroo_runtime.checkpoint.registry import registered
 from wallaroo_runtime.checkpoint.url import check_answer, is_remote
 from wallaroo_runtime.errors import RunError
-from wallaroo_runtime.peer.configuration import needs_worker, open_sources
+from wallaroo_runtime.peer.configuration import kafka_sources, needs_worker, open_sources
 from wallaroo_runtime.plan.bucket import BUCKETS_PER_PARTITION
 from wallaroo_runtime.plan.realtime import BUCKETS, PARTITIONS
 from wallaroo_runtime.plan.stage import Plan
@@ -35,10 +35,11 @@ from wallaroo_runtime.run.options import AppOptions, RunOptions
 from wallaroo_runtime.run.past import records_of, tell_past
 from wallaroo_runtime.run.peers import Peers
 from wallaroo_runtime.run.realtime import realtime_bounds, realtime_settings, start_in_realtime
-from wallaroo_runtime.run.realtime_kafka import kafka_starts, tables_left
+from wallaroo_runtime.run.realtime_kafka import kafka_starts, tables_left, topic_id
 from wallaroo_runtime.run.running_state import states_of_run
 from wallaroo_runtime.run.signals import BROKEN_OFF, RunStop, ending_java, kept_signals, stop_signals
 from wallaroo_runtime.run.snapshot import Reporter, listening
+from wallaroo_runtime.run.topic_watch import TopicWatch
 from wallaroo_runtime.run.topics import create_topics
 from wallaroo_runtime.run.worker_output import WorkerOutput
 from wallaroo_runtime.spark.java import check_java
@@ -225,9 +226,11 @@ def _run(
         reporter.warn(finding)
     check_left(checkpoint)
     create_topics(topology, reporter.note)
+    is_realtime, reset = options.mode == REALTIME, options.checkpoint.topic_reset
+    starts = kafka_starts(topology, checkpoint.topic_ids, reset) if is_realtime else None
     peers = Peers(
         topology, plan, checkpoint, options.remote, options.bounds, fresh=options.checkpoint.fresh, archive=digest,
-        starts=kafka_starts(topology) if options.mode == REALTIME else None,
+        starts=starts,
     )  # fmt: skip
     with ExitStack() as stack:
         # The slowest first; the peers start meanwhile, and pyspark takes a second to import.
@@ -294,6 +297,7 @@ def _start(
     peers.launch(stack)
     from wallaroo_runtime.spark.failure import needing_java
     from wallaroo_runtime.spark.kafka import check_kafka
+    from wallaroo_runtime.spark.kafka import topic_id as topic_id_of
     from wallaroo_runtime.spark.query import QueryOptions, start_query
     from wallaroo_runtime.spark.session import open_cluster, stop_session
 
@@ -311,10 +315,11 @@ def _start(
     with needing_java(logs / "spark.log"):
         tells_left = not options.checkpoint.fresh
         if is_realtime:  # `kafka_starts` has checked the topics
+            topic_ids = peers.topic_ids()
             for finding in tables_left(topology) if tells_left and not checkpoint.continues else ():
                 reporter.warn(finding)
         else:
-            check_kafka(session, topology)
+            topic_ids = check_kafka(session, topology, checkpoint.topic_ids)
             begin_groups(session, plan, checkpoint, peers.journals, reporter, tells_left=tells_left)
     reporter.doing(STARTING, "starting the query and its workers")
     if watch is not None:
@@ -352,7 +357,13 @@ def _start(
     if peers.waits_for_worker:
         peers.serve_sources(query.targets if options.runs_code_here else _beside(options, application, stack))
     letters = "DIR_OF_THE_EGRESS" if options.remote.egress else str(checkpoint.path)
-    flow = Flow(peers, query, reporter.note, letters, output)
+    # Only now: a gateway has reset what is to be reset.
+    checkpoint.record_topics(topic_ids)
+    ask = topic_id if is_realtime else partial(topic_id_of, session)
+    topics = TopicWatch(kafka_sources(topology), topic_ids, ask, is_realtime=is_realtime)
+    stack.callback(topics.close)
+    topics.start()
+    flow = Flow(peers, query, reporter.note, letters, output, topics)
     flow.check()
     return Started(reporter, flow, query, watch)
 
