@@ -20,8 +20,9 @@ from support.kafka_gateway import DEADLINE_S, TopicGateway
 from support.run import wait_until
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.gateway.source_progress import POINT_HEADER
+from wallaroo_runtime.kafka.identity import is_other
 from wallaroo_runtime.lowering.sink_record import SinkRecord
-from wallaroo_runtime.run.realtime_kafka import first_offsets
+from wallaroo_runtime.run.realtime_kafka import first_offsets, topic_id, topic_start
 from wallaroo_runtime.topology.model import KafkaSource
 
 pytestmark = pytest.mark.kafka
@@ -272,6 +273,55 @@ def test_records_that_are_gone_end_it(broker: Broker, gateway: TopicGateway) -> 
     assert finding["code"] == "R792"
     begin = f'source "{topic}": topic {topic} no longer has the records from 7 of partition 0 on; '
     assert finding["message"].startswith(begin)
+
+
+@pytest.mark.parametrize(("reset", "expected"), [("start", [b"one", b"two", b"more"]), ("end", [b"more"])])
+def test_records_that_are_gone_are_passed_over_if_that_is_said(
+    broker: Broker, gateway: TopicGateway, reset: str, expected: list[bytes]
+) -> None:
+    topic = new_topic(broker, 2)
+    produce(broker, topic, [b"one", b"two"])
+    produce(broker, topic, [b"beside"], partition=1)
+    gateway.read(topic, {0: 7, 1: 0}, reset=reset)
+    gateway.start()
+    wait_until(lambda: gateway.findings() == ["R792"], gateway.log, DEADLINE_S)
+    wait_until(lambda: gateway.status()["kafka"][0]["at_end"], gateway.log, DEADLINE_S)
+    produce(broker, topic, [b"more"])
+    gateway.wait_messages(len(expected) + 1)
+    assert sorted(filter(None, gateway.values())) == sorted([*expected, b"beside"])
+    gateway.end()
+    gateway.start()
+    produce(broker, topic, [b"last"])
+    gateway.wait_messages(len(expected) + 2)
+    assert gateway.findings() == []
+
+
+def test_a_topic_that_is_created_again_is_noticed_and_read_once(broker: Broker, gateway: TopicGateway) -> None:
+    topic = new_topic(broker)
+    source = source_of(broker, topic, "end")
+    known = {source.path: topic_id(source)}
+    produce(broker, topic, [b"old"] * 2)
+    gateway.read(topic, {0: 0}, topicId=known[source.path])
+    gateway.start()
+    gateway.wait_messages(2)
+    gateway.end()
+    broker.delete(topic)
+    broker.create(topic)
+    produce(broker, topic, [b"1", b"2", b"3"])
+    with pytest.raises(RunError, match=f"R738 .*topic {topic} was deleted .*its id was {known[source.path]} and is "):
+        topic_start(source, known)
+    begin = topic_start(source, known, "start")
+    assert (begin.offsets, begin.reset, is_other(known[source.path], begin.topic_id)) == ({0: 0}, "start", True)
+    assert topic_start(source, known, "end").offsets == {0: 3}
+    assert topic_start(source, {}).offsets == {0: 3}, "an earlier version kept no ids"
+    gateway.kafka[0] |= {"starts": begin.offsets, "topicId": begin.topic_id, "reset": begin.reset}
+    gateway.start()
+    gateway.wait_messages(2 + 3)
+    gateway.end()
+    gateway.start()
+    produce(broker, topic, [b"4"])
+    gateway.wait_messages(2 + 4)
+    assert gateway.values() == [b"old", b"old", b"1", b"2", b"3", b"4"]
 
 
 def test_a_full_journal_holds_reading_up(broker: Broker, gateway: TopicGateway) -> None:

@@ -8,7 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from wallaroo.frame import PLAIN, encode_body
+from wallaroo_runtime.gateway.kafka_reader import BEGINNING
+from wallaroo_runtime.gateway.kafka_source import points_of
 from wallaroo_runtime.gateway.source_progress import Past, point_headers
+from wallaroo_runtime.service._proto import service_pb2 as pb
 from wallaroo_runtime.storage.journal.writer import JournalWriter
 
 TOPIC, GENERATOR = 3, 4
@@ -57,3 +60,40 @@ def test_what_was_noted_is_what_frames_say(steps: list[Step], has_generator: boo
                 segment.unlink()
         found = Past(journal, generators, (), [TOPIC])
         assert found.points[TOPIC] == expected
+
+
+Start = tuple[str, str, dict[int, int]]  # id of the topic, where it is reset to, points of a frame that follows
+
+
+@settings(deadline=None)
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from(["", "a", "b"]),
+            st.sampled_from(["", "start", "end"]),
+            st.dictionaries(st.integers(0, 3), st.integers(0, 1 << 40)),
+        )
+    )
+)
+def test_a_topic_is_reset_once_for_each_id(starts: list[Start]) -> None:
+    """Each element is a start of the gateway on the same journal."""
+    with TemporaryDirectory() as name:
+        journal, known, expected = Path(name), "", dict[int, int]()
+        for number, (topic, reset, points) in enumerate(starts):
+            writer = JournalWriter(journal, segment_bytes=1)
+            past = Past(journal, (), (), [TOPIC])
+            past.advance(writer.end.offset)
+            first = {0: number, 1: number}
+            if reset and known and topic and topic != known:
+                expected = {}
+            known, expected = topic or known, expected or first
+            found = points_of(pb.KafkaSource(port=TOPIC, starts=first, topic_id=topic, reset=reset), past)
+            assert found == {0: BEGINNING, 1: BEGINNING} | expected
+            past.save()
+            if points:
+                headers = point_headers(len(points), {each: (at, points[each]) for at, each in enumerate(points)})
+                flags, parts = encode_body([b"x"] * len(points), headers=headers)
+                writer.append(TOPIC, len(points), parts, 0, flags, PLAIN)
+                writer.sync()
+            expected = expected | points
+            writer.close()

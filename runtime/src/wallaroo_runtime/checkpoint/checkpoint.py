@@ -76,6 +76,7 @@ class Checkpoint:
         rescaled: The micro-batches between which the state was rescaled.
         mode: How Spark runs it: `microbatch` or `realtime`.
         microbatch: Shuffle partitions and buckets of a converted checkpoint in micro-batches; empty: of no one.
+        topics: Port of a Kafka source to the id of the topic that was read, if the brokers gave one.
         goka: Whether what Goka's processors left is to be taken over, or was: `PENDING`, `TAKEN`; empty: neither.
     """
 
@@ -102,6 +103,7 @@ class Checkpoint:
     rerun: list[tuple[int, int]] = field(default_factory=list)
     rerun_batches: list[int] = field(default_factory=list)
     repeated: int = -1
+    topics: dict[int, str] = field(default_factory=dict)
 
     @classmethod
     def open(
@@ -170,6 +172,18 @@ class Checkpoint:
             self.journal = journal
             self._write()
 
+    @property
+    def topic_ids(self) -> dict[str, str]:
+        """Path of a Kafka source to the id of the topic that was read, if it is known."""
+        return {path: self.topics[port] for path, port in self.ports.parts.items() if port in self.topics}
+
+    def record_topics(self, ids: Mapping[str, str]) -> None:
+        """Record the ids of the topics that are read from now on, by path; an empty one is not known."""
+        found = self.topics | {self.ports.parts[path]: topic for path, topic in ids.items() if topic}
+        if self.topics != found:
+            self.topics = found
+            self._write()
+
     def plan(self) -> Plan:
         """Compile the topology with the ports, partitions and buckets that the checkpoint keeps."""
         return compile_topology(
@@ -234,6 +248,7 @@ class Checkpoint:
         self.rescaled, self.microbatch = (before, after), tuple(manifest.get("microbatch", ()))
         self.rerun = [(first, last) for first, last in manifest.get("rerun", ())]
         self.rerun_batches = list(manifest.get("rerun_batches", ()))
+        self.topics = {int(port): str(topic) for port, topic in manifest.get("topics", {}).items()}
         self.shuffle_partitions = manifest["shuffle_partitions"]
         self.buckets_per_partition = manifest["buckets_per_partition"]
         if self.goka == PENDING:  # a run that was killed may have left a part of it
@@ -338,6 +353,7 @@ class Checkpoint:
             **({"goka": self.goka} if self.goka else {}),
             **({"rerun": self.rerun} if self.rerun else {}),
             **({"rerun_batches": self.rerun_batches} if self.rerun_batches else {}),
+            **({"topics": self.topics} if self.topics else {}),
         }
 
 

@@ -28,6 +28,7 @@ class Topics:
         known = plan_of(manifest).ports
         self.sources: list[KafkaSource] = list(kafka_sources(topology))
         self.ports = {source.path: known[source.path] for source in self.sources}
+        self._ids = {int(port): str(topic) for port, topic in manifest.get("topics", {}).items()}
         self._generators = [known[each.path] for each in topology.sources() if isinstance(each, GeneratorSource)]
 
     def of_spark(self, lines: Sequence[Any]) -> dict[str, Offsets] | None:
@@ -53,6 +54,7 @@ class Topics:
             return
         past = self._past()
         past.points.update({self.ports[path]: dict(found) for path, found in offsets.items()})
+        past.topics.update(self._ids)
         past.save()
 
     def _past(self) -> Past:

@@ -71,6 +71,8 @@ def add_run_options(parser: argparse.ArgumentParser) -> None:
     add("--fresh", action="store_true", help="start over: remove what the application's checkpoint holds")
     what = "a new checkpoint begins with the tables and offsets that Goka's own processors left"
     add("--continue-goka", action="store_true", help=what)
+    what = "real-time mode: read a topic from there that was created again (R738), or whose records are gone (R792)"
+    add("--topic-reset", choices=["start", "end"], default="", help=what)
     add("--on-error", choices=["dead_letter", "fail"], default="", help="when user code fails, unless its step says")
     add("--pin-code", action="store_true", help="refuse a checkpoint that was last run with other code")
     add("--stop-when-idle", type=float, metavar="SECONDS", help="stop when nothing came in for so long")
@@ -197,6 +199,9 @@ def run(arguments: argparse.Namespace) -> int:
         place = shlex.quote(arguments.checkpoint or app)
         fix = f"run it once without --mode, then `wallaroo state convert {place} --to realtime`"
         raise wrong_usage(reason=reason, fix=fix)
+    if arguments.topic_reset and arguments.mode != "realtime":
+        reason = "--topic-reset is for --mode realtime: in micro-batches Spark keeps the offsets"
+        raise wrong_usage(reason=reason, fix="leave it out; docs/kafka.md says what there is")
     tell_split(arguments.parts)
     if arguments.debug_port is not None:
         arguments.debug = True
@@ -242,6 +247,7 @@ def _run(arguments: argparse.Namespace, app: str, reporter: JsonReporter | TextR
             fresh=arguments.fresh,
             pin_code=arguments.pin_code,
             continues_goka=arguments.continue_goka,
+            topic_reset=arguments.topic_reset,
         ),
         spark=SparkOptions(
             master=arguments.master,

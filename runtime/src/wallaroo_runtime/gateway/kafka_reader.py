@@ -124,6 +124,7 @@ class KafkaReader:
         self._room, self._stopping = threading.Event(), threading.Event()
         self._lost: list[str] = []
         self._ended: set[int] = set()
+        self._gone: set[int] = set()  # partitions without the records that come next
         self._thread: threading.Thread | None = None
 
     @property
@@ -183,6 +184,20 @@ class KafkaReader:
                 for message in consumer.consume(FRAME_MESSAGES, 0):
                     self._take(message)
                 self._put()
+            if self._gone:
+                self._begin_again(consumer)
+
+    def _begin_again(self, consumer: Any) -> None:
+        """Go on where partitions begin or end now, of which the next records are gone."""
+        from confluent_kafka import TopicPartition
+
+        places = [TopicPartition(self.config.topic, number) for number in sorted(self._gone)]
+        self._gone.clear()
+        consumer.incremental_unassign(places)
+        for place in places:
+            first, end = consumer.get_watermark_offsets(place, LOOK_ANSWER_S)
+            self._next[place.partition] = end if self.config.reset == "end" else first
+        self._assign(consumer, {place.partition: self._next[place.partition] for place in places})
 
     def _assign(self, consumer: Any, points: Mapping[int, int]) -> None:
         from confluent_kafka import TopicPartition
@@ -241,10 +256,15 @@ class KafkaReader:
                 self._wake()
         elif error.code() == error._AUTO_OFFSET_RESET:
             self._put()
-            raise RunError.of(
-                "R792", source=self.config.name, topic=self.config.topic, partition=message.partition(),
-                offset=self._next.get(message.partition(), message.offset()), reason=error.str(),
+            partition = message.partition()
+            lost = Diagnostic.of(
+                "R792", source=self.config.name, topic=self.config.topic, partition=partition,
+                offset=self._next.get(partition, message.offset()), reason=error.str(),
             )  # fmt: skip
+            if not self.config.reset:
+                raise RunError([lost])
+            self._gone.add(partition)
+            self.findings.append(lost)
         else:
             self._tell_outage(error.str())
 

@@ -13,9 +13,14 @@ from wallaroo_runtime.service._proto import service_pb2 as pb
 def points_of(config: pb.KafkaSource, past: Past) -> dict[int, int]:
     """Return where reading of each partition goes on; of a source that the journal does not know, where it begins.
 
-    A partition that came later begins at its first record, unless the source names those that it reads.
+    A partition that came later begins at its first record, unless the source names those that it reads. A topic that
+    was created again and is to be reset is not known: that is decided once, since its id is kept.
     """
     known = past.points[config.port]
+    if config.topic_id:
+        if config.reset and past.topics.get(config.port, config.topic_id) != config.topic_id:
+            known.clear()
+        past.topics[config.port] = config.topic_id
     if not known:
         known.update(config.starts)
     if not config.chosen:

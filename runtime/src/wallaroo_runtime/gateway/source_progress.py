@@ -77,6 +77,7 @@ class Past:
     Attributes:
         values: Port of a generator to its last message.
         points: Port of a source with streams to their last points of reference.
+        topics: Port of a Kafka source to the id of its topic, if the brokers gave one.
 
     Raises:
         RunError: R612, file or journal are damaged.
@@ -92,6 +93,7 @@ class Past:
         self._noted: deque[Noted] = deque()
         self.values: dict[int, Last] = {}
         self.points: dict[int, dict[int, int]] = {port: {} for port in self._streams}
+        self.topics: dict[int, str] = {}
         segments = list_segments(directory)
         begin = segments[0].base if segments else 0
         self._load()
@@ -150,6 +152,7 @@ class Past:
                 str(port): {str(stream): point for stream, point in streams.items()}
                 for port, streams in self.points.items()
             },
+            "topics": {str(port): topic for port, topic in self.topics.items()},
         }
         replace_file(self._path, pack_line(content), durable=True)
 
@@ -163,9 +166,11 @@ class Past:
                 int(port): Last(base64.b64decode(value), int(encodings.get(port, 0)))
                 for port, value in content["values"].items()
             }
+            topics = {int(port): str(topic) for port, topic in content.get("topics", {}).items()}  # likewise
             points = {int(port): streams for port, streams in content["points"].items()}
         except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
             raise RunError.of("R612", path=self._path, offset=0, reason=str(error)) from error
         self.values = {port: value for port, value in values.items() if port in self._generators}
+        self.topics = {port: topic for port, topic in topics.items() if port in self._streams}
         for port in self._streams & points.keys():
             self.points[port] = {int(stream): int(point) for stream, point in points[port].items()}

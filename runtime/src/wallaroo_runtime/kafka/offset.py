@@ -6,6 +6,7 @@ from typing import Any, Protocol
 
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.kafka.client import ANSWER_S, Cluster
+from wallaroo_runtime.kafka.identity import id_of
 
 EARLIEST, LATEST = -2, -1
 LATER_S = 0.1
@@ -91,6 +92,19 @@ class ClusterOffsets:
         with self._cluster.translated():
             answers = admin.list_offsets(asked, request_timeout=ANSWER_S)
             return {place.partition: int(answer.result(ANSWER_S).offset) for place, answer in answers.items()}
+
+    def topic_id(self, topic: str) -> str:
+        """Return the id of a topic; empty: the brokers give none.
+
+        Raises:
+            RunError: R726 or R727.
+        """
+        from confluent_kafka import TopicCollection
+
+        admin = self._cluster.admin()
+        with self._cluster.translated():
+            asked = admin.describe_topics(TopicCollection([topic]), request_timeout=ANSWER_S)
+            return id_of(str(asked[topic].result(ANSWER_S).topic_id))
 
     def has_committed(self, group: str, topic: str) -> bool:
         """Say whether a consumer group has committed offsets of a topic.

@@ -1,6 +1,7 @@
 """What a driver wants gateway and egress of an application to do."""
 
 from collections.abc import Iterable, Iterator, Mapping
+from typing import NamedTuple
 
 from wallaroo.diagnostic import Diagnostic
 from wallaroo_runtime.kafka.consumer import consumer_settings
@@ -23,7 +24,23 @@ FSYNC_INTERVAL_MS = 50
 LEAST_TICK_MS, MOST_TICK_MS = 100, 1000
 Listener = TcpSource | ConnectorSource
 GatewaySource = TcpSource | ConnectorSource | GeneratorSource
-Starts = Mapping[str, Mapping[int, int]]  # path of a Kafka source to the first offset of each partition
+
+
+class TopicStart(NamedTuple):
+    """Where reading of a topic begins.
+
+    Attributes:
+        offsets: The first one of each partition.
+        topic_id: Empty: the brokers give none.
+        reset: Where it is read when it was created again, or records are gone: `start`, `end`; empty: nowhere.
+    """
+
+    offsets: Mapping[int, int]
+    topic_id: str = ""
+    reset: str = ""
+
+
+Starts = Mapping[str, TopicStart]  # by the path of a Kafka source
 UNSET = Bounds()
 AT_ONCE = {"kafka.linger.ms": "0"}
 
@@ -110,7 +127,7 @@ def kafka_sources(topology: Topology) -> Iterator[KafkaSource]:
     return (source for source in topology.sources() if isinstance(source, KafkaSource))
 
 
-def _kafka_message(source: KafkaSource, plan: Plan, starts: Mapping[int, int]) -> pb.KafkaSource:
+def _kafka_message(source: KafkaSource, plan: Plan, start: TopicStart) -> pb.KafkaSource:
     records = has_records(source)
     return pb.KafkaSource(
         port=plan.ports[source.path],
@@ -122,8 +139,10 @@ def _kafka_message(source: KafkaSource, plan: Plan, starts: Mapping[int, int]) -
         records=records,
         table=source.table,
         max_message_bytes=source.max_message_bytes,
-        starts=dict(starts),
+        starts=dict(start.offsets),
         chosen=source.partitions is not None,
+        topic_id=start.topic_id,
+        reset=start.reset,
     )
 
 

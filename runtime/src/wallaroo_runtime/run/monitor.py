@@ -13,6 +13,7 @@ from wallaroo_runtime.run.idle_ending import IdleEndings
 from wallaroo_runtime.run.outage import lasting
 from wallaroo_runtime.run.peers import Peers
 from wallaroo_runtime.run.snapshot import Snapshot
+from wallaroo_runtime.run.topic_watch import TopicWatch
 from wallaroo_runtime.run.worker_output import WorkerOutput
 from wallaroo_runtime.spark.placement import Moves, by_executor
 
@@ -30,6 +31,7 @@ class Flow:
         note: Notifies the user of a process that was started again, and of a source that has ended.
         letters: What `wallaroo dead-letters` is to be given.
         output: What workers on this machine print.
+        topics: Looks whether topics are still those that are read.
     """
 
     def __init__(
@@ -39,10 +41,11 @@ class Flow:
         note: Callable[[str], None],
         letters: str,
         output: WorkerOutput,
+        topics: TopicWatch,
     ) -> None:
         self._output = output
         self._peers, self._query, self._letters = peers, query, shlex.quote(letters)
-        self._note = note
+        self._note, self._topics = note, topics
         self._ended: set[str] = set()
         self._gone: set[str] = set()
         self._away: set[tuple[str, str]] = set()
@@ -56,6 +59,7 @@ class Flow:
         error = self._query.exception()
         if error is not None:
             raise error
+        self._topics.check()
         self._tell_workers()
         self._tell_sinks()
         for peer in self._all:

@@ -41,6 +41,8 @@ class CheckpointOptions:
         fresh: Whether to start over.
         pin_code: Whether to refuse a checkpoint that was last run with other code.
         continues_goka: Whether a new one begins with the tables and offsets that Goka's own processors left.
+        topic_reset: Where real-time mode reads a topic that was created again, or whose records are gone: `start`,
+            `end`; empty: nowhere.
     """
 
     path: Path | None = None
@@ -48,6 +50,7 @@ class CheckpointOptions:
     fresh: bool = False
     pin_code: bool = False
     continues_goka: bool = False
+    topic_reset: str = ""
 
 
 @dataclass(frozen=True, slots=True)

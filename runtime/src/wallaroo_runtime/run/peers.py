@@ -136,6 +136,10 @@ class Peers:
         for gateway in self.gateways:
             gateway.tell_visits(counts)
 
+    def topic_ids(self) -> dict[str, str]:
+        """Return the ids of topics that the gateway reads, by the path of their source; empty: brokers give none."""
+        return {path: start.topic_id for path, start in (self._starts or {}).items()}
+
     def addresses(self) -> list[tuple[str, str]]:
         """Return name and address of each source that is listened for."""
         return [found for gateway in self.gateways for found in gateway.addresses()]

@@ -1,30 +1,66 @@
 """Kafka in real-time mode: checked, and asked where topics begin, before anything starts; Spark does not read there."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 
 from wallaroo.diagnostic import Diagnostic
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.kafka.client import Cluster, check_answer, connection_settings
 from wallaroo_runtime.kafka.consumer import consumer_settings, make_consumer
+from wallaroo_runtime.kafka.identity import is_other, other_topic
 from wallaroo_runtime.kafka.offset import EARLIEST, LATEST, ClusterOffsets, check_partitions, starting_offsets
-from wallaroo_runtime.peer.configuration import kafka_sources
+from wallaroo_runtime.peer.configuration import TopicStart, kafka_sources
 from wallaroo_runtime.topology.model import KafkaSink, KafkaSource, Topology, has_records
 
 POLICY, COMPACT = "cleanup.policy", "compact"  # of a table's topic
 
 
-def kafka_starts(topology: Topology) -> dict[str, dict[int, int]]:
-    """Return the first offset of each partition of each Kafka source, by path; a gateway that knows more keeps to that.
+def kafka_starts(topology: Topology, known: Mapping[str, str], reset: str = "") -> dict[str, TopicStart]:
+    """Return where reading of each Kafka source begins, by path; a gateway that knows more keeps to that.
+
+    Args:
+        known: Path of a source to the id of the topic that the checkpoint has read.
+        reset: Where a topic is read that was created again, or whose records are gone: `start`, `end`; empty: nowhere.
 
     Raises:
-        RunError: R672, R673, R716 or R728; of the first source or sink that is concerned.
+        RunError: R672, R673, R716, R728 or R738; of the first source or sink that is concerned.
     """
-    found = {source.path: first_offsets(source) for source in kafka_sources(topology)}
+    found = {source.path: topic_start(source, known, reset) for source in kafka_sources(topology)}
     for sink in topology.transactional_sinks():
         with _named(sink):
             check_answer(sink.brokers)
     return found
+
+
+def topic_start(source: KafkaSource, known: Mapping[str, str], reset: str = "") -> TopicStart:
+    """Return where reading of a source begins.
+
+    Args:
+        known: As `kafka_starts` has it.
+        reset: Likewise.
+
+    Raises:
+        RunError: As `kafka_starts`.
+    """
+    before, now = known.get(source.path, ""), topic_id(source)
+    if is_other(before, now):
+        if not reset:
+            raise other_topic(source.name, source.topic, before, now, is_realtime=True)
+        chosen = source.partitions
+        source = replace(source, start=reset, partitions=chosen and tuple((number, reset) for number, _ in chosen))
+    return TopicStart(first_offsets(source), now, reset)
+
+
+def topic_id(source: KafkaSource) -> str:
+    """Return the id of a source's topic; empty: the brokers give none.
+
+    Raises:
+        RunError: R672, R673 or R728.
+    """
+    with _named(source), ClusterOffsets(_cluster(source)) as asking:
+        asking.partitions(source.topic)
+        return asking.topic_id(source.topic)
 
 
 def first_offsets(source: KafkaSource) -> dict[int, int]:

@@ -40,6 +40,7 @@ from wallaroo_runtime.run.realtime_kafka import kafka_starts, tables_left
 from wallaroo_runtime.run.running_state import states_of_run
 from wallaroo_runtime.run.signals import BROKEN_OFF, RunStop, end_java, ending_java, kept_signals, stop_signals
 from wallaroo_runtime.run.snapshot import Reporter, listening
+from wallaroo_runtime.run.topic_watch import watch_topics
 from wallaroo_runtime.run.topics import create_topics
 from wallaroo_runtime.run.worker_output import WorkerOutput
 from wallaroo_runtime.spark.java import check_java
@@ -232,9 +233,11 @@ def _run(
         reporter.warn(finding)
     check_left(checkpoint)
     create_topics(topology, reporter.note)
+    is_realtime, reset = options.mode == REALTIME, options.checkpoint.topic_reset
+    starts = kafka_starts(topology, checkpoint.topic_ids, reset) if is_realtime else None
     peers = Peers(
         topology, plan, checkpoint, options.remote, options.bounds, fresh=options.checkpoint.fresh, archive=digest,
-        starts=kafka_starts(topology) if options.mode == REALTIME else None,
+        starts=starts,
     )  # fmt: skip
     with ExitStack() as stack:
         # The slowest first; the peers start meanwhile, and pyspark takes a second to import.
@@ -325,10 +328,11 @@ def _start(
     with needing_java(logs / "spark.log"):
         tells_left = not options.checkpoint.fresh
         if is_realtime:  # `kafka_starts` has checked the topics
+            topic_ids = peers.topic_ids()
             for finding in tables_left(topology) if tells_left and not checkpoint.continues else ():
                 reporter.warn(finding)
         else:
-            check_kafka(session, topology)
+            topic_ids = check_kafka(session, topology, checkpoint.topic_ids)
             begin_groups(session, plan, checkpoint, peers.journals, reporter, tells_left=tells_left)
     check()
     reporter.doing(STARTING, "starting the query and its workers")
@@ -367,7 +371,9 @@ def _start(
     if peers.waits_for_worker:
         peers.serve_sources(query.targets if options.runs_code_here else start_beside(options, application, stack))
     letters = "DIR_OF_THE_EGRESS" if options.remote.egress else str(checkpoint.path)
-    flow = Flow(peers, query, reporter.note, letters, output)
+    checkpoint.record_topics(topic_ids)  # only now: a gateway has reset what is to be reset
+    topics = watch_topics(stack, topology, topic_ids, None if is_realtime else session)
+    flow = Flow(peers, query, reporter.note, letters, output, topics)
     flow.check()
     return Started(reporter, flow, query, watch)
 

@@ -4,13 +4,14 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any, TypeGuard, cast
 
-from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
+from py4j.protocol import Py4JError, Py4JJavaError  # type: ignore[import-untyped]
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from wallaroo.diagnostic import Diagnostic
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.kafka.client import connection_errors
+from wallaroo_runtime.kafka.identity import id_of, is_other, other_topic
 from wallaroo_runtime.kafka.java import PREFIX, java_options
 from wallaroo_runtime.kafka.offset import EARLIEST, LATEST, check_partitions, starting_offsets
 from wallaroo_runtime.spark.connector import uses_kafka
@@ -37,6 +38,7 @@ PATIENCE = {
     "fetchOffset.retryIntervalMs": "60000",
 }
 ANSWER_S = 20
+NONE_KNOWN: Mapping[str, str] = {}
 POLICY, COMPACT = "cleanup.policy", "compact"  # of a table's topic
 NO_GROUP = "GroupIdNotFoundException"
 
@@ -93,21 +95,45 @@ def check_connector(session: SparkSession | None, topology: Topology) -> None:
         raise RunError.of("R795", application=topology.name) from error
 
 
-def check_kafka(session: SparkSession, topology: Topology) -> None:
-    """Refuse to start where a broker cannot be reached or a topic is not known.
+def check_kafka(session: SparkSession, topology: Topology, before: Mapping[str, str] = NONE_KNOWN) -> dict[str, str]:
+    """Refuse to start where a broker cannot be reached, or a topic is not known or is another one than before.
+
+    Args:
+        before: Path of a source to the id of the topic that the checkpoint has read.
+
+    Returns:
+        The same of now; empty: the brokers give no ids.
 
     Raises:
-        RunError: R672, R673; of the first source or sink that is concerned. R795.
+        RunError: R672, R673, R738; of the first source or sink that is concerned. R795.
     """
     check_connector(session, topology)
+    found: dict[str, str] = {}
     for source in topology.sources():
         if isinstance(source, KafkaSource):
             with KafkaAdmin(session, source) as admin:
-                known = admin.partitions(source.topic)
+                known, found[source.path] = admin.partitions(source.topic), admin.topic_id(source.topic)
+            was, now = before.get(source.path, ""), found[source.path]
+            if is_other(was, now):
+                raise other_topic(source.name, source.topic, was, now, is_realtime=False)
             check_partitions(source.topic, source.brokers[0], known, (number for number, _ in source.partitions or ()))
     for sink in topology.sinks():
         if isinstance(sink, KafkaSink):
             _reach(sink)
+    return found
+
+
+def topic_id(session: SparkSession, source: KafkaSource) -> str:
+    """Return the id of a source's topic; empty: the brokers give none.
+
+    Raises:
+        RunError: R672, R673. R672, too, when Java has ended: who looks after the query reports that.
+    """
+    try:
+        with KafkaAdmin(session, source) as admin:
+            return admin.topic_id(source.topic)
+    except (Py4JError, ConnectionError) as error:
+        raise RunError.of("R672", what="source", name=source.name, reason=str(error)) from error
 
 
 def tables_left(session: SparkSession, topology: Topology) -> list[Diagnostic]:
@@ -190,10 +216,20 @@ class KafkaAdmin:
         Raises:
             RunError: R673, the topic is not known; R672, no answer.
         """
+        return sorted(partition.partition() for partition in self._described(topic).partitions())
+
+    def topic_id(self, topic: str) -> str:
+        """Return the id of a topic; empty: the brokers give none.
+
+        Raises:
+            RunError: R673, the topic is not known; R672, no answer.
+        """
+        return id_of(str(self._described(topic).topicId().toString()))
+
+    def _described(self, topic: str) -> Any:
         names = self._jvm.java.util.ArrayList()
         names.add(topic)
-        described = self._get(self._client.describeTopics(names).allTopicNames()).get(topic)
-        return sorted(partition.partition() for partition in described.partitions())
+        return self._get(self._client.describeTopics(names).allTopicNames()).get(topic)
 
     def offsets(self, topic: str, partitions: Iterable[int], kind: int) -> dict[int, int]:
         """Return the first (`EARLIEST`) or the next (`LATEST`) offset of partitions."""

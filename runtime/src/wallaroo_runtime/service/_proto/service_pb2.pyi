@@ -113,7 +113,7 @@ class Generator(_message.Message):
     def __init__(self, port: _Optional[int] = ..., path: _Optional[str] = ..., name: _Optional[str] = ..., worker: _Optional[str] = ..., target: _Optional[str] = ...) -> None: ...
 
 class KafkaSource(_message.Message):
-    __slots__ = ("port", "path", "name", "brokers", "topic", "settings", "records", "table", "max_message_bytes", "starts", "chosen")
+    __slots__ = ("port", "path", "name", "brokers", "topic", "settings", "records", "table", "max_message_bytes", "starts", "chosen", "topic_id", "reset")
     class SettingsEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -139,6 +139,8 @@ class KafkaSource(_message.Message):
     MAX_MESSAGE_BYTES_FIELD_NUMBER: _ClassVar[int]
     STARTS_FIELD_NUMBER: _ClassVar[int]
     CHOSEN_FIELD_NUMBER: _ClassVar[int]
+    TOPIC_ID_FIELD_NUMBER: _ClassVar[int]
+    RESET_FIELD_NUMBER: _ClassVar[int]
     port: int
     path: str
     name: str
@@ -150,7 +152,9 @@ class KafkaSource(_message.Message):
     max_message_bytes: int
     starts: _containers.ScalarMap[int, int]
     chosen: bool
-    def __init__(self, port: _Optional[int] = ..., path: _Optional[str] = ..., name: _Optional[str] = ..., brokers: _Optional[_Iterable[str]] = ..., topic: _Optional[str] = ..., settings: _Optional[_Mapping[str, str]] = ..., records: bool = ..., table: bool = ..., max_message_bytes: _Optional[int] = ..., starts: _Optional[_Mapping[int, int]] = ..., chosen: bool = ...) -> None: ...
+    topic_id: str
+    reset: str
+    def __init__(self, port: _Optional[int] = ..., path: _Optional[str] = ..., name: _Optional[str] = ..., brokers: _Optional[_Iterable[str]] = ..., topic: _Optional[str] = ..., settings: _Optional[_Mapping[str, str]] = ..., records: bool = ..., table: bool = ..., max_message_bytes: _Optional[int] = ..., starts: _Optional[_Mapping[int, int]] = ..., chosen: bool = ..., topic_id: _Optional[str] = ..., reset: _Optional[str] = ...) -> None: ...
 
 class Connector(_message.Message):
     __slots__ = ("cookie", "max_credits", "refill_credits")

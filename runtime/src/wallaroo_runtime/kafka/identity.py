@@ -1,0 +1,31 @@
+"""Ids of topics: a topic that was deleted and created again has its old name and another id."""
+
+from wallaroo_runtime.errors import RunError
+
+NO_ID = "A" * 22  # 16 zero bytes: of brokers before Kafka 2.8
+_URL_SAFE = str.maketrans("+/", "-_", "=")
+
+
+def id_of(text: str) -> str:
+    """Return an id as Kafka's own tools print it; empty: the brokers give none.
+
+    Example:
+        >>> id_of("zD4+/w=="), id_of("AAAAAAAAAAAAAAAAAAAAAA")
+        ('zD4-_w', '')
+    """
+    found = text.translate(_URL_SAFE)
+    return "" if found == NO_ID else found
+
+
+def is_other(before: str, now: str) -> bool:
+    """Say whether a topic is another one than was read; without both ids that is not known."""
+    return bool(before and now) and before != now
+
+
+def other_topic(source: str, topic: str, before: str, now: str, *, is_realtime: bool) -> RunError:
+    """Return an R738: the topic of a source is not the one that was read."""
+    if is_realtime:
+        fix = "run with `--topic-reset start`, or `end`, which reads it from there and keeps states; or with --fresh"
+    else:
+        fix = "--fresh starts over, without states; docs/kafka.md says how real-time mode keeps them"
+    return RunError.of("R738", source=source, topic=topic, before=before, now=now, fix=fix)

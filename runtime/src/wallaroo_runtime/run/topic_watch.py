@@ -1,0 +1,91 @@
+"""Looks now and then whether topics are still those that a run reads: what is created again is read silently."""
+
+import threading
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import ExitStack
+from functools import partial
+from typing import Any
+
+from wallaroo_runtime.errors import RunError
+from wallaroo_runtime.kafka.identity import is_other, other_topic
+from wallaroo_runtime.peer.configuration import kafka_sources
+from wallaroo_runtime.run.realtime_kafka import topic_id
+from wallaroo_runtime.topology.model import KafkaSource, Topology
+
+LOOK_S = 10.0
+END_S = 5.0
+
+
+class TopicWatch:
+    """A thread that asks brokers for the ids of topics.
+
+    Args:
+        sources: What is read.
+        ids: Path of a source to the id of its topic at the start.
+        ask: Returns the id of a source's topic; empty: there is none.
+        is_realtime: Whether the gateway reads, for the remedy.
+    """
+
+    def __init__(
+        self,
+        sources: Iterable[KafkaSource],
+        ids: Mapping[str, str],
+        ask: Callable[[KafkaSource], str],
+        *,
+        is_realtime: bool,
+    ) -> None:
+        self._ids, self._ask, self._is_realtime = dict(ids), ask, is_realtime
+        self._sources = [source for source in sources if self._ids.get(source.path)]
+        self._error: Exception | None = None
+        self._stopping = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="topics", daemon=True)
+
+    def start(self) -> None:
+        """Start the thread, if brokers give ids."""
+        if self._sources:
+            self._thread.start()
+
+    def check(self) -> None:
+        """Raise what ended the thread.
+
+        Raises:
+            RunError: R738, a topic is not the one that is read.
+        """
+        if self._error is not None:
+            raise self._error
+
+    def close(self) -> None:
+        """End the thread; one that waits for an answer is left to itself."""
+        self._stopping.set()
+        if self._thread.is_alive():
+            self._thread.join(END_S)
+
+    def _run(self) -> None:
+        try:
+            while not self._stopping.wait(LOOK_S):
+                for source in self._sources:
+                    self._look(source)
+        except Exception as error:
+            self._error = error
+
+    def _look(self, source: KafkaSource) -> None:
+        try:
+            now = self._ask(source)
+        except RunError:
+            return  # no broker answers, or there is no topic just now: who reads it reports that
+        before = self._ids[source.path]
+        if is_other(before, now):
+            raise other_topic(source.name, source.topic, before, now, is_realtime=self._is_realtime)
+
+
+def watch_topics(stack: ExitStack, topology: Topology, ids: Mapping[str, str], session: Any) -> TopicWatch:
+    """Start the watch over all topics that are read; `stack` ends it. Without a session the gateway reads them."""
+    ask: Callable[[KafkaSource], str] = topic_id
+    if session is not None:
+        from wallaroo_runtime.spark.kafka import topic_id as topic_id_of  # late: it imports pyspark
+
+        ask = partial(topic_id_of, session)
+    watch = TopicWatch(kafka_sources(topology), ids, ask, is_realtime=session is None)
+    stack.callback(watch.close)
+    watch.start()
+    return watch

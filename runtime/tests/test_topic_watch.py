@@ -1,0 +1,100 @@
+"""A topic that is deleted and created again: what a checkpoint keeps of it, and how a run notices."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from wallaroo_runtime.checkpoint.checkpoint import Checkpoint
+from wallaroo_runtime.checkpoint.convert_topic import Topics
+from wallaroo_runtime.checkpoint.directory import Place
+from wallaroo_runtime.checkpoint.manifest import read_manifest
+from wallaroo_runtime.cli.main import main
+from wallaroo_runtime.errors import RunError
+from wallaroo_runtime.gateway.source_progress import Past
+from wallaroo_runtime.peer.configuration import kafka_sources
+from wallaroo_runtime.run import topic_watch
+from wallaroo_runtime.run.topic_watch import TopicWatch
+from wallaroo_runtime.storage.journal.writer import JournalWriter
+from wallaroo_runtime.topology.load import load_document
+from wallaroo_runtime.topology.model import KafkaSource
+
+VALID = Path(__file__).parents[2] / "topology-schema" / "vectors" / "topologies" / "valid"
+TOPOLOGY = load_document(json.loads((VALID / "records.json").read_bytes()))
+SOURCE = next(kafka_sources(TOPOLOGY))
+IDS = {SOURCE.path: "one"}
+
+
+@pytest.fixture(autouse=True)
+def soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(topic_watch, "LOOK_S", 0.001)
+
+
+def opened(path: Path) -> Checkpoint:
+    place = Place.take(path)
+    try:
+        return Checkpoint.open(place, TOPOLOGY, shuffle_partitions=1, buckets_per_partition=4)
+    finally:
+        place.release()
+
+
+def watched(answers: Iterator[str | RunError], ids: dict[str, str]) -> TopicWatch:
+    """Return a watch that has had all answers."""
+
+    def ask(source: KafkaSource) -> str:
+        answer = next(answers)
+        if isinstance(answer, RunError):
+            raise answer
+        return answer
+
+    watch = TopicWatch(kafka_sources(TOPOLOGY), ids, ask, is_realtime=True)
+    watch.start()
+    watch._thread.join(60)
+    assert not watch._thread.is_alive()
+    watch.close()
+    return watch
+
+
+def test_ids_stay_with_a_checkpoint_and_go_along_to_the_other_mode(tmp_path: Path) -> None:
+    assert opened(tmp_path).topic_ids == {}, "of a new checkpoint, as of one of an earlier version"
+    opened(tmp_path).record_topics(IDS)
+    opened(tmp_path).record_topics({SOURCE.path: ""})
+    assert opened(tmp_path).topic_ids == IDS
+    JournalWriter(tmp_path / "journal").close()
+    topics = Topics(tmp_path, read_manifest(tmp_path))
+    topics.keep({SOURCE.path: {0: 7}})
+    port = topics.ports[SOURCE.path]
+    past = Past(tmp_path / "journal", (), (), [port])
+    assert (past.points[port], past.topics[port]) == ({0: 7}, "one")
+
+
+def test_a_topic_that_is_created_again_is_noticed_over_outages() -> None:
+    away = RunError.of("R672", what="source", name="in", reason="no answer")
+    watch = watched(iter(["one", away, "", "one", "other"]), IDS)
+    with pytest.raises(RunError, match="R738 .* its id was one and is other; "):
+        watch.check()
+
+
+def test_what_ends_the_looking_ends_the_run() -> None:
+    def ask(source: KafkaSource) -> str:
+        raise NotImplementedError
+
+    watch = TopicWatch([SOURCE], IDS, ask, is_realtime=True)
+    watch.start()
+    watch._thread.join(60)
+    with pytest.raises(NotImplementedError):
+        watch.check()
+
+
+def test_brokers_without_ids_are_not_asked() -> None:
+    watch = TopicWatch([SOURCE], {SOURCE.path: ""}, lambda source: "", is_realtime=True)
+    watch.start()
+    assert not watch._thread.is_alive()
+    watch.check()
+    watch.close()
+
+
+def test_micro_batches_do_not_take_the_remedy_of_real_time_mode(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["run", "app.py", "--topic-reset", "start"]) == 2
+    assert "--topic-reset is for --mode realtime" in capsys.readouterr().err
