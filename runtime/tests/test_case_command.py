@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from test_memory_debug import read_patiently
 
 from wallaroo_runtime.cli.case import Case, Found, read_case
 from wallaroo_runtime.cli.main import main
@@ -120,7 +121,7 @@ def test_who_leaves_the_debugger_leaves_the_test(typed: bytes, project: Path) ->
             assert block, shown
         os.write(terminal, part)
     with contextlib.suppress(OSError):  # EIO: it has ended
-        while block := os.read(terminal, 4096):
+        while block := read_patiently(terminal, typed):
             shown += block
     _, status = os.waitpid(process, 0)
     os.close(terminal)

@@ -59,7 +59,7 @@ def test_a_sink_that_is_back_is_told_once(looks: list[dict[str, str]]) -> None:
     notes, wanted, away = list[str](), list[str](), set[str]()
     peers, query = Mock(gateways=[]), Mock(targets={})
     query.exception.return_value, query.progress.return_value.endings = None, {}
-    flow = Flow(peers, query, notes.append, "", Mock())
+    flow = Flow(peers, query, notes.append, "", Mock(), Mock())
     for look in looks:
         peers.egress.status.return_value = {"sinks": [{"name": name, "state": state} for name, state in look.items()]}
         flow.check()

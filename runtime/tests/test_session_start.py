@@ -55,8 +55,8 @@ def test_what_was_launched_is_cancelled(ended: bool, tmp_path: Path, monkeypatch
     assert java is not None
     if ended:
         java.process.wait(60)
-    java.cancel()
-    java.cancel()  # as often as one likes
+    java.end()
+    java.end()  # as often as one likes
     assert java.process.returncode == (0 if ended else -9)
 
 
@@ -122,7 +122,7 @@ def test_port_and_secret_are_taken_as_java_writes_them(tmp_path: Path, monkeypat
     assert java is not None
     try:
         assert java.wait() == (40000, "key")
-        java.cancel()
+        java.end()
         assert java.process.poll() is None, "PySpark has it"
     finally:
         java.process.communicate(timeout=60)

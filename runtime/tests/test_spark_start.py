@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wallaroo_runtime.run.run import _end_java
+from wallaroo_runtime.run.signals import end_java
 from wallaroo_runtime.spark.settings import interpreter
 from wallaroo_runtime.spark.virtual_machine import VirtualMachine
 from wallaroo_runtime.system.class_archive import (
@@ -127,7 +127,7 @@ def test_one_run_at_a_time_makes_it_and_says_so(classes: Path, machines: list[Vi
     first, second = machines
     reporter = Mock()
     for each in machines:
-        _end_java(each, reporter)
+        end_java(each, reporter)
     text = f"Java goes on for a minute or two: it keeps classes in {classes} for faster starts"
     assert [call.args for call in reporter.note.call_args_list] == [(text,)]
     assert (first.process.poll(), second.process.poll()) == (None, -signal.SIGKILL)

@@ -46,7 +46,7 @@ def test_a_death_between_calls_is_told_once(
     query.exception.return_value, query.progress.return_value.endings = None, {}
     peers = Mock(gateways=[])
     peers.egress.status.return_value = {}
-    flow = Flow(peers, query, notes.append, "", Mock())
+    flow = Flow(peers, query, notes.append, "", Mock(), Mock())
     flow.check()
     os.kill(first.pid, signal.SIGKILL)
     second = discovery.recover_worker(first, executor)

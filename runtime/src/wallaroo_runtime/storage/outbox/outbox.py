@@ -11,6 +11,7 @@ from wallaroo.frame import DEAD_LETTER_PORT
 from wallaroo_runtime.durable.file import replace_file, sync_directory
 from wallaroo_runtime.durable.line import pack_line
 from wallaroo_runtime.errors import RunError
+from wallaroo_runtime.storage.outbox.live import FOLDER, live_segments
 from wallaroo_runtime.storage.outbox.live_state import read_last, safe_live
 from wallaroo_runtime.storage.outbox.log import LOG_NAME, LogReader, OutboxFile, Published, Record, cut_delivered
 from wallaroo_runtime.storage.outbox.position import begin_position, forget_position, read_position, read_retained
@@ -241,10 +242,14 @@ class Outbox:
                 path.unlink()
 
     def _remove_stray(self, query: str, batch: int, targets: Collection[Path]) -> None:
-        """Remove dead letters of a publication of this batch that failed, which a changed program does not make."""
-        for path in () if self._is_clean else self.dead_letters.glob(f"{query}-{batch}-*.frames"):
-            if path not in targets:
-                path.unlink(missing_ok=True)
+        """Remove dead letters of a publication of this batch that failed, which a changed program does not make.
+
+        Those of real-time mode, where nothing is staged, may have such names, too.
+        """
+        if not self._is_clean and not live_segments(self.directory / FOLDER):
+            for path in self.dead_letters.glob(f"{query}-{batch}-*.frames"):
+                if path not in targets:
+                    path.unlink(missing_ok=True)
         self._is_clean = False
 
     @staticmethod
