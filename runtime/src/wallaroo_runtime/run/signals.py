@@ -132,6 +132,6 @@ def ending_java(java: VirtualMachine | None, stopped: RunStop) -> Iterator[None]
 
 
 def end_java(java: VirtualMachine, reporter: Reporter) -> None:
-    """End Java after Spark, or tell that it outlives the run."""
+    """End Java after Spark, or tell people that it outlives the run: for programs its numbers come last."""
     if (directory := java.end()) is not None:
-        reporter.note(f"Java goes on for a minute or two: it keeps classes in {directory} for faster starts")
+        reporter.output("java", f"goes on for a minute or two: it keeps classes in {directory} for faster starts")
