@@ -22,7 +22,7 @@ from wallaroo_runtime.cli.reporter import JsonReporter
 from wallaroo_runtime.run import run as run_module
 from wallaroo_runtime.run.options import AppOptions, CheckpointOptions, RunOptions
 from wallaroo_runtime.run.run import execute
-from wallaroo_runtime.run.signals import SIGNALS, RunStop, stop_signals
+from wallaroo_runtime.run.signals import SIGNALS, RunStop, kept_signals, stop_signals
 
 APP = CASES.parents[1] / "examples" / "javascript" / "topology.json"
 NAME = json.loads(APP.read_bytes())["name"]
@@ -63,17 +63,6 @@ def quiet(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @contextmanager
-def own_signals() -> Iterator[None]:
-    """Put back the handlers: a run that was ended ignores SIGTERM, as would what the tests start."""
-    before = {number: signal.getsignal(number) for number in SIGNALS}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
-
-
-@contextmanager
 def at_calls(told: Callable[[Any], None]) -> Iterator[None]:
     """Call a function with the code of each function of the runtime that is called while a run takes signals."""
     is_begun = False
@@ -93,7 +82,7 @@ def at_calls(told: Callable[[Any], None]) -> Iterator[None]:
 
 def start(told: Callable[[Any], None]) -> tuple[int, bool]:
     """Start over; return the exit code, and whether the checkpoint is there."""
-    with own_signals(), TemporaryDirectory() as folder:
+    with kept_signals(), TemporaryDirectory() as folder:
         path = written(Path(folder) / "checkpoint", NAME)
         options = RunOptions(AppOptions(str(APP)), CheckpointOptions(path, fresh=True))
         with at_calls(told):
@@ -134,7 +123,7 @@ def test_a_lost_interrupt_ends_the_start(calls: Calls, share: float, removes: bo
 
 @given(st.lists(st.sampled_from(SIGNALS), min_size=1, max_size=4), st.sampled_from(SIGNALS))
 def test_a_signal_after_lost_ones_interrupts_again(lost: list[signal.Signals], number: signal.Signals) -> None:
-    with own_signals(), stop_signals() as stopped:
+    with kept_signals(), stop_signals() as stopped:
         for each in lost:
             Callback(each)
         with pytest.raises(KeyboardInterrupt) as raised:
@@ -146,7 +135,7 @@ def test_a_signal_after_lost_ones_interrupts_again(lost: list[signal.Signals], n
 
 @given(st.sampled_from(SIGNALS))
 def test_a_start_is_not_over_after_a_lost_interrupt(number: signal.Signals) -> None:
-    with own_signals(), stop_signals() as stopped:
+    with kept_signals(), stop_signals() as stopped:
         stopped.check()
         Callback(number)
         with pytest.raises(KeyboardInterrupt):

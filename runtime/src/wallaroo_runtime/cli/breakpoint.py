@@ -11,6 +11,7 @@ from pdb import Pdb
 from types import FrameType
 
 from wallaroo.worker.debugger import BREAKPOINT, refuse_breakpoints
+from wallaroo_runtime.run.signals import SIGNALS, kept_signals
 
 BROKEN_OFF = "broken off at a breakpoint"
 
@@ -100,7 +101,7 @@ def _interrupting() -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    before = {number: signal.getsignal(number) for number in SIGNALS}
 
     def interrupt(number: int, frame: FrameType | None) -> None:
         handler = before[signal.Signals(number)]
@@ -108,14 +109,11 @@ def _interrupting() -> Iterator[None]:
         handler(number, frame)
         raise KeyboardInterrupt
 
-    for number, handler in before.items():
-        if callable(handler):
-            signal.signal(number, interrupt)
-    try:
-        yield
-    finally:
+    with kept_signals():
         for number, handler in before.items():
-            signal.signal(number, handler)
+            if callable(handler):
+                signal.signal(number, interrupt)
+        yield
 
 
 @contextmanager
