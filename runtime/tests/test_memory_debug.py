@@ -10,8 +10,9 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -21,7 +22,7 @@ from wallaroo_runtime.cli.breakpoint import breakpoints
 from wallaroo_runtime.cli.record_input import RecordInput
 
 PROMPT = b"(Pdb) "
-PATIENCE_S, SETTLED_S = 5.0, 2.0
+PATIENCE_S = 5.0
 RUN = [WALLAROO, "run"]
 MEMORY = ["--engine", "memory", "--in", "127.0.0.1:0", "--out", "127.0.0.1:9"]
 SLEEP = b"p __import__('time').sleep(600)\n"
@@ -33,10 +34,10 @@ TYPED = {
 pytestmark = pytest.mark.slow
 
 
-def read_patiently(terminal: int, typed: bytes) -> bytes:
-    """Read what is shown; Python's readline misses a Ctrl-C that comes just before it waits, so a person repeats it."""
-    while typed.endswith(b"\x03") and not select.select([terminal], [], [], PATIENCE_S)[0]:
-        os.write(terminal, b"\x03")
+def read_patiently(terminal: int, again: Callable[[], object] | None) -> bytes:
+    """Read what is shown; Python's readline misses a signal that comes just before it waits, so a person repeats it."""
+    while again and not select.select([terminal], [], [], PATIENCE_S)[0]:
+        again()
     return os.read(terminal, 4096)
 
 
@@ -47,7 +48,8 @@ class Person:
         self.process, self._terminal = pty.fork()
         if not self.process:
             os.execv(command[0], command)
-        self.shown = self._last = b""
+        self.shown = b""
+        self.again: Callable[[], object] | None = None  # what is repeated until something is shown
 
     def wait(self, text: bytes) -> None:
         """Wait until a text is shown that was not before."""
@@ -58,7 +60,7 @@ class Person:
 
     def type(self, keys: bytes) -> None:
         """Type; Ctrl-C once what is before it was shown."""
-        self._last = keys
+        self.again = partial(os.write, self._terminal, b"\x03") if keys.endswith(b"\x03") else None
         text, _, rest = keys.partition(b"\x03")
         if text and text != keys:
             os.write(self._terminal, text)
@@ -68,7 +70,7 @@ class Person:
     def ended(self) -> int:
         """Wait for the end; return the exit code."""
         with suppress(OSError):  # EIO: it has ended
-            while block := read_patiently(self._terminal, self._last):
+            while block := read_patiently(self._terminal, self.again):
                 self.shown += block
         _, status = os.waitpid(self.process, 0)
         os.close(self._terminal)
@@ -108,8 +110,8 @@ def test_a_signal_ends_the_prompt(app: str) -> None:
     person.wait(b"initialized")
     with send(person.shown, b"one\n"):
         person.wait(PROMPT)
-        time.sleep(SETTLED_S)  # Python's readline misses a signal that comes just before it waits
-        os.kill(person.process, signal.SIGTERM)
+        person.again = partial(os.kill, person.process, signal.SIGTERM)
+        person.again()
         assert person.ended() == 143, person.shown
     assert b"stopped: in " in person.shown
 
