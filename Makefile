@@ -66,8 +66,9 @@ build: ready ## wheels of the three distributions into build/dist, and the Go SD
 	$(BIN)/python -m pip wheel --quiet --no-deps --wheel-dir build/dist ./api/python ./api/connectors ./runtime
 	for module in $(GO_MODULES); do (cd $$module && go build ./...) || exit 1; done
 
-go-module: ready ## the Go SDK as it is published, into build/go-module: a repository and a proxy of files
-	$(BIN)/python api/publish.py
+go-module: ## the Go SDK alone as build/wallarooapi.tar.gz, for machines without `wallaroo`; needs no setup
+	@mkdir -p build
+	tar -czf build/wallarooapi.tar.gz --exclude='*_test.go' --exclude=testdata -C api/go .
 
 $(VENV)/.docs: runtime/pyproject.toml $(STAMP)
 	$(BIN)/python -m pip install --quiet -e './runtime[docs]'

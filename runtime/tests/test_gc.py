@@ -21,7 +21,7 @@ from wallaroo_runtime.cli.unused import find_unused, held
 from wallaroo_runtime.system.process import process_start_time
 
 DAY_S = 86_400
-KINDS = ("checkpoint", "leftover", "broker", "crash", "jars", "slot", "binary", "sdk", "classes")
+KINDS = ("checkpoint", "leftover", "broker", "crash", "jars", "slot", "binary", "classes")
 USES = ("nobody", "lock", "process", "open")
 ENTRIES = st.lists(
     st.tuples(st.sampled_from(KINDS), st.sampled_from(USES), st.sampled_from((0.0, 0.5, 3.0, 40.0))), max_size=8
@@ -42,8 +42,8 @@ def make(homes: tuple[Path, Path], number: int, kind: str, use: str, stack: Exit
     """Make something; returns its path, and whether somebody uses it."""
     state, cache = homes
     name = f"{kind}-{number}"
-    places = {"crash": state / "crashes" / f"{name}.log", "slot": cache / "go" / "slot" / name}
-    places |= {each: cache / "go" / each / name for each in ("binary", "sdk")}
+    places = {"crash": state / "crashes" / f"{name}.log"}
+    places |= {each: cache / "go" / each / name for each in ("binary", "slot")}
     places |= {"classes": cache / "classes" / f"{name}.jsa"}
     path = places.get(kind, (cache if kind == "jars" else state) / name)
     file = path if kind in ("crash", "classes") else path / "file"
@@ -69,7 +69,7 @@ def used(path: Path, file: Path, kind: str, use: str, stack: ExitStack) -> bool:
         process = {"pid": os.getpid(), "start_time": process_start_time(os.getpid())}
         (path / "gateway.json").write_text(json.dumps(process))
         return True
-    if use == "open" and kind in ("jars", "slot", "binary", "sdk", "classes"):
+    if use == "open" and kind in ("jars", "slot", "binary", "classes"):
         stack.enter_context(file.open("rb"))
         return True
     return False

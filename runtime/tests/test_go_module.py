@@ -5,18 +5,22 @@ import shutil
 import subprocess
 import tempfile
 from pathlib import Path
+from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import Phase, assume, given, settings
 from hypothesis import strategies as st
 
 from wallaroo_runtime.cli import main as cli
 from wallaroo_runtime.cli.main import main
+from wallaroo_runtime.program.app import resolve
 from wallaroo_runtime.program.build import build
+from wallaroo_runtime.program.emit import emit
 from wallaroo_runtime.program.init import init
 from wallaroo_runtime.program.sdk import sdk_directory
 
 pytestmark = pytest.mark.slow
+ROOT = Path(__file__).parents[2]
 TEMPLATE = Path(__file__).parents[1] / "src" / "wallaroo_runtime" / "template" / "go"
 # As earlier versions of `build --init` wrote it, on another machine.
 OLD = "\nrequire wallarooapi v0.0.0\n\nreplace wallarooapi => /home/other/sdk/go\n"
@@ -43,6 +47,17 @@ def ran(directory: Path, *command: str) -> str:
     done = subprocess.run(command, cwd=directory, capture_output=True, text=True, timeout=600, check=False)
     assert done.returncode == 0, f"{command}: {done.stdout}{done.stderr}"
     return done.stdout
+
+
+def declared(directory: Path) -> dict[str, Any]:
+    """Return what a program emits, but for what says where it is and what its binary is called."""
+    document = emit(resolve(str(directory)), ())
+    for entry in document["workers"]:
+        for name in ("command", "directory", "code_hash"):
+            del entry[name]
+        for component in entry["components"]:
+            component["file"] = Path(component["file"]).name
+    return document
 
 
 def committed(directory: Path) -> dict[str, str]:
@@ -139,6 +154,43 @@ def test_replacements_of_another_machine_do_not_stop_a_build(
     assert (remark in said) == (text == ELSEWHERE)
 
 
+@pytest.fixture(scope="module")
+def plain(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """Return what the program emits that has no module."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("GOPROXY", "off")
+        return declared(made(tmp_path_factory.mktemp("plain")))
+
+
+@settings(
+    deadline=None, max_examples=6, phases=(Phase.explicit, Phase.reuse, Phase.generate)
+)  # shrinking takes minutes
+@given(
+    name=st.sampled_from(["shop", "with a space", "-a😀\"b'", "v2", "internal", "x_test", "a.b", "%d", "Ä" * 60]),
+    module=st.sampled_from(["", "example.org/shop", "main", "example.org/UPPER/v3", "wallaroo", "shop_test"]),
+    version=st.sampled_from(["1.23", "1.24.0", "1.25", "1.26"]),
+    above=st.booleans(),
+    workspace=st.sampled_from(["none", "own", "init"]),
+    replace=st.sampled_from(["", OLD]),
+)
+def test_a_program_is_the_same_in_any_module(
+    plain: dict[str, Any], name: str, module: str, version: str, above: bool, workspace: str, replace: str
+) -> None:
+    # In a module of a directory above, the name is a part of a package's path, and go has rules for that.
+    assume(not (module and above) or name.isascii() and not set(name) & set(' "%'))
+    with tempfile.TemporaryDirectory() as folder:
+        program = made(Path(folder).resolve() / "all" / name)
+        home = program.parent if above else program
+        if module:
+            (home / "go.mod").write_text(f"module {module}\n\ngo {version}\n{replace}")
+        if module and workspace == "own":
+            (home / "go.work").write_text("go 1.26\n\nuse .\n")
+        if workspace == "init":
+            init(program)
+            ran(program, "go", "vet", ".")
+        assert declared(program) == plain
+
+
 @pytest.mark.parametrize("name", ["l" * 255, "-a😀\"b'"])
 def test_a_directory_of_any_name_is_built(name: str, tmp_path: Path) -> None:
     assert build(made(tmp_path / name)).is_file()
@@ -169,6 +221,47 @@ def test_a_workspace_of_the_user_is_part_of_the_build(tmp_path: Path) -> None:
     (tmp_path / "go.work").write_text(text)
     assert build(program).is_file()
     assert (tmp_path / "go.work").read_text() == text
+
+
+def test_the_sdk_of_another_installation_in_a_workspace_is_renewed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    program = made(tmp_path / "shop")
+    (program / "go.mod").write_text("module example.org/shop\n\ngo 1.23\n")
+    (old := tmp_path / "old").mkdir()
+    shutil.copy(sdk_directory() / "go.mod", old)
+    (program / "go.work").write_text(f"go 1.24.0\n\nuse (\n\t.\n\t{old}\n)\n")
+    build(program)
+    remark = f"note: {program}/go.work names {old}, another SDK than is built with; `wallaroo build --init` renews it\n"
+    assert remark in capsys.readouterr().err
+    init(program)
+    build(program)
+    assert workspace(program / "go.work") == [program, sdk_directory()]
+    assert "another SDK" not in capsys.readouterr().err
+
+
+def test_the_sdk_alone_in_a_workspace(tmp_path: Path) -> None:
+    ran(ROOT, "make", "--silent", "go-module")
+    program = made(tmp_path / "program")
+    (program / "go.mod").write_text("module example.org/program\n\ngo 1.24.0\n")
+    (sdk := tmp_path / "wallarooapi").mkdir()
+    ran(sdk, "tar", "-xzf", str(ROOT / "build" / "wallarooapi.tar.gz"))
+    # As docs/go-modules.md says.
+    ran(program, "go", "work", "init", ".", "../wallarooapi")
+    ran(program, "go", "test", "./...")
+    assert (sdk / "goka" / "go.mod").is_file() and not [*sdk.rglob("*_test.go")]
+
+
+@pytest.mark.long  # compiles Sarama and what else Goka needs
+def test_a_program_for_goka_gets_the_version_of_go_that_its_module_needs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("GOPROXY")
+    shutil.copy(ROOT / "tests" / "cases" / "goka_clicks" / "app.go", tmp_path)
+    init(tmp_path)
+    ran(tmp_path, "go", "vet", "./...")
+    assert f"{sdk_directory()}/goka" in (tmp_path / "go.work").read_text()
+    assert all("\ngo 1.25.0\n" in (tmp_path / name).read_text() for name in ("go.work", "go.mod"))
 
 
 def test_a_committed_workspace_is_left_alone(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

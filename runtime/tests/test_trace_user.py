@@ -18,9 +18,7 @@ from wallaroo.worker import trace
 from wallaroo.worker._proto import worker_pb2 as pb
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.program.build import build
-from wallaroo_runtime.program.import_path import MODULE, PUBLISHED
-from wallaroo_runtime.program.module import module_path, sdk_modules
-from wallaroo_runtime.program.published import published_directory
+from wallaroo_runtime.program.module import sdk_modules
 from wallaroo_runtime.program.sdk import sdk_directory
 from wallaroo_runtime.worker.channel import WorkerChannel, close_all
 from wallaroo_runtime.worker.discovery import stop_worker
@@ -127,22 +125,14 @@ def test_a_program_without_a_provider_gets_ours(monkeypatch: pytest.MonkeyPatch)
         (["otel"], ["otel"]),
         (["goka/codec"], ["goka"]),
         (["otel", "goka"], ["goka", "otel"]),
-        (["others"], []),
+        (["others", "gokas"], []),
+        ([], []),
     ],
 )
-@pytest.mark.parametrize("root", [MODULE, PUBLISHED])
-def test_modules_are_those_that_a_program_imports(
-    root: str, imported: list[str], names: list[str], tmp_path: Path
-) -> None:
+def test_modules_are_those_that_a_program_imports(imported: list[str], names: list[str], tmp_path: Path) -> None:
     for number, name in enumerate(imported):
-        (tmp_path / f"{number}.go").write_text(f'package main\n\nimport _ "{root}/{name}"\n')
-    sdk = published_directory() if root == PUBLISHED else sdk_directory()
-    assert sdk_modules(tmp_path) == [sdk, *(sdk / name for name in names)]
-    assert module_path(sdk / "otel") == f"{root}/otel"
-
-
-def test_a_program_that_imports_nothing_gets_the_module_of_the_tutorials(tmp_path: Path) -> None:
-    assert sdk_modules(tmp_path) == [sdk_directory()]
+        (tmp_path / f"{number}.go").write_text(f'package main\n\nimport _ "wallarooapi/{name}"\n')
+    assert sdk_modules(tmp_path) == [sdk_directory(), *(sdk_directory() / name for name in names)]
 
 
 @pytest.mark.slow

@@ -11,11 +11,11 @@ import (
 )
 
 func main() {
-	if len(os.Args) != 4 {
-		fmt.Fprintln(os.Stderr, "usage: overlay DIRECTORY INTO MODULE")
+	if len(os.Args) != 3 {
+		fmt.Fprintln(os.Stderr, "usage: overlay DIRECTORY INTO")
 		os.Exit(2)
 	}
-	result, err := overlay.Prepare(os.Args[1], os.Args[2], os.Args[3])
+	result, err := overlay.Prepare(os.Args[1], os.Args[2])
 	if err == nil {
 		err = json.NewEncoder(os.Stdout).Encode(result)
 	}

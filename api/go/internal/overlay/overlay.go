@@ -21,6 +21,7 @@ import (
 const (
 	generatedName = "wallaroo_generated.go"
 	setupName     = "ApplicationSetup"
+	module        = "wallarooapi" // the path by which programs import the SDK
 )
 
 // starters are the functions by which a program of its own main serves as a worker, by the name of their package.
@@ -36,7 +37,6 @@ type Result struct {
 // program is a parsed main package.
 type program struct {
 	directory string
-	module    string // the path by which it imports the SDK
 	set       *token.FileSet
 	files     []*sourceFile
 	setup     *ast.FuncDecl
@@ -50,14 +50,13 @@ type sourceFile struct {
 	syntax  *ast.File
 }
 
-// Prepare analyses the program in a directory and writes what replaces its files into another one. module is the path by
-// which the program imports the SDK.
-func Prepare(directory, into, module string) (*Result, error) {
+// Prepare analyses the program in a directory and writes what replaces its files into another one.
+func Prepare(directory, into string) (*Result, error) {
 	directory, err := filepath.Abs(directory)
 	if err != nil {
 		return nil, err
 	}
-	p, err := parse(directory, module)
+	p, err := parse(directory)
 	if err != nil {
 		return nil, err
 	}
@@ -76,8 +75,8 @@ func (p *program) report(d diagnostic.Diagnostic, at token.Pos) {
 }
 
 // parse reads the files that belong to the package on this platform, with cgo.
-func parse(directory, module string) (*program, error) {
-	p := &program{directory: directory, module: module, set: token.NewFileSet()}
+func parse(directory string) (*program, error) {
+	p := &program{directory: directory, set: token.NewFileSet()}
 	context := build.Default
 	context.CgoEnabled = true
 	listed, err := context.ImportDir(directory, 0)
@@ -127,7 +126,7 @@ func (p *program) reportSyntax(wrong scanner.ErrorList) {
 func (p *program) check() {
 	callsWorker := false
 	for _, file := range p.files {
-		callsWorker = callsWorker || file.callsWorker(p.module)
+		callsWorker = callsWorker || file.callsWorker()
 		for _, declared := range file.syntax.Decls {
 			function, ok := declared.(*ast.FuncDecl)
 			switch {
@@ -160,7 +159,7 @@ func (p *program) isMain() bool {
 func (p *program) reportNoSetup(where, first string) {
 	lacks, fix := "call of worker.Main", "call `worker.Main(setup)` in main, with the function that returns the application"
 	switch declares := func(name string) bool {
-		return slices.ContainsFunc(p.files, func(file *sourceFile) bool { return file.imports(p.module + "/" + name) })
+		return slices.ContainsFunc(p.files, func(file *sourceFile) bool { return file.imports(module + "/" + name) })
 	}; {
 	case declares("stream"):
 	case declares("application"):
@@ -181,7 +180,7 @@ func (f *sourceFile) imports(path string) bool {
 }
 
 // callsWorker reports whether the file uses worker.Main of the SDK, or what stands for it.
-func (f *sourceFile) callsWorker(module string) bool {
+func (f *sourceFile) callsWorker() bool {
 	for _, imported := range f.syntax.Imports {
 		for _, starter := range starters {
 			if imported.Path.Value != strconv.Quote(module+"/"+starter.name) {

@@ -30,20 +30,15 @@ func ApplicationSetup() *C.char { fmt.Print(); return C.CString("C.char") }
 func main() {}
 `
 
-// prepare writes a program of one file that imports the SDK by its plain path and prepares it.
+// prepare writes a program of one file and prepares it.
 func prepare(t *testing.T, content string) (result *overlay.Result, original string) {
-	t.Helper()
-	return prepareFor(t, content, "wallarooapi")
-}
-
-func prepareFor(t *testing.T, content, module string) (result *overlay.Result, original string) {
 	t.Helper()
 	directory := t.TempDir()
 	original = filepath.Join(directory, "app.go")
 	if err := os.WriteFile(original, []byte(content), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	result, err := overlay.Prepare(directory, t.TempDir(), module)
+	result, err := overlay.Prepare(directory, t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -116,25 +111,6 @@ func TestANewProgramIsBuiltAsItIs(t *testing.T) {
 	}
 }
 
-func TestTheSDKHasThePathThatTheProgramImports(t *testing.T) {
-	const module = "example.org/sdk"
-	result, original := prepareFor(t, tutorial, module)
-	generated := read(t, result.Replace[filepath.Join(filepath.Dir(original), "wallaroo_generated.go")])
-	if strings.Contains(generated, `"wallarooapi`) || strings.Count(generated, `"`+module) != 3 {
-		t.Errorf("the generated file is\n%s", generated)
-	}
-	if got := read(t, result.Replace[original]); !strings.Contains(got, `C "example.org/sdk/cstring"`) {
-		t.Errorf("the copy is\n%s", got)
-	}
-	program := "package main\n\nimport \"example.org/sdk/worker\"\n\nfunc main() { worker.Main(nil) }\n"
-	if result, _ := prepareFor(t, program, module); len(result.Diagnostics) > 0 {
-		t.Errorf("%+v", result)
-	}
-	if result, _ := prepareFor(t, program, "example.org/other"); len(result.Diagnostics) != 1 || result.Diagnostics[0].Code != "T201" {
-		t.Errorf("%+v", result)
-	}
-}
-
 func TestWhatCannotBeBuilt(t *testing.T) {
 	for name, c := range map[string]struct {
 		content, code string
@@ -163,13 +139,11 @@ func TestWhatCannotBeBuilt(t *testing.T) {
 	if message := one.Diagnostics[0].Message; !strings.HasSuffix(message, "ApplicationSetup takes 1 parameter; expected 0") {
 		t.Error(message)
 	}
-	for _, module := range []string{"wallarooapi", "example.org/sdk"} {
-		imports := "\n\nimport \"" + module + "/stream\"\n\nvar app = stream.New(\"x\")\n\nfunc main() {}\n"
-		for name, first := range map[string]string{"main": "", "words": "make it package main; "} {
-			found, _ := prepareFor(t, "package "+name+imports, module)
-			if d := found.Diagnostics[0]; d.Code != "T201" || !strings.HasPrefix(d.Fix, first+"call `worker.Main(setup)` in main") {
-				t.Error(d)
-			}
+	imports := "\n\nimport \"wallarooapi/stream\"\n\nvar app = stream.New(\"x\")\n\nfunc main() {}\n"
+	for name, first := range map[string]string{"main": "", "words": "make it package main; "} {
+		found, _ := prepare(t, "package "+name+imports)
+		if d := found.Diagnostics[0]; d.Code != "T201" || !strings.HasPrefix(d.Fix, first+"call `worker.Main(setup)` in main") {
+			t.Error(d)
 		}
 	}
 	for content, fix := range map[string]string{
@@ -183,7 +157,7 @@ func TestWhatCannotBeBuilt(t *testing.T) {
 			t.Error(d)
 		}
 	}
-	result, err := overlay.Prepare(t.TempDir(), t.TempDir(), "wallarooapi")
+	result, err := overlay.Prepare(t.TempDir(), t.TempDir())
 	if err != nil || len(result.Diagnostics) != 1 || !strings.HasPrefix(result.Diagnostics[0].Traceback, "no Go files in ") {
 		t.Errorf("%+v, %v", result, err)
 	}

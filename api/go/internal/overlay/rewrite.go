@@ -89,7 +89,7 @@ func (p *program) standInEdits(file *sourceFile) []edit {
 	if len(used) == 0 {
 		name = "_"
 	}
-	edits := []edit{p.replace(imported.Path, name+` "`+p.module+`/cstring"`)}
+	edits := []edit{p.replace(imported.Path, name+` "`+module+`/cstring"`)}
 	for name, places := range used {
 		for _, place := range places {
 			edits = append(edits, p.replace(place, standIn[name]))
@@ -126,13 +126,13 @@ func (p *program) generated(cgo bool) []byte {
 		form = p.resultForm()
 	}
 	if strings.HasPrefix(form, "C.") {
-		imported := `C "` + p.module + `/cstring"`
+		imported := `C "` + module + `/cstring"`
 		if cgo {
 			imported = `"C"`
 		}
 		out.WriteString("import " + imported + "\n\n")
 	}
-	fmt.Fprintf(&out, "import (\n\twallarooGeneratedAPI %q\n\twallarooGeneratedWorker %q\n)\n\n", p.module, p.module+"/worker")
+	fmt.Fprintf(&out, "import (\n\twallarooGeneratedAPI %q\n\twallarooGeneratedWorker %q\n)\n\n", module, module+"/worker")
 	out.WriteString("var _ = wallarooGeneratedWorker.MainJSON\n\nfunc init() {\n")
 	out.WriteString("\twallarooGeneratedAPI.RegisterType(\"\")\n")
 	for _, name := range p.typeNames() {

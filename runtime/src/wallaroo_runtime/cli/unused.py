@@ -19,7 +19,7 @@ CRASHES = "crashes"
 LEFTOVER_S = 3600.0  # what is younger may be about to be used
 LOGS = "logs"  # all that a run leaves that ended before it had a checkpoint
 GO, CLASSES = "go", "classes"
-ENTRIES_OF_GO = ("slot", "binary", "sdk")
+ENTRIES_OF_GO = ("slot", "binary")
 
 
 @dataclass(frozen=True, slots=True)

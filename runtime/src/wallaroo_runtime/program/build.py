@@ -16,8 +16,6 @@ from wallaroo.diagnostic import Diagnostic
 from wallaroo_runtime.errors import TOPOLOGY, WORKER, RunError
 from wallaroo_runtime.program.cache import cached
 from wallaroo_runtime.program.go import broken, run_go
-from wallaroo_runtime.program.import_path import import_path
-from wallaroo_runtime.program.mixture import refuse_below, refuse_in
 from wallaroo_runtime.program.module import NEW_MODULE, find_module, go_environment, write_workspace
 from wallaroo_runtime.program.sdk import go_command, sdk_directory
 
@@ -46,8 +44,7 @@ def build(
         The absolute path of the binary.
 
     Raises:
-        RunError: W407 (with the compiler's message at the user's line), W408, W409, W433, R697, R796, T201, T202 or
-            T216.
+        RunError: W407 (with the compiler's message at the user's line), W408, W409, R697, T201, T202 or T216.
     """
     directory = directory.resolve()
     go, version = go_command()
@@ -60,9 +57,7 @@ def build(
         if with_cgo:
             names = ", ".join(prepared["cgo"])
             print(f"note: {directory} uses {names}; it is built with cgo, for this platform only", file=sys.stderr)
-        overlay, paths = _workspace(go, version, directory, work, prepared["replace"])
-        if len(paths) > 1:
-            refuse_below(go, directory, overlay, environment)
+        overlay = _workspace(go, version, directory, work, prepared["replace"])
         if output is not None:
             _compile(go, directory, overlay, output.absolute(), environment=environment)
             return output.absolute()
@@ -84,8 +79,6 @@ def _prepare(go: str, directory: Path, work: Path, environment: dict[str, str]) 
     """Run the SDK's `overlay` over the program; the files that it writes go to `work`."""
     if not directory.is_dir():
         raise broken(directory, "this is not a directory")
-    refuse_in(directory)
-    path = import_path(directory, find_module(directory) or directory)
     # The tool runs here, whatever the program is built for; it gets the target as its own default.
     native = {**environment, "GOWORK": "off", "CGO_ENABLED": "0"}
     target: dict[str, str] = {name: native.pop(name) for name in ("GOOS", "GOARCH") if name in native}
@@ -95,7 +88,7 @@ def _prepare(go: str, directory: Path, work: Path, environment: dict[str, str]) 
         "overlay",
         lambda path: run_go([*make, str(path), "./cmd/overlay"], sdk_directory(), native),
     )
-    answer = run_go([str(tool), str(directory), str(work), path], work, {**native, **target})
+    answer = run_go([str(tool), str(directory), str(work)], work, {**native, **target})
     prepared: dict[str, Any] = json.loads(answer)
     if prepared["diagnostics"]:
         findings = [Diagnostic.from_json(each) for each in prepared["diagnostics"]]
@@ -103,23 +96,19 @@ def _prepare(go: str, directory: Path, work: Path, environment: dict[str, str]) 
     return prepared
 
 
-def _workspace(go: str, version: str, directory: Path, work: Path, replace: dict[str, str]) -> tuple[Path, set[str]]:
-    """Write the workspace and the overlay file; return the latter, and the paths of the SDK's modules in the former."""
+def _workspace(go: str, version: str, directory: Path, work: Path, replace: dict[str, str]) -> Path:
+    """Write the workspace and the overlay file; return the latter."""
     module = find_module(directory)
     if module is None:
         module, made = directory, work / "go.mod"
         made.write_text(NEW_MODULE, encoding="utf-8")
         replace[str(directory / "go.mod")] = str(made)
-    paths = write_workspace(go, version, module, work, replace)
+    write_workspace(go, version, module, work, replace)
     overlay = work / "overlay.json"
     overlay.write_text(json.dumps({"Replace": replace}), encoding="utf-8")
-    return overlay, paths
+    return overlay
 
 
 def _compile(go: str, directory: Path, overlay: Path, output: Path, *, environment: dict[str, str]) -> None:
     command = [go, "build", "-overlay", str(overlay), "-buildvcs=false", "-o", str(output), "."]
-    try:
-        run_go(command, directory, environment)
-    except RunError:
-        refuse_below(go, directory, overlay, environment)
-        raise
+    run_go(command, directory, environment)

@@ -8,15 +8,12 @@ from tempfile import TemporaryDirectory
 
 from wallaroo.diagnostic import Diagnostic
 from wallaroo_runtime.errors import WORKER, RunError
-from wallaroo_runtime.program.import_path import PUBLISHED
 from wallaroo_runtime.system.child import endable
 
 BUILD_SECONDS = 600
 NOTE_SECONDS = 5
 SHOWN_LINES = 40
 _PLACE = re.compile(r"^(?P<file>[^\s:][^:]*\.go):(?P<line>\d+)(?::\d+)?: ", re.MULTILINE)
-# A version of the SDK, and why go has not got it.
-_NO_SDK = re.compile(rf"({re.escape(PUBLISHED)}\S*?)@(v[^\s:]+): (?!.*requires go >=)(.*)")
 _NOT_FETCHED = re.compile(r"(?:module lookup disabled by GOPROXY|Get \"https?://|dial tcp|proxyconnect).*")
 
 
@@ -28,7 +25,7 @@ def run_go(command: list[str], directory: Path, environment: dict[str, str]) -> 
         directory: Where it runs; places in its messages are relative to it.
 
     Raises:
-        RunError: W407, or R697 or R796 when a module was not to be had.
+        RunError: W407, or R697 when a module was not to be had.
     """
     pipe = subprocess.PIPE
     try:
@@ -68,9 +65,7 @@ def _finished(process: subprocess.Popen[str]) -> tuple[str, str]:
 
 
 def broken(directory: Path, output: str) -> RunError:
-    """Make W407 of what the compiler said, at the first place that it names; R697 or R796 when a module is missing."""
-    if found := _NO_SDK.search(output):
-        return RunError.of("R796", WORKER, module=found[1], version=found[2], reason=found[3])
+    """Make W407 of what the compiler said, at the first place that it names; R697 when a module is missing."""
     if found := _NOT_FETCHED.search(output):
         return RunError.of("R697", WORKER, reason=found[0])
     lines = [line for line in output.splitlines() if not line.startswith("# ")]

@@ -9,18 +9,15 @@ from pathlib import Path
 
 from wallaroo_runtime.errors import USAGE, RunError
 from wallaroo_runtime.program.go import run_go
-from wallaroo_runtime.program.import_path import MODULE, root_of
+from wallaroo_runtime.program.import_path import is_sdk
 from wallaroo_runtime.program.module import (
     NEW_MODULE,
     find_module,
     find_workspace,
     go_environment,
-    is_installed_sdk,
     module_path,
     read_workspace,
-    required_sdk,
     sdk_modules,
-    used,
 )
 from wallaroo_runtime.program.sdk import go_command
 
@@ -31,9 +28,9 @@ GIT_SECONDS = 30
 def init(directory: Path) -> list[Path]:
     """Make plain go tools (`go vet`, `go test`, editors) work in a program's directory.
 
-    Where the SDK is differs from machine to machine, so a go.work names it, which git ignores; a program whose go.mod
-    requires a version of the published SDK needs none. The nearest go.mod is the program's; without one it gets its
-    own. Files that are there are amended, not replaced. git ignores what `go build` makes, too.
+    Where the SDK is differs from machine to machine, so a go.work names it, which git ignores. The nearest go.mod is
+    the program's; without one it gets its own. Files that are there are amended, not replaced. git ignores what
+    `go build` makes, too.
 
     Returns:
         The files written.
@@ -51,36 +48,24 @@ def init(directory: Path) -> list[Path]:
         written.append(module / "go.mod")
     elif _without_sdk(go, module / "go.mod"):
         written.append(module / "go.mod")
-    found = find_workspace(go, module)
-    file = found or module / "go.work"
-    if found or sdk_modules(module, _given(go, module, found)):
-        written += _write_workspace(go, module, file)
-        if module / "go.mod" in written and (needed := read_workspace(go, file).get("Go")):
-            run_go([go, "mod", "edit", f"-go={needed}"], module, go_environment())  # as the SDK's modules need
-    workspace = str(file) if file.exists() else "off"
-    if _ignore(directory / ".gitignore", _built(go, directory, workspace)) and directory / ".gitignore" not in written:
+    file = find_workspace(go, module) or module / "go.work"
+    written += _write_workspace(go, module, file)
+    if module / "go.mod" in written and (needed := read_workspace(go, file).get("Go")):
+        run_go([go, "mod", "edit", f"-go={needed}"], module, go_environment())  # as the SDK's modules need
+    if _ignore(directory / ".gitignore", _built(go, directory, str(file))) and directory / ".gitignore" not in written:
         written.append(directory / ".gitignore")
     if os.environ.get("GOWORK", "") not in ("", str(file)):
         print(f"note: GOWORK is {os.environ['GOWORK']}, so that go commands do not read {file}", file=sys.stderr)
     return written
 
 
-def _given(go: str, module: Path, workspace: Path | None) -> set[str]:
-    """Return which of the SDK's two paths a module's go.mod, or somebody's own copy in the workspace, provides."""
-    content = json.loads(run_go([go, "mod", "edit", "-json"], module, go_environment()))
-    places = used(workspace, read_workspace(go, workspace)) if workspace else []
-    return required_sdk(content) | {root_of(module_path(place)) for place in places if not is_installed_sdk(place)}
-
-
 def _without_sdk(go: str, file: Path) -> bool:
     """Remove directories of the SDK from a go.mod, where earlier versions put them; returns whether there was one."""
     content = json.loads(run_go([go, "mod", "edit", "-json", str(file)], file.parent, go_environment()))
     names = [
-        entry["Old"]["Path"]
+        path
         for entry in content["Replace"] or ()
-        if (root := root_of(entry["Old"]["Path"]))
-        and Path(entry["New"]["Path"]).is_absolute()
-        and (root == MODULE or _is_of_another_machine(entry["New"]["Path"]))
+        if is_sdk(path := entry["Old"]["Path"]) and Path(entry["New"]["Path"]).is_absolute()
     ]
     edits = [f"-{edit}={name}" for name in names for edit in ("dropreplace", "droprequire")]
     if edits:
@@ -99,12 +84,13 @@ def _write_workspace(go: str, module: Path, file: Path) -> list[Path]:
     if not file.exists():
         file.write_text(HEADING, encoding="utf-8")
     old = [entry["DiskPath"] for entry in read_workspace(go, file).get("Use") or ()]
-    edits = [f"-dropuse={path}" for path in old if is_installed_sdk(file.parent / path) or _is_of_another_machine(path)]
+    edits = [
+        f"-dropuse={path}" for path in old if is_sdk(module_path(file.parent / path)) or _is_of_another_machine(path)
+    ]
     if edits:
         run_go([go, "work", "edit", *edits, str(file)], module, go_environment())
-    sdk = sdk_modules(module, _given(go, module, file))
     # Unlike `go work edit` it raises the version of Go to what the modules need.
-    run_go([go, "work", "use", ".", *map(str, sdk)], module, go_environment(str(file)))
+    run_go([go, "work", "use", ".", *map(str, sdk_modules(module))], module, go_environment(str(file)))
     ignore = file.parent / ".gitignore"
     return [file, ignore] if _ignore(ignore, [file.name, f"{file.stem}.work.sum"]) else [file]
 

@@ -5,13 +5,12 @@ import os
 import re
 import shutil
 import sys
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from wallaroo_runtime.program.go import run_go
-from wallaroo_runtime.program.import_path import MODULE, NESTED, PUBLISHED, go_files, imported, root_of
-from wallaroo_runtime.program.published import copies_directory, published_directory
+from wallaroo_runtime.program.import_path import MODULE, go_files, is_sdk, nested_in
 from wallaroo_runtime.program.sdk import sdk_directory
 
 # Of a program without a go.mod, whatever its directory is called. The domain is one that nobody fetches from.
@@ -53,29 +52,9 @@ def used(file: Path, content: Mapping[str, Any]) -> list[Path]:
     return [(file.parent / entry["DiskPath"]).resolve() for entry in content.get("Use") or ()]
 
 
-def sdk_modules(module: Path, given: Collection[str] = ()) -> list[Path]:
-    """Return the directories of the SDK's modules that a program needs, of this installation.
-
-    Args:
-        module: The program's module.
-        given: The paths, of the two by which programs import the SDK, that its go.mod or its workspace provides.
-    """
-    needed = imported(go_files(module)) or {MODULE}
-    found = []
-    for root, directory in ((MODULE, sdk_directory), (PUBLISHED, published_directory)):
-        if root in given or root not in map(root_of, needed):
-            continue
-        found += [directory(), *(directory() / name for name in NESTED if f"{root}/{name}" in needed)]
-    return found
-
-
-def is_installed_sdk(directory: Path) -> bool:
-    """Return whether a directory has a module of the SDK that this or another installation has put there.
-
-    Under its published path only a copy in the cache is one: another directory is somebody's own version.
-    """
-    root = root_of(module_path(directory))
-    return root == MODULE or (root == PUBLISHED and copies_directory() in directory.parents)
+def sdk_modules(module: Path) -> list[Path]:
+    """Return the directories of the SDK's modules that a program needs, of this installation."""
+    return [sdk_directory(), *(sdk_directory() / name for name in sorted(nested_in(go_files(module))))]
 
 
 def module_path(directory: Path) -> str:
@@ -87,18 +66,8 @@ def module_path(directory: Path) -> str:
     return found[1] if found else ""
 
 
-def required_sdk(content: Mapping[str, Any]) -> set[str]:
-    """Return whether a go.mod, as go prints it, requires a version of the published SDK: its path, or nothing.
-
-    That version is what is built. Of `wallarooapi` there are no versions: it is the SDK of the installation.
-    """
-    return {PUBLISHED for entry in content["Require"] or () if root_of(entry["Path"]) == PUBLISHED}
-
-
-def write_workspace(go: str, version: str, module: Path, work: Path, replace: dict[str, str]) -> set[str]:
+def write_workspace(go: str, version: str, module: Path, work: Path, replace: dict[str, str]) -> None:
     """Write the workspace of a build into `work`: the program's module, its user's workspace, and the SDK.
-
-    Returns the paths, of the two by which programs import the SDK, that packages of it can be imported by.
 
     Args:
         version: Its version, e.g. `go1.26.1`.
@@ -111,12 +80,11 @@ def write_workspace(go: str, version: str, module: Path, work: Path, replace: di
     if found:
         content = read_workspace(go, found)
         named = [path for path in used(found, content) if (path / "go.mod").is_file()]
-        modules = [path for path in named if not is_installed_sdk(path)]
+        modules = [path for path in named if not is_sdk(module_path(path))]
         replaced = [_replace_line(entry, found) for entry in content.get("Replace") or () if not _is_gone(entry, found)]
-    given = {root_of(module_path(path)) for path in modules}.union(
-        *(_mend(go, path / "go.mod", work, replace) for path in modules)
-    )
-    sdk = sdk_modules(module, given)
+    for path in modules:
+        _mend(go, path / "go.mod", work, replace)
+    sdk = sdk_modules(module)
     for path in set(named) - {*modules, *sdk}:
         renew = "another SDK than is built with; `wallaroo build --init` renews it"
         print(f"note: {found} names {path}, {renew}", file=sys.stderr)
@@ -124,7 +92,6 @@ def write_workspace(go: str, version: str, module: Path, work: Path, replace: di
     uses = "\n\t".join(_quoted(str(path)) for path in dict.fromkeys([*modules, *sdk]))
     lines = [f"go {number[0] if number else '1.24.0'}", f"use (\n\t{uses}\n)", *replaced]
     (work / "go.work").write_text("\n\n".join(lines) + "\n", encoding="utf-8")
-    return (given | {root_of(module_path(path)) for path in sdk}) - {""}
 
 
 def go_environment(workspace: str = "off") -> dict[str, str]:
@@ -132,38 +99,34 @@ def go_environment(workspace: str = "off") -> dict[str, str]:
     return {**os.environ, "GOWORK": workspace, "GOFLAGS": "", "GOTOOLCHAIN": "local"}
 
 
-def _mend(go: str, file: Path, work: Path, replace: dict[str, str]) -> set[str]:
-    """Put a copy in place of a go.mod that replaces modules by what is on another machine, or names the SDK.
-
-    Returns what `required_sdk` does of the copy.
-    """
+def _mend(go: str, file: Path, work: Path, replace: dict[str, str]) -> None:
+    """Put a copy in place of a go.mod that replaces modules by what is on another machine, or names the SDK."""
     text = file.read_text(encoding="utf-8") if str(file) not in replace else ""
-    if not any(word in text for word in ("replace", MODULE, PUBLISHED)):
-        return set()
+    if not any(word in text for word in ("replace", MODULE)):
+        return
     content = json.loads(run_go([go, "mod", "edit", "-json", str(file)], file.parent, go_environment()))
     gone = [entry["Old"] for entry in content["Replace"] or () if _is_gone(entry, file)]
     edits = [f"-dropreplace={_name(old)}" for old in gone]
     # A workspace has the SDK, and still go would look for what a module requires.
-    own = {MODULE} | {root_of(old["Path"]) for old in gone}
-    required = content["Require"] or ()
-    edits += [f"-droprequire={entry['Path']}" for entry in required if root_of(entry["Path"]) in own]
+    edits += [f"-droprequire={entry['Path']}" for entry in content["Require"] or () if is_sdk(entry["Path"])]
     if edits:
         copy = work / f"{len(replace)}.mod"
         shutil.copyfile(file, copy)
         run_go([go, "mod", "edit", *edits, str(copy)], work, go_environment())
         replace[str(file)] = str(copy)
-    return required_sdk(content) - own
 
 
 def _is_gone(entry: Mapping[str, Any], file: Path) -> bool:
     """Return whether a replacement is left out; `wallarooapi` is always that of this installation."""
-    root, path = root_of(entry["Old"]["Path"]), Path(entry["New"]["Path"])
-    if root == MODULE:
+    if is_sdk(entry["Old"]["Path"]):
         return True
+    path = Path(entry["New"]["Path"])
     if not path.is_absolute() or (path / "go.mod").is_file():
         return False
-    instead = "the SDK of this installation is used" if root else "it is not replaced"
-    print(f"note: {file} replaces {_name(entry['Old'])} by {path}, which is not there; {instead}", file=sys.stderr)
+    print(
+        f"note: {file} replaces {_name(entry['Old'])} by {path}, which is not there; it is not replaced",
+        file=sys.stderr,
+    )
     return True
 
 
