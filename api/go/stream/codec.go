@@ -11,6 +11,7 @@ import (
 	"reflect"
 	"unicode/utf8"
 
+	"wallarooapi/internal/codec"
 	"wallarooapi/internal/known"
 )
 
@@ -34,6 +35,12 @@ type functions[T any] struct {
 
 func (f functions[T]) Encode(value T) ([]byte, error) { return f.encode(value) }
 func (f functions[T]) Decode(data []byte) (T, error)  { return f.decode(data) }
+
+// formed is a codec whose bytes follow from the type: its shape says what is in them.
+type formed[T any] struct {
+	functions[T]
+	shape map[string]string
+}
 
 // The built-in codecs, whose bytes are the same in all languages: UTF-8, the bytes themselves, and 8 bytes big-endian.
 var (
@@ -80,19 +87,19 @@ func decodeText(data []byte) (string, error) {
 
 // JSON returns a codec with encoding/json. Members that T does not have are left out; bytes after the value are an error.
 func JSON[T any]() Codec[T] {
-	return functions[T]{
+	return formed[T]{functions[T]{
 		func(value T) ([]byte, error) { return json.Marshal(value) },
 		func(data []byte) (value T, err error) {
 			err = json.Unmarshal(data, &value)
 			return value, err
 		},
-	}
+	}, codec.JSONShape(reflect.TypeFor[T]())}
 }
 
 // Gob returns a codec with encoding/gob. Each value stands for itself, with the description of its type. What encoding/gob leaves out comes
 // back as it does there: fields that are not exported as zero values, a pointer to a zero value as nil, -0.0 as 0.0, an empty slice as nil.
 func Gob[T any]() Codec[T] {
-	return functions[T]{
+	return formed[T]{functions[T]{
 		func(value T) ([]byte, error) {
 			var out bytes.Buffer
 			err := gob.NewEncoder(&out).Encode(&value)
@@ -102,14 +109,16 @@ func Gob[T any]() Codec[T] {
 			err = gob.NewDecoder(bytes.NewReader(data)).Decode(&value)
 			return value, err
 		},
-	}
+	}, codec.GobShape(reflect.TypeFor[T]())}
 }
 
 // Register makes a codec the form of a type's values, and of values of pointers to it, where they move between processes or
 // are states. Call it before the application is declared, e.g. in an init function; T is no interface or pointer. The last call
 // for a type counts. States that were written with another form must stay readable by Decode.
 func Register[T any](codec Codec[T]) {
+	made, _ := codec.(formed[T])
 	known.RegisterForm(reflect.TypeFor[T](), known.Form{
+		Shape: made.shape,
 		Encode: func(value any) ([]byte, error) {
 			if pointer, ok := value.(*T); ok {
 				return codec.Encode(*pointer)

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -368,5 +369,30 @@ func TestAVisitorFitsItsStep(t *testing.T) {
 	counts.To(stream.TCPSink("127.0.0.1:7002", func(text string) ([]byte, error) { return []byte(text), nil }))
 	if found := strings.Count(app.ToJson(), `"T207"`); found != 5 {
 		t.Errorf("%d findings:\n%s", found, app.ToJson())
+	}
+}
+
+type votes struct{ Sum, Count float64 }
+
+func TestADocumentHasTheShapesOfStates(t *testing.T) {
+	app := stream.New("Numbers")
+	keyed := stream.KeyBy(numbers(app), "key", func(int64) string { return "all" })
+	count := func(_ context.Context, in int64, _ *votes) (string, error) { return fmt.Sprint(in), nil }
+	stream.MapState(keyed, "count", count).To(textSink)
+	stream.CountWindow(keyed, stream.Count{Size: 5, Flush: time.Second}, adding).Done()
+	result, _ := declaration.Lookup(app.ToJson())
+	document, err := result.Application.Document()
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := map[string]map[string]string{}
+	for _, component := range document.Worker.Components {
+		if component.Shape != nil {
+			found[component.Path] = component.Shape
+		}
+	}
+	wanted := map[string]map[string]string{"0/steps/1/state": {"Count": "float", "Sum": "float"}, "0/steps/2/state": {"": "int"}}
+	if !reflect.DeepEqual(found, wanted) {
+		t.Errorf("found %v, wanted %v", found, wanted)
 	}
 }

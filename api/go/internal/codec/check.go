@@ -92,11 +92,12 @@ func checkType(t reflect.Type, at part, seen map[reflect.Type]bool) error {
 func checkFields(t reflect.Type, at part, seen map[reflect.Type]bool) error {
 	for i := range t.NumField() {
 		field := t.Field(i)
-		if field.Name == "_" {
+		isEmpty := field.Anonymous && field.Type.Kind() == reflect.Struct && field.Type.NumField() == 0
+		if field.Name == "_" || isEmpty {
 			continue
 		}
 		found := at.field(field.Name)
-		if !field.IsExported() && (!field.Anonymous || field.Type.Kind() != reflect.Struct) {
+		if !field.IsExported() { // an embedded struct neither: encoding/gob leaves it out with all that is in it
 			return fmt.Errorf("field %s of %s is not exported", found.path, at.root)
 		}
 		if err := checkType(field.Type, found, seen); err != nil {

@@ -37,7 +37,7 @@ func (m *mixed) lock() { m.mutex.Lock() }
 var _ = (*mixed).lock
 
 type jobs struct {
-	point
+	Point  point
 	ByName map[string]*struct{ Parts [2]struct{ Run func() } }
 }
 

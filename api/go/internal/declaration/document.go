@@ -104,6 +104,7 @@ func (p *Pipeline) components() []topology.Component {
 		}
 		if step.State != nil {
 			add(step.Path+"/state", step.State.Class, step.Place)
+			all[len(all)-1].Shape = step.State.Shape
 		}
 	}
 	for _, sink := range p.Sinks {

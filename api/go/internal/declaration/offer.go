@@ -77,10 +77,13 @@ func (a *Application) Library() (*topology.Library, error) {
 	library := &topology.Library{Worker: worker}
 	for _, name := range slices.Sorted(maps.Keys(a.Offers)) {
 		offer := a.Offers[name]
-		place := offer.Step.Place
+		place, shape := offer.Step.Place, map[string]string(nil)
+		if offer.Step.State != nil {
+			shape = offer.Step.State.Shape
+		}
 		library.Components = append(library.Components, topology.Offered{
 			Name: name, Kind: offer.Step.Kind, Input: offer.Input, Output: offer.Output, Outputs: offer.Step.codecs(),
-			Component: topology.Component{Symbol: offer.Step.Symbol, File: place.File, Line: place.Line},
+			Component: topology.Component{Symbol: offer.Step.Symbol, File: place.File, Line: place.Line, Shape: shape},
 		})
 	}
 	library.Worker.InterfaceHash = library.Hash()

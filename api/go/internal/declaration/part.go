@@ -132,8 +132,9 @@ type Step struct {
 type State struct {
 	Name    string
 	Builder wa.StateBuilder
-	Class   string // type of the objects that Builder makes
-	ByKey   bool   // each message brings its key
+	Class   string            // type of the objects that Builder makes
+	Shape   map[string]string // of that type
+	ByKey   bool              // each message brings its key
 	Keys    []topology.Key
 	Closed  bool                // keys outside Keys make dead letters
 	Show    func(state any) any // what people see of a state; nil: the state itself

@@ -112,7 +112,7 @@ func (a *Application) NewStateComputation(step *Step, method string, named inter
 // be serialized.
 func (a *Application) LearnState(step *Step) {
 	built := step.State.Builder.Build()
-	step.State.Class = typeName(built)
+	step.State.Class, step.State.Shape = typeName(built), codec.Shape(reflect.TypeOf(built))
 	if built == nil {
 		a.wrongParameter(step, "Build of "+typeName(step.State.Builder), "result", "nil", "a state object")
 		return

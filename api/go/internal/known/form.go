@@ -9,6 +9,7 @@ import (
 type Form struct {
 	Encode func(value any) ([]byte, error)
 	Decode func(data []byte, behindPointer bool) (any, error)
+	Shape  map[string]string // of its bytes, where they are those of a well known form; else nil
 }
 
 // forms is replaced as a whole, so that reading it takes no lock. Nil: the program has none.

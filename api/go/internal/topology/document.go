@@ -3,6 +3,8 @@ package topology
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"maps"
+	"slices"
 )
 
 // Version is the version of the document format.
@@ -47,6 +49,7 @@ type Component struct {
 	Symbol string
 	File   string
 	Line   int
+	Shape  map[string]string // of a state: the types of its fields by their paths; nil: not known
 }
 
 // Pipeline is what was declared together.
@@ -136,6 +139,13 @@ func (c *Component) symbol() Object {
 	members := Object{{"symbol", c.Symbol}}
 	if c.File != "" {
 		members = append(members, Member{"file", c.File}, Member{"line", c.Line})
+	}
+	if c.Shape != nil {
+		shape := Object{}
+		for _, path := range slices.Sorted(maps.Keys(c.Shape)) {
+			shape = append(shape, Member{path, c.Shape[path]})
+		}
+		members = append(members, Member{"shape", shape})
 	}
 	return members
 }

@@ -122,6 +122,6 @@ def _entry(library: Json, name: str, steps: list[Any]) -> dict[str, Any]:
     components = []
     for step in steps:
         component = known.get(step["component"], {})
-        parts = {part: component[part] for part in ("symbol", "file", "line") if part in component}
+        parts = {part: component[part] for part in ("symbol", "file", "line", "shape") if part in component}
         components.append({"path": step["path"]} | parts)
     return {**library["worker"], "name": name, "components": components}

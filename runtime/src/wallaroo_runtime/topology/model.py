@@ -19,12 +19,14 @@ class Component:
         symbol: Name of the function, class or type.
         file: File of its declaration, empty when not known.
         line: Line of its declaration, 0 when not known.
+        shape: Types of a state's fields by their paths, as the worker's language writes them; None when not known.
     """
 
     path: str
     symbol: str
     file: str = ""
     line: int = 0
+    shape: Mapping[str, str] | None = field(default=None, hash=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,137 @@
+package codec
+
+import (
+	"encoding"
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"strings"
+
+	wa "wallarooapi"
+	"wallarooapi/internal/known"
+)
+
+// maxShape bounds how many fields a shape names.
+const maxShape = 1000
+
+// standard has packages whose types write themselves in one way in all releases of Go.
+var standard = map[string]bool{"time": true, "math/big": true, "net/netip": true, "net/url": true}
+
+var jsonTypes = []reflect.Type{
+	reflect.TypeFor[json.Marshaler](), reflect.TypeFor[encoding.TextMarshaler](),
+	reflect.TypeFor[json.Unmarshaler](), reflect.TypeFor[encoding.TextUnmarshaler](),
+}
+
+// Shape returns the types of a state's fields by their paths, as far as they decide whether and how old bytes are
+// read; the specification, section 1, has its form. Nil: the program writes the type in a way of its own.
+func Shape(t reflect.Type) map[string]string {
+	if t == nil || wa.Serialize != nil {
+		return nil
+	}
+	if form, ok := known.FormOf(pointedTo(t)); ok {
+		return form.Shape
+	}
+	if t.Implements(messageType) { // numbers of fields say what old bytes are
+		return map[string]string{"": "protobuf"}
+	}
+	return GobShape(t)
+}
+
+// GobShape returns the shape of what encoding/gob writes.
+func GobShape(t reflect.Type) map[string]string {
+	return shapeOf(t, codingTypes, func(field reflect.StructField) string { return field.Name })
+}
+
+// JSONShape returns the shape of what encoding/json writes.
+func JSONShape(t reflect.Type) map[string]string {
+	return shapeOf(t, jsonTypes, func(field reflect.StructField) string {
+		tag := field.Tag.Get("json")
+		name, _, _ := strings.Cut(tag, ",")
+		switch {
+		case tag == "-":
+			return ""
+		case name == "":
+			return field.Name
+		}
+		return name
+	})
+}
+
+func shapeOf(t reflect.Type, opaque []reflect.Type, name func(reflect.StructField) string) map[string]string {
+	s := shaper{opaque, name, map[string]string{}, map[reflect.Type]bool{}}
+	if text := s.text(t, ""); text != "struct" {
+		s.fields[""] = text
+	}
+	if len(s.fields) > maxShape {
+		return nil
+	}
+	return s.fields
+}
+
+type shaper struct {
+	opaque []reflect.Type                   // interfaces of types that write themselves
+	name   func(reflect.StructField) string // of a field in the bytes; empty: it is left out
+	fields map[string]string
+	within map[reflect.Type]bool // types that the one at hand is part of
+}
+
+// text describes a type; the fields of structs are noted below path. A pointer is written as what it points to.
+func (s *shaper) text(t reflect.Type, path string) string {
+	for t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	for _, form := range s.opaque {
+		if t.Implements(form) || reflect.PointerTo(t).Implements(form) {
+			if standard[t.PkgPath()] {
+				return t.String()
+			}
+			return t.String() + "?"
+		}
+	}
+	switch t.Kind() {
+	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64:
+		return "int"
+	case reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64:
+		return "uint"
+	case reflect.Float32, reflect.Float64:
+		return "float"
+	case reflect.Complex64, reflect.Complex128:
+		return "complex"
+	case reflect.Interface:
+		return t.String() + "?"
+	case reflect.Slice, reflect.Array, reflect.Map, reflect.Struct:
+		if s.within[t] || len(s.fields) > maxShape {
+			return "struct"
+		}
+		s.within[t] = true
+		defer delete(s.within, t)
+		return s.parts(t, path)
+	}
+	return t.Kind().String()
+}
+
+// parts describes a type that has others in it.
+func (s *shaper) parts(t reflect.Type, path string) string {
+	text := ""
+	switch t.Kind() {
+	case reflect.Slice:
+		text = "[]" + s.text(t.Elem(), path+"[]")
+	case reflect.Array:
+		text = fmt.Sprintf("[%d]%s", t.Len(), s.text(t.Elem(), path+"[]"))
+	case reflect.Map:
+		text = fmt.Sprintf("map[%s]%s", s.text(t.Key(), path+"[key]"), s.text(t.Elem(), path+"[]"))
+	default:
+		for i := range t.NumField() {
+			field := t.Field(i)
+			if name := s.name(field); name != "" && field.IsExported() {
+				at := strings.TrimPrefix(path+"."+name, ".")
+				s.fields[at] = s.text(field.Type, at)
+			}
+		}
+		return "struct"
+	}
+	if known := strings.ReplaceAll(text, "?", ""); known != text {
+		return known + "?"
+	}
+	return text
+}
