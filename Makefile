@@ -8,7 +8,8 @@ STAMP := $(VENV)/.installed
 GO_MODULES := api/go api/go/goka api/go/otel
 # The operators of real-time mode, compiled against the Spark that PySpark brings.
 OPERATORS := runtime/build/java/realtime.jar
-MAVEN = mvn -q -B -f runtime/java/pom.xml -Dspark.jars=$$($(BIN)/python -c 'import pyspark; print(pyspark.__path__[0])')/jars
+SPARK = $$($(BIN)/python -c 'from importlib.util import find_spec; print(find_spec("pyspark").submodule_search_locations[0])')
+MAVEN = mvn -q -B -f runtime/java/pom.xml -Dspark.jars=$(SPARK)/jars
 GO_TOOLS := $(CURDIR)/$(VENV)/gobin
 # Tests wait more than they compute: more processes of pytest than processors, each with at most one Spark (2 GiB).
 # tests/conftest.py says which tests stay together.
@@ -39,18 +40,24 @@ setup: ## make .venv with all packages, and fetch the Go modules and tools, side
 ready: $(STAMP) $(GO_TOOLS)/.installed $(OPERATORS)
 	@:
 
-$(OPERATORS): runtime/java/pom.xml $(shell find runtime/java/src/main -name '*.java') topology-schema/worker.proto topology-schema/service.proto | $(STAMP)
+$(OPERATORS): runtime/java/pom.xml $(shell find runtime/java/src/main -name '*.java') topology-schema/worker.proto topology-schema/service.proto | $(VENV)/.pyspark
 	@command -v mvn >/dev/null || echo "mvn was not found, so there will be no real-time mode; install Maven 3.8 or newer for it"
 	@! command -v mvn >/dev/null || $(MAVEN) -Dmaven.test.skip=true package
 	@! test -f $@ || touch $@
 
 $(VENV)/bin/python:
-	@command -v go >/dev/null || { echo "go was not found; install Go 1.24 or newer and put it on PATH"; exit 1; }
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10))' || { echo "$(PYTHON) is older than 3.10"; exit 1; }
 	@$(PYTHON) -m venv $(VENV) || { echo "install the venv module: apt-get install python3-venv"; exit 1; }
 
-$(STAMP): api/python/pyproject.toml api/connectors/pyproject.toml runtime/pyproject.toml tests/requirements.txt | $(VENV)/bin/python
-	@echo "installing into $(VENV): the first time that downloads 500 MB, which takes some minutes"
+# First, and alone: `make build` needs no more than its jars.
+$(VENV)/.pyspark: runtime/pyproject.toml | $(VENV)/bin/python
+	@echo "installing PySpark into $(VENV): the first time that downloads 450 MB, which takes some minutes"
+	$(BIN)/python -m pip install --quiet --no-deps "$$(sed -n 's/.*"\(pyspark[^"]*\)".*/\1/p' runtime/pyproject.toml)"
+	@touch $@
+
+$(STAMP): api/python/pyproject.toml api/connectors/pyproject.toml runtime/pyproject.toml tests/requirements.txt | $(VENV)/.pyspark
+	@command -v go >/dev/null || { echo "go was not found; install Go 1.24 or newer and put it on PATH"; exit 1; }
+	@echo "installing what the packages and their tests need into $(VENV): the first time that downloads 250 MB"
 	$(BIN)/python -m pip install --quiet -e './api/python[worker]' -e './api/connectors[aws,kafka,postgres,rabbitmq,redis]' \
 		-e ./runtime -r tests/requirements.txt
 	@touch $@
@@ -62,9 +69,8 @@ $(GO_TOOLS)/.installed: $(GO_MODULES:%=%/go.mod) | $(VENV)/bin/python
 	GOBIN=$(GO_TOOLS) go install honnef.co/go/tools/cmd/staticcheck@v0.6.1
 	@touch $@
 
-build: ready ## wheels of the three distributions into build/dist, and the Go SDK
+build: $(OPERATORS) ## wheels of the three distributions into build/dist; the runtime's has the Go SDK in it
 	$(BIN)/python -m pip wheel --quiet --no-deps --wheel-dir build/dist ./api/python ./api/connectors ./runtime
-	for module in $(GO_MODULES); do (cd $$module && go build ./...) || exit 1; done
 
 go-module: ## the Go SDK alone as build/wallarooapi.tar.gz, for machines without `wallaroo`; needs no setup
 	@mkdir -p build

@@ -324,7 +324,7 @@ def test_clear_removes_everything_and_follows_no_link(tmp_path: Path) -> None:
     assert not open_checkpoint(path).continues
 
 
-def test_number_of_partitions_stays_and_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_number_of_partitions_stays_and_is_told_where_another_is_asked_for(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "checkpoint"
     open_checkpoint(path)
     tell_past(TextReporter(), open_checkpoint(path), 5)
@@ -334,8 +334,11 @@ def test_number_of_partitions_stays_and_is_told(tmp_path: Path, capsys: pytest.C
     assert capsys.readouterr().out == said
     again = open_checkpoint(path, partitions=8)
     assert again.shuffle_partitions == 3
-    tell_past(TextReporter(), again, 5)
-    assert (
-        "the checkpoint keeps its 3 shuffle partitions; a new one would get 8; "
-        f"`wallaroo state rescale {path} --partitions 8` changes it\n" in capsys.readouterr().out
+    for asked in (0, 3):  # more cores than the checkpoint began with are no reason to say so at each start
+        tell_past(TextReporter(), again, 5, asked)
+        assert capsys.readouterr().out == f"continuing from {path}\nit goes on after 5 messages; --fresh starts over\n"
+    tell_past(TextReporter(), again, 5, 8)
+    assert capsys.readouterr().out.endswith(
+        "the checkpoint keeps its 3 shuffle partitions, not 8; "
+        f"`wallaroo state rescale {path} --partitions 8` changes it\n"
     )

@@ -123,3 +123,13 @@ def test_prose_has_the_words_of_the_field() -> None:
 def test_planted_words(name: str, text: str, words: list[str]) -> None:
     found = [re.sub(r'"(.*?)".*', r"\1", each) for each in prose.found_in(name, text)]
     assert sorted(found) == sorted(words)
+
+
+@pytest.mark.slow
+def test_the_wheels_are_made_without_what_only_tests_need(tmp_path: Path) -> None:
+    """The operators in Java need Spark's jars, and nothing else has to be there."""
+    command = ["make", "-n", "-B", "build", f"VENV={tmp_path}"]
+    said = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    installed = [line for line in said.splitlines() if " install " in line or "go mod download" in line]
+    assert [line for line in installed if "pyspark" not in line] == []
+    assert "./runtime" in said.splitlines()[-1]

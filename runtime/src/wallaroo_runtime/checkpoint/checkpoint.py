@@ -58,7 +58,6 @@ class Checkpoint:
     Attributes:
         directory: Where its record of the application and Spark's own checkpoint are, if not in `path`.
         shuffle_partitions: As the checkpoint was begun with.
-        wanted_partitions: As many as a new checkpoint would get.
         buckets_per_partition: As the checkpoint was begun with.
         ports: The ports of the topology; what was there before keeps its own.
         services: The remote services that the checkpoint was begun with, each with the id of its journal or outbox.
@@ -84,7 +83,6 @@ class Checkpoint:
     directory: Directory
     topology: Topology
     shuffle_partitions: int
-    wanted_partitions: int
     buckets_per_partition: int
     ports: Ports
     services: dict[str, str]
@@ -143,7 +141,6 @@ class Checkpoint:
             directory=directory or LocalDirectory(place.path),
             topology=topology,
             shuffle_partitions=shuffle_partitions,
-            wanted_partitions=shuffle_partitions,
             buckets_per_partition=buckets_per_partition,
             ports=first_ports(topology),
             services=dict.fromkeys(service_names(remote), ""),

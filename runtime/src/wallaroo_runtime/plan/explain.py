@@ -107,7 +107,10 @@ def _visits_text(step: Step) -> str:
 
 
 def _spark_lines(plan: Plan, topology: Topology) -> Iterator[str]:
-    yield "  source             ranges of the journal, read by the tasks themselves"
+    if not all(isinstance(source, KafkaSource | SparkSource) for source in topology.sources()):
+        yield "  source             ranges of the journal, read by the tasks themselves"
+    elif any(step.window or step.visits for step in topology.state_steps()):
+        yield "  source             ticks and visits, from the journal"
     for source in topology.sources():
         if isinstance(source, KafkaSource) and source.table:
             yield f"  source             kafka {source.place}, a table: read whole, before the rest of a micro-batch"

@@ -69,9 +69,14 @@ class SparkOptions:
     kafka_jars: str = ""
 
     @property
+    def asked(self) -> int:
+        """Shuffle partitions that the user asks for; 0: none are."""
+        return int(self.conf.get(PARTITIONS, 0))
+
+    @property
     def partitions(self) -> int:
         """Shuffle partitions of a new checkpoint."""
-        return int(self.conf.get(PARTITIONS, shuffle_partitions(self.master)))
+        return self.asked or shuffle_partitions(self.master)
 
     @property
     def settings(self) -> dict[str, str]:

@@ -11,21 +11,22 @@ from wallaroo_runtime.storage.record_count import RecordCount
 from wallaroo_runtime.topology.model import KafkaSource, SparkSource
 
 
-def tell_past(reporter: Reporter, checkpoint: Checkpoint, count: int | None) -> None:
+def tell_past(reporter: Reporter, checkpoint: Checkpoint, count: int | None, asked: int = 0) -> None:
     """Report what a checkpoint has from earlier runs, and in what this one differs from them.
 
     Args:
+        asked: Shuffle partitions that the user asks for; 0: none are.
         count: Messages that sources have taken so far; None: Spark reads sources, and keeps positions of them alone.
     """
     if checkpoint.continues:
         past = "at the positions of its sources" if count is None else f"after {count:,} messages"
         reporter.note(f"continuing from {checkpoint.directory}")
         reporter.note(f"it goes on {past}; --fresh starts over")
-    if checkpoint.wanted_partitions != checkpoint.shuffle_partitions:
-        kept, wanted = checkpoint.shuffle_partitions, checkpoint.wanted_partitions
+    kept = checkpoint.shuffle_partitions
+    if asked not in (0, kept) and checkpoint.mode != REALTIME:
         place = shlex.quote(str(checkpoint.directory))
-        remedy = f"`wallaroo state rescale {place} --partitions {wanted}` changes it"
-        reporter.note(f"the checkpoint keeps its {kept} shuffle partitions; a new one would get {wanted}; {remedy}")
+        remedy = f"`wallaroo state rescale {place} --partitions {asked}` changes it"
+        reporter.note(f"the checkpoint keeps its {kept} shuffle partitions, not {asked}; {remedy}")
     for name in checkpoint.changed_code:
         reporter.note(f'the code of worker "{name}" is not that of the last run')
     for change in checkpoint.changes:

@@ -318,7 +318,7 @@ def _start(
         reporter.warn(finding)
     output = WorkerOutput(logs)
     is_counted = is_realtime or not any(isinstance(each, KafkaSource | SparkSource) for each in topology.sources())
-    tell_past(reporter, checkpoint, peers.received() if is_counted else None)
+    tell_past(reporter, checkpoint, peers.received() if is_counted else None, options.spark.asked)
     check()
     session = _session(options, topology, checkpoint.shuffle_partitions, logs, java)
     spark.callback(stop_session, session)
