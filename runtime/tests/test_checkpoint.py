@@ -324,7 +324,9 @@ def test_clear_removes_everything_and_follows_no_link(tmp_path: Path) -> None:
     assert not open_checkpoint(path).continues
 
 
-def test_number_of_partitions_stays_and_is_told_where_another_is_asked_for(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_number_of_partitions_stays_and_is_told_where_another_is_asked_for(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     path = tmp_path / "checkpoint"
     open_checkpoint(path)
     tell_past(TextReporter(), open_checkpoint(path), 5)

@@ -32,7 +32,7 @@ def _pattern(validator: Any, pattern: str, instance: Any, schema: Any) -> Iterat
 
 def _unique_items(validator: Any, wanted: bool, instance: Any, schema: Any) -> Iterator[ValidationError]:
     # The library's own test is quadratic for mixed items. Key values are compared as bytes later (T209).
-    if not isinstance(instance, list) or schema["items"].get("$ref") == "#/$defs/keyValue":
+    if not _is_looked_through(instance, schema) or schema["items"].get("$ref") == "#/$defs/keyValue":
         return
     seen: set[str] = set()
     for number, item in enumerate(instance):
@@ -42,13 +42,18 @@ def _unique_items(validator: Any, wanted: bool, instance: Any, schema: Any) -> I
         seen.add(text)
 
 
+def _is_looked_through(instance: Any, schema: Any) -> bool:
+    """Say whether each item of a list counts; that a list is too long is a finding by itself, and costs no more."""
+    return isinstance(instance, list) and len(instance) <= schema.get("maxItems", len(instance))
+
+
 def _required(validator: Any, names: list[str], instance: Any, schema: Any) -> Iterator[ValidationError]:
     if isinstance(instance, dict):
         yield from (ValidationError(name) for name in names if name not in instance)
 
 
 def _items(validator: Any, items: Any, instance: Any, schema: Any) -> Iterator[ValidationError]:
-    if not isinstance(instance, list):
+    if not _is_looked_through(instance, schema):
         return
     plain = items.get("$ref") == "#/$defs/keyValue"
     for number, item in enumerate(instance):
