@@ -408,7 +408,7 @@ class Looked(dict[str, Any]):
 
 @pytest.mark.parametrize("item", [1, Looked(WORD_COUNT["workers"][0]["components"][0])], ids=["wrong", "right"])
 def test_of_a_list_that_is_too_long_no_item_is_looked_at(item: Any) -> None:
-    """Each item of 100,000 cost 0.4 ms before their number was told."""
+    """Each item of 100,000 cost 0.4 ms, before the number was reported."""
     document = copy.deepcopy(WORD_COUNT)
     document["workers"][0]["components"] = [item] * 10_001
     (finding,) = check_shape(document, 200)
