@@ -269,7 +269,7 @@ def test_checkpoint_of_another_state_class_is_refused(bench: Bench, tmp_path: Pa
     assert done.returncode != 0
     assert 'R605 state "word totals" of checkpoint' in done.stderr, done.stderr
     assert "OtherTotals" in done.stderr
-    assert "fix: rename the class back, or --fresh" in done.stderr
+    assert "fix: rename it back; for fields" in done.stderr
 
 
 def addresses() -> tuple[str, ...]:

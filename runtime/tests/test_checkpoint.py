@@ -31,6 +31,9 @@ from wallaroo_runtime.topology.load import load_document
 VECTORS = Path(__file__).parents[2] / "topology-schema" / "vectors"
 WORD_COUNT = json.loads((VECTORS / "topologies" / "valid" / "word_count.json").read_bytes())
 CLASS = next(part for part in WORD_COUNT["workers"][0]["components"] if part["path"] == "0/steps/1/state")["symbol"]
+RENAME = (
+    "rename it back; for fields, --accept-changed goes on without what they held; --fresh starts over without the state"
+)
 
 
 def open_checkpoint(
@@ -38,6 +41,7 @@ def open_checkpoint(
     change: Callable[[Any], object] = lambda _: None,
     *,
     pin_code: bool = False,
+    accepts_changed: bool = False,
     remote: RemoteOptions = HERE,
     partitions: int = 3,
 ) -> Checkpoint:
@@ -52,6 +56,7 @@ def open_checkpoint(
             shuffle_partitions=partitions,
             buckets_per_partition=4,
             pin_code=pin_code,
+            accepts_changed=accepts_changed,
             remote=remote,
         )
     finally:
@@ -143,8 +148,27 @@ def test_another_state_class(tmp_path: Path) -> None:
 
     assert refused(tmp_path, change) == (
         f'R605 state "word totals" of checkpoint {tmp_path} was written with {CLASS}; the program now has New\n'
-        "  at app.py:9\n  fix: rename the class back, or --fresh to start over without its state"
+        f"  at app.py:9\n  fix: {RENAME}"
     )
+
+
+def test_a_field_that_was_kept_and_is_gone_is_refused_unless_it_is_accepted(tmp_path: Path) -> None:
+    def shaped(**shape: str) -> Callable[[Any], object]:
+        def change(document: Any) -> None:
+            parts = document["workers"][0]["components"]
+            next(part for part in parts if part["path"] == "0/steps/1/state")["shape"] = shape
+
+        return change
+
+    renamed = shaped(Name="string", Sum="int")
+    open_checkpoint(tmp_path, shaped(Name="string", Total="int"))
+    assert refused(tmp_path, renamed) == (
+        f'R605 state "word totals" of checkpoint {tmp_path} was written with {CLASS} {{Total int}}; '
+        f"the program now has {CLASS} {{Sum int}}\n  at app.py:45\n  fix: {RENAME}"
+    )
+    open_checkpoint(tmp_path, shaped(Name="string", Total="int", More="[]string"))
+    open_checkpoint(tmp_path, renamed, accepts_changed=True)
+    open_checkpoint(tmp_path, renamed)
 
 
 def test_another_topology(tmp_path: Path) -> None:

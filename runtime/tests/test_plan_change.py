@@ -125,7 +125,7 @@ def symbol(document: Any) -> None:
 
 
 STEP, STATE, SOURCE, SINK = ("steps", 0), ("steps", 1, "state"), ("sources", 0), ("sinks", 0)
-S, D, B = Impact.SAFE, Impact.NEEDS_DRAIN, Impact.BREAKS_STATE
+S, U, D, B = Impact.SAFE, Impact.UNKNOWN, Impact.NEEDS_DRAIN, Impact.BREAKS_STATE
 HASH = "sha256:" + "7" * 64
 COUNT = '"Count Word" (0/steps/1)'
 CHANGES: dict[str, tuple[Any, list[Edit], list[tuple[Impact, str]]]] = {
@@ -138,7 +138,13 @@ CHANGES: dict[str, tuple[Any, list[Edit], list[tuple[Impact, str]]]] = {
         WORD_COUNT, [in_pipeline("::1", *SINK, "host")],
         [(S, 'address of sink "Split and Count" (0/sinks/0) was 127.0.0.1:7002 and is ::1:7002')],
     ),
-    "code": (WORD_COUNT, [put(HASH, "workers", 0, "code_hash")], [(S, 'code of worker "main" changed')]),
+    "code": (WORD_COUNT, [put(HASH, "workers", 0, "code_hash")], [
+        (U, f'state "word totals" of step {COUNT} reads old state at the run'), (S, 'code of worker "main" changed'),
+    ]),
+    "a place of the program's": (
+        WORD_COUNT, [put(["/elsewhere/" + WORD_COUNT["workers"][0]["command"][0].rpartition("/")[2],
+                          *WORD_COUNT["workers"][0]["command"][1:]], "workers", 0, "command")], [],
+    ),
     "args": (WORD_COUNT, [put(["-v"], "workers", 0, "args")], [(S, 'args of worker "main" changed')]),
     "command": (WORD_COUNT, [put(["/a"], "workers", 0, "command")], [(S, 'command of worker "main" changed')]),
     "SDK": (WORD_COUNT, [put("9", "workers", 0, "sdk_version")], [(S, 'SDK version of worker "main" changed')]),
@@ -260,6 +266,44 @@ def test_change(name: str) -> None:
     document, edits, expected = CHANGES[name]
     found = compare(load_document(document), edited(document, *edits))
     assert [(change.impact, change.text) for change in found] == expected
+
+
+def of_shapes(language: str, old: Any, new: Any) -> list[tuple[Impact, str]]:
+    """Return what is said of two shapes of the state, without the rest."""
+
+    def shaped(shape: Any, code: str) -> Topology:
+        def edit(document: Any) -> None:
+            document["workers"][0] |= {"language": language, "code_hash": code}
+            part = next(each for each in document["workers"][0]["components"] if each["path"] == "0/steps/1/state")
+            part |= {"symbol": "T"} | ({} if shape is None else {"shape": shape})
+
+        return edited(WORD_COUNT, edit)
+
+    head = f'state "word totals" of step {COUNT} '
+    found = compare(shaped(old, HASH), shaped(new, HASH.replace("7", "8")))
+    return [(each.impact, each.text.removeprefix(head)) for each in found if each.text.startswith(head)]
+
+
+@pytest.mark.parametrize(
+    ("language", "old", "new", "expected"),
+    [
+        ("go", {"N": "int", "T": "float"}, {"N": "int", "S": "float"},
+         (B, 'was T {T float} and is T {S float}; what was kept in field "T" would be lost')),
+        ("go", {"N": "float"}, {"N": "string"},
+         (B, 'was T {N float} and is T {N string}; what was kept in field "N" cannot be read')),
+        ("go", {"": "map[string]int"}, {"": "map[string]float"},
+         (B, "was T {map[string]int} and is T {map[string]float}; what was kept in it cannot be read")),
+        ("python", {"n": "int"}, {"n": "int | None"}, (U, 'reads old state at the run, in field "n"')),
+        ("python", {"n": "int"}, {"n": "int", "m": "int!"},
+         (B, 'was T {} and is T {m int}; states that were kept have no field "m"')),
+        ("go", {"N": "int"}, {"N": "int", "M": "int"}, None),
+        ("go", {"N": "main.Own?"}, {"N": "main.Own?"}, (U, 'reads old state at the run, in field "N"')),
+        ("go", None, {"N": "int"}, (U, "reads old state at the run")),
+        ("go", {"N": "int"}, None, (U, "reads old state at the run")),
+    ],
+)  # fmt: skip
+def test_shapes_of_a_state(language: str, old: Any, new: Any, expected: tuple[Impact, str] | None) -> None:
+    assert of_shapes(language, old, new) == ([expected] if expected else [])
 
 
 def test_a_state_that_moves_behind_another_shuffle() -> None:

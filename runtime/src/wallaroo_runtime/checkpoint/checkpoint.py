@@ -116,6 +116,7 @@ class Checkpoint:
         directory: Directory | None = None,
         mode: str = MICROBATCH,
         continues_goka: bool = False,
+        accepts_changed: bool = False,
     ) -> "Checkpoint":
         """Check what is in the directory against the topology, and record the topology.
 
@@ -129,6 +130,7 @@ class Checkpoint:
             directory: Where its record is, if not in `place`.
             mode: How Spark is to run it.
             continues_goka: Whether a new checkpoint begins with what Goka's processors left.
+            accepts_changed: Whether fields of states may be lost with a changed program.
 
         Raises:
             RunError: R757, it was begun in the other mode. R788, it was begun without what Goka's processors left.
@@ -152,7 +154,7 @@ class Checkpoint:
             check_nothing_left(opened.directory)
         else:
             _check_version(manifest, opened.directory)
-            opened._continue(manifest, remote, pin_code)
+            opened._continue(manifest, remote, pin_code, accepts_changed=accepts_changed)
         opened._make_folders()
         opened._write()
         return opened
@@ -202,7 +204,9 @@ class Checkpoint:
             self.rerun_batches = known
             self._write()
 
-    def _continue(self, manifest: Mapping[str, Any], remote: RemoteOptions, pin_code: bool) -> None:
+    def _continue(
+        self, manifest: Mapping[str, Any], remote: RemoteOptions, pin_code: bool, *, accepts_changed: bool
+    ) -> None:
         """Go on where an earlier run ended; nothing is written before all is accepted."""
         _check_name(manifest, self.topology, self.directory)
         self._adopt(manifest, remote)
@@ -213,7 +217,7 @@ class Checkpoint:
         if "egress" not in self.services:
             sinks = (*before.tcp_sinks(), *before.transactional_sinks())
             check_outbox(self.path / "outbox", {ports.parts[sink.path] for sink in sinks})
-        self.changes = safe_changes(before, self.topology, str(self.directory))
+        self.changes = safe_changes(before, self.topology, str(self.directory), accepts_changed=accepts_changed)
         self._check_drained(before, ports, remote)
         self.ports = kept_ports(before, ports, self.topology)
         self.changed_code = changed_code(
@@ -354,7 +358,7 @@ class Checkpoint:
         }
 
 
-def check_program(directory: Directory, topology: Topology, mode: str) -> None:
+def check_program(directory: Directory, topology: Topology, mode: str, *, accepts_changed: bool = False) -> None:
     """Refuse a program with which `Checkpoint.open` would not go on; the checkpoint may be in use.
 
     Raises:
@@ -367,7 +371,7 @@ def check_program(directory: Directory, topology: Topology, mode: str) -> None:
     _check_name(manifest, topology, directory)
     _check_mode(manifest, mode, directory)
     check_states(manifest["states"], topology, str(directory))
-    safe_changes(load_document(manifest["topology"]), topology, str(directory))
+    safe_changes(load_document(manifest["topology"]), topology, str(directory), accepts_changed=accepts_changed)
 
 
 def _check_name(manifest: Mapping[str, Any], topology: Topology, directory: Directory) -> None:

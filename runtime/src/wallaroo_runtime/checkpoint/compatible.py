@@ -6,7 +6,8 @@ from typing import Any
 from wallaroo.diagnostic import Diagnostic
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.plan.change import Change, Impact, compare
-from wallaroo_runtime.topology.model import Step, Topology
+from wallaroo_runtime.plan.shape import state_component
+from wallaroo_runtime.topology.model import Component, Step, Topology
 
 MAX_REASONS = 3
 
@@ -35,15 +36,24 @@ def check_states(known: Mapping[str, Any], topology: Topology, path: str) -> Non
         raise RunError(findings)
 
 
-def safe_changes(before: Topology, topology: Topology, path: str) -> list[Change]:
+def safe_changes(before: Topology, topology: Topology, path: str, *, accepts_changed: bool = False) -> list[Change]:
     """Return what changed besides addresses and code: in the interface, and in how workers start.
 
+    Args:
+        before: What the checkpoint was written by.
+        topology: What is to be run.
+        path: Where the checkpoint is.
+        accepts_changed: Whether fields of states may be lost.
+
     Raises:
-        RunError: R615 with the changes that state would not survive.
+        RunError: R615 with the changes that state would not survive, R605 with the fields of states that would not.
     """
     changes = compare(before, topology)
-    if breaking := [change for change in changes if change.impact is Impact.BREAKS_STATE]:
+    if breaking := [change for change in changes if change.impact is Impact.BREAKS_STATE and not change.shape]:
         raise RunError.of("R615", path=path, reason=listed(breaking))
+    lost = [] if accepts_changed else list(_shape_findings(changes, topology, path))
+    if lost:
+        raise RunError(lost)
     return [change for change in changes if change.is_interface or change.is_start]
 
 
@@ -80,6 +90,19 @@ def changed_code(known: Mapping[str, str], topology: Topology, *, is_pinned: boo
     return [worker.name for worker in changed]
 
 
+def _shape_findings(changes: Sequence[Change], topology: Topology, path: str) -> Iterator[Diagnostic]:
+    steps = {step.path: (name, step) for name, step in topology.states().items()}
+    for change in changes:
+        if change.shape:
+            name, step = steps[change.path]
+            yield _other_class(name, state_component(topology, step), path, change.shape.was, change.shape.now)
+
+
+def _other_class(name: str, component: Component | None, path: str, actual: str, expected: str) -> Diagnostic:
+    place: dict[str, Any] = {"file": component.file, "line": component.line} if component else {}
+    return Diagnostic.of("R605", path=path, state=name, actual=actual, expected=expected, **place)
+
+
 def _state_findings(known: Mapping[str, Any], topology: Topology, path: str) -> Iterator[Diagnostic]:
     languages: set[tuple[str, str]] = set()
     for name, (step, symbol) in states_of(topology).items():
@@ -92,7 +115,4 @@ def _state_findings(known: Mapping[str, Any], topology: Topology, path: str) -> 
                 yield Diagnostic.of("R604", path=path, actual=before["language"], expected=language)
             languages.add((before["language"], language))
         elif before["class"] != symbol:
-            component = topology.component(step.worker, f"{step.path}/state")
-            place = {"file": component.file, "line": component.line} if component else {}
-            values: dict[str, Any] = {"state": name, "actual": before["class"], "expected": symbol, **place}
-            yield Diagnostic.of("R605", path=path, **values)
+            yield _other_class(name, state_component(topology, step), path, before["class"], symbol)

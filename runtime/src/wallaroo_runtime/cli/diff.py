@@ -1,7 +1,8 @@
 """`wallaroo diff OLD NEW`: what changed between two versions of an application, and what it means for a checkpoint.
 
 Exit codes are like those of diff: 0 when a checkpoint of OLD can go on with NEW as it is, 1 when it must be drained
-before or cannot go on at all; 2 and 3 when a file cannot be read or is no correct topology. Of a checkpoint it looks,
+before or cannot go on at all; whether it can is `unknown` (0) where only the run shows how a state's code reads what
+was kept; 2 and 3 when a file cannot be read or is no correct topology. Of a checkpoint it looks,
 too, whether results have left that are not committed: a run would warn of that (R754, R790) or refuse NEW (R623).
 """
 
@@ -22,7 +23,12 @@ from wallaroo_runtime.plan.change import Change, Impact, compare
 from wallaroo_runtime.topology.load import load_document
 from wallaroo_runtime.topology.model import Topology
 
-NAMES = {Impact.SAFE: "safe", Impact.NEEDS_DRAIN: "needs drain", Impact.BREAKS_STATE: "breaks state"}
+NAMES = {
+    Impact.SAFE: "safe",
+    Impact.UNKNOWN: "unknown",
+    Impact.NEEDS_DRAIN: "needs drain",
+    Impact.BREAKS_STATE: "breaks state",
+}
 
 split_arguments = split_document
 
@@ -50,7 +56,7 @@ def run(arguments: argparse.Namespace) -> int:
             print(f"{NAMES[change.impact]:<13} {change.text}")
         if not changes:
             print("nothing changed")
-    if any(change.impact > Impact.SAFE for change in changes):
+    if any(change.impact > Impact.UNKNOWN for change in changes):
         return RUN
     path = Path(arguments.old)
     if _is_checkpoint(path):

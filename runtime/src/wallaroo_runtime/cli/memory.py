@@ -38,6 +38,7 @@ ONLY_SPARK = (
     "checkpoint",
     "fresh",
     "continue_goka",
+    "accept_changed",
     "topic_reset",
     "pin_code",
     "conf",

@@ -16,6 +16,7 @@ OWN = {
     "--checkpoint": True,
     "--fresh": False,
     "--continue-goka": False,
+    "--accept-changed": False,
     "--topic-reset": True,
     "--on-error": True,
     "--pin-code": False,

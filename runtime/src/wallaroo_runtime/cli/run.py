@@ -74,6 +74,8 @@ def add_run_options(parser: argparse.ArgumentParser) -> None:
     what = "real-time mode: read a topic from there that was created again (R738), or whose records are gone (R792)"
     add("--topic-reset", choices=["start", "end"], default="", help=what)
     add("--on-error", choices=["dead_letter", "fail"], default="", help="when user code fails, unless its step says")
+    what = "go on with a changed program, though fields of states that it does not have are lost (R605)"
+    add("--accept-changed", action="store_true", help=what)
     add("--pin-code", action="store_true", help="refuse a checkpoint that was last run with other code")
     add("--stop-when-idle", type=float, metavar="SECONDS", help="stop when nothing came in for so long")
     add("--conf", action="append", default=[], metavar="NAME=VALUE", help="a setting of Spark; may be repeated")
@@ -247,6 +249,7 @@ def _run(arguments: argparse.Namespace, app: str, reporter: JsonReporter | TextR
             fresh=arguments.fresh,
             pin_code=arguments.pin_code,
             continues_goka=arguments.continue_goka,
+            accepts_changed=arguments.accept_changed,
             topic_reset=arguments.topic_reset,
         ),
         spark=SparkOptions(

@@ -13,6 +13,7 @@ from enum import IntEnum
 
 from wallaroo_runtime.plan.compile import compile_topology
 from wallaroo_runtime.plan.match import match_parts
+from wallaroo_runtime.plan.shape import ShapeChange, compare_shapes
 from wallaroo_runtime.plan.stage import Plan
 from wallaroo_runtime.topology.model import (
     ConnectorSource,
@@ -38,8 +39,9 @@ class Impact(IntEnum):
     """What a change means for a checkpoint."""
 
     SAFE = 0
-    NEEDS_DRAIN = 1
-    BREAKS_STATE = 2
+    UNKNOWN = 1
+    NEEDS_DRAIN = 2
+    BREAKS_STATE = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +54,7 @@ class Change:
         text: What changed, naming the part, and why it matters where it does.
         is_interface: Whether the interface hash is concerned; else it is about code, how workers start, or addresses.
         is_start: Whether a worker starts in another way, so that the same code may give other results.
+        shape: What differs in the shape of a state; what it breaks may be accepted.
     """
 
     impact: Impact
@@ -59,6 +62,7 @@ class Change:
     text: str
     is_interface: bool = True
     is_start: bool = False
+    shape: ShapeChange | None = None
 
 
 def compare(old: Topology, new: Topology) -> list[Change]:
@@ -96,7 +100,7 @@ def _worker_changes(old: Topology, new: Topology) -> Iterator[Change]:
             "language": (known.language, worker.language),
             "code": (known.code_hash, worker.code_hash),
             "args": (known.args, worker.args),
-            "command": ((known.command, known.directory), (worker.command, worker.directory)),
+            "command": tuple((without_places(each.command), each.directory) for each in (known, worker)),
             "SDK version": (known.sdk_version, worker.sdk_version),
             "call_deadline_ms": (known.call_deadline_ms, worker.call_deadline_ms),
         }
@@ -342,6 +346,14 @@ def _one_state(name: str, before: tuple[Topology, Step], after: tuple[Topology, 
     if all(classes) and classes[0] != classes[1]:
         text = _was(f'class of state "{name}" of {called(now)}', *classes)
         yield Change(Impact.BREAKS_STATE, now.path, f"{text}; it cannot read what was kept", False)
+    elif shape := compare_shapes(before, after):
+        text = f'state "{name}" of {called(now)}'
+        if not shape.is_known:
+            yield Change(Impact.UNKNOWN, now.path, f"{text} {shape.why}", False)
+        else:
+            yield Change(
+                Impact.BREAKS_STATE, now.path, f"{_was(text, shape.was, shape.now)}; {shape.why}", False, shape=shape
+            )
 
 
 def _window_shape(window: Window | None) -> str:

@@ -50,4 +50,4 @@ def check_continues(options: RunOptions, application: Application) -> None:
         if session is None:
             return
         directory = HadoopDirectory(session, options.checkpoint.location)
-    check_program(directory, application.topology, options.mode)
+    check_program(directory, application.topology, options.mode, accepts_changed=options.checkpoint.accepts_changed)

@@ -41,6 +41,7 @@ class CheckpointOptions:
         fresh: Whether to start over.
         pin_code: Whether to refuse a checkpoint that was last run with other code.
         continues_goka: Whether a new one begins with the tables and offsets that Goka's own processors left.
+        accepts_changed: Whether fields of states that a changed program has not may be lost.
         topic_reset: Where real-time mode reads a topic that was created again, or whose records are gone: `start`,
             `end`; empty: nowhere.
     """
@@ -50,6 +51,7 @@ class CheckpointOptions:
     fresh: bool = False
     pin_code: bool = False
     continues_goka: bool = False
+    accepts_changed: bool = False
     topic_reset: str = ""
 
 

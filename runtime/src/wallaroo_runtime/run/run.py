@@ -54,8 +54,7 @@ if TYPE_CHECKING:
 
 STARTING, STOPPING, STOPPED = "starting", "stopping", "stopped"
 LOOK_S, QUIET_LOOK_S = 0.1, 0.5
-PROGRESS_S = 1.0
-SIGNALS_S = 1.0
+PROGRESS_S, SIGNALS_S = 1.0, 1.0
 
 
 def execute(options: RunOptions, reporter: Reporter, application: Application | None = None) -> int:
@@ -137,6 +136,7 @@ def run_once(options: RunOptions, reporter: Reporter, ending: Ending, applicatio
             directory=_directory_of(options, topology, place, reporter, ending.stopped),
             mode=options.mode,
             continues_goka=options.checkpoint.continues_goka,
+            accepts_changed=options.checkpoint.accepts_changed,
         )
         ending.opened()
         if not options.checkpoint.location:

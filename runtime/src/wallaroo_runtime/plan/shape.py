@@ -1,0 +1,74 @@
+"""Compares the shapes of a state in two versions: is what the old one has kept read by the new one?
+
+A shape names the type of each field by its path (`Component.shape`). A field that is gone takes its values with it, for
+ever: a new version writes states without it. Formats that find fields by name read zero in a renamed field, and say
+nothing.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from wallaroo_runtime.topology.model import Component, Step, Topology
+
+STRICT = frozenset({"go"})  # languages whose formats refuse a field of another type
+SHOWN = 8
+
+
+@dataclass(frozen=True, slots=True)
+class ShapeChange:
+    """What differs between two shapes.
+
+    Attributes:
+        was: The class and the fields that differ, as text.
+        now: The same of the new version.
+        why: What that means for states that were kept.
+        is_known: Whether that is known before a run.
+    """
+
+    was: str
+    now: str
+    why: str
+    is_known: bool = True
+
+
+def state_component(topology: Topology, step: Step) -> Component | None:
+    """Return what the front-end recorded of a step's state; of a library's component that is the component's own."""
+    return topology.component(step.worker, f"{step.path}/state") or topology.component(step.worker, step.path)
+
+
+def compare_shapes(old: tuple[Topology, Step], new: tuple[Topology, Step]) -> ShapeChange | None:
+    """Return what differs in the shape of a state; None: nothing, or code that is the same reads it."""
+    workers = [topology.worker(step.worker) for topology, step in (old, new)]
+    before, after = (state_component(topology, step) for topology, step in (old, new))
+    shapes = [component.shape if component else None for component in (before, after)]
+    names = [component.symbol if component else "a class" for component in (before, after)]
+    if shapes[0] is None or shapes[1] is None:
+        is_same = workers[0].code_hash == workers[1].code_hash
+        return None if is_same else ShapeChange(names[0], names[1], "reads old state at the run", is_known=False)
+    was, now = shapes[0], shapes[1]
+    gone = sorted(was.keys() - now.keys())
+    added = sorted(now.keys() - was.keys())
+    other = sorted(path for path in was.keys() & now.keys() if was[path] != now[path])
+    needed = [path for path in added if now[path].endswith("!")]
+    texts = (_text(names[0], was, [*gone, *other]), _text(names[1], now, [*added, *other]))
+    if gone:
+        return ShapeChange(*texts, f"what was kept in {_listed(gone)} would be lost")
+    if other and workers[1].language in STRICT:
+        return ShapeChange(*texts, f"what was kept in {_listed(other)} cannot be read")
+    if needed:
+        return ShapeChange(*texts, f"states that were kept have no {_listed(needed)}")
+    unsure = sorted({*other, *(path for path in now if now[path].endswith("?"))})
+    if unsure and workers[0].code_hash != workers[1].code_hash:
+        return ShapeChange(*texts, f"reads old state at the run, in {_listed(unsure)}", is_known=False)
+    return None
+
+
+def _listed(paths: list[str]) -> str:
+    named = [f'field "{path}"' if path else "it" for path in paths[:SHOWN]]
+    return ", ".join(named) + (f" and {len(paths) - SHOWN} more" if len(paths) > SHOWN else "")
+
+
+def _text(name: str, shape: Mapping[str, str], paths: list[str]) -> str:
+    fields = [f"{path} {shape[path].rstrip('!?')}".strip() for path in sorted(paths)]
+    more = [f"and {len(fields) - SHOWN} more"] if len(fields) > SHOWN else []
+    return f"{name} {{{', '.join(fields[:SHOWN] + more)}}}"
