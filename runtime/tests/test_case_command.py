@@ -1,4 +1,4 @@
-"""`wallaroo test`: case folders in memory and on Spark, and how a difference is shown."""
+"""`wallaroo test`: case folders, and how a difference is shown."""
 
 import contextlib
 import json
@@ -8,16 +8,18 @@ import subprocess
 import sys
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from test_memory_debug import read_patiently
 
-from wallaroo_runtime.cli.case import Case, Found, read_case
+from wallaroo import KafkaRecord
+from wallaroo_runtime.cli.case import Case, Found
 from wallaroo_runtime.cli.main import main
+from wallaroo_runtime.cli.record_line import record_line
 from wallaroo_runtime.cli.test import differences
-from wallaroo_runtime.errors import RunError
 
 PROGRAM = """
 import wallaroo
@@ -150,15 +152,14 @@ BAD = {
     "an unknown kind": (
         "[[input]]\nfile = 'a'\nkind = 'line'",
         "there is no kind 'line' of input",
-        "use lines, float32",
+        "use lines, hex, records",
     ),
     "an input that is missing": ("[[input]]\nfile = 'a'\nkind = 'lines'", "there is no such file", "correct the file"),
     "an input of another kind": (
-        "[[input]]\nfile = 'numbers.txt'\nkind = 'float32'",
-        "line 2 is no float32; could not convert",
+        "[[input]]\nfile = 'numbers.txt'\nkind = 'hex'",
+        "line 1 is no hex; non-hexadecimal number",
         "correct the file, or its kind",
     ),
-    "another runner": ("runner = 'kafka'", 'its runner is "kafka"', '`wallaroo test` runs those of runner "tcp"'),
 }
 
 
@@ -214,18 +215,21 @@ def test_only_the_order_that_is_free_may_differ(expected: list[str], random, cha
     assert (differences(case, "python", Found(lines, 0, [])) == []) == same
 
 
-def test_the_cases_of_this_repository_are_read(tmp_path: Path) -> None:
-    cases = Path(__file__).parents[2] / "tests" / "cases"
-    assert all(read_case(file.parent).apps() for file in cases.glob("*/case.toml"))
-    with pytest.raises(RunError, match="R745"):
-        read_case(tmp_path)
+RECORDS = st.lists(
+    st.tuples(st.sampled_from(["t", "u"]), st.sampled_from(["a", "", "x y"]), st.integers(0, 3)), max_size=8
+)
 
 
-@pytest.mark.jvm
-@pytest.mark.long
-def test_a_case_on_spark(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["test", str(project), "--engine", "spark"]) == 0
-    said = capsys.readouterr()
-    assert said.out == f"ok    {project}/cases/small: lines 2, dead letters 1\n1 passed\n"
-    for doing in ("starting Spark", "the application gets its input", "stopping: sinks get what is ready for them"):
-        assert f"{project}/cases/small: {doing}\n" in said.err
+@given(RECORDS, st.randoms(use_true_random=False))
+def test_records_rise_within_topic_and_key(drawn: list[tuple[str, str, int]], shuffled: Any) -> None:
+    case = Case(Path(), {"order": "key", "input": [{"file": "input.txt", "kind": "records"}]})
+
+    def lines(order: list[tuple[str, str, int]]) -> list[str]:
+        return [record_line(KafkaRecord(topic, key.encode(), b"%d" % value)) for topic, key, value in order]
+
+    def by_key(order: list[tuple[str, str, int]]) -> dict[tuple[str, str], list[int]]:
+        return {(t, k): [value for *at, value in order if at == [t, k]] for t, k, _ in order}
+
+    other = list(drawn)
+    shuffled.shuffle(other)
+    assert (case.arranged(lines(drawn)) == case.arranged(lines(other))) == (by_key(drawn) == by_key(other))

@@ -1,29 +1,36 @@
 """The case folders of this repository: input as messages, output as lines, golden files.
 
-What `case.toml` says is described in `wallaroo_runtime.cli.case`. Here `runner` says who runs a folder:
-test_run_cases.py for "tcp"; other runners have tests of their own. Theirs are output = "records" (of Kafka, "PARTITION
-KEY VALUE" with - for no key), inputs of kind "keyed" ("KEY VALUE") and "records" ("TOPIC KEY VALUE", an empty line
-ends a micro-batch), and `topics` of a case of records: the topics whose records are the output, "TOPIC KEY VALUE" with
-- for no value. Where languages declare one thing by different steps, as groups of Goka, `topology.go.json` and
-`plan.go.txt` are the golden files of the programs in Go.
+What `case.toml` says is described in `wallaroo_runtime.cli.case`. Here there are also inputs of kind "float32" and
+"votes" (a letter and a number), output = "votes", and `runner`, who runs a folder: test_run_cases.py for "tcp"; other
+runners have tests of their own. Theirs are output = "records" (of Kafka, "PARTITION KEY VALUE" with - for no key) and
+inputs of kind "keyed" ("KEY VALUE"). Where languages declare one thing by different steps, as groups of Goka,
+`topology.go.json` and `plan.go.txt` are the golden files of the programs in Go.
 """
 
 import re
+import struct
+import sys
 from functools import cache
 from pathlib import Path
 from typing import Any
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
 
 from wallaroo.experimental.stream import LENGTH, TIME
 from wallaroo_runtime.cli import case
 
 CASES = Path(__file__).resolve().parents[1] / "cases"
+VOTES = struct.Struct(">IsQ")
 NAMES = tuple(sorted(folder.name for folder in CASES.iterdir() if (folder / "case.toml").exists()))
 
 
 @cache
 def settings(name: str) -> dict[str, Any]:
     """Return what a case.toml says, read once."""
-    return case.read_case(CASES / name).settings
+    return tomllib.loads((CASES / name / case.FILE).read_text(encoding="utf-8"))
 
 
 class Case(case.Case):
@@ -31,6 +38,22 @@ class Case(case.Case):
 
     def __init__(self, name: str) -> None:
         super().__init__(CASES / name, settings(name))
+
+    def payload(self, kind: str, line: str) -> bytes:
+        """Return the message that a line of an input file stands for."""
+        if kind == "float32":
+            return struct.pack(">f", float(line))
+        if kind == "votes":
+            letter, votes = line.split()
+            return struct.pack(">sI", letter.encode(), int(votes))
+        return super().payload(kind, line)
+
+    def lines(self, data: bytes) -> list[str]:
+        """Return received bytes as lines; bytes of a message that is not whole yet are left out."""
+        if self.setting("output") == "votes":
+            whole = len(data) // VOTES.size * VOTES.size
+            return [f"{letter.decode()} {total}" for _, letter, total in VOTES.iter_unpack(data[:whole])]
+        return super().lines(data)
 
     @property
     def name(self) -> str:

@@ -46,7 +46,7 @@ func Serve(brokers []string, groups ...*GroupGraph) {
 	}))
 }
 
-// reached returns the brokers of groups: those that the environment names, as `wallaroo test` does, else the program's.
+// reached returns the brokers of groups: those that the environment names, else the program's.
 func reached(brokers []string) []string {
 	if given := os.Getenv(brokersVariable); given != "" {
 		return strings.Split(given, ",")

@@ -7,15 +7,12 @@
     order = "key"             # "key": rising within a key, the first word of a line, of a record its topic and key;
                               # "any": as lines, in any order
     dead_letters = 2          # how many there are; none: 0
-    output = "lines"          # "lines"; "votes": 13 bytes each; "hex": frames of u32 length, shown as hex digits
-    options = []              # more options of `wallaroo run`, on Spark
+    output = "lines"          # "lines"; "hex": frames of u32 length, shown as hex digits
     args = []                 # the application's arguments; none: --in and --out
-    idle = 5                  # on Spark: seconds without a message after which all is there
-    runner = "tcp"            # others are for tests of their own
 
     [[input]]                 # for each source, in the order of its number; sent one after the other, none: no --in
     file = "input.txt"
-    kind = "lines"            # a message for each line: "lines", "float32", "votes", "hex"
+    kind = "lines"            # a message for each line: "lines", "hex"
 
 Groups of Goka have topics: an input of kind "records" has a record for each line, `TOPIC KEY VALUE`, with
 `HEADER=VALUE` at the end where there are headers, and `-` for no value; an empty line ends a micro-batch, `visit NAME
@@ -23,13 +20,9 @@ METADATA` runs visitors. The expected lines are records of the same form:
 
     topics = ["my-group-table"]  # whose; none: all that the application writes, topic by topic
 
-With --engine spark such cases have a Kafka broker of their own, as that of `wallaroo broker`; topics and broker are
-gone afterwards. What comes after an empty line is written when all before is processed and written to its topics.
-
 The expected lines are in `expected.txt`, or in `expected.python.txt` and `expected.go.txt` where languages differ.
 """
 
-import struct
 import sys
 from collections import defaultdict
 from collections.abc import Iterable
@@ -49,14 +42,11 @@ else:
 FILE = "case.toml"
 ADDRESSES = ("127.0.0.1:7010", "127.0.0.1:7011", "127.0.0.1:7012")
 RECORDS = "records"
-KINDS = ("lines", "float32", "votes", "hex", RECORDS, "keyed")  # the last one is for another runner
-ENGINES = ("memory", "spark")
-VOTES = struct.Struct(">IsQ")
-TYPES: dict[str, type | tuple[type, ...]] = {
-    **dict.fromkeys(("app", "order", "output", "runner"), str),
-    **dict.fromkeys(("options", "args", "input", "topics"), list),
+KINDS = ("lines", "hex", RECORDS)
+TYPES: dict[str, type] = {
+    **dict.fromkeys(("app", "order", "output"), str),
+    **dict.fromkeys(("args", "input", "topics"), list),
     "dead_letters": int,
-    "idle": (int, float),
 }
 
 
@@ -113,11 +103,15 @@ class Case:
         try:
             found = []
             for number, line in enumerate(path.read_text("utf-8").splitlines(), 1):  # noqa: B007
-                found.append(payload(item["kind"], line))
-        except (OSError, ValueError, struct.error) as error:
+                found.append(self.payload(item["kind"], line))
+        except (OSError, ValueError) as error:
             place = f"line {number} is no {item['kind']}; " if number else ""
             raise bad(path, f"{place}{said(error)}", "correct the file, or its kind in case.toml") from error
         return found
+
+    def payload(self, kind: str, line: str) -> bytes:
+        """Return the message that a line of an input file stands for."""
+        return bytes.fromhex(line) if kind == "hex" else line.encode()
 
     def arguments(self, addresses: Iterable[str] = ADDRESSES, out: str = "127.0.0.1:7002") -> list[str]:
         """Return the application's arguments: its own, or `--in` for as many sources as it has inputs, and `--out`."""
@@ -145,9 +139,6 @@ class Case:
 
     def lines(self, data: bytes) -> list[str]:
         """Return received bytes as lines; bytes of a message that is not whole yet are left out."""
-        if self.setting("output") == "votes":
-            whole = len(data) // VOTES.size * VOTES.size
-            return [f"{letter.decode()} {total}" for _, letter, total in VOTES.iter_unpack(data[:whole])]
         if self.setting("output") == "hex":
             return [frame.hex() for frame in unframed(data)]
         return data.decode("utf-8", "backslashreplace").split("\n")[:-1]
@@ -196,18 +187,8 @@ def read_case(folder: Path, top: Path | None = None) -> Case:
         if not isinstance(item, dict) or set(item) != {"file", "kind"} or not all(map(_is_text, item.values())):
             raise bad(path, f"an input is {item!r}", 'write [[input]], file = "NAME" and kind = "lines"')
         if item["kind"] not in KINDS:
-            raise bad(path, f"there is no kind {item['kind']!r} of input", f"use {', '.join(KINDS[:5])}")
+            raise bad(path, f"there is no kind {item['kind']!r} of input", f"use {', '.join(KINDS)}")
     return Case(folder, settings, top)
-
-
-def payload(kind: str, line: str) -> bytes:
-    """Return the message that a line of an input file stands for."""
-    if kind == "float32":
-        return struct.pack(">f", float(line))
-    if kind == "votes":
-        letter, votes = line.split()
-        return struct.pack(">sI", letter.encode(), int(votes))
-    return bytes.fromhex(line) if kind == "hex" else line.encode()
 
 
 def unframed(data: bytes) -> Iterable[bytes]:

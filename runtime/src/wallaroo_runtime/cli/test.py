@@ -8,17 +8,14 @@ import difflib
 from collections import deque
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from wallaroo.diagnostic import DiagnosticError
 from wallaroo_runtime.cli import case as cases
-from wallaroo_runtime.cli.case import ENGINES, FILE, Case, Found, bad, read_case
+from wallaroo_runtime.cli.case import FILE, Case, Found, bad, read_case
 from wallaroo_runtime.cli.reporter import printable
 from wallaroo_runtime.cli.stamp import print_json
 from wallaroo_runtime.errors import RUN
-
-if TYPE_CHECKING:
-    from wallaroo_runtime.cli.case_broker import CaseBroker
 
 MAX_LINES = 60
 FIX = "write one, as `wallaroo test --help` shows; `python -m pytest` and `go test ./...` run tests in programs"
@@ -45,21 +42,17 @@ def add_parser(subparsers: Any) -> None:
     text = f"{__doc__}\n{(cases.__doc__ or '').partition('.' + chr(10))[2]}"
     parser = subparsers.add_parser("test", help="run case folders and compare their output", description=text)
     parser.add_argument("directory", metavar="DIR", nargs="?", default=".", help="a case, or a folder with cases below")
-    parser.add_argument("--engine", choices=ENGINES, default="memory", help="default: memory, without Spark")
     parser.add_argument("--write", action="store_true", help="write what came as expected; look at the difference")
     parser.add_argument("--json", action="store_true", help="one JSON object a line for each case")
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the cases one after the other; 1 when one of them differs."""
-    from wallaroo_runtime.cli.breakpoint import breakpoints
-    from wallaroo_runtime.cli.case_broker import case_broker  # late, as is `run_case`
+    from wallaroo_runtime.cli.breakpoint import breakpoints  # late, as is `run_case`
 
     outcomes = []
-    with case_broker() as broker, breakpoints() as debugging:
-        for outcome in (
-            each for case in _found(Path(arguments.directory)) for each in _outcomes(case, arguments, broker)
-        ):
+    with breakpoints() as debugging:
+        for outcome in (each for case in _found(Path(arguments.directory)) for each in _outcomes(case, arguments)):
             debugging.check()
             outcomes.append(outcome)
             if arguments.json:
@@ -81,15 +74,15 @@ def _found(directory: Path) -> list[Case]:
     return [read_case(file.parent, top) for file in files]
 
 
-def _outcomes(case: Case, arguments: argparse.Namespace, broker: "CaseBroker") -> Iterator[Outcome]:
-    from wallaroo_runtime.cli.case_run import run_case  # late: it imports both engines
+def _outcomes(case: Case, arguments: argparse.Namespace) -> Iterator[Outcome]:
+    from wallaroo_runtime.cli.case_run import run_case  # late: it imports the engine
 
     apps = case.apps()
     for language, app in apps.items():
         name = f"{case.folder} ({language})" if len(apps) > 1 else str(case.folder)
         try:
             _check(case, None if arguments.write else language)
-            found = run_case(case, app, arguments.engine, broker)
+            found = run_case(case, app)
             if arguments.write:
                 text = "".join(f"{line}\n" for line in case.arranged(found.lines))
                 case.expected_file(language).write_text(text, encoding="utf-8")

@@ -126,27 +126,6 @@ def ensure_topic(cluster: Cluster, name: str, partitions: int, replicas: int, se
     return True
 
 
-def delete_topics(cluster: Cluster, names: Iterable[str]) -> None:
-    """Remove topics with all that is in them; returns when they are gone.
-
-    Raises:
-        RunError: R726, R727.
-    """
-    gone = list(names)
-    if not gone:
-        return
-    admin = cluster.admin()  # the answer comes as long as there is the client
-    with cluster.translated():
-        for done in admin.delete_topics(gone, operation_timeout=ANSWER_S).values():
-            done.result(2 * ANSWER_S)
-    deadline = time.monotonic() + ANSWER_S
-    while left := set(gone) & set(cluster.metadata().topics):
-        if time.monotonic() > deadline:
-            reason = f'topic "{min(left)}" was removed, and is still to be seen {ANSWER_S:g} s later'
-            raise RunError.of("R726", brokers=cluster.name, reason=reason)
-        time.sleep(KNOWN_S)
-
-
 def _wait_known(cluster: Cluster, name: str, partitions: int) -> None:
     """Wait until a topic is in what brokers say of all: that comes a moment after the answer to who creates it."""
     deadline = time.monotonic() + ANSWER_S
@@ -176,7 +155,7 @@ def _topics(cluster: Cluster, names: Iterable[str]) -> list[Topic]:
         return []
     with cluster.translated():
         specs = (OffsetSpec.earliest(), OffsetSpec.latest())
-        ends = [offsets(cluster, admin, dict.fromkeys(places, spec)) for spec in specs]
+        ends = [_offsets(cluster, admin, dict.fromkeys(places, spec)) for spec in specs]
         settings = _settings(admin, list(known))
     return [
         Topic(
@@ -191,7 +170,7 @@ def _topics(cluster: Cluster, names: Iterable[str]) -> list[Topic]:
     ]
 
 
-def offsets(cluster: Cluster, admin: Any, wanted: Mapping[Any, Any]) -> dict[tuple[str, int], int]:
+def _offsets(cluster: Cluster, admin: Any, wanted: Mapping[Any, Any]) -> dict[tuple[str, int], int]:
     """Return offsets of partitions; a new topic is known a moment before the brokers that lead its partitions are."""
     codes = cluster.kafka.KafkaError
     deadline = time.monotonic() + ANSWER_S

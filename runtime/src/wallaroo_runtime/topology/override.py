@@ -91,20 +91,6 @@ def override(topology: Topology, inputs: str, outputs: str) -> Topology:
     return load_document(document)
 
 
-def with_brokers(topology: Topology, address: str) -> Topology:
-    """Return the topology with this broker in place of those of all Kafka topics, and nothing else changed.
-
-    Args:
-        address: HOST:PORT.
-    """
-    document = json.loads(json.dumps(topology.document))
-    for pipeline in document["pipelines"]:
-        for end in (*pipeline["sources"], *pipeline["sinks"]):
-            if "brokers" in end:
-                end["brokers"] = [address]
-    return load_document(document)
-
-
 def _put(ends: Sequence[dict[str, Any]], addresses: Sequence[Address], option: str, what: str) -> None:
     free = list(ends)
     for address in sorted(addresses, key=lambda address: not address.name):

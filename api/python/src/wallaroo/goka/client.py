@@ -12,7 +12,7 @@ BROKERS = "WALLAROO_BROKERS"
 
 
 def reached(brokers: Iterable[str]) -> list[str]:
-    """Return the brokers of a group: those that the environment names, as `wallaroo test` does, else the program's."""
+    """Return the brokers of a group: those that the environment names, else the program's."""
     given = os.environ.get(BROKERS, "")
     return given.split(",") if given else list(brokers)
 
