@@ -115,12 +115,9 @@ def test_what_is_misspelt_is_named(
     assert said.format(project) in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("engine", ["memory", pytest.param("spark", marks=pytest.mark.slow)])
-def test_a_case_of_a_group_without_input_is_refused(
-    engine: str, project: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_case_of_a_group_without_input_is_refused(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (project / "case.toml").write_text("dead_letters = 0\n")
-    assert main(["test", str(project), "--engine", engine]) == 1
+    assert main(["test", str(project)]) == 1
     said = capsys.readouterr().out
     assert "case.toml cannot be run; it has no input, and its application reads topics alone: clicks\n" in said
     assert 'fix: write [[input]], file = "input.txt" and kind = "records"; each line of the file is TOPIC' in said
