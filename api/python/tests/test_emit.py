@@ -289,44 +289,6 @@ def test_both_generations_of_the_word_count_are_one_document(tmp_path: Path) -> 
     ]  # fmt: skip
 
 
-OPTIONS = """
-import argparse
-
-def parsed(args, *names):
-    parser = argparse.ArgumentParser()
-    for name in names:
-        parser.add_argument(name, default="5")
-    return parser.parse_known_args(args[1:])[1]
-
-def application_setup(args):
-    parsed(["", *parsed(args, "--window", "--keys")], "--windows")
-    return other_setup(args)
-"""
-
-
-@pytest.mark.parametrize(
-    ("args", "told"),
-    [
-        (["--windw", "7"], "--windw"),
-        (["--keyz=a", "--window", "7"], "--keyz"),
-        (["--windo", "7"], ""),  # argparse takes abbreviations
-        (["--windows", "7"], ""),  # the other parser's
-        (["--depth", "7", "-w", "8"], ""),  # the program may read it itself
-        (["--", "--windw"], ""),
-    ],
-)
-def test_an_option_that_no_parser_takes_is_reported(tmp_path: Path, args: list[str], told: str) -> None:
-    (tmp_path / "app.py").write_text(GOOD + OPTIONS)
-    result, done = emit(tmp_path, "app.py", *args)
-    assert result["topology"]["name"] == "app"
-    close = {"--windw": "--window", "--keyz": "--keys"}.get(told)
-    expected = (
-        f"R735 no parser of this program takes {told}\n"
-        f"  fix: did you mean {close}? If the program reads {told} in another way, nothing is wrong\n"
-    )
-    assert done.stderr == (expected if told else "")
-
-
 @pytest.mark.parametrize("case", ["word_count", "reverse", "celsius", "alphabet"])
 def test_cases_follow_the_schema(tmp_path: Path, case: str) -> None:
     schema = json.loads((CASES.parents[1] / "topology-schema" / "topology.schema.json").read_text())

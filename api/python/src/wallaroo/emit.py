@@ -12,8 +12,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from wallaroo.diagnostic import Diagnostic, DiagnosticError
-from wallaroo.leftover import watched
-from wallaroo.program import Program, load
+from wallaroo.program import load
 from wallaroo.topology import canonical
 
 USAGE_STATUS = 2
@@ -24,18 +23,9 @@ def result_of(app: str, args: Sequence[str]) -> dict[str, Any]:
     """Return what the program declares, `{"topology": ...}` or `{"library": ...}`; its faults as `{"diagnostics"}`."""
     warnings.simplefilter("default")
     try:
-        return _loaded(app, args).to_json()
+        return load(app, args).to_json()
     except DiagnosticError as err:
         return {"diagnostics": [finding.to_json() for finding in err.diagnostics]}
-
-
-def _loaded(app: str, args: Sequence[str]) -> Program:
-    """Run a program's setup; tell the user which options were probably misspelt."""
-    with watched() as leftovers:
-        program = load(app, args)
-    for finding in leftovers.findings():
-        print(finding, file=sys.stderr)
-    return program
 
 
 def application_args(default: Sequence[str]) -> list[str]:
@@ -89,7 +79,7 @@ def main(arguments: Sequence[str]) -> int:
     out = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)
     try:
-        document = _loaded(app, application_args(args)).document
+        document = load(app, application_args(args)).document
     except DiagnosticError as err:
         print(err, file=sys.stderr)
         return TOPOLOGY_STATUS
