@@ -225,7 +225,7 @@ def test_too_many_ports() -> None:
     sources = tuple(replace(pipeline.sources[0], path=f"0/sources/{number}") for number in range(65535))
     many = replace(topology, pipelines=(replace(pipeline, sources=sources),))
     assert refused(many) == (
-        "P302 the application has 65536 sources, state steps and sinks; at most 65532 are possible\n"
+        "P302 the application has 65536 sources, state steps and sinks; at most 65533 are possible\n"
         "  at /pipelines\n  fix: split the application"
     )
 

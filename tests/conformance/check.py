@@ -93,7 +93,6 @@ CAPABILITIES = {
     "generate:": "generate", "SplitFrames:": "split_frames", "in flight:": "in_flight", "careful:": "in_flight",
     "endpoints:": "in_flight", "alone:": "in_flight", "check persist: with ": "check_persist",
     "output:": "outputs", "visit:": "visits", "release:": "release", "show state:": "show_state",
-    "replay:": "replay",
 }  # fmt: skip
 # Optional without a name there: options of the driver name what a worker lacks.
 OPTIONAL = {"state: the copy in the worker": "cache", "cache:": "cache", "fault:": "kill_points"}

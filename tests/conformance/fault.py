@@ -336,7 +336,6 @@ FAULTS: dict[str, type[Fault]] = {
     "letters-without-key": on_letter(no_key),
     "letters-of-two-lines": on_letter(two_lines),
     "letters-without-input": on_letter(without_input),
-    "letters-in-no-form": on_letter(lambda letter: setattr(letter, "encoding", 251)),
     "says-twice": output(lambda out: iter([None, None])),
     "loses-messages": LosesMessages,
     "done-first": DoneFirst,

@@ -205,8 +205,5 @@ RULES = (
     of_calls(
         4, "a visit runs once for each key with state, at its place", ("visit: *",), "no-visits", "visits-twice",
         "visits-in-another-order", "visits-without-metadata", "uncounted-visits"),
-    of_calls(
-        4, "the input of a dead letter is read again, as the only value of a frame", ("replay: *",),
-        "letters-without-input", "letters-in-no-form"),
     of_processes(6, "a kill point kills once", ("fault: *",), "no-kill-points"),
 )  # fmt: skip

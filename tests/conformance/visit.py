@@ -150,3 +150,11 @@ def skipped(context: Context) -> None:
         answer = stream.answer(store)
     assert [text for _, text in answer.texts(SUNK)] == [f"{a}=1", f"{a}  1"]
     assert [(letter.code, letter.sequence, letter.has_key) for letter in answer.letters] == [("C508", 1, False)]
+
+
+@check("visit: the input of a dead letter has encoding 0, so that it is not taken for a message")
+def letter(context: Context) -> None:
+    (a,), store = keys_of_one_bucket(1)
+    run(context, store, [messages(context, [a])])
+    (found,) = run(context, store, [visit("add", "12", 5)]).letters
+    assert (found.path, found.encoding, found.input) == (NUMBER, 0, b"12"), found

@@ -176,7 +176,7 @@ func WithTester(t Tester) ProcessorOption {
 }
 
 // WithDeadLetters puts a message aside on which a callback fails, and goes on with the next one, instead of ending the processor. `wallaroo
-// dead-letters` shows and replays them. Goka has no such option.
+// dead-letters` shows them. Goka has no such option.
 func WithDeadLetters() ProcessorOption { return own(func(o *poptions) { o.keepsDeadLetters = true }) }
 
 // WithMurmur2 assigns keys to partitions as Kafka's own clients and Kafka Streams do, instead of Goka's FNV-1a. Goka has no such option.

@@ -1,13 +1,12 @@
-"""Sends the messages of dead letters once more: those of a decoder to their source, others to their step.
+"""Sends the messages on which a decoder failed to their source once more.
 
-The letter of a decoder has the message as it came over the wire. What failed at a later step is one of the results of a
-source message, in the worker's own form; sending the source message again would repeat its other results.
+Such a letter has the message as it came over the wire. A message on which a later step failed is one of several results
+of a source message, in the worker's own form: no source takes it.
 """
 
 import json
 import socket
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -18,7 +17,6 @@ from wallaroo_runtime.checkpoint.dead_letter import DeadLetter
 from wallaroo_runtime.checkpoint.directory import MANIFEST
 from wallaroo_runtime.checkpoint.manifest import read_manifest
 from wallaroo_runtime.checkpoint.replay_mark import letters_locked, mark, read_marks
-from wallaroo_runtime.checkpoint.replay_step import StepReplay
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.gateway.framing import KINDS, framer, misfit
 from wallaroo_runtime.service.store import ATTACHMENT_FILE
@@ -28,6 +26,7 @@ from wallaroo_runtime.topology.override import parse_address
 BLOCK_BYTES = 8 * 1024 * 1024
 ACKNOWLEDGE_SECONDS = 60.0
 MAX_FINDINGS = 20
+STEP_FIX = "send what came to the source again, if its other results may come twice"
 RERUN = "a changed program has run its message again after a kill ({code}), so states may have it already"
 
 
@@ -72,14 +71,13 @@ class Replay:
         checkpoint: The checkpoint directory, or that of a remote egress.
         to: HOST:PORT to send to; empty: where the running application's sources listen, which an egress does not know.
         again: Whether letters that were replayed before, or ran again after a kill, are sent once more.
-        to_part: Name or path of the step or sink that takes letters whose own one was renamed; empty: each its own.
 
     Raises:
         RunError: R616 or R698, what the application is cannot be read.
     """
 
-    def __init__(self, checkpoint: Path, *, to: str = "", again: bool = False, to_part: str = "") -> None:
-        self._checkpoint, self._again, self._to_part = checkpoint, again, to_part
+    def __init__(self, checkpoint: Path, *, to: str = "", again: bool = False) -> None:
+        self._checkpoint, self._again = checkpoint, again
         self._to = parse_address("--to", to) if to else None
         self._sources = read_sources(checkpoint)
         self._addresses = {} if to else _listening(checkpoint)
@@ -91,15 +89,11 @@ class Replay:
         A block for a source is marked when it has acknowledged it: a replay that is killed in between sends it again.
 
         Raises:
-            RunError: R618, the source cannot be reached or did not take the messages; R777, the gateway did not.
+            RunError: R618, the source cannot be reached or did not take the messages.
         """
-        result = Replayed()
-        with letters_locked(self._checkpoint), ExitStack() as stack:
-            steps, blocks = StepReplay(self._checkpoint, stack, self._to_part), dict[int, _Block]()
-            for letter in self._replayable(letters, steps, result):
-                if not is_of_source(letter):
-                    result.sent += steps.add(letter)
-                    continue
+        result, blocks = Replayed(), dict[int, _Block]()
+        with letters_locked(self._checkpoint):
+            for letter in self._replayable(letters, result):
                 port = letter.record.port
                 block = blocks.setdefault(port, _Block())
                 block.ids.append(letter.id)
@@ -108,17 +102,16 @@ class Replay:
                     result.sent += self._send(port, blocks.pop(port))
             for port, block in blocks.items():
                 result.sent += self._send(port, block)
-            result.sent += steps.finish()
         return result
 
-    def _replayable(self, letters: Iterable[DeadLetter], steps: StepReplay, result: Replayed) -> Iterator[DeadLetter]:
+    def _replayable(self, letters: Iterable[DeadLetter], result: Replayed) -> Iterator[DeadLetter]:
         """Yield what shall be sent, and count the rest."""
         marked = set() if self._again else set(read_marks(self._checkpoint))
         for letter in letters:
             if letter.id in marked:
                 result.before += 1
                 continue
-            reason, fix = self._why_not(letter, steps)
+            reason, fix = self._why_not(letter)
             if not reason:
                 yield letter
                 continue
@@ -126,11 +119,13 @@ class Replay:
             if len(result.findings) < MAX_FINDINGS:
                 result.findings.append(_not_replayable(letter, reason, fix))
 
-    def _why_not(self, letter: DeadLetter, steps: StepReplay) -> tuple[str, str]:
+    def _why_not(self, letter: DeadLetter) -> tuple[str, str]:
         """Say why a letter is not replayed, and what to do; empty when it is."""
+        if "/sources/" not in letter.record.path:
+            return f'it failed at "{letter.record.step}", and only messages of sources are sent again', STEP_FIX
         if code := self._code_of_rerun(letter):
             return RERUN.format(code=code), "if its result is missing, --again sends it all the same"
-        return (self._obstacle(letter), "") if is_of_source(letter) else self._step_obstacle(letter, steps)
+        return self._obstacle(letter), ""
 
     def _code_of_rerun(self, letter: DeadLetter) -> str:
         """Return the code of the warning that a letter's message has run again; empty: it has not."""
@@ -141,8 +136,6 @@ class Replay:
     def _obstacle(self, letter: DeadLetter) -> str:
         """Say why a letter cannot be replayed; empty when it can."""
         record = letter.record
-        if self._to_part:
-            return f'it failed at source "{record.step}", and --as is for letters of steps and sinks; leave it out'
         source = self._sources.get(record.port)
         if source is None:
             return f'source "{record.step}" is no longer in the application'
@@ -155,11 +148,6 @@ class Replay:
         if not record.input and record.preview not in ("", "b''", "''", '""'):
             return "its input was too long to be kept"
         return misfit(source.framing, record.input)
-
-    def _step_obstacle(self, letter: DeadLetter, steps: StepReplay) -> tuple[str, str]:
-        if self._to is not None:
-            return f'it failed at "{letter.record.step}", and --to is where a source listens; leave it out', ""
-        return steps.obstacle(letter)
 
     def _address(self, port: int) -> tuple[str, int]:
         if self._to is not None:
@@ -183,11 +171,6 @@ class Replay:
             raise RunError.of("R618", address=f"{host}:{tcp_port}", reason=reason) from error
         mark(self._checkpoint, block.ids)
         return len(block.ids)
-
-
-def is_of_source(letter: DeadLetter) -> bool:
-    """Say whether a decoder failed."""
-    return "/sources/" in letter.record.path
 
 
 def _message(letter: DeadLetter, framing: str) -> bytes:

@@ -50,7 +50,7 @@ def add_parser(subparsers: Any) -> None:
     actions = parser.add_subparsers(dest="action", metavar="ls|show|replay|prune", parser_class=Parser, required=True)
     listing = actions.add_parser("ls", help="list them, in the order of micro-batches")
     showing = actions.add_parser("show", help="show everything about one")
-    replaying = actions.add_parser("replay", help="run their messages again, after a fix, where they failed")
+    replaying = actions.add_parser("replay", help="send what a decoder failed on to its source again, after a fix")
     pruning = actions.add_parser("prune", help="remove those that are no longer needed; the application may run")
     for action in (listing, showing, replaying, pruning):
         action.add_argument(
@@ -70,10 +70,7 @@ def add_parser(subparsers: Any) -> None:
     showing.add_argument("--input", metavar="FILE", help="write the input to FILE as it is, and show nothing")
     replaying.add_argument("--all", action="store_true", help="all that were not replayed yet")
     replaying.add_argument(
-        "--to", metavar="H:P", default="", help="send those of sources there; default: the running one"
-    )
-    replaying.add_argument(
-        "--as", dest="to_part", metavar="NAME", default="", help="of a step or sink that was renamed: its name now"
+        "--to", metavar="H:P", default="", help="send them there; default: where the running application listens"
     )
     replaying.add_argument("--again", action="store_true", help="also those that ran again before, as after a kill")
     replaying.add_argument("--json", action="store_true", help="counts as a JSON object; findings as a JSON array")
@@ -167,10 +164,7 @@ def _replay(checkpoint: Path, arguments: argparse.Namespace) -> int:
     if bool(arguments.ids) == arguments.all:
         reason = "replay needs ids, or --all" if not arguments.all else "--all leaves no use for ids"
         raise wrong_usage(reason=reason, fix="give one of the two")
-    if arguments.to_part and arguments.all and not arguments.step:
-        reason = "--as with --all would send the letters of all steps to one"
-        raise wrong_usage(reason=reason, fix="say which with --step")
-    replay = Replay(checkpoint, to=arguments.to, again=arguments.again, to_part=arguments.to_part)
+    replay = Replay(checkpoint, to=arguments.to, again=arguments.again)
     if arguments.all:
         letters = _chosen(checkpoint, arguments)
     else:

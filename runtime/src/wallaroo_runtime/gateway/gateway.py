@@ -16,7 +16,6 @@ from wallaroo_runtime.gateway.framing import Cut, Splitter
 from wallaroo_runtime.gateway.generator import Generator, Generators, Maker
 from wallaroo_runtime.gateway.intake import Intake, findings_of
 from wallaroo_runtime.gateway.kafka_source import KafkaSources, points_of
-from wallaroo_runtime.gateway.replay import Replays
 from wallaroo_runtime.gateway.source_progress import Past
 from wallaroo_runtime.gateway.split import SplitThread
 from wallaroo_runtime.gateway.stall import SMALL_TAIL_BYTES, resumed, stalled
@@ -25,7 +24,6 @@ from wallaroo_runtime.gateway.visit import Visits
 from wallaroo_runtime.service._proto import service_pb2 as pb
 from wallaroo_runtime.service.status import StatusFile
 from wallaroo_runtime.storage.journal.head import Position
-from wallaroo_runtime.storage.journal.replay import last_block
 from wallaroo_runtime.storage.journal.writer import JournalWriter
 
 RECEIVE_BYTES = 1024 * 1024
@@ -49,7 +47,7 @@ class Gateway:
         limits: What no driver changes.
 
     Attributes:
-        visits, replays: Take visits, and messages of dead letters that run again.
+        visits: Takes visits.
 
     Raises:
         RunError: R601, an address cannot be used; R610, R612 or R619 of the journal.
@@ -82,7 +80,6 @@ class Gateway:
             points = {each.port: points_of(each, past) for each in config.kafka}
             if points:
                 past.save()  # where a topic begins is decided once
-            last = last_block(self._journal, writer.safe.offset)
             self._sources = listen_all(config.sources)
         except RunError as error:
             if writer is not None:
@@ -100,7 +97,6 @@ class Gateway:
         self._kafka = KafkaSources(config.kafka, points, self._intake, self.status.say, self.wake)
         self._ticks = Ticks(self._intake, has_driver, config.tick_ms)
         self.visits = Visits(self._intake, config.visits, self.wake)
-        self.replays = Replays(self._intake, last, self.wake)
         self._splits = {
             source.config.port: SplitThread(splitter(source.config), source.config, self.wake)
             for source in self._sources
@@ -149,8 +145,6 @@ class Gateway:
                 self._regulate()
                 self._ticks.turn(now)
                 self.visits.turn()
-                if not self._kafka.hold:
-                    self.replays.turn()
                 waits = (tick_at - now, self._ticks.wait(now), self._intake.timeout(now), self._connectors.timeout())
                 self._serve(max(0.0, min(wait for wait in waits if wait is not None)))
                 if self._kafka.turn():
@@ -379,7 +373,6 @@ class Gateway:
             self.status.say(finding)
         self._connectors.restart()
         self.visits.close()
-        self.replays.close()
         self._kafka.close()
         self._write_status("failed")
 
@@ -390,7 +383,6 @@ class Gateway:
         self._intake.close()
         self._acknowledge()
         self.visits.close()
-        self.replays.close()
         self._connectors.restart()
         for connection in list(self._connections):
             connection.reset() if connection.tail or connection in self._ending else connection.acknowledge()

@@ -198,15 +198,9 @@ class Intake:
         parts = [column(list(map(len, values))), *values]
         self._take_whole(Gathered(port, self.now_ms(), len(values), sum(map(len, parts)), parts, 0, encoding))
 
-    def take_columns(
-        self, port: int, count: int, flags: int, parts: list[bytes], *, timestamp_ms: int | None = None
-    ) -> Gathered:
-        """Take messages with columns of their own, as a frame of their own; kept even when the disk is full.
-
-        `timestamp_ms` None: they came now.
-        """
-        came = self.now_ms() if timestamp_ms is None else timestamp_ms
-        frame = Gathered(port, came, count, sum(map(len, parts)), parts, flags, PLAIN)
+    def take_columns(self, port: int, count: int, flags: int, parts: list[bytes], *, timestamp_ms: int) -> Gathered:
+        """Take messages with columns of their own, as a frame of their own; kept even when the disk is full."""
+        frame = Gathered(port, timestamp_ms, count, sum(map(len, parts)), parts, flags, PLAIN)
         self._take_whole(frame)
         return frame
 

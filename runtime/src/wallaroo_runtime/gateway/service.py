@@ -17,7 +17,7 @@ from wallaroo_runtime.service._proto.service_pb2_grpc import (
     JournalServiceServicer,
     add_JournalServiceServicer_to_server,
 )
-from wallaroo_runtime.service.chunk import CHUNK_BYTES, Joiner, chunks
+from wallaroo_runtime.service.chunk import CHUNK_BYTES, chunks
 from wallaroo_runtime.service.host import Host
 from wallaroo_runtime.service.server import answering
 from wallaroo_runtime.service.store import Attachment
@@ -147,17 +147,6 @@ class GatewayHost(Host):
             )
         return self._part.visits.ask(name, metadata)
 
-    def replay(self, number: int, frame: bytes) -> int:
-        """Journal a block of dead letters; returns the id of the last one.
-
-        Raises:
-            RunError: As `Replays.ask`.
-        """
-        if not isinstance(self._part, Gateway):
-            reason = "no driver has attached to the gateway"
-            raise RunError.of("R777", reason=reason, fix="run the application")
-        return self._part.replays.ask(number, frame)
-
 
 class JournalServicer(JournalServiceServicer):
     """The service, over a host."""
@@ -283,22 +272,6 @@ class JournalServicer(JournalServiceServicer):
         if count is not None:
             reply.count.id, reply.count.keys, reply.count.failed = request.id, *count
         return reply
-
-    @answering
-    def Replay(  # noqa: N802
-        self, request_iterator: Iterator[pb.ReplayRequest], context: grpc.ServicerContext
-    ) -> pb.ReplayReply:
-        """Journal a block of dead letters."""
-        joiner, number, frame = Joiner(), 0, b""
-        for request in request_iterator:
-            number = request.id
-            try:
-                frame = joiner.take(request.chunk) or b"" if request.HasField("chunk") else b""
-            except ValueError as error:
-                raise self._refused(str(error)) from error
-        if not joiner.is_whole:
-            raise self._refused(reason="a block of dead letters is not whole")
-        return pb.ReplayReply(last=self._host.replay(number, frame))
 
     def _check_range(self, start: int, end: int, reader: JournalReader) -> None:
         last = reader.end().offset

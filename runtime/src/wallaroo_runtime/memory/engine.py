@@ -6,17 +6,15 @@ from dataclasses import dataclass, field
 from functools import partial
 from itertools import chain
 
-from wallaroo.frame import DEAD_LETTER_PORT, REPLAY_PORT, TICK_PORT, read_header
+from wallaroo.frame import DEAD_LETTER_PORT, TICK_PORT, read_header
 from wallaroo.worker._proto import worker_pb2 as pb
 from wallaroo_runtime.lowering.bucket import FIRST_OF_TABLE, in_order, later_ports, run_bucket
 from wallaroo_runtime.lowering.crossing import CONTROL_PORTS, Crossing, controls_of, frames_of_ports
 from wallaroo_runtime.lowering.error_policy import ErrorPolicy, stop_at_dead_letter
-from wallaroo_runtime.lowering.replay import Replays
 from wallaroo_runtime.lowering.stage_message import stage_message
 from wallaroo_runtime.lowering.visit import Visits, count_visits
 from wallaroo_runtime.memory.store import Store
 from wallaroo_runtime.plan import NodeKind, Plan, Stage
-from wallaroo_runtime.topology.model import Topology
 from wallaroo_runtime.worker.audit import messages_by_port
 from wallaroo_runtime.worker.channel import WorkerChannel
 from wallaroo_runtime.worker.process import ProcessCall
@@ -67,7 +65,6 @@ class Engine:
         policy: Which dead letters stop a micro-batch.
         shuffle: Puts the rows of a shuffle into another order, which must change nothing; None: leaves them.
         tables: Ports of sources that are tables; a task has none of other sources then.
-        topology: Has the names of parts, by which messages of dead letters find them; None: none runs again.
 
     Attributes:
         batches: How many micro-batches are committed.
@@ -82,14 +79,12 @@ class Engine:
         store: Store | None = None,
         shuffle: Callable[[list[Row]], None] | None = None,
         tables: Collection[int] = (),
-        topology: Topology | None = None,
     ) -> None:
         self.plan, self.store = plan, Store() if store is None else store
         self.batches, self._tables = 0, frozenset(tables)
         self._channels, self._policy, self._shuffle = channels, policy, shuffle
         self._stages = {stage.id: stage_message(stage) for stage in plan.stages}
         self._later = later_ports(plan)
-        self._replays = Replays.of(plan, topology) if topology is not None else None
 
     @property
     def has_ticks(self) -> bool:
@@ -145,18 +140,8 @@ class Engine:
                 for output in crossing.keep(outputs):
                     yield from self._to_bucket(output, ordinal, batch)
                     ordinal += 1
-        if self._replays is not None:
-            again = (frame for data in calls for frame in frames_of_ports(data, {REPLAY_PORT}))
-            for outputs in self._replays.run(again, partial(self._run_again, task), lambda stage: ""):
-                for output in outputs:
-                    yield from self._to_bucket(output, ordinal, batch)
-                    ordinal += 1
         if controls := CONTROL_PORTS & self._later[0]:
             yield from self._controls(calls, controls)
-
-    def _run_again(self, task: int, stage: Stage, frames: list[bytes]) -> Iterator[list[pb.Output]]:
-        self._stages[stage.id] = stage_message(stage)
-        return self._process(stage, task, frames)
 
     def _controls(self, calls: Sequence[bytes], ports: Collection[int]) -> Iterator[Row]:
         """Yield each tick and visit for all buckets."""

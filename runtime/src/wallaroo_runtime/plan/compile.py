@@ -10,7 +10,7 @@ from wallaroo_runtime.plan.border import NATIVE, Layout, crossing
 from wallaroo_runtime.plan.bucket import bucket_ids
 from wallaroo_runtime.plan.graph import inputs_of
 from wallaroo_runtime.plan.port import Ports, first_ports
-from wallaroo_runtime.plan.stage import REPLAY_PORT, Node, NodeKind, Plan, Stage
+from wallaroo_runtime.plan.stage import VISIT_PORT, Node, NodeKind, Plan, Stage
 from wallaroo_runtime.topology.model import STATE_KINDS, Part, Sink, Source, Step, Topology
 
 # Steps that give messages a key, whatever key they had.
@@ -72,8 +72,8 @@ def number_ports(draft: Draft) -> None:
     """Take over the ports of sources, state steps and sinks."""
     crossings = len(draft.parts) if len(draft.topology.workers) > 1 else 0
     count = draft.given.next + crossings
-    if count > REPLAY_PORT:
-        draft.findings.append(Diagnostic.of("P302", pointer="/pipelines", count=count, limit=REPLAY_PORT))
+    if count > VISIT_PORT:
+        draft.findings.append(Diagnostic.of("P302", pointer="/pipelines", count=count, limit=VISIT_PORT))
     draft.ports.update(draft.given.parts)
 
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 
 DEAD_LETTER_PORT = 65535
-TICK_PORT, VISIT_PORT, REPLAY_PORT = 65534, 65533, 65532
+TICK_PORT, VISIT_PORT = 65534, 65533
 FRAME_BYTES = 1 << 20
 
 

@@ -9,7 +9,6 @@ from pyspark.sql import SparkSession
 from wallaroo.worker._proto import worker_pb2 as pb
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.lowering.bucket import later_ports
-from wallaroo_runtime.lowering.replay import Replays
 from wallaroo_runtime.lowering.stage_message import stage_message
 from wallaroo_runtime.plan import Plan, Stage
 from wallaroo_runtime.spark.account import Account, AccountParam, Accounts
@@ -94,7 +93,6 @@ class Level:
         journals: Where the journals are; rows of a range name one by its number.
         chunk_bytes: How much of the journal one call of the worker gets.
         counts: What tasks report to the driver; None: nothing.
-        replays: Runs messages of dead letters again; level 0 only.
         is_rehearsal: Whether the operators only touch what they would use; see `rehearse`.
     """
 
@@ -109,7 +107,6 @@ class Level:
     output: OutputPlace
     chunk_bytes: int = CHUNK_BYTES
     counts: ReadCounts | None = None
-    replays: Replays | None = None
     is_rehearsal: bool = False
 
     def opening(self, stage: Stage, attempt: Attempt) -> pb.Opening:
@@ -188,16 +185,15 @@ def levels_of(
     output: OutputPlace,
     chunk_bytes: int = CHUNK_BYTES,
     counts: ReadCounts | None = None,
-    replays: Replays | None = None,
 ) -> list[Level]:
-    """Return the levels of a plan, in order; level 0 runs `replays`, whichever worker they are of."""
+    """Return the levels of a plan, in order."""
     later = later_ports(plan)
     return [
         Level(
             plan.application,
             number,
             stages,
-            {stage.worker: workers[stage.worker] for stage in (stages if number else plan.stages)},
+            {stage.worker: workers[stage.worker] for stage in stages},
             plan.bucket_ids,
             later[number],
             number + 1 == len(plan.levels),
@@ -205,7 +201,6 @@ def levels_of(
             output,
             chunk_bytes,
             counts,
-            None if number else replays,
         )
         for number, stages in enumerate(plan.levels)
     ]

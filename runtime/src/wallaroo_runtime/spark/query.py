@@ -17,7 +17,6 @@ from wallaroo.fault import reach
 from wallaroo_runtime.archive.archive import Archive
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.lowering.error_policy import ErrorPolicy
-from wallaroo_runtime.lowering.replay import Replays
 from wallaroo_runtime.plan import NodeKind, Plan
 from wallaroo_runtime.spark.account import Balance
 from wallaroo_runtime.spark.backpressure import MAX_OUTBOX_BYTES, OutboxRoom
@@ -250,7 +249,6 @@ def start_query(
         output=options.output,
         chunk_bytes=options.chunk_bytes,
         counts=counts,
-        replays=Replays.of(plan, topology),
     )
     outbox = options.output.open(
         {node.port for stage in plan.stages for node in stage.nodes if node.kind is NodeKind.SINK}

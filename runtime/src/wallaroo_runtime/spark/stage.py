@@ -7,12 +7,10 @@ from itertools import chain
 import pyarrow as pa
 
 from wallaroo.fault import reach
-from wallaroo.frame import HEADER_BYTES, REPLAY_PORT, read_header
+from wallaroo.frame import HEADER_BYTES, read_header
 from wallaroo.worker._proto import worker_pb2 as pb
 from wallaroo_runtime.lowering.bucket import FIRST_OF_TABLE
 from wallaroo_runtime.lowering.crossing import CONTROL_PORTS, Crossing, controls_of, frames_of_ports
-from wallaroo_runtime.lowering.replay import counted
-from wallaroo_runtime.lowering.stage_message import stage_message
 from wallaroo_runtime.lowering.step_count import count_steps
 from wallaroo_runtime.plan import NodeKind, Stage
 from wallaroo_runtime.spark.account import Account
@@ -22,7 +20,6 @@ from wallaroo_runtime.spark.level import Attempt, Level
 from wallaroo_runtime.spark.row import DATA, REHEARSAL, FrameHead, FrameRow, frame_batch, staged_batch
 from wallaroo_runtime.spark.row_source import RecordSource
 from wallaroo_runtime.worker.audit import messages_by_port
-from wallaroo_runtime.worker.capability import lacks_for_replay
 from wallaroo_runtime.worker.channel import WorkerChannel
 from wallaroo_runtime.worker.process import ProcessCall
 from wallaroo_runtime.worker.session import grouped
@@ -43,7 +40,6 @@ class StatelessLevel:
         self._controls, self._first = CONTROL_PORTS & level.later_ports, 0
         self._keeps_controls = False
         self._kept: list[tuple[int, bytes]] = []  # ticks and visits, with their sequences
-        self._replayed: list[bytes] = []  # frames with messages of dead letters
 
     def run(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Run one partition."""
@@ -94,7 +90,7 @@ class StatelessLevel:
 
     def _outputs(self, inputs: Inputs, attempt: Attempt, account: Account) -> Iterator[list[pb.Output]]:
         reach("task.before_stage")
-        self._keeps_controls, self._kept, self._replayed = False, [], []
+        self._keeps_controls, self._kept = False, []
         crossing = Crossing(self.level.stages)
         for stage in self.level.stages:
             channel = WorkerChannel(located(self.level.workers[stage.worker]))
@@ -104,25 +100,6 @@ class StatelessLevel:
                 yield crossing.keep(outputs)
             count_steps(account.steps, call.counts)
         crossing.check(attempt.batch)
-        if self._replayed:
-            yield from self._replay(attempt, account)
-
-    def _replay(self, attempt: Attempt, account: Account) -> Iterator[list[pb.Output]]:
-        """Run messages of dead letters again."""
-        assert self.level.replays is not None
-
-        def channel_of(stage: Stage) -> WorkerChannel:
-            return WorkerChannel(located(self.level.workers[stage.worker]))
-
-        def lacks(stage: Stage) -> str:
-            return lacks_for_replay(stage_message(stage), channel_of(stage).endpoints().init.capabilities)
-
-        def run(stage: Stage, frames: list[bytes]) -> Iterator[list[pb.Output]]:
-            call = ProcessCall(channel_of(stage), self.level.opening(stage, attempt))
-            yield from call.run(frames)
-            count_steps(account.steps, counted(call.counts))
-
-        yield from self.level.replays.run(self._replayed, run, lacks)
 
     def _inputs(self, batches: Iterator[pa.RecordBatch], account: Account) -> Inputs:
         """Return what gives the frames that come in at a stage."""
@@ -134,17 +111,14 @@ class StatelessLevel:
         if not ports:
             return
         # Each stage that has sources reads everything; the first one keeps what goes to all buckets.
-        is_first, self._keeps_controls = not self._keeps_controls, True
-        keeps = self._controls if is_first else frozenset()
+        keeps = self._controls if not self._keeps_controls else frozenset()
+        self._keeps_controls = True
         for place, journal, begin, end in ranges:
             for data in self.level.read(place, int(journal, 16), begin, end):
                 found = messages_by_port(data)
                 mine = data if found.keys() <= ports else b"".join(frames_of_ports(data, ports))
                 if keeps & found.keys():
                     self._kept.extend(controls_of(data, keeps, precede_all=not self._has_messages))
-                if is_first and found[REPLAY_PORT]:
-                    account.read += found[REPLAY_PORT]
-                    self._replayed.extend(frames_of_ports(data, {REPLAY_PORT}))
                 if mine:
                     account.read += sum(found[port] for port in ports)
                     account.arrived.update(_arrivals(mine))

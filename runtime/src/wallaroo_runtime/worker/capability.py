@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from wallaroo.handshake import CHECK_PERSIST, CROSSING, OUTPUTS, PROTOBUF, REPLAY, VISITS, WINDOWS
+from wallaroo.handshake import CHECK_PERSIST, CROSSING, OUTPUTS, PROTOBUF, VISITS, WINDOWS
 from wallaroo.worker._proto import worker_pb2 as pb
 from wallaroo_runtime.errors import WORKER, RunError
 from wallaroo_runtime.worker.spec import WorkerSpec
@@ -25,17 +25,6 @@ def needed(stage: pb.Stage) -> set[str]:
         if node.codec.startswith("protobuf:"):
             names.add(PROTOBUF)
     return names
-
-
-def lacks_for_replay(stage: pb.Stage, offered: Iterable[str]) -> str:
-    """Return why a worker cannot run messages of dead letters in a stage; empty: it can.
-
-    Example:
-        >>> lacks_for_replay(pb.Stage(), ["replay"]), lacks_for_replay(pb.Stage(), [])
-        ('', 'its worker does not have "replay"')
-    """
-    missing = ", ".join(f'"{name}"' for name in sorted((needed(stage) | {REPLAY}) - set(offered)))
-    return f"its worker does not have {missing}" if missing else ""
 
 
 def check_capabilities(spec: WorkerSpec, stage: pb.Stage, offered: Iterable[str]) -> None:

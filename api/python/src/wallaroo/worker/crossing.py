@@ -1,7 +1,6 @@
 """Messages that change the stage within a task: to another worker in a codec, else in this worker's own form."""
 
 from collections.abc import Callable, Sequence
-from functools import partial
 from typing import Any
 
 from wallaroo.application import Source
@@ -50,22 +49,6 @@ class CodedValues:
 Values = ValueCodec | CodedValues
 
 
-def loader_of(values: Values, encoding: int) -> Callable[[bytes], Any]:
-    """Return the function that reads one value; it fails where the program no longer reads its own earlier form.
-
-    Raises:
-        FrameError: The encoding is not one of ours.
-    """
-    if isinstance(values, ValueCodec) and values.is_lost(encoding):
-        return partial(_refuse, encoding)
-    return values.loader(encoding)
-
-
-def _refuse(encoding: int, data: bytes) -> Any:
-    msg = f"it was written in encoding {encoding}, which this program does not read"
-    raise ValueError(msg)
-
-
 def read_messages(
     values: Values, frame: Frame, enters: Callable[[int], bool] | None = None
 ) -> tuple[list[Any], dict[int, Unread]]:
@@ -78,15 +61,14 @@ def read_messages(
         FrameError: The values have an encoding that is not one of ours.
     """
     encoding = frame.header.encoding
-    is_lost = isinstance(values, ValueCodec) and values.is_lost(encoding)
     try:
-        if enters is None and not is_lost:
+        if enters is None:
             return values.decode(encoding, frame.lengths, frame.data), {}
     except FrameError:
         raise
     except BaseException:
         pass  # the values one by one tell which it is
-    load = loader_of(values, encoding)
+    load = values.loader(encoding)
     messages: list[Any] = []
     unread: dict[int, Unread] = {}
     for position, data in enumerate(frame.values()):

@@ -12,7 +12,7 @@ from wallaroo.key import key_bytes
 from wallaroo.output import Output, refuse_outputs
 from wallaroo.worker._proto import worker_pb2 as pb
 from wallaroo.worker.chain import STATE_KINDS, ChainWriter, Link
-from wallaroo.worker.crossing import SendExit, Values, loader_of, received, values_of
+from wallaroo.worker.crossing import SendExit, Values, received, values_of
 from wallaroo.worker.dead_letter import LetterBox, WrongResultError
 from wallaroo.worker.exit import KeyExit, SinkExit, letter_outputs
 from wallaroo.worker.failing import fail_of, items_of, keyed_of
@@ -147,7 +147,7 @@ class Stage:
     def _reader(self, number: int, source: Source, encoding: int) -> Any:
         """Return what reads a value of an entry; messages in the program's own encoding need no decoder."""
         if number in self._received:
-            return loader_of(self._received[number], encoding)
+            return self._received[number].loader(encoding)
         if source.generator is not None or encoding not in (PLAIN, FRAMED):
             return self.codec.loader(encoding)
         return source.decode

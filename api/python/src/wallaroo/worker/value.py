@@ -22,7 +22,6 @@ PICKLED, TEXT, BYTES, INTEGERS, FLOATS, CUSTOM = 16, 17, 18, 19, 20, 32
 _IMMUTABLE = frozenset((str, bytes, int, float, bool))
 _NUMBERS = {INTEGERS: "q", FLOATS: "d"}
 _SIMPLE = frozenset((TEXT, BYTES, INTEGERS, FLOATS))
-FIRST_PRIVATE = 16  # encodings from here on are a worker's own
 
 
 class NotSerializableError(Exception):
@@ -145,10 +144,6 @@ class ValueCodec:
                 numbers.byteswap()
             return numbers.tolist()
         return list(map(self.loader(encoding), cut(data, lengths)))
-
-    def is_lost(self, encoding: int) -> bool:
-        """Say whether values of an encoding were the program's own, but are no longer: it has other functions now."""
-        return encoding >= FIRST_PRIVATE and encoding not in (self.encoding, PICKLED, *_SIMPLE)
 
     def loader(self, encoding: int) -> Any:
         """Return the function that reads one value of an encoding.

@@ -373,20 +373,6 @@ class LookAtVisitReply(_message.Message):
     count: VisitCount
     def __init__(self, known: bool = ..., done: bool = ..., count: _Optional[_Union[VisitCount, _Mapping]] = ...) -> None: ...
 
-class ReplayRequest(_message.Message):
-    __slots__ = ("id", "chunk")
-    ID_FIELD_NUMBER: _ClassVar[int]
-    CHUNK_FIELD_NUMBER: _ClassVar[int]
-    id: int
-    chunk: Chunk
-    def __init__(self, id: _Optional[int] = ..., chunk: _Optional[_Union[Chunk, _Mapping]] = ...) -> None: ...
-
-class ReplayReply(_message.Message):
-    __slots__ = ("last",)
-    LAST_FIELD_NUMBER: _ClassVar[int]
-    last: int
-    def __init__(self, last: _Optional[int] = ...) -> None: ...
-
 class StageRequest(_message.Message):
     __slots__ = ("attempt", "port", "chunk", "is_last")
     ATTEMPT_FIELD_NUMBER: _ClassVar[int]

@@ -95,11 +95,6 @@ class JournalServiceStub(object):
                 request_serializer=service__pb2.LookAtVisitRequest.SerializeToString,
                 response_deserializer=service__pb2.LookAtVisitReply.FromString,
                 _registered_method=True)
-        self.Replay = channel.stream_unary(
-                '/wallaroo.service.v1.JournalService/Replay',
-                request_serializer=service__pb2.ReplayRequest.SerializeToString,
-                response_deserializer=service__pb2.ReplayReply.FromString,
-                _registered_method=True)
 
 
 class JournalServiceServicer(object):
@@ -183,13 +178,6 @@ class JournalServiceServicer(object):
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
-    def Replay(self, request_iterator, context):
-        """A user's: journals a block of dead letters whose messages run again, once, and answers when it is safe.
-        """
-        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
-        context.set_details('Method not implemented!')
-        raise NotImplementedError('Method not implemented!')
-
 
 def add_JournalServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -252,11 +240,6 @@ def add_JournalServiceServicer_to_server(servicer, server):
                     servicer.LookAtVisit,
                     request_deserializer=service__pb2.LookAtVisitRequest.FromString,
                     response_serializer=service__pb2.LookAtVisitReply.SerializeToString,
-            ),
-            'Replay': grpc.stream_unary_rpc_method_handler(
-                    servicer.Replay,
-                    request_deserializer=service__pb2.ReplayRequest.FromString,
-                    response_serializer=service__pb2.ReplayReply.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -584,33 +567,6 @@ class JournalService(object):
             '/wallaroo.service.v1.JournalService/LookAtVisit',
             service__pb2.LookAtVisitRequest.SerializeToString,
             service__pb2.LookAtVisitReply.FromString,
-            options,
-            channel_credentials,
-            insecure,
-            call_credentials,
-            compression,
-            wait_for_ready,
-            timeout,
-            metadata,
-            _registered_method=True)
-
-    @staticmethod
-    def Replay(request_iterator,
-            target,
-            options=(),
-            channel_credentials=None,
-            call_credentials=None,
-            insecure=False,
-            compression=None,
-            wait_for_ready=None,
-            timeout=None,
-            metadata=None):
-        return grpc.experimental.stream_unary(
-            request_iterator,
-            target,
-            '/wallaroo.service.v1.JournalService/Replay',
-            service__pb2.ReplayRequest.SerializeToString,
-            service__pb2.ReplayReply.FromString,
             options,
             channel_credentials,
             insecure,
