@@ -127,7 +127,7 @@ def test_a_cache_smaller_than_the_state_is_exact(program: Path, tmp_path: Path) 
         assert run.stop() == 0, run.said()
 
 
-@pytest.mark.parametrize("option", ["--max-journal-bytes", "--max-outbox-bytes", "--resend-bytes"])
+@pytest.mark.parametrize("option", ["--max-journal-bytes", "--max-outbox-bytes"])
 def test_sizes_must_be_sizes(option: str) -> None:
     ended = wallaroo("run", "app.py", option, "lots")
     assert ended.returncode == 2

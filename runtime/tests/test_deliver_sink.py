@@ -4,7 +4,6 @@ import errno
 import json
 import os
 import random
-import socket
 import threading
 import time
 from collections.abc import Iterator
@@ -29,7 +28,7 @@ from wallaroo_runtime.service.store import PROTOCOL_VERSION
 from wallaroo_runtime.storage.outbox.check import check_outbox
 from wallaroo_runtime.storage.outbox.live import live_segments
 from wallaroo_runtime.storage.outbox.live_log import LiveLog
-from wallaroo_runtime.storage.outbox.position import Delivered, read_position, undelivered, write_position
+from wallaroo_runtime.storage.outbox.position import read_position, undelivered, write_position
 
 
 @pytest.fixture
@@ -87,38 +86,6 @@ def test_a_sink_without_output_keeps_no_segments_and_misses_nothing(tmp_path: Pa
         attempt.end()
         assert quiet.wait(14) == data(lines(0, 2))
     quiet.close()
-
-
-@pytest.mark.usefixtures("small_segments")
-def test_a_new_connection_gets_the_last_bytes_again(
-    tmp_path: Path, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    lasting: list[int] = []
-
-    def write_noted(directory: Path, port: int, position: Delivered, *, durable: bool) -> None:
-        write_position(directory, port, position, durable=durable)
-        lasting.extend([position.messages] * durable)
-
-    monkeypatch.setattr("wallaroo_runtime.egress.sink.write_position", write_noted)
-    with egress(tmp_path, receiver, resend_bytes=1000) as place:
-        attempt = Attempt(place.service)
-        for number in range(400):
-            attempt.send(frame_of(lines(number, number + 1)))
-        receiver.wait(2800)
-        most = segments(tmp_path)
-        wait_until(lambda: 400 in lasting, lambda: "the position", WAIT_S)
-        attempt.send(frame_of(lines(400, 599)))
-        attempt.settle()
-        wait_until(lambda: segments(tmp_path) < most // 2, lambda: f"{segments(tmp_path)} segments to go", WAIT_S)
-        receiver.connections[0].shutdown(socket.SHUT_RDWR)
-        attempt.send(frame_of(lines(599, 600)))
-        attempt.end()
-        wait_until(lambda: receiver.received.endswith(b"000599\n"), lambda: "the last message", WAIT_S)
-    received = bytes(receiver.received)
-    again = received[599 * 7 :]
-    assert received[: 599 * 7] == data(lines(0, 599))
-    assert again == data(lines(600 - len(again) // 7, 600))
-    assert 1000 <= len(again) - 7 <= 1014, "a thousand bytes, from a message on"
 
 
 def test_the_status_says_what_was_delivered_and_dropped(tmp_path: Path, receiver: Receiver) -> None:

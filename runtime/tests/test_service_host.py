@@ -78,8 +78,8 @@ class Service(Host):
         os.close(self.lock_file)
 
 
-def wanted(resend_bytes: int, sinks: list[Sink]) -> pb.AttachOutboxRequest:
-    request = pb.AttachOutboxRequest(resend_bytes=resend_bytes)
+def wanted(backlog_bytes: int, sinks: list[Sink]) -> pb.AttachOutboxRequest:
+    request = pb.AttachOutboxRequest(backlog_bytes=backlog_bytes)
     for port, name, cookie in sinks:
         request.sinks.add(port=port, name=name, host="h", tcp_port=1, cookie=cookie)
     return request
@@ -143,9 +143,15 @@ def test_a_service_that_cannot_go_on_ends(tmp_path: Path, error: Exception) -> N
 
 
 def attach(
-    host: Service, reference: Reference, driver: str, checkpoint: str, fresh: bool, resend_bytes: int, sinks: list[Sink]
+    host: Service,
+    reference: Reference,
+    driver: str,
+    checkpoint: str,
+    fresh: bool,
+    backlog_bytes: int,
+    sinks: list[Sink],
 ) -> None:
-    request = wanted(resend_bytes, sinks)
+    request = wanted(backlog, sinks)
     who = pb.Driver(protocol_version=PROTOCOL_VERSION, id=driver, application="app", checkpoint=checkpoint, fresh=fresh)
     sent = pb.AttachOutboxRequest(driver=who)
     sent.MergeFrom(request)

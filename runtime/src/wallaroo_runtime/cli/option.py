@@ -24,7 +24,6 @@ OWN = {
     "--journal-fsync": True,
     "--max-journal-bytes": True,
     "--max-outbox-bytes": True,
-    "--resend-bytes": True,
     "--state-cache-bytes": True,
     "--conf": True,
     "--worker-python": True,

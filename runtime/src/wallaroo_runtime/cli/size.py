@@ -44,7 +44,6 @@ def add_bounds(parser: argparse.ArgumentParser) -> None:
 
     add_size("--max-journal-bytes", defaults.journal_bytes, "stop reading sources when so much waits to be processed")
     add_size("--max-outbox-bytes", defaults.outbox_bytes, "pause when so much output waits for the sinks")
-    add_size("--resend-bytes", defaults.resend_bytes, "repeat so much to a sink that connects again")
     add_size("--state-cache-bytes", defaults.state_cache_bytes, "state that each worker keeps in memory")
 
 
@@ -54,6 +53,5 @@ def bounds_of(arguments: argparse.Namespace) -> Bounds:
         journal_fsync=arguments.journal_fsync,
         journal_bytes=arguments.max_journal_bytes,
         outbox_bytes=arguments.max_outbox_bytes,
-        resend_bytes=arguments.resend_bytes,
         state_cache_bytes=arguments.state_cache_bytes,
     )

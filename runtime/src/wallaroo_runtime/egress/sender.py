@@ -51,7 +51,7 @@ class Sender:
         self.is_woken, self._news = False, threading.Event()
         try:
             self._log = LogReader(self._outbox)
-            self._sinks = [sink_of(sink, self._outbox, self._find, config.resend_bytes) for sink in config.sinks]
+            self._sinks = [sink_of(sink, self._outbox, self._find) for sink in config.sinks]
             self._remove_delivered()
         except RunError as error:
             self._fail(error)
@@ -70,9 +70,9 @@ class Sender:
             for index, file in enumerate(record.files):
                 if file.port not in sinks:
                     continue
-                if sinks[file.port].has_forgotten(record.number, index):
+                if sinks[file.port].is_done_with(record.number, index):
                     (self._outbox / file.name).unlink(missing_ok=True)
-                elif not sinks[file.port].is_done_with(record.number, index):
+                else:
                     self._published[file.port] = self._published.get(file.port, 0) + file.bytes
 
     def use(self, live: LiveLog, outstanding: Outstanding) -> None:
@@ -102,7 +102,7 @@ class Sender:
     def _remove_live(self) -> None:
         """Remove what of the live log no sink will ask for."""
         if self.live is not None:
-            kept = (sink.forgotten_live for sink in self._sinks if self.live.state.messages[sink.config.port])
+            kept = (sink.done_live for sink in self._sinks if self.live.state.messages[sink.config.port])
             self.live.remove(min(kept, default=self.live.safe))
 
     def stop(self) -> None:

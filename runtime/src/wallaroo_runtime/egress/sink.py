@@ -4,6 +4,7 @@ import os
 import random
 import threading
 import time
+from collections import deque
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,13 +13,13 @@ from wallaroo.diagnostic import Diagnostic
 from wallaroo.fault import reach
 from wallaroo_runtime.durable.file import NO_ROOM
 from wallaroo_runtime.egress.feed import Feed, Piece
-from wallaroo_runtime.egress.history import History
 from wallaroo_runtime.egress.outstanding import Outstanding
 from wallaroo_runtime.egress.recorder import RECORD_S, Recorder
 from wallaroo_runtime.egress.stream import Stream
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.service._proto import service_pb2 as pb
 from wallaroo_runtime.storage.outbox.live_log import LiveLog
+from wallaroo_runtime.storage.outbox.log import OutboxFile
 from wallaroo_runtime.storage.outbox.position import Delivered, read_position, write_position
 from wallaroo_runtime.system.backoff import Backoff
 
@@ -35,7 +36,6 @@ class Sink:
     Args:
         directory: The outbox.
         say: Called with a diagnostic, from the thread.
-        resend_bytes: How much of what the peer's TCP had acknowledged a new connection repeats.
 
     Attributes:
         position: How far the peer's TCP has acknowledged.
@@ -46,12 +46,10 @@ class Sink:
         outstanding: Gets to know what was taken of it.
     """
 
-    def __init__(
-        self, config: pb.Sink, directory: Path, say: Callable[[Diagnostic], None], resend_bytes: int = 0
-    ) -> None:
+    def __init__(self, config: pb.Sink, directory: Path, say: Callable[[Diagnostic], None]) -> None:
         self.config, self._directory, self._say = config, directory, say
         self.position = self._recorded = self._durable = self._unsafe = read_position(directory, config.port)
-        self._history = History(directory, config.port, resend_bytes, self.position)
+        self._delivered: deque[tuple[Delivered, OutboxFile]] = deque()  # files, and the position after each
         self.state = "connecting"
         self.finished_bytes = 0
         self.error: RunError | OSError | None = None
@@ -133,7 +131,7 @@ class Sink:
 
     def _use(self, stream: Stream) -> bool:
         """Deliver over a connection until it breaks or nothing more is to do; returns whether it was the latter."""
-        feed = Feed(self._directory, self.config.port, self._history.start(self.position))
+        feed = Feed(self._directory, self.config.port, self.position)
         name = f"record-{self.config.port}"
         self._recorder = recorder = Recorder(self._try_record, self.wake, name)
         broken: OSError | None = None
@@ -202,7 +200,7 @@ class Sink:
     def _finish_file(self, piece: Piece) -> None:
         """Note the file that ends with a delivered piece, if one does."""
         if piece.finished is not None:
-            self._history.finish(piece.after, piece.finished)
+            self._delivered.append((piece.after, piece.finished))
             self.finished_bytes += piece.finished.bytes
 
     def _take(self, pieces: list[Piece], end: Delivered, *, durable: bool = True) -> None:
@@ -213,7 +211,7 @@ class Sink:
         self._record(durable=durable)
 
     def _advance(self, position: Delivered | None) -> None:
-        """Move the position forward. What is sent once more does not move it."""
+        """Move the position forward."""
         if position is not None and position.is_after(self.position):
             self.position = position
             if self.outstanding is not None:
@@ -249,7 +247,12 @@ class Sink:
         if durable:
             self._durable = position
             # Only now: after a loss of power the position of before would ask for them again.
-            self._history.forget(position)
+            self._remove(position)
+
+    def _remove(self, position: Delivered) -> None:
+        """Remove the files that end in front of a durable position."""
+        while self._delivered and not self._delivered[0][0].is_after(position):
+            (self._directory / self._delivered.popleft()[1].name).unlink(missing_ok=True)
 
     def _recordable(self, *, durable: bool) -> Delivered:
         """Return the latest position to record: what a loss of power may take away must not count as delivered."""
@@ -266,12 +269,7 @@ class Sink:
         """Return whether the file at `index` of a record has been delivered wholly."""
         return (record, index) < (self._durable.record, self._durable.file)
 
-    def has_forgotten(self, record: int, index: int) -> bool:
-        """Return whether that file is not even kept to be sent once more."""
-        kept_from = self._history.kept_from
-        return (record, index) < (kept_from.record, kept_from.file)
-
     @property
-    def forgotten_live(self) -> int:
+    def done_live(self) -> int:
         """How much of the live log it will never ask for again."""
-        return self._history.kept_from.live
+        return self._durable.live

@@ -9,7 +9,7 @@ from wallaroo_runtime.egress.sink import Sink
 from wallaroo_runtime.service._proto import service_pb2 as pb
 
 
-def sink_of(config: pb.Sink, directory: Path, say: Callable[[Diagnostic], None], resend_bytes: int) -> Sink:
+def sink_of(config: pb.Sink, directory: Path, say: Callable[[Diagnostic], None]) -> Sink:
     """Return what delivers to a sink, by its kind."""
     if config.HasField("kafka"):
         # Late: its client takes long to import, and need not be installed.
@@ -18,4 +18,4 @@ def sink_of(config: pb.Sink, directory: Path, say: Callable[[Diagnostic], None],
         return KafkaSink(config, directory, say)
     if config.HasField("cookie"):
         return CommittingSink(config, directory, say)
-    return Sink(config, directory, say, resend_bytes)
+    return Sink(config, directory, say)

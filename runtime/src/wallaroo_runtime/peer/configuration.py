@@ -159,7 +159,7 @@ def egress_request(
     Args:
         at_once: Whether output comes message by message, so that none shall wait for others.
     """
-    request = pb.AttachOutboxRequest(resend_bytes=bounds.resend_bytes, backlog_bytes=bounds.outbox_bytes)
+    request = pb.AttachOutboxRequest(backlog_bytes=bounds.outbox_bytes)
     for sink in topology.tcp_sinks():
         cookie = sink.cookie if isinstance(sink, ConnectorSink) else None
         place = {"host": sink.host, "tcp_port": sink.port}

@@ -16,13 +16,10 @@ class Bounds:
         journal_bytes: The gateway stops reading its sockets when so much is journaled and not processed; senders wait.
         outbox_bytes: The query pauses before a micro-batch while so much output waits for sinks. What the outbox holds
             is at most this and the output of one micro-batch.
-        resend_bytes: After a reconnect a sink gets once more so many bytes that its peer's TCP had acknowledged, and
-            what the message at the beginning needs: they may not have been read.
         state_cache_bytes: State that each worker keeps in memory; more is read from Spark's store when it is needed.
     """
 
     journal_fsync: str = "interval"
     journal_bytes: int = BACKLOG_BYTES
     outbox_bytes: int = 4 << 30
-    resend_bytes: int = 0
     state_cache_bytes: int = CACHE_BYTES

@@ -167,18 +167,16 @@ class Connector(_message.Message):
     def __init__(self, cookie: _Optional[str] = ..., max_credits: _Optional[int] = ..., refill_credits: _Optional[int] = ...) -> None: ...
 
 class AttachOutboxRequest(_message.Message):
-    __slots__ = ("driver", "sinks", "resend_bytes", "sources", "backlog_bytes")
+    __slots__ = ("driver", "sinks", "sources", "backlog_bytes")
     DRIVER_FIELD_NUMBER: _ClassVar[int]
     SINKS_FIELD_NUMBER: _ClassVar[int]
-    RESEND_BYTES_FIELD_NUMBER: _ClassVar[int]
     SOURCES_FIELD_NUMBER: _ClassVar[int]
     BACKLOG_BYTES_FIELD_NUMBER: _ClassVar[int]
     driver: Driver
     sinks: _containers.RepeatedCompositeFieldContainer[Sink]
-    resend_bytes: int
     sources: _containers.RepeatedCompositeFieldContainer[Source]
     backlog_bytes: int
-    def __init__(self, driver: _Optional[_Union[Driver, _Mapping]] = ..., sinks: _Optional[_Iterable[_Union[Sink, _Mapping]]] = ..., resend_bytes: _Optional[int] = ..., sources: _Optional[_Iterable[_Union[Source, _Mapping]]] = ..., backlog_bytes: _Optional[int] = ...) -> None: ...
+    def __init__(self, driver: _Optional[_Union[Driver, _Mapping]] = ..., sinks: _Optional[_Iterable[_Union[Sink, _Mapping]]] = ..., sources: _Optional[_Iterable[_Union[Source, _Mapping]]] = ..., backlog_bytes: _Optional[int] = ...) -> None: ...
 
 class Sink(_message.Message):
     __slots__ = ("port", "name", "host", "tcp_port", "cookie", "kafka")

@@ -14,7 +14,7 @@ from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.storage.outbox.live import FOLDER, live_segments
 from wallaroo_runtime.storage.outbox.live_state import read_last, safe_live
 from wallaroo_runtime.storage.outbox.log import LOG_NAME, LogReader, OutboxFile, Published, Record, cut_delivered
-from wallaroo_runtime.storage.outbox.position import begin_position, forget_position, read_position, read_retained
+from wallaroo_runtime.storage.outbox.position import begin_position, forget_position, read_position
 from wallaroo_runtime.storage.outbox.staging import StagedFile
 
 COMPACT_BYTES = 1024 * 1024
@@ -268,8 +268,7 @@ class Outbox:
         ports = set(self._base.messages) - {DEAD_LETTER_PORT}
         needed = dict.fromkeys(ports, self._base.number)
         for port in filter(self._has_sink, ports):
-            position = read_retained(self.directory, port) or read_position(self.directory, port)
-            needed[port] = position.record
+            needed[port] = read_position(self.directory, port).record
         content = cut_delivered(self.directory, needed)
         if content is not None:
             replace_file(self._log, content, durable=self._fsync)

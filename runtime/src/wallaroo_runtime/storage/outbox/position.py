@@ -61,24 +61,6 @@ def read_position(directory: Path, port: int) -> Delivered:
     return _read(directory / f"position-{port}") or Delivered()
 
 
-def read_retained(directory: Path, port: int) -> Delivered | None:
-    """Return the position from which on delivered files are kept to be sent once more; None: none are.
-
-    Raises:
-        RunError: R620.
-    """
-    return _read(directory / f"retained-{port}")
-
-
-def write_retained(directory: Path, port: int, position: Delivered | None) -> None:
-    """Record what `read_retained` returns."""
-    path = directory / f"retained-{port}"
-    if position is None:
-        path.unlink(missing_ok=True)
-    else:
-        replace_file(path, _line(position), durable=True)
-
-
 def begin_position(directory: Path, port: int) -> None:
     """Record the beginning for a port that nothing was published for yet: from now on a position must be there."""
     if not (directory / f"position-{port}").exists():
@@ -87,7 +69,7 @@ def begin_position(directory: Path, port: int) -> None:
 
 def forget_position(directory: Path, port: int) -> None:
     """Remove what is recorded of a port whose sink is gone."""
-    for name in ("position", "retained", "sender", "open"):
+    for name in ("position", "sender", "open"):
         (directory / f"{name}-{port}").unlink(missing_ok=True)
 
 
