@@ -151,7 +151,7 @@ def attach(
     backlog_bytes: int,
     sinks: list[Sink],
 ) -> None:
-    request = wanted(backlog, sinks)
+    request = wanted(backlog_bytes, sinks)
     who = pb.Driver(protocol_version=PROTOCOL_VERSION, id=driver, application="app", checkpoint=checkpoint, fresh=fresh)
     sent = pb.AttachOutboxRequest(driver=who)
     sent.MergeFrom(request)
