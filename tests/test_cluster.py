@@ -123,33 +123,13 @@ def test_cluster_grows_and_shrinks_and_state_moves(deployment: Deployment, archi
         run.wait_while_alive(lambda: len(cluster.executors()) == 3, lambda: "three executors")
         run.wait_while_alive(lambda: len(count_once()) == 3, lambda: "state on three executors", LONG_S)
         assert places[0] != places[-1], "no state has moved"
-        hosts = [worker.host.address for worker in (first, *more)]
-        wait_for_moves(run, hosts, {f"{n} on {hosts[n]}" for n in (1, 2)})
         for worker in more:
             worker.lose()
         assert len(first.executors()) == 1
         run.wait_while_alive(lambda: len(count_once()) == 1, lambda: "state on one executor", LONG_S)
         assert places[-1] == places[0]
-        wait_for_moves(run, hosts[:1], {f"0 on {hosts[0]}"})
         read_nothing_from_files(run)
         assert run.stop() == 0, run.said()
-
-
-def wait_for_moves(run: Run, hosts: list[str], goals: set[str]) -> None:
-    """Wait until the run has told on which machines partitions are, and to which executors they have moved."""
-
-    def told() -> set[str]:
-        notes = (report.get("note", "") for report in run.reports)
-        moves = (note for note in notes if note.startswith("state of s1/"))
-        return {move.partition(" to executor ")[2] for move in moves}
-
-    def machines() -> list[str]:
-        return sorted(name.partition(" on ")[2] for name in run.last("executors") or ())
-
-    run.wait_while_alive(lambda: machines() == sorted(hosts), lambda: f"state on {hosts}, is on {machines()}")
-    found = sorted(name for names in run.last("executors").values() for name in names)
-    assert found == [f"s1/{number}" for number in range(4)]
-    run.wait_while_alive(lambda: goals <= told(), lambda: f"moves to executors {goals - told()}")
 
 
 def test_driver_killed_and_restarted_on_another_host(

@@ -319,7 +319,7 @@ def test_reporters(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     assert timeless(capsys.readouterr().out) == {
         "state": "running", "messages_in": 1200, "messages_processed": 1000, "messages_out": 900, "dead_letters": 3,
         "batches": 7, "rate": 100.0, "lag": 200, "waiting": 48_200, "bytes_by_file": 0,
-        "bytes_by_grpc": 0, "executors": {}, "is_least": False, "run": {},
+        "bytes_by_grpc": 0, "is_least": False, "run": {},
     }  # fmt: skip
     machine.initialized(sources[:1], tmp_path)
     assert says_ready(line := capsys.readouterr().out)

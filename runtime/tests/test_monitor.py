@@ -44,7 +44,6 @@ NUMBERS = {
     "lag": 5,
     "waiting": 3,
     "run": {"messages_in": 7, "messages_out": 5, "dead_letters": 1, "visits": 0, "visited_keys": 0},
-    "executors": {},
 }
 SINK = {"port": 2, "name": "out", "address": "127.0.0.1:1", "state": "connected", "messages": 5, "bytes": 50}
 EGRESS = {"sinks": [{**SINK, "pending_messages": 3, "pending_bytes": 30}]}

@@ -180,7 +180,6 @@ class Board:
             "batch": _batch(sample.batch),
             "workers": list(sample.workers),
             "processes": list(sample.processes),
-            "executors": numbers.get("executors", {}),
             "findings": list(self._findings),
         }
 

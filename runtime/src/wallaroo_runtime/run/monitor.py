@@ -15,7 +15,6 @@ from wallaroo_runtime.run.peers import Peers
 from wallaroo_runtime.run.snapshot import Snapshot
 from wallaroo_runtime.run.topic_watch import TopicWatch
 from wallaroo_runtime.run.worker_output import WorkerOutput
-from wallaroo_runtime.spark.placement import Moves, by_executor
 
 if TYPE_CHECKING:
     from wallaroo_runtime.spark.query import RunningQuery
@@ -51,7 +50,7 @@ class Flow:
         self._away: set[tuple[str, str]] = set()
         self._all = [*peers.gateways, peers.egress]
         self._told: list[list[Any] | None] = [None for _ in self._all]
-        self._moves, self._idle = Moves(), IdleEndings()
+        self._idle = IdleEndings()
         self._samples: deque[tuple[float, int]] = deque()
 
     def check(self) -> None:
@@ -150,10 +149,8 @@ class Flow:
         return all(sink["pending_bytes"] == 0 or sink["state"] == "unreachable" for sink in sinks)
 
     def snapshot(self, state: str) -> Snapshot:
-        """Return the numbers of this moment; report state that has moved."""
+        """Return the numbers of this moment."""
         progress = self._query.progress()
-        for text in self._moves.look(progress.homes):
-            self._note(text)
         records = progress.records
         received = self._peers.received() + records.received
         processed = progress.messages_in + records.received
@@ -176,7 +173,6 @@ class Flow:
             waiting=sum(sink["pending_messages"] for sink in self._peers.egress.status().get("sinks", ())),
             bytes_by_file=progress.bytes_by_file,
             bytes_by_grpc=progress.bytes_by_grpc,
-            executors=by_executor(progress.homes),
             is_least=records.is_least,
             run={
                 "messages_in": received - records.received_before - self._peers.received_before,

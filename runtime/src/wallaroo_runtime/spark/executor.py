@@ -11,10 +11,12 @@ from pyspark.sql import SparkSession
 
 from wallaroo_runtime.archive.archive import Archive, file_digest, unpack
 from wallaroo_runtime.errors import RunError
+from wallaroo_runtime.worker.owner import find_owner
 from wallaroo_runtime.worker.spec import WorkerSpec
 
 DIGITS = 16
 SHIPPED = "application{}.archive"  # a name that Spark does not unpack; it takes a name once while it runs
+LOCAL = "driver"
 LOGS_OF_CLUSTER = "."  # as a spec's log directory: where the cluster keeps what its executors print
 
 
@@ -40,6 +42,28 @@ def ship(session: SparkSession, archive: Archive, directory: Path) -> str:
     temporary.replace(copy)
     session.sparkContext.addFile(str(copy))
     return name
+
+
+@cache
+def executor_name() -> str:
+    """Return the name of the executor that this task runs on: its number for Spark, and its machine.
+
+    Spark gives both to every executor's process, whatever the cluster; on a local master it is the driver.
+    """
+    arguments = Path(f"/proc/{find_owner().pid}/cmdline").read_bytes().decode(errors="replace").split("\0")
+    return name_of(arguments)
+
+
+def name_of(arguments: list[str]) -> str:
+    """Return the name of an executor whose process was started with these arguments.
+
+    Example:
+        >>> name_of(["java", "--executor-id", "3", "--hostname", "10.0.0.4"]), name_of(["java"])
+        ('3 on 10.0.0.4', 'driver')
+    """
+    found = dict(zip(arguments, arguments[1:], strict=False))
+    number, machine = found.get("--executor-id"), found.get("--hostname")
+    return f"{number} on {machine}" if number and machine else LOCAL
 
 
 @cache

@@ -12,7 +12,7 @@ from wallaroo_runtime.lowering.bucket import later_ports
 from wallaroo_runtime.lowering.stage_message import stage_message
 from wallaroo_runtime.plan import Plan, Stage
 from wallaroo_runtime.spark.account import Account, AccountParam, Accounts
-from wallaroo_runtime.spark.placement import Homes, executor_name, partition_name
+from wallaroo_runtime.spark.executor import executor_name
 from wallaroo_runtime.spark.row import DATA, DONE, FrameHead, FrameRow
 from wallaroo_runtime.storage.place import JournalPlace, OutputPlace, Staging
 from wallaroo_runtime.worker.channel import take_endings
@@ -42,40 +42,37 @@ class Attempt:
         return cls(query, int(batch), context.partitionId(), context.stageId(), context.taskAttemptId())
 
 
-class HomeParam(AccumulatorParam[Homes]):
-    """Lets tasks report to the driver on which executor a partition is; the latest word counts."""
+class EndingParam(AccumulatorParam[dict[str, str]]):
+    """Lets tasks report to the driver which processes of workers have ended."""
 
-    def zero(self, value: Homes) -> Homes:
+    def zero(self, value: dict[str, str]) -> dict[str, str]:
         """Return one that reports nothing."""
         return {}
 
-    def addInPlace(self, value1: Homes, value2: Homes) -> Homes:  # noqa: N802 - Spark's name
-        """Return the later ones over the earlier ones."""
+    def addInPlace(self, value1: dict[str, str], value2: dict[str, str]) -> dict[str, str]:  # noqa: N802 - Spark's name
+        """Return both."""
         return {**value1, **value2}
 
 
 @dataclass(frozen=True, slots=True)
 class ReadCounts:
-    """What tasks report to the driver: bytes of the journal that they have read, repeated ones included, and places.
+    """What tasks report to the driver: bytes of the journal that they have read, repeated ones included.
 
     Attributes:
-        homes: The executor of each partition with state.
         endings: Processes of workers that ended by themselves, in words.
         accounts: Messages that left tasks and came to them, in the latest micro-batch.
     """
 
     by_file: Accumulator[int]
     by_grpc: Accumulator[int]
-    homes: Accumulator[Homes]
-    endings: Accumulator[Homes]
+    endings: Accumulator[dict[str, str]]
     accounts: Accumulator[Accounts]
 
     @classmethod
     def of(cls, session: SparkSession) -> "ReadCounts":
-        """Return counts that begin at 0, and no homes."""
+        """Return counts that begin at 0."""
         count = session.sparkContext.accumulator
-        homes, endings = count(Homes(), HomeParam()), count(Homes(), HomeParam())
-        return cls(count(0), count(0), homes, endings, count(Accounts(), AccountParam()))
+        return cls(count(0), count(0), count({}, EndingParam()), count(Accounts(), AccountParam()))
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,11 +127,6 @@ class Level:
             if count is not None:
                 count.add(len(data))
             yield data
-
-    def tell_home(self, partition: int) -> None:
-        """Report to the driver that this executor has a partition's state."""
-        if self.counts is not None:
-            self.counts.homes.add({partition_name(self.stages[0].id, partition): executor_name()})
 
     def tell_endings(self) -> None:
         """Report to the driver processes of workers that ended by themselves while tasks of this process used them."""

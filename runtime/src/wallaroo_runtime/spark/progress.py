@@ -26,7 +26,6 @@ class Progress:
         bytes_by_file: Bytes of journals that tasks have read from files, since this run began.
         bytes_by_grpc: Likewise, from gateways.
         records: Messages of sources that Spark reads, and of sinks that it writes.
-        homes: The executor on which each partition with state was last in this run.
         endings: Processes of workers that ended by themselves, by executor and number, in words.
         dead_letters_before: Those of `dead_letters` that were there when this run began.
         visits: Visits, since this run began.
@@ -41,7 +40,6 @@ class Progress:
     bytes_by_file: int = 0
     bytes_by_grpc: int = 0
     records: RecordCount = field(default_factory=RecordCount)
-    homes: Mapping[str, str] = field(default_factory=dict)
     endings: Mapping[str, str] = field(default_factory=dict)
     dead_letters_before: int = 0
     visits: int = 0

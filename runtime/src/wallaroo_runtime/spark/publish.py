@@ -16,7 +16,6 @@ from wallaroo_runtime.spark.account import Balance, last_attempts, visits_of
 from wallaroo_runtime.spark.failure import TaskFailure
 from wallaroo_runtime.spark.letter_watch import LetterWatch
 from wallaroo_runtime.spark.level import ReadCounts
-from wallaroo_runtime.spark.placement import Homes
 from wallaroo_runtime.spark.planned import Planned
 from wallaroo_runtime.spark.row_sink import RowSinks
 from wallaroo_runtime.storage.outbox.staging import StagedFile
@@ -55,7 +54,6 @@ class Publisher:
         letters: Dead letters that this run has published.
         letters_before: Those that were published before.
         watch: Knows which dead letters are to be reported.
-        homes: The executor of each partition with state, as of the last micro-batch.
         endings: Processes of workers that ended by themselves, and what became of them.
         visits: Visits of this run.
         visited: Keys that they ran for.
@@ -88,8 +86,7 @@ class Publisher:
         self.failure: RunError | None = None
         self._outbox, self._policy, self._rows = outbox, policy, rows
         self._counts, self._planned, self._balance = counts, planned, balance
-        self.homes: Homes = {}
-        self.endings: Homes = {}
+        self.endings: dict[str, str] = {}
         self.watch = LetterWatch()
         self._tell_visits, self._tell_batch = tell_visits, tell_batch
         self.batches = self.messages = self.letters = self.letters_before = self.visits = self.visited = 0
@@ -131,7 +128,7 @@ class Publisher:
                 self.failure = error
                 raise TaskFailure(error) from error
         if self._counts is not None:
-            self.homes, self.endings = self._counts.homes.value, self._counts.endings.value
+            self.endings = self._counts.endings.value
         self._report(batch, begun, files)
         self.batches += 1
 

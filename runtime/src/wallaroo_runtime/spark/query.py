@@ -157,7 +157,6 @@ class RunningQuery:
             bytes_by_file=self._counts.by_file.value,
             bytes_by_grpc=self._counts.by_grpc.value,
             records=replace(self._records),
-            homes=self._publisher.homes,
             endings=self._publisher.endings,
             visits=self._publisher.visits,
             visited=self._publisher.visited,

@@ -160,7 +160,6 @@ class BucketProcessor(StatefulProcessor):
         if self._attempt is None or self._account is None:
             self._attempt = Attempt.current()
             self._account = self.level.account(self._attempt)
-            self.level.tell_home(self._attempt.partition)
         bucket = self.level.bucket_ids.index(bucket_id)
         frames = in_order(FrameRow(*row) for row in rows)
         outputs = [row for row in frames if row.kind == DONE]
