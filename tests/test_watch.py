@@ -63,8 +63,8 @@ FAILS = """
 def decode(data):
     raise ValueError(data)
 """
-KEPT = {"broken": "1 / 0\n", "broken in worker": FAILS_IN_WORKER, "for Kafka": NEEDS_KAFKA}
-EDITS = ["label", "label", "failing", *KEPT, "other"]
+KEPT = {"broken": "1 / 0\n", "for Kafka": NEEDS_KAFKA}
+EDITS = ["label", "label", "failing", "broken in worker", *KEPT, "other"]
 
 
 class Editor:
@@ -127,6 +127,9 @@ def test_each_message_meets_the_program_as_it_was_last_saved(
             elif edit == "failing" and is_live and not is_failing:
                 after(run, lambda: starts(run), lambda: editor.write(more=FAILS))
                 is_failing = True
+            elif edit == "broken in worker" and is_live:  # known when the run before has ended
+                after(run, lambda: told(run, "waiting"), lambda: editor.write(more=FAILS_IN_WORKER))
+                is_live = False
             elif edit in KEPT and is_live:
                 after(run, lambda: told(run, "kept"), lambda edit=edit: editor.write(more=KEPT[edit]))  # type: ignore[misc]
             elif edit == "other" and is_live:

@@ -7,7 +7,7 @@ type StateComputation interface {
 	// Compute may change state in place and returns the message that goes on (nil: none) and whether the
 	// state is to be persisted. With false nothing is written for this message: what it changed is saved with the key's
 	// next true, and is undefined after the state has been read again (restart, failure, full cache).
-	// `wallaroo run --check-persist` finds such changes (C510).
+	// `wallaroo run --engine memory --check-persist` finds such changes (C510).
 	// Messages with one key come one after the other in arrival order; different keys run in parallel.
 	Compute(data interface{}, state interface{}) (interface{}, bool)
 }

@@ -235,6 +235,53 @@ def test_options_of_spark_are_refused(
     )
 
 
+FORGETFUL = """import wallaroo
+
+class Seen:
+    def __init__(self):
+        self.words = []
+
+@wallaroo.partition
+def key(word):
+    return "one"
+
+@wallaroo.state_computation("see")
+def see(word, state):
+    if word != "look":
+        state.words.append(word)
+    return " ".join(state.words), word not in ("look", "forget")
+
+def application_setup(args):
+    decoder, encoder = wallaroo.line_decoder(bytes.decode), wallaroo.line_encoder(str.encode)
+    builder = wallaroo.ApplicationBuilder("Forgetful")
+    builder.new_pipeline("lines", wallaroo.TCPSourceConfig(*wallaroo.tcp_parse_input_addrs(args)[0], decoder))
+    builder.to_state_partition(see, Seen, "seen", key)
+    builder.to_sink(wallaroo.TCPSinkConfig(*wallaroo.tcp_parse_output_addrs(args)[0], encoder))
+    return builder.build()
+"""
+
+
+def test_changes_of_state_that_are_not_persisted_are_found(
+    tmp_path: Path, receiver: Receiver, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def client(address: str) -> None:
+        with connected(address) as connection:
+            connection.sendall(b"a\nforget\nlook\nb\n")
+            receiver.wait_for(b"a\na\na b\n")
+
+    (app := tmp_path / "forgetful.py").write_text(FORGETFUL)
+    assert ran(app, receiver, "--check-persist", client=client) == 0
+    assert receiver.data == b"a\na\na b\n"
+    assert "C510 changed the state of key 'one' and returned persist False" in capsys.readouterr().err
+
+
+def test_only_this_engine_looks_for_them(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["run", "app.py", "--check-persist"]) == 2
+    assert capsys.readouterr().err == (
+        "R608 --check-persist is for --engine memory\n  fix: add --engine memory, or leave it out\n"
+    )
+
+
 def test_sources_of_spark_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["run", str(CASES / "celsius_kafka" / "app.py"), "--engine", "memory", *KAFKA]) == 3
     assert capsys.readouterr().err == (

@@ -45,6 +45,8 @@ def add_parser(subparsers: Any) -> None:
     parser.add_argument("--debug", action="store_true", help=what)
     what = "the same for a worker in Python, and debugpy listens at this port of 127.0.0.1, for an editor"
     parser.add_argument("--debug-port", type=int, metavar="PORT", help=what)
+    what = "with --engine memory: find changes of state that are not persisted; slow"
+    parser.add_argument("--check-persist", action="store_true", help=what)
     what = "load the program again when its files change; Spark stays warm"
     parser.add_argument("--watch", action="store_true", help=what)
     what = "use a worker that is started already, e.g. under a debugger"
@@ -83,7 +85,6 @@ def add_run_options(parser: argparse.ArgumentParser) -> None:
     add("--kafka-jars", default="", metavar="PATHS", help="Spark's Kafka connector; default: fetched with Maven")
     add_bounds(parser)
     add_remote(parser)
-    add("--check-persist", action="store_true", help="find changes of state that are not persisted; slow")
     what = f"where the page, metrics and API listen; default: {LOOPBACK}, a free port"
     add("--monitor", metavar="[H:P]", default="", help=what)
     add("--no-monitor", action="store_true", help="serve no page, metrics and API")
@@ -204,6 +205,8 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.topic_reset and arguments.mode != "realtime":
         reason = "--topic-reset is for --mode realtime: in micro-batches Spark keeps the offsets"
         raise wrong_usage(reason=reason, fix="leave it out; docs/kafka.md says what there is")
+    if arguments.check_persist and arguments.engine != "memory":
+        raise wrong_usage(reason="--check-persist is for --engine memory", fix="add --engine memory, or leave it out")
     tell_split(arguments.parts)
     if arguments.debug_port is not None:
         arguments.debug = True
@@ -261,7 +264,6 @@ def _run(arguments: argparse.Namespace, app: str, reporter: JsonReporter | TextR
         bounds=bounds_of(arguments),
         remote=remote_of(arguments),
         on_error=arguments.on_error,
-        check_persist=arguments.check_persist,
         stop_when_idle=arguments.stop_when_idle,
         mode=arguments.mode,
         monitor=monitor_of(arguments),

@@ -18,19 +18,16 @@ def path_of(options: CheckpointOptions, application: Application) -> Path:
     return default_directory(topology.name, topology.workers[0].language, Path(options.location))
 
 
-def hosted_workers(options: RunOptions, application: Application) -> HostedWorkers:
-    """Return what starts the workers; what they print goes to a folder of the run's directory."""
-    directory = path_of(options.checkpoint, application) / "workers"
-    return HostedWorkers(application.topology, directory, application.archive, options.spark.worker_python)
-
-
 def start_beside(options: RunOptions, application: Application, stack: ExitStack) -> dict[str, str]:
     """Start the workers that a gateway of ours asks: on a cluster those of the executors are out of its reach.
+
+    What they print goes to a folder of the run's directory.
 
     Returns:
         Where each of them is reached, by its name.
     """
-    workers = hosted_workers(options, application)
+    directory = path_of(options.checkpoint, application) / "workers"
+    workers = HostedWorkers(application.topology, directory, application.archive, options.spark.worker_python)
     stack.callback(workers.close)
     sources = filter(needs_worker, application.topology.sources())
     return {source.worker: workers.target(source.worker) for source in sources}

@@ -95,7 +95,6 @@ class RunOptions:
         bounds: Limits of journal, outbox and state cache.
         remote: The remote gateways and egress.
         on_error: `dead_letter` or `fail`, in place of what the application says; empty: what it says.
-        check_persist: Whether a change of state that is not persisted is a dead letter; for development, slow.
         stop_when_idle: Seconds without input after which the run ends; None: it goes on.
         mode: `microbatch` or `realtime`: how Spark runs the plan.
         monitor: HOST:PORT at which the monitor serves; empty: there is none.
@@ -108,7 +107,6 @@ class RunOptions:
     bounds: Bounds = field(default_factory=Bounds)
     remote: RemoteOptions = field(default_factory=RemoteOptions)
     on_error: str = ""
-    check_persist: bool = False
     stop_when_idle: float | None = None
     mode: str = MICROBATCH
     monitor: str = ""

@@ -14,7 +14,6 @@ from wallaroo_runtime.run.options import RunOptions
 from wallaroo_runtime.run.run import LOOK_S, STOPPED, Ending, run_once
 from wallaroo_runtime.run.signals import BROKEN_OFF, RunStop, stop_signals
 from wallaroo_runtime.run.snapshot import Reporter
-from wallaroo_runtime.run.trial import try_workers
 from wallaroo_runtime.system.child import Children
 
 TRYING, CHANGED, KEPT, WAITING = "trying", "changed", "kept", "waiting"
@@ -25,9 +24,9 @@ ENDS = {"R617"}  # of Spark's processes: nothing is left to go on with
 def execute_watched(options: RunOptions, reporter: Reporter) -> int:
     """Run an application until it is stopped by a signal, or idle; each change of its files starts it again.
 
-    A changed program that cannot be loaded, that its checkpoint refuses, or whose workers do not start next to those
-    that run, is reported, and the run goes on with the one before. What fails later is reported, too, and the next
-    change is another try. `--fresh` concerns the first start that gets to the checkpoint.
+    A changed program that cannot be loaded, or that its checkpoint refuses, is reported, and the run goes on with the
+    one before. What fails later, as workers that do not start, is reported, too, and the next change is another try.
+    `--fresh` concerns the first start that gets to the checkpoint.
 
     Returns:
         The exit code: 0, or that of a signal that came before any program was initialized.
@@ -72,7 +71,7 @@ def _run_once(options: RunOptions, reporter: Reporter, program: "Program", endin
 
 
 class Loading(threading.Thread):
-    """Loads a program and tries its workers, in a thread of its own, which can be ended.
+    """Loads a program, in a thread of its own, which can be ended.
 
     Attributes:
         application: What was loaded.
@@ -87,12 +86,11 @@ class Loading(threading.Thread):
         self.start()
 
     def run(self) -> None:
-        """Load and try it."""
+        """Load it."""
         app = self._options.app
         self._children.watch()
         try:
             self.application = load_application(app.name, app.args, app.inputs, app.outputs)
-            try_workers(self._options, self.application)
         except Exception as error:
             self.error = error  # raised, or reported, where the run is looked after
 

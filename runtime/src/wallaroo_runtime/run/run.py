@@ -345,7 +345,6 @@ def _start(
         output=peers.output,
         on_error=options.on_error,
         cache_bytes=options.bounds.state_cache_bytes,
-        check_persist=options.check_persist,
         max_outbox_bytes=options.bounds.outbox_bytes,
         archive=application.archive,
         python=options.spark.worker_python,

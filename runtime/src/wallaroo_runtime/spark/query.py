@@ -57,7 +57,6 @@ class QueryOptions:
         max_batch_bytes: At most so much of the journal in one micro-batch.
         chunk_bytes: How much of it one call of a worker gets.
         cache_bytes: Bound of each worker's state cache.
-        check_persist: Whether workers look for changes of state that are not persisted; slow.
         max_outbox_bytes: No micro-batch begins while more output than that waits for sinks.
         archive: Where the workers come from; None: they are on every executor.
         python: Interpreter of Python workers; empty: the one that runs Spark's tasks.
@@ -74,7 +73,6 @@ class QueryOptions:
     max_batch_bytes: int = BATCH_BYTES
     chunk_bytes: int = CHUNK_BYTES
     cache_bytes: int = CACHE_BYTES
-    check_persist: bool = False
     max_outbox_bytes: int = MAX_OUTBOX_BYTES
     archive: Archive | None = None
     python: str = ""

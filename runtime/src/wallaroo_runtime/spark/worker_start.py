@@ -35,7 +35,6 @@ def worker_specs(session: SparkSession, topology: Topology, options: "QueryOptio
         worker.name: replace(
             WorkerSpec.of(topology, worker),
             cache_bytes=options.cache_bytes,
-            check_persist=options.check_persist,
             run=session.sparkContext.applicationId,
             processes=int(session.conf.get("spark.executor.cores", "0") or 0),
             log_directory=str(options.logs) if is_local(session.sparkContext.master) else LOGS_OF_CLUSTER,
