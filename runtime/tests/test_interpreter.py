@@ -79,11 +79,8 @@ def test_an_executor_that_does_not_have_it_says_the_same(tmp_path: Path) -> None
     assert "each machine has, or leave out --worker-python" in said
 
 
-@pytest.mark.parametrize("options", [(), ("--debug",)])
-def test_nothing_has_begun_when_it_is_refused(
-    options: tuple[str, ...], tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    command = ["run", str(CASES / "word_count" / "app.py"), *ADDRESSES, *options, "--worker-python", "/no/python"]
+def test_nothing_has_begun_when_it_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    command = ["run", str(CASES / "word_count" / "app.py"), *ADDRESSES, "--worker-python", "/no/python"]
     assert main([*command, "--checkpoint", str(tmp_path / "checkpoint")]) == 4
     out, err = capsys.readouterr()
     assert err.startswith("W432 "), err
@@ -91,11 +88,8 @@ def test_nothing_has_begun_when_it_is_refused(
     assert not (tmp_path / "checkpoint").exists()
 
 
-@pytest.mark.parametrize("options", [(), ("--debug",)])
-def test_an_application_in_go_has_no_use_for_it(
-    options: tuple[str, ...], tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    command = ["run", str(CASES / "word_count"), *ADDRESSES, *options, "--worker-python", sys.executable]
+def test_an_application_in_go_has_no_use_for_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    command = ["run", str(CASES / "word_count"), *ADDRESSES, "--worker-python", sys.executable]
     assert main([*command, "--checkpoint", str(tmp_path / "checkpoint")]) == 2
     err = capsys.readouterr().err
     assert 'R608 --worker-python is for workers in Python; "Word Count Application" has none\n' in err

@@ -16,11 +16,35 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from test_debug import PROGRAM, WALLAROO
 
+from wallaroo.worker.debugger import NoTerminalError, refuse_breakpoints
 from wallaroo_runtime.cli.breakpoint import breakpoints
+from wallaroo_runtime.cli.main import main
 from wallaroo_runtime.cli.record_input import RecordInput
 
+PROGRAM = """
+import wallaroo
+
+def application_setup(args):
+    (in_host, in_port), *_ = wallaroo.tcp_parse_input_addrs(args)
+    (out_host, out_port), *_ = wallaroo.tcp_parse_output_addrs(args)
+    lines = wallaroo.source("lines", wallaroo.TCPSourceConfig(in_host, in_port, decode))
+    return wallaroo.build_application("Stops", lines.to(stop).to_sink(wallaroo.TCPSinkConfig(out_host, out_port, encode)))
+
+@wallaroo.line_decoder
+def decode(bs):
+    return bs.decode()
+
+@wallaroo.computation("stop")
+def stop(data):
+    breakpoint()
+    return data.upper()
+
+@wallaroo.line_encoder
+def encode(line):
+    return line
+"""  # noqa: E501
+WALLAROO = str(Path(sys.executable).with_name("wallaroo"))
 PROMPT = b"(Pdb) "
 PATIENCE_S = 5.0
 RUN = [WALLAROO, "run"]
@@ -106,7 +130,7 @@ def test_who_leaves_the_debugger_ends_the_run(name: str, app: str) -> None:
 
 
 def test_a_signal_ends_the_prompt(app: str) -> None:
-    person = Person([*RUN, app, *MEMORY])
+    person = Person([*RUN, app, "--debug", *MEMORY[2:]])
     person.wait(b"initialized")
     with send(person.shown, b"one\n"):
         person.wait(PROMPT)
@@ -188,3 +212,29 @@ def test_records_are_not_read_while_a_debugger_is_asked(ends: tuple[int, int]) -
     while taken is None and not again.wait(0.01):
         taken = records.take()
     assert isinstance(taken, list) and [record.topic for record in taken] == ["topic"]
+
+
+def test_a_breakpoint_of_an_ordinary_run_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "breakpointhook", sys.__breakpointhook__)
+    monkeypatch.delenv("PYTHONBREAKPOINT", raising=False)
+    refuse_breakpoints()
+    with pytest.raises(NoTerminalError, match="use `wallaroo run --debug`, or test it with wallaroo.testing"):
+        breakpoint()  # noqa: T100
+
+
+@pytest.mark.parametrize(("name", "value"), [("WALLAROO_DEBUG", "1"), ("PYTHONBREAKPOINT", "0")])
+def test_a_debugger_is_left_alone(name: str, value: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "breakpointhook", sys.__breakpointhook__)
+    monkeypatch.delenv("PYTHONBREAKPOINT", raising=False)
+    monkeypatch.setenv(name, value)
+    refuse_breakpoints()
+    assert sys.breakpointhook is sys.__breakpointhook__
+
+
+def test_it_is_the_engine_memory(capsys: pytest.CaptureFixture[str]) -> None:
+    for options, reason in (
+        (("--json",), "--debug does not go with --json: the terminal is the debugger's"),
+        (("--mode", "realtime"), "--mode realtime means nothing with --engine memory"),
+    ):
+        assert main(["run", "app.py", "--debug", *options]) == 2
+        assert reason in capsys.readouterr().err

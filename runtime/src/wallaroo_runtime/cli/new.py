@@ -9,7 +9,6 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from wallaroo_runtime.cli.editor import editor_files
 from wallaroo_runtime.cli.stamp import print_json
 from wallaroo_runtime.errors import USAGE, RunError
 
@@ -92,8 +91,6 @@ def write(language: str, directory: Path) -> list[Path]:
         raise _refused(directory, "it is not empty", "give a new directory")
     name = _name_of(directory)
     written = []
-    for file, text in editor_files(language).items():
-        written.append(_written(directory / file, text))
     found = [template for kind in (language, COMMON) for template in (TEMPLATES / kind).glob(f"*{SUFFIX}")]
     for template in sorted(found, key=lambda template: template.name):
         file = template.name.removesuffix(SUFFIX)

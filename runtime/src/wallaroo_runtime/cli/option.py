@@ -38,7 +38,6 @@ OWN = {
     "--application-module": True,
     "--attach": True,
     "--debug": False,
-    "--debug-port": True,
     "--watch": False,
     "--monitor": False,  # what follows `--monitor` is joined to it first
     "--no-monitor": False,

@@ -10,7 +10,7 @@ from typing import Any
 
 from wallaroo_runtime.cli.gateway_option import add_remote, remote_of
 from wallaroo_runtime.cli.option import OWN, Split, split
-from wallaroo_runtime.cli.parser import app_of, tell_split, wrong_usage
+from wallaroo_runtime.cli.parser import app_of, refuse_together, tell_split, wrong_usage
 from wallaroo_runtime.cli.reporter import JsonReporter, TextReporter
 from wallaroo_runtime.cli.size import add_bounds, bounds_of
 from wallaroo_runtime.monitor.access import LOOPBACK, parse_address
@@ -41,10 +41,8 @@ def add_parser(subparsers: Any) -> None:
     parser.add_argument(
         "--quiet", action="store_true", help="show no status line, and not what the application's workers print"
     )
-    what = "run the application's worker in this terminal, one process, so that breakpoint() stops there; no deadlines"
+    what = "the same as --engine memory, without a status line: breakpoint() stops in this terminal"
     parser.add_argument("--debug", action="store_true", help=what)
-    what = "the same for a worker in Python, and debugpy listens at this port of 127.0.0.1, for an editor"
-    parser.add_argument("--debug-port", type=int, metavar="PORT", help=what)
     what = "with --engine memory: find changes of state that are not persisted; slow"
     parser.add_argument("--check-persist", action="store_true", help=what)
     what = "load the program again when its files change; Spark stays warm"
@@ -205,15 +203,12 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.topic_reset and arguments.mode != "realtime":
         reason = "--topic-reset is for --mode realtime: in micro-batches Spark keeps the offsets"
         raise wrong_usage(reason=reason, fix="leave it out; docs/kafka.md says what there is")
+    if arguments.debug:
+        refuse_together("--debug", {"--json": arguments.json and "the terminal is the debugger's"})
+        arguments.engine = "memory"
     if arguments.check_persist and arguments.engine != "memory":
         raise wrong_usage(reason="--check-persist is for --engine memory", fix="add --engine memory, or leave it out")
     tell_split(arguments.parts)
-    if arguments.debug_port is not None:
-        arguments.debug = True
-    if arguments.debug:
-        from wallaroo_runtime.cli.debug import check_debug
-
-        check_debug(arguments)
     if arguments.watch:
         from wallaroo_runtime.cli.watch import check_watch
 
@@ -232,7 +227,6 @@ def _run(arguments: argparse.Namespace, app: str, reporter: JsonReporter | TextR
 
         return run_in_memory(arguments, app, reporter)
     with signals_kill():
-        from wallaroo_runtime.cli.debug import execute_debugged
         from wallaroo_runtime.run.options import AppOptions, CheckpointOptions, RunOptions, SparkOptions
         from wallaroo_runtime.run.reload import execute_watched
         from wallaroo_runtime.run.run import execute
@@ -268,6 +262,4 @@ def _run(arguments: argparse.Namespace, app: str, reporter: JsonReporter | TextR
         mode=arguments.mode,
         monitor=monitor_of(arguments),
     )
-    if arguments.debug:
-        return execute_debugged(options, reporter, arguments.debug_port)
     return execute_watched(options, reporter) if arguments.watch else execute(options, reporter)

@@ -12,7 +12,6 @@ def check_watch(arguments: argparse.Namespace) -> None:
         RunError: R608.
     """
     why = {
-        "--debug": arguments.debug and "the debugger's worker would be another one after each change",
         "--attach": arguments.attach and "a worker that is started already keeps its code",
         "--pin-code": arguments.pin_code and "that refuses changed code",
         "--master": not arguments.master.startswith("local") and "a cluster has the code in an archive",

@@ -57,11 +57,8 @@ LOOK_S, QUIET_LOOK_S = 0.1, 0.5
 PROGRESS_S, SIGNALS_S = 1.0, 1.0
 
 
-def execute(options: RunOptions, reporter: Reporter, application: Application | None = None) -> int:
+def execute(options: RunOptions, reporter: Reporter) -> int:
     """Run an application until it is stopped by a signal, or idle.
-
-    Args:
-        application: What `options` name, when it is loaded already.
 
     Returns:
         The exit code: 0, or that of a signal that came before the application was initialized.
@@ -71,7 +68,7 @@ def execute(options: RunOptions, reporter: Reporter, application: Application | 
     """
     with stop_signals() as stopped:
         try:
-            run_once(options, reporter, Ending(stopped), application)
+            run_once(options, reporter, Ending(stopped))
         except (KeyboardInterrupt, RunError) as error:
             if not stopped.ended_start(error):
                 raise

@@ -3,7 +3,7 @@
 import os
 import sys
 
-DEBUG = "WALLAROO_DEBUG"  # set where the worker has a terminal: `wallaroo run --debug`
+DEBUG = "WALLAROO_DEBUG"  # set where the worker has a terminal: who starts it for `wallaroo run --attach` does that
 BREAKPOINT = "PYTHONBREAKPOINT"  # Python's own: a debugger of the user's
 
 
