@@ -29,13 +29,18 @@ MODE_OPTION = $(if $(MODE),--mode $(MODE))
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup ready run build go-module docs bench bench-goka bench-keys bench-realtime bench-windows lint test test-go test-java test-unit unit-python unit-go test-python test-rest test-connectors test-javascript test-kafka test-long features test-cluster soak soak-model fault fault-go fault-goka windows poison conformance golden generate check-generated clean
+.PHONY: help setup ready browser run build go-module docs bench bench-goka bench-keys bench-realtime bench-windows lint test test-go test-java test-unit unit-python unit-go test-python test-rest test-connectors test-javascript test-kafka test-long features test-cluster soak soak-model fault fault-go fault-goka windows poison conformance golden generate check-generated clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
 
 setup: ## make .venv with all packages, and fetch the Go modules and tools, side by side
 	@$(MAKE) --no-print-directory -j2 ready
+
+browser: ## install chromium, with which a test looks at the page of a run; `make test` does it, too
+	@command -v chromium >/dev/null || { test "$$(id -u)" = 0 && command -v apt-get >/dev/null && echo "installing chromium" && \
+		apt-get -qq update && DEBIAN_FRONTEND=noninteractive apt-get -qq install --no-install-recommends chromium >/dev/null; } || \
+		echo "chromium was not found; install it (Debian: apt-get install chromium), or the test of the page fails"
 
 ready: $(STAMP) $(GO_TOOLS)/.installed $(OPERATORS)
 	@:
@@ -124,7 +129,7 @@ unit-go: ready
 test-go: ready ## the tests of the Go SDK, with the race detector
 	for module in $(GO_MODULES); do (cd $$module && go test -race -shuffle=on -vet=off ./...) || exit 1; done
 
-test: setup ## everything but the long runs; CI runs this first
+test: setup browser ## everything but the long runs; CI runs this first
 	@$(MAKE) --no-print-directory --keep-going -j4 test-python test-rest
 
 test-rest: ready

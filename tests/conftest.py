@@ -14,6 +14,7 @@ import pytest
 from xdist.scheduler import LoadScopeScheduling
 
 from process_guard import ProcessGuard
+from support.signals import usual_signals
 
 if TYPE_CHECKING:
     from support.kafka import Broker
@@ -25,6 +26,7 @@ UNTIL = float(os.environ.get("WALLAROO_TESTS_UNTIL", "0"))
 REMARKS = pytest.StashKey[list[str]]()  # what the summary reports of how tests were run
 
 
+usual_signals()
 # What one example takes says nothing on a machine that does much else.
 hypothesis.settings.register_profile("tests", deadline=None)
 hypothesis.settings.load_profile("tests")

@@ -22,7 +22,8 @@ from wallaroo_runtime.cli.reporter import JsonReporter
 from wallaroo_runtime.run import run as run_module
 from wallaroo_runtime.run.options import AppOptions, CheckpointOptions, RunOptions
 from wallaroo_runtime.run.run import execute
-from wallaroo_runtime.run.signals import SIGNALS, RunStop, kept_signals, stop_signals
+from wallaroo_runtime.run.signals import RunStop, kept_signals, stop_signals
+from wallaroo_runtime.system.stop import SIGNALS
 
 APP = CASES.parents[1] / "examples" / "javascript" / "topology.json"
 NAME = json.loads(APP.read_bytes())["name"]

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+import jsonschema
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -122,7 +123,6 @@ def test_the_document_has_the_numbers_of_the_run(server: Server) -> None:
 
 def test_the_document_is_what_its_description_says(server: Server) -> None:
     """OpenAPI 3.1 schemas are JSON schemas."""
-    jsonschema = pytest.importorskip("jsonschema")
     _, _, described = ask(server, "/api/v1/openapi.json")
     _, _, document = ask(server, "/api/v1/status")
     schema = {**described["components"]["schemas"]["Status"], "components": described["components"]}

@@ -95,7 +95,6 @@ MEASURE = b"""<script>setInterval(() => document.body.dataset.beyond = Math.max(
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(not shutil.which("chromium"), reason="needs a browser")
 def test_all_of_the_tables_is_seen_on_a_phone(
     board: Board, server: Server, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -105,6 +104,7 @@ def test_all_of_the_tables_is_seen_on_a_phone(
     waiting = {"sinks": [{**sink, "pending_messages": 1 << 40, "pending_bytes": 1 << 50}]}
     numbers = {**NUMBERS, "messages_in": 1 << 41, "is_least": True}
     board.update("running", Sample(numbers, [GATEWAY], waiting, {"batchId": 3, "durationMs": {"addBatch": 150}}))
+    assert shutil.which("chromium"), "there is no browser: `make browser` says how to install one"
     board.end()  # else the browser waits for further events
     command = ["chromium", "--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={tmp_path / 'profile'}"]
     command += ["--window-size=390,844", "--virtual-time-budget=3000", "--dump-dom", server.url]

@@ -3,6 +3,8 @@
 import contextlib
 import json
 import os
+import resource
+import signal
 import socket
 import stat
 import subprocess
@@ -10,13 +12,16 @@ import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import pytest
 
 from support.peer import egress, kill, service_of
 from support.peer import gateway as gateway_of
+from support.run import wait_until
 from wallaroo.frame import TICK_PORT, split_frames
+from wallaroo_runtime.cli.main import main
 from wallaroo_runtime.durable.file import replace_file
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.peer.configuration import gateway_request, tick_interval_ms
@@ -30,6 +35,7 @@ from wallaroo_runtime.service.endpoint import Service
 from wallaroo_runtime.service.local import READY
 from wallaroo_runtime.spark.master import shuffle_partitions
 from wallaroo_runtime.storage.journal.reader import JournalReader
+from wallaroo_runtime.system.stop import SIGNALS
 from wallaroo_runtime.topology.load import load_document
 from wallaroo_runtime.topology.model import Topology, Window
 from wallaroo_runtime.topology.override import override
@@ -81,6 +87,50 @@ def test_gateway_is_started_found_again_and_ended(checkpoint: Path) -> None:
     assert not first.is_alive()
     assert not again.is_alive()
     assert again.status()["state"] == "stopped"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [*SIGNALS, None])
+def test_a_gateway_without_room_says_what_it_loses_although_no_file_takes_it(
+    checkpoint: Path, number: signal.Signals | None, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """`number`: the signal that ends it; None: its driver does."""
+    peer = gateway(checkpoint)
+    status = peer.status()
+    (checkpoint / "gateway.json").unlink()
+    (checkpoint / "gateway.json").mkdir()  # as a full disk, it takes no status
+    resource.prlimit(status["pid"], resource.RLIMIT_FSIZE, (64, resource.RLIM_INFINITY))
+    address = ("127.0.0.1", status["sources"][0]["tcp_port"])
+    refused: list[str] = []
+
+    def send() -> None:
+        arguments = ["send", "--host", "{}:{}".format(*address), "--file", str(checkpoint / "lines")]
+        assert main(arguments) == 1
+        refused.append(capsys.readouterr().err)
+
+    (checkpoint / "lines").write_text("line\n" * 200)
+    sender = Thread(target=send)
+    sender.start()
+    wait_until(lambda: said(peer) == ["R614"], lambda: f"R614, have {peer.status()}", 60)
+    if number is None:
+        peer.stop()
+    else:
+        os.kill(status["pid"], number)
+        wait_until(lambda: not peer.is_alive() or not peer.status(), lambda: "its end", 60)
+    assert said(peer) == ["R614", "R800"]
+    assert peer.status()["diagnostics"][-1]["message"] == (
+        f"the gateway has ended, and 200 messages that it had read could not be written to {checkpoint}/journal; they "
+        "are lost, and their senders got a reset instead of the end of the stream"
+    )
+    sender.join(60)
+    assert refused[0].startswith("R798 {}:{} closed the connection after 200 messages were sent".format(*address))
+    failure = peer.failure()
+    assert failure is not None
+    assert [finding.code for finding in failure.diagnostics] == ["R614", "R800"]
+
+
+def said(peer: LocalPeer) -> list[str]:
+    return [finding["code"] for finding in peer.status().get("diagnostics", ())]
 
 
 @pytest.mark.slow
@@ -167,7 +217,7 @@ def test_an_egress_that_is_killed(checkpoint: Path) -> None:
     peer = egress(checkpoint, word_count())
     kill(peer)
     assert not peer.is_alive()
-    (finding,) = peer.failure().diagnostics
+    (finding,) = peer.ending().diagnostics
     assert finding.code == "R617"
     assert finding.message.startswith("the egress ended unexpectedly; signal 9")
     assert finding.fix == f"look into its log {checkpoint}/logs/egress.log; run again to continue from the checkpoint"
@@ -178,7 +228,7 @@ def test_the_last_line_of_an_earlier_process_is_not_shown(checkpoint: Path) -> N
     (checkpoint / "logs" / "gateway.log").write_text("a line of an earlier run\n")
     peer = gateway(checkpoint)
     kill(peer)
-    assert peer.failure().diagnostics[0].message == "the gateway ended unexpectedly; signal 9"
+    assert peer.ending().diagnostics[0].message == "the gateway ended unexpectedly; signal 9"
 
 
 @pytest.mark.slow

@@ -1,9 +1,11 @@
 """A process that many signals ask to end ends."""
 
+import fcntl
 import os
 import signal
 import subprocess
 import sys
+import termios
 import threading
 import time
 from pathlib import Path
@@ -14,8 +16,8 @@ from hypothesis import strategies as st
 
 from support.run import wait_until
 from wallaroo_runtime.errors import RunError
-from wallaroo_runtime.run.signals import SIGNALS, RunStop
-from wallaroo_runtime.system.stop import Stop
+from wallaroo_runtime.run.signals import RunStop
+from wallaroo_runtime.system.stop import SIGNALS, Stop
 
 # A clock that sends signals without a pause, so that handlers interrupt each other, and what waits for them.
 PROGRAM = """
@@ -66,7 +68,9 @@ sys.exit(7)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("signals", "code"), [([], -signal.SIGTERM), (["2"], 7), (["15"], 7), (["15", "15"], 7)])
+@pytest.mark.parametrize(
+    ("signals", "code"), [([], -signal.SIGTERM), (["2"], 7), (["15"], 7), (["15", "1", "15"], 7), (["1"], 7)]
+)
 def test_a_stop_that_is_asked_for_again_at_the_end_has_its_exit_code(signals: list[str], code: int) -> None:
     assert subprocess.run([sys.executable, "-c", ENDING, *signals], check=False, timeout=60).returncode == code
 
@@ -83,24 +87,68 @@ def application_setup(args):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("command", [["validate"], ["emit"], ["diff", "app.py"]])
-@pytest.mark.parametrize("count", [1, 2])
-def test_a_command_that_is_ended_leaves_nothing(tmp_path: Path, command: list[str], count: int) -> None:
+@pytest.mark.parametrize("signals", [["SIGTERM"], ["SIGHUP", "SIGTERM"]])
+@pytest.mark.parametrize("is_nohup", [False, True])
+def test_a_command_that_is_ended_leaves_nothing(
+    tmp_path: Path, command: list[str], signals: list[str], is_nohup: bool
+) -> None:
     (tmp_path / "app.py").write_text(ENDLESS)
     (tmp_path / "tmp").mkdir()
     began, environment = tmp_path / "began", {**os.environ, "TMPDIR": str(tmp_path / "tmp")}
     line = [sys.executable, "-m", "wallaroo_runtime.cli.start", *command, "app.py"]
+    line = ["/bin/sh", "-c", 'trap "" HUP; exec "$@"', "nohup", *line] if is_nohup else line
+    first = next(signal.Signals[name] for name in signals if not (is_nohup and name == "SIGHUP"))
     with subprocess.Popen(line, cwd=tmp_path, env=environment, stderr=subprocess.PIPE, text=True) as process:
         try:
             wait_until(lambda: began.exists() and bool(began.read_text()), lambda: "the setup", 120)
-            for _ in range(count):
-                process.send_signal(signal.SIGTERM)
+            for name in signals:
+                process.send_signal(signal.Signals[name])
             _, said = process.communicate(timeout=120)
         finally:
             process.kill()
-    assert (process.returncode, said) == (143, "")
+    assert (process.returncode, said) == (128 + first, "")
     assert not list((tmp_path / "tmp").iterdir())
     with pytest.raises(ProcessLookupError):
         os.kill(int(began.read_text()), 0)
+
+
+TERMINAL = """
+import wallaroo
+
+@wallaroo.decoder(header_length=4, length_fmt=">I")
+def decode(bs):
+    return bs
+
+@wallaroo.encoder
+def encode(message):
+    return message
+
+def application_setup(args):
+    builder = wallaroo.ApplicationBuilder("app")
+    builder.new_pipeline("lines", wallaroo.TCPSourceConfig("127.0.0.1", "0", decode))
+    return builder.to_sink(wallaroo.TCPSinkConfig("127.0.0.1", "1", encode)).build()
+"""
+
+
+@pytest.mark.slow
+def test_a_run_ends_in_order_when_its_terminal_is_closed(tmp_path: Path) -> None:
+    (tmp_path / "app.py").write_text(TERMINAL)
+    line = [sys.executable, "-m", "wallaroo_runtime.cli.start", "run", "app.py", "--engine", "memory"]
+    master, slave = os.openpty()
+    process = subprocess.Popen(
+        line, cwd=tmp_path, stdin=slave, stdout=slave, stderr=slave, start_new_session=True,
+        preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),
+    )  # fmt: skip
+    os.close(slave)
+    try:
+        shown = b""
+        while b"initialized" not in shown:
+            shown += os.read(master, 65536)
+        os.close(master)
+        assert process.wait(120) == 0
+    finally:
+        process.kill()
+        process.wait()
 
 
 LOST = """

@@ -17,6 +17,7 @@ RULES = [
     shape.function_violations,
     shape.name_violations,
     shape.init_violations,
+    shape.skip_violations,
 ]
 DEEP = "def f():\n  if a:\n    for b in c:\n      with d:\n        if e:\n          pass\n"
 ELIF = (
@@ -42,6 +43,8 @@ def test_repository_keeps_the_budget(rule: Rule) -> None:
         (shape.name_violations, "session_manager.py", ""),
         (shape.init_violations, "a/__init__.py", '"""Text."""\nVERSION = 1\n'),
         (shape.init_violations, "a/__init__.py", "def f(): ...\n"),
+        (shape.skip_violations, "test_a.py", "import pytest\n@pytest.mark" + ".skipif(True)\ndef test_a(): ...\n"),
+        (shape.skip_violations, "a_test.go", "t." + "Skip()\n"),
     ],
 )
 def test_planted_violation(tmp_path: Path, rule: Rule, file: str, text: str) -> None:

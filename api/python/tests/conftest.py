@@ -7,10 +7,13 @@ from typing import Any
 import pytest
 
 import wallaroo
+from support.signals import usual_signals
 from wallaroo.application import Application, Sink, Source
 from wallaroo.frame import FRAMED, FrameHeader, read_frame, write_frame
 from wallaroo.worker._proto import worker_pb2 as pb
 from wallaroo.worker.stage import STEP_KINDS
+
+usual_signals()
 
 
 @wallaroo.decoder(header_length=4, length_fmt=">I")

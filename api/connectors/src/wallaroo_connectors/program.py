@@ -119,7 +119,7 @@ def run_source(
 def run_sink(
     work: Callable[[SinkConnector, Event], None], required: Sequence[str], optional: Sequence[str] = ()
 ) -> int:
-    """Run the program of a sink connector until it is asked to end, by SIGTERM or Ctrl-C.
+    """Run the program of a sink connector until it is asked to end, by SIGTERM, SIGHUP or Ctrl-C.
 
     Args:
         work: Gets the connector, not yet connected, and an event that says that the program is to end.
@@ -137,8 +137,9 @@ def _run(work: Callable[[Any, Event], None], make: Callable[[], Any], config: ty
         say(str(sys.modules[work.__module__].__doc__))
         return 0
     stop = Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: stop.set())
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        if number != signal.SIGHUP or signal.getsignal(number) is not signal.SIG_IGN:  # as under `nohup`
+            signal.signal(number, lambda *_: stop.set())
     try:
         connector = make()
         _check(connector, config)

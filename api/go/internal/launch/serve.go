@@ -52,7 +52,11 @@ func serve(application *declaration.Application, directory string) error {
 	if err != nil {
 		return err
 	}
-	stop, forget := signal.NotifyContext(context.Background(), syscall.SIGTERM, os.Interrupt)
+	ending := []os.Signal{syscall.SIGTERM, os.Interrupt}
+	if !signal.Ignored(syscall.SIGHUP) { // as under nohup
+		ending = append(ending, syscall.SIGHUP)
+	}
+	stop, forget := signal.NotifyContext(context.Background(), ending...)
 	defer forget()
 	listener, err := listen(path)
 	if err != nil {

@@ -11,7 +11,8 @@ from pdb import Pdb
 from types import FrameType
 
 from wallaroo.worker.debugger import BREAKPOINT, refuse_breakpoints
-from wallaroo_runtime.run.signals import SIGNALS, kept_signals
+from wallaroo_runtime.run.signals import kept_signals
+from wallaroo_runtime.system.stop import SIGNALS
 
 BROKEN_OFF = "broken off at a breakpoint"
 

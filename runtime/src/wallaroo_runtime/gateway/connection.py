@@ -4,7 +4,7 @@ import contextlib
 import resource
 import socket
 import struct
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from wallaroo.diagnostic import Diagnostic
@@ -45,6 +45,8 @@ class Connection:
         wanted: Bytes that `tail` must have before it is worth looking at it again.
         pace: How fast that message comes.
         is_refused: Whether nothing more of it is taken; it is closed when the peer has read why.
+        taken: Value of `Intake.taken` after its last message.
+        has_ended: Whether the peer has closed its side, and all that it sent was read.
     """
 
     source: Source
@@ -54,15 +56,27 @@ class Connection:
     wanted: int = 0
     pace: Pace = field(default_factory=Pace)
     is_refused: bool = False
+    taken: int = 0
+    has_ended: bool = False
 
-    def reset(self) -> None:
-        """Close at once; the peer gets an error instead of EOF, since not all that it sent was taken."""
-        self.socket.close()
-
-    def acknowledge(self) -> None:
-        """Close with EOF: everything that the peer sent is safe."""
+    def look(self) -> None:
+        """Note whether the peer has closed its side and nothing of it is unread, of a connection that nobody reads."""
         with contextlib.suppress(OSError):
-            self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, EOF)
+            self.has_ended = self.has_ended or not self.socket.recv(1, socket.MSG_PEEK)
+
+    def close(self, is_safe: Callable[[int], bool]) -> None:
+        """Close, with EOF if the peer has closed its side and all its messages are safe, else with a reset.
+
+        EOF also follows the frame that refuses a connector: its protocol acknowledges messages for itself. A peer that
+        may still send gets a reset, since EOF could meet a message on its way.
+
+        Args:
+            is_safe: Says it of what was taken (`Intake.is_safe`).
+
+        """
+        if self.is_refused or (self.has_ended and not self.tail and is_safe(self.taken)):
+            with contextlib.suppress(OSError):
+                self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, EOF)
         self.socket.close()
 
     def cut_message(self) -> Diagnostic | None:

@@ -309,3 +309,4 @@ class Connectors:
         for session in self._sessions.values():
             if session.name is not None and session.leaves_at is None:
                 session.send(protocol.restart())
+                session.connection.is_refused = True

@@ -14,7 +14,7 @@ from wallaroo_runtime.gateway.connection import Connection, Source, accept, desc
 from wallaroo_runtime.gateway.connector import Connectors
 from wallaroo_runtime.gateway.framing import Cut, Splitter
 from wallaroo_runtime.gateway.generator import Generator, Generators, Maker
-from wallaroo_runtime.gateway.intake import Intake, findings_of
+from wallaroo_runtime.gateway.intake import Intake
 from wallaroo_runtime.gateway.kafka_source import KafkaSources, points_of
 from wallaroo_runtime.gateway.source_progress import Past
 from wallaroo_runtime.gateway.split import SplitThread
@@ -109,14 +109,13 @@ class Gateway:
         self._control.register(self._wake_read, selectors.EVENT_READ)
         self._reads = self._accepts = False
         self._connections: set[Connection] = set()
-        self._ending: dict[Connection, int] = {}
+        self._ending: set[Connection] = set()
         self._waiting: set[Connection] = set()
         self._room = bytearray(RECEIVE_BYTES)
         self._buffered = 0
         self._most = min(limits.max_connections, descriptor_limit() - SPARE_DESCRIPTORS - len(self._sources))
         self._limit = self._most
-        self._stopping = False
-        self._disk_full_said = self._crowded_said = False
+        self._stopping = self._disk_full_said = self._crowded_said = False
         self._write_status("listening")
 
     def addresses(self) -> list[tuple[str, int]]:
@@ -134,7 +133,12 @@ class Gateway:
         self.wake()
 
     def run(self) -> None:
-        """Serve until stopped; then make everything safe."""
+        """Serve until stopped; then make everything safe.
+
+        Raises:
+            RunError: R800, messages that were read are lost; or what else made it end.
+        """
+        failure: OSError | RunError | None = None
         tick_at = 0.0
         try:
             while not self._stopping:
@@ -155,9 +159,8 @@ class Gateway:
                 for connection in self._connectors.turn(time.monotonic()):
                     self._drop(connection, None)
         except (OSError, RunError) as error:
-            self._fail(error)
-            raise
-        self._close()
+            failure = error
+        self._close(failure)
 
     def _tell_wait(self) -> None:
         """Let the driver know at once that a source waits: it then says what is processed."""
@@ -316,7 +319,7 @@ class Gateway:
         if connection.source.is_connector:
             self._connectors.take(connection, data)
         else:
-            self._intake.take(connection.source.config.port, count, data)
+            connection.taken = self._intake.take(connection.source.config.port, count, data)
 
     def _split(self, connection: Connection) -> None:
         """Ask the worker, and read nothing more of this connection until it has answered."""
@@ -344,13 +347,14 @@ class Gateway:
             self._drop(connection, connection.cut_message())
             return
         self._traffic.unregister(connection.socket)
-        self._ending[connection] = self._intake.taken
+        connection.has_ended = True
+        self._ending.add(connection)
 
     def _acknowledge(self) -> None:
-        for connection in [each for each, taken in self._ending.items() if self._intake.is_safe(taken)]:
-            del self._ending[connection]
+        for connection in [each for each in self._ending if self._intake.is_safe(each.taken)]:
+            self._ending.discard(connection)
             self._forget(connection)
-            connection.acknowledge()
+            connection.close(self._intake.is_safe)
 
     def _drop(self, connection: Connection, diagnostic: Diagnostic | None) -> None:
         """Close a connection that cannot go on; what came before stays."""
@@ -359,7 +363,7 @@ class Gateway:
         with contextlib.suppress(KeyError):
             self._traffic.unregister(connection.socket)
         self._forget(connection)
-        connection.acknowledge() if connection.is_refused else connection.reset()
+        connection.close(self._intake.is_safe)
 
     def _forget(self, connection: Connection) -> None:
         self._connections.discard(connection)
@@ -368,25 +372,22 @@ class Gateway:
         self._buffered -= len(connection.tail)
         self._limit = self._most
 
-    def _fail(self, error: OSError | RunError) -> None:
-        for finding in findings_of(error, self._intake.writer):
-            self.status.say(finding)
-        self._connectors.restart()
-        self.visits.close()
-        self._kafka.close()
-        self._write_status("failed")
-
-    def _close(self) -> None:
+    def _close(self, failure: OSError | RunError | None) -> None:
+        """Write what was taken, then end each connection as the journal is safe."""
         for source in self._sources:
             source.listener.close()
         self._kafka.close()
-        self._intake.close()
-        self._acknowledge()
+        findings = self._intake.close(failure)
         self.visits.close()
         self._connectors.restart()
-        for connection in list(self._connections):
-            connection.reset() if connection.tail or connection in self._ending else connection.acknowledge()
+        for connection in self._connections:
+            connection.look()
+            connection.close(self._intake.is_safe)
         for thread in self._splits.values():
             thread.close()
         self._generators.close()
-        self._write_status("stopped")
+        for finding in findings:
+            self.status.say(finding)
+        self._write_status("failed" if findings else "stopped")
+        if findings:
+            raise RunError(findings) from failure

@@ -181,8 +181,8 @@ class Intake:
         """Return whether a frame is safe."""
         return 0 <= frame.end <= self.writer.safe.offset
 
-    def take(self, port: int, count: int, data: bytes) -> None:
-        """Take `count` whole messages of a source; they are kept even when the disk is full."""
+    def take(self, port: int, count: int, data: bytes) -> int:
+        """Take `count` whole messages of a source; they are kept even when the disk is full. Returns `taken`."""
         gathered = self._gathered
         if gathered is None or port != gathered.port or gathered.size + len(data) > FRAME_BODY_BYTES:
             self.flush()
@@ -192,6 +192,7 @@ class Intake:
         gathered.size += len(data)
         self.messages += count
         self.bytes += len(data)
+        return self.taken
 
     def take_values(self, port: int, values: Sequence[bytes], encoding: int) -> None:
         """Take messages that are not as on a wire, as a frame of their own; kept even when the disk is full."""
@@ -313,17 +314,32 @@ class Intake:
             return None
         return max(0.0, self._sync_due - now)
 
-    def close(self) -> None:
-        """Write and make safe everything that was taken, as far as the disk has room."""
-        self.flush()
-        if self._sync is not None:
-            self._sync.close()
-        self.writer.close()
+    def close(self, failure: OSError | RunError | None = None) -> list[Diagnostic]:
+        """Write and make safe everything that was taken, as far as the disk has room.
+
+        Args:
+            failure: Why journaling ends; None: in order.
+
+        Returns:
+            What is to be said of that: why it ended, and how many messages of senders found no room (R800). Other
+            sources have positions, and make or read such messages again.
+        """
+        if not isinstance(failure, OSError):
+            try:
+                self.flush()
+                if self._sync is not None:
+                    self._sync.close()
+                self.writer.close()
+            except OSError as error:
+                failure = error
+        findings = [] if failure is None else _findings_of(failure, self.writer)
+        if refused := sum(frame.count for frame in self._all() if frame.encoding == FRAMED):
+            findings.append(Diagnostic.of("R800", path=self.writer.directory, count=f"{refused:,}"))
+        return findings
 
 
-def findings_of(error: OSError | RunError, writer: JournalWriter) -> list[Diagnostic]:
-    """Return why journaling ended."""
+def _findings_of(error: OSError | RunError, writer: JournalWriter) -> list[Diagnostic]:
     if isinstance(error, RunError):
-        return error.diagnostics
+        return list(error.diagnostics)
     reason = f"the disk failed; {error.strerror}"
     return [Diagnostic.of("R612", path=writer.directory, offset=writer.safe.offset, reason=reason)]

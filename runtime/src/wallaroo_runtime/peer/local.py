@@ -10,7 +10,8 @@ import subprocess
 import sys
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -80,6 +81,7 @@ class LocalPeer(Peer):
     def _start(self) -> None:
         self.stop()
         self._status_path.unlink(missing_ok=True)
+        self._document = {}
         ready, driver = os.pipe2(os.O_CLOEXEC)
         with self.log.open("ab") as log, os.fdopen(driver, "wb"):
             self._log_begin = log.tell()
@@ -110,7 +112,7 @@ class LocalPeer(Peer):
             error = RunError.of(ENDED, process=self.name, reason=reason, log=self.log)
         else:
             self._wait_end()
-            error = RunError(findings) if findings else self.failure()
+            error = RunError(findings) if findings else self.ending()
         self.stop()
         raise error
 
@@ -127,18 +129,29 @@ class LocalPeer(Peer):
 
     def _attach(self, request: Request) -> None:
         self.wait_ready()
-        with socket_in(self._checkpoint / self.name) as path:
-            service = replace(self.service, address=f"unix:{path}")
+        with self._endpoint() as service:
             try:
                 reply: pb.AttachReply = Client(service).look("Attach", request, ATTACH_S)
             except Away as error:
                 if self.is_alive():
                     raise
-                raise self.failure() from error
-            finally:
-                close_channel(service)  # files say the rest
+                raise self.ending() from error
         self._take(reply)
         self._directory = Path(reply.directory)
+
+    @contextmanager
+    def _endpoint(self) -> Iterator[Service]:
+        with socket_in(self._checkpoint / self.name) as path:
+            service = replace(self.service, address=f"unix:{path}", epoch=0)
+            try:
+                yield service
+            finally:
+                close_channel(service)  # files say the rest
+
+    def _look(self) -> None:
+        """Ask it what no file says: the disk is full, or it has just been started."""
+        if (self._checkpoint / self.name / "socket").exists():
+            super()._look()
 
     def is_alive(self) -> bool:
         """Say whether it still runs."""
@@ -153,9 +166,9 @@ class LocalPeer(Peer):
         is_alive = isinstance(pid, int) and isinstance(started, int) and process_start_time(pid) == started
         return pid if is_alive else None
 
-    def failure(self) -> RunError:
+    def ending(self) -> RunError:
         """Return the error that states why it ended: the findings of its status, else the last line of its log."""
-        if (failure := super().failure()) is not None:
+        if (failure := self.failure()) is not None:
             return failure
         code = self._child.poll() if self._child is not None else None
         reason = "exit code unknown" if code is None else f"exit code {code}" if code >= 0 else f"signal {-code}"
@@ -165,7 +178,7 @@ class LocalPeer(Peer):
     def check(self, note: Callable[[str], None]) -> None:
         """Look, as `Peer` does; a process that has ended is started again: journal and outbox carry it over its end."""
         while not self.is_alive():
-            error, before = self.failure(), self.addresses()
+            error, before = self.ending(), self.addresses()
             if error.diagnostics[0].code != ENDED or not self._may_start():
                 raise error
             assert self._request is not None
@@ -204,6 +217,7 @@ class LocalPeer(Peer):
     def _wait_end(self, deadline_s: float = STOP_DEADLINE_S) -> None:
         end = time.monotonic() + deadline_s
         while self.is_alive() and time.monotonic() < end:
+            self.status()  # what it says last, if no file takes it
             time.sleep(POLL_S)
 
 

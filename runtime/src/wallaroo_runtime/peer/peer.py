@@ -2,8 +2,8 @@
 
 import json
 import time
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -73,16 +73,24 @@ class Peer:
 
     def status(self) -> dict[str, Any]:
         """Return what it last said of itself; empty when that is not known."""
-        if self._directory is not None:
-            return _read_status(self._directory / f"{self.name}.json")
+        if self._directory is not None and (status := _read_status(self._directory / f"{self.name}.json")):
+            return status
         if time.monotonic() - self._looked_at >= (STATUS_S if self._away is None else AWAY_STATUS_S):
             self._look()
         return self._document
 
+    @contextmanager
+    def _endpoint(self) -> Iterator[Service]:
+        """Give where it can be called."""
+        yield self.service
+
     def _look(self) -> None:
-        client = Client(self.service)
+        with self._endpoint() as service:
+            self._look_at(Client(service))
+
+    def _look_at(self, client: Client) -> None:
         try:
-            reply = client.look("Status", pb.StatusRequest(epoch=self.service.epoch), STATUS_CALL_S)
+            reply = client.look("Status", pb.StatusRequest(epoch=client.service.epoch), STATUS_CALL_S)
             self._document = json.loads(reply.document)
             self._end = Position(reply.end.offset, reply.end.messages, int(reply.end.journal or "0", 16))
             self._away = None

@@ -11,7 +11,7 @@ from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.run.idle import Activity
 from wallaroo_runtime.run.idle_ending import IdleEndings
 from wallaroo_runtime.run.outage import lasting
-from wallaroo_runtime.run.peers import Peers
+from wallaroo_runtime.run.peers import REFUSED, Peers
 from wallaroo_runtime.run.snapshot import Snapshot
 from wallaroo_runtime.run.topic_watch import TopicWatch
 from wallaroo_runtime.run.worker_output import WorkerOutput
@@ -106,7 +106,8 @@ class Flow:
             status, told = peer.status(), self._told[number]
             self._told[number] = found = status.get("diagnostics", [])
             # What it has found for an earlier driver, that one has reported.
-            yield from map(Diagnostic.from_json, lasting(status) if told is None else since(told, found))
+            new = lasting(status) if told is None else since(told, found)
+            yield from (Diagnostic.from_json(each) for each in new if each["code"] != REFUSED)  # said at the end
 
     def failure(self, last: Snapshot) -> RunError | None:
         """Return an error when each message of the run has failed and nothing was emitted: that is no good end.

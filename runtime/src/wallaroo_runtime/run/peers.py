@@ -1,9 +1,11 @@
 """Gateways and egress of a run."""
 
-from collections.abc import Mapping
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 
+from wallaroo.diagnostic import Diagnostic
 from wallaroo_runtime.checkpoint.checkpoint import Checkpoint
+from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.peer.configuration import (
     GatewaySource,
     Starts,
@@ -20,6 +22,7 @@ from wallaroo_runtime.plan.stage import Plan
 from wallaroo_runtime.storage.place import JournalPlace, OutputPlace
 from wallaroo_runtime.topology.model import Topology
 
+REFUSED = "R800"
 LOCAL = "local"  # the checkpoint of a local service: its files are in no other one
 
 
@@ -69,6 +72,28 @@ class Peers:
         self.journals: tuple[JournalPlace, ...] = ()
         self.output = OutputPlace()
         self.received_before = self.delivered_before = 0
+
+    @contextmanager
+    def telling_refused(self, warn: Callable[[Diagnostic], None]) -> Iterator[None]:
+        """Give a run: at its end, say what gateways have read and could not write (R800).
+
+        Raises:
+            RunError: R800, after a run that has ended in order.
+        """
+        try:
+            yield
+        except BaseException as error:
+            known = {finding.message for finding in getattr(error, "diagnostics", ())}
+            for finding in self._refused():
+                if finding.message not in known:
+                    warn(finding)
+            raise
+        if findings := self._refused():
+            raise RunError(findings)
+
+    def _refused(self) -> list[Diagnostic]:
+        found = (finding for gateway in self.gateways for finding in gateway.status().get("diagnostics", ()))
+        return [Diagnostic.from_json(finding) for finding in found if finding["code"] == REFUSED]
 
     def launch(self, stack: ExitStack) -> None:
         """Begin to start those that are ours; `stack` ends them."""

@@ -236,7 +236,7 @@ def _run(
         topology, plan, checkpoint, options.remote, options.bounds, fresh=options.checkpoint.fresh, archive=digest,
         starts=starts,
     )  # fmt: skip
-    with ExitStack() as stack:
+    with peers.telling_refused(reporter.warn), ExitStack() as stack:
         # The slowest first; the peers start meanwhile, and pyspark takes a second to import.
         reporter.doing(STARTING, "starting the application" if is_launched() else "starting Spark")
         settings = _spark_settings(options, topology)

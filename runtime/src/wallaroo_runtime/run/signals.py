@@ -1,4 +1,4 @@
-"""What SIGINT and SIGTERM do to a run: while it starts they interrupt it, later they set a flag."""
+"""What SIGINT, SIGTERM and SIGHUP do to a run: while it starts they interrupt it, later they set a flag."""
 
 import signal
 import threading
@@ -9,9 +9,8 @@ from types import FrameType
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.run.snapshot import Reporter
 from wallaroo_runtime.spark.virtual_machine import VirtualMachine
-from wallaroo_runtime.system.stop import SIGNALLED, Raised, Stop
+from wallaroo_runtime.system.stop import SIGNALLED, SIGNALS, Raised, Stop, handle_ending
 
-SIGNALS = (signal.SIGINT, signal.SIGTERM)
 BROKEN_OFF = "stopped before it was ready"
 
 
@@ -87,17 +86,17 @@ class RunStop(Stop):
 
 @contextmanager
 def stop_signals() -> Iterator[RunStop]:
-    """Give the flag that SIGINT and SIGTERM set; once it is set, SIGTERM stays ignored until the process has ended."""
+    """Give the flag that signals set; once it is set, all but SIGINT stay ignored until the process has ended."""
     stopped = RunStop()
     if threading.current_thread() is not threading.main_thread():
         yield stopped
         return
-    before = {number: signal.signal(number, stopped.take) for number in SIGNALS}
+    before = handle_ending(stopped.take)
     try:
         yield stopped
     finally:
         for number, handler in before.items():
-            is_asked_again = number == signal.SIGTERM and stopped.is_set()
+            is_asked_again = number != signal.SIGINT and stopped.is_set()
             signal.signal(number, signal.SIG_IGN if is_asked_again else handler)
 
 

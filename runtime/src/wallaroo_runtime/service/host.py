@@ -16,6 +16,7 @@ from wallaroo_runtime.service.store import Attachment, Config, Store
 from wallaroo_runtime.system.lock import lock_directory
 
 STOP_S = 30.0
+HEARD_S = 2.0  # a driver looks ten times a second
 
 
 class Part(Protocol):
@@ -68,6 +69,8 @@ class Host(ABC):
         self.ended = threading.Event()
         self.lock = threading.Lock()
         self._part: Part | None = None
+        self._last: Part | None = None
+        self._is_closed, self._heard = False, threading.Event()
         self._thread: threading.Thread | None = None
 
     @abstractmethod
@@ -106,7 +109,7 @@ class Host(ABC):
             wanted, preserving_proto_field_name=True, always_print_fields_with_no_presence=True
         )
         with self.lock:
-            if self.ended.is_set():
+            if self.ended.is_set() or self._is_closed:
                 raise self.store.refused(reason="it ends")
             if (fault := self.fault(wanted)) is not None:
                 raise fault
@@ -141,7 +144,7 @@ class Host(ABC):
             raise self.store.damaged(error) from error
 
     def _start(self, config: Any) -> None:
-        self._part = part = self.make(config)
+        self._part = self._last = part = self.make(config)
         self._thread = threading.Thread(target=self._run, args=(part,), name=self.store.kind, daemon=True)
         self._thread.start()
 
@@ -166,11 +169,20 @@ class Host(ABC):
         return  # most have none
 
     def close(self) -> None:
-        """End what runs: a gateway makes safe what it has taken, an egress delivers what it can for some seconds."""
+        """End what runs: a gateway makes safe what it has taken, an egress delivers what it can for some seconds.
+
+        What fails is told to a driver that asks: files may not say it, since the disk may be why. `ended` is set then.
+        """
         with self.lock:
+            if self._is_closed:
+                return
+            self._is_closed = True
             self._stop()
+        if self.ended.is_set() and self.has_driver():
+            self._heard.wait(HEARD_S)
 
     def status(self) -> str:
         """Return what it says of itself; not from its file, which a full disk does not take."""
-        part = self._part
-        return part.status.text if part is not None else "{}"
+        if self._is_closed and self._part is None:
+            self._heard.set()
+        return self._last.status.text if self._last is not None else "{}"

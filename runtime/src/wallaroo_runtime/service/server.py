@@ -118,10 +118,11 @@ def serve_until(is_over: Callable[[float], bool], host: Host, server: grpc.Serve
 
     Args:
         is_over: Waits for so many seconds; returns whether to end.
-        host: What runs; the caller closes it.
+        host: What runs; it is closed while calls are still answered.
     """
     while not is_over(LOOK_S) and not host.ended.is_set():
         pass
+    host.close()
     host.release()
     server.stop(GRACE_S).wait()
     return RUN if host.ended.is_set() else 0

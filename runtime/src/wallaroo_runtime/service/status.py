@@ -62,7 +62,9 @@ class StatusFile:
             replace_file(self._path, content)
             self._written = content
         except OSError as error:
-            # A full disk must not end the process; the next write tries again.
+            # A full disk must not end the process; the next write tries again. Without the file a driver asks.
+            with contextlib.suppress(OSError):
+                self._path.unlink(missing_ok=True)
             if not self._complained:
                 _print(f"{self._path} cannot be written; {error.strerror}")
             self._complained = True

@@ -17,6 +17,7 @@ from wallaroo_runtime.spark.master import SUBMITTED
 from wallaroo_runtime.spark.settings import FORKS, is_local, spark_home, start_settings
 from wallaroo_runtime.spark.temporary import temporary_directory, temporary_lock
 from wallaroo_runtime.system.class_archive import ArchiveWriter
+from wallaroo_runtime.system.stop import SIGNALS
 
 PRIVATE = 0o077  # umask
 POLL_S = 0.02
@@ -159,5 +160,5 @@ def _end(process: "subprocess.Popen[bytes]") -> None:
 
 
 def _ignore_signals() -> None:
-    for number in (signal.SIGINT, signal.SIGTERM):
+    for number in SIGNALS:
         signal.signal(number, signal.SIG_IGN)

@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from types import FrameType
 
 from wallaroo_runtime.errors import RUN, RunError
+from wallaroo_runtime.system.stop import handle_ending
 
 INTERRUPTED = 130
 KEPT_LINES = 30
@@ -47,7 +48,7 @@ class Submission:
         Raises:
             RunError: R685 with the driver's exit code, it has failed or was not taken.
         """
-        before = {number: signal.signal(number, self._forward) for number in (signal.SIGINT, signal.SIGTERM)}
+        before = handle_ending(self._forward)
         try:
             code = self._run()
         finally:

@@ -17,15 +17,15 @@ from wallaroo_runtime.program.app import resolve
 from wallaroo_runtime.spark.yarn import driver_settings
 from wallaroo_runtime.system.backoff import Backoff
 from wallaroo_runtime.system.process import dying_with_parent
-from wallaroo_runtime.system.stop import SIGNALLED
+from wallaroo_runtime.system.stop import SIGNALLED, SIGNALS, handle_ending
 from wallaroo_runtime.worker.launch import status_text
 
 CLUSTER_KINDS = ("yarn", "k8s://")
 LIMIT, WINDOW_S = 10, 600.0
 BACKOFF = Backoff(1.0, 30.0)
-INTERRUPTED, TERMINATED = SIGNALLED + signal.SIGINT, SIGNALLED + signal.SIGTERM
+INTERRUPTED = SIGNALLED + signal.SIGINT
 # What a driver says of a fault that the next one would find again, or of a signal that ended its start.
-FINAL = frozenset({0, USAGE, TOPOLOGY, INTERRUPTED, TERMINATED})
+FINAL = frozenset({0, USAGE, TOPOLOGY, *(SIGNALLED + number for number in SIGNALS)})
 
 
 def check_deploy_mode(master: str, deploy_mode: str) -> None:
@@ -99,7 +99,7 @@ class DriverKeeper:
         Raises:
             RunError: R661, it has failed too often.
         """
-        before = {number: signal.signal(number, self._forward) for number in (signal.SIGINT, signal.SIGTERM)}
+        before = handle_ending(self._forward)
         try:
             return self._run()
         finally:

@@ -1,15 +1,19 @@
 """Lets a process know that a signal has asked it to end."""
 
+import contextlib
 import os
 import select
 import signal
+import stat
 import threading
 import time
 import weakref
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import NoReturn
+from types import FrameType
+from typing import Any, NoReturn
 
+SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)  # what asks a process to end
 SIGNALLED = 128  # and the number of a signal: exit code of what it has ended, as in a shell
 LONGEST_S = 3600.0  # what a system call can wait has a limit
 
@@ -65,12 +69,11 @@ class Raised:
 
     Args:
         kind: A class of Python: weak references to those of C cannot be made.
-        values: Of the exception.
 
     Example:
-        >>> raised = Raised(Ended, 143)
+        >>> raised = Raised(Ended)
         >>> try:
-        ...     raised.throw()
+        ...     raised.throw(143)
         ... except Ended:
         ...     raised.is_on_its_way()
         True
@@ -78,8 +81,8 @@ class Raised:
         False
     """
 
-    def __init__(self, kind: type[BaseException], *values: object) -> None:
-        self._kind, self._values = kind, values
+    def __init__(self, kind: type[BaseException]) -> None:
+        self._kind = kind
         self._last: weakref.ref[BaseException] | None = None
 
     def is_on_its_way(self) -> bool:
@@ -91,9 +94,9 @@ class Raised:
         """Whether there has been one."""
         return self._last is not None
 
-    def throw(self) -> NoReturn:
-        """Raise it."""
-        made = self._kind(*self._values)
+    def throw(self, *values: object) -> NoReturn:
+        """Raise it with these values."""
+        made = self._kind(*values)
         self._last = weakref.ref(made)
         try:
             raise made
@@ -102,31 +105,61 @@ class Raised:
 
 
 class Ended(SystemExit):
-    """SIGTERM has ended a command."""
+    """SIGTERM or SIGHUP has ended a command."""
 
 
 def end_in_order() -> None:
-    """Let SIGTERM end a command as an exception does: what it has begun is ended and removed, and the exit code is 143.
+    """Let SIGTERM and SIGHUP end a command as an exception does: what it has begun is ended; the code is 143 or 129.
 
     Commands with a flag of their own take its place. The first signal counts: `timeout`, for example, sends it to the
     process and again to its group.
     """
-    if signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
-        signal.signal(signal.SIGTERM, _end)
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) is signal.SIG_DFL:
+            signal.signal(number, _end)
 
 
-_ended = Raised(Ended, SIGNALLED + signal.SIGTERM)
+_ended = Raised(Ended)
 
 
-def _end(_number: int, _frame: object) -> None:
+def _end(number: int, _frame: object) -> None:
     if not _ended.is_on_its_way():
-        _ended.throw()
+        leave_terminal(number)
+        _ended.throw(SIGNALLED + number)
 
 
 def end_for_good() -> None:
-    """Ignore SIGTERM from now on if it has ended the command: the exit code is there."""
-    if _ended.was_thrown and signal.getsignal(signal.SIGTERM) is _end:
-        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    """Ignore further signals if one has ended the command: the exit code is there."""
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        if _ended.was_thrown and signal.getsignal(number) is _end:
+            signal.signal(number, signal.SIG_IGN)
+
+
+def handle_ending(handler: Callable[[int, FrameType | None], object]) -> dict[int, Any]:
+    """Let signals that ask a process to end call a handler: SIGHUP not where it is ignored, as under `nohup`.
+
+    Returns:
+        What handled them before.
+    """
+
+    def handle(number: int, frame: FrameType | None) -> None:
+        leave_terminal(number)
+        handler(number, frame)
+
+    taken = [number for number in SIGNALS if number != signal.SIGHUP or signal.getsignal(number) is not signal.SIG_IGN]
+    return {number: signal.signal(number, handle) for number in taken}
+
+
+def leave_terminal(number: int) -> None:
+    """Let what is still printed go nowhere when SIGHUP says that the terminal is gone: writing would fail."""
+    if number != signal.SIGHUP:
+        return
+    for descriptor in range(3):
+        with contextlib.suppress(OSError):
+            if stat.S_ISCHR(os.fstat(descriptor).st_mode) and not os.isatty(descriptor):
+                nowhere = os.open(os.devnull, os.O_RDWR)
+                os.dup2(nowhere, descriptor)
+                os.close(nowhere)
 
 
 @contextmanager
@@ -135,7 +168,7 @@ def signals_kill() -> Iterator[None]:
 
     Signals of a process that has handlers of its own stay its own.
     """
-    own = {signal.SIGINT: signal.default_int_handler, signal.SIGTERM: _end}
+    own = {signal.SIGINT: signal.default_int_handler, signal.SIGTERM: _end, signal.SIGHUP: _end}
     is_main = threading.current_thread() is threading.main_thread()
     before = {number: handler for number, handler in own.items() if is_main and signal.getsignal(number) is handler}
     for number in before:
@@ -148,13 +181,12 @@ def signals_kill() -> Iterator[None]:
 
 
 def stop_event() -> Stop:
-    """Return a flag that SIGINT and SIGTERM set."""
+    """Return a flag that SIGINT, SIGTERM and SIGHUP set."""
     stopped = Stop()
 
     def take(number: int, _frame: object) -> None:
         stopped.number = stopped.number or number
         stopped.set()
 
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, take)
+    handle_ending(take)
     return stopped

@@ -19,6 +19,7 @@ from typing import Any
 
 from wallaroo.diagnostic import Diagnostic
 from wallaroo_runtime.system.backoff import Backoff
+from wallaroo_runtime.system.stop import SIGNALS
 from wallaroo_runtime.worker import control, launch
 from wallaroo_runtime.worker.child import WorkerProcess
 from wallaroo_runtime.worker.directory import lock_path
@@ -59,7 +60,7 @@ class Supervisor:
     async def run(self, started: int) -> None:
         """Serve until the executor is gone or someone says stop; `started` is closed once tasks can connect."""
         loop = asyncio.get_running_loop()
-        for number in (signal.SIGTERM, signal.SIGINT):
+        for number in SIGNALS:
             loop.add_signal_handler(number, self.over.set)
         owner = self._watch_owner()
         temporary = self.directory / (control.SOCKET + ".new")

@@ -52,7 +52,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def serve(app: str, directory: Path) -> int:
-    """Serve until SIGTERM, or, ending at once, until another process of the worker dies; returns the exit status.
+    """Serve until a signal, or, ending at once, until another process of the worker dies; returns the exit status.
 
     Raises:
         DiagnosticError: The program's setup fails, or a socket cannot be made.
@@ -71,8 +71,10 @@ def serve(app: str, directory: Path) -> int:
             children.kill()
             os._exit(DIED_STATUS)
 
-    for each in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(each, signal.SIG_IGN if each == signal.SIGINT and has_terminal() else stop)
+    for each in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        is_left = each != signal.SIGTERM and has_terminal()  # whoever has started it gets it, too, and ends it
+        is_left |= each == signal.SIGHUP and signal.getsignal(each) is signal.SIG_IGN  # as under `nohup`
+        signal.signal(each, signal.SIG_IGN if is_left else stop)
     refuse_breakpoints()
     if number:
         end_with_parent(os.environ)
