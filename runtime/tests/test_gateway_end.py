@@ -67,7 +67,7 @@ class Disk:
 
 
 class Running:
-    """A gateway in a thread, on a disk that fails when it is told to."""
+    """A gateway in a thread, on a disk that fails on demand."""
 
     def __init__(self, directory: Path, stack: ExitStack) -> None:
         self.disk, self.directory, self.failure = Disk(), directory, [RunError([])]
@@ -104,7 +104,7 @@ class Running:
             time.sleep(0.001)
 
     def pause(self) -> None:
-        """Let it read nothing any more."""
+        """Let it read nothing from now on."""
         self.is_paused.clear()
         self.may_read.clear()
         self.gateway.wake()
@@ -197,7 +197,7 @@ class Peer:
             self.socket.shutdown(socket.SHUT_WR)
 
     def send_late(self) -> None:
-        """Send what nobody reads any more."""
+        """Send what nobody will read."""
         if self.is_late:
             self.send()
         elif self.state == "end unread":
@@ -261,7 +261,7 @@ def has_read(running: Running, peers: Sequence[Peer], *, is_stalled: bool) -> bo
 
 
 def check_said(failure: RunError | None, end: str, lost: int) -> None:
-    """The count of what was read and not written is told, and the process fails."""
+    """The count of messages that were read and not written is reported, and the process fails."""
     codes = [finding.code for finding in failure.diagnostics] if failure else []
     if end == "full disk":
         assert codes == (["R800"] if lost else []), codes

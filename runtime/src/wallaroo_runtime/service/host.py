@@ -171,7 +171,7 @@ class Host(ABC):
     def close(self) -> None:
         """End what runs: a gateway makes safe what it has taken, an egress delivers what it can for some seconds.
 
-        What fails is told to a driver that asks: files may not say it, since the disk may be why. `ended` is set then.
+        A failure (`ended` is set) is reported to a driver that asks: files may not have it, since the disk may be why.
         """
         with self.lock:
             if self._is_closed:

@@ -72,7 +72,7 @@ def serve(app: str, directory: Path) -> int:
             os._exit(DIED_STATUS)
 
     for each in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-        is_left = each != signal.SIGTERM and has_terminal()  # whoever has started it gets it, too, and ends it
+        is_left = each != signal.SIGTERM and has_terminal()  # the process that has started it gets it, too, and ends it
         is_left |= each == signal.SIGHUP and signal.getsignal(each) is signal.SIG_IGN  # as under `nohup`
         signal.signal(each, signal.SIG_IGN if is_left else stop)
     refuse_breakpoints()
