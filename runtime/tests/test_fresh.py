@@ -46,7 +46,7 @@ def test_the_checkpoint_of_another_application_stays(tmp_path: Path, capsys: pyt
 
 def test_what_is_removed_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     place = Place.take(written(tmp_path / "checkpoint", "Sessions"))
-    size = measure(place.path)[0]
+    size = measure(place.path)
     start_over(place, "Sessions", TextReporter())
     said = f'--fresh removes checkpoint {place.path} of "Sessions": 5,000 messages of its journal processed'
     assert capsys.readouterr().out == f"{said}, {size:,} bytes\n"

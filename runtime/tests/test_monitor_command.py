@@ -331,43 +331,6 @@ def test_each_line_of_a_log_is_shown_once(tmp_path: Path, steps: list[tuple[str,
     assert list(log.more()) == ["new"]
 
 
-def test_du_lists_checkpoints_and_caches(
-    stopped: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    (tmp_path / "cache" / "wallaroo" / "jars").mkdir(parents=True)
-    state = tmp_path / "state" / "wallaroo"
-    state.mkdir(parents=True)
-    stopped.rename(state / "word-count")
-    (state / "word-count" / "journal").write_bytes(bytes(1 << 20))
-    os.link(state / "word-count" / "journal", state / "word-count" / "same")
-    (state / "word-count" / "link").symlink_to(tmp_path)
-    first, *others = objects(out(capsys, "du", "--json"))
-    assert (first["kind"], first["state"], first["path"]) == ("checkpoint", "stopped", str(state / "word-count"))
-    assert 1 << 20 <= first["bytes"] < (1 << 20) + (1 << 17)
-    assert [each["kind"] for each in others] == ["cache"]
-    lines = out(capsys, "du").splitlines()
-    assert (len(lines), lines[-1].split()[-2:]) == (4, ["in", "all"])
-    announce(state / "word-count")
-    assert objects(out(capsys, "du", "--json"))[0]["state"] == "running"
-
-
-def test_du_of_one_checkpoint_lists_its_parts(stopped: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (stopped / "outbox").mkdir()
-    (stopped / "outbox" / "file").write_bytes(bytes(1 << 20))
-    whole, largest, *others = objects(out(capsys, "du", stopped, "--json"))
-    assert (whole["kind"], whole["path"], whole["state"]) == ("checkpoint", str(stopped), "stopped")
-    assert (largest["kind"], largest["path"], largest["state"]) == ("part", str(stopped / "outbox"), "")
-    assert whole["bytes"] >= largest["bytes"] + sum(each["bytes"] for each in others) >= 1 << 20
-    assert {Path(each["path"]).name for each in others} == {"application.json", "egress.json", "gateway.json", "logs"}
-    shown = out(capsys, "du", stopped).splitlines()
-    assert [line.split()[-1] for line in shown[1:3]] == [str(stopped), str(stopped / "outbox")]
-    assert main(["du", "hdfs://name/checkpoint"]) == 2
-    assert capsys.readouterr().err.startswith("R608 hdfs://name/checkpoint is at a URL\n")
-    assert main(["du", str(stopped / "no such")]) == 2
-    assert capsys.readouterr().err.startswith("R616 ")
-
-
 def test_one_of_the_two_options(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["run", str(WORD_COUNT), "--monitor", ":8080", "--no-monitor"]) == 2
     assert capsys.readouterr().err.startswith("R608 --no-monitor leaves no use for --monitor")

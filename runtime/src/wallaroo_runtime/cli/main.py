@@ -22,7 +22,7 @@ from wallaroo_runtime.errors import RUN, TOPOLOGY, USAGE, WORKER, RunError
 COMMANDS = (
     *("run", "emit", "build", "pack", "submit", "validate", "complete", "explain", "graph", "send", "receive"),
     *("dead-letters", "diff", "gateway", "egress", "state", "visit", "broker", "topics", "new", "test", "doctor"),
-    *("completion", "status", "ps", "stop", "logs", "du", "gc", "backup", "restore"),
+    *("completion", "status", "ps", "stop", "logs", "gc", "backup", "restore"),
 )
 INTERRUPTED = 130
 

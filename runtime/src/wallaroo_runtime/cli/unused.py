@@ -62,7 +62,7 @@ def find_unused(days: float, *, checkpoints: bool) -> Iterator[Unused]:
             if checkpoints and not is_served(path):
                 yield from _old("checkpoint", path, now, days, path / LOCK)
         elif _is_leftover(path) and now - (last := _last_use(path)) >= LEFTOVER_S and not is_served(path):
-            yield Unused("leftover", path, measure(path)[0], "its run began no checkpoint", last, path / LOCK)
+            yield Unused("leftover", path, measure(path), "its run began no checkpoint", last, path / LOCK)
     for path in _children(root / CRASHES):
         yield from _old("crash", path, now, days)
     yield from _caches(now, days)
@@ -70,13 +70,12 @@ def find_unused(days: float, *, checkpoints: bool) -> Iterator[Unused]:
 
 def _caches(now: float, days: float) -> Iterator[Unused]:
     root = cache_directory()
-    open_files = _OpenFiles(root)
     go = root / GO
     found = [path for path in _children(root) if path not in (go, root / CLASSES)] + _children(root / CLASSES)
     found += [path for name in ENTRIES_OF_GO for path in _children(go / name)]
     for path in found:
         lock = go / "lock" if go in path.parents else None
-        yield from (old for old in _old("cache", path, now, days, lock) if path not in open_files)
+        yield from _old("cache", path, now, days, lock)
 
 
 def _old(kind: str, path: Path, now: float, days: float, lock: Path | None = None) -> Iterator[Unused]:
@@ -84,7 +83,7 @@ def _old(kind: str, path: Path, now: float, days: float, lock: Path | None = Non
     with suppress(FileNotFoundError):
         ago = (now - (last := _last_use(path))) / DAY_S
         if ago >= days:
-            yield Unused(kind, path, measure(path)[0], f"not used for {int(ago):,} days", last, lock)
+            yield Unused(kind, path, measure(path), f"not used for {int(ago):,} days", last, lock)
 
 
 def _is_leftover(path: Path) -> bool:
@@ -110,43 +109,6 @@ def _last_use(path: Path) -> float:
 
 def _children(directory: Path) -> list[Path]:
     return sorted(directory.iterdir()) if directory.is_dir() and not directory.is_symlink() else []
-
-
-class _OpenFiles:
-    """The files below a directory that the user's processes run, map or have open; looked for when first asked.
-
-    Args:
-        root: The directory.
-    """
-
-    def __init__(self, root: Path) -> None:
-        self._root = os.path.realpath(root)
-        self._paths: set[str] | None = None
-
-    def __contains__(self, path: Path) -> bool:
-        if self._paths is None:
-            self._paths = set(_open_files(f"{self._root}/"))
-        real = os.path.realpath(path)
-        return any(found == real or found.startswith(f"{real}/") for found in self._paths)
-
-
-def _open_files(below: str) -> Iterator[str]:
-    """Yield the paths that begin so; the kernel gives real ones."""
-    for process in Path("/proc").glob("[0-9]*"):
-        with suppress(OSError):  # another user's, or gone
-            links = [process / "exe", *(process / "fd").iterdir()]
-            maps = (process / "maps").read_text(encoding="utf-8", errors="surrogateescape")
-            found = list(map(_target, links))
-            found += [line[line.index("/") :] for line in maps.splitlines() if below in line]
-            yield from (path for path in found if path.startswith(below))
-
-
-def _target(link: Path) -> str:
-    """Return where a link leads; empty: it is gone."""
-    try:
-        return os.readlink(link)
-    except OSError:
-        return ""
 
 
 @contextmanager

@@ -29,7 +29,7 @@ def start_over(place: Place, name: str, reporter: Reporter, check: Callable[[], 
     """
     directory = LocalDirectory(place.path)
     found = _found(directory, name, f"rm -r {shlex.quote(str(directory))}")
-    size = measure(place.path)[0] if found else 0
+    size = measure(place.path) if found else 0
     check()
     stop_left_behind(place.path)
     check()
