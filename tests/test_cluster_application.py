@@ -1,6 +1,5 @@
 """Applications on the cluster of hosts: market spread, windows, connectors, and sources that a worker cuts or makes."""
 
-import signal
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -10,7 +9,7 @@ import pytest
 import window
 from support.case import Case, payloads
 from support.run import Receiver, Run, finish, framed
-from support.standalone import Cluster, Deployment, read_nothing_from_files
+from support.standalone import Deployment, read_nothing_from_files
 
 pytestmark = [pytest.mark.jvm, pytest.mark.cluster]
 LONG_S = 600.0
@@ -93,27 +92,6 @@ def test_connector_sends_to_a_gateway_elsewhere(deployment: Deployment, archives
         read_nothing_from_files(run)
         assert run.stop() == 0, run.said()
         assert case.arranged(payloads(receiver.data())) == case.arranged(expected)
-
-
-def test_generator_beside_a_gateway_elsewhere(cluster: Cluster, archives: Callable[..., Path]) -> None:
-    """The gateway has the archive, and starts the worker that makes the messages; it is killed meanwhile."""
-    case = Case("alerts_stateful")
-    archive = archives("alerts-go", case.app("go"), inputs="")
-    expected = case.expected("go")
-    cluster.alive(2)
-    with (
-        Deployment(cluster, archive) as deployment,
-        Receiver(cluster.scene.listen()) as receiver,
-        deployment.run(archive, receiver, sources=0) as run,
-    ):
-        run.ready()
-        deployment.gateway.end(signal.SIGKILL)
-        deployment.gateway.start()
-        receiver.wait_for_lines(len(expected), run)
-        run.wait_for("messages_processed", 120)
-        read_nothing_from_files(run)
-        assert run.stop() == 0, run.said()
-        assert case.arranged(receiver.lines()) == case.arranged(expected)
 
 
 def test_generator_beside_the_driver(deployment: Deployment, archives: Callable[..., Path]) -> None:

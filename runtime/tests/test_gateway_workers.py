@@ -1,4 +1,4 @@
-"""Workers at a remote gateway: they cut and make messages, from the archive that the driver runs."""
+"""Workers next to a gateway: they cut and make messages."""
 
 import json
 import socket
@@ -12,8 +12,6 @@ from support.run import wait_until
 from support.service import Place, code_of, serving
 from wallaroo.frame import split_frames
 from wallaroo_runtime.archive.archive import Archive, read_archive
-from wallaroo_runtime.cli.main import main
-from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.peer.gateway_workers import HostedWorkers
 from wallaroo_runtime.program.pack import PackOptions, pack
 from wallaroo_runtime.service._proto import service_pb2 as pb
@@ -70,24 +68,24 @@ def workers(archive: Archive, tmp_path: Path) -> Iterator[HostedWorkers]:
         yield workers
 
 
-def request(archive: str, worker: str = "main") -> pb.AttachJournalRequest:
+def request(target: str) -> pb.AttachJournalRequest:
     """Return what a driver of the program asks for."""
     return pb.AttachJournalRequest(
         driver=pb.Driver(protocol_version=PROTOCOL_VERSION, id="d", application="Pairs", checkpoint="c"),
         sources=[
             pb.Source(
                 port=1, path="0/sources/0", name="pairs", host="127.0.0.1", framing="worker", max_message_bytes=1000,
-                header_bytes=1, worker=worker,
+                header_bytes=1, worker="main", target=target,
             )
         ],
-        generators=[pb.Generator(port=2, path="1/sources/0", name="numbers", worker=worker)],
-        archive=archive, fsync="never", backlog_bytes=1 << 20,
+        generators=[pb.Generator(port=2, path="1/sources/0", name="numbers", worker="main", target=target)],
+        fsync="never", backlog_bytes=1 << 20,
     )  # fmt: skip
 
 
-def attached(place: Place, archive: str) -> tuple[RemoteJournal, tuple[str, int]]:
+def attached(place: Place, target: str) -> tuple[RemoteJournal, tuple[str, int]]:
     """Attach; returns the journal, and where the source listens."""
-    reply = Client(place.service, 10.0).call("Attach", request(archive))
+    reply = Client(place.service, 10.0).call("Attach", request(target))
     service = place.service.attached(reply.epoch, reply.store)
 
     def addresses() -> list[str]:
@@ -108,51 +106,24 @@ def counted(journal: RemoteJournal) -> dict[int, int]:
     return found
 
 
-def test_messages_are_cut_and_made_beside_the_gateway(archive: Archive, workers: HostedWorkers, tmp_path: Path) -> None:
+def test_messages_are_cut_and_made_beside_the_gateway(workers: HostedWorkers, tmp_path: Path) -> None:
+    target = workers.target("main")
     data = b"\x02abcd" + b"\x00" + b"\x01xy"
-    with serving("gateway", tmp_path / "data", workers=workers) as place:
-        journal, address = attached(place, archive.digest)
+    with serving("gateway", tmp_path / "data") as place:
+        journal, address = attached(place, target)
         with socket.create_connection(address, timeout=30) as connection:
             connection.sendall(data)
             connection.shutdown(socket.SHUT_WR)
             assert connection.recv(1) == b""
         wait_until(lambda: counted(journal) == {1: 3, 2: 100}, lambda: f"all messages, have {counted(journal)}", 30)
     # Started again it goes on at once, and makes nothing twice.
-    with serving("gateway", tmp_path / "data", workers=workers) as place:
-        journal, address = attached(place, archive.digest)
+    with serving("gateway", tmp_path / "data") as place:
+        journal, address = attached(place, target)
         with socket.create_connection(address, timeout=30) as connection:
             connection.sendall(data)
         wait_until(lambda: counted(journal) == {1: 6, 2: 100}, lambda: f"all messages, have {counted(journal)}", 30)
 
 
-def test_only_the_archive_that_the_driver_runs_is_asked(
-    archive: Archive, workers: HostedWorkers, tmp_path: Path
-) -> None:
-    with serving("gateway", tmp_path / "one") as place:
-        assert code_of(lambda: Client(place.service, 1.0).call("Attach", request(archive.digest))) == "R647"
-    with serving("gateway", tmp_path / "two", workers=workers) as place:
-        client = Client(place.service, 1.0)
-        for other, expected in (("0" * 64, "0" * 64), ("", "a program that is not packed")):
-            with pytest.raises(RunError) as caught:
-                client.call("Attach", request(other))
-            text, fix = str(caught.value).splitlines()
-            assert text.startswith("R680 the gateway at 127.0.0.1:")
-            assert text.endswith(f" has archive {archive.digest}; the driver runs {expected}")
-            assert fix == "  fix: start the gateway again with --archive and the archive that is run"
-        assert code_of(lambda: client.call("Attach", request(archive.digest, worker="other"))) == "R648"
-        attached(place, archive.digest)
-    workers.digest = "1" * 64  # another archive: it waits for the driver that runs it
-    with serving("gateway", tmp_path / "two", workers=workers) as place:
-        assert json.loads(Client(place.service).call("Status", pb.StatusRequest()).document) == {}
-
-
-def test_an_archive_that_cannot_be_used_is_told_at_the_start(
-    archive: Archive, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    command = ["gateway", "--journal", str(tmp_path), "--listen", "127.0.0.1:0", "--archive"]
-    assert main([*command, str(tmp_path / "none.tar.gz")]) == 2
-    assert capsys.readouterr().err.startswith(f"R616 {tmp_path}/none.tar.gz cannot be read; ")
-    broken = tmp_path / "broken.tar.gz"
-    broken.write_bytes(archive.path.read_bytes()[:-100])
-    assert main([*command, str(broken)]) == 1
-    assert capsys.readouterr().err.startswith(f"R655 {broken} is not the archive of an application, or was changed ")
+def test_a_gateway_without_them_says_so(tmp_path: Path) -> None:
+    with serving("gateway", tmp_path) as place:
+        assert code_of(lambda: Client(place.service, 1.0).call("Attach", request(""))) == "R647"

@@ -14,7 +14,7 @@ import pytest
 from support.run import wait_until
 from wallaroo_runtime.egress.service import EgressHost
 from wallaroo_runtime.errors import RunError
-from wallaroo_runtime.gateway.service import GatewayHost, Workers
+from wallaroo_runtime.gateway.service import GatewayHost
 from wallaroo_runtime.service._proto import service_pb2 as pb
 from wallaroo_runtime.service.client import Client, close_channels
 from wallaroo_runtime.service.credential import Listen
@@ -81,11 +81,9 @@ class Place:
 
 
 @contextmanager
-def serving(
-    kind: str, directory: Path, address: str = "127.0.0.1:0", workers: Workers | None = None, **options: bytes
-) -> Iterator[Place]:
+def serving(kind: str, directory: Path, address: str = "127.0.0.1:0", **options: bytes) -> Iterator[Place]:
     """Run a service until the block ends."""
-    host: Any = GatewayHost(directory, address, workers) if kind == "gateway" else EgressHost(directory, address)
+    host: Any = GatewayHost(directory, address) if kind == "gateway" else EgressHost(directory, address)
     try:
         server, real = serve(kind, Listen(address, TOKEN, **options), host.answer)
         try:

@@ -145,21 +145,19 @@ class Deployment:
 
     Args:
         cluster: Its executors see the checkpoint.
-        archive: The gateway runs its workers; None: it runs none.
     """
 
-    def __init__(self, cluster: Cluster, archive: Path | None = None) -> None:
+    def __init__(self, cluster: Cluster) -> None:
         self.cluster, self.scene = cluster, cluster.scene
         cluster.deployments += 1
         self.name = f"run-{cluster.deployments}"
         self.checkpoint = f"file://{cluster.shared / self.name}"
-        self.gateway, self.egress = self._service("gateway", archive), self._service("egress")
+        self.gateway, self.egress = self._service("gateway"), self._service("egress")
         self.drivers = 0
 
-    def _service(self, kind: str, archive: Path | None = None) -> Service:
+    def _service(self, kind: str) -> Service:
         host = self.scene.add(f"{self.name}-{kind}")
-        more = ("--archive", shutil.copy(archive, host.folder)) if archive else ()
-        return Service(kind, host.folder / "data", _token(host), f"{host.address}:0", entry=host.entry, options=more)
+        return Service(kind, host.folder / "data", _token(host), f"{host.address}:0", entry=host.entry)
 
     def driver(self, archive: Path) -> tuple[Host, Path]:
         """Switch on a machine that has never seen the application; returns also its copy of an archive."""

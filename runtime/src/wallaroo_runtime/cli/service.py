@@ -30,12 +30,11 @@ def add_service_parser(subparsers: Any, kind: str, data: str, what: str, descrip
     return parser
 
 
-def run_command(kind: str, arguments: argparse.Namespace, workers: Any = None) -> int:
+def run_command(kind: str, arguments: argparse.Namespace) -> int:
     """Serve until stopped.
 
     Args:
         kind: `gateway` or `egress`.
-        workers: Of a gateway: cut and make messages.
     """
     # Late: gRPC takes long to import.
     from wallaroo_runtime.peer.standalone import ServiceOptions, listen_of, run_service
@@ -50,7 +49,6 @@ def run_command(kind: str, arguments: argparse.Namespace, workers: Any = None) -
         path(arguments.token_file),
         path(arguments.tls_certificate),
         path(arguments.tls_key),
-        workers,
     )
     _, findings = listen_of(kind, options)
     for finding in findings:

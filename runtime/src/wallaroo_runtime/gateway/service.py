@@ -3,7 +3,7 @@
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import grpc
 
@@ -31,27 +31,12 @@ MAX_SOURCES = 1000
 MAX_PARTS = 100_000
 
 
-class Workers(Protocol):
-    """Workers of an archive that run next to the gateway.
-
-    Attributes:
-        digest: SHA-256 of the archive, in hexadecimal.
-    """
-
-    digest: str
-    names: frozenset[str]
-
-    def target(self, name: str) -> str:
-        """Return the gRPC target of a worker; it is started when it is not there yet."""
-
-
 class GatewayHost(Host):
     """Runs a gateway: journals for the latest driver that has attached.
 
     Args:
         directory: Of the service; `journal` in the data's directory is the journal.
         address: Where it serves, for errors.
-        workers: Cut and make messages; None: there are none.
         local: `checkpoint` and `has_driver` of a local one.
 
     Raises:
@@ -60,14 +45,13 @@ class GatewayHost(Host):
 
     request = pb.AttachJournalRequest
 
-    def __init__(self, directory: Path, address: str, workers: Workers | None = None, **local: Any) -> None:
+    def __init__(self, directory: Path, address: str, **local: Any) -> None:
         super().__init__("gateway", directory, address, **local)
-        self._workers, self.heads = workers, HeadWatch()
+        self.heads = HeadWatch()
         self._is_ending = False
         self.journal = self.data / "journal"
         if not (self.journal / "head").exists():
             JournalWriter(self.journal).close()
-        # With another archive it waits for the driver that runs it.
         self.resume()
 
     def id(self) -> str:
@@ -81,31 +65,16 @@ class GatewayHost(Host):
 
     def fault(self, config: pb.AttachJournalRequest) -> RunError | None:
         """Return why the sources of a driver cannot be served here."""
-        asking: list[pb.Source | pb.Generator] = [source for source in config.sources if source.framing == WORKER]
-        asking += config.generators
-        asking = [part for part in asking if not part.target]
-        if not asking:
-            return None
-        if self._workers is None:
-            return RunError.of("R647", source=asking[0].name)
-        actual, expected = self._workers.digest, config.archive or "a program that is not packed"
-        if actual != expected:
-            return RunError.of("R680", address=self.store.address, actual=actual, expected=expected)
-        for part in asking:
-            if part.worker not in self._workers.names:
-                return self.store.refused(reason=f"the archive has no worker {part.worker[:40]!r}")
-        return None
+        asking = (*(source for source in config.sources if source.framing == WORKER), *config.generators)
+        name = next((part.name for part in asking if not part.target), None)
+        return None if name is None else RunError.of("R647", source=name)
 
     def answer(self, server: grpc.Server) -> None:
         """Add the service to a server."""
         add_JournalServiceServicer_to_server(JournalServicer(self), server)
 
     def make(self, config: pb.AttachJournalRequest) -> Gateway:
-        """Return the gateway, which listens; its worker is started when it is not there yet."""
-        for part in (*config.sources, *config.generators):
-            if part.worker and not part.target:
-                assert self._workers is not None
-                part.target = self._workers.target(part.worker)
+        """Return the gateway, which listens."""
         return Gateway(
             self.data, config, worker_splitter, worker_maker, has_driver=self.has_driver, moved=self.heads.move
         )
@@ -168,8 +137,6 @@ class JournalServicer(JournalServiceServicer):
         if request.fsync not in FSYNC_POLICIES or not request.backlog_bytes:
             reason = f"fsync {request.fsync!r} and backlog_bytes {request.backlog_bytes} cannot be"
             raise self._refused(reason)
-        if not request.generators and all(source.framing != WORKER for source in request.sources):
-            request.archive = ""  # another one changes nothing
         return self._host.attach(request)
 
     def _open(self, request: Any) -> JournalReader:

@@ -81,7 +81,6 @@ def gateway_request(
     bounds: Bounds = UNSET,
     *,
     targets: Mapping[str, str] | None = None,
-    archive: str = "",
     starts: Starts | None = None,
 ) -> pb.AttachJournalRequest:
     """Return what a gateway is to do, without the driver.
@@ -89,9 +88,8 @@ def gateway_request(
     Args:
         plan: Has the ports of the sources.
         sources: Those that the gateway serves.
-        targets: Name of a worker to its gRPC target, for sources that a worker cuts or makes; None: the gateway has
-            the archive with the workers.
-        archive: SHA-256 of the archive that is run; empty: of none.
+        targets: Name of a worker to its gRPC target, for sources that a worker cuts or makes; None: there
+            are none.
         starts: Of the Kafka sources that the gateway reads; None: Spark reads them.
     """
     request = pb.AttachJournalRequest(
@@ -99,7 +97,6 @@ def gateway_request(
         fsync_interval_ms=FSYNC_INTERVAL_MS,
         backlog_bytes=bounds.journal_bytes,
         tick_ms=tick_interval_ms(topology),
-        archive=archive,
         visits=topology.visits(),
     )
     for source in sources:

@@ -1,4 +1,4 @@
-"""Workers at a gateway: they cut and make messages where the executors' workers cannot be asked."""
+"""Workers next to a driver's own gateway: they cut and make messages where the executors' workers cannot be asked."""
 
 import secrets
 from dataclasses import replace
@@ -20,15 +20,10 @@ class HostedWorkers:
         directory: The archive is unpacked there, and what the workers print goes there.
         archive: Where the workers come from; None: they are on this machine.
         python: Interpreter of Python workers; empty: this one.
-
-    Attributes:
-        digest: SHA-256 of the archive, in hexadecimal; empty: there is none.
     """
 
     def __init__(self, topology: Topology, directory: Path, archive: Archive | None = None, python: str = "") -> None:
-        self.digest = archive.digest if archive else ""
         self._topology, self._directory, self._archive, self._python = topology, directory, archive, python
-        self.names = frozenset(worker.name for worker in self._topology.workers)
         self._started: dict[str, tuple[WorkerSpec, str]] = {}
 
     def target(self, name: str) -> str:

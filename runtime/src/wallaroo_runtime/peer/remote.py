@@ -82,18 +82,14 @@ def _told(services: Sequence[str]) -> str:
     return " and ".join(f"remote {name}" for name in services) or "local gateway and egress"
 
 
-def sources_by_gateway(topology: Topology, options: RemoteOptions, archive: str = "") -> dict[str, list[GatewaySource]]:
+def sources_by_gateway(topology: Topology, options: RemoteOptions) -> dict[str, list[GatewaySource]]:
     """Return the sources that each remote gateway of a run serves, by what names the gateway.
-
-    Args:
-        archive: SHA-256 of the archive that is run; empty: of none.
 
     Raises:
         RunError: R717, a name is no source's, or a source has no gateway; R647.
     """
     for source in filter(needs_worker, topology.sources()):
-        if not archive:
-            raise RunError.of("R647", USAGE, source=source.name)
+        raise RunError.of("R647", USAGE, source=source.name)
     names = {source.name for source in gateway_sources(topology)}
     for name in options.gateways:
         if name and name not in names:

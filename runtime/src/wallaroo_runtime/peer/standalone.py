@@ -8,7 +8,7 @@ from wallaroo.diagnostic import Diagnostic
 from wallaroo_runtime.durable.file import refuse_links
 from wallaroo_runtime.egress.service import EgressHost
 from wallaroo_runtime.errors import USAGE, RunError
-from wallaroo_runtime.gateway.service import GatewayHost, Workers
+from wallaroo_runtime.gateway.service import GatewayHost
 from wallaroo_runtime.service.credential import Listen, is_loopback, make_token, read_pem, read_token
 from wallaroo_runtime.service.host import Host
 from wallaroo_runtime.service.server import serve, serve_until
@@ -25,7 +25,6 @@ class ServiceOptions:
         token_file: Holds the token; None: `token` in the directory, made when it is not there.
         certificate: Its certificates (PEM); None: no TLS.
         key: Its private key (PEM).
-        workers: Of a gateway: cut and make messages; None: there are none.
     """
 
     directory: Path
@@ -33,7 +32,6 @@ class ServiceOptions:
     token_file: Path | None = None
     certificate: Path | None = None
     key: Path | None = None
-    workers: Workers | None = None
 
 
 def listen_of(kind: str, options: ServiceOptions) -> tuple[Listen, list[Diagnostic]]:
@@ -76,7 +74,7 @@ def run_service(kind: str, options: ServiceOptions, tell: Callable[[str, str], N
         RunError: It cannot start; R711, its directory has links.
     """
     stopped = stop_event()
-    refuse_links(options.directory, ["workers"])
+    refuse_links(options.directory)
     listen, _ = listen_of(kind, options)
     host = _host(kind, options, listen.address)
     try:
@@ -91,7 +89,7 @@ def run_service(kind: str, options: ServiceOptions, tell: Callable[[str, str], N
 def _host(kind: str, options: ServiceOptions, address: str) -> Host:
     try:
         if kind == "gateway":
-            return GatewayHost(options.directory, address, options.workers)
+            return GatewayHost(options.directory, address)
         return EgressHost(options.directory, address)
     except OSError as error:
         raise _not_usable(kind, options.directory, error) from error

@@ -29,7 +29,7 @@ def check_application(options: RunOptions, application: Application) -> None:
         check_realtime(topology, remote=options.remote)
     options.remote.check()
     if options.remote.gateways:
-        sources_by_gateway(topology, options.remote, archive.digest if archive else "")
+        sources_by_gateway(topology, options.remote)
 
 
 def check_continues(options: RunOptions, application: Application) -> None:

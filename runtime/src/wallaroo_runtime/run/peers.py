@@ -53,18 +53,17 @@ class Peers:
         bounds: Bounds,
         *,
         fresh: bool,
-        archive: str = "",
         starts: Starts | None = None,
     ) -> None:
         self._topology, self._plan, self._checkpoint, self._bounds = topology, plan, checkpoint, bounds
-        self._fresh, self._archive, self._starts = fresh, archive, starts
+        self._fresh, self._starts = fresh, starts
         self._sources: list[list[GatewaySource]] = [list(gateway_sources(topology))]
         self._names = ["gateway"]
         self.gateways: list[Peer] = [LocalPeer("gateway", checkpoint.path)]
         self.egress: Peer = LocalPeer("egress", checkpoint.path)
         self.waits_for_worker = not remote.gateways and any(map(needs_worker, topology.sources()))
         if remote.gateways:
-            served = sources_by_gateway(topology, remote, archive)
+            served = sources_by_gateway(topology, remote)
             self._names, self._sources = [f"gateway {name}".strip() for name in served], list(served.values())
             self.gateways = [Peer(remote.service("gateway", remote.gateways[name])) for name in served]
         if remote.egress:
@@ -139,7 +138,6 @@ class Peers:
             sources,
             self._bounds,
             targets=targets,
-            archive=self._archive,
             starts=self._starts,
         )
 

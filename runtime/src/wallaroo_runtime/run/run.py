@@ -225,7 +225,6 @@ def _run(
     ending: Ending,
 ) -> None:
     stopped, topology, logs = ending.stopped, application.topology, checkpoint.path / "logs"
-    digest = application.archive.digest if application.archive else ""
     for finding in open_sources(topology):
         reporter.warn(finding)
     check_left(checkpoint)
@@ -233,8 +232,7 @@ def _run(
     is_realtime, reset = options.mode == REALTIME, options.checkpoint.topic_reset
     starts = kafka_starts(topology, checkpoint.topic_ids, reset) if is_realtime else None
     peers = Peers(
-        topology, plan, checkpoint, options.remote, options.bounds, fresh=options.checkpoint.fresh, archive=digest,
-        starts=starts,
+        topology, plan, checkpoint, options.remote, options.bounds, fresh=options.checkpoint.fresh, starts=starts,
     )  # fmt: skip
     with peers.telling_refused(reporter.warn), ExitStack() as stack:
         # The slowest first; the peers start meanwhile, and pyspark takes a second to import.

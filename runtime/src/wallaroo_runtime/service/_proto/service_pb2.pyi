@@ -49,7 +49,7 @@ class Driver(_message.Message):
     def __init__(self, protocol_version: _Optional[int] = ..., id: _Optional[str] = ..., application: _Optional[str] = ..., checkpoint: _Optional[str] = ..., store: _Optional[str] = ..., fresh: bool = ...) -> None: ...
 
 class AttachJournalRequest(_message.Message):
-    __slots__ = ("driver", "sources", "fsync", "fsync_interval_ms", "backlog_bytes", "tick_ms", "generators", "archive", "visits", "kafka")
+    __slots__ = ("driver", "sources", "fsync", "fsync_interval_ms", "backlog_bytes", "tick_ms", "generators", "visits", "kafka")
     DRIVER_FIELD_NUMBER: _ClassVar[int]
     SOURCES_FIELD_NUMBER: _ClassVar[int]
     FSYNC_FIELD_NUMBER: _ClassVar[int]
@@ -57,7 +57,6 @@ class AttachJournalRequest(_message.Message):
     BACKLOG_BYTES_FIELD_NUMBER: _ClassVar[int]
     TICK_MS_FIELD_NUMBER: _ClassVar[int]
     GENERATORS_FIELD_NUMBER: _ClassVar[int]
-    ARCHIVE_FIELD_NUMBER: _ClassVar[int]
     VISITS_FIELD_NUMBER: _ClassVar[int]
     KAFKA_FIELD_NUMBER: _ClassVar[int]
     driver: Driver
@@ -67,10 +66,9 @@ class AttachJournalRequest(_message.Message):
     backlog_bytes: int
     tick_ms: int
     generators: _containers.RepeatedCompositeFieldContainer[Generator]
-    archive: str
     visits: _containers.RepeatedScalarFieldContainer[str]
     kafka: _containers.RepeatedCompositeFieldContainer[KafkaSource]
-    def __init__(self, driver: _Optional[_Union[Driver, _Mapping]] = ..., sources: _Optional[_Iterable[_Union[Source, _Mapping]]] = ..., fsync: _Optional[str] = ..., fsync_interval_ms: _Optional[int] = ..., backlog_bytes: _Optional[int] = ..., tick_ms: _Optional[int] = ..., generators: _Optional[_Iterable[_Union[Generator, _Mapping]]] = ..., archive: _Optional[str] = ..., visits: _Optional[_Iterable[str]] = ..., kafka: _Optional[_Iterable[_Union[KafkaSource, _Mapping]]] = ...) -> None: ...
+    def __init__(self, driver: _Optional[_Union[Driver, _Mapping]] = ..., sources: _Optional[_Iterable[_Union[Source, _Mapping]]] = ..., fsync: _Optional[str] = ..., fsync_interval_ms: _Optional[int] = ..., backlog_bytes: _Optional[int] = ..., tick_ms: _Optional[int] = ..., generators: _Optional[_Iterable[_Union[Generator, _Mapping]]] = ..., visits: _Optional[_Iterable[str]] = ..., kafka: _Optional[_Iterable[_Union[KafkaSource, _Mapping]]] = ...) -> None: ...
 
 class Source(_message.Message):
     __slots__ = ("port", "path", "name", "host", "tcp_port", "framing", "max_message_bytes", "connector", "header_bytes", "worker", "target")
