@@ -16,7 +16,7 @@ from wallaroo.diagnostic import Diagnostic
 from wallaroo_runtime.errors import TOPOLOGY, WORKER, RunError
 from wallaroo_runtime.program.cache import cached
 from wallaroo_runtime.program.go import broken, run_go
-from wallaroo_runtime.program.module import NEW_MODULE, find_module, go_environment, write_workspace
+from wallaroo_runtime.program.module import go_environment, write_workspace
 from wallaroo_runtime.program.sdk import go_command, sdk_directory
 
 NAME_CHARACTERS = 60  # of a binary
@@ -98,12 +98,7 @@ def _prepare(go: str, directory: Path, work: Path, environment: dict[str, str]) 
 
 def _workspace(go: str, version: str, directory: Path, work: Path, replace: dict[str, str]) -> Path:
     """Write the workspace and the overlay file; return the latter."""
-    module = find_module(directory)
-    if module is None:
-        module, made = directory, work / "go.mod"
-        made.write_text(NEW_MODULE, encoding="utf-8")
-        replace[str(directory / "go.mod")] = str(made)
-    write_workspace(go, version, module, work, replace)
+    write_workspace(go, version, directory, work, replace)
     overlay = work / "overlay.json"
     overlay.write_text(json.dumps({"Replace": replace}), encoding="utf-8")
     return overlay

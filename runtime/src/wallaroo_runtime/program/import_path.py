@@ -10,6 +10,11 @@ NESTED = ("goka", "otel")  # folders of the SDK that are modules of their own, f
 _IMPORT = re.compile(rf'"{MODULE}(?:/([^/"\s]+)[^"\s]*)?"')
 
 
+def is_in(path: str, root: str) -> bool:
+    """Return whether a package or module has the path of a module, or one below it."""
+    return f"{path}/".startswith(f"{root}/")
+
+
 def is_sdk(path: str) -> bool:
     """Return whether a module or package is of the SDK.
 
@@ -17,7 +22,7 @@ def is_sdk(path: str) -> bool:
         >>> is_sdk("wallarooapi/goka"), is_sdk("wallarooapis/goka")
         (True, False)
     """
-    return f"{path}/".startswith(f"{MODULE}/")
+    return is_in(path, MODULE)
 
 
 def nested_in(files: Iterable[Path]) -> set[str]:

@@ -6,15 +6,19 @@ import re
 import shutil
 import sys
 from collections.abc import Mapping
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 from wallaroo_runtime.program.go import run_go
+from wallaroo_runtime.program.gopath import packages_by_place
 from wallaroo_runtime.program.import_path import MODULE, go_files, is_sdk, nested_in
 from wallaroo_runtime.program.sdk import sdk_directory
 
 # Of a program without a go.mod, whatever its directory is called. The domain is one that nobody fetches from.
-NEW_MODULE = "module wallaroo.local/program\n\ngo 1.24.0\n"
+NEW_PATH = "wallaroo.local/program"
+NEW_MODULE = f"module {NEW_PATH}\n\ngo 1.24.0\n"
+_REQUIRED = re.compile(r"^(?:require)?\s+(\S+) v\d", re.MULTILINE)
 _MODULE_LINE = re.compile(r'^module\s+"?([^\s"]+)', re.MULTILINE)
 
 
@@ -52,9 +56,15 @@ def used(file: Path, content: Mapping[str, Any]) -> list[Path]:
     return [(file.parent / entry["DiskPath"]).resolve() for entry in content.get("Use") or ()]
 
 
-def sdk_modules(module: Path) -> list[Path]:
-    """Return the directories of the SDK's modules that a program needs, of this installation."""
-    return [sdk_directory(), *(sdk_directory() / name for name in sorted(nested_in(go_files(module))))]
+def sdk_modules(*modules: Path) -> list[Path]:
+    """Return the directories of the SDK's modules that a program of modules needs, of this installation."""
+    files = chain.from_iterable(map(go_files, modules))
+    return [sdk_directory(), *(sdk_directory() / name for name in sorted(nested_in(files)))]
+
+
+def _sdk_required() -> set[str]:
+    """Return the paths of the modules that the SDK needs."""
+    return set(_REQUIRED.findall((sdk_directory() / "go.mod").read_text(encoding="utf-8")))
 
 
 def module_path(directory: Path) -> str:
@@ -66,15 +76,16 @@ def module_path(directory: Path) -> str:
     return found[1] if found else ""
 
 
-def write_workspace(go: str, version: str, module: Path, work: Path, replace: dict[str, str]) -> None:
+def write_workspace(go: str, version: str, program: Path, work: Path, replace: dict[str, str]) -> None:
     """Write the workspace of a build into `work`: the program's module, its user's workspace, and the SDK.
 
     Args:
         version: Its version, e.g. `go1.26.1`.
-        module: The directory of the program's module; a go.mod may be in `replace` alone.
+        program: The directory of the main package.
         work: Directory of the new go.work.
         replace: What the compiler reads instead of which file; a go.mod is added where one cannot be used as it is.
     """
+    module = find_module(program) or program
     found = find_workspace(go, module)
     modules, named, replaced = [module], [], []
     if found:
@@ -82,9 +93,21 @@ def write_workspace(go: str, version: str, module: Path, work: Path, replace: di
         named = [path for path in used(found, content) if (path / "go.mod").is_file()]
         modules = [path for path in named if not is_sdk(module_path(path))]
         replaced = [_replace_line(entry, found) for entry in content.get("Replace") or () if not _is_gone(entry, found)]
+    standard = Path(run_go([go, "env", "GOROOT"], work, go_environment()).strip()) / "src"
+    paths = {module_path(path) or NEW_PATH: path for path in modules}
+    placed = packages_by_place(
+        program,
+        {path: place for path, place in paths.items() if not (standard / path).is_dir()},
+        standard,
+        {MODULE, *_sdk_required()},
+        has_module=(module / "go.mod").is_file(),
+    )
+    if not (module / "go.mod").is_file():
+        _write_module(_new_path(program, placed), module, work, replace)
+    modules += _placed_modules(placed, standard, work, replace)
     for path in modules:
-        _mend(go, path / "go.mod", work, replace)
-    sdk = sdk_modules(module)
+        _mend(go, path / "go.mod", standard, work, replace)
+    sdk = sdk_modules(*modules)
     for path in set(named) - {*modules, *sdk}:
         renew = "another SDK than is built with; `wallaroo build --init` renews it"
         print(f"note: {found} names {path}, {renew}", file=sys.stderr)
@@ -99,16 +122,56 @@ def go_environment(workspace: str = "off") -> dict[str, str]:
     return {**os.environ, "GOWORK": workspace, "GOFLAGS": "", "GOTOOLCHAIN": "local"}
 
 
-def _mend(go: str, file: Path, work: Path, replace: dict[str, str]) -> None:
-    """Put a copy in place of a go.mod that replaces modules by what is on another machine, or names the SDK."""
+def _write_module(path: str, directory: Path, work: Path, replace: dict[str, str]) -> None:
+    """Write a go.mod that the compiler finds in a directory."""
+    made = work / f"{len(replace)}.mod"
+    made.write_text(NEW_MODULE.replace(NEW_PATH, path), encoding="utf-8")
+    replace[str(directory / "go.mod")] = str(made)
+
+
+def _new_path(program: Path, placed: Mapping[str, Path]) -> str:
+    """Return the path of the module of a program without a go.mod: one that may import internal packages by place."""
+    for path, place in placed.items():
+        root = place.parents[path.count("/")]
+        if "internal" in path.split("/") and root in program.parents:
+            return f"{program.relative_to(root).as_posix()}/{NEW_PATH}"
+    return NEW_PATH
+
+
+def _placed_modules(placed: Mapping[str, Path], standard: Path, work: Path, replace: dict[str, str]) -> list[Path]:
+    """Return the modules of packages that are found by their place: their own, else one is made for each package."""
+    modules = []
+    for path, place in placed.items():
+        root = find_module(place)
+        name = module_path(root) if root else ""
+        if root is None or (standard / name).is_dir() or path != "/".join([name, *place.relative_to(root).parts]):
+            root = place
+            _write_module(path, root, work, replace)
+        modules.append(root)
+    return modules
+
+
+def _mend(go: str, file: Path, standard: Path, work: Path, replace: dict[str, str]) -> None:
+    """Put a copy in place of a go.mod that go could not use.
+
+    It replaces modules by what is on another machine, names the SDK, has its requirements in a vendor folder, or has
+    the name of a package of the standard library.
+    """
     text = file.read_text(encoding="utf-8") if str(file) not in replace else ""
-    if not any(word in text for word in ("replace", MODULE)):
+    is_vendored = (file.parent / "vendor" / "modules.txt").is_file()
+    is_standard = bool(text) and (standard / module_path(file.parent)).is_dir()
+    if not text or not (is_vendored or is_standard or any(word in text for word in ("replace", MODULE))):
         return
     content = json.loads(run_go([go, "mod", "edit", "-json", str(file)], file.parent, go_environment()))
     gone = [entry["Old"] for entry in content["Replace"] or () if _is_gone(entry, file)]
     edits = [f"-dropreplace={_name(old)}" for old in gone]
     # A workspace has the SDK, and still go would look for what a module requires.
-    edits += [f"-droprequire={entry['Path']}" for entry in content["Require"] or () if is_sdk(entry["Path"])]
+    required = [entry["Path"] for entry in content["Require"] or ()]
+    edits += [
+        f"-droprequire={path}" for path in required if is_sdk(path) or (is_vendored and path not in _sdk_required())
+    ]
+    if is_standard:
+        edits.append(f"-module={module_path(file.parent)}/{NEW_PATH}")
     if edits:
         copy = work / f"{len(replace)}.mod"
         shutil.copyfile(file, copy)

@@ -1,0 +1,106 @@
+"""Packages that a Go program finds by their place: below `src`, as Wallaroo's programs do, or in a `vendor` folder.
+
+Go has found packages by modules alone since its version 1.16, and has vendor folders of workspaces alone. So each
+package that a program imports in the former way becomes a module of its own in the workspace of the build. Packages of
+the standard library and of the SDK come first, then those of the program's modules, as they do with `go`.
+"""
+
+import re
+from collections.abc import Collection, Iterator, Mapping
+from pathlib import Path
+
+from wallaroo_runtime.program.import_path import is_in
+
+_CODE = re.compile(
+    r'//[^\n]*|/\*.*?\*/|("[^"\n]*"|`[^`]*`)|(\bimport\b)|([()])|(\b(?:func|type|var|const)\b)', re.DOTALL
+)
+
+
+def packages_by_place(
+    program: Path, modules: Mapping[str, Path], standard: Path, sdk: Collection[str], *, has_module: bool
+) -> dict[str, Path]:
+    """Return the directories of packages that no module of the program has, by the paths that import them.
+
+    Args:
+        program: The directory of the main package.
+        modules: The directories of the program's modules, by their paths.
+        standard: The directory of the standard library.
+        sdk: Paths of the SDK's module and of those that it needs.
+        has_module: Whether the program has a go.mod: then a path with a host is one of a module, unless it is vendored.
+    """
+    found: dict[str, Path] = {}
+    seen, left = {program}, [program]
+    while left:
+        folder = left.pop()
+        for path in _imports(folder):
+            if path in found or (standard / path).is_dir() or any(is_in(path, root) for root in sdk):
+                continue
+            own = _in_modules(path, modules)
+            place = own or _place(path, folder, program, has_module=has_module)
+            if place is None:
+                continue
+            if own is None or _is_nested(own, modules.values()):
+                found[path] = place
+            if place not in seen:
+                seen.add(place)
+                left.append(place)
+    return found
+
+
+def _in_modules(path: str, modules: Mapping[str, Path]) -> Path | None:
+    """Return where a module of the program has a package."""
+    for root in sorted(modules, key=len, reverse=True):
+        if is_in(path, root) and _has_go(place := modules[root] / path[len(root) + 1 :]):
+            return place
+    return None
+
+
+def _is_nested(package: Path, roots: Collection[Path]) -> bool:
+    """Return whether a go.mod that the program does not use lies nearer to a package than those that it uses."""
+    nearest = next(above for above in (package, *package.parents) if above in roots or (above / "go.mod").is_file())
+    return nearest not in roots
+
+
+def _place(path: str, folder: Path, program: Path, *, has_module: bool) -> Path | None:
+    """Return where Go's former layout has a package for one that imports it."""
+    for above in (folder, *folder.parents):
+        if _has_go(place := above / "vendor" / path):
+            return place
+    if has_module and "." in path.partition("/")[0]:
+        return None
+    source = next((above for above in program.parents if above.name == "src"), program.parent)
+    return place if _has_go(place := source / path) else None
+
+
+def _has_go(folder: Path) -> bool:
+    return folder.is_dir() and any(folder.glob("*.go"))
+
+
+def _imports(folder: Path) -> Iterator[str]:
+    """Yield the paths that the Go files of a package import, but for its tests."""
+    for file in sorted(folder.glob("*.go")):
+        if file.name.endswith("_test.go"):
+            continue
+        yield from imports_of(file.read_text(encoding="utf-8", errors="replace"))
+
+
+def imports_of(code: str) -> Iterator[str]:
+    """Yield the paths that a Go file imports.
+
+    Example:
+        >>> list(imports_of('package p; import ("fmt"; l "app/lib"); var x = "y"'))
+        ['fmt', 'app/lib']
+    """
+    is_import, is_open = False, False
+    for text, keyword, bracket, other in _CODE.findall(code):
+        if other:
+            return  # imports stand before all else
+        if keyword:
+            is_import = True
+        elif bracket:
+            is_open = bracket == "("
+            is_import = is_import and is_open
+        elif text and is_import:
+            if re.fullmatch(r"[^\s./\\][^\s\\]*", path := text[1:-1]) and ".." not in path.split("/"):
+                yield path
+            is_import = is_open
