@@ -1,7 +1,10 @@
 package goka
 
 import (
+	"fmt"
+	"regexp"
 	"slices"
+	"strings"
 
 	theirs "github.com/lovoo/goka"
 )
@@ -174,6 +177,19 @@ func (g *GroupGraph) first(k kind) Edge {
 // has reports whether there is an edge of a kind with a topic.
 func (g *GroupGraph) has(k kind, topic string) bool {
 	return slices.ContainsFunc(g.edges[k], func(e *edge) bool { return e.Topic() == topic })
+}
+
+var topicName = regexp.MustCompile(`^[a-zA-Z0-9._-]{1,249}$`)
+
+// checkTopics refuses names of topics that Kafka does not take; those of table and loop begin with the group's.
+func (g *GroupGraph) checkTopics() error {
+	for _, e := range g.of(input, joint, lookup, output, table, loop) {
+		if name := e.Topic(); !topicName.MatchString(name) || strings.Trim(name, ".") == "" && len(name) < 3 {
+			return fmt.Errorf("group %s: Kafka has no topic of the name %q; give group and topics names of 1 to 249 of the characters a-z, A-Z, 0-9, '.', '_', '-'",
+				g.Group(), name)
+		}
+	}
+	return nil
 }
 
 // isStateful reports whether callbacks need the state of their key.

@@ -1,6 +1,7 @@
 package goka
 
 import (
+	"context"
 	"fmt"
 	"go/ast"
 	"go/parser"
@@ -199,6 +200,24 @@ func TestEveryNameOfGokaIsHere(t *testing.T) {
 			if ast.IsExported(name) && !slices.Contains(names[ours+folder], name) {
 				t.Errorf("goka%s lacks %s", folder, name)
 			}
+		}
+	}
+}
+
+func TestNamesThatKafkaDoesNotTakeAreRefused(t *testing.T) {
+	none := func(Context, any) {}
+	s := new(codec.String)
+	for wanted, graph := range map[string]*GroupGraph{
+		"":                                   DefineGroup("my-group", Input("in.1_2", s, none), Persist(s)),
+		`"my group-table"`:                   DefineGroup("my group", Input("in", s, none), Persist(s)),
+		`"größe-loop"`:                       DefineGroup("größe", Input("in", s, none), Loop(s, none)),
+		`"a/b"`:                              DefineGroup("g", Input("in", s, none), Output("a/b", s)),
+		`".."`:                               DefineGroup("g", Input("..", s, none)),
+		`"` + strings.Repeat("x", 250) + `"`: DefineGroup("g", Input("in", s, none), Lookup(Table(strings.Repeat("x", 250)), s)),
+	} {
+		_, err := newGroup(graph, newOptions(graph, nil), context.Background)
+		if (err == nil) != (wanted == "") || err != nil && !strings.Contains(err.Error(), "Kafka has no topic of the name "+wanted+";") {
+			t.Errorf("%s: %v", wanted, err)
 		}
 	}
 }

@@ -33,6 +33,9 @@ type group struct {
 }
 
 func newGroup(graph *GroupGraph, options *poptions, running func() context.Context) (*group, error) {
+	if err := graph.checkTopics(); err != nil {
+		return nil, err
+	}
 	settings, err := reach(globalConfig(), options.kafka)
 	if err != nil {
 		return nil, err

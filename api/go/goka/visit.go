@@ -41,8 +41,8 @@ type visited struct {
 
 // VisitAll calls the visitor of a name for every key of the group's table, at one place among the messages, and returns when its effects
 // are committed. The visit is in the journal: when this process dies meanwhile, the next one goes on with it, with meta as its bytes
-// were, if it is a basic value or one that encoding/gob writes. It is [ErrVisitAborted] if the processor does not run, or ends before
-// the visit does, e.g. since a visitor panics; it panics in the next run too, until the program is corrected.
+// were, if it is a basic value or one that encoding/gob writes. It waits until the processor runs. It is [ErrVisitAborted] if that has ended,
+// or the context, or ends before the visit does, e.g. since a visitor panics; it panics in the next run too, until the program is corrected.
 func (p *Processor) VisitAll(ctx context.Context, name string, meta any) error {
 	_, err := p.VisitAllWithStats(ctx, name, meta)
 	return err
@@ -57,7 +57,11 @@ func (p *Processor) VisitAllWithStats(ctx context.Context, name string, meta any
 		return 0, errors.New("cannot visit values in stateless processor")
 	case !p.graph.has(visitor, name):
 		return 0, fmt.Errorf("unconfigured visit callback. Did you initialize the processor with DefineGroup(..., Visit(%s, ...), ...)?", name)
-	case !p.Recovered():
+	}
+	if err := p.WaitForReadyContext(ctx); err != nil {
+		return 0, fmt.Errorf("%w: %w", ErrVisitAborted, err)
+	}
+	if !p.Recovered() {
 		return 0, ErrVisitAborted
 	}
 	token, open, metadata := p.group.visits.begin(meta)

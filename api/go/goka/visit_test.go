@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/lovoo/goka/tester"
 
@@ -92,8 +93,37 @@ func TestVisitsThatCannotBe(t *testing.T) {
 	if err := stateless.VisitAll(context.Background(), "v", nil); err == nil || err.Error() != "cannot visit values in stateless processor" {
 		t.Error(err)
 	}
-	if err := stateful.VisitAll(context.Background(), "v", nil); !errors.Is(err, ErrVisitAborted) {
+	ended, end := context.WithCancel(context.Background())
+	end()
+	if err := stateful.VisitAll(ended, "v", nil); !errors.Is(err, ErrVisitAborted) || !errors.Is(err, context.Canceled) {
 		t.Error(err)
+	}
+}
+
+// TestAVisitWaitsUntilTheProcessorRuns: a program asks for it right after it has called Run in a goroutine.
+func TestAVisitWaitsUntilTheProcessorRuns(t *testing.T) {
+	script := filepath.Join(t.TempDir(), "wallaroo")
+	if err := os.WriteFile(script, []byte("#!/bin/sh\necho '{\"keys\": 3}'\n"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("WALLAROO", script)
+	for _, runs := range []bool{true, false} {
+		processor := onTester(t, tester.New(t), named("a", Visitor("v", func(Context, any) {})))
+		answer := make(chan error, 1)
+		go func() { answer <- processor.VisitAll(context.Background(), "v", nil) }()
+		select {
+		case err := <-answer:
+			t.Fatalf("it did not wait: %v", err)
+		case <-time.After(50 * time.Millisecond): // only time shows that it waits
+		}
+		if runs {
+			processor.state.SetState(ProcStateRunning)
+		} else {
+			close(processor.done)
+		}
+		if err := <-answer; errors.Is(err, ErrVisitAborted) == runs {
+			t.Errorf("runs is %v: %v", runs, err)
+		}
 	}
 }
 

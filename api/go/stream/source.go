@@ -234,15 +234,21 @@ func wrongSource(method, parameter, actual, expected string) []diagnostic.Diagno
 }
 
 func checkTopic(method string, topic Kafka) []diagnostic.Diagnostic {
-	if topic.Topic == "" || len(topic.Brokers) == 0 {
-		return wrongSource(method, "topic", topic.Topic, "a topic and at least one broker")
+	if topic.Topic == "" {
+		return wrongSource(method, "Topic", "", "the name of a topic")
+	}
+	if len(topic.Brokers) == 0 {
+		return wrongSource(method, "Brokers", "", "the addresses of brokers, HOST:PORT")
 	}
 	return nil
 }
 
 func checkFormat(method string, format Spark) []diagnostic.Diagnostic {
-	if format.Format == "" || format.Value == "" {
-		return wrongSource(method, "format", format.Format, "a format and a value")
+	switch {
+	case format.Format == "":
+		return wrongSource(method, "Format", "", "the name of a format of Spark's, e.g. \"parquet\"")
+	case format.Value == "":
+		return wrongSource(method, "Value", "", "the SQL of a column, e.g. \"value\"")
 	}
 	return nil
 }

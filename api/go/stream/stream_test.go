@@ -254,9 +254,9 @@ func TestEveryMistakeIsFoundAtOnce(t *testing.T) {
 	}).Done()
 	stream.Merge(texts, stream.From(app, "asked", stream.ConnectorSource("127.0.0.1:7100", stream.Connector{MaxCredits: 4, RefillCredits: 5},
 		stream.Value(stream.Text.Decode))), texts).Done()
-	stream.Map[string, string](texts, "nothing", nil).To(stream.KafkaSink(stream.Kafka{}, func(string) (stream.Record, error) {
-		return stream.Record{}, nil
-	}))
+	write := func(string) (stream.Record, error) { return stream.Record{}, nil }
+	stream.Map[string, string](texts, "nothing", nil).To(stream.KafkaSink(stream.Kafka{}, write),
+		stream.KafkaSink(stream.Kafka{Topic: "t"}, write), stream.SparkSink(stream.Spark{}, write), stream.SparkSink(stream.Spark{Format: "csv"}, write))
 	type hidden struct{ field int }
 	hide := func(_ context.Context, text string) (hidden, error) { return hidden{len(text)}, nil }
 	stream.MapState(stream.Collect(stream.Map(texts, "hide", hide)), "hidden", func(_ context.Context, h hidden, n *int) (int, error) {
@@ -281,7 +281,8 @@ func TestEveryMistakeIsFoundAtOnce(t *testing.T) {
 		"T271 3600000 windows are open at once for each key; at most 100000 can be",
 		"T207 To: parameter sinks is without an encoder",
 		"T207 nothing: parameter function is nil",
-		`T207 KafkaSink: parameter topic is ""`,
+		`T207 KafkaSink: parameter Topic is ""`, `T207 KafkaSink: parameter Brokers is ""`,
+		`T207 SparkSink: parameter Format is ""`, `T207 SparkSink: parameter Value is ""`,
 		`T232 a pipeline is merged with itself; both sides have "texts"`,
 		`T207 ConnectorSource: parameter connector is "5 of 4 credits"; expected RefillCredits from 1 to MaxCredits`,
 		"C504 hidden: stream_test.hidden cannot be serialized; field field of stream_test.hidden is not exported",

@@ -24,6 +24,12 @@ def findings(define: Callable[[], object]) -> list[tuple[str, str]]:
     return [(finding.code, finding.message) for finding in caught.value.diagnostics]
 
 
+def test_a_group_whose_topics_kafka_would_refuse() -> None:
+    found = findings(lambda: goka.define_group("my group", INPUT, TABLE, goka.loop(STRING, nothing)))
+    names = ("'my group-table'", "'my group-loop'")
+    assert found == [("T275", f'group "my group": Kafka has no topic of the name {name}') for name in names]
+
+
 @pytest.mark.parametrize(
     ("edges", "reason"),
     [
@@ -38,6 +44,8 @@ def findings(define: Callable[[], object]) -> list[tuple[str, str]]:
         ((INPUT, TABLE, goka.output("g-table", STRING)), "should not directly use group table"),
         ((INPUT, TABLE, goka.join("g-table", STRING)), "should not directly use group table"),
         ((INPUT, TABLE, goka.lookup("g-table", STRING)), "should not directly use group table"),
+        ((INPUT, goka.output("a b", STRING)), "Kafka has no topic of the name 'a b'"),
+        ((goka.input("..", STRING, nothing),), "Kafka has no topic of the name '..'"),
         ((INPUT, goka.visitor("v", nothing)), "visitors cannot be used in a stateless processor"),
     ],
 )

@@ -59,4 +59,9 @@ func (k Key) String() string {
 }
 
 // ShowKey returns a key's bytes as a message shows them.
-func ShowKey(key []byte) string { return strconv.Quote(string(key)) }
+func ShowKey(key []byte) string {
+	if len(key) == 8 && !isText(string(key)) { // a number, as programs of Wallaroo 0.4 have them
+		return strconv.FormatUint(binary.BigEndian.Uint64(key), 10)
+	}
+	return strconv.Quote(string(key))
+}

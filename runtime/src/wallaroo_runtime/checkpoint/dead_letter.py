@@ -16,6 +16,7 @@ from wallaroo_runtime.errors import USAGE, RunError
 from wallaroo_runtime.service.store import ATTACHMENT_FILE
 
 FOLDER = "dead-letters"
+NUMBER_BYTES = 8  # of an integer key
 _NAME = re.compile(r"(?P<query>.+?)-(?P<batch>\d+)-(?P<partition>\d+)(?:-(?P<again>\d+))?\.frames")
 _ID = re.compile(r"(\d+)-(\d+)-(\d+)")
 # A query's id has hyphens and digits itself; its last part is longer than any batch number that a name can hold.
@@ -47,7 +48,7 @@ class DeadLetter:
             "time": time.isoformat(timespec="milliseconds").replace("+00:00", "Z"),
             "code": record.code,
             "step": record.step,
-            "key": shown_key(record.key) if record.has_key else "",
+            "key": _letter_key(record.key) if record.has_key else "",
             "position": record.sequence,
             "error": record.error,
             "preview": record.preview,
@@ -169,6 +170,12 @@ def latest_letters(checkpoint: Path, count: int, choose: Choice, most: int = 10_
         if len(found) >= count or most <= 0:
             break
     return found
+
+
+def _letter_key(key: bytes) -> str:
+    """Return a key as `shown_key` does, but 8 bytes that are no text as the number that they are."""
+    text = shown_key(key)
+    return str(int.from_bytes(key, "big")) if len(key) == NUMBER_BYTES and text.startswith("0x") else text
 
 
 def shown_key(key: bytes) -> str:

@@ -1,5 +1,6 @@
 """Group graphs: what a group reads, keeps and writes, with Goka's checks."""
 
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -192,6 +193,10 @@ def _faults(
             read[edge.topic] = 0
             reason = f"callback for topic {edge.topic} already exists; it is illegal to consume a topic twice"
             yield edge.location, (reason, "read it with one input, whose callback does both")
+        if edge.kind != kinds.VISITOR and isinstance(edge.topic, str) and edge.topic and not _is_topic(edge.topic):
+            reason = f"Kafka has no topic of the name {shown(edge.topic)}"
+            fix = "give group and topics names of 1 to 249 of the characters a-z, A-Z, 0-9, '.', '_', '-'"
+            yield edge.location, (reason, fix)
     for kind, what in ((kinds.LOOP, "loop stream"), (kinds.TABLE, "group table")):
         own = [edge for edge in edges if edge.kind == kind]
         if len(own) > 1:
@@ -220,6 +225,11 @@ def _types(edges: Iterable[Edge]) -> Iterator[Diagnostic]:
             )
         if edge.kind not in _WITHOUT_CALLBACK:
             yield from _callable(edge.kind, "callback", edge.callback, ("ctx", "message"), at=edge.location)
+
+
+def _is_topic(name: str) -> bool:
+    """Return whether Kafka takes the name for a topic."""
+    return bool(re.fullmatch(r"[a-zA-Z0-9._-]{1,249}", name)) and name not in (".", "..")
 
 
 def _callable(method: str, name: str, value: Any, parameters: tuple[str, ...], *, at: Location) -> Iterator[Diagnostic]:
