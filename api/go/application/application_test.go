@@ -61,6 +61,11 @@ func marketSpread() *app.Application {
 	return application
 }
 
+// builds makes what it is.
+type builds struct{ state any }
+
+func (b builds) Build() interface{} { return b.state }
+
 func TestAProgramForWallaroo04(t *testing.T) {
 	application := marketSpread()
 	if err := application.Check(); err != nil {
@@ -179,6 +184,20 @@ func TestEveryMistakeIsFoundAtOnce(t *testing.T) {
 		"state without bytes": {func(a *app.Application) {
 			a.NewPipeline("p", source()).ToStatePartition(example.CountWords{}, unexportedBuilder{}, "s", example.FirstLetter{}).ToSink(sink)
 		}, []string{"C504 count: *application_test.unexported cannot be serialized; field total of application_test.unexported is not exported"}},
+		"states that no computation can change": {func(a *app.Application) {
+			for name, state := range map[string]any{"a": symbolData{}, "b": map[string]int(nil), "c": (*symbolData)(nil), "d": 5, "e": []int{1}} {
+				a.NewPipeline(name, source()).ToStatePartition(example.CountWords{}, builds{state}, name, example.FirstLetter{}).ToSink(sink)
+			}
+			for name, state := range map[string]any{"f": &symbolData{}, "g": map[string]int{}, "h": struct{}{}} {
+				a.NewPipeline(name, source()).ToStatePartition(example.CountWords{}, builds{state}, name, example.FirstLetter{}).ToSink(sink)
+			}
+		}, []string{
+			"T207 Build of application_test.builds: parameter result is application_test.symbolData, of which each call gets a copy; expected a pointer, or a map that is made",
+			"T207 Build of application_test.builds: parameter result is a nil map[string]int;",
+			"T207 Build of application_test.builds: parameter result is a nil *application_test.symbolData;",
+			"T207 Build of application_test.builds: parameter result is int, of which each call gets a copy;",
+			"T207 Build of application_test.builds: parameter result is []int, of which each call gets a copy;",
+		}},
 		"nil": {func(a *app.Application) {
 			a.NewPipeline("p", nil).To(nil).ToStatePartition(nil, nil, "s", nil).ToSink(nil)
 		}, []string{"T207 NewPipeline: parameter sourceConfig is nil; expected a source", "T207 To: parameter builder is nil",

@@ -27,6 +27,7 @@
 package stream
 
 import (
+	"wallarooapi/internal/codec"
 	"wallarooapi/internal/declaration"
 	"wallarooapi/internal/diagnostic"
 	"wallarooapi/internal/launch"
@@ -42,6 +43,7 @@ type Application struct {
 // New begins the declaration of an application. A name that is not usable is found (T210), so is an application without a sink
 // (T204).
 func New(name string) *Application {
+	codec.IsTyped.Store(true)
 	place := declaration.Caller()
 	pipeline := &declaration.Pipeline{Name: name, Place: place}
 	return &Application{

@@ -6,6 +6,7 @@ import (
 	"reflect"
 
 	wa "wallarooapi"
+	"wallarooapi/internal/codec"
 	"wallarooapi/internal/declaration"
 	"wallarooapi/internal/launch"
 )
@@ -26,7 +27,10 @@ import (
 type Library struct{ declared *declaration.Application }
 
 // NewLibrary begins the declaration of a library.
-func NewLibrary() *Library { return &Library{declaration.NewLibrary()} }
+func NewLibrary() *Library {
+	codec.IsTyped.Store(true)
+	return &Library{declaration.NewLibrary()}
+}
 
 // ToJson ends the declaration and returns what the library offers. If something is wrong with the declaration it returns an
 // object with the key "diagnostics" instead.

@@ -17,9 +17,9 @@ type Initial interface {
 	Init()
 }
 
-// MapState runs each message against the state of its key, with one result. A new key has the zero value of S, on which Init is
-// called if *S is an Initial. The function may change the state in place; every change is persisted, and a message that fails leaves
-// the state as it was. Messages with one key come in the order of their arrival.
+// MapState runs each message against the state of its key, with one result. A new key has the zero value of S, or an empty map, on which
+// Init is called if *S is an Initial. The function may change the state in place; every change is persisted, and a message that fails leaves
+// the state as it was. What is kept in variables of the package is no state: each worker has its own, and it is not saved. Messages with one key come in the order of their arrival.
 //
 // Messages need a key: put KeyBy or Collect before it, unless the source gives keys (T229). Types of messages and states must have
 // bytes (C504): see Codec.
@@ -57,7 +57,7 @@ func withState[In, Out any](s Stream[In], step *declaration.Step, function any) 
 	a.declared.LearnState(step)
 	t := reflect.TypeFor[In]()
 	if err := codec.CheckType(t); err != nil && t.Kind() != reflect.Interface {
-		a.declared.Report(diagnostic.Of("C504", "step", step.Name, "type", t, "error", err, "fix", codec.TypedFix),
+		a.declared.Report(diagnostic.Of("C504", "step", step.Name, "type", t, "error", err, "fix", codec.Remedy(err)),
 			declaration.Pointer(step.Path), step.Place)
 	}
 	return next
@@ -68,6 +68,9 @@ type builder[S any] struct{}
 
 func (builder[S]) Build() any {
 	state := new(S)
+	if v := reflect.ValueOf(state).Elem(); v.Kind() == reflect.Map {
+		v.Set(reflect.MakeMap(v.Type()))
+	}
 	if initial, ok := any(state).(Initial); ok {
 		initial.Init()
 	}

@@ -181,7 +181,7 @@ func (w *writer) encode(message any) (value []byte, ok bool) {
 	}
 	value, err := w.encoder.Append(nil, message)
 	if err != nil {
-		t.Fatalf("wallarootest: source %q: %T cannot be serialized; %v; %s", w.source.Name, message, err, codec.Fix)
+		t.Fatalf("wallarootest: source %q: %T cannot be serialized; %v; %s", w.source.Name, message, err, codec.Remedy(err))
 		return nil, false
 	}
 	return value, true

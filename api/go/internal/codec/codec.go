@@ -4,6 +4,8 @@ package codec
 
 import (
 	"fmt"
+	"strings"
+	"sync/atomic"
 
 	wa "wallarooapi"
 	"wallarooapi/internal/trace"
@@ -21,6 +23,25 @@ const Fix = "export its fields and leave out what has no bytes (chan, func, mute
 
 // TypedFix says what a typed program can do about it.
 const TypedFix = "export its fields and leave out what has no bytes (chan, func, mutex), or give the type a Codec with stream.Register"
+
+// IsTyped is set in a program of package stream: its remedies are other ones.
+var IsTyped atomic.Bool
+
+// Remedy says what a program can do about a value that could not be serialized.
+func Remedy(err error) string {
+	fix := Fix
+	if IsTyped.Load() {
+		fix = TypedFix
+	}
+	if err == nil || !strings.Contains(err.Error(), "not registered for interface") {
+		return fix
+	}
+	own := "set wa.Serialize and wa.Deserialize to functions that cover it"
+	if IsTyped.Load() {
+		own = "give the type with the field a Codec, e.g. stream.Register(stream.JSON[T]())"
+	}
+	return "call gob.Register with a value of that type in an init function, or " + own
+}
 
 // Error says why a value cannot be serialized or read. Code: C504.
 type Error struct {

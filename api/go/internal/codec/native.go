@@ -37,6 +37,7 @@ const (
 	tagGobWhole    // name of the type, its description, then the value: one that is read like others of the same description
 	tagGobWholePointer
 	tagMessage // full name of a protobuf message, then its bytes
+	tagZeros   // numbers of pointers that lead to zero values, then the value with a tag of its own
 )
 
 func (e *Encoder) appendNative(out []byte, value any) ([]byte, error) {
@@ -69,7 +70,11 @@ func (e *Encoder) appendNative(out []byte, value any) ([]byte, error) {
 	if result, done, err := appendNativeMessage(out, value); done {
 		return result, err
 	}
-	return e.gob.append(out, value)
+	result, err := e.gob.append(appendZeros(out, value), value)
+	if err != nil {
+		return out, err
+	}
+	return result, nil
 }
 
 // integer returns the tag and the bits of an integer.
@@ -131,6 +136,8 @@ func (d *Decoder) decodeNative(data []byte) (any, error) {
 		return d.gob.decode(tag, rest)
 	case tag == tagForm || tag == tagFormPointer:
 		return decodeForm(tag, rest)
+	case tag == tagZeros:
+		return d.decodeZeros(rest)
 	case tag == tagMessage:
 		return decodeNativeMessage(rest)
 	}

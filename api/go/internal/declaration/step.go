@@ -117,18 +117,31 @@ func (a *Application) LearnState(step *Step) {
 		a.wrongParameter(step, "Build of "+typeName(step.State.Builder), "result", "nil", "a state object")
 		return
 	}
+	if reason := fixed(reflect.ValueOf(built)); reason != "" && step.Kind != Window {
+		a.wrongParameter(step, "Build of "+typeName(step.State.Builder), "result", reason, "a pointer, or a map that is made: a state is changed in place")
+		return
+	}
 	known.Register(reflect.TypeOf(built))
 	if wa.Serialize != nil {
 		return
 	}
 	if err := codec.CheckType(reflect.TypeOf(built)); err != nil {
-		fix := codec.Fix
-		if step.State.ByKey { // of package stream
-			fix = codec.TypedFix
-		}
-		a.Report(diagnostic.Of("C504", "step", step.Name, "type", step.State.Class, "error", err, "fix", fix),
+		a.Report(diagnostic.Of("C504", "step", step.Name, "type", step.State.Class, "error", err, "fix", codec.Remedy(err)),
 			Pointer(step.Path, "state"), step.Place)
 	}
+}
+
+// fixed returns why a state cannot be changed in place; empty: it can.
+func fixed(state reflect.Value) string {
+	switch kind := state.Kind(); {
+	case kind == reflect.Pointer || kind == reflect.Map:
+		if state.IsNil() {
+			return "a nil " + state.Type().String()
+		}
+	case state.Type().Size() > 0:
+		return state.Type().String() + ", of which each call gets a copy"
+	}
+	return ""
 }
 
 func (a *Application) setPartition(step *Step, method string) {

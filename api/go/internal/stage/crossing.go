@@ -146,7 +146,7 @@ func (n *node) buryUnwritten(form writing, value any, err error) {
 		n.bury("C504", value, fmt.Sprintf("it cannot be written in codec %q; %v", form.Name, err), "")
 		return
 	}
-	n.bury("C504", value, fmt.Sprintf("%T cannot be serialized; %v; %s", value, err, codec.Fix), stackOf(err))
+	n.bury("C504", value, fmt.Sprintf("%T cannot be serialized; %v; %s", value, err, codec.Remedy(err)), stackOf(err))
 }
 
 // leadTo files a node that reads from this one. A SEND has the name of what it reads from, which may be a library's component.

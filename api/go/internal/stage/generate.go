@@ -34,7 +34,7 @@ func generate(source *declaration.Source, request *pb.GenerateRequest, reply *pb
 		encoder.Reset()
 		value, err := encoder.Append(nil, message)
 		if err != nil {
-			return &Failure{"C504", fmt.Sprintf("%s: %T cannot be serialized; %v; %s", source.Name, message, err, codec.Fix), stackOf(err)}
+			return &Failure{"C504", fmt.Sprintf("%s: %T cannot be serialized; %v; %s", source.Name, message, err, codec.Remedy(err)), stackOf(err)}
 		}
 		if len(value) > maxValueBytes {
 			return &Failure{Code: "C525", Reason: tooLarge(source.Name, len(value), 0).Message}

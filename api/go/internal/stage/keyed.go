@@ -314,7 +314,7 @@ func (n *node) note(done string, key []byte) {
 // notSerializable is the fault of a message that left a state which cannot be written.
 func notSerializable(step string, value any, err error) *Failure {
 	return &Failure{"C504", diagnostic.Of("C504", "step", step, "type", fmt.Sprintf("%T", value),
-		"error", err, "fix", codec.Fix).Message + "; " + codec.Fix, stackOf(err)}
+		"error", err, "fix", "").Message + "; " + codec.Remedy(err), stackOf(err)}
 }
 
 // notWritten is the failure of a state that cannot be written when no message is in flight.

@@ -1,0 +1,242 @@
+package codec
+
+import (
+	"cmp"
+	"encoding/binary"
+	"reflect"
+	"slices"
+	"strings"
+	"sync"
+)
+
+// encoding/gob leaves out a pointer to a zero value, which then comes back as nil. Such pointers are written next to
+// the value: by their numbers, in the order of a walk through it that both sides make.
+
+var pointing sync.Map // reflect.Type → whether values lead to pointers
+
+// leadsToPointer reports whether what a value has in it may be a pointer.
+func leadsToPointer(t reflect.Type) bool {
+	if before, ok := pointing.Load(t); ok {
+		return before.(bool)
+	}
+	leads := leadsTo(t, map[reflect.Type]bool{})
+	pointing.Store(t, leads)
+	return leads
+}
+
+func leadsTo(t reflect.Type, seen map[reflect.Type]bool) bool {
+	if seen[t] || isOpaque(t) {
+		return false
+	}
+	seen[t] = true
+	switch t.Kind() {
+	case reflect.Pointer, reflect.Interface:
+		return true
+	case reflect.Slice, reflect.Array, reflect.Map:
+		return leadsTo(t.Elem(), seen)
+	case reflect.Struct:
+		for i := range t.NumField() {
+			if leadsTo(t.Field(i).Type, seen) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// isOpaque reports whether values of a type write themselves.
+func isOpaque(t reflect.Type) bool {
+	return slices.ContainsFunc(codingTypes, func(form reflect.Type) bool {
+		return t.Kind() != reflect.Interface && (t.Implements(form) || reflect.PointerTo(t).Implements(form))
+	})
+}
+
+// appendZeros writes which pointers in a value gob would leave out; nothing if there is none.
+func appendZeros(out []byte, value any) []byte {
+	root := reflect.Indirect(reflect.ValueOf(value))
+	if !root.IsValid() || !leadsToPointer(root.Type()) {
+		return out
+	}
+	var numbers []uint64
+	w := walk{meet: func(number uint64, pointer reflect.Value) {
+		if !pointer.IsNil() && isEmpty(pointer.Elem()) {
+			numbers = append(numbers, number)
+		}
+	}}
+	w.value(root)
+	if len(numbers) == 0 {
+		return out
+	}
+	out = binary.AppendUvarint(append(out, tagZeros), uint64(len(numbers)))
+	for _, number := range numbers {
+		out = binary.AppendUvarint(out, number)
+	}
+	return out
+}
+
+// isEmpty reports whether gob leaves out a value.
+func isEmpty(v reflect.Value) bool {
+	switch v.Kind() {
+	case reflect.Pointer:
+		return v.IsNil() || isEmpty(v.Elem())
+	case reflect.Slice, reflect.Map:
+		return v.Len() == 0
+	case reflect.Float32, reflect.Float64:
+		return v.Float() == 0
+	case reflect.Complex64, reflect.Complex128:
+		return v.Complex() == 0
+	}
+	return v.IsZero()
+}
+
+// decodeZeros reads a value that appendZeros has written something before.
+func (d *Decoder) decodeZeros(data []byte) (any, error) {
+	count, rest, err := uvarint(data)
+	numbers := map[uint64]bool{}
+	for ; err == nil && count > 0; count-- {
+		var number uint64
+		if number, rest, err = uvarint(rest); err == nil {
+			numbers[number] = true
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	value, err := d.decodeNative(rest)
+	if err != nil || value == nil {
+		return nil, err
+	}
+	root := reflect.ValueOf(value)
+	isPointer := root.Kind() == reflect.Pointer
+	if !isPointer {
+		root = addressable(root).Addr()
+	}
+	w := walk{fills: true, meet: func(number uint64, pointer reflect.Value) {
+		if pointer.IsNil() && numbers[number] {
+			pointer.Set(reflect.New(pointer.Type().Elem()))
+		}
+	}}
+	w.value(root.Elem())
+	if isPointer {
+		return value, nil
+	}
+	return root.Elem().Interface(), nil
+}
+
+func addressable(v reflect.Value) reflect.Value {
+	into := reflect.New(v.Type()).Elem()
+	into.Set(v)
+	return into
+}
+
+// walk meets the pointers in a value in an order that does not depend on where they lead to.
+type walk struct {
+	fills bool // what is met may be set
+	meet  func(number uint64, pointer reflect.Value)
+	count uint64
+}
+
+func (w *walk) value(v reflect.Value) {
+	if !leadsToPointer(v.Type()) {
+		return
+	}
+	switch v.Kind() {
+	case reflect.Pointer:
+		number := w.count
+		w.count++
+		w.meet(number, v)
+		if !v.IsNil() {
+			w.value(v.Elem())
+		}
+	case reflect.Struct:
+		for i := range v.NumField() {
+			if v.Type().Field(i).IsExported() {
+				w.value(v.Field(i))
+			}
+		}
+	case reflect.Slice, reflect.Array:
+		for i := range v.Len() {
+			w.value(v.Index(i))
+		}
+	case reflect.Map:
+		w.items(v)
+	case reflect.Interface:
+		w.within(v)
+	}
+}
+
+// items walks through the values of a map in the order of its keys.
+func (w *walk) items(v reflect.Value) {
+	keys := v.MapKeys()
+	slices.SortFunc(keys, compare)
+	for _, key := range keys {
+		item := v.MapIndex(key)
+		if w.fills {
+			item = addressable(item)
+		}
+		w.value(item)
+		if w.fills {
+			v.SetMapIndex(key, item)
+		}
+	}
+}
+
+// within walks through what an interface holds, which gob writes in any case.
+func (w *walk) within(v reflect.Value) {
+	held := v.Elem()
+	switch {
+	case !held.IsValid():
+	case held.Kind() == reflect.Pointer:
+		if !held.IsNil() {
+			w.value(held.Elem())
+		}
+	case w.fills && leadsToPointer(held.Type()):
+		item := addressable(held)
+		w.value(item)
+		v.Set(item)
+	default:
+		w.value(held)
+	}
+}
+
+// compare orders keys of one map by their values.
+func compare(a, b reflect.Value) int {
+	switch a.Kind() {
+	case reflect.Bool:
+		return cmp.Compare(order(a.Bool()), order(b.Bool()))
+	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64:
+		return cmp.Compare(a.Int(), b.Int())
+	case reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64:
+		return cmp.Compare(a.Uint(), b.Uint())
+	case reflect.Float32, reflect.Float64:
+		return cmp.Compare(a.Float(), b.Float())
+	case reflect.String:
+		return strings.Compare(a.String(), b.String())
+	case reflect.Array:
+		return first(a.Len(), func(i int) int { return compare(a.Index(i), b.Index(i)) })
+	case reflect.Struct:
+		return first(a.NumField(), func(i int) int { return compare(a.Field(i), b.Field(i)) })
+	case reflect.Interface:
+		if a, b := a.Elem(), b.Elem(); a.IsValid() && b.IsValid() {
+			return cmp.Or(strings.Compare(a.Type().String(), b.Type().String()), compare(a, b))
+		}
+		return cmp.Compare(order(!a.IsNil()), order(!b.IsNil()))
+	}
+	return 0
+}
+
+func first(count int, at func(int) int) int {
+	for i := range count {
+		if found := at(i); found != 0 {
+			return found
+		}
+	}
+	return 0
+}
+
+func order(is bool) int {
+	if is {
+		return 1
+	}
+	return 0
+}
