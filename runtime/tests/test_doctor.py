@@ -1,9 +1,11 @@
 """`wallaroo explain CODE`, `doctor` and `completion`; what is said of options that are misspelt or not used."""
 
 import json
+import os
 import resource
 import socket
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -19,6 +21,7 @@ from wallaroo_runtime.cli.option import OWN, VISIBLE, WITHOUT_EFFECT, split
 from wallaroo_runtime.cli.parser import tell_split
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.program.application import unused_addresses
+from wallaroo_runtime.spark import machine
 from wallaroo_runtime.topology.load import load
 
 VALID = Path(__file__).parents[2] / "topology-schema" / "vectors" / "topologies" / "valid"
@@ -96,7 +99,7 @@ def test_doctor_looks_at_limits(monkeypatch: pytest.MonkeyPatch) -> None:
     )
     assert str(outcome("processes").finding).endswith("fix: ulimit -u 512, which an administrator has to allow")
     monkeypatch.setattr(doctor, "NEEDED_BYTES", 1 << 60)
-    monkeypatch.setattr(doctor, "FREE_DISK_BYTES", 1 << 60)
+    monkeypatch.setattr(machine, "FREE_DISK_BYTES", 1 << 60)
     assert [outcome(what).state for what in ("memory", "caches")] == ["warning", "warning"]
 
     def refuse(address: object) -> socket.socket:
@@ -105,6 +108,43 @@ def test_doctor_looks_at_limits(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(socket, "create_server", refuse)
     assert "no server can listen at 127.0.0.1; Cannot assign" in str(outcome("ports").finding)
     assert outcome("ports").state == "missing"
+
+
+LACKING = """
+import resource, subprocess, sys, tempfile
+from unittest import mock
+from wallaroo_runtime.cli.main import main
+from wallaroo_runtime.spark import machine
+
+what, folder, topology = sys.argv[1:]
+if what in ("noexec", "ro"):
+    subprocess.run(["mount", "-t", "tmpfs", "-o", what, "tmpfs", folder], check=True)
+    tempfile.tempdir = folder
+elif what == "files":
+    resource.setrlimit(resource.RLIMIT_NOFILE, (256, 256))
+with mock.patch.object(machine, "check_java"):
+    sys.exit(main(["run", topology]))
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("what", "reason"),
+    [
+        ("noexec", "temporary files: {} is mounted noexec; Java loads libraries from there"),
+        ("ro", "temporary files: {} cannot be written to"),
+        ("files", "open files: the limit is 256; at least 1024 are good"),
+    ],
+)
+def test_a_run_is_refused_on_a_machine_that_lacks_something(tmp_path: Path, what: str, reason: str) -> None:
+    namespaces = ["unshare", "--mount"] + ([] if os.getuid() == 0 else ["--map-root-user"])
+    command = [*namespaces, sys.executable, "-c", LACKING, what, str(tmp_path)]
+    topology = str(VALID / "word_count.json")
+    done = subprocess.run([*command, topology], capture_output=True, text=True, timeout=300, check=False)
+    assert f"R742 {reason.format(tmp_path)}\n" in done.stderr
+    remedy = "ulimit -n 1024, which an administrator has to allow" if what == "files" else "with TMPDIR"
+    assert remedy in done.stderr
+    assert done.returncode == 1
 
 
 def completed(script: Path, *words: str) -> list[str]:

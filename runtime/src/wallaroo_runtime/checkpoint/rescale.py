@@ -27,7 +27,7 @@ from wallaroo_runtime.durable.file import replace_file
 from wallaroo_runtime.errors import USAGE, RunError
 from wallaroo_runtime.plan import Plan
 from wallaroo_runtime.spark.batch_log import last_commit, pending_batch
-from wallaroo_runtime.spark.java import check_java
+from wallaroo_runtime.spark.machine import check_machine
 
 if TYPE_CHECKING:
     from wallaroo_runtime.peer.remote import RemoteOptions
@@ -66,7 +66,7 @@ def rescale(path: Path, partitions: int | None, buckets: int | None) -> Rescaled
     manifest = read_manifest(path)
     if mode_of(manifest) == REALTIME:
         return _rescale_realtime(path, manifest, partitions, buckets)
-    check_java()
+    check_machine()
     place = Place.take(path)
     try:
         return _rescale(path, manifest, _wanted(manifest, partitions, buckets), path)
@@ -122,7 +122,7 @@ def rescale_at(
     from wallaroo_runtime.spark.settings import REMOTE_FILES
 
     check_services(url, remote)
-    check_java()
+    check_machine()
     check_answer(url)
     settings = (REMOTE_FILES if is_remote(url) else {}) | dict(conf)
     with TemporaryDirectory(prefix="wallaroo-rescale-") as folder:

@@ -25,6 +25,7 @@ KINDS = {
     "C5": "user code; the message becomes a dead letter, unless its policy says otherwise",
     "R6": "a run or a command",
     "R7": "a run or a command",
+    "R8": "a run or a command",
     "I9": "a bug of ours",
 }
 PART = re.compile(r"\{(\w+)[^}]*\}")

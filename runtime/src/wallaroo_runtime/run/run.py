@@ -43,7 +43,7 @@ from wallaroo_runtime.run.snapshot import Reporter, listening
 from wallaroo_runtime.run.topic_watch import watch_topics
 from wallaroo_runtime.run.topics import create_topics
 from wallaroo_runtime.run.worker_output import WorkerOutput
-from wallaroo_runtime.spark.java import check_java
+from wallaroo_runtime.spark.machine import check_machine
 from wallaroo_runtime.spark.master import SUBMITTED, check_master, cores, shuffle_partitions
 from wallaroo_runtime.spark.virtual_machine import VirtualMachine, is_launched, launch
 from wallaroo_runtime.topology.model import KafkaSource, SparkSource, Topology
@@ -111,7 +111,7 @@ def run_once(options: RunOptions, reporter: Reporter, ending: Ending, applicatio
         reporter.warn(finding)
     check_application(options, application)
     running = application._replace(topology=attached(topology, app.attach))
-    check_java()
+    check_machine()
     check_master(options.spark.master)
     is_realtime = options.mode == REALTIME
     if is_realtime:
