@@ -74,7 +74,7 @@ BY_LANGUAGE = {"tests/test_run_word_count.py", "runtime/tests/test_poison.py"}
 # Files whose tests share one Spark session: a second process of pytest would start a second one.
 ON_ONE_SPARK = {
     f"runtime/tests/test_{name}.py"
-    for name in ("model_spark", "neighbours", "rows", "spark", "spark_levels", "spark_windows")
+    for name in ("model_spark", "neighbours", "rows", "spark", "spark_levels", "spark_windows", "thrown")
 }
 
 

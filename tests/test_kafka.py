@@ -3,6 +3,7 @@
 import contextlib
 import json
 import os
+import re
 import signal
 import subprocess
 import time
@@ -16,6 +17,8 @@ from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, Message, Pro
 from support.case import PROGRAMS, Case
 from support.kafka import Broker
 from support.run import WALLAROO
+from wallaroo_runtime.checkpoint.dead_letter import read_letters
+from wallaroo_runtime.kafka.topic import create_topic
 from wallaroo_runtime.topology.canonical import interface_hash
 from wallaroo_runtime.topology.load import load_document
 
@@ -213,6 +216,35 @@ def test_reading_begins_where_partitions_say_and_ends_when_idle(broker: Broker, 
     assert topic.counts.keys() == expected
 
 
+def test_records_that_expired_while_it_was_stopped_are_told_and_passed_over(broker: Broker, application: Make) -> None:
+    broker.create("lost-in", PARTITIONS)
+    broker.create("lost-out")
+    running = application(document(broker, "lost"))
+    send(broker, "lost-in", words(0, 300))
+    running.start("--stop-when-idle", "3")
+    assert running.wait() == 0, running.output()
+    send(broker, "lost-in", words(300, 900))  # offsets 100 to 299 of each partition
+    broker.truncate("lost-in", {0: 150, 1: 300, 2: 90})
+    running.start()
+    assert running.wait() == 1
+    told = [line.partition("; ")[2] for line in running.output().splitlines() if line.startswith("R792")]
+    assert told == ["50 are gone: its first one is now 150", "200 are gone: its first one is now 300"]
+    assert "`--topic-reset start` goes on with what there is" in running.output()
+    send(broker, "lost-in", words(900, 1200))
+    running.start("--topic-reset", "start", "--stop-when-idle", "3")
+    assert running.wait() == 0, running.output()
+    running.process = None
+    assert running.output().count("R792") == 4
+    kept = [*words(0, 300), *words(300, 900)[150::3], *words(300, 900)[2::3], *words(900, 1200)]
+    topic = Topic(broker, "lost-out")
+    try:
+        topic.read_words(len(kept), running)
+    finally:
+        topic.close()
+    assert topic.counts.keys() == set(kept)
+    assert all(counts == {1} for counts in topic.counts.values())
+
+
 def test_a_topic_that_does_not_exist(broker: Broker, application: Make) -> None:
     running = application(document(broker, "missing"))
     running.start()
@@ -221,6 +253,60 @@ def test_a_topic_that_does_not_exist(broker: Broker, application: Make) -> None:
         f'R673 Kafka at {broker.address} has no such topic "missing-in"; it does not exist\n'
         "  fix: create it, e.g. with `wallaroo topics create`, or correct its name and partitions"
     ) in running.output()
+
+
+CHOOSES = """
+import wallaroo
+
+def application_setup(args):
+    ab = wallaroo.ApplicationBuilder("chooses")
+    ab.new_pipeline("chooses", wallaroo.CustomKafkaSourceCLIParser(args, decode))
+    ab.to_sink(wallaroo.CustomKafkaSinkCLIParser(args, encode))
+    return ab.build()
+
+@wallaroo.decoder(header_length=4, length_fmt=">I")
+def decode(bs):
+    return bs.decode("utf-8")
+
+@wallaroo.encoder
+def encode(data):
+    name, partition, size = data.split()
+    return (name.ljust(int(size)), None if name == "keyless" else "k", None if partition == "-" else int(partition))
+"""
+
+
+def test_records_that_a_topic_never_takes_end_it_or_are_set_aside(
+    broker: Broker, application: Make, tmp_path: Path
+) -> None:
+    broker.create("chooses-in")
+    create_topic(broker.cluster, "chooses-out", PARTITIONS, 1, {"cleanup.policy": "compact"})
+    (tmp_path / "app.py").write_text(CHOOSES)
+    topics = [f"--kafka_{part}_{name}" for part in ("source", "sink") for name in ("topic", "brokers")]
+    values = ("chooses-in", broker.address, "chooses-out", broker.address)
+    options = ("--kafka_sink_max_message_size", "100000", "--kafka_sink_max_produce_buffer_ms", "10")
+    given = [part for pair in zip(topics, values, strict=True) for part in pair]
+    running = application(tmp_path / "app.py", *given, *options)
+    producer = Producer({"bootstrap.servers": broker.address})
+    for value in ("good 0 5", "lost 7 5", "large - 1100000", "keyless - 7", "also 2 4"):
+        producer.produce("chooses-in", value)
+    assert producer.flush(60) == 0
+    running.start("--stop-when-idle", "3")
+    assert running.wait() == 1
+    assert re.search(r'R674 sink ".*" cannot be written, kafka chooses-out .*; topic chooses-out does not take it: ', (
+        running.output()
+    )), running.output()  # fmt: skip
+    assert "py4j" not in running.output() and "\tat " not in running.output()
+    running.start("--stop-when-idle", "3", "--on-error", "dead_letter")
+    assert running.wait() == 0, running.output()
+    running.process = None
+    assert "set aside: 3 dead letters" in running.output()
+    found = [record.value() for record in records_of(broker, "chooses-out") if record.error() is None]
+    assert sorted(found) == [b"also", b"good "]
+    letters = {letter.record.preview.split()[0]: letter.record for letter in read_letters(tmp_path / "checkpoint")}
+    assert sorted(letters) == ["keyless", "large", "lost"]
+    assert letters["lost"].error == "topic chooses-out does not take it: it has no partition 7, but 0 to 2"
+    assert "bytes are possible" in letters["large"].error
+    assert letters["keyless"].error.endswith("it is compacted, and the record has no key")
 
 
 def records_of(broker: Broker, topic: str) -> list[Message]:

@@ -1,160 +1,30 @@
 """Exactly once into a topic of Kafka: the egress as a process, ended at named points and at any moment."""
 
-import json
 import os
 import random
 import re
 import shutil
-import signal
-import subprocess
-import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from support.kafka import Broker, free_port
-from support.part import PART, configured
+from support.kafka_delivery import DEADLINE_S, PARTITIONS, PORT, Delivery
+from wallaroo import KafkaRecord
 from wallaroo.frame import encode_frame
+from wallaroo.worker.kafka_record import write_record
+from wallaroo_runtime.checkpoint.dead_letter import read_letters
 from wallaroo_runtime.durable.line import pack_line
 from wallaroo_runtime.egress.kafka_session import ANSWER_S
-from wallaroo_runtime.kafka.record import follow
 from wallaroo_runtime.kafka.topic import create_topic
-from wallaroo_runtime.storage.outbox.live import OUTPUT, Entry
-from wallaroo_runtime.storage.outbox.live_log import LiveLog
-from wallaroo_runtime.storage.outbox.outbox import Outbox
-from wallaroo_runtime.storage.outbox.position import Delivered, begin_position, read_position, write_position
+from wallaroo_runtime.storage.outbox.position import Delivered, read_position, write_position
 from wallaroo_runtime.storage.outbox.staging import StagingWriter
 
 pytestmark = pytest.mark.kafka
-DEADLINE_S = 180.0
-PORT, PARTITIONS = 3, 3
 POINTS = ("produced", "positioned", "committed")
-
-
-class Delivery:
-    """An outbox, the egress over it, and its topic."""
-
-    def __init__(self, root: Path, broker: Broker, topic: str = "") -> None:
-        self.root, self.broker, self.batch, self.topic = root, broker, 0, topic or f"once-{root.name}"
-        self.sent: list[tuple[bytes | None, bytes | None]] = []
-        self.outbox = Outbox(root / "outbox", root / "dead-letters", root / "staging", fsync=False)
-        self.egress: subprocess.Popen[bytes] | None = None
-        self.options: dict[str, str] = {}
-        self.environment: dict[str, str] = {}
-        self.name, self.deaths, self.live = "out", 0, None  # type: str, int, LiveLog | None
-        self.brokers = [broker.address]
-        if not topic:
-            broker.create(self.topic, PARTITIONS)
-
-    def start(self, **environment: str) -> "subprocess.Popen[bytes]":
-        target = {"application": "app", "brokers": self.brokers, "topic": self.topic, "options": self.options}
-        host, _, port = self.brokers[0].partition(":")
-        sink = {"port": PORT, "name": self.name, "host": host, "tcp_port": int(port), "kafka": target}
-        command = [sys.executable, "-X", "faulthandler", PART, "egress", configured(self.root, {"sinks": [sink]})]
-        with (self.root / "log").open("ab") as log:
-            self.egress = subprocess.Popen(command, stderr=log, env=os.environ | self.environment | environment)
-        return self.egress
-
-    def publish(self, count: int = 50) -> None:
-        """Publish a micro-batch of the next numbers in frames of 20; each tenth is a tombstone."""
-        begin, frames = len(self.sent), StagingWriter(self.root / "staging", "q", self.batch, 0, 0, self.batch)
-        records: list[tuple[bytes | None, bytes | None]] = [
-            (b"%d" % number if number % 3 else None, b"value %d" % number if number % 10 or not number % 3 else None)
-            for number in range(begin, begin + count)
-        ]
-        for at in range(0, count, 20):
-            part = records[at : at + 20]
-            frames.write(
-                PORT,
-                encode_frame(
-                    [value or b"" for _, value in part],
-                    keys=[key or b"" for key, _ in part],
-                    key_indexes=list(range(len(part))),
-                    absent=[number for number, (_, value) in enumerate(part) if value is None],
-                    port=PORT,
-                ),
-            )
-        self.outbox.publish("q", self.batch, frames.finish())
-        self.batch += 1
-        self.sent += records
-
-    def publish_live(self, drawn: random.Random) -> None:
-        """Deliver drawn results of a running batch, among those of another sink; now and then a batch ends."""
-        if self.live is None:
-            self.live = LiveLog(self.root / "outbox", self.root / "dead-letters", segment_bytes=3000)
-            begin_position(self.root / "outbox", PORT)
-        for _ in range(drawn.randrange(1, 6)):
-            if drawn.random() < 0.4:
-                other = encode_frame([b"of another sink"], port=PORT + 1)
-                self.live.append(Entry(OUTPUT, PORT + 1, 0, content=other))
-            if drawn.random() < 0.2:
-                self.outbox.publish("q", self.batch, ())
-                self.batch += 1
-            count = drawn.randrange(1, 30)
-            skip, first = drawn.randrange(count), len(self.sent)
-            values = [b"value %d" % number for number in range(first - skip, first - skip + count)]
-            frame = encode_frame(values, keys=[b"k"], key_indexes=[0] * count, port=PORT)
-            self.live.append(Entry(OUTPUT, PORT, 0, skip=skip, sequence=first, content=frame))
-            self.sent += [(b"k", value) for value in values[skip:]]
-        if drawn.random() < 0.7:  # a transaction ends after it, and then more comes
-            self.live.append(Entry(OUTPUT, PORT + 1, 0, content=encode_frame([b"of another sink"], port=PORT + 1)))
-        self.live.sync()
-
-    def committed(self) -> list[tuple[bytes | None, bytes | None]]:
-        """Return what readers of committed records see."""
-        records = follow(self.broker.cluster, self.topic, from_beginning=True, to_end=True)
-        return [(record.key, record.value) for record in records]
-
-    def status(self) -> dict[str, Any]:
-        try:
-            value: dict[str, Any] = json.loads((self.root / "egress.json").read_bytes())
-        except FileNotFoundError:
-            return {"state": "", "diagnostics": [], "sinks": [{"messages": 0}]}
-        return value
-
-    def wait(self, holds: Callable[[], object], what: str) -> None:
-        deadline = time.monotonic() + DEADLINE_S
-        while not holds():
-            if time.monotonic() > deadline:
-                status = self.status()
-                self.show_stacks()
-                pytest.fail(f"waited for {what}; {status}; {self.log()}")
-            if self.egress is not None and self.egress.poll() == -signal.SIGKILL:
-                self.deaths += 1
-                self.start()
-            time.sleep(0.02)
-
-    def show_stacks(self) -> None:
-        """Let the egress end with the stacks of its threads in the log."""
-        if self.egress is not None and self.egress.poll() is None:
-            self.egress.send_signal(signal.SIGABRT)
-            self.egress.wait(DEADLINE_S)
-
-    def wait_delivered(self) -> None:
-        self.wait(lambda: read_position(self.root / "outbox", PORT).messages == len(self.sent), "all to be delivered")
-
-    def check(self) -> None:
-        """End the egress in order; the topic has each record once."""
-        assert self.egress is not None
-        self.egress.terminate()
-        assert self.egress.wait(DEADLINE_S) == 0, self.log()
-        assert Counter(self.committed()) == Counter(self.sent)
-        assert not list((self.root / "outbox").glob("*.frames"))
-
-    def log(self) -> str:
-        return (self.root / "log").read_text()[-4000:]
-
-    def findings(self) -> str:
-        return "\n".join(f"{each['code']} {each['message']}" for each in self.status()["diagnostics"])
-
-    def close(self) -> None:
-        if self.egress is not None and self.egress.poll() is None:
-            self.egress.kill()
-            self.egress.wait(DEADLINE_S)
 
 
 @pytest.fixture
@@ -312,6 +182,46 @@ def test_records_that_kafka_never_takes(delivery: Delivery) -> None:
     delivery.start()
     delivery.wait(lambda: delivery.committed(), "the records")
     assert sorted(len(value or b"") for _, value in delivery.committed()) == [4, 5000]
+
+
+NEVER = (
+    KafkaRecord(key=b"k", value=b"v", partition=99),
+    KafkaRecord(key=b"k", value=bytes(5000)),
+    KafkaRecord(key=b"k", value=b"", headers=(("large", bytes(5000)),)),
+)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_records_that_a_topic_never_takes_can_be_set_aside(seed: int, delivery: Delivery) -> None:
+    drawn = random.Random(seed)
+    delivery.topic += "-strict"
+    settings = {"cleanup.policy": "compact", "max.message.bytes": "2000"}
+    create_topic(delivery.broker.cluster, delivery.topic, PARTITIONS, 1, settings)
+    chosen = drawn.sample(NEVER, drawn.randrange(1, len(NEVER) + 1))
+    records = [KafkaRecord(key=b"%d" % number, value=b"good") for number in range(drawn.randrange(40))] + chosen
+    drawn.shuffle(records)
+    writer = StagingWriter(delivery.root / "staging", "q", 0, 0, 0, 0)
+    writer.write(PORT, encode_frame([write_record(record) for record in records], port=PORT))
+    delivery.outbox.publish("q", 0, writer.finish())
+    delivery.more = {"records": True}
+    assert delivery.start().wait(DEADLINE_S) == 1
+    assert re.search(r"R674 .*it never takes message \d+ of this sink|R785 ", delivery.findings()), delivery.findings()
+    assert delivery.committed() == []
+    delivery.more["sets_aside"] = "0/sinks/0"
+    delivery.start(WALLAROO_FAULT=f"egress.kafka_{drawn.choice(POINTS)}")  # it is killed there, and started again
+    delivery.wait(lambda: read_position(delivery.root / "outbox", PORT).messages == len(records), "all to be delivered")
+    good = [(record.key, record.value) for record in records if record not in chosen]
+    assert Counter(delivery.committed()) == Counter(good)
+    letters = [letter.record for letter in read_letters(delivery.root)]
+    assert sorted(letter.sequence for letter in letters) == [
+        number for number, record in enumerate(records) if record in chosen
+    ]
+    for letter in letters:
+        record = records[letter.sequence]
+        assert (letter.input, letter.key, letter.has_key) == (
+            record.value or b"", record.key or b"", record.key is not None
+        )  # fmt: skip
+        assert letter.error.startswith(f"topic {delivery.topic} does not take it: "), letter.error
 
 
 @pytest.mark.parametrize("limit", [200, 1500])

@@ -52,6 +52,11 @@ def test_explain_of_a_code(capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().err.startswith("R608 R999 is no code of the error catalogue\n  fix: did you mean R")
 
 
+@pytest.mark.parametrize("code", ["C507", "C511", "C528"])
+def test_a_code_that_ends_the_run_is_explained_so(code: str) -> None:
+    assert meaning(code).splitlines()[0].endswith("user code; the run ends, and goes on when that is corrected")
+
+
 def test_the_remedy_of_an_unreadable_state_suits_both_languages(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["explain", "C507"]) == 0
     said = " ".join(capsys.readouterr().out.split())

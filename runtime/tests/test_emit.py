@@ -94,6 +94,7 @@ def test_go_programs_binaries_and_topologies(here: Path) -> None:
         ("word_cuont.py", "there is no such file or module; did you mean word_count.py?"),
         ("word_cuont", "there is no such file or module; did you mean word_count.py?"),
         ("nothing/like/it", "there is no such file or module"),
+        ("a_wholly_other_one", "there is no such file or module; this directory has word_count.py"),
         ("empty", "the directory has neither a .go file nor app.py"),
     ],
 )

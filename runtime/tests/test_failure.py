@@ -5,6 +5,7 @@ from tempfile import gettempdir
 
 import pytest
 
+from wallaroo_runtime.spark.cause import causes_of
 from wallaroo_runtime.spark.failure import translated
 
 JAVA = """org.apache.spark.SparkException: [STREAM_FAILED] Query [id = 5] terminated with exception: {text}
@@ -18,7 +19,7 @@ Caused by: java.io.IOException: {text}
     "text", ["No space left on device", "/c/spark/offsets/.7.tmp (No space left on device)", "Disk quota exceeded"]
 )
 def test_a_full_disk_of_sparks_is_told_with_its_remedy(text: str) -> None:
-    (finding,) = translated(JAVA.format(text=text), "/c/spark").diagnostics
+    (finding,) = translated(causes_of(JAVA.format(text=text)), "/c/spark").diagnostics
     assert finding.code == "R630"
     assert finding.message.startswith("no room on a disk that Spark writes to; ")
     assert finding.message.endswith(text)
@@ -38,12 +39,12 @@ def test_a_full_disk_of_sparks_is_told_with_its_remedy(text: str) -> None:
     ],
 )
 def test_a_state_file_that_cannot_be_read_is_named(text: str, tmp_path: Path) -> None:
-    (finding,) = translated(JAVA.format(text=text), "/c/spark", tmp_path / "spark.log").diagnostics
+    (finding,) = translated(causes_of(JAVA.format(text=text)), "/c/spark", tmp_path / "spark.log").diagnostics
     assert finding.code == "R633"
     assert finding.message.startswith("Spark cannot read its checkpoint /c/spark; ")
     assert "/c/spark/state/0/0/2.changelog" in finding.message
     assert finding.fix.startswith("restore all of the checkpoint from one backup")
-    (other,) = translated(JAVA.format(text=text), "/d/spark").diagnostics
+    (other,) = translated(causes_of(JAVA.format(text=text)), "/d/spark").diagnostics
     assert other.code == "R611", "a file of somebody else's"
 
 
@@ -56,13 +57,15 @@ def test_a_state_file_that_cannot_be_read_is_named(text: str, tmp_path: Path) ->
 )
 def test_kafka_without_an_answer_is_named(kind: str, text: str) -> None:
     report = JAVA.format(text=f"Lost task 1.3 in stage 5.0 (TID 17) (host): {kind}.TimeoutException: {text}")
-    (finding,) = translated(f"py4j.protocol.Py4JJavaError: An error occurred\n{report}", "/c/spark").diagnostics
+    (finding,) = translated(
+        causes_of(f"py4j.protocol.Py4JJavaError: An error occurred\n{report}"), "/c/spark"
+    ).diagnostics
     assert (finding.code, finding.message) == ("R611", f"the query stopped; Kafka gave no answer: {text}")
-    assert finding.fix == "start the brokers, and run again to continue from the checkpoint"
+    assert finding.fix == "start the brokers; run again to continue from the checkpoint"
 
 
 def test_other_failures_say_what_spark_says() -> None:
-    (finding,) = translated("java.lang.IllegalStateException: no such thing\n\tat x.y.Z").diagnostics
+    (finding,) = translated(causes_of("java.lang.IllegalStateException: no such thing\n\tat x.y.Z")).diagnostics
     assert (finding.code, finding.message) == (
         "R611",
         "the query stopped; java.lang.IllegalStateException: no such thing",

@@ -236,6 +236,16 @@ def test_ps_lists_runs_and_forgets_those_that_were_killed(
     assert out(capsys, "ps").split() == ["pid", "application", "checkpoint"]
 
 
+def test_diff_takes_the_name_of_a_running_application(stopped: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    topology = WORD_COUNT
+    (stopped / "application.json").write_text(json.dumps({"topology": json.loads(topology.read_bytes())}))
+    with registered(stopped, "Word Count"):
+        assert main(["diff", "Word Count", str(topology)]) == 0
+    assert capsys.readouterr().out == "nothing changed\n"
+    assert main(["diff", "Word Count", str(topology)]) == 2
+    assert "R609 Word Count is not a" in capsys.readouterr().err
+
+
 def test_a_home_that_cannot_be_written_does_no_harm(stopped: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(stopped / "application.json"))
     with registered(stopped, "Word Count"):

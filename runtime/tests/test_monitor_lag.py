@@ -1,10 +1,19 @@
 """The lag in seconds, against the times at which messages arrived."""
 
+from pathlib import Path
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from wallaroo_runtime.cli.status import lines
+from wallaroo_runtime.monitor.board import Board
 from wallaroo_runtime.monitor.lag import MAX_SAMPLES, Lag
+from wallaroo_runtime.monitor.metrics import render
+from wallaroo_runtime.plan.compile import compile_topology
+from wallaroo_runtime.topology.load import load
+
+WORD_COUNT = Path(__file__).parents[2] / "topology-schema" / "vectors" / "topologies" / "valid" / "word_count.json"
 
 
 @given(
@@ -24,3 +33,14 @@ def test_the_lag_is_how_long_the_oldest_message_waits(steps: list[tuple[float, i
             assert found == pytest.approx(expected, abs=0.06) if most == MAX_SAMPLES else found <= expected + 0.06
             assert (found > 0.06) <= (expected > 0)
             assert len(lag._samples) <= max(most, 1)
+
+
+def test_a_lag_that_is_not_known_is_not_0(tmp_path: Path) -> None:
+    (tmp_path / "application.json").write_text("{}")
+    topology = load(WORD_COUNT.read_bytes())
+    board = Board(topology, compile_topology(topology, shuffle_partitions=2), tmp_path)
+    document = board.read()
+    assert document["lag"] == {"messages": None, "seconds": None, "waiting_for_sinks": 0}
+    body, _ = render(document, {}, "")
+    assert b"wallaroo_up" in body and b"wallaroo_lag" not in body
+    assert "now: lag not known yet  waiting for sinks 0" in list(lines(document))

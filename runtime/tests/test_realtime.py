@@ -25,6 +25,7 @@ from wallaroo_runtime.plan.realtime import in_realtime, obstacles
 from wallaroo_runtime.run.options import AppOptions, RunOptions, SparkOptions
 from wallaroo_runtime.run.realtime import check_realtime
 from wallaroo_runtime.service.endpoint import Service
+from wallaroo_runtime.spark.cause import causes_of
 from wallaroo_runtime.spark.realtime import jar
 from wallaroo_runtime.spark.realtime.failure import translated_operator
 from wallaroo_runtime.spark.realtime.settings import (
@@ -268,7 +269,7 @@ def report_of(value: dict[str, Any]) -> str:
     ],
 )
 def test_errors_of_operators_keep_their_code(value: dict[str, Any], expected: str, tmp_path: Path) -> None:
-    error = translated_operator(report_of(value), "", tmp_path / "spark.log", ErrorPolicy())
+    error = translated_operator(causes_of(report_of(value)), "", tmp_path / "spark.log", ErrorPolicy())
     assert str(error).startswith(expected)
 
 
@@ -276,7 +277,7 @@ def test_a_dead_letter_that_ends_the_query_reads_as_in_micro_batches(tmp_path: P
     letter = pb.DeadLetter(code="C501", error="no", traceback="line 3\n", path="0/steps/0", step="split")
     packed = base64.b64encode(letter.SerializeToString()).decode()
     for policy in (ErrorPolicy(fails=True), ErrorPolicy(parts={"0/steps/0": True})):
-        error = translated_operator(report_of({"letter": packed}), "", tmp_path / "spark.log", policy)
+        error = translated_operator(causes_of(report_of({"letter": packed})), "", tmp_path / "spark.log", policy)
         with pytest.raises(RunError) as raised:
             stop_at_dead_letter([encode_frame([letter.SerializeToString()], port=DEAD_LETTER_PORT)], policy)
         assert str(error) == str(raised.value)
@@ -284,7 +285,9 @@ def test_a_dead_letter_that_ends_the_query_reads_as_in_micro_batches(tmp_path: P
 
 
 def test_other_errors_of_spark_are_translated_as_in_micro_batches(tmp_path: Path) -> None:
-    error = translated_operator("java.lang.IllegalStateException: no", "", tmp_path / "spark.log", ErrorPolicy())
+    error = translated_operator(
+        causes_of("java.lang.IllegalStateException: no"), "", tmp_path / "spark.log", ErrorPolicy()
+    )
     assert error.diagnostics[0].code == "R611"
 
 

@@ -216,15 +216,24 @@ def test_a_rate_as_source_and_json_lines_as_sink(
 
 
 @pytest.mark.jvm
-def test_a_sink_that_refuses_its_rows_stops_the_query(
-    start: Callable[..., RunningQuery], wait_until: Callable[..., None], tmp_path: Path
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        ({"sink": {"value": "no_such_column"}}, 'the SQL `no_such_column` of sink "out"'),
+        ({"sink": {"value": "value FROM"}}, 'the SQL `value FROM` of sink "out"'),
+        ({"sink": {"format": "nothing"}}, 'sink "out"'),
+        ({"source": {"value": "nowhere + 1"}}, 'the SQL `nowhere + 1` of source "in"'),
+        ({"source": {"timestamp": "to_time(value"}}, 'the SQL `CAST(value AS STRING)`, `to_time(value` of source "in"'),
+    ],
+)
+def test_what_spark_does_not_accept_is_refused_before_the_first_message(
+    start: Callable[..., RunningQuery], tmp_path: Path, more: dict[str, dict[str, str]], said: str
 ) -> None:
     source = {"format": "rate", "options": {"rowsPerSecond": "10"}, "value": "CAST(value AS STRING)"}
-    sink = {"format": "text", "options": {"path": str(tmp_path / "out")}, "value": "no_such_column"}
-    query = start(topology(source, sink))
-    wait_until(lambda: query.exception() is not None, "the failure", 300.0)
-    (finding,) = query.exception().diagnostics
-    assert finding.code == "R674"
-    assert finding.message.startswith('sink "out" cannot be written, spark text; ')
-    assert "no_such_column" in finding.message
-    assert finding.fix == "correct its options and run again; it continues from the checkpoint"
+    sink = {"format": "text", "options": {"path": str(tmp_path / "out")}, "value": "value"}
+    with pytest.raises(RunError) as caught:
+        start(topology({**source, **more.get("source", {})}, {**sink, **more.get("sink", {})}))
+    (finding,) = caught.value.diagnostics
+    assert finding.code == "R716"
+    assert finding.message.startswith(f"{said} is not usable; ")
+    assert "py4j" not in str(finding) and "JVM" not in str(finding)

@@ -1,10 +1,12 @@
 """A topic that is deleted and created again: what a checkpoint keeps of it, and how a run notices."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from wallaroo_runtime.checkpoint.checkpoint import Checkpoint
 from wallaroo_runtime.checkpoint.convert_topic import Topics
@@ -13,6 +15,7 @@ from wallaroo_runtime.checkpoint.manifest import read_manifest
 from wallaroo_runtime.cli.main import main
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.gateway.source_progress import Past
+from wallaroo_runtime.kafka.offset import EARLIEST, lost_records
 from wallaroo_runtime.peer.configuration import kafka_sources
 from wallaroo_runtime.run import topic_watch
 from wallaroo_runtime.run.topic_watch import TopicWatch
@@ -96,5 +99,40 @@ def test_brokers_without_ids_are_not_asked() -> None:
 
 
 def test_micro_batches_do_not_take_the_remedy_of_real_time_mode(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["run", "app.py", "--topic-reset", "start"]) == 2
-    assert "--topic-reset is for --mode realtime" in capsys.readouterr().err
+    assert main(["run", "app.py", "--topic-reset", "end"]) == 2
+    assert "--topic-reset end is for --mode realtime" in capsys.readouterr().err
+
+
+class Drawn:
+    """Brokers whose topic has drawn partitions: first offset and end of each."""
+
+    def __init__(self, ranges: dict[int, tuple[int, int]]) -> None:
+        self._ranges = ranges
+
+    def partitions(self, topic: str) -> list[int]:
+        return sorted(self._ranges)
+
+    def offsets(self, topic: str, partitions: Iterable[int], kind: int) -> dict[int, int]:
+        return {number: self._ranges[number][0 if kind == EARLIEST else 1] for number in partitions}
+
+
+RANGE = st.tuples(st.integers(0, 9), st.integers(0, 9)).map(lambda pair: (min(pair), max(pair)))
+
+
+@given(st.dictionaries(st.integers(0, 3), RANGE), st.dictionaries(st.integers(0, 3), st.integers(0, 9)))
+def test_what_a_topic_has_lost_is_counted(ranges: dict[int, tuple[int, int]], position: dict[int, int]) -> None:
+    found = {finding.message for finding in lost_records(Drawn(ranges), "in", "t", position)}
+    for number, offset in position.items():
+        head = f'source "in": topic t no longer has the records from {offset} of partition {number} on; '
+        first, end = ranges.get(number, (0, -1))
+        said = next((text.removeprefix(head) for text in found if text.startswith(head)), "")
+        if number not in ranges:
+            assert said == "the topic has no such partition now"
+        elif offset < first:
+            assert said == f"{first - offset} are gone: its first one is now {first}"
+        else:
+            assert said.startswith(f"the partition ends at {end} now") == (offset > end)
+    assert len(found) == sum(
+        not (number in ranges and ranges[number][0] <= offset <= ranges[number][1])
+        for number, offset in position.items()
+    )

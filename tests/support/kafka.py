@@ -49,6 +49,15 @@ class Broker(Node):
         """Make a topic."""
         create_topic(self.cluster, topic, partitions, 1, {})
 
+    def truncate(self, topic: str, first: dict[int, int]) -> None:
+        """Remove the records of partitions that precede an offset, as retention does."""
+        from confluent_kafka import TopicPartition
+
+        places = [TopicPartition(topic, number, offset) for number, offset in first.items()]
+        client = self.cluster.admin()
+        for done in client.delete_records(places).values():
+            done.result(60)
+
     def delete(self, *topics: str) -> None:
         """Remove topics; returns when they are gone."""
         cluster = self.cluster

@@ -47,12 +47,12 @@ def find_directory(text: str) -> Path:
     try:
         return _of_program(text, path)
     except RunError as error:
-        if path.exists() or error.diagnostics[0].code != "R616" or (found := _of_run(text)) is None:
+        if path.exists() or error.diagnostics[0].code != "R616" or (found := running_directory(text)) is None:
             raise
         return found
 
 
-def _of_run(name: str) -> Path | None:
+def running_directory(name: str) -> Path | None:
     """Return the checkpoint of the application of this name that runs; None: none does.
 
     Raises:

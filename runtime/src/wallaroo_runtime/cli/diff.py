@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from wallaroo_runtime.checkpoint.directory import MANIFEST
+from wallaroo_runtime.checkpoint.directory import MANIFEST, running_directory
 from wallaroo_runtime.checkpoint.manifest import read_manifest
 from wallaroo_runtime.checkpoint.place import find_repeated
 from wallaroo_runtime.cli.document import WHAT, add_app_options, read_topology, split_document
@@ -39,7 +39,9 @@ def add_parser(subparsers: Any) -> None:
         "diff", help="say what changed, and what it means for a checkpoint", description=__doc__
     )
     for name in ("old", "new"):
-        parser.add_argument(name, metavar=name.upper(), help=f"{WHAT}; or a checkpoint directory")
+        parser.add_argument(
+            name, metavar=name.upper(), help=f"{WHAT}; or a checkpoint directory, or the name of a running application"
+        )
     add_app_options(parser)
     parser.add_argument("--json", action="store_true", help="one JSON object a line; findings as a JSON array")
 
@@ -58,8 +60,7 @@ def run(arguments: argparse.Namespace) -> int:
             print("nothing changed")
     if any(change.impact > Impact.UNKNOWN for change in changes):
         return RUN
-    path = Path(arguments.old)
-    if _is_checkpoint(path):
+    if (path := _checkpoint(arguments.old)) is not None:
         _tell_repeated(path, new, changes, as_json=arguments.json)
     return 0
 
@@ -72,12 +73,19 @@ def _tell_repeated(path: Path, new: Topology, changes: list[Change], *, as_json:
         print(f"note: {note}", file=sys.stderr)
 
 
-def _is_checkpoint(path: Path) -> bool:
-    return (path / MANIFEST).is_file()
+def _checkpoint(name: str) -> Path | None:
+    """Return the checkpoint that a name is, or that of the running application of this name; None: it is another file.
+
+    Raises:
+        RunError: R715, several such applications run.
+    """
+    path = Path(name)
+    if (path / MANIFEST).is_file():
+        return path
+    return None if path.exists() else running_directory(name)
 
 
 def _read(name: str, arguments: argparse.Namespace) -> Topology:
-    path = Path(name)
-    if _is_checkpoint(path):
+    if (path := _checkpoint(name)) is not None:
         return load_document(read_manifest(path).get("topology"))
     return read_topology(name, arguments)

@@ -22,6 +22,7 @@ KINDS = {
     "T2": "the meaning of a program or topology",
     "P3": "what cannot be compiled",
     "W4": "a worker",
+    **dict.fromkeys(("C507", "C511", "C528"), "user code; the run ends, and goes on when that is corrected"),
     "C5": "user code; the message becomes a dead letter, unless its policy says otherwise",
     "R6": "a run or a command",
     "R7": "a run or a command",
@@ -104,7 +105,7 @@ def meaning(code: str) -> str:
           fix: give each pipeline a name of its own
     """
     entry = _entry(code)
-    lines = [f"{code} {entry['name']}: about {KINDS[code[:2]]}", f"  {_filled(entry['message'])}"]
+    lines = [f"{code} {entry['name']}: about {KINDS.get(code) or KINDS[code[:2]]}", f"  {_filled(entry['message'])}"]
     lines += [f"  cause: {cause}" for cause in entry.get("causes", ())]
     fix = _filled(entry["fix"])
     return "\n".join([*lines, f"  fix: {'the finding has it' if fix == '<fix>' else fix}"])

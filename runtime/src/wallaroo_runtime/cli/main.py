@@ -57,7 +57,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return RUN
     except Exception as error:
-        report([internal(error)], as_json)
+        report(unforeseen(error), as_json)
         return RUN
 
 
@@ -112,8 +112,19 @@ def report(diagnostics: Sequence[Diagnostic], as_json: bool) -> None:
         print("\n".join(map(str, diagnostics)), file=sys.stderr)
 
 
-def internal(error: Exception) -> Diagnostic:
-    """Write the traceback of an unexpected error to a log file and return a diagnostic that names the file."""
+def unforeseen(error: Exception) -> list[Diagnostic]:
+    """Return the findings of an error that no command has foreseen; of Spark's and Java's in words of ours."""
+    finding, path = internal(error)
+    if not type(error).__module__.startswith(("py4j.", "pyspark.")):
+        return [finding]
+    from wallaroo_runtime.spark.cause import causes_of
+    from wallaroo_runtime.spark.failure import translated
+
+    return translated(causes_of(error), log=path).diagnostics
+
+
+def internal(error: Exception) -> tuple[Diagnostic, Path]:
+    """Write the traceback of an unexpected error to a file; return a finding that names it, and its path."""
     text = "".join(traceback.format_exception(error))
     path = state_directory() / "crashes" / f"{time.strftime('%Y%m%dT%H%M%S')}-{os.getpid()}.log"
     try:
@@ -125,4 +136,4 @@ def internal(error: Exception) -> Diagnostic:
         with open(descriptor, "w", encoding="utf-8") as file:
             file.write(text)
     summary = "".join(traceback.format_exception_only(error)).strip().splitlines()[-1]
-    return Diagnostic.of("I901", reason=f"{summary}; the traceback is in {path}")
+    return Diagnostic.of("I901", reason=f"{summary}; the traceback is in {path}"), path

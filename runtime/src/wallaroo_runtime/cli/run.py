@@ -71,7 +71,7 @@ def add_run_options(parser: argparse.ArgumentParser) -> None:
     add("--fresh", action="store_true", help="start over: remove what the application's checkpoint holds")
     what = "a new checkpoint begins with the tables and offsets that Goka's own processors left"
     add("--continue-goka", action="store_true", help=what)
-    what = "real-time mode: read a topic from there that was created again (R738), or whose records are gone (R792)"
+    what = "go on there where records are gone (R792); real-time mode: also where a topic was created again (R738)"
     add("--topic-reset", choices=["start", "end"], default="", help=what)
     add("--on-error", choices=["dead_letter", "fail"], default="", help="when user code fails, unless its step says")
     what = "go on with a changed program, though fields of states that it does not have are lost (R605)"
@@ -200,9 +200,9 @@ def run(arguments: argparse.Namespace) -> int:
         place = shlex.quote(arguments.checkpoint or app)
         fix = f"run it once without --mode, then `wallaroo state convert {place} --to realtime`"
         raise wrong_usage(reason=reason, fix=fix)
-    if arguments.topic_reset and arguments.mode != "realtime":
-        reason = "--topic-reset is for --mode realtime: in micro-batches Spark keeps the offsets"
-        raise wrong_usage(reason=reason, fix="leave it out; docs/kafka.md says what there is")
+    if arguments.topic_reset == "end" and arguments.mode != "realtime":
+        reason = "--topic-reset end is for --mode realtime: in micro-batches Spark keeps the offsets"
+        raise wrong_usage(reason=reason, fix="--topic-reset start goes on with the records that are there")
     if arguments.debug:
         refuse_together("--debug", {"--json": arguments.json and "the terminal is the debugger's"})
         arguments.engine = "memory"

@@ -89,7 +89,8 @@ def _numbers(found: Mapping[str, Any]) -> Iterator[str]:
             f"since the checkpoint began: in {least}{total['messages_in']:,}  out {least}{total['messages_out']:,}  "
             f"dead letters {total['dead_letters']:,}"
         )
-    yield f"now: lag {lag['messages']:,}, {lag['seconds']:,.0f} s  waiting for sinks {lag['waiting_for_sinks']:,}"
+    behind = "not known yet" if lag["messages"] is None else f"{lag['messages']:,}, {lag['seconds']:,.0f} s"
+    yield f"now: lag {behind}  waiting for sinks {lag['waiting_for_sinks']:,}"
     latency = found["latency_ms"]["end_to_end"]["five_minutes"]
     if latency["count"]:
         shown = ("p50", latency["p50"]), ("p99", latency["p99"]), ("p99.99", latency["p99_99"]), ("max", latency["max"])

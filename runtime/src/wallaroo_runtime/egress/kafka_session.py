@@ -4,9 +4,10 @@ import json
 import queue
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict
+from functools import partial
 from typing import Any
 
 from wallaroo.fault import reach
@@ -27,9 +28,13 @@ PREFIX = "kafka."
 LIMIT = "message.max.bytes"
 RENAMED = {"max.request.size": LIMIT}
 # Errors that trying again does not mend.
+OF_RECORD = (
+    *("MSG_SIZE_TOO_LARGE", "INVALID_RECORD", "INVALID_TIMESTAMP", "_UNKNOWN_PARTITION"),
+    *("UNSUPPORTED_FOR_MESSAGE_FORMAT", "_INVALID_ARG"),
+)
 LASTING = (
-    *("MSG_SIZE_TOO_LARGE", "RECORD_LIST_TOO_LARGE", "INVALID_RECORD", "INVALID_TIMESTAMP", "_UNKNOWN_PARTITION"),
-    "UNSUPPORTED_FOR_MESSAGE_FORMAT",
+    *OF_RECORD,
+    "RECORD_LIST_TOO_LARGE",
     *("TOPIC_AUTHORIZATION_FAILED", "GROUP_AUTHORIZATION_FAILED", "CLUSTER_AUTHORIZATION_FAILED"),
     *("TRANSACTIONAL_ID_AUTHORIZATION_FAILED", "_UNSUPPORTED_FEATURE", "UNSUPPORTED_VERSION", "_AUTHENTICATION"),
     *("SASL_AUTHENTICATION_FAILED", "INVALID_TRANSACTION_TIMEOUT"),
@@ -47,11 +52,12 @@ class Lasting(Exception):
     Attributes:
         is_fenced: Whether the reason is another session of the same name.
         size: Of a record that is too large; 0: the reason is another one.
+        numbers: Of the records that are refused for what they are, from 0; empty: it is not due to records.
     """
 
-    def __init__(self, reason: str, *, is_fenced: bool, size: int = 0) -> None:
+    def __init__(self, reason: str, *, is_fenced: bool, size: int = 0, numbers: Sequence[int] = ()) -> None:
         super().__init__(reason)
-        self.is_fenced, self.size = is_fenced, size
+        self.is_fenced, self.size, self.numbers = is_fenced, size, numbers
 
 
 def within(seconds: float, call: Callable[..., Any], *arguments: Any, look: Callable[[], None] = lambda: None) -> None:
@@ -109,7 +115,7 @@ class Session:
     """
 
     def __init__(self, client: Any, target: pb.KafkaTopic, name: str, sink: str) -> None:
-        self._client, self._topic, self._failed = client, target.topic, list[Any]()
+        self._client, self._topic, self._failed = client, target.topic, list[tuple[int, Any]]()
         self._brokers, self._lost = list(target.brokers), list[Any]()
         self._check_answer()
         settings = settings_of(target, sink)
@@ -140,17 +146,25 @@ class Session:
         try:
             yield
         except self._client.KafkaException as error:
-            raise self._judge([error.args[0], *self._failed]) from error
+            raise self._judge([error.args[0], *(failed for _, failed in self._failed)]) from error
 
     def _judge(self, errors: list[Any]) -> Unavailable | Lasting:
-        codes = self._client.KafkaError
+        of_record = self._codes(OF_RECORD)
+        numbers = {number for number, error in self._failed if error.code() in of_record}
+        if len(numbers) > 1:  # a broker refuses a batch for one record: which, is then not known
+            numbers = set()
         for names in (FENCED, LASTING):
-            known = {getattr(codes, name) for name in names if hasattr(codes, name)}
+            known = self._codes(names)
             for error in errors:
                 if error.code() in known:
-                    return Lasting(error.str(), is_fenced=names is FENCED)
+                    of = sorted(numbers) if error.code() in of_record else ()
+                    return Lasting(error.str(), is_fenced=names is FENCED, numbers=of)
         # A record's own error says more than that of the transaction.
         return Unavailable(errors[-1].str())
+
+    def _codes(self, names: Iterable[str]) -> set[int]:
+        codes = self._client.KafkaError
+        return {getattr(codes, name) for name in names if hasattr(codes, name)}
 
     def _check_answer(self) -> None:
         try:
@@ -169,8 +183,13 @@ class Session:
             self._lost.clear()  # brokers also close what was not used for long
             self._check_answer()
 
-    def write(self, records: Iterable[SinkRecord], end: Delivered) -> None:
+    def write(self, records: Iterable[SinkRecord], end: Delivered, without: Container[int] = ()) -> None:
         """Write records, and the position after them, or nothing.
+
+        Args:
+            records: All up to the position.
+            end: The position.
+            without: Numbers of records that are passed over.
 
         Raises:
             Unavailable: It is not known whether they are there.
@@ -180,7 +199,7 @@ class Session:
         try:
             with self._judged():
                 self._producer.begin_transaction()
-                self._produce_all(records)
+                self._produce_all(records, without)
                 reach("egress.kafka_produced")
                 place = self._client.TopicPartition(self._topic, 0, end.messages, metadata=_text(end))
                 within(ANSWER_S, self._producer.send_offsets_to_transaction, [place], self._group, look=self.look)
@@ -193,13 +212,14 @@ class Session:
                 within(ANSWER_S, self._producer.abort_transaction)
             raise
 
-    def _produce_all(self, records: Iterable[SinkRecord]) -> None:
-        for number, record in enumerate(records, 1):
-            self._produce(record)
+    def _produce_all(self, records: Iterable[SinkRecord], without: Container[int]) -> None:
+        for number, record in enumerate(records):
+            if number not in without:
+                self._produce(record, number)
             if number % POLL_RECORDS == 0:
                 self._producer.poll(0)
 
-    def _produce(self, record: SinkRecord) -> None:
+    def _produce(self, record: SinkRecord, number: int) -> None:
         more: dict[str, Any] = {} if record.partition is None else {"partition": record.partition}
         if record.headers:
             more["headers"] = list(record.headers)
@@ -207,26 +227,30 @@ class Session:
             more["timestamp"] = record.timestamp_ms
         if size := too_large(self._limit, record.key, record.value, record.headers):
             reason = f"{self._limit} bytes are possible, with key, headers and batch"
-            raise Lasting(reason, is_fenced=False, size=size)
+            raise Lasting(reason, is_fenced=False, size=size, numbers=[number])
         while True:
             try:
-                self._producer.produce(self._topic, record.value, record.key, on_delivery=self._delivered, **more)
+                noting = partial(self._delivered, number)
+                self._producer.produce(self._topic, record.value, record.key, on_delivery=noting, **more)
             except BufferError:
                 self._producer.poll(POLL_S)
+            except self._client.KafkaException as error:
+                self._failed.append((number, error.args[0]))
+                raise
             else:
                 return
             if self._failed:
-                raise self._client.KafkaException(self._failed[0])
+                raise self._client.KafkaException(self._failed[0][1])
 
-    def _noting(self) -> Callable[[Any, Any], None]:
-        """Return what notes the first record that failed by itself; it does not keep the producer alive."""
+    def _noting(self) -> Callable[[int, Any, Any], None]:
+        """Return what notes the records that failed by themselves; it does not keep the producer alive."""
         failed, codes = self._failed, self._client.KafkaError
         # What other records of a batch get, and what is thrown away.
         followers = {codes._PURGE_QUEUE, getattr(codes, "_INVALID_DIFFERENT_RECORD", codes._PURGE_QUEUE)}
 
-        def delivered(error: Any, _: Any) -> None:
-            if error is not None and error.code() not in followers and not failed:
-                failed.append(error)
+        def delivered(number: int, error: Any, _: Any) -> None:
+            if error is not None and error.code() not in followers:
+                failed.append((number, error))
 
         return delivered
 

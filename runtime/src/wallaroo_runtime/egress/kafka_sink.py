@@ -26,9 +26,11 @@ from wallaroo_runtime.kafka.client import kafka_client
 from wallaroo_runtime.lowering.sink_record import SinkRecord, records_of, whole_record
 from wallaroo_runtime.service._proto import service_pb2 as pb
 from wallaroo_runtime.storage.outbox.position import Delivered
+from wallaroo_runtime.storage.outbox.refused import CORRECT, SET_ASIDE, refused_letter, told_refused, write_refused
 
 TRANSACTION_BYTES = 4 * 1024 * 1024
 TRANSACTION_RECORDS = 100_000
+FOLDER = "dead-letters"  # next to the outbox
 
 
 class KafkaSink(Sink):
@@ -77,7 +79,12 @@ class KafkaSink(Sink):
         if error.size:
             sink, topic = self.config.name, self._target.topic
             return RunError.of("R785", sink=sink, topic=topic, size=error.size, reason=error)
-        return RunError.of("R674", sink=self.config.name, place=f"kafka {self._target.topic}", reason=error)
+        place = f"kafka {self._target.topic}"
+        if not error.numbers:
+            return RunError.of("R674", sink=self.config.name, place=place, reason=error, fix=CORRECT)
+        number = self.position.messages + error.numbers[0]
+        reason = f"it never takes message {number} of this sink: {error}"
+        return RunError.of("R674", sink=self.config.name, place=place, reason=reason, fix=SET_ASIDE)
 
     def _agree(self, session: Session) -> None:
         """Continue where Kafka has committed; a contradiction to what the outbox has is an error.
@@ -166,9 +173,40 @@ class KafkaSink(Sink):
                 sync_directory(self._directory)
             if self.live is not None and end.live_needed > self.live.safe:
                 self.live.sync()  # Kafka would keep what a loss of power takes away here
-            session.write(written(pieces, self._target.records), end)
+            self._write(session, pieces, end)
             reach("egress.kafka_committed")
         self._take(pieces, end, durable=self._is_due(pieces))
+
+    def _write(self, session: Session, pieces: list[Piece], end: Delivered) -> None:
+        """Write the records of pieces, and the position after them; without those that Kafka never takes, if so set.
+
+        Raises:
+            Unavailable: Kafka takes nothing now.
+            Lasting: It never takes them.
+        """
+        refused: set[int] = set()
+        while True:
+            try:
+                session.write(written(pieces, self._target.records), end, refused)
+            except Lasting as error:
+                if not self._target.sets_aside or not set(error.numbers) - refused:
+                    raise
+                self._set_aside(pieces, set(error.numbers) - refused, error)
+                refused |= set(error.numbers)
+            else:
+                return
+
+    def _set_aside(self, pieces: list[Piece], numbers: set[int], error: Lasting) -> None:
+        """Make dead letters of records, before the position after them is committed."""
+        sink, topic, before = self.config.name, self._target.topic, pieces[0].before.messages
+        letters = []
+        for number, record in enumerate(written(pieces, self._target.records)):
+            if number in numbers:
+                why = f"topic {topic} does not take it: {_reason(error)}{_partition(record)}"
+                place = before + number
+                letters.append(refused_letter(self._target.sets_aside, sink, place, record.key, record.value, why))
+        ids = write_refused(self._directory.parent / FOLDER, self.config.port, letters)
+        self._say(told_refused(sink, letters, ids))
 
     def _is_due(self, pieces: list[Piece]) -> bool:
         """Say whether the position must now survive a loss of power; of live output, which comes in drops, each second.
@@ -182,6 +220,14 @@ class KafkaSink(Sink):
         if is_due:
             self._durable_at = now
         return is_due
+
+
+def _reason(error: Lasting) -> str:
+    return f"a record of {error.size} bytes; {error}" if error.size else str(error)
+
+
+def _partition(record: SinkRecord) -> str:
+    return "" if record.partition is None else f" (partition {record.partition})"
 
 
 def _is_same(place: Delivered, end: Delivered) -> bool:

@@ -1,9 +1,10 @@
 """Where reading of a topic begins."""
 
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Protocol
 
+from wallaroo.diagnostic import Diagnostic
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.kafka.client import ANSWER_S, Cluster
 from wallaroo_runtime.kafka.identity import id_of
@@ -53,6 +54,28 @@ def check_partitions(topic: str, brokers: str, known: Iterable[int], wanted: Ite
     if missing := sorted(set(wanted) - set(there)):
         reason = f"it has partitions {', '.join(map(str, there))}, not {missing[0]}"
         raise RunError.of("R673", topic=topic, brokers=brokers, reason=reason)
+
+
+def lost_records(asking: Asking, source: str, topic: str, position: Mapping[int, int]) -> Iterator[Diagnostic]:
+    """Yield an R792 for each partition of which a topic no longer has the records from a position on.
+
+    Args:
+        source: Its name.
+        position: Offset of the next record of each partition that was read.
+    """
+    there = set(asking.partitions(topic))
+    known = sorted(there & set(position))
+    first, end = asking.offsets(topic, known, EARLIEST), asking.offsets(topic, known, LATEST)
+    for number, offset in sorted(position.items()):
+        if number not in there:
+            reason = "the topic has no such partition now"
+        elif first[number] > offset:
+            reason = f"{first[number] - offset} are gone: its first one is now {first[number]}"
+        elif end[number] < offset:
+            reason = f"the partition ends at {end[number]} now: it was emptied, or lost what its brokers had not copied"
+        else:
+            continue
+        yield Diagnostic.of("R792", source=source, topic=topic, partition=number, offset=offset, reason=reason)
 
 
 class ClusterOffsets:

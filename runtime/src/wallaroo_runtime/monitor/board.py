@@ -147,6 +147,7 @@ class Board:
     def _make(self) -> dict[str, Any]:
         now, sample = time.monotonic(), self._sample
         numbers = sample.numbers
+        done = numbers.get("messages_processed", 0)
         self._rates.add(now, self._counters(numbers))
         return {
             "version": VERSION,
@@ -167,8 +168,8 @@ class Board:
             },
             "rate": self._rates.of("processed"),
             "lag": {
-                "messages": numbers.get("lag", 0),
-                "seconds": self._lag.add(now, numbers.get("messages_in", 0), numbers.get("messages_processed", 0)),
+                "messages": numbers.get("lag"),
+                "seconds": self._lag.add(now, done + numbers["lag"], done) if "lag" in numbers else None,
                 "waiting_for_sinks": numbers.get("waiting", 0),
             },
             "parts": [self._part(part) for part in parts_of(self._topology)],

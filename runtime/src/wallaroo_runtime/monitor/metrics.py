@@ -55,9 +55,10 @@ class _Collector:
         yield self._one(counter, "messages_out", "Messages that receivers took in this run.", run["messages_out"])
         yield self._one(counter, "dead_letters", "Messages that user code failed on in this run.", run["dead_letters"])
         yield self._one(counter, "micro_batches", "Micro-batches of this run.", run["batches"])
-        yield self._one(gauge, "lag_messages", "Messages that arrived, not processed.", document["lag"]["messages"])
-        text = "How long the oldest message that is not processed has been waiting."
-        yield self._one(gauge, "lag_seconds", text, document["lag"]["seconds"])
+        if document["lag"]["messages"] is not None:  # else not known yet: 0 would keep an alarm silent
+            yield self._one(gauge, "lag_messages", "Messages that arrived, not processed.", document["lag"]["messages"])
+            text = "How long the oldest message that is not processed has been waiting."
+            yield self._one(gauge, "lag_seconds", text, document["lag"]["seconds"])
         lag = sum(gateway["lag_bytes"] for gateway in document["gateways"])
         yield self._one(gauge, "journal_lag_bytes", "Bytes of journals that are not processed.", lag)
         phases = gauge("wallaroo_micro_batch_phase_seconds", "Latest micro-batch.", labels=("application", "phase"))

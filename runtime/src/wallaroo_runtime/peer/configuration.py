@@ -149,12 +149,13 @@ def framing_of(source: Listener) -> str:
 
 
 def egress_request(
-    topology: Topology, plan: Plan, bounds: Bounds = UNSET, *, at_once: bool = False
+    topology: Topology, plan: Plan, bounds: Bounds = UNSET, *, at_once: bool = False, sets_aside: bool = False
 ) -> pb.AttachOutboxRequest:
     """Return what the egress of an application is to do, without the driver.
 
     Args:
         at_once: Whether output comes message by message, so that none shall wait for others.
+        sets_aside: Whether records that Kafka never takes become dead letters.
     """
     request = pb.AttachOutboxRequest(backlog_bytes=bounds.outbox_bytes)
     for sink in topology.tcp_sinks():
@@ -170,6 +171,7 @@ def egress_request(
             topic=topic.topic,
             options={**(AT_ONCE if at_once else {}), **topic.options},
             records=has_records(topic),
+            sets_aside=topic.path if sets_aside else "",
         )
         request.sinks.add(port=plan.ports[topic.path], name=topic.name, **place, kafka=kafka)
     for source in listeners(topology):

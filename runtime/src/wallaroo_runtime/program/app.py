@@ -15,6 +15,7 @@ from wallaroo.program import is_file, split_app
 from wallaroo_runtime.errors import USAGE, WORKER, RunError
 from wallaroo_runtime.worker.launch import ELF_BYTES, elf_machine
 
+SHOWN = 8  # programs of a folder
 MAIN = "app.py"  # of a folder with a program in Python, as `wallaroo new` writes it
 ARCHIVE_SUFFIXES = (".tar.gz", ".tgz")
 _MODULE = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*\Z")
@@ -110,7 +111,24 @@ def _binary(path: Path) -> App:
 def _reason(app: str, path: Path) -> str:
     if path.is_dir():
         return f"the directory has neither a .go file nor {MAIN}"
-    return f"there is no such file or module{hint(path)}"
+    return f"there is no such file or module{hint(path) or _here(path.parent)}"
+
+
+def _here(folder: Path) -> str:
+    """Return `; FOLDER has NAMES` with the programs of a folder; nothing when it has none."""
+    try:
+        found = sorted(each.name for each in folder.iterdir() if not each.name.startswith(".") and _is_program(each))
+    except OSError:
+        return ""
+    more = f" and {len(found) - SHOWN} more" if len(found) > SHOWN else ""
+    where = "this directory" if folder == Path() else str(folder)
+    return f"; {where} has {', '.join(found[:SHOWN])}{more}" if found else ""
+
+
+def _is_program(path: Path) -> bool:
+    if path.is_dir():
+        return (path / MAIN).is_file() or any(path.glob("*.go"))
+    return path.name.endswith((".py", *ARCHIVE_SUFFIXES))
 
 
 def hint(path: Path) -> str:

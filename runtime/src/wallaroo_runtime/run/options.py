@@ -42,8 +42,8 @@ class CheckpointOptions:
         pin_code: Whether to refuse a checkpoint that was last run with other code.
         continues_goka: Whether a new one begins with the tables and offsets that Goka's own processors left.
         accepts_changed: Whether fields of states that a changed program has not may be lost.
-        topic_reset: Where real-time mode reads a topic that was created again, or whose records are gone: `start`,
-            `end`; empty: nowhere.
+        topic_reset: Where a topic is read whose records are gone, in real-time mode also one that was created again:
+            `start`, `end`; empty: nowhere.
     """
 
     path: Path | None = None

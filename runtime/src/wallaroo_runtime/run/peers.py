@@ -54,9 +54,10 @@ class Peers:
         *,
         fresh: bool,
         starts: Starts | None = None,
+        sets_aside: bool = False,
     ) -> None:
         self._topology, self._plan, self._checkpoint, self._bounds = topology, plan, checkpoint, bounds
-        self._fresh, self._starts = fresh, starts
+        self._fresh, self._starts, self._sets_aside = fresh, starts, sets_aside
         self._sources: list[list[GatewaySource]] = [list(gateway_sources(topology))]
         self._names = ["gateway"]
         self.gateways: list[Peer] = [LocalPeer("gateway", checkpoint.path)]
@@ -107,8 +108,9 @@ class Peers:
         Raises:
             RunError: Why something does not start, or is not what the checkpoint refers to.
         """
-        at_once = self._starts is not None
-        self._attach("egress", self.egress, egress_request(self._topology, self._plan, self._bounds, at_once=at_once))
+        at_once, aside = self._starts is not None, self._sets_aside
+        request = egress_request(self._topology, self._plan, self._bounds, at_once=at_once, sets_aside=aside)
+        self._attach("egress", self.egress, request)
         if "egress" in self._checkpoint.services:
             self._checkpoint.check_published(self.egress.published)
         self.output, self.delivered_before = self.egress.output(), self.delivered()

@@ -41,7 +41,7 @@ from wallaroo_runtime.run.running_state import states_of_run
 from wallaroo_runtime.run.signals import BROKEN_OFF, RunStop, end_java, ending_java, kept_signals, stop_signals
 from wallaroo_runtime.run.snapshot import Reporter, listening
 from wallaroo_runtime.run.topic_watch import watch_topics
-from wallaroo_runtime.run.topics import create_topics
+from wallaroo_runtime.run.topics import check_topics, create_topics
 from wallaroo_runtime.run.worker_output import WorkerOutput
 from wallaroo_runtime.spark.machine import check_machine
 from wallaroo_runtime.spark.master import SUBMITTED, check_master, cores, shuffle_partitions
@@ -233,6 +233,7 @@ def _run(
     starts = kafka_starts(topology, checkpoint.topic_ids, reset) if is_realtime else None
     peers = Peers(
         topology, plan, checkpoint, options.remote, options.bounds, fresh=options.checkpoint.fresh, starts=starts,
+        sets_aside=options.on_error == "dead_letter",
     )  # fmt: skip
     with peers.telling_refused(reporter.warn), ExitStack() as stack:
         # The slowest first; the peers start meanwhile, and pyspark takes a second to import.
@@ -304,7 +305,6 @@ def _start(
     check()
     peers.launch(stack)
     from wallaroo_runtime.spark.failure import needing_java
-    from wallaroo_runtime.spark.kafka import check_kafka
     from wallaroo_runtime.spark.query import QueryOptions, start_query
     from wallaroo_runtime.spark.session import open_cluster, stop_session
 
@@ -327,7 +327,7 @@ def _start(
             for finding in tables_left(topology) if tells_left and not checkpoint.continues else ():
                 reporter.warn(finding)
         else:
-            topic_ids = check_kafka(session, topology, checkpoint.topic_ids)
+            topic_ids = check_topics(session, topology, checkpoint, options.checkpoint.topic_reset, reporter.warn)
             begin_groups(session, plan, checkpoint, peers.journals, reporter, tells_left=tells_left)
     check()
     reporter.doing(STARTING, "starting the query and its workers")
@@ -346,6 +346,7 @@ def _start(
         tell_batch=watch.tell_batch if watch is not None else None,
         tell_live=watch.tell_live if watch is not None else None,
         records=records,
+        passes_lost=bool(options.checkpoint.topic_reset),
     )
     try:
         with needing_java(logs / "spark.log"):

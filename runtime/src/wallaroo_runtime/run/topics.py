@@ -1,13 +1,17 @@
-"""Creates the topics that an application says to create, before it reads or writes them."""
+"""Creates the topics that an application says to create, before it reads or writes them, and checks them."""
 
 from collections.abc import Callable, Iterator
+from typing import Any
 
+from wallaroo.diagnostic import Diagnostic
+from wallaroo_runtime.checkpoint.checkpoint import Checkpoint
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.kafka.client import Cluster, connection_settings
 from wallaroo_runtime.kafka.topic import ensure_topic
 from wallaroo_runtime.topology.model import KafkaSink, KafkaSource, Topology
 from wallaroo_runtime.topology.topic import TopicCreation
 
+Warn = Callable[[Diagnostic], None]
 Wanted = dict[str, tuple[KafkaSource | KafkaSink, TopicCreation]]  # by topic
 
 
@@ -28,6 +32,21 @@ def create_topics(topology: Topology, note: Callable[[str], None]) -> None:
     for wanted in groups.values():
         for name, partitions in _create(wanted):
             note(f'topic "{name}" created, {partitions} partitions')
+
+
+def check_topics(session: Any, topology: Topology, checkpoint: Checkpoint, reset: str, warn: Warn) -> dict[str, str]:
+    """Refuse topics that Spark cannot read on, and return their ids by the paths of their sources.
+
+    Args:
+        reset: `start` goes on where records are gone, which `warn` then gets; empty: that ends the run.
+
+    Raises:
+        RunError: As `check_kafka`.
+    """
+    from wallaroo_runtime.spark.kafka import check_kafka  # late: it imports pyspark
+
+    place = f"{checkpoint.directory}/{checkpoint.spark}"
+    return check_kafka(session, topology, checkpoint.topic_ids, place, warn if reset else None)
 
 
 def _create(wanted: Wanted) -> Iterator[tuple[str, int]]:

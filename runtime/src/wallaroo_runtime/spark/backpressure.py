@@ -25,11 +25,13 @@ class OutboxRoom:
 
     Attributes:
         failure: Why it stopped the query, when it did.
+        error: What else it has raised: Spark has only the text.
         is_waiting: Whether a micro-batch waits for room.
     """
 
     def __init__(self, publish: Callable[[DataFrame, int], None], outbox: Output, limit_bytes: int) -> None:
         self.failure: RunError | None = None
+        self.error: Exception | None = None
         self.is_waiting = False
         self._publish, self._outbox, self._limit_bytes = publish, outbox, limit_bytes
         self._findings: list[Diagnostic] = []
@@ -45,9 +47,13 @@ class OutboxRoom:
             raise TaskFailure(error) from error
         except OSError as error:
             if error.errno not in NO_ROOM:
+                self.error = error
                 raise
             self.failure = RunError.of("R626", path=self._outbox.name, reason=os.strerror(error.errno or 0))
             raise TaskFailure(self.failure) from error
+        except Exception as error:
+            self.error = error
+            raise
 
     def _wait(self) -> None:
         while (size := self._outbox.size()) > self._limit_bytes:

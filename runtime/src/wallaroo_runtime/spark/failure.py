@@ -3,32 +3,25 @@
 import base64
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import gettempdir
+from typing import NamedTuple
 
 from py4j.protocol import Py4JError, Py4JJavaError  # type: ignore[import-untyped]
+from pyspark.find_spark_home import _find_spark_home
 
 from wallaroo.diagnostic import Diagnostic
 from wallaroo_runtime.errors import RUN, RunError
+from wallaroo_runtime.spark.cause import Cause, causes_of, significant
+from wallaroo_runtime.spark.failure_table import LOSS, row_of
 
 MARK = "wallaroo-error:"
-HADOOP_ADVICE = "; For more details see"
+QUERY, ENDED = "R611", "R617"
+AGAIN = "run again to continue from the checkpoint"
+OTHER_FIX = f"check its address, its permissions and its disk; {AGAIN}"
 _MARKED = re.compile(MARK + r"([A-Za-z0-9+/=]+):")
-_ENDS = ("stopped SparkContext", "SparkContext was shut down", "Shutdown in progress")  # what Spark says at its end
-_NO_ROOM = re.compile(r"^.*(?:No space left on device|Disk quota exceeded|File too large).*$", re.MULTILINE)
-# What Hadoop's checksums, the state store's files and Spark's logs say when a file of a checkpoint is not as written.
-_DAMAGE = re.compile(
-    r"^.*(?:ChecksumException|CHECKSUM_VERIFICATION|EOFException|FileNotFoundException|Corruption|Incomplete log file"
-    r"|CANNOT_READ_(?:STREAMING_STATE_FILE|MISSING_SNAPSHOT_FILE|CHECKPOINT)|CANNOT_LOAD_STATE_STORE\.).*$",
-    re.MULTILINE,
-)
-# What the client says when no broker answers, and Spark when a broker has nothing for a task.
-_NO_ANSWER = re.compile(
-    r"org\.apache\.kafka\.common\.errors\.TimeoutException: (.+)|(Cannot fetch record for offset .+)"
-)
-_PYTHON_ERROR = re.compile(r"^([A-Za-z_][\w.]*(?:Error|Exception|Interrupt|Exit)): (.+)$", re.MULTILINE)
 
 
 class TaskFailure(RuntimeError):
@@ -63,10 +56,11 @@ def is_end_of_java(error: BaseException) -> bool:
     if not isinstance(error, Py4JJavaError):
         return isinstance(error, Py4JError | ConnectionError)
     try:
-        text = str(error.java_exception.toString())
+        chain = causes_of(error)
     except (Py4JError, ConnectionError):
         return True
-    return any(sign in text for sign in _ENDS)
+    found = row_of(chain)
+    return found is not None and found[0].code == ENDED
 
 
 @contextmanager
@@ -85,47 +79,68 @@ def needing_java(log: Path) -> Iterator[None]:
         raise JavaEnded.because(reason, log) from error
 
 
-def _damage(report: str, checkpoint: str) -> str:
-    """Return the line of a report that names a file of the checkpoint which cannot be read; empty: none does."""
-    place = checkpoint.partition("://")[2] or checkpoint
-    found = [
-        line.strip().removeprefix("Caused by: ").removeprefix(": ")
-        for line in _DAMAGE.findall(report)
-        if place and place in line
-    ]
-    return found[-1][:300] if found else ""
+class Described(NamedTuple):
+    """What a chain of causes comes to; an empty `fix`: nobody could know one."""
+
+    code: str
+    reason: str
+    fix: str
 
 
-def translated(report: str, checkpoint: str = "", log: Path | None = None) -> RunError:
-    """Return the error that Spark's report of a failed query is about, without Spark's and the JVM's stack traces.
+def described(chain: Sequence[Cause], checkpoint: str = "", log: Path | None = None) -> Described:
+    """Return what a chain of causes comes to, in words, without stacks of Java and without Py4J.
+
+    Example:
+        >>> described(causes_of("java.nio.file.AccessDeniedException: /in/a.txt")).reason
+        'a file cannot be read or written for want of permission: /in/a.txt'
+    """
+    if found := row_of(chain, checkpoint):
+        row, cause = found
+        fix = row.fix.format(temporary=gettempdir(), log=_source(log), hadoop=_hadoop_version())
+        return Described(row.code, f"{row.what}: {cause.line}" if row.what else cause.line, fix)
+    root = ([*significant(chain)] or [Cause("", "no reason given")])[-1]
+    is_named = root.kind and not root.kind.startswith("py4j.")
+    return Described(QUERY, f"{root.kind}: {root.line}" if is_named and root.message else root.line, "")
+
+
+def is_loss(chain: Sequence[Cause]) -> bool:
+    """Say whether a topic of Kafka has lost records."""
+    found = row_of(chain)
+    return found is not None and found[0] is LOSS
+
+
+def _hadoop_version() -> str:
+    """Return that of Spark's jars; the name of the place where it belongs, without them."""
+    jars = Path(_find_spark_home(), "jars").glob("hadoop-client-api-*.jar")
+    return next((jar.stem.rpartition("-")[2] for jar in jars), "VERSION")
+
+
+def _source(log: Path | None) -> str:
+    return str(log) if log is not None and log.exists() else "what the driver's Spark has logged"
+
+
+def translated(chain: Sequence[Cause], checkpoint: str = "", log: Path | None = None) -> RunError:
+    """Return the error that a chain of causes comes to.
 
     Args:
+        chain: From `causes_of` or `query_causes`.
         checkpoint: Its checkpoint directory; empty: it has none yet.
         log: Where Spark writes, unless spark-submit has started it.
 
     Example:
-        >>> print(translated(str(TaskFailure(RunError.of("R602", reason="no `java` on PATH")))))
+        >>> failure = TaskFailure(RunError.of("R602", reason="no `java` on PATH"))
+        >>> print(translated(causes_of(failure)))
         R602 Java was not found; no `java` on PATH
           fix: install Java 17 and put `java` on PATH, or set JAVA_HOME
     """
-    if marked := _MARKED.search(report):
-        value = json.loads(base64.b64decode(marked[1]))
-        return RunError([Diagnostic.from_json(finding) for finding in value["diagnostics"]], value["exit_code"])
-    if full := _NO_ROOM.search(report):
-        # The line names the file where the system told it.
-        reason, place = full[0].strip().removeprefix("Caused by: "), checkpoint or "not made yet"
-        return RunError.of("R630", RUN, reason=reason, path=place, temporary=gettempdir())
-    if reason := _damage(report, checkpoint):
-        return RunError.of("R633", RUN, path=checkpoint, reason=reason, log=log)
-    if log is not None and any(sign in report for sign in _ENDS):
+    for cause in chain:
+        if marked := _MARKED.search(cause.message):
+            value = json.loads(base64.b64decode(marked[1]))
+            return RunError([Diagnostic.from_json(finding) for finding in value["diagnostics"]], value["exit_code"])
+    code, reason, fix = described(chain, checkpoint, log)
+    if code == ENDED and log is not None:
         return JavaEnded.because("it was asked to end", log)
-    if silent := _NO_ANSWER.search(report):
-        fix = "start the brokers, and run again to continue from the checkpoint"
-        return RunError.of("R611", RUN, reason=f"Kafka gave no answer: {silent[1] or silent[2]}", fix=fix)
-    python_errors = _PYTHON_ERROR.findall(report)
-    reason = (
-        ": ".join(python_errors[-1]) if python_errors else next(iter(report.strip().splitlines()), "no reason given")
-    )
-    reason = reason.partition(HADOOP_ADVICE)[0]
-    source = str(log) if log is not None and log.exists() else "what the driver's Spark has logged"
-    return RunError.of("R611", RUN, reason=reason, fix=f"look into {source}; run again to continue from the checkpoint")
+    if code in (QUERY, ENDED):
+        return RunError.of(QUERY, RUN, reason=reason, fix=f"{fix or f'look into {_source(log)}'}; {AGAIN}")
+    path, temporary = checkpoint or "not made yet", gettempdir()
+    return RunError.of(code, RUN, reason=reason, path=path, log=_source(log), temporary=temporary, fix=OTHER_FIX)

@@ -21,6 +21,7 @@ from wallaroo.key import bucket_of
 from wallaroo_runtime.lowering.group_state import form_of
 from wallaroo_runtime.lowering.state_log import StateKey, StateValue
 from wallaroo_runtime.plan import Plan, Stage
+from wallaroo_runtime.spark.cause import causes_of
 from wallaroo_runtime.spark.failure import carried, translated
 from wallaroo_runtime.spark.hadoop import spark_path
 from wallaroo_runtime.spark.rescale import RowMaker, one_row
@@ -253,5 +254,5 @@ def load_tables(session: SparkSession, plan: Plan, tables: Sequence[Table], chec
     try:
         query.awaitTermination()
     except PySparkException as error:
-        raise translated(str(error), checkpoint) from error
+        raise translated(causes_of(error), checkpoint) from error
     return found

@@ -11,17 +11,10 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from wallaroo_runtime.errors import RunError
-from wallaroo_runtime.spark.failure import HADOOP_ADVICE
+from wallaroo_runtime.spark.cause import causes_of
+from wallaroo_runtime.spark.failure import AGAIN, OTHER_FIX, described
 
 MAX_FILE_BYTES = 64 * 1024 * 1024
-UNREACHABLE = ("ConnectException", "UnknownHostException", "ConnectTimeoutException", "NoRouteToHostException")
-FIXES = {
-    UNREACHABLE: "start it, or correct the address; run again, and it continues from the checkpoint",
-    ("UnsupportedFileSystemException", "ClassNotFoundException"): (
-        "Spark's jars do not have it; give it, e.g. --conf spark.jars.packages=org.apache.hadoop:hadoop-aws:{version}"
-    ),
-}
-OTHER_FIX = "check address and permissions, and run again; it continues from the checkpoint"
 
 
 def spark_path(place: object) -> str:
@@ -69,11 +62,9 @@ class HadoopDirectory:
         try:
             yield
         except (Py4JJavaError, PySparkException) as error:
-            text = str(error.java_exception.toString()) if isinstance(error, Py4JJavaError) else str(error)
-            reason = text.splitlines()[0].partition(HADOOP_ADVICE)[0][:300]
-            fix = next((fix for names, fix in FIXES.items() if any(name in reason for name in names)), OTHER_FIX)
-            version = self._jvm.org.apache.hadoop.util.VersionInfo.getVersion()
-            raise RunError.of("R684", path=self._url(name), reason=reason, fix=fix.format(version=version)) from error
+            _, reason, fix = described(causes_of(error))
+            fix = f"{fix}; {AGAIN}" if fix else OTHER_FIX
+            raise RunError.of("R684", path=self._url(name), reason=reason, fix=fix) from error
 
     def read(self, name: str) -> bytes | None:
         """Return the content of a file; None when there is none."""

@@ -1,7 +1,7 @@
 """Kafka by Spark's own connector: where reading begins, and errors that say what to do."""
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeGuard, cast
 
 from py4j.protocol import Py4JError, Py4JJavaError  # type: ignore[import-untyped]
@@ -13,8 +13,9 @@ from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.kafka.client import connection_errors
 from wallaroo_runtime.kafka.identity import id_of, is_other, other_topic
 from wallaroo_runtime.kafka.java import PREFIX, java_options
-from wallaroo_runtime.kafka.offset import EARLIEST, LATEST, check_partitions, starting_offsets
+from wallaroo_runtime.kafka.offset import EARLIEST, LATEST, check_partitions, lost_records, starting_offsets
 from wallaroo_runtime.spark.connector import uses_kafka
+from wallaroo_runtime.spark.progress import past_progress
 from wallaroo_runtime.topology.model import KafkaSink, KafkaSource, Sink, Topology, has_records
 
 FORMAT = "kafka"
@@ -40,6 +41,7 @@ PATIENCE = {
 ANSWER_S = 20
 NONE_KNOWN: Mapping[str, str] = {}
 POLICY, COMPACT = "cleanup.policy", "compact"  # of a table's topic
+FAIL_ON_LOSS = "failOnDataLoss"
 NO_GROUP = "GroupIdNotFoundException"
 
 
@@ -95,17 +97,25 @@ def check_connector(session: SparkSession | None, topology: Topology) -> None:
         raise RunError.of("R795", application=topology.name) from error
 
 
-def check_kafka(session: SparkSession, topology: Topology, before: Mapping[str, str] = NONE_KNOWN) -> dict[str, str]:
+def check_kafka(
+    session: SparkSession,
+    topology: Topology,
+    before: Mapping[str, str] = NONE_KNOWN,
+    checkpoint: str = "",
+    warn: Callable[[Diagnostic], None] | None = None,
+) -> dict[str, str]:
     """Refuse to start where a broker cannot be reached, or a topic is not known or is another one than before.
 
     Args:
         before: Path of a source to the id of the topic that the checkpoint has read.
+        checkpoint: Spark's own; empty: there is none.
+        warn: Takes what was lost of topics; None: it ends the run, unless the source says `failOnDataLoss` false.
 
     Returns:
         The same of now; empty: the brokers give no ids.
 
     Raises:
-        RunError: R672, R673, R738; of the first source or sink that is concerned. R795.
+        RunError: R672, R673, R738; of the first source or sink that is concerned. R792, R795.
     """
     check_connector(session, topology)
     found: dict[str, str] = {}
@@ -120,6 +130,33 @@ def check_kafka(session: SparkSession, topology: Topology, before: Mapping[str, 
     for sink in topology.sinks():
         if isinstance(sink, KafkaSink):
             _reach(sink)
+    lost = records_lost(session, topology, checkpoint) if checkpoint else []
+    if warn is not None:
+        for _, finding in lost:
+            warn(finding)
+    elif ending := [finding for source, finding in lost if not passes_lost(source)]:
+        raise RunError(ending)
+    return found
+
+
+def passes_lost(source: KafkaSource) -> bool:
+    """Say whether a source goes on where its topic has lost records."""
+    return source.options.get(FAIL_ON_LOSS, "").lower() == "false"
+
+
+def records_lost(session: SparkSession, topology: Topology, checkpoint: str) -> list[tuple[KafkaSource, Diagnostic]]:
+    """Return what topics no longer have of the records that follow those of the last micro-batch, with their sources.
+
+    Raises:
+        RunError: R672, R673.
+    """
+    past, found = past_progress(session, checkpoint).topics, list[tuple[KafkaSource, Diagnostic]]()
+    for source in topology.sources():
+        if isinstance(source, KafkaSource) and (ends := past.get(source.topic)):
+            chosen = ends if source.partitions is None else dict(source.partitions).keys() & ends.keys()
+            with KafkaAdmin(session, source) as admin:
+                lost = lost_records(admin, source.name, source.topic, {number: ends[number] for number in chosen})
+                found += [(source, finding) for finding in lost]
     return found
 
 
@@ -133,7 +170,7 @@ def topic_id(session: SparkSession, source: KafkaSource) -> str:
         with KafkaAdmin(session, source) as admin:
             return admin.topic_id(source.topic)
     except (Py4JError, ConnectionError) as error:
-        raise RunError.of("R672", what="source", name=source.name, reason=str(error)) from error
+        raise RunError.of("R672", what="source", name=source.name, reason="Java has ended") from error
 
 
 def tables_left(session: SparkSession, topology: Topology) -> list[Diagnostic]:
@@ -240,6 +277,16 @@ class KafkaAdmin:
             return {}
         found = self._get(self._client.listOffsets(self._map((key, spec) for key in keys.values())).all())
         return {number: int(found.get(key).offset()) for number, key in keys.items()}
+
+    def settings(self, topic: str) -> dict[str, str]:
+        """Return the settings of a topic."""
+        resource = self._jvm.org.apache.kafka.common.config.ConfigResource
+        kind = getattr(self._jvm.org.apache.kafka.common.config, "ConfigResource$Type")
+        asked = resource(kind.TOPIC, topic)
+        names = self._jvm.java.util.ArrayList()
+        names.add(asked)
+        found = self._get(self._client.describeConfigs(names).all()).get(asked)
+        return {str(entry.name()): str(entry.value()) for entry in found.entries()}
 
     def members(self, group: str) -> int:
         """Return how many members a consumer group has now."""

@@ -23,6 +23,8 @@ class Progress:
         dead_letters: Dead letters, since the checkpoint began.
         batches: Micro-batches, since this run began.
         offsets: Offset in each journal up to which everything is processed; empty: nothing is known yet.
+        unread: Records of topics that Spark reads and that were not in the latest micro-batch.
+        topics: Offset in each partition of each topic that Spark reads, as of the last run.
         bytes_by_file: Bytes of journals that tasks have read from files, since this run began.
         bytes_by_grpc: Likewise, from gateways.
         records: Messages of sources that Spark reads, and of sinks that it writes.
@@ -44,6 +46,8 @@ class Progress:
     dead_letters_before: int = 0
     visits: int = 0
     visited: int = 0
+    topics: Mapping[str, Mapping[int, int]] = field(default_factory=dict)
+    unread: int = 0
 
     @property
     def offset(self) -> int:
@@ -72,7 +76,45 @@ def committed_progress(checkpoint: Path) -> Progress:
 
 def _progress_at(offsets: bytes) -> Progress:
     _version, _metadata, *lines = offsets.decode("utf-8").splitlines()
-    return Progress().reached(json.loads(line) for line in lines if line != "-")
+    found = [json.loads(line) for line in lines if line != "-"]
+    return replace(Progress().reached(found), topics=_topics(found))
+
+
+def unread_records(sources: Iterable[Mapping[str, Any]]) -> int:
+    """Return how many records of Kafka's topics a micro-batch has left, as Spark's report of it says.
+
+    Example:
+        >>> unread_records([{"endOffset": '{"t": {"0": 5}}', "latestOffset": '{"t": {"0": 9, "1": 2}}'}])
+        6
+    """
+    ends = [(_read(source.get("endOffset")), _read(source.get("latestOffset"))) for source in sources]
+    left = [(_topics([end]), _topics([latest])) for end, latest in ends]
+    return sum(
+        max(0, offset - end.get(topic, {}).get(number, 0))
+        for end, latest in left
+        for topic, numbers in latest.items()
+        for number, offset in numbers.items()
+    )
+
+
+def _read(offset: Any) -> Any:
+    return json.loads(offset) if isinstance(offset, str) else offset
+
+
+def _topics(offsets: Iterable[Any]) -> Mapping[str, Mapping[int, int]]:
+    """Return the offsets of Kafka's topics; where several sources read a partition, the lowest one.
+
+    Example:
+        >>> _topics([{"journal": "0f", "offset": 9}, {"clicks": {"0": 7}}, {"clicks": {"0": 5, "1": 2}}])
+        {'clicks': {0: 5, 1: 2}}
+    """
+    found: dict[str, dict[int, int]] = {}
+    for offset in offsets:
+        for topic, ends in offset.items() if isinstance(offset, Mapping) else ():
+            for number, end in ends.items() if isinstance(ends, Mapping) else ():
+                known = found.setdefault(topic, {})
+                known[int(number)] = min(int(end), known.get(int(number), int(end)))
+    return found
 
 
 def past_progress(session: SparkSession, checkpoint: str) -> Progress:

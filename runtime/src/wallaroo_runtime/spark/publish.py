@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 
 from pyspark.sql import DataFrame
 
+from wallaroo.diagnostic import Diagnostic
 from wallaroo.fault import reach
 from wallaroo.frame import DEAD_LETTER_PORT
 from wallaroo.worker import trace
@@ -151,6 +152,13 @@ class Publisher:
         with self._publishing:
             self._is_ended = True
         trace.flush()
+
+    def new_findings(self) -> list[Diagnostic]:
+        """Return what sinks of Spark found wrong since the last call."""
+        if self._rows is None:
+            return []
+        found, self._rows.findings = self._rows.findings, []
+        return found
 
     def _check(self, batch: int, files: list[StagedFile]) -> None:
         if self._balance is not None and self._counts is not None:

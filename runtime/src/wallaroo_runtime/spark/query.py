@@ -20,12 +20,14 @@ from wallaroo_runtime.lowering.error_policy import ErrorPolicy
 from wallaroo_runtime.plan import NodeKind, Plan
 from wallaroo_runtime.spark.account import Balance
 from wallaroo_runtime.spark.backpressure import MAX_OUTBOX_BYTES, OutboxRoom
+from wallaroo_runtime.spark.cause import causes_of, query_causes
 from wallaroo_runtime.spark.executor_watch import ExecutorWatch
-from wallaroo_runtime.spark.failure import JavaEnded, is_end_of_java, needing_java, translated
+from wallaroo_runtime.spark.failure import JavaEnded, is_end_of_java, is_loss, needing_java, translated
 from wallaroo_runtime.spark.hadoop import spark_path
+from wallaroo_runtime.spark.kafka import records_lost
 from wallaroo_runtime.spark.level import CHUNK_BYTES, Level, ReadCounts, levels_of
 from wallaroo_runtime.spark.planned import Planned
-from wallaroo_runtime.spark.progress import Progress, past_progress
+from wallaroo_runtime.spark.progress import Progress, past_progress, unread_records
 from wallaroo_runtime.spark.publish import Publisher, TellBatch, TellLive, TellVisits, ignore_visits
 from wallaroo_runtime.spark.row import DESCRIPTOR_SCHEMA, FRAME_SCHEMA
 from wallaroo_runtime.spark.row_sink import RowSinks
@@ -38,7 +40,7 @@ from wallaroo_runtime.spark.warmup import rehearse
 from wallaroo_runtime.spark.worker_start import start_workers, stop_workers, worker_specs
 from wallaroo_runtime.storage.place import JournalPlace, OutputPlace
 from wallaroo_runtime.storage.record_count import RecordCount
-from wallaroo_runtime.topology.model import Topology
+from wallaroo_runtime.topology.model import KafkaSource, SparkSource, Topology
 from wallaroo_runtime.worker.spec import CACHE_BYTES, WorkerSpec
 
 WAIT_S, BETWEEN_WAITS = 0.1, "2ms"
@@ -63,6 +65,7 @@ class QueryOptions:
         tell_batch: Takes what each micro-batch came to; None: nobody does.
         tell_live: Takes what a query in real-time mode has done; None: nobody does.
         records: Counts messages of sources and sinks of Spark.
+        passes_lost: Whether sources of Kafka go on where a topic has lost records.
     """
 
     checkpoint: str
@@ -79,6 +82,7 @@ class QueryOptions:
     tell_batch: TellBatch | None = None
     tell_live: TellLive | None = None
     records: RecordCount = field(default_factory=RecordCount)
+    passes_lost: bool = False
 
     @classmethod
     def on(cls, directory: Path, **options: Any) -> "QueryOptions":
@@ -110,14 +114,18 @@ class RunningQuery:
         room: OutboxRoom,
         counts: ReadCounts,
         options: QueryOptions,
-        has_records: bool,
+        topology: Topology,
     ) -> None:
         self.targets, self.letters = targets, publisher.watch
         self._query, self._session, self._specs, self._publisher = query, session, specs, publisher
         self._room, self._counts, self._executor = room, counts, ExecutorWatch(session)
         self._progress, self._records = past_progress(session, options.checkpoint), options.records
         self._log, self._checkpoint = options.logs / "spark.log", options.checkpoint
-        self._journals, self._has_records = len(options.journals), has_records
+        self._journals, self._has_records = (
+            len(options.journals),
+            any(isinstance(each, KafkaSource | SparkSource) for each in topology.sources()),
+        )
+        self._topology = topology
         self._lock, self._is_stopped = threading.Lock(), False
 
     @property
@@ -138,9 +146,13 @@ class RunningQuery:
                 return RunError.of("R617", process="executor of Spark", reason="it takes no more tasks", log=self._log)
             if self._query.isActive:
                 return None
-            error = self._query.exception()
-        if error is not None:
-            return translated(str(error), self._checkpoint, self._log)
+            chain = query_causes(self._query)
+            if chain and self._room.error is not None:  # what our function has raised says more than its text
+                chain = causes_of(self._room.error)
+        if chain:
+            lost = records_lost(self._session, self._topology, self._checkpoint) if is_loss(chain) else ()
+            findings = [finding for _, finding in lost]
+            return RunError(findings) if findings else translated(chain, self._checkpoint, self._log)
         return None if self._is_stopped else JavaEnded.because("it was asked to end", self._log)
 
     def progress(self) -> Progress:
@@ -158,6 +170,7 @@ class RunningQuery:
             endings=self._publisher.endings,
             visits=self._publisher.visits,
             visited=self._publisher.visited,
+            unread=unread_records(report["sources"][self._journals :]) if report is not None else self._progress.unread,
         )
         ends = [source["endOffset"] for source in report["sources"]] if report is not None else []
         journals = ends[: self._journals]
@@ -181,7 +194,7 @@ class RunningQuery:
 
     def new_findings(self) -> list[Diagnostic]:
         """Return what was found wrong since the last call and does not end the query."""
-        return self._room.new_findings()
+        return [*self._room.new_findings(), *self._publisher.new_findings()]
 
     @property
     def is_held(self) -> bool:
@@ -251,7 +264,9 @@ def start_query(
         {node.port for stage in plan.stages for node in stage.nodes if node.kind is NodeKind.SINK}
     )
     sinks = {plan.ports[sink.path]: sink for sink in topology.spark_sinks()}
-    rows = RowSinks(session, sinks, options.output, options.logs.parent / "written.json")
+    note, sets_aside = options.logs.parent / "written.json", options.on_error == "dead_letter"
+    rows = RowSinks(session, sinks, options.output, note, sets_aside=sets_aside)
+    rows.check()
     policy, planned = ErrorPolicy.of(topology, options.on_error), Planned(session, options.checkpoint)
     publisher = Publisher(
         outbox, policy, rows=rows, counts=counts, planned=planned, balance=Balance(plan), tell_visits=tell_visits,
@@ -263,7 +278,7 @@ def start_query(
     session.conf.set("spark.sql.shuffle.partitions", plan.shuffle_partitions)
     if is_local(session.sparkContext.master):  # remote executors do not see the directory that it needs
         rehearse(session, levels, lower)
-    records = record_sources(plan, topology)
+    records = record_sources(plan, topology, passes_lost=options.passes_lost)
     # A source that waits keeps Spark from looking at the others.
     wait_s = WAIT_S if len(options.journals) == 1 and options.journals[0].service is None and not records else 0
     session.conf.set(POLLING, BETWEEN_WAITS if wait_s else str(session.sparkContext.getConf().get(POLLING)))
@@ -276,7 +291,7 @@ def start_query(
     )
     return RunningQuery(
         query, session, specs=specs, targets=targets, publisher=publisher, room=room, counts=counts, options=options,
-        has_records=bool(records),
+        topology=topology,
     )  # fmt: skip
 
 

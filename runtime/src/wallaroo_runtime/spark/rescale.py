@@ -28,11 +28,11 @@ from wallaroo_runtime.durable.file import replace_file
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.plan import Plan, Stage
 from wallaroo_runtime.spark.batch_log import latest_batch
-from wallaroo_runtime.spark.failure import carried, translated
+from wallaroo_runtime.spark.cause import causes_of
+from wallaroo_runtime.spark.failure import carried, described
 from wallaroo_runtime.spark.hadoop import spark_path
 from wallaroo_runtime.spark.rescale_log import COUNT_SCHEMA, LogSorter, sorted_entries
 from wallaroo_runtime.spark.row import DATA, FRAME_SCHEMA, FrameRow, frame_batch
-from wallaroo_runtime.spark.session import first_line
 from wallaroo_runtime.spark.stage_log import LOG, VERSION, stage_log, variable_of
 from wallaroo_runtime.spark.state import BucketState
 from wallaroo_runtime.worker.session import BucketResult, Version
@@ -94,10 +94,10 @@ def moving() -> Iterator[None]:
     """Turn what may fail while states are moved into an R664."""
     try:
         yield
-    except PySparkException as error:
-        raise failed(reason=translated(str(error)).diagnostics[0].message) from error
-    except (Py4JError, OSError, ValueError, KeyError) as error:
-        raise failed(reason=first_line(error)) from error
+    except RunError:
+        raise
+    except (PySparkException, Py4JError, OSError, ValueError, KeyError) as error:
+        raise failed(reason=described(causes_of(error)).reason) from error
 
 
 def failed(*, reason: str) -> RunError:

@@ -1,17 +1,22 @@
 """Sources that Spark reads itself, Kafka and any other: their rows become frames in the tasks."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow as pa
+from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from wallaroo.frame import encode_frame
-from wallaroo_runtime.errors import RunError
+from wallaroo_runtime.errors import USAGE, RunError
 from wallaroo_runtime.kafka.frame import FRAME_MESSAGES, MESSAGE_BYTES, Pair, columns_of, encode_headers, whole_value
 from wallaroo_runtime.plan import Plan
-from wallaroo_runtime.spark.kafka import read_kafka
+from wallaroo_runtime.spark.cause import causes_of, significant
+from wallaroo_runtime.spark.failure import described
+from wallaroo_runtime.spark.kafka import FAIL_ON_LOSS, read_kafka
 from wallaroo_runtime.topology.model import KafkaSource, SparkSource, Topology, has_records
 
 FRAME_BYTES = 512 * 1024
@@ -53,15 +58,20 @@ class RecordSource:
                 f"coalesce(headers, {NO_HEADERS}) AS headers",
                 *places,
             )
-        reader = session.readStream.format(self.source.format).options(**self.source.options)
-        if self.source.schema:
-            reader = reader.schema(self.source.schema)
-        time = f"CAST(({self.source.timestamp}) AS TIMESTAMP)" if self.source.timestamp else "NULL"
-        key = f"CAST(({self.source.key}) AS BINARY)" if self.source.key else "CAST(NULL AS BINARY)"
+        with analysed(f'source "{self.source.name}"', self.source.value, self.source.key, self.source.timestamp):
+            return self._selected(session, self.source)
+
+    @staticmethod
+    def _selected(session: SparkSession, source: SparkSource) -> DataFrame:
+        reader = session.readStream.format(source.format).options(**source.options)
+        if source.schema:
+            reader = reader.schema(source.schema)
+        time = f"CAST(({source.timestamp}) AS TIMESTAMP)" if source.timestamp else "NULL"
+        key = f"CAST(({source.key}) AS BINARY)" if source.key else "CAST(NULL AS BINARY)"
         return reader.load().selectExpr(
             "CAST(NULL AS LONG) AS sequence",
             f"{key} AS key",
-            f"CAST(({self.source.value}) AS BINARY) AS value",
+            f"CAST(({source.value}) AS BINARY) AS value",
             f"unix_millis(coalesce({time}, current_timestamp())) AS timestamp_ms",
             f"{NO_HEADERS} AS headers",
         )
@@ -131,14 +141,40 @@ class RecordSource:
         return encode_frame(port=self.port, sequence=first, timestamp_ms=earliest, sequences=offsets, **columns)
 
 
+@contextmanager
+def analysed(part: str, *expressions: str) -> Iterator[None]:
+    """Raise R716 when Spark does not accept what a source or sink says: its format, options, schema or SQL.
+
+    Args:
+        part: Which source or sink.
+        expressions: Its SQL.
+    """
+    try:
+        yield
+    except (PySparkException, Py4JJavaError) as error:
+        chain = causes_of(error)
+        sql = ", ".join(f"`{expression}`" for expression in expressions if expression)
+        what = f"the SQL {sql} of {part}" if sql else part
+        fix = f"correct it in the program: {described(chain).fix or 'format, options, schema or SQL'}"
+        raise RunError.of("R716", USAGE, what=what, reason=significant(chain)[-1].line, fix=fix) from error
+
+
 def _pairs(headers: Iterable[dict[str, Any]] | None) -> Iterator[Pair]:
     return ((header["key"], header["value"]) for header in headers or ())
 
 
-def record_sources(plan: Plan, topology: Topology) -> list[RecordSource]:
-    """Return the sources of a topology that Spark reads, in document order."""
+def record_sources(plan: Plan, topology: Topology, *, passes_lost: bool = False) -> list[RecordSource]:
+    """Return the sources of a topology that Spark reads, in document order.
+
+    Args:
+        passes_lost: Whether those of Kafka go on where a topic has lost records.
+    """
+    passing = {FAIL_ON_LOSS: "false"} if passes_lost else {}
     return [
-        RecordSource(plan.ports[source.path], source)
+        RecordSource(
+            plan.ports[source.path],
+            replace(source, options={**source.options, **passing}) if isinstance(source, KafkaSource) else source,
+        )
         for source in topology.sources()
         if isinstance(source, KafkaSource | SparkSource)
     ]

@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 from threading import Thread
 
-from py4j.protocol import Py4JError, Py4JJavaError  # type: ignore[import-untyped]
+from py4j.protocol import Py4JError  # type: ignore[import-untyped]
 from pyspark import SparkConf, SparkContext
 from pyspark.errors import PySparkException
 from pyspark.java_gateway import launch_gateway
@@ -15,7 +15,8 @@ from pyspark.sql import SparkSession
 from wallaroo.diagnostic import Diagnostic
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.spark.account import note_lost
-from wallaroo_runtime.spark.failure import is_end_of_java, needing_java
+from wallaroo_runtime.spark.cause import causes_of
+from wallaroo_runtime.spark.failure import described, is_end_of_java, needing_java
 from wallaroo_runtime.spark.java import check_java
 from wallaroo_runtime.spark.master import SUBMITTED
 from wallaroo_runtime.spark.settings import retrying, start_settings
@@ -69,8 +70,11 @@ def create_session(
         check_java()  # the likeliest reason has a code of its own
         said = output.read_bytes()[begin:] if output.exists() else b""
         last = said.decode("utf-8", "replace").strip().splitlines()[-5:]
-        reason = f"Spark did not start: {first_line(error)}"
-        raise RunError.of("R611", reason=reason, fix=f"look into {output}", traceback="\n".join(last)) from error
+        _, reason, fix = described(causes_of(error))
+        fix = fix or f"look into {output}"
+        raise RunError.of(
+            "R611", reason=f"Spark did not start: {reason}", fix=fix, traceback="\n".join(last)
+        ) from error
     _keep_accumulators_quiet(session)
     return session
 
@@ -90,12 +94,6 @@ def _connect(java: VirtualMachine) -> None:
         del os.environ[SUBMITTED], os.environ[SECRET]
     gateway.proc = java.process
     SparkContext._ensure_initialized(gateway=gateway)
-
-
-def first_line(error: Exception) -> str:
-    """Return what an error says, without the JVM's stack trace."""
-    text = str(error.java_exception.toString()) if isinstance(error, Py4JJavaError) else str(error)
-    return text.strip().partition("\n")[0]
 
 
 def open_cluster(settings: SparkConf) -> Diagnostic | None:

@@ -16,7 +16,8 @@ from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.lowering.state_choice import StateChoice, StateRow, row_bytes
 from wallaroo_runtime.plan import Plan
 from wallaroo_runtime.spark.batch_log import last_batch
-from wallaroo_runtime.spark.failure import carried, translated
+from wallaroo_runtime.spark.cause import causes_of
+from wallaroo_runtime.spark.failure import carried, described
 from wallaroo_runtime.spark.hadoop import spark_path
 from wallaroo_runtime.spark.progress import Files
 from wallaroo_runtime.spark.stage_log import LOG, stage_log, variable_of
@@ -73,11 +74,8 @@ class SparkLogs:
                 found = found.orderBy("key", "port").limit(choice.limit)
             for row in found.toLocalIterator():
                 yield StateRow(row["port"], bytes(row["key"]), row["encoding"], row["size"], bytes(row["value"]))
-        except PySparkException as error:
-            finding = translated(str(error)).diagnostics[0]
-            raise _unreadable(self.files, finding.message) from error
-        except (Py4JError, OSError, ValueError, KeyError) as error:
-            raise _unreadable(self.files, str(error).strip().partition("\n")[0]) from error
+        except (PySparkException, Py4JError, OSError, ValueError, KeyError) as error:
+            raise _unreadable(self.files, described(causes_of(error)).reason) from error
 
     def _log(self, stage: str, batch: int) -> DataFrame | None:
         for operator in sorted(filter(str.isdigit, self.files.names(f"{self.name}/state")), key=int):

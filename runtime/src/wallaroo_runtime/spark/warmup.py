@@ -13,6 +13,7 @@ from pathlib import Path
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
+from wallaroo_runtime.spark.cause import causes_of
 from wallaroo_runtime.spark.failure import translated
 from wallaroo_runtime.spark.hadoop import spark_path
 from wallaroo_runtime.spark.level import Level
@@ -61,7 +62,7 @@ def rehearse(
         finally:
             query.stop()
     except PySparkException as error:
-        raise translated(str(error)) from error
+        raise translated(causes_of(error)) from error
     finally:
         writer.close()
         shutil.rmtree(directory, ignore_errors=True)

@@ -12,6 +12,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from wallaroo.worker import trace
+from wallaroo_runtime.spark.cause import causes_of
 from wallaroo_runtime.spark.executor import LOGS_OF_CLUSTER, located, ship
 from wallaroo_runtime.spark.failure import carried, translated
 from wallaroo_runtime.spark.settings import is_local
@@ -66,7 +67,7 @@ def start_workers(session: SparkSession, specs: Mapping[str, WorkerSpec]) -> dic
     try:
         return dict(_on_executors(session, start))
     except PySparkException as error:
-        raise translated(str(error)) from error
+        raise translated(causes_of(error)) from error
 
 
 def stop_workers(session: SparkSession, specs: Mapping[str, WorkerSpec]) -> None:

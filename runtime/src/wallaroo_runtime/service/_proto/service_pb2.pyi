@@ -193,7 +193,7 @@ class Sink(_message.Message):
     def __init__(self, port: _Optional[int] = ..., name: _Optional[str] = ..., host: _Optional[str] = ..., tcp_port: _Optional[int] = ..., cookie: _Optional[str] = ..., kafka: _Optional[_Union[KafkaTopic, _Mapping]] = ...) -> None: ...
 
 class KafkaTopic(_message.Message):
-    __slots__ = ("application", "brokers", "topic", "options", "records")
+    __slots__ = ("application", "brokers", "topic", "options", "records", "sets_aside")
     class OptionsEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -206,12 +206,14 @@ class KafkaTopic(_message.Message):
     TOPIC_FIELD_NUMBER: _ClassVar[int]
     OPTIONS_FIELD_NUMBER: _ClassVar[int]
     RECORDS_FIELD_NUMBER: _ClassVar[int]
+    SETS_ASIDE_FIELD_NUMBER: _ClassVar[int]
     application: str
     brokers: _containers.RepeatedScalarFieldContainer[str]
     topic: str
     options: _containers.ScalarMap[str, str]
     records: bool
-    def __init__(self, application: _Optional[str] = ..., brokers: _Optional[_Iterable[str]] = ..., topic: _Optional[str] = ..., options: _Optional[_Mapping[str, str]] = ..., records: bool = ...) -> None: ...
+    sets_aside: str
+    def __init__(self, application: _Optional[str] = ..., brokers: _Optional[_Iterable[str]] = ..., topic: _Optional[str] = ..., options: _Optional[_Mapping[str, str]] = ..., records: bool = ..., sets_aside: _Optional[str] = ...) -> None: ...
 
 class AttachReply(_message.Message):
     __slots__ = ("epoch", "store", "query", "batch", "offsets", "directory")

@@ -3,6 +3,7 @@
 import base64
 import json
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,24 +11,25 @@ from wallaroo.diagnostic import Diagnostic
 from wallaroo.worker._proto import worker_pb2 as pb
 from wallaroo_runtime.errors import RUN, WORKER, RunError
 from wallaroo_runtime.lowering.error_policy import ErrorPolicy, stopped_by
+from wallaroo_runtime.spark.cause import Cause
 from wallaroo_runtime.spark.failure import translated
 from wallaroo_runtime.worker.endpoint import remote_error
 
 _MARKED = re.compile("wallaroo-operator:([A-Za-z0-9+/=]+):")
 
 
-def translated_operator(report: str, checkpoint: str, log: Path, policy: ErrorPolicy) -> RunError:
-    """Return the error that Spark's report of a failed query is about.
+def translated_operator(chain: Sequence[Cause], checkpoint: str, log: Path, policy: ErrorPolicy) -> RunError:
+    """Return the error that the causes of a failed query come to.
 
     Args:
-        report: What Spark says.
+        chain: From `query_causes`.
         checkpoint: Spark's own.
         log: Where Spark writes.
         policy: Which dead letters stop the query.
     """
-    marked = _MARKED.search(report)
+    marked = next(filter(None, (_MARKED.search(cause.message) for cause in chain)), None)
     if marked is None:
-        return translated(report, checkpoint, log)
+        return translated(chain, checkpoint, log)
     value: dict[str, Any] = json.loads(base64.b64decode(marked[1]))
     if "reported" in value:
         return remote_error(value["worker"], pb.Failure(**value["reported"]))

@@ -17,6 +17,7 @@ from wallaroo_runtime.lowering.error_policy import ErrorPolicy
 from wallaroo_runtime.lowering.stage_message import stage_message
 from wallaroo_runtime.plan import Plan, Stage
 from wallaroo_runtime.service.client import Away
+from wallaroo_runtime.spark.cause import query_causes
 from wallaroo_runtime.spark.executor import located
 from wallaroo_runtime.spark.failure import JavaEnded, is_end_of_java, needing_java
 from wallaroo_runtime.spark.hadoop import spark_path
@@ -130,9 +131,9 @@ class RealTimeQuery:
         with needing_java(self._log):
             if self._looked().is_active or self._query.isActive:
                 return None
-            error = self._query.exception()
-        if error is not None:
-            return translated_operator(str(error), self._checkpoint, self._log, self._policy)
+            chain = query_causes(self._query)
+        if chain:
+            return translated_operator(chain, self._checkpoint, self._log, self._policy)
         return None if self._is_stopped else JavaEnded.because("it was asked to end", self._log)
 
     def progress(self) -> Progress:

@@ -1,0 +1,138 @@
+"""Unwraps what Spark, py4j and Java throw into typed causes: class, Spark's condition, message."""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from py4j.java_gateway import is_instance_of  # type: ignore[import-untyped]
+from py4j.protocol import Py4JError, Py4JJavaError, Py4JNetworkError  # type: ignore[import-untyped]
+from pyspark import SparkContext
+from pyspark.sql.streaming import StreamingQuery
+
+HADOOP_ADVICE = "; For more details see"
+MAX_CAUSES, LINE = 64, 300
+# A class that a report names: at its beginning, after "Caused by:", or after the task that was lost.
+_NAMED = re.compile(
+    r"(?<![\w.$/\[])((?:[A-Za-z_][\w$]*\.)*[A-Z][\w$]*(?:Error|Exception|Interrupt|Exit))(?=: |:?$)", re.MULTILINE
+)
+_CONDITION = re.compile(r"\[([A-Z][A-Z0-9_]*(?:\.[A-Z0-9_]+)*)\] ")
+_STATE = re.compile(r"\s*SQLSTATE: \w+")
+_CALL = re.compile(r"An error occurred while calling .*|An exception was raised by the Python Proxy.*")
+_REASON = "Reason: "  # of KAFKA_DATA_LOSS, after general words
+_MORE = re.compile(r"\.\.\. \d+ more")
+# Only carry another error.
+_WRAPPERS = re.compile(
+    r"(py4j|pyspark)\..*|java\.util\.concurrent\.(Execution|Completion)Exception|java\.lang\.reflect\..*"
+    r"|java\.lang\.RuntimeException|.*\.(StreamingQuery|Spark|Python|UncheckedExecution|UncheckedIO)Exception"
+)
+_CARRYING = {"STREAM_FAILED", "FOREACH_BATCH_USER_FUNCTION_ERROR", "PYTHON_EXCEPTION", "TASK_WRITE_FAILED"}
+
+
+@dataclass(frozen=True, slots=True)
+class Cause:
+    """One error of a chain.
+
+    Attributes:
+        kind: Name of its class, in Java or Python.
+        message: What it says; may have lines.
+        condition: Of Spark's catalogue, e.g. `PATH_NOT_FOUND`; empty: none.
+    """
+
+    kind: str
+    message: str = ""
+    condition: str = ""
+
+    @property
+    def line(self) -> str:
+        """Its first line, without what is of no use to a reader; the class's name where it says nothing."""
+        text = self.message.rpartition(_REASON)[2] if self.condition else self.message
+        lines = (_CALL.sub("", _MORE.sub("", line)).strip(": ") for line in text.splitlines())
+        first = next((line for line in lines if line and not line.startswith("at ")), "")
+        text = _STATE.sub("", first.partition(HADOOP_ADVICE)[0]).strip()
+        return text[:LINE] or self.kind.rpartition(".")[2]
+
+    @property
+    def is_wrapper(self) -> bool:
+        """Whether it may only carry another error."""
+        return _WRAPPERS.fullmatch(self.kind) is not None and not self.condition
+
+
+def told_causes(text: str) -> Iterator[Cause]:
+    r"""Yield the errors that a report names, in its order: where Java could not send the error, there is only text.
+
+    Example:
+        >>> [*told_causes("a.B.FailException: x\n\tat a.b.C\nCaused by: java.io.IOException: y")]
+        ... # doctest: +NORMALIZE_WHITESPACE
+        [Cause(kind='a.B.FailException', message='x', condition=''),
+         Cause(kind='java.io.IOException', message='y', condition='')]
+    """
+    for found in _NAMED.finditer(text):
+        message = text[found.end() :].partition("\n")[0].removeprefix(":").strip()
+        known = _CONDITION.match(message)
+        condition = known[1] if known else ""
+        yield Cause(found[1], message, "" if condition in _CARRYING else condition)
+
+
+def causes_of(error: BaseException | str) -> list[Cause]:
+    """Return the chain of an error, outermost first; of a text, the errors that it names.
+
+    Raises:
+        Py4JError: Java has ended, so nobody can be asked.
+    """
+    chain = list(_expanded([Cause("", error)] if isinstance(error, str) else _python_causes(error)))
+    return chain[:MAX_CAUSES]
+
+
+def query_causes(query: StreamingQuery) -> list[Cause]:
+    """Return the chain of the error that has stopped a query; empty: none has."""
+    found = query._jsq.exception()
+    return list(_expanded(_java_causes(found.get())))[:MAX_CAUSES] if found.isDefined() else []
+
+
+def significant(chain: Sequence[Cause]) -> list[Cause]:
+    """Return the causes that say what failed, outermost first; all where each only carries another one."""
+    return [cause for cause in chain if cause.kind and not cause.is_wrapper] or list(chain)
+
+
+def _expanded(chain: Sequence[Cause] | Iterator[Cause]) -> Iterator[Cause]:
+    """Yield a chain, after each cause those that its message names."""
+    for cause in chain:
+        yield cause
+        yield from told_causes(cause.message)
+
+
+def _python_causes(error: BaseException) -> Iterator[Cause]:
+    seen: set[int] = set()
+    following: BaseException | None = error
+    while following is not None and id(following) not in seen:
+        seen.add(id(following))
+        java = following.java_exception if isinstance(following, Py4JJavaError) else getattr(following, "_origin", None)
+        if java is not None:
+            yield from _java_causes(java)
+            return
+        if isinstance(following, Py4JError):
+            is_gone = isinstance(following, Py4JNetworkError) or not str(following)
+            yield Cause("py4j.Py4JError", "Java gives no answer" if is_gone else str(following))
+        else:
+            described = getattr(following, "_desc", None)  # of PySpark: `str` would add Java's stack
+            yield Cause(_name_of(following), str(following) if described is None else str(described))
+        following = getattr(following, "_cause", None) or following.__cause__
+
+
+def _name_of(error: BaseException) -> str:
+    kind = type(error)
+    return kind.__qualname__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
+
+
+def _java_causes(throwable: Any) -> Iterator[Cause]:
+    gateway = SparkContext._gateway
+    for _ in range(MAX_CAUSES):
+        if throwable is None:
+            return
+        kind, message = str(throwable.getClass().getName()), str(throwable.getMessage() or "")
+        condition = ""
+        if gateway is not None and is_instance_of(gateway, throwable, "org.apache.spark.SparkThrowable"):
+            condition = str(throwable.getCondition() or "")
+        yield Cause(kind, message, "" if condition in _CARRYING else condition)
+        throwable = throwable.getCause()
