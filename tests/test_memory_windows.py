@@ -6,9 +6,15 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, settings
+from hypothesis import given as drawn
+from hypothesis import strategies as some
+from window_history import FAILS, reference, windows
 
 from conformance.application import VECTOR_WINDOWS, WINDOW_CASES
 from support.run import TESTS
+from wallaroo import testing
+from wallaroo.diagnostic import DiagnosticError
 from wallaroo.frame import DEAD_LETTER_PORT, FRAMED, FrameHeader, read_frame, write_frame
 from wallaroo.worker._proto import worker_pb2 as pb
 from wallaroo_runtime.lowering.error_policy import ErrorPolicy
@@ -73,3 +79,48 @@ def test_vector(app: MemoryRun, case: Event) -> None:
     check(app, case, [case["events"]])
     if not case["is_one_call"]:
         check(app, case, [[event] for event in case["events"]])
+
+
+SPANS = (0, 1, 7, 30, 99, 100, 101, 250, 1000, 5000, 20_000)
+
+
+@some.composite
+def moves(draw: some.DrawFn) -> list[tuple[str, Any]]:
+    """Draw what a test does: it sends a message, whose time may be another one than the clock's, or lets time pass."""
+    times = some.sampled_from((0, 0, 0, -1, -20, -300, 15, 400))
+    message = some.tuples(some.sampled_from("aab"), times, some.sampled_from((1, 2, 3, *FAILS)))
+    send, advance = some.tuples(some.just("send"), message), some.tuples(some.just("advance"), some.sampled_from(SPANS))
+    return draw(some.lists(some.one_of(send, send, advance), max_size=25))
+
+
+@settings(max_examples=60, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+@drawn(window=windows(), done=moves())
+def test_the_kit_closes_windows_as_a_gateway_does(window: Event, done: list[tuple[str, Any]]) -> None:
+    """The reference gets each tick that a gateway would send while time passes, however long that is at once."""
+    window["flush_ms"] = 5000  # the SDK's
+    interval = max(100, min(1000, (window["slide_ms"] if window["kind"] == "range" else 5000) // 2))
+    events: list[Event] = []
+    args = ["--in", "127.0.0.1:7010", "--out", "127.0.0.1:7002", "--windows", json.dumps([window])]
+    with testing.run(TESTS / "vector" / "app.py", args) as app:
+        for what, value in [*done, ("advance", 60_000)]:
+            now = app.now_ms
+            if what == "send":
+                key, ahead, number = value
+                app.send([f"{key} {now + ahead} {number}".encode()])
+                time = now + ahead if window.get("time") == "event" else now
+                events.append({"sequence": len(events), "key": key, "time": time, "value": number})
+                continue
+            app.advance(value / 1000)
+            ticks = [*range(now - now % interval + interval, now + value, interval), now + value]
+            events += [{"sequence": len(events) + at, "tick": tick} for at, tick in enumerate(ticks)]
+        wanted, found = reference(window, events).given, [text.decode() for text in app.output()]
+        letters = sorted((each.key, each.code) for each in app.dead_letters)
+    for key in "ab":
+        texts = [" ".join((each.key, *map(str, each.values))) for each in wanted if each.key == key and not each.code]
+        assert [text for text in found if text.startswith(key)] == texts
+    assert letters == sorted((each.key, each.code) for each in wanted if each.code)
+
+
+def test_time_cannot_go_back(app: MemoryRun) -> None:
+    with pytest.raises(DiagnosticError, match="T207 advance: parameter time is -0.5 s; expected 0 or more"):
+        app.advance(-500)

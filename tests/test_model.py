@@ -13,6 +13,7 @@ import pytest
 
 from model.application import GO, PYTHON
 from model.in_go import Memory, timed
+from model.in_kit import run_in_kit
 from model.in_memory import run_in_memory
 from model.mutation import FAULTS, planted
 from model.search import Run, search
@@ -48,6 +49,12 @@ def test_drawn_windows_after_windows(local: Run) -> None:
     """Several ticks come without a message between them, before and after borders of micro-batches."""
     assert search(local, 15, number=SEED, languages=(PYTHON,), begins=AFTER) >= 15
     assert search(local, 3, number=SEED, languages=(GO,), begins=AFTER) >= 3
+
+
+@pytest.mark.slow
+def test_drawn_applications_in_the_test_kit() -> None:
+    assert search(run_in_kit, 20, number=SEED, languages=(PYTHON,), prepare=timed) >= 20
+    assert search(run_in_kit, 20, number=SEED, languages=(PYTHON,), prepare=timed, begins=AFTER) >= 20
 
 
 @pytest.mark.slow

@@ -24,7 +24,7 @@ from wallaroo.frame import TICK_PORT, split_frames
 from wallaroo_runtime.cli.main import main
 from wallaroo_runtime.durable.file import replace_file
 from wallaroo_runtime.errors import RunError
-from wallaroo_runtime.peer.configuration import gateway_request, tick_interval_ms
+from wallaroo_runtime.peer.configuration import gateway_request
 from wallaroo_runtime.peer.local import LocalPeer, announce, stop_left_behind
 from wallaroo_runtime.peer.remote import driver_of
 from wallaroo_runtime.plan import compile_topology
@@ -334,7 +334,7 @@ def test_shuffle_partitions_of_a_master() -> None:
     ],
 )
 def test_ticks_come_twice_in_the_shortest_slide_or_flush(windows: tuple[Window, ...], expected: int) -> None:
-    assert tick_interval_ms(with_windows(word_count(), *windows)) == expected
+    assert with_windows(word_count(), *windows).tick_ms() == expected
 
 
 def with_windows(topology: Topology, *windows: Window) -> Topology:

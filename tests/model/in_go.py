@@ -88,12 +88,12 @@ class Memory:
 def _published(application: Application, found: dict[str, Any]) -> Published:
     lines = {number: [item_of(line) for line in given] for number, given in enumerate(found["Lines"])}
     letters = Counter((letter["Step"], letter["Message"]) for letter in found["Letters"])
-    names = {f"sink{number}": _sink_name(application, number) for number in lines}
+    names = {f"sink{number}": sink_name(application, number) for number in lines}
     errors = [str(letter) for letter in found["Letters"]]
     return Published(lines, letters, errors, names, counts_ticks=False)
 
 
-def _sink_name(application: Application, number: int) -> str:
+def sink_name(application: Application, number: int) -> str:
     """Return a sink's name: that of its pipeline, which in an application of streams is the only one."""
     if application.api == "graph":
         return "drawn"

@@ -229,13 +229,14 @@ class Run:
     def advance(self, time: float | timedelta) -> None:
         """Let time pass: windows that are over then give their output.
 
-        The clock begins at the same moment in each run, and only this moves it.
+        The clock begins at the same moment in each run, and only this moves it. Windows get the ticks that a gateway
+        would send meanwhile, at most 1000 of them, and one at the end.
 
         Args:
             time: In seconds.
 
         Raises:
-            DiagnosticError: As `send`.
+            DiagnosticError: As `send`; T207, time cannot go back.
         """
         seconds = time.total_seconds() if isinstance(time, timedelta) else time
         self._engine.advance(round(seconds * 1000))

@@ -24,7 +24,7 @@ from wallaroo_runtime.memory.engine import Batch, Engine
 from wallaroo_runtime.memory.kafka_record import Numbering
 from wallaroo_runtime.memory.message import in_order, runs
 from wallaroo_runtime.memory.part import chosen, refused, unknown
-from wallaroo_runtime.memory.source_frame import tick_frame, value_frames, visit_frame, wire_frames
+from wallaroo_runtime.memory.source_frame import tick_frames, value_frames, visit_frame, wire_frames
 from wallaroo_runtime.memory.state import foreign_state, read_states, state_names
 from wallaroo_runtime.memory.topic import Feed
 from wallaroo_runtime.plan import Plan
@@ -172,14 +172,15 @@ class MemoryRun:
         return WorkerSplitter(channel.endpoints().connection.target, source.path, source.max_message_bytes)
 
     def advance(self, milliseconds: int) -> None:
-        """Let time pass, and windows know of it.
+        """Let time pass, and windows know of it with the ticks of a gateway, as one micro-batch.
 
         Raises:
-            RunError: As `send`.
+            RunError: As `send`; T207, time cannot go back.
         """
+        frames = tick_frames(self._sequence, self.now_ms, milliseconds, self.topology.tick_ms())
         self.now_ms += milliseconds
         if self._engine.has_ticks:
-            self._run([[tick_frame(self._sequence, self.now_ms)]])
+            self._run([[b"".join(frames)]])
             self._follow()
 
     def visit(self, name: str, metadata: bytes | str = b"") -> VisitCount:
@@ -375,7 +376,7 @@ class MemoryRun:
             message=calls.message(letter.encoding, letter.input) if calls else letter.input,
             key=readable(letter.key) if letter.has_key else None,
             source=source.name if source else "",
-            sequence=letter.sequence,
+            sequence=min(letter.sequence, self._sequence),  # not that of a tick
             traceback=letter.traceback,
         )
 

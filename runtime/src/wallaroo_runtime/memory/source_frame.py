@@ -5,10 +5,12 @@ from collections.abc import Iterator, Sequence
 from wallaroo.frame import FRAMED, TICK_PORT, VISIT_PORT, FrameHeader, encode_frame, write_frame
 from wallaroo.testing import Message
 from wallaroo.worker._proto import worker_pb2 as pb
+from wallaroo_runtime.errors import USAGE, RunError
 from wallaroo_runtime.gateway.framing import KINDS, framer
 from wallaroo_runtime.topology.model import Source, TcpSource
 
 FRAME_MESSAGES = 8192
+MOST_TICKS = 1000  # of one call; also in `wallarootest`
 
 
 def wire_frames(
@@ -53,6 +55,24 @@ def visit_frame(sequence: int, now_ms: int, visit: pb.Visit) -> bytes:
     """Return a visit."""
     value = visit.SerializeToString()
     return encode_frame([value], port=VISIT_PORT, sequence=sequence, timestamp_ms=now_ms)
+
+
+def tick_frames(sequence: int, now_ms: int, milliseconds: int, interval_ms: int) -> list[bytes]:
+    """Return the ticks of a gateway while time passes, at most about `MOST_TICKS`, and one at the end.
+
+    Args:
+        interval_ms: From one to the next; 0: there is none but the last.
+
+    Raises:
+        RunError: T207, time would go back.
+    """
+    if milliseconds < 0:
+        fix, said = "let time pass, and give messages that came earlier their own time", f"{milliseconds / 1000:g} s"
+        raise RunError.of("T207", USAGE, method="advance", parameter="time", actual=said, expected="0 or more", fix=fix)
+    end_ms, step_ms = now_ms + milliseconds, max(interval_ms or milliseconds, milliseconds // MOST_TICKS, 1)
+    times = [*range(now_ms - now_ms % step_ms + step_ms, end_ms, step_ms), end_ms]
+    # As in a journal each has a sequence of its own: windows after windows see one after the other.
+    return [tick_frame(sequence + number, time_ms) for number, time_ms in enumerate(times)]
 
 
 def tick_frame(sequence: int, now_ms: int) -> bytes:

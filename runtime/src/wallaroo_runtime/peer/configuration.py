@@ -21,7 +21,6 @@ from wallaroo_runtime.topology.model import (
 )
 
 FSYNC_INTERVAL_MS = 50
-LEAST_TICK_MS, MOST_TICK_MS = 100, 1000
 Listener = TcpSource | ConnectorSource
 GatewaySource = TcpSource | ConnectorSource | GeneratorSource
 
@@ -67,13 +66,6 @@ def open_sources(topology: Topology) -> Iterator[Diagnostic]:
             yield Diagnostic.of("R646", source=source.name, address=source.place)
 
 
-def tick_interval_ms(topology: Topology) -> int:
-    """Return how often windows need ticks: twice in the shortest slide or flush; 0: there are no windows."""
-    windows = [step.window for step in topology.steps() if step.window is not None]
-    spans = [window.slide_ms if window.kind == "range" else window.flush_ms for window in windows]
-    return max(LEAST_TICK_MS, min(MOST_TICK_MS, min(spans) // 2)) if spans else 0
-
-
 def gateway_request(
     topology: Topology,
     plan: Plan,
@@ -96,7 +88,7 @@ def gateway_request(
         fsync=bounds.journal_fsync,
         fsync_interval_ms=FSYNC_INTERVAL_MS,
         backlog_bytes=bounds.journal_bytes,
-        tick_ms=tick_interval_ms(topology),
+        tick_ms=topology.tick_ms(),
         visits=topology.visits(),
     )
     for source in sources:

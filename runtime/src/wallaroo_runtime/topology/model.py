@@ -7,6 +7,7 @@ from typing import Any
 from wallaroo_runtime.topology.topic import TopicCreation
 
 PROTOCOL_VERSION = 1  # of the worker protocol
+LEAST_TICK_MS, MOST_TICK_MS = 100, 1000
 STATE_KINDS = frozenset({"state_computation", "state_computation_multi", "window"})
 
 
@@ -344,6 +345,12 @@ class Topology:
     def visits(self) -> list[str]:
         """Return the names of the visits that state computations take, each once."""
         return sorted({name for step in self.steps() for name in step.visits})
+
+    def tick_ms(self) -> int:
+        """Return how often windows need ticks: twice in the shortest slide or flush; 0: there are no windows."""
+        windows = [step.window for step in self.steps() if step.window is not None]
+        spans = [window.slide_ms if window.kind == "range" else window.flush_ms for window in windows]
+        return max(LEAST_TICK_MS, min(MOST_TICK_MS, min(spans) // 2)) if spans else 0
 
     def sinks(self) -> Iterator[Sink]:
         """Yield the sinks of all pipelines, in document order."""
