@@ -48,7 +48,7 @@ def drawn_record(draw: random.Random) -> KafkaRecord:
         key=drawn_bytes(draw),
         value=drawn_bytes(draw),
         headers=headers,
-        timestamp_ms=draw.randrange(1, 1_700_000_000_000),
+        timestamp_ms=draw.choice([draw.randrange(1, 1_700_000_000_000), draw.randrange(-62_135_596_800_000, -1)]),
         partition=draw.choice([None, *range(PARTITIONS)]),
         offset=draw.randrange(1 << 60),
     )
@@ -124,11 +124,12 @@ def test_a_record_without_a_time_gets_kafka_s(broker: Broker) -> None:
     broker.create("untimed", PARTITIONS)
     target = pb.KafkaTopic(application="app", brokers=[broker.address], topic="untimed", records=True)
     session = opened(target, "untimed")
-    session.write([whole_record(write_record(KafkaRecord(key=b"k")))], Delivered(0, 0, 0, 1, 0, "untimed"))
+    records = [KafkaRecord(key=b"k", timestamp_ms=none) for none in (0, -1)]
+    session.write(map(whole_record, map(write_record, records)), Delivered(0, 0, 0, 2, 0, "untimed"))
     session.close()
-    (record,) = [record for part in read_all(broker, "untimed", 1) for record in part]
-    assert record.timestamp_ms > 1_600_000_000_000
-    assert (record.key, record.value, record.headers) == (b"k", None, ())
+    found = [record for part in read_all(broker, "untimed", 2) for record in part]
+    assert min(record.timestamp_ms for record in found) > 1_600_000_000_000
+    assert {(record.key, record.value, record.headers) for record in found} == {(b"k", None, ())}
 
 
 def test_a_record_that_kafka_never_takes_is_told_apart_from_those_in_its_batch(broker: Broker) -> None:

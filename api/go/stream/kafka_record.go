@@ -22,7 +22,8 @@ type KafkaRecord struct {
 	Value []byte
 	// Headers are in order; names may repeat.
 	Headers []KafkaHeader
-	// Time is the record's; of a sink's records the zero time means that Kafka says.
+	// Time is the record's, also before 1970; a millisecond before 1970 is what Kafka has for none. Of a sink's records that
+	// and the zero time mean that Kafka says.
 	Time time.Time
 	// Partition is where the record was read; of a sink's records nil means that the partitioner says.
 	Partition *int32

@@ -1,11 +1,15 @@
 """Keys and times that messages carry, records of Kafka, generated messages: in the worker, without a process."""
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as some
 
 import wallaroo
+from wallaroo import testing
 from wallaroo.application import Application, Sink
 from wallaroo.diagnostic import DiagnosticError
 from wallaroo.frame import encode_frame, read_frame
@@ -283,3 +287,34 @@ def test_window_nodes_are_not_for_steps_of_another_kind(kit: Any) -> None:
     stage.nodes[1].kind = pb.NODE_KIND_KEY_BY
     with pytest.raises(DiagnosticError, match="W413"):
         Stage(app, stage)
+
+
+class Total:
+    count = 0
+
+
+@settings(deadline=None, max_examples=20)
+@given(keys=some.lists(some.sampled_from(["a", b"a", "é", "é".encode(), b"\xff", 7, (7).to_bytes(8, "big")])))
+def test_a_key_is_its_bytes(keys: list[Any]) -> None:
+    """Text, bytes and numbers of the same bytes have one state, as a text and a key of Kafka have."""
+    found = iter(keys)
+
+    def count(data: Any, state: Any) -> None:
+        state.count += 1
+
+    def setup(args: list[str]) -> Any:
+        lines = wallaroo.TCPSourceConfig("127.0.0.1", 7010, wallaroo.line_decoder(bytes.decode))
+        step = wallaroo.state_computation("count", state=Total)(count)
+        line = wallaroo.source("in", lines).key_by(wallaroo.KeyExtractor(lambda data: next(found))).to(step)
+        return wallaroo.build_application(
+            "a", line.to_sink(wallaroo.TCPSinkConfig("127.0.0.1", 7002, wallaroo.Encoder(str)))
+        )
+
+    with testing.run(setup) as app:
+        app.send([b"x"] * len(keys))
+        counts = {key: state.count for key, state in app.states("count").items()}
+
+    def of_bytes(key: Any) -> Any:
+        return key.encode() if isinstance(key, str) else key.to_bytes(8, "big") if key == 7 else key
+
+    assert {of_bytes(key): count for key, count in counts.items()} == Counter(map(of_bytes, keys))

@@ -82,7 +82,7 @@ type Record struct {
 	Key           []byte                 `protobuf:"bytes,2,opt,name=key,proto3,oneof" json:"key,omitempty"`                               // absent: the record has none, which is not an empty one
 	Value         []byte                 `protobuf:"bytes,3,opt,name=value,proto3,oneof" json:"value,omitempty"`                           // absent: a tombstone
 	Headers       []*Header              `protobuf:"bytes,4,rep,name=headers,proto3" json:"headers,omitempty"`                             // in order; names may repeat
-	TimestampMs   int64                  `protobuf:"varint,5,opt,name=timestamp_ms,json=timestampMs,proto3" json:"timestamp_ms,omitempty"` // since 1970; of a sink 0 or less: Kafka says
+	TimestampMs   int64                  `protobuf:"varint,5,opt,name=timestamp_ms,json=timestampMs,proto3" json:"timestamp_ms,omitempty"` // since 1970; of a sink 0 or -1: Kafka says
 	Partition     *int32                 `protobuf:"varint,6,opt,name=partition,proto3,oneof" json:"partition,omitempty"`                  // of a sink absent: the partitioner says
 	Offset        int64                  `protobuf:"varint,7,opt,name=offset,proto3" json:"offset,omitempty"`                              // sinks ignore it
 	unknownFields protoimpl.UnknownFields

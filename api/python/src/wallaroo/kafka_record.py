@@ -23,7 +23,8 @@ class KafkaRecord:
         key: None: it has none, which is not an empty one.
         value: None: it has none (a tombstone).
         headers: Pairs of name and value in order; names may repeat, a value may be None.
-        timestamp_ms: In milliseconds since 1970; of a sink 0: Kafka says.
+        timestamp_ms: In milliseconds since 1970; also below 0; of a sink 0 and -1, which Kafka has for none: Kafka
+            says.
         partition: Where it was read; of a sink None: the partitioner says.
         offset: Where it was read; sinks ignore it.
 
@@ -39,6 +40,16 @@ class KafkaRecord:
     timestamp_ms: int = 0
     partition: int | None = None
     offset: int = 0
+
+
+def has_time(timestamp_ms: int) -> bool:
+    """Return whether a record's time is one: Kafka has -1 for none, and a record that is made 0.
+
+    Example:
+        >>> has_time(-5), has_time(-1), has_time(0)
+        (True, False, False)
+    """
+    return timestamp_ms not in (0, -1)
 
 
 def too_large(

@@ -17,6 +17,8 @@ _CONTROL = frozenset([*range(0x20), *range(0x7F, 0xA0)])
 def key_bytes(key: object) -> bytes:
     r"""Return a key's bytes: text as UTF-8, a number of 0 to 2**64-1 as 8 bytes big-endian, bytes as they are.
 
+    Keys of the same bytes are one key, with one state: `"a"` and `b"a"`, as a key of Kafka and that of a text are.
+
     In Wallaroo 0.1 to 0.4 any object with a hash was a key. Here these are: other numbers, tuples, frozen sets, members
     of enumerations and frozen dataclasses. Equal keys have equal bytes.
 

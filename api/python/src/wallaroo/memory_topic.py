@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 
-from wallaroo.kafka_record import KafkaRecord
+from wallaroo.kafka_record import KafkaRecord, has_time
 
 
 class Topics:
@@ -26,7 +26,7 @@ class Topics:
     def append(self, record: KafkaRecord, now_ms: int) -> KafkaRecord:
         """Write a record; returns it as it is read, with offset, partition and time."""
         records, table = self._records[record.topic], self._tables[record.topic]
-        time = record.timestamp_ms or now_ms
+        time = record.timestamp_ms if has_time(record.timestamp_ms) else now_ms
         kept = replace(record, timestamp_ms=time, partition=record.partition or 0, offset=len(records))
         records.append(kept)
         key = kept.key or b""

@@ -11,7 +11,7 @@ from functools import partial
 from typing import Any
 
 from wallaroo.fault import reach
-from wallaroo.kafka_record import too_large
+from wallaroo.kafka_record import has_time, too_large
 from wallaroo_runtime.errors import USAGE, RunError
 from wallaroo_runtime.kafka.client import check_answer
 from wallaroo_runtime.kafka.topic import batch_settings, max_record_bytes
@@ -223,7 +223,7 @@ class Session:
         more: dict[str, Any] = {} if record.partition is None else {"partition": record.partition}
         if record.headers:
             more["headers"] = list(record.headers)
-        if record.timestamp_ms > 0:
+        if has_time(record.timestamp_ms):
             more["timestamp"] = record.timestamp_ms
         if size := too_large(self._limit, record.key, record.value, record.headers):
             reason = f"{self._limit} bytes are possible, with key, headers and batch"

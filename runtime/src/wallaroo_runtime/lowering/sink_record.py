@@ -17,7 +17,7 @@ class SinkRecord(NamedTuple):
         value: None: it has none (a tombstone).
         partition: None: the partitioner says.
         headers: Pairs of name and value, which may be None.
-        timestamp_ms: 0: Kafka says.
+        timestamp_ms: 0 or -1: Kafka says.
     """
 
     key: bytes | None

@@ -8,7 +8,7 @@ from wallaroo import deferred
 from wallaroo.goka.error import CallbackError, CodecError
 from wallaroo.goka.graph import GroupGraph, Headers
 from wallaroo.goka.state import GroupState
-from wallaroo.kafka_record import MAX_RECORD_BYTES, KafkaRecord, too_large
+from wallaroo.kafka_record import MAX_RECORD_BYTES, KafkaRecord, has_time, too_large
 from wallaroo.output import Output
 
 if TYPE_CHECKING:
@@ -114,7 +114,7 @@ class Context:
     def timestamp(self) -> datetime | None:
         """Time of the message in UTC; None where it has none."""
         at = self._record.timestamp_ms
-        return None if at <= 0 else _EPOCH + timedelta(milliseconds=at)
+        return _EPOCH + timedelta(milliseconds=at) if has_time(at) else None
 
     def value(self) -> Any:
         """Return the value of the key in the group table; None: it has none. Changes to it count after `set_value`."""
