@@ -68,6 +68,23 @@ def test_numbers_of_json_have_one_form(case: dict[str, str]) -> None:
     assert float(codec("json").decode(case["text"].encode())) == number
 
 
+BIG = st.builds(lambda bits, more: (1 << bits) + more, st.integers(50, 1100), st.integers(-3, 3))
+
+
+@given(st.integers() | BIG)
+def test_an_integer_is_a_float_only_where_it_is_the_same_number(number: int) -> None:
+    try:
+        is_exact = int(float(number)) == number
+    except OverflowError:
+        is_exact = False
+    for value in (number, -number):
+        if is_exact:
+            assert codec("float64").decode(codec("float64").encode(value)) == value
+        else:
+            with pytest.raises(ValueError, match="is no float of 64 bits; the nearest one is another number"):
+                codec("float64").encode(value)
+
+
 def is_same(value: Any, read: Any) -> bool:
     """Return whether a value was read back; a float of many digits comes as an integer that is that float."""
     if isinstance(value, float):

@@ -5,6 +5,7 @@ import math
 import re
 import struct
 from copy import copy
+from decimal import Decimal
 from typing import Any, ClassVar
 
 import pytest
@@ -63,7 +64,7 @@ def test_what_update_returns_has_no_effect_unless_it_is_a_new_accumulator(
         return
     (letter,) = kit.letters(result.outputs)
     assert (letter.code, letter.sequence, letter.key) == ("C522", 1, b"a")
-    assert letter.error == f"update returned a new accumulator, {returned!r}; only what it changes in place counts"
+    assert letter.error == f"update returned a new accumulator, {returned!r}; only what is changed in place counts"
     after = run(stage, [{"sequence": 3, "tick": at} for at in (90, 990)], entries(result))
     kept = ["nothing", "nothing"] if isinstance(initial, list) else initial
     assert (3, f"a {kept}".encode()) in kit.sunk(after.outputs)
@@ -128,12 +129,17 @@ class Timed:
         "far": 10**30,
         "past": -(10**30),
         "real": 7.9,
+        "decimal": Decimal(7),
         "none": None,
         "infinite": math.inf,
         "nan": math.nan,
         "text": "noon",
+        "digits": "17",
+        "truth": True,
+        "bytes": b"17",
+        "complex": 7 + 0j,
     }
-    right: ClassVar[dict[str, int]] = {"far": (1 << 63) - 1, "past": -(1 << 63), "real": 7}
+    right: ClassVar[dict[str, int]] = {"far": (1 << 63) - 1, "past": -(1 << 63), "real": 7, "decimal": 7}
 
     def header_length(self) -> int:
         return 4

@@ -324,7 +324,7 @@ class ApplicationBuilder:
         if not kept.where:
             return None
         if not kept.is_inside:
-            place.add("T234", step=call.name, where=kept.where, reason="cannot be saved with it")
+            place.add("T234", step=call.name, what="object", where=kept.where, reason="cannot be saved with it")
         taken = {step.state.name for line in self._pipelines for step in line.steps if step.state is not None}
         call.run, call.kind = object_state.ObjectStep(call.run.__name__, kept.where), f"state_{call.kind}"
         build = object_state.state_builder(found, value)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from wallaroo.canonical_json import read_json, write_json
+from wallaroo.diagnostic import shown
 
 NATIVE = "native"
 _PROTOBUF = re.compile(r"protobuf:(\w+(?:\.\w+)*)", re.ASCII)
@@ -57,9 +58,18 @@ def _encode_int64(message: Any) -> bytes:
 
 
 def _encode_float64(message: Any) -> bytes:
-    if type(message) in (float, int):
+    if type(message) is float:
         return _FLOAT64.pack(message)
-    raise _other(message, "float")
+    if type(message) is not int:
+        raise _other(message, "float")
+    try:
+        data = _FLOAT64.pack(message)
+    except (OverflowError, struct.error):
+        data = b""
+    if not data or _FLOAT64.unpack(data)[0] != message:
+        msg = f"{shown(message)} is no float of 64 bits; the nearest one is another number"
+        raise ValueError(msg)
+    return data
 
 
 def _encode_json(message: Any) -> bytes:

@@ -8,7 +8,7 @@ from typing import Any
 from wallaroo.application import RemoteComponent
 from wallaroo.diagnostic import Diagnostic, did_you_mean, shown
 from wallaroo.location import Location, declared_at
-from wallaroo.signature import arity_finding, shown_name
+from wallaroo.signature import call_finding, shown_name
 from wallaroo.wrapped import BaseWrapped
 
 # Where a decorated function belongs that is no computation of the kind that a method takes.
@@ -102,19 +102,28 @@ def _lacks(place: Place, what: str, cls: type) -> None:
 
 
 def method(
-    place: Place, what: str, component: Any, names: tuple[str, ...], parameters: tuple[str, ...]
+    place: Place,
+    what: str,
+    component: Any,
+    names: tuple[str, ...],
+    parameters: tuple[str, ...],
+    *,
+    may_yield: bool = False,
 ) -> Callable[..., Any] | None:
-    """Return the first of `names` that the component has, checked for its parameters; None after a finding.
+    """Return the first of `names` that the component has, checked with `call_finding`; None after a finding.
 
     For decorated functions it is the function itself: the methods only pass the arguments on.
     """
-    is_wrapped = isinstance(component, BaseWrapped) and component.is_direct
-    if is_wrapped and hasattr(component, names[0]) and names[0] in _DIRECT:
-        return _decorated(place, component)
+    if isinstance(component, BaseWrapped) and hasattr(component, names[0]) and names[0] in _DIRECT:
+        if component.finding is not None:
+            place.findings.append(_at(component.finding, place))
+            return None
+        if component.is_direct:
+            return component.function
     for name in names:
         found = getattr(component, name, None)
         if callable(found):
-            finding = arity_finding(what, _name(component), found, parameters)
+            finding = call_finding(what, _name(component), found, parameters, may_yield=may_yield)
             if finding is not None:
                 place.findings.append(_at(finding, place))
                 return None
@@ -147,13 +156,16 @@ def computation(place: Place, value: Any, *, has_state: bool) -> Call | None:
     names = ("compute_multi",) if is_multi else ("compute",)
     parameters = ("data", "state") if has_state else ("data",)
     kind = ("state_computation" if has_state else "computation") + ("_multi" if is_multi else "")
-    run = method(place, kind, component, names, parameters)
+    # What yields cannot say whether the state is to be persisted.
+    may_yield = is_multi and (not has_state or getattr(component, "state_class", None) is not None)
+    run = method(place, kind, component, names, parameters, may_yield=may_yield)
     label = method(place, kind, component, ("name",), ())
     if run is None or label is None:
         return None
     call = Call(kind, label(), run, is_multi, outputs_of(component))
     if has_state and (visits := _names(component, "visits")):
-        call.visits, call.visit = visits, method(place, "visitor", component, ("visit",), VISITOR)
+        call.visits = visits
+        call.visit = method(place, "visitor", component, ("visit",), VISITOR, may_yield=may_yield)
     return call
 
 
@@ -181,13 +193,6 @@ def other_generation(place: Place, component: Any, actual: str, expected: str, *
 _DIRECT = {"compute", "compute_multi", "partition", "extract_key", "encode", "decode"}
 VISITOR = ("name", "metadata", "key", "state")
 BUILDER, SOURCE = "ApplicationBuilder (Wallaroo 0.1 to 0.5)", "wallaroo.source (Wallaroo 0.6)"
-
-
-def _decorated(place: Place, component: BaseWrapped[..., Any]) -> Callable[..., Any] | None:
-    if component.finding is None:
-        return component.function
-    place.findings.append(_at(component.finding, place))
-    return None
 
 
 def _kinds(has_state: bool) -> tuple[str, str]:

@@ -13,7 +13,8 @@ from wallaroo.diagnostic import Diagnostic, shown
 from wallaroo.kafka_record import WholeRecord
 from wallaroo.location import Location, declared_at
 from wallaroo.output import collected
-from wallaroo.signature import arity_finding, partition_finding, shown_name
+from wallaroo.signature import call_finding, partition_finding, shown_name
+from wallaroo.state_check import check_state
 from wallaroo.wrapped import BaseWrapped, KeyExtractor
 
 
@@ -84,6 +85,8 @@ class Declaration:
         """Add a computation."""
         path = f"{pipeline.number}/steps/{len(pipeline.steps)}"
         name = check.name(place, "computation", call.name)
+        if state is not None:
+            check_state(place, call, state)
         step = Step(path, name, call.kind, inputs, collected(call.run), place.location, state, on_error)
         pipeline.steps.append(step)
         self.note(path, value)
@@ -149,13 +152,12 @@ class Declaration:
     def state_build(self, place: Place, builder: Any) -> Callable[[], Any] | None:
         """Return what makes a new state; None after a finding."""
         if isinstance(builder, type):
-            finding = arity_finding("state class", shown_name(builder), builder, ())
+            finding = call_finding("state class", shown_name(builder), builder, ())
             if finding is not None:
                 self.findings.append(replace(finding, pointer=place.pointer))
             return builder
         if callable(getattr(builder, "build", None)):
-            build: Callable[[], Any] = builder.build
-            return build
+            return component.method(place, "state class", builder, ("build",), ())
         place.wrong("state_class", shown(builder), "a class, or an object with build()")
         return None
 

@@ -115,7 +115,8 @@ def state_computation(name: str, state: Any = None, *, outputs: Sequence[str] = 
 
     Args:
         name: Name of the step.
-        state: Class that makes the state of a key; its constructor takes no arguments.
+        state: Class that makes the state of a key; its constructor takes no arguments. Its objects must change in
+            place (T207), and keep what they fill in themselves (T234).
         outputs: As for `computation`.
 
     Raises:

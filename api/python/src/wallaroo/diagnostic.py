@@ -9,9 +9,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
+from types import AsyncGeneratorType, CoroutineType, GeneratorType
 from typing import Any
 
 SHOWN_CHARACTERS = 80
+_DEFERRED = {CoroutineType: "a coroutine", GeneratorType: "a generator", AsyncGeneratorType: "an async generator"}
 
 
 @cache
@@ -23,7 +25,8 @@ def catalogue() -> Mapping[str, Mapping[str, str]]:
 
 def shown(value: object) -> str:
     """Return a value as a message shows it: its repr, cut at 80 characters."""
-    text = repr(value)
+    kind = _DEFERRED.get(type(value))
+    text = f"{kind} of {getattr(value, '__qualname__', '')}" if kind else repr(value)
     return text if len(text) <= SHOWN_CHARACTERS else text[: SHOWN_CHARACTERS - 1] + "…"
 
 

@@ -13,6 +13,7 @@ from wallaroo.error import WallarooParameterError
 from wallaroo.location import Location, called_from, declared_at
 from wallaroo.output import collected
 from wallaroo.signature import shown_name
+from wallaroo.state_check import check_state
 
 
 class Program:
@@ -163,6 +164,9 @@ def offer(value: Any, *, input: str = "json", output: str = "json", outputs: Map
     _raise(place.findings)
     assert call is not None
     kept = None if state_class is None else State(call.name, state_class, state_class, is_by_message=True)
+    if kept is not None:
+        check_state(place, call, kept)
+        _raise(place.findings)
     step = Step(call.name, call.name, call.kind, (), collected(call.run), place.location, kept)
     step.is_always_persisted, step.outputs = kept is not None, call.outputs
     codecs = {name: given.get(name, "json") for name in call.outputs}

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from wallaroo.check import MAX_NAME
+from wallaroo.output import collected
 
 _VALUES = (str, bytes, int, float, complex, bool, type(None), type, range)
 
@@ -48,7 +49,7 @@ def kept_by(computation: Any) -> Kept:
         ('', 'self.words')
     """
     classes = [each for each in type(computation).__mro__ if each is not object]
-    assigned = sorted((pair for cls in classes for pair in _assigned(cls)), key=lambda pair: pair[1])
+    assigned = sorted((pair for cls in classes for pair in assignments(cls)), key=lambda pair: pair[1])
     for where, is_inside in assigned:  # what is outside of the object comes first: it decides
         return Kept(where, is_inside and _is_saved(computation))
     for name, value in vars(computation).items() if hasattr(computation, "__dict__") else ():
@@ -89,10 +90,10 @@ class ObjectStep:
 
     def __call__(self, data: Any, state: Any) -> tuple[Any, bool]:
         """Run the method on a message."""
-        return getattr(state, self.method)(data), True
+        return collected(getattr(state, self.method))(data), True
 
 
-def _assigned(cls: type) -> Iterator[tuple[str, bool]]:
+def assignments(cls: type) -> Iterator[tuple[str, bool]]:
     """Yield what methods of a class assign to, and whether it is in the object."""
     try:
         tree = ast.parse(textwrap.dedent(inspect.getsource(cls)))

@@ -4,9 +4,12 @@ import inspect
 import threading
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
+from types import AsyncGeneratorType, GeneratorType
 from typing import Any
 
 _running = threading.local()
+FIT: set[type] = {str, bytes, int, float, bool, tuple, list, dict}  # types of results that `is_promise` has looked at
+MAX_FIT = 4096
 
 
 class UndeclaredOutputError(Exception):
@@ -63,8 +66,20 @@ def refuse_outputs(*, is_refused: bool) -> None:
     _running.is_refused = is_refused
 
 
+def is_promise(result: Any) -> bool:
+    """Return whether a result is none yet: a coroutine or another awaitable, or a generator."""
+    kind = type(result)
+    if kind is Output:
+        return is_promise(result.value)
+    if issubclass(kind, (GeneratorType, AsyncGeneratorType)) or hasattr(kind, "__await__"):
+        return True
+    if len(FIT) < MAX_FIT:
+        FIT.add(kind)
+    return False
+
+
 def collected(run: Callable[..., Any]) -> Callable[..., Any]:
     """Return a function that gives the list of what a generator function yields; other functions as they are."""
-    if not inspect.isgeneratorfunction(run):
+    if not inspect.isgeneratorfunction(run) and not inspect.isgeneratorfunction(type(run).__call__):
         return run
     return lambda *arguments: list(run(*arguments))

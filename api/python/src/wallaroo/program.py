@@ -18,7 +18,7 @@ from wallaroo.library import Library
 from wallaroo.location import declared_at, hint_of, one_line, raised_at, relative, user_traceback
 from wallaroo.object_state import ObjectStep
 from wallaroo.serialization import Serializer, deserialize, serialize
-from wallaroo.signature import arity_finding
+from wallaroo.signature import call_finding
 from wallaroo.topology import library_document, topology
 
 SETUP = "application_setup"
@@ -193,7 +193,7 @@ def _import_failed(name: str, file: str, error: BaseException) -> NoReturn:
 
 
 def _set_up(setup: Any, function: str, args: list[str]) -> Application | Library:
-    if wrong := arity_finding("setup", function, setup, ("args",)):
+    if wrong := call_finding("setup", function, setup, ("args",)):
         raise DiagnosticError([wrong])
     try:
         with argument.given(args):
@@ -225,6 +225,12 @@ def _serializer(module: ModuleType) -> Serializer:
     if dump is serialize and load_ is deserialize:
         return Serializer()
     for name, found, default in (("serialize", dump, serialize), ("deserialize", load_, deserialize)):
+        if (
+            wrong := None
+            if found is default or not callable(found)
+            else call_finding("module", name, found, ("value",))
+        ):
+            raise DiagnosticError([wrong])
         if found is default or not callable(found):
             raise DiagnosticError(
                 [
@@ -242,7 +248,7 @@ def _check_objects(application: Application) -> None:
     steps = [(step, step.run) for step in application.nodes() if isinstance(step, Step)]
     findings = [
         Diagnostic.of(
-            "T234", pointer="/pipelines/" + step.path, **step.location.shown()._asdict(), step=step.name,
+            "T234", pointer="/pipelines/" + step.path, **step.location.shown()._asdict(), step=step.name, what="object",
             where=run.where, reason="the module's own serialize does not know",
         )
         for step, run in steps if isinstance(run, ObjectStep)

@@ -1,5 +1,6 @@
-"""Checks that user functions can be called with what they will get."""
+"""Checks that user functions can be called with what they will get, and that a call gives their result."""
 
+import functools
 import inspect
 from collections.abc import Callable
 from typing import Any
@@ -7,11 +8,36 @@ from typing import Any
 from wallaroo.diagnostic import Diagnostic
 from wallaroo.location import declared_at
 
+_CACHED = type(functools.cache(lambda: None))
+_DEFERRED = (
+    (inspect.iscoroutinefunction, "`async def`", "write `def`, and run what is awaited: `return asyncio.run(...)`"),
+    (inspect.isasyncgenfunction, "an async generator", "write `def`, and run what is awaited with asyncio.run(...)"),
+    (inspect.isgeneratorfunction, "a generator function", "return the result in place of `yield`"),
+)
 _OTHER_TYPES = {"complex", "list", "dict", "set", "None", "NoneType"}
 
 
-def arity_finding(kind: str, name: str, function: Callable[..., Any], parameters: tuple[str, ...]) -> Diagnostic | None:
-    """Return T202 when `function` cannot be called with one argument for each of `parameters`."""
+def call_finding(
+    kind: str, name: str, function: Callable[..., Any], parameters: tuple[str, ...], *, may_yield: bool = False
+) -> Diagnostic | None:
+    """Return the finding of a function that cannot be called (T202), or whose call only promises a result (T207).
+
+    Args:
+        kind: Of the part, for the text.
+        name: Of the part.
+        function: What is called.
+        parameters: Names of the arguments that it gets.
+        may_yield: Whether it may be a generator function.
+    """
+    target = target_of(function)
+    for is_deferred, form, fix in _DEFERRED[:2] if may_yield else _DEFERRED:
+        if is_deferred(target):
+            if form == "a generator function" and kind in ("computation", "state_computation"):
+                fix = f"return the message in place of `yield`, or declare it as {kind}_multi"
+            return Diagnostic.of(
+                "T207", **declared_at(target).shown()._asdict(), method=f'{kind} "{name}"', parameter="function",
+                actual=f"{shown_name(target)}, {form}", expected="a function that returns its result", fix=fix,
+            )  # fmt: skip
     try:
         signature = inspect.signature(function)
     except (TypeError, ValueError):
@@ -31,6 +57,27 @@ def arity_finding(kind: str, name: str, function: Callable[..., Any], parameters
             signature=_definition(function, parameters),
         )
     return None
+
+
+def target_of(function: Any) -> Any:
+    """Return the function that a call runs in the end, as far as the object shows it."""
+    while True:
+        if isinstance(function, functools.partial):
+            function = function.func
+        elif isinstance(function, _CACHED):
+            function = function.__wrapped__
+        elif inspect.ismethod(function) or isinstance(function, (staticmethod, classmethod)):
+            function = function.__func__
+        elif hasattr(type(function), "is_direct"):  # what a decorator has made
+            function = function.function
+        elif (
+            inspect.isroutine(function)
+            or isinstance(function, type)
+            or not inspect.isfunction(call := type(function).__call__)
+        ):
+            return function
+        else:
+            return call
 
 
 def takes_bounds(output: object) -> bool:

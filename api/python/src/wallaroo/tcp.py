@@ -17,6 +17,7 @@ from wallaroo.framing import NEWLINE, probe
 from wallaroo.location import called_from, declared_at
 
 MAX_HEADER_BYTES = 64
+_TIME = ("event_time",)
 
 
 class TCPSourceConfig(SourceConfig):
@@ -79,7 +80,13 @@ class TCPSourceConfig(SourceConfig):
         else:
             source = self._framed(place, path, name, found, fields)
         times = getattr(found, "event_time", None)
-        return replace(source, event_time=times, gives_time=True) if source and callable(times) else source
+        if (
+            source is None
+            or not callable(times)
+            or component.method(place, "event_time", found, _TIME, ("bs",)) is None
+        ):
+            return source
+        return replace(source, event_time=times, gives_time=True)
 
     def _lines(self, place: Place, path: str, name: str, found: Any, fields: dict[str, Any]) -> Source | None:
         decode = decode_of(place, found)

@@ -9,7 +9,7 @@ from typing import Any, Generic, ParamSpec, TypeAlias, TypeVar, overload
 from wallaroo.diagnostic import Diagnostic, shown
 from wallaroo.error import WallarooParameterError
 from wallaroo.output import collected
-from wallaroo.signature import arity_finding
+from wallaroo.signature import call_finding
 
 P = ParamSpec("P")
 R = TypeVar("R", covariant=True)
@@ -58,7 +58,8 @@ class BaseWrapped(Generic[P, R]):
         functools.update_wrapper(self, function)
         self.function: Callable[..., R] = function
         self._name = getattr(function, "__name__", type(function).__name__) if name is None else name
-        self.finding = arity_finding(self.kind, self._name, function, self.parameters)
+        self.may_yield = self.kind.endswith("_multi") and getattr(self, "state_class", self) is not None
+        self.finding = call_finding(self.kind, self._name, function, self.parameters, may_yield=self.may_yield)
         _declared[self.__module__, getattr(self, "__qualname__", self._name)] = self
 
     def name(self) -> str:
@@ -160,8 +161,8 @@ class _WithState(_WithOutputs[P, R], Generic[P, R, C]):
         *,
         outputs: Sequence[str] = (),
     ) -> None:
-        super().__init__(function, name, outputs=outputs)
         self.state_class = state_class
+        super().__init__(function, name, outputs=outputs)
         self.visitors: dict[str, Callable[..., Any]] = {}
 
     @property
@@ -189,7 +190,8 @@ class _WithState(_WithOutputs[P, R], Generic[P, R, C]):
                     "T207", method="visitor", parameter="name", actual=shown(name), expected="a name of its own",
                     fix=f'put @{self._name}.visitor("NAME") right above `def f(metadata, key, state)`',
                 )  # fmt: skip
-            finding = finding or arity_finding("visitor", name, function, ("metadata", "key", "state"))
+            taken = ("metadata", "key", "state")
+            finding = finding or call_finding("visitor", name, function, taken, may_yield=self.may_yield)
             if finding is not None:
                 raise WallarooParameterError(finding)
             self.visitors[name] = collected(function)
@@ -326,7 +328,7 @@ class WithTime(BaseWrapped[P, R]):
                 method=self.kind, parameter="event_time", actual=shown(event_time), expected="a function",
                 fix="pass a function `def f(bs)` that returns milliseconds since 1970",
             )  # fmt: skip
-        self.finding = self.finding or arity_finding("event_time", self._name, event_time, self.parameters)
+        self.finding = self.finding or call_finding("event_time", self._name, event_time, self.parameters)
         self.event_time = event_time
 
 

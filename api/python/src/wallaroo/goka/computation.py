@@ -3,7 +3,7 @@
 import time
 from typing import Any
 
-from wallaroo import deferred
+from wallaroo import deferred, diagnostic
 from wallaroo.goka.context import Context, shown
 from wallaroo.goka.edge import INPUT, LOOP, Edge
 from wallaroo.goka.error import CodecError
@@ -12,7 +12,7 @@ from wallaroo.goka.lookup import Lookups
 from wallaroo.goka.state import GroupState
 from wallaroo.goka.update import Storage, Update, default_update
 from wallaroo.kafka_record import MAX_RECORD_BYTES, KafkaRecord
-from wallaroo.output import Output
+from wallaroo.output import Output, is_promise
 
 
 class JoinedRecord(KafkaRecord):
@@ -106,7 +106,7 @@ class GroupComputation:
         assert edge.callback is not None
         begun = deferred.count()
         try:
-            edge.callback(given, message)
+            _finished(context, edge.callback(given, message), "the callback")
             context.finish()
         except BaseException:
             deferred.forget(begun)
@@ -117,7 +117,11 @@ class GroupComputation:
         if record.value is None and self._graph.nil_handling != DECODE:
             return None
         try:
-            return edge.codec.decode(record.value)
+            found = edge.codec.decode(record.value)
+            if is_promise(found):
+                msg = f"decode returned {diagnostic.shown(found)}"
+                raise TypeError(msg)
+            return found
         except Exception as error:
             place = f"{record.topic}/{record.partition or 0}"
             msg = f"error decoding message for key {shown(record.key or b'')} from {place}: {error}"
@@ -129,13 +133,19 @@ class GroupComputation:
         before = state.joined.get(record.topic)
         values = {} if before is None else {context.key: before}
         update = Update(record.topic, context.partition, context.offset, context.headers, context.timestamp)
-        self._update(update, Storage(values, context.key), context.key, record.value)
+        _finished(context, self._update(update, Storage(values, context.key), context.key, record.value), "the update")
         after = values.get(context.key)
         if after is None:
             state.joined.pop(record.topic, None)
         else:
             state.joined[record.topic] = after
         return after != before
+
+
+def _finished(context: Context, result: object, what: str) -> None:
+    """Fail a message for which a function has only promised to run."""
+    if result is not None and is_promise(result):
+        context.fail(f"{what} returned {diagnostic.shown(result)}, which nobody runs; call `asyncio.run(...)` in it")
 
 
 def _decoded(codec: Any, data: bytes | None) -> Any:

@@ -12,7 +12,7 @@ from wallaroo.goka import edge as kinds
 from wallaroo.goka.codec import Codec
 from wallaroo.goka.edge import Edge
 from wallaroo.location import Location, called_from
-from wallaroo.signature import arity_finding
+from wallaroo.signature import call_finding
 
 IGNORE, PROCESS, DECODE = "ignore", "process", "decode"
 NIL_HANDLING = (IGNORE, PROCESS, DECODE)
@@ -223,6 +223,9 @@ def _types(edges: Iterable[Edge]) -> Iterator[Diagnostic]:
             yield _wrong(
                 edge.kind, "codec", edge.codec, "an object with encode and decode, e.g. goka.String()", edge.location
             )
+        elif edge.kind != kinds.VISITOR:
+            for name, parameter in (("encode", "value"), ("decode", "data")):
+                yield from _callable(edge.kind, name, getattr(edge.codec, name), (parameter,), at=edge.location)
         if edge.kind not in _WITHOUT_CALLBACK:
             yield from _callable(edge.kind, "callback", edge.callback, ("ctx", "message"), at=edge.location)
 
@@ -235,7 +238,7 @@ def _is_topic(name: str) -> bool:
 def _callable(method: str, name: str, value: Any, parameters: tuple[str, ...], *, at: Location) -> Iterator[Diagnostic]:
     if not callable(value):
         yield _wrong(method, name, value, f"a function of {', '.join(parameters)}", at)
-    elif finding := arity_finding(name.replace("_", " "), method, value, parameters):
+    elif finding := call_finding(name.replace("_", " "), method, value, parameters):
         yield finding
 
 

@@ -121,17 +121,25 @@ class ChainWriter:
             f"  return m, x, seq, wrong{number}(r)",
             " r = pair",
             f"v{number}, persist = r",
-            "if persist:",
+            "if persist is True:",
+            " dirty[x] = 1",
+            "elif persist is not False and is_state(persist, states[x]):",
+            " return m, x, seq, state_returned(persist)",
+            "elif persist:",
             " dirty[x] = 1",
         )
         for line in ("dirty[x] = 1",) if link.is_always_persisted else pair:
             self._put(2, line)
-        if link.kind in MULTI_KINDS:
+        is_multi = link.kind in MULTI_KINDS
+        if is_multi:
             self._put(2, f"if v{number}.__class__ is not list:")
             self._put(3, f"items = listed{number}(v{number})")
             self._put(3, "if items is None:")
             self._put(4, f"return m, x, seq, wrong{number}({result})")
             self._put(3, f"v{number} = items")
+        self._put(2, _promised(f"v{number}", is_multi=is_multi))
+        self._put(3, f"return m, x, seq, promised(v{number})")
+        if is_multi:
             self._items(number, f"v{number}", 2, 1)
         else:
             self._result(number, 2, 1)
@@ -176,17 +184,24 @@ class ChainWriter:
         elif link.kind in MULTI_KINDS:
             self._put(indent + 1, f"if v{number}.__class__ is not list:")
             self._put(indent + 2, f"v{number} = items{number}(v{number}, {value}, seq)")
+            self._put(indent + 1, _promised(f"v{number}", is_multi=True))
+            self._put(indent + 2, f"fail{number}({value}, seq, promised(v{number}))")
+            self._put(indent + 2, f"v{number} = ()")
             self._items(number, f"v{number}", indent + 1, loops, key)
         else:
-            self._result(number, indent + 1, loops, key)
+            self._result(number, indent + 1, loops, key, value)
 
     def _sent(self, link: Link, key: str) -> str:
         """Return what a SEND takes after the sequence."""
         return (f", key={key}" if link.takes_key else "") + (", time=t" if link.has_times else "")
 
-    def _result(self, number: int, indent: int, loops: int, key: str = "k") -> None:
+    def _result(self, number: int, indent: int, loops: int, key: str = "k", checked: str = "") -> None:
+        """Pass a result on; one of the message `checked` that is none yet makes that a dead letter."""
         self._put(indent, f"if v{number} is None:")
         self._put(indent + 1, f"dropped[{number}] += 1")
+        if checked:
+            self._put(indent, "el" + _promised(f"v{number}"))
+            self._put(indent + 1, f"fail{number}({checked}, seq, promised(v{number}))")
         self._put(indent, "else:")
         self._message(number, f"v{number}", indent + 1, loops, key)
 
@@ -267,3 +282,10 @@ class ChainWriter:
             f"  mark{number}(seq)",
         ):
             self._put(indent, line)
+
+
+def _promised(value: str, *, is_multi: bool = False) -> str:
+    """Return the line that finds out whether a result, or an item of several, is none yet; types are looked at once."""
+    if is_multi:
+        return f"if not FIT.issuperset(map(type, {value})) and any(map(is_promise, {value})):"
+    return f"if {value}.__class__ not in FIT and is_promise({value}):"

@@ -1,9 +1,11 @@
 """Dead letters: messages that user code failed on."""
 
+from types import CoroutineType
 from typing import Any, NamedTuple, Protocol
 
 from wallaroo.diagnostic import Diagnostic, shown
 from wallaroo.frame import DEAD_LETTER_PORT, PLAIN
+from wallaroo.in_place import NotInPlaceError
 from wallaroo.location import one_line, raised_at, user_traceback
 from wallaroo.output import UndeclaredOutputError
 from wallaroo.worker._proto import worker_pb2 as pb
@@ -18,6 +20,9 @@ class WrongResultError(Exception):
     """User code returned what its kind of step cannot return. Code: C503."""
 
     def __init__(self, result: Any, expected: str) -> None:
+        if isinstance(result, CoroutineType):
+            result.close()  # nobody awaits it
+            expected += ", e.g. what `asyncio.run(...)` makes of the coroutine"
         super().__init__(f"returned {shown(result)}; expected {expected}")
         self.actual, self.expected = shown(result), expected
 
@@ -78,11 +83,15 @@ class LetterBox:
             finding = Diagnostic.of("C503", step=step, actual=error.actual, expected=error.expected)
         elif isinstance(error, UndeclaredOutputError):
             finding = Diagnostic.of("C527", step=step, output=error.name, declared=error.declared)
+        elif isinstance(error, NotInPlaceError):
+            finding = Diagnostic.of("C522", step=step, did=error)
         elif code == "C504":
             finding = _not_serializable(step, message, error)
         else:
             finding = Diagnostic.of(code, step=step, error=one_line(error))
-        is_ours = isinstance(error, (WrongResultError, UndeclaredOutputError)) and not raised_at(error).line
+        is_ours = (
+            isinstance(error, (WrongResultError, UndeclaredOutputError, NotInPlaceError)) and not raised_at(error).line
+        )
         trace = "" if is_ours else user_traceback(error)
         self.put(finding, path, step, message, sequence, key=key, is_payload=is_payload, trace=trace)
 

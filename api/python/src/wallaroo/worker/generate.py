@@ -8,6 +8,7 @@ from wallaroo.diagnostic import Diagnostic, DiagnosticError
 from wallaroo.location import one_line, user_traceback
 from wallaroo.worker._proto import worker_pb2 as pb
 from wallaroo.worker.dead_letter import MAX_VALUE_BYTES, too_large
+from wallaroo.worker.result import present
 from wallaroo.worker.unpicklable import REMEDY, reason_of
 from wallaroo.worker.value import ValueCodec
 
@@ -27,6 +28,7 @@ def generate(source: Source, codec: ValueCodec, request: pb.GenerateRequest, rep
     while True:
         message = _asked(source, "C501", *((source.generator.initial_value,) if is_first else (apply, message)))
         is_first = False
+        message = _asked(source, "C501", present, message)
         if message is None:
             reply.ended = True
             return

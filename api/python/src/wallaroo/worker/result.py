@@ -1,15 +1,35 @@
 """What user functions return: lists of messages, pairs with `persist`, messages for named outputs."""
 
 from collections.abc import Callable, Collection
+from numbers import Number
 from typing import Any
 
 from wallaroo.application import Source, Step
 from wallaroo.diagnostic import shown
-from wallaroo.output import Output, UndeclaredOutputError
+from wallaroo.output import FIT, Output, UndeclaredOutputError, is_promise
+from wallaroo.worker.dead_letter import WrongResultError
 
+MESSAGE_EXPECTED = "a message or None"
 LIST_EXPECTED = "a list or None"
 PAIR_EXPECTED = "a tuple (message or None, persist)"
 PAIRS_EXPECTED = "a tuple (list of messages or None, persist)"
+
+
+def promised(result: Any) -> WrongResultError:
+    """Return the error of a result, or of the first item of several, that is none yet."""
+    found = next(filter(is_promise, result)) if isinstance(result, list) else result
+    return WrongResultError(found.value if isinstance(found, Output) else found, MESSAGE_EXPECTED)
+
+
+def present(result: Any, expected: str = MESSAGE_EXPECTED) -> Any:
+    """Return a result.
+
+    Raises:
+        WrongResultError: It is none yet.
+    """
+    if type(result) not in FIT and is_promise(result):
+        raise WrongResultError(result, expected)
+    return result
 
 
 def listed(result: Any) -> list[Any] | None:
@@ -31,9 +51,11 @@ def time_of(source: Source) -> Callable[[bytes], int]:
         assert source.event_time is not None
         found = source.event_time(payload)
         try:
+            if isinstance(found, bool) or not isinstance(found, Number):
+                raise TypeError
             return max(-(1 << 63), min((1 << 63) - 1, int(found)))
         except (TypeError, ValueError, OverflowError):
-            msg = f"event_time returned {shown(found)}; expected milliseconds since 1970"
+            msg = f"event_time returned {shown(found)}; expected milliseconds since 1970, an int or a float"
             raise ValueError(msg) from None
 
     return time

@@ -8,8 +8,9 @@ from typing import Any
 from wallaroo.application import DEAD_LETTER, Application, Sink, Source, Step
 from wallaroo.diagnostic import Diagnostic, DiagnosticError
 from wallaroo.frame import FRAMED, HEADER_BYTES, PLAIN, Frame, FrameError, cut, read_body, split_frames
+from wallaroo.in_place import is_state, state_returned
 from wallaroo.key import key_bytes
-from wallaroo.output import Output, refuse_outputs
+from wallaroo.output import FIT, Output, is_promise, refuse_outputs
 from wallaroo.worker._proto import worker_pb2 as pb
 from wallaroo.worker.chain import STATE_KINDS, ChainWriter, Link
 from wallaroo.worker.crossing import SendExit, Values, received, values_of
@@ -20,7 +21,7 @@ from wallaroo.worker.flight import INDEX, MESSAGE, InFlight, Words
 from wallaroo.worker.kafka_record import encoding, reading
 from wallaroo.worker.keyed import StateEntry, WindowEntry
 from wallaroo.worker.record import RecordExit, makes_rows
-from wallaroo.worker.result import checked, expected_of, listed, paired, time_of
+from wallaroo.worker.result import checked, expected_of, listed, paired, promised, time_of
 from wallaroo.worker.value import ValueCodec
 from wallaroo.worker.window import window_of
 from wallaroo.worker.wire import LineReader, WireReader, reader_of
@@ -290,6 +291,8 @@ class Stage:
     def _names(self, stage: pb.Stage) -> dict[str, Any]:
         """Return the names that the loops use."""
         names: dict[str, Any] = {"dropped": self._dropped, "made": self._made, "paired": paired, "Output": Output}
+        names |= {"is_state": is_state, "state_returned": state_returned}
+        names |= {"FIT": FIT, "is_promise": is_promise, "promised": promised}
         for number, node in enumerate(self.nodes):
             hosted = self._hosted.get(node.path)
             name = hosted.name if hosted is not None else node.path

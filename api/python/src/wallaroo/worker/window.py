@@ -10,13 +10,13 @@ from math import gcd
 from typing import Any, NamedTuple
 
 from wallaroo.aggregation import WindowBounds
-from wallaroo.diagnostic import shown
+from wallaroo.in_place import check_returned, guarded
 from wallaroo.signature import takes_bounds
+from wallaroo.worker.result import present
 
 EARLIEST = -(1 << 63)
 # The times that messages of windows can have, in milliseconds since 1970: the years 1 to 9999.
 FIRST_MS, LAST_MS = -62_135_596_800_000, 253_402_300_799_999
-_SCALARS = frozenset((bool, int, float, complex, str, bytes, type(None)))  # no update changes them
 
 
 class Failed(NamedTuple):
@@ -37,13 +37,6 @@ class Dropped:
 
 
 DROPPED = Dropped()
-
-
-class NotInPlaceError(Exception):
-    """`update` returned a new accumulator instead of changing the one it got. Code: C522."""
-
-    def __init__(self, returned: Any) -> None:
-        super().__init__(shown(returned))
 
 
 Given = list[tuple[Any, int]]  # message, `Failed`, `Stuck` or `Dropped`; time
@@ -120,10 +113,18 @@ class Window(ABC):
     def __init__(self, aggregation: Any, patience_ms: int) -> None:
         self.patience = patience_ms  # how long a key may be silent
         self.initial: Callable[[], Any] = aggregation.initial_accumulator
-        self.update: Callable[[Any, Any], Any] = aggregation.update
+        self.update = self._guarded(aggregation)
         self.combine: Callable[[Any, Any], Any] = aggregation.combine
         self.output: Callable[..., Any] = aggregation.output
         self.tells_bounds = takes_bounds(aggregation.output)
+
+    @staticmethod
+    def _guarded(aggregation: Any) -> Callable[[Any, Any], Any]:
+        try:
+            return guarded(aggregation.update, 1, aggregation.initial_accumulator())
+        except Exception:
+            update: Callable[[Any, Any], Any] = aggregation.update
+            return update  # each message reports it
 
     @abstractmethod
     def enter(self, state: WindowState, is_new: bool, message: Any, time: int) -> Given:
@@ -141,19 +142,19 @@ class Window(ABC):
         """Let `update` add a message to an accumulator.
 
         Raises:
-            NotInPlaceError: It returned a new one.
+            NotInPlaceError: It made a new one.
         """
         returned = self.update(message, accumulator)
         if returned is not None:
-            check_in_place(returned, accumulator)
+            check_returned(returned, accumulator)
 
     def result(self, state: WindowState, accumulator: Any, time: int, given: Given, bounds: tuple[int, int]) -> None:
         """Add what `output` gives."""
         try:
             if self.tells_bounds:
-                value = self.output(state.key, accumulator, bounds=WindowBounds(*bounds))
+                value = present(self.output(state.key, accumulator, bounds=WindowBounds(*bounds)))
             else:
-                value = self.output(state.key, accumulator)
+                value = present(self.output(state.key, accumulator))
         except BaseException as err:
             given.append((Failed(accumulator, err), time))
             return
@@ -290,7 +291,7 @@ class RangeWindow(Window):
         try:
             accumulator = self.initial()
             for number in inside:
-                accumulator = self.combine(accumulator, state.panes[number])
+                accumulator = present(self.combine(accumulator, state.panes[number]), "an accumulator")
         except BaseException as err:
             given.append((Failed(accumulator, err), time))
         else:
@@ -335,17 +336,6 @@ class CountWindow(Window):
 def window_of(aggregation: Any, window: Mapping[str, Any]) -> Window:
     """Return the windows of a step from what the topology says of it."""
     return (RangeWindow if window["kind"] == "range" else CountWindow)(aggregation, window)
-
-
-def check_in_place(returned: Any, accumulator: Any) -> None:
-    """Look at what `update` returned: other values than a new accumulator have no effect, as in Wallaroo.
-
-    Raises:
-        NotInPlaceError: It is a new accumulator, whose content would be lost.
-    """
-    kind = type(accumulator)
-    if returned is not accumulator and (type(returned) is kind or kind in _SCALARS):
-        raise NotInPlaceError(returned)
 
 
 def split(given: Given) -> Iterator[tuple[Any, int]]:

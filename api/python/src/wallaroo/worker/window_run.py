@@ -6,6 +6,7 @@ from typing import Any
 
 from wallaroo.diagnostic import Diagnostic, shown
 from wallaroo.frame import Frame, FrameError, FrameHeader
+from wallaroo.in_place import check_returned
 from wallaroo.key import readable
 from wallaroo.location import one_line, user_traceback
 from wallaroo.worker.calendar import Calendar
@@ -24,10 +25,8 @@ from wallaroo.worker.window import (
     CountWindow,
     Failed,
     Given,
-    NotInPlaceError,
     Stuck,
     WindowState,
-    check_in_place,
     split,
 )
 from wallaroo.worker.window_order import Run, Tick, in_order
@@ -122,7 +121,7 @@ class WindowTurn:
             state = states[index]
             if state is not None and state.low <= time < state.high:
                 if (returned := update(message, state.pane)) is not None:
-                    check_in_place(returned, state.pane)
+                    check_returned(returned, state.pane)
                 if time > state.latest:
                     state.latest = time
                 continue
@@ -137,7 +136,7 @@ class WindowTurn:
             state = states[index]
             if state is not None and state.high and state.oldest < last:
                 if (returned := update(message, state.pane)) is not None:
-                    check_in_place(returned, state.pane)
+                    check_returned(returned, state.pane)
                 state.oldest += 1
                 state.latest = time
                 continue
@@ -238,8 +237,6 @@ class WindowTurn:
                 fix=f"keep only what can be pickled in an accumulator, {REMEDY}",
             )  # fmt: skip
             box.put(finding, path, name, message, sequence, key=key)
-        elif isinstance(error, NotInPlaceError):
-            box.put(Diagnostic.of("C522", step=name, actual=error), path, name, message, sequence, key=key)
         else:
             box.add(path, name, message, sequence, error, key=key)
 
