@@ -30,11 +30,11 @@ class Disk:
         path: Where it is mounted; made.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, size: int = DISK_BYTES) -> None:
         self.path = path
         self._ballast = path / "ballast"
         path.mkdir()
-        subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={DISK_BYTES}", "tmpfs", path], check=True)
+        subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", path], check=True)
 
     def take(self, checkpoint: Path, names: Sequence[str]) -> None:
         """Move directories of a checkpoint here, and mount them where they were: a checkpoint has no links.
@@ -141,6 +141,29 @@ def pauses(disk: Disk, run: Run, ledger: Ledger, sender: Sender) -> None:
     assert run.stop() == 0, run.said()
 
 
+def whole(folder: Path) -> None:
+    """No file takes a report: terminal and `status` have it all the same, and a stop reports how much is lost."""
+    disk, sender = Disk(folder / "checkpoint", 4 * DISK_BYTES), Sender()
+    checkpoint = disk.path / "of the run"
+    with contextlib.closing(Ledger()) as ledger, Run(APP, ledger, checkpoint) as run:
+        sender.send(run.ready())
+        receive(run, ledger, sender)
+        disk.fill()
+        thread = threading.Thread(target=_send_in_vain, args=(sender, run), daemon=True)
+        thread.start()
+        run.wait_while_alive(lambda: "R614" in "".join(run.errors), lambda: "R614")
+        command = [sys.executable, "-m", "wallaroo_runtime.cli.start", "status", str(checkpoint)]
+        assert "R614" in subprocess.run(command, capture_output=True, text=True, timeout=WAIT_S, check=True).stdout
+        assert run.stop() == 1, run.said()
+        assert '"R800"' in "".join(run.errors), run.said()
+        thread.join(WAIT_S)
+
+
+def _send_in_vain(sender: Sender, run: Run) -> None:
+    with contextlib.suppress(ConnectionError):
+        sender.send(run, 40 * SOME)
+
+
 def told(run: Run, code: str) -> None:
     """Wait for the end of a run, with a code and its remedy."""
     assert run.end(WAIT_S) == 1, run.said()
@@ -217,7 +240,7 @@ def egress(folder: Path) -> None:
             assert run.stop() == 0, run.said()
 
 
-SCENARIOS = {"journal": journal, "output": output, "spark": spark, "gateway": gateway, "egress": egress}
+SCENARIOS = {"journal": journal, "whole": whole, "output": output, "spark": spark, "gateway": gateway, "egress": egress}
 
 
 def unmount(folder: Path) -> None:
