@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from wallaroo.diagnostic import Diagnostic
 from wallaroo_runtime.run.monitor import Flow
 from wallaroo_runtime.run.outage import lasting
+from wallaroo_runtime.spark.progress import Progress
 
 NAMES = ["a", 'a"b', "ab"]
 SINKS, SOURCES = [("sink", name) for name in NAMES], [("source", name) for name in NAMES]
@@ -66,6 +67,16 @@ def test_a_sink_that_is_back_is_told_once(looks: list[dict[str, str]]) -> None:
         wanted += [f'sink "{name}" is reached again' for name in look if name in away and look[name] == "connected"]
         away = {name for name in look if look[name] == "unreachable" or (name in away and look[name] != "connected")}
     assert notes == wanted
+
+
+@given(received=st.integers(0, 9), processed=st.integers(0, 9))
+def test_what_was_processed_has_come(received: int, processed: int) -> None:
+    peers, query = Mock(gateways=[], received_before=0, delivered_before=0), Mock(targets={})
+    peers.received.return_value, peers.delivered.return_value = received, 6
+    peers.egress.status.return_value = {}
+    query.progress.return_value = Progress(messages_in=processed)
+    snapshot = Flow(peers, query, Mock(), "", Mock(), Mock()).snapshot("stopped")
+    assert (snapshot.messages_in, snapshot.lag) == (max(received, processed), max(0, received - processed))
 
 
 def test_a_status_that_is_not_there_yet() -> None:
