@@ -40,7 +40,6 @@ def open_checkpoint(
     path: Path,
     change: Callable[[Any], object] = lambda _: None,
     *,
-    pin_code: bool = False,
     accepts_changed: bool = False,
     remote: RemoteOptions = HERE,
     partitions: int = 3,
@@ -55,7 +54,6 @@ def open_checkpoint(
             topology,
             shuffle_partitions=partitions,
             buckets_per_partition=4,
-            pin_code=pin_code,
             accepts_changed=accepts_changed,
             remote=remote,
         )
@@ -197,19 +195,6 @@ def test_a_safe_change_is_accepted_and_recorded(tmp_path: Path) -> None:
         'kind of step "split into words" (0/steps/0) was computation_multi and is computation',
     ]
     assert open_checkpoint(tmp_path, change).changes == []
-
-
-def test_pinned_code(tmp_path: Path) -> None:
-    open_checkpoint(tmp_path)
-    assert not open_checkpoint(tmp_path, pin_code=True).changed_code
-    hash_ = "sha256:" + "7" * 64
-    with pytest.raises(RunError) as caught:
-        open_checkpoint(tmp_path, lambda document: document["workers"][0].update(code_hash=hash_), pin_code=True)
-    known = WORD_COUNT["workers"][0]["code_hash"]
-    assert str(caught.value) == (
-        f'R622 the code of worker "main" has hash {hash_}; checkpoint {tmp_path} was last run with {known}\n'
-        "  fix: run the program of the last run, or leave out --pin-code"
-    )
 
 
 def test_a_change_that_needs_a_drain(tmp_path: Path) -> None:

@@ -57,7 +57,7 @@ GO = {
 def test_machida(line: str) -> None:
     parts = split(line.split(), USED)
     assert parts.app == MACHIDA[line].split()
-    assert parts.own[parts.own.index("--application-module") + 1] == line.split()[1]
+    assert parts.own[0] == line.split()[1]
     assert not parts.suspicious
 
 

@@ -341,11 +341,6 @@ def test_each_line_of_a_log_is_shown_once(tmp_path: Path, steps: list[tuple[str,
     assert list(log.more()) == ["new"]
 
 
-def test_one_of_the_two_options(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["run", str(WORD_COUNT), "--monitor", ":8080", "--no-monitor"]) == 2
-    assert capsys.readouterr().err.startswith("R608 --no-monitor leaves no use for --monitor")
-
-
 def test_a_checkpoint_at_a_url_is_found_by_its_name(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["status", "file:///shared/app"]) == 2
     assert capsys.readouterr().err == (

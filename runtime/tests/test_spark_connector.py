@@ -37,30 +37,21 @@ def test_coordinates_follow_spark() -> None:
     ]
 
 
-def test_jars_that_are_given_are_taken(tmp_path: Path) -> None:
-    for name in ("b.jar", "a.jar", "note.txt"):
-        (tmp_path / name).touch()
-    assert connector_jars(str(tmp_path)) == [tmp_path / "a.jar", tmp_path / "b.jar"]
-    listed = connector_jars(f"{tmp_path}/b.jar,{tmp_path}/a.jar")
-    assert listed == [tmp_path / "b.jar", tmp_path / "a.jar"]
+def test_jars_that_are_given_are_taken() -> None:
+    given = "/jars/spark-sql-kafka-0-10_2.13-4.2.0.jar,hdfs://name/clients.jar,file:///jars/pool.jar"
+    listed = connector_jars(given)
+    assert ",".join(listed) == given
     assert jar_settings(listed) == {
-        "spark.jars": f"{tmp_path}/b.jar,{tmp_path}/a.jar",
-        "spark.driver.extraClassPath": f"{tmp_path}/b.jar{os.pathsep}{tmp_path}/a.jar",
+        "spark.jars": given,
+        "spark.driver.extraClassPath": f"/jars/spark-sql-kafka-0-10_2.13-4.2.0.jar{os.pathsep}/jars/pool.jar",
     }
-
-
-def test_jars_that_are_not_there(tmp_path: Path) -> None:
-    assert failure(f"{tmp_path}/x.jar", tmp_path).splitlines()[0] == (
-        f"R616 {tmp_path}/x.jar cannot be read; there is no such file"
-    )
-    assert failure(str(tmp_path), tmp_path).splitlines()[0] == f"R616 {tmp_path} cannot be read; it has no jars"
 
 
 def test_without_maven(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     assert failure("", tmp_path / "cache").startswith("R675 Spark's Kafka connector org.apache.spark:")
     assert failure("", tmp_path / "cache").endswith(
-        "; there is no `mvn` on PATH\n  fix: install Maven, or give the jars with --kafka-jars"
+        "; there is no `mvn` on PATH\n  fix: install Maven, or give the jars with --conf spark.jars=PATH,PATH"
     )
 
 
@@ -87,10 +78,10 @@ echo jar > "$directory/$name"
 """
     maven(tmp_path, script.replace("FETCHED", str(tmp_path / "fetched")))
     jars = connector_jars("", tmp_path / "cache")
-    assert connector_jars("", tmp_path / "cache") == jars
-    assert (tmp_path / "fetched").read_text().split() == [jar.name for jar in jars]
+    assert connector_jars("/other.jar", tmp_path / "cache") == [*jars, "/other.jar"]
+    assert (tmp_path / "fetched").read_text().split() == [Path(jar).name for jar in jars]
     assert len(jars) == 4
-    assert all(jar.read_text() == "jar\n" for jar in jars)
+    assert all(Path(jar).read_text() == "jar\n" for jar in jars)
 
 
 def test_a_broker_that_is_not_there() -> None:

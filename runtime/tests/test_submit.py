@@ -124,8 +124,7 @@ def test_cluster_mode_of_yarn_says_where_python_is(
 
 @pytest.mark.slow
 def test_cluster_mode_takes_the_connector_of_kafka_along(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    file, jar = tmp_path / "app.tar.gz", tmp_path / "connector.jar"
-    jar.touch()
+    file, jar = tmp_path / "app.tar.gz", tmp_path / "spark-sql-kafka.jar"
     pack(PackOptions(str(CASE.parent / "celsius_kafka" / "app.py"), file, KAFKA_ARGUMENTS))
     options = (
         "--master",
@@ -134,13 +133,12 @@ def test_cluster_mode_takes_the_connector_of_kafka_along(tmp_path: Path, capsys:
         "cluster",
         "--checkpoint",
         "/c",
-        "--kafka-jars",
-        str(jar),
+        "--conf",
+        f"spark.jars={jar}",
     )
     code, out, _ = said(capsys, str(file), *options, "--dry-run")
     assert code == 0
     assert f"spark.jars={jar}" in shlex.split(out)
-    assert "--kafka-jars" not in out
 
 
 @pytest.mark.slow

@@ -91,7 +91,6 @@ def test_a_folder_of_everything_costs_no_more_than_its_bound(tmp_path: Path, mon
     [
         (["--debug"], "--engine memory: that starts within a second"),
         (["--attach", "main=unix:///w"], "--attach: a worker that is started already keeps its code"),
-        (["--pin-code"], "--pin-code: that refuses changed code"),
         (["--master", "yarn"], "--master: a cluster has the code in an archive"),
         (["--engine", "memory"], "--engine memory: that starts within a second"),
     ],

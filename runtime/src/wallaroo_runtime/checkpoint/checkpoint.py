@@ -111,7 +111,6 @@ class Checkpoint:
         *,
         shuffle_partitions: int,
         buckets_per_partition: int,
-        pin_code: bool = False,
         remote: RemoteOptions = HERE,
         directory: Directory | None = None,
         mode: str = MICROBATCH,
@@ -125,7 +124,6 @@ class Checkpoint:
             topology: What is to be run.
             shuffle_partitions: Of a new checkpoint.
             buckets_per_partition: Of a new checkpoint.
-            pin_code: Whether to refuse other code than that of the last run.
             remote: The remote gateways and egress.
             directory: Where its record is, if not in `place`.
             mode: How Spark is to run it.
@@ -134,7 +132,7 @@ class Checkpoint:
 
         Raises:
             RunError: R757, it was begun in the other mode. R788, it was begun without what Goka's processors left.
-                R603, R604, R605, R615, R623, R650, or with `pin_code` R622; the directory is as before then.
+                R603, R604, R605, R615, R623, R650; the directory is as before then.
                 R612, R619, R620, R631 or R698, a file is damaged or missing, or does not belong to the others.
                 R642 or R643 when a remote service must report what it holds.
         """
@@ -154,7 +152,7 @@ class Checkpoint:
             check_nothing_left(opened.directory)
         else:
             _check_version(manifest, opened.directory)
-            opened._continue(manifest, remote, pin_code, accepts_changed=accepts_changed)
+            opened._continue(manifest, remote, accepts_changed=accepts_changed)
         opened._make_folders()
         opened._write()
         return opened
@@ -204,9 +202,7 @@ class Checkpoint:
             self.rerun_batches = known
             self._write()
 
-    def _continue(
-        self, manifest: Mapping[str, Any], remote: RemoteOptions, pin_code: bool, *, accepts_changed: bool
-    ) -> None:
+    def _continue(self, manifest: Mapping[str, Any], remote: RemoteOptions, *, accepts_changed: bool) -> None:
         """Go on where an earlier run ended; nothing is written before all is accepted."""
         _check_name(manifest, self.topology, self.directory)
         self._adopt(manifest, remote)
@@ -220,9 +216,7 @@ class Checkpoint:
         self.changes = safe_changes(before, self.topology, str(self.directory), accepts_changed=accepts_changed)
         self._check_drained(before, ports, remote)
         self.ports = kept_ports(before, ports, self.topology)
-        self.changed_code = changed_code(
-            manifest["code_hashes"], self.topology, is_pinned=pin_code, path=str(self.directory)
-        )
+        self.changed_code = changed_code(manifest["code_hashes"], self.topology)
         if not is_other_program(before, self.topology):
             return
         if self.mode == REALTIME:

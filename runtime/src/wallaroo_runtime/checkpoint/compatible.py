@@ -75,19 +75,9 @@ def listed(changes: Sequence[Change]) -> str:
     return "; ".join([change.text for change in changes[:MAX_REASONS]] + more)
 
 
-def changed_code(known: Mapping[str, str], topology: Topology, *, is_pinned: bool, path: str) -> list[str]:
-    """Return the names of workers whose code hash is not the known one.
-
-    Raises:
-        RunError: R622, there are some, and code is pinned.
-    """
-    changed = [worker for worker in topology.workers if known.get(worker.name, worker.code_hash) != worker.code_hash]
-    if is_pinned and changed:
-        raise RunError(
-            Diagnostic.of("R622", path=path, worker=worker.name, actual=worker.code_hash, expected=known[worker.name])
-            for worker in changed
-        )
-    return [worker.name for worker in changed]
+def changed_code(known: Mapping[str, str], topology: Topology) -> list[str]:
+    """Return the names of workers whose code hash is not the known one."""
+    return [worker.name for worker in topology.workers if known.get(worker.name, worker.code_hash) != worker.code_hash]
 
 
 def _shape_findings(changes: Sequence[Change], topology: Topology, path: str) -> Iterator[Diagnostic]:

@@ -9,7 +9,7 @@ from wallaroo_runtime.cli.parser import app_of, tell_split
 from wallaroo_runtime.program.application import load_application
 from wallaroo_runtime.topology.canonical import canonical_text
 
-USED = frozenset({"--application-module", "--json"})
+USED = frozenset({"--json"})
 
 
 def add_parser(subparsers: Any) -> None:
@@ -18,7 +18,6 @@ def add_parser(subparsers: Any) -> None:
         "emit", help="print the topology of a program", usage="wallaroo emit APP [APP ARGS]", description=__doc__
     )
     parser.add_argument("app", metavar="APP", nargs="?", help="Python file or module, Go directory, worker binary")
-    parser.add_argument("--application-module", metavar="MODULE", help="the same as APP")
     parser.add_argument("--in", "-i", dest="inputs", default="", metavar="H:P,...", help="the application sees it")
     parser.add_argument("--out", "-o", dest="outputs", default="", metavar="H:P,...", help="the application sees it")
     parser.add_argument("--json", action="store_true", help="write findings as a JSON array")

@@ -19,7 +19,6 @@ OWN = {
     "--accept-changed": False,
     "--topic-reset": True,
     "--on-error": True,
-    "--pin-code": False,
     "--stop-when-idle": True,
     "--journal-fsync": True,
     "--max-journal-bytes": True,
@@ -32,16 +31,14 @@ OWN = {
     "--token-file": True,
     "--tls-ca": True,
     "--check-persist": False,
-    "--kafka-jars": True,
     "--json": False,
     "--quiet": False,
-    "--application-module": True,
     "--attach": True,
     "--debug": False,
     "--watch": False,
     "--monitor": False,  # what follows `--monitor` is joined to it first
-    "--no-monitor": False,
 }
+MODULE = "--application-module"  # Wallaroo's word before APP
 VISIBLE = {"--in": True, "-i": True, "--out": True, "-o": True}
 # Options of Pony's runtime, which every program of Wallaroo takes, and of Wallaroo's sender.
 PONY = {
@@ -93,12 +90,14 @@ def split(tokens: list[str], used: frozenset[str]) -> Split:
     """
     result = Split()
     known = {**OWN, **VISIBLE, **WITHOUT_EFFECT}
-    has_app = any(token.partition("=")[0] == "--application-module" for token in tokens)
+    has_app = any(token.partition("=")[0] == MODULE for token in tokens)
     rest = iter(tokens)
     for token in rest:
-        name, equals, _ = token.partition("=")
+        name, equals, value = token.partition("=")
         if token == "--":
             result.app += rest
+        elif name == MODULE:
+            result.own.append(value if equals else next(rest, ""))
         elif name in known:
             taken = [token]
             if known[name] and not equals:

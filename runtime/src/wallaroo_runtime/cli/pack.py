@@ -13,7 +13,7 @@ from wallaroo_runtime.cli.option import Split, extracted, split
 from wallaroo_runtime.cli.parser import app_of, tell_split, wrong_usage
 from wallaroo_runtime.program.app import ARCHIVE_SUFFIXES
 
-USED = frozenset({"--application-module", "--json"})
+USED = frozenset({"--json"})
 OWN = dict.fromkeys(("-o", "--output", "--arch", "--requirements", "--include"), True)
 
 
@@ -28,7 +28,6 @@ def add_parser(subparsers: Any) -> None:
     )
     parser.add_argument("app", metavar="APP", nargs="?", help="Python file or module, Go directory, worker binary")
     add = parser.add_argument
-    add("--application-module", metavar="MODULE", help="the same as APP")
     add("-o", "--output", metavar="FILE", required=True, help="the archive, e.g. app.tar.gz")
     add("--arch", metavar="ARCH,...", default=",".join(ARCHITECTURES), help="processors; default: amd64,arm64")
     add("--requirements", metavar="FILE", help="what Python needs; default: requirements.txt next to the program")

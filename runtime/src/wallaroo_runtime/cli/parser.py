@@ -76,15 +76,14 @@ def refuse_together(option: str, why: Mapping[str, str | bool | None]) -> None:
 
 
 def app_of(arguments: argparse.Namespace, program: str) -> str:
-    """Return the application that the command line names, as `--application-module` or as APP.
+    """Return the application that the command line names.
 
     Raises:
         RunError: R608, it names none.
     """
-    app = arguments.application_module or arguments.app
-    if not app:
+    if not arguments.app:
         raise wrong_usage(reason=f"{program} needs an application", fix=f"give APP, e.g. `{program} word_count.py`")
-    return str(app)
+    return str(arguments.app)
 
 
 def tell_split(parts: Split) -> None:

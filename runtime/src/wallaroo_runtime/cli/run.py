@@ -22,7 +22,7 @@ BATCH_SETTING = "spark.wallaroo.realtime.batchSeconds"
 SECONDS = re.compile(r"(?=.*[1-9])[0-9]{1,9}(?:\.[0-9]{1,3})?")
 URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 UNIX = "unix://"
-FREE = f"{LOOPBACK}:0"
+FREE, OFF = f"{LOOPBACK}:0", "off"
 MAX_IDLE_S = 1_000_000_000.0
 
 
@@ -61,7 +61,6 @@ def add_run_options(parser: argparse.ArgumentParser) -> None:
         help="Python file, module or folder with app.py, Go directory, worker binary, topology file, archive",
     )
     add = parser.add_argument
-    add("--application-module", metavar="MODULE", help="the same as APP")
     add("--in", "-i", dest="inputs", default="", metavar="[NAME@]H:P,...", help="where the sources listen")
     add("--out", "-o", dest="outputs", default="", metavar="[NAME@]H:P,...", help="where the sinks send to")
     add("--master", default="local[*]", metavar="URL", help="Spark master; default: local[*], this machine")
@@ -76,16 +75,13 @@ def add_run_options(parser: argparse.ArgumentParser) -> None:
     add("--on-error", choices=["dead_letter", "fail"], default="", help="when user code fails, unless its step says")
     what = "go on with a changed program, though fields of states that it does not have are lost (R605)"
     add("--accept-changed", action="store_true", help=what)
-    add("--pin-code", action="store_true", help="refuse a checkpoint that was last run with other code")
     add("--stop-when-idle", type=float, metavar="SECONDS", help="stop when nothing came in for so long")
     add("--conf", action="append", default=[], metavar="NAME=VALUE", help="a setting of Spark; may be repeated")
     add("--worker-python", default="", metavar="PATH", help="interpreter of Python workers; default: Spark's own")
-    add("--kafka-jars", default="", metavar="PATHS", help="Spark's Kafka connector; default: fetched with Maven")
     add_bounds(parser)
     add_remote(parser)
-    what = f"where the page, metrics and API listen; default: {LOOPBACK}, a free port"
-    add("--monitor", metavar="[H:P]", default="", help=what)
-    add("--no-monitor", action="store_true", help="serve no page, metrics and API")
+    what = f"where the page, metrics and API listen; off: nowhere; default: {LOOPBACK}, a free port"
+    add("--monitor", metavar="[H:P|off]", default="", help=what)
     add("--json", action="store_true", help="progress and findings as JSON")
 
 
@@ -100,6 +96,8 @@ def joined(tokens: list[str]) -> list[str]:
     Example:
         >>> joined(["--monitor", "app.py"]), joined(["--monitor", ":8080", "app.py"])
         (['--monitor=127.0.0.1:0', 'app.py'], ['--monitor=:8080', 'app.py'])
+        >>> joined(["--monitor", "off", "app.py"])
+        ['--monitor=off', 'app.py']
     """
     found: list[str] = []
     rest = iter(range(len(tokens)))
@@ -108,7 +106,7 @@ def joined(tokens: list[str]) -> list[str]:
             return found + tokens[at:]
         if tokens[at] != "--monitor":
             found.append(tokens[at])
-        elif at + 1 < len(tokens) and parse_address(tokens[at + 1]):
+        elif at + 1 < len(tokens) and (tokens[at + 1] == OFF or parse_address(tokens[at + 1])):
             found.append(f"--monitor={tokens[next(rest)]}")
         else:
             found.append(f"--monitor={FREE}")
@@ -120,12 +118,10 @@ def monitor_of(arguments: argparse.Namespace) -> str:
 
     A driver that spark-submit has started shows it only if asked to: what it prints may be for others to read.
     """
-    if arguments.no_monitor and arguments.monitor:
-        raise wrong_usage(reason="--no-monitor leaves no use for --monitor", fix="give one of the two")
     from wallaroo_runtime.spark.master import SUBMITTED  # late: as the engines
 
-    is_off = arguments.no_monitor or SUBMITTED in os.environ
-    return arguments.monitor or ("" if is_off else FREE)
+    place = arguments.monitor or (OFF if SUBMITTED in os.environ else FREE)
+    return "" if place == OFF else str(place)
 
 
 def conf_of(texts: list[str]) -> dict[str, str]:
@@ -244,7 +240,6 @@ def _run(arguments: argparse.Namespace, app: str, reporter: JsonReporter | TextR
             path=Path(arguments.checkpoint) if arguments.checkpoint and not location else None,
             location=location,
             fresh=arguments.fresh,
-            pin_code=arguments.pin_code,
             continues_goka=arguments.continue_goka,
             accepts_changed=arguments.accept_changed,
             topic_reset=arguments.topic_reset,
@@ -253,7 +248,6 @@ def _run(arguments: argparse.Namespace, app: str, reporter: JsonReporter | TextR
             master=arguments.master,
             conf=conf_of(arguments.conf),
             worker_python=arguments.worker_python,
-            kafka_jars=arguments.kafka_jars,
         ),
         bounds=bounds_of(arguments),
         remote=remote_of(arguments),

@@ -103,9 +103,9 @@ def _cluster_command(
     if arguments.mode == REALTIME:
         conf = submitted_settings(arguments.master, conf, arguments.state_cache_bytes)
     elif uses_kafka(topology):
-        settings[JARS] = ",".join(map(str, connector_jars(arguments.kafka_jars)))
+        conf = {**conf, JARS: ",".join(connector_jars(conf.get(JARS, "")))}
     shipped = {"--token-file": arguments.token_file, "--tls-ca": arguments.tls_ca}
-    _, tokens = extracted(tokens, {"--master": True, "--kafka-jars": True, **dict.fromkeys(shipped, True)})
+    _, tokens = extracted(tokens, {"--master": True, **dict.fromkeys(shipped, True)})
     given = {option: Path(file) for option, file in shipped.items() if file}
     tokens += [token for option, file in given.items() for token in (option, file.name)]
     return cluster_command(app, arguments.master, conf, settings, arguments=tokens, files=list(given.values()))

@@ -13,7 +13,6 @@ def check_watch(arguments: argparse.Namespace) -> None:
     """
     why = {
         "--attach": arguments.attach and "a worker that is started already keeps its code",
-        "--pin-code": arguments.pin_code and "that refuses changed code",
         "--master": not arguments.master.startswith("local") and "a cluster has the code in an archive",
         "--engine memory": arguments.engine == "memory" and "that starts within a second",
     }

@@ -39,7 +39,6 @@ class CheckpointOptions:
         path: The directory; None: the application's own.
         location: The checkpoint, when it is at a URL of a file system that Hadoop knows; else empty.
         fresh: Whether to start over.
-        pin_code: Whether to refuse a checkpoint that was last run with other code.
         continues_goka: Whether a new one begins with the tables and offsets that Goka's own processors left.
         accepts_changed: Whether fields of states that a changed program has not may be lost.
         topic_reset: Where a topic is read whose records are gone, in real-time mode also one that was created again:
@@ -49,7 +48,6 @@ class CheckpointOptions:
     path: Path | None = None
     location: str = ""
     fresh: bool = False
-    pin_code: bool = False
     continues_goka: bool = False
     accepts_changed: bool = False
     topic_reset: str = ""
@@ -62,13 +60,11 @@ class SparkOptions:
     Attributes:
         master: Address of the Spark master.
         worker_python: Interpreter of Python workers; empty: the one that runs Spark's tasks.
-        kafka_jars: Spark's Kafka connector: a directory, or jars with commas between; empty: what fits PySpark.
     """
 
     master: str = "local[*]"
     conf: Mapping[str, str] = field(default_factory=dict)
     worker_python: str = ""
-    kafka_jars: str = ""
 
     @property
     def asked(self) -> int:

@@ -128,7 +128,6 @@ def run_once(options: RunOptions, reporter: Reporter, ending: Ending, applicatio
             topology,
             shuffle_partitions=PARTITIONS if is_realtime else options.spark.partitions,
             buckets_per_partition=BUCKETS if is_realtime else BUCKETS_PER_PARTITION,
-            pin_code=options.checkpoint.pin_code,
             remote=options.remote,
             directory=_directory_of(options, topology, place, reporter, ending.stopped),
             mode=options.mode,
@@ -176,7 +175,7 @@ def _directory_of(
 def _spark_settings(options: RunOptions, topology: Topology) -> dict[str, str]:
     """Return the settings of Spark that depend on the run; Kafka's connector is fetched where it is used."""
     from wallaroo_runtime.spark.connector import connector_jars, jar_settings, uses_kafka
-    from wallaroo_runtime.spark.settings import REMOTE_FILES, memory_settings
+    from wallaroo_runtime.spark.settings import JARS, REMOTE_FILES, memory_settings
 
     spark = options.spark
     cached = options.bounds.state_cache_bytes if options.mode != REALTIME else 0  # there the driver has the workers
@@ -184,9 +183,13 @@ def _spark_settings(options: RunOptions, topology: Topology) -> dict[str, str]:
     files = REMOTE_FILES if is_remote(options.checkpoint.location) else {}
     # spark-submit has been given them for a driver that it starts.
     needs_jars = uses_kafka(topology) and SUBMITTED not in os.environ and options.mode != REALTIME
-    jars = jar_settings(connector_jars(spark.kafka_jars)) if needs_jars else {}
-    last = realtime_settings(spark.master, spark.settings) if options.mode == REALTIME else spark.settings
-    return memory | files | jars | last
+    jars = jar_settings(connector_jars(spark.settings.get(JARS, ""))) if needs_jars else {}
+    if options.mode == REALTIME:
+        return memory | files | realtime_settings(spark.master, spark.settings)
+    chosen = dict(spark.settings)
+    if needs_jars or SUBMITTED in os.environ:
+        chosen.pop(JARS, None)
+    return memory | files | jars | chosen
 
 
 def _session(

@@ -8,9 +8,12 @@ from importlib.resources import files
 from pathlib import Path
 
 from wallaroo_runtime.errors import USAGE, RunError
+from wallaroo_runtime.spark.settings import JARS
 from wallaroo_runtime.system.cache import cache_directory
 from wallaroo_runtime.system.maven import run_maven
 from wallaroo_runtime.topology.model import KafkaSink, KafkaSource, Topology
+
+CONNECTOR = "spark-sql-kafka"
 
 
 def uses_kafka(topology: Topology) -> bool:
@@ -31,33 +34,22 @@ def coordinates(spark: str) -> list[str]:
     return [coordinate.format(spark=spark) for coordinate in chosen]
 
 
-def connector_jars(given: str = "", cache: Path | None = None) -> list[Path]:
-    """Return the jars, fetching with Maven those that are not there yet.
+def connector_jars(given: str = "", cache: Path | None = None) -> list[str]:
+    """Return the jars that a session needs, fetching with Maven those of the connector that are not there yet.
 
     Args:
-        given: Directory of jars, or jars with commas between; empty: fetch what fits the installed PySpark.
+        given: The user's setting `spark.jars`; with the connector among them nothing is fetched.
         cache: Directory of fetched jars; None: the user's.
 
     Raises:
-        RunError: R675, Maven is missing or does not find one; R616, what was given is not there.
+        RunError: R675, Maven is missing or does not find one.
     """
-    if given:
-        return _given(given)
+    named = [name for name in given.split(",") if name]
+    if any(CONNECTOR in name for name in named):
+        return named
     cache = cache or cache_directory() / "jars"
     cache.mkdir(parents=True, exist_ok=True)
-    return [_fetched(coordinate, cache) for coordinate in coordinates(version("pyspark"))]
-
-
-def _given(given: str) -> list[Path]:
-    found: list[Path] = []
-    for name in given.split(","):
-        path = Path(name).absolute()
-        jars = sorted(path.glob("*.jar")) if path.is_dir() else [path]
-        if not jars or not jars[0].is_file():
-            reason = "it has no jars" if path.is_dir() else "there is no such file"
-            raise RunError.of("R616", USAGE, path=path, reason=reason)
-        found += jars
-    return found
+    return [*(str(_fetched(coordinate, cache)) for coordinate in coordinates(version("pyspark"))), *named]
 
 
 def _fetched(coordinate: str, cache: Path) -> Path:
@@ -75,7 +67,8 @@ def _fetched(coordinate: str, cache: Path) -> Path:
     return target
 
 
-def jar_settings(jars: list[Path]) -> dict[str, str]:
+def jar_settings(jars: list[str]) -> dict[str, str]:
     """Return the settings by which a session has the jars, in the driver and in executors."""
-    listed = [str(jar) for jar in jars]
-    return {"spark.jars": ",".join(listed), "spark.driver.extraClassPath": os.pathsep.join(listed)}
+    files = [jar.removeprefix("file://") for jar in jars]
+    local = [file for file in files if "://" not in file]
+    return {JARS: ",".join(jars), "spark.driver.extraClassPath": os.pathsep.join(local)}
