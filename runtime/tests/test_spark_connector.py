@@ -8,8 +8,11 @@ from typing import Any
 import pytest
 
 from wallaroo_runtime.errors import RunError
+from wallaroo_runtime.run.options import AppOptions, RunOptions, SparkOptions
+from wallaroo_runtime.run.run import _spark_settings
 from wallaroo_runtime.spark.connector import connector_jars, coordinates, jar_settings, uses_kafka
 from wallaroo_runtime.spark.kafka import check_kafka
+from wallaroo_runtime.spark.master import SUBMITTED
 from wallaroo_runtime.topology.model import KafkaSink, Pipeline, Topology
 
 MAVEN = "#!/bin/sh\n{}\n"
@@ -45,6 +48,23 @@ def test_jars_that_are_given_are_taken() -> None:
         "spark.jars": given,
         "spark.driver.extraClassPath": f"/jars/spark-sql-kafka-0-10_2.13-4.2.0.jar{os.pathsep}/jars/pool.jar",
     }
+
+
+def test_a_run_has_the_jars_that_are_given(monkeypatch: pytest.MonkeyPatch) -> None:
+    head: dict[str, Any] = {"path": "0/sinks/0", "name": "out", "kind": "kafka", "inputs": (), "worker": "main"}
+    sink = KafkaSink(**head, topic="t", brokers=("h:1",), options={})
+    conf = {"spark.jars": "/jars/spark-sql-kafka.jar,/jars/other.jar"}
+    options = RunOptions(AppOptions("app.py"), spark=SparkOptions(conf=conf))
+
+    def given(*sinks: KafkaSink) -> dict[str, str]:
+        found = _spark_settings(options, Topology("app", (), (Pipeline("p", (), (), sinks),), {}))
+        return {name: value for name, value in found.items() if "jars" in value}
+
+    path = f"/jars/spark-sql-kafka.jar{os.pathsep}/jars/other.jar"
+    assert given(sink) == {**conf, "spark.driver.extraClassPath": path}
+    assert given() == conf
+    monkeypatch.setenv(SUBMITTED, "1")
+    assert given(sink) == {}, "spark-submit has shipped them"
 
 
 def test_without_maven(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
