@@ -6,7 +6,6 @@ import re
 import resource
 import subprocess
 import sys
-from argparse import Namespace
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,7 +15,6 @@ import pytest
 from wallaroo_runtime.cli import main as cli
 from wallaroo_runtime.cli.option import split
 from wallaroo_runtime.cli.reporter import READY, JsonReporter, TextReporter, says_ready
-from wallaroo_runtime.cli.run import FREE, joined, monitor_of
 from wallaroo_runtime.run.snapshot import Listening, Snapshot
 from wallaroo_runtime.topology.canonical import canonical_text
 
@@ -397,9 +395,3 @@ def test_a_reader_that_has_seen_enough_is_no_error() -> None:
         env=environment, capture_output=True, text=True, timeout=120, check=False,
     )  # fmt: skip
     assert (done.stdout, done.stderr) == ("flowchart LR\n", "")
-
-
-@pytest.mark.parametrize(("given", "place"), [([], FREE), (["--monitor", "off"], ""), (["--monitor", ":1"], ":1")])
-def test_where_the_monitor_listens(given: list[str], place: str) -> None:
-    (token,) = joined(given) or [""]
-    assert monitor_of(Namespace(monitor=token.partition("=")[2])) == place

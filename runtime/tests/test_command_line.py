@@ -4,12 +4,13 @@ import json
 import os
 import subprocess
 import sys
+from argparse import Namespace
 from pathlib import Path
 
 import pytest
 
 from wallaroo_runtime.cli.option import split
-from wallaroo_runtime.cli.run import USED
+from wallaroo_runtime.cli.run import FREE, USED, joined, monitor_of
 
 ADDRESSES = "--metrics 127.0.0.1:5001 --control 127.0.0.1:6000 --data 127.0.0.1:6001"
 KAFKA = (
@@ -93,3 +94,9 @@ def test_a_module_on_the_python_path_is_emitted(line: str, tmp_path: Path) -> No
     assert document["workers"][0]["args"] == MACHIDA[line].split()
     assert done.stderr.startswith("note: no effect here: ")
     assert done.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize(("given", "place"), [([], FREE), (["--monitor", "off"], ""), (["--monitor", ":1"], ":1")])
+def test_where_the_monitor_listens(given: list[str], place: str) -> None:
+    (token,) = joined(given) or [""]
+    assert monitor_of(Namespace(monitor=token.partition("=")[2])) == place
