@@ -1,13 +1,16 @@
 """States that end or hang their worker when they are written or read: the program of `poison`, without Spark."""
 
+import re
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
+import grpc
 import pytest
 
 from wallaroo.frame import DEAD_LETTER_PORT, FRAMED, FrameHeader, read_frame, write_frame
 from wallaroo.worker._proto import worker_pb2 as pb
+from wallaroo.worker.call import failure_of
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.plan import compile_topology
 from wallaroo_runtime.program.application import load_application
@@ -154,3 +157,47 @@ def test_closerange_costs_one_message(counts: Counts) -> None:
     assert not others
     assert lines(counts.run("a ok")) == ["a 1"]
     assert counts.channel.endpoints().connection.generation == 1
+
+
+def test_a_worker_that_ends_without_memory_says_so(tmp_path: Path, plain_spec: WorkerSpec, executor: Owner) -> None:
+    counts = Counts("go", tmp_path, executor, 60.0)
+    counts.run("a ok")
+    (letter,) = opened(counts.run("a ok", "a state-memory", "a ok"))
+    assert (letter.code, letter.sequence) == ("C508", 2)
+    remedy = "give it more memory, keep less in a state, or lower --state-cache-bytes"
+    assert re.search(rf'; it exited with status 2; it printed ".*memory.*"; {remedy}$', letter.error), letter.error
+
+
+def test_a_worker_that_lacks_memory_outside_of_user_code_is_no_bug_of_ours() -> None:
+    failure = failure_of(MemoryError())
+    assert (failure.code, failure.message) == (
+        "W417", "a worker had no memory left; MemoryError outside of user code"
+    )  # fmt: skip
+    assert "--state-cache-bytes" in failure.fix
+
+
+@pytest.mark.parametrize("code", [grpc.StatusCode.UNKNOWN, grpc.StatusCode.RESOURCE_EXHAUSTED])
+def test_a_stream_that_breaks_for_want_of_memory_breaks_no_rule(code: grpc.StatusCode, counts: Counts) -> None:
+    for details, expected in (("Exception serializing response: MemoryError", "W417"), ("too large", "W410")):
+        with pytest.raises(RunError, match=f"{expected} .*; {code.name}: {details}"):
+            counts.channel._count_broken(Broke(code, details))
+
+
+class Broke(grpc.RpcError, grpc.Call):  # type: ignore[misc]
+    """The end of a call."""
+
+    def __init__(self, code: grpc.StatusCode, details: str) -> None:
+        super().__init__()
+        self._code, self._details = code, details
+
+    def code(self) -> grpc.StatusCode:
+        return self._code
+
+    def details(self) -> str:
+        return self._details
+
+    def __getattr__(self, name: str) -> None:
+        raise AttributeError(name)
+
+
+Broke.__abstractmethods__ = frozenset()

@@ -71,6 +71,12 @@ func die(action, place string) {
 		os.Exit(3)
 	case place + "-goexit":
 		runtime.Goexit()
+	case place + "-memory":
+		_ = syscall.Setrlimit(syscall.RLIMIT_AS, &syscall.Rlimit{Cur: 1 << 20, Max: 1 << 20})
+		var all [][]byte
+		for {
+			all = append(all, make([]byte, 64<<20))
+		}
 	case place + "-kill":
 		_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
 		select {} // the signal is on its way

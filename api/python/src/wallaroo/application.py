@@ -96,6 +96,7 @@ class State:
         is_by_message: Whether the key is the one that the message carries.
         is_absent: Says of a changed state whether the key no longer has one; None: every state is one.
         show: Returns what people see of a state; None: the state itself.
+        shape: Types of its fields by their paths, where the class that makes it does not have them; None: it does.
     """
 
     name: str
@@ -107,6 +108,7 @@ class State:
     is_by_message: bool = False
     is_absent: Callable[[Any], bool] | None = None
     show: Callable[[Any], Any] | None = None
+    shape: Mapping[str, str] | None = None
 
 
 @dataclass(slots=True)

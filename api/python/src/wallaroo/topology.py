@@ -6,12 +6,15 @@ import os
 import sys
 import sysconfig
 from collections.abc import Mapping, Sequence
+from functools import cache
 from typing import Any
 
 from wallaroo.application import Application, Component, Pipeline, Sink, Source, State, Step
 from wallaroo.key import key_json
 from wallaroo.library import Library
 from wallaroo.location import relative
+from wallaroo.serialization import Serializer
+from wallaroo.state_shape import state_shape
 
 TOPOLOGY_VERSION = 1
 PROTOCOL_VERSION = 1
@@ -59,7 +62,8 @@ def topology(application: Application, directory: str, program: str, args: Seque
         "workers": [],
         "pipelines": [_pipeline(pipeline) for pipeline in application.pipelines],
     }
-    components = [_component(component, directory) for component in _ordered(application)]
+    shapes = _shapes(application, directory)
+    components = [_component(component, directory, shapes) for component in _ordered(application)]
     document["workers"].append(_worker(interface_hash(document), components, directory, program, args))
     return document
 
@@ -71,8 +75,9 @@ def library_document(library: Library, directory: str, program: str, args: Seque
     digest = "sha256:" + hashlib.sha256(canonical(subject).encode()).hexdigest()
     components = []
     for offer in offers:
-        place = _component(Component("", offer.symbol, offer.location), directory)
-        components.append(offer.to_json() | {name: place[name] for name in ("symbol", "file", "line") if name in place})
+        shape = _shape(offer.step, Serializer(), directory)
+        place = _component(Component("", offer.symbol, offer.location), directory, {"": shape})
+        components.append(offer.to_json() | {name: place[name] for name in place if name != "path"})
     return {"workers": [_worker(digest, [], directory, program, args)], "components": components}
 
 
@@ -96,24 +101,33 @@ def _worker(
 
 def code_hash(directory: str) -> str:
     """Return the hash of the program's source files: the modules that were loaded from its directory."""
-    places = [sysconfig.get_path(name) for name in ("stdlib", "purelib", "platlib")] + [os.path.dirname(__file__)]
-    installed = tuple({place + os.sep for each in places for place in (each, os.path.realpath(each))})
-    below = os.path.join(os.path.realpath(directory), "")
     found = {}
     for module in list(sys.modules.values()):
-        file = getattr(module, "__file__", None)
-        # To resolve a path costs more than all else, and hundreds of modules are loaded.
-        if not isinstance(file, str) or not file.endswith(".py") or file.startswith(installed):
-            continue
-        real = os.path.realpath(file)
-        name = real[len(below) :].replace(os.sep, "/")
-        if real.startswith(below) and not real.startswith(installed) and "site-packages" not in name.split("/"):
-            found[name] = real
+        if (place := source_place(getattr(module, "__file__", None), directory)) is not None:
+            found[place[0]] = place[1]
     digest = hashlib.sha256()
     for name in sorted(found):
         with open(found[name], "rb") as source:
             digest.update(name.encode() + b"\0" + hashlib.sha256(source.read()).digest())
     return "sha256:" + digest.hexdigest()
+
+
+def source_place(file: object, directory: str) -> tuple[str, str] | None:
+    """Return name below a directory and path of a module's file; None: it is not the program's own."""
+    installed = _installed()
+    # To resolve a path costs more than all else, and hundreds of modules are loaded.
+    if not isinstance(file, str) or not file.endswith(".py") or file.startswith(installed):
+        return None
+    real, below = os.path.realpath(file), os.path.join(os.path.realpath(directory), "")
+    name = real[len(below) :].replace(os.sep, "/")
+    is_ours = real.startswith(below) and not real.startswith(installed) and "site-packages" not in name.split("/")
+    return (name, real) if is_ours else None
+
+
+@cache
+def _installed() -> tuple[str, ...]:
+    places = [sysconfig.get_path(name) for name in ("stdlib", "purelib", "platlib")] + [os.path.dirname(__file__)]
+    return tuple({place + os.sep for each in places for place in (each, os.path.realpath(each))})
 
 
 def _without_address(item: Mapping[str, Any]) -> dict[str, Any]:
@@ -174,10 +188,41 @@ def _ordered(application: Application) -> list[Component]:
     return sorted(application.components, key=position)
 
 
-def _component(component: Component, directory: str) -> dict[str, Any]:
+def _shapes(application: Application, directory: str) -> dict[str, dict[str, str] | None]:
+    """Return the shape of the state of each step by the path of its component: of a window the step's own."""
+    steps = [step for pipeline in application.pipelines for step in pipeline.steps if step.state is not None]
+    places = {component.path for component in application.components}
+    return {
+        path: _shape(step, application.serializer, directory)
+        for step in steps
+        for path in (f"{step.path}/state", step.path)
+        if path in places and (path != step.path or f"{path}/state" not in places)
+    }
+
+
+def _shape(step: Step, serializer: Serializer, directory: str) -> dict[str, str] | None:
+    if step.state is None or step.remote is not None:
+        return None
+    state = step.state
+    maker = step.aggregation.initial_accumulator if step.aggregation is not None else state.builder
+    if state.shape is not None:
+        return dict(state.shape)
+    own: dict[str, bool] = {}
+
+    def is_own(module: str) -> bool:
+        if module not in own:
+            own[module] = source_place(getattr(sys.modules.get(module), "__file__", None), directory) is not None
+        return own[module]
+
+    return state_shape(maker, serializer, is_own)
+
+
+def _component(component: Component, directory: str, shapes: Mapping[str, dict[str, str] | None]) -> dict[str, Any]:
     item: dict[str, Any] = {"path": component.path, "symbol": component.symbol}
     if component.location.file:
         item["file"] = relative(component.location.file, directory)
     if component.location.line:
         item["line"] = component.location.line
+    if (shape := shapes.get(component.path)) is not None:
+        item["shape"] = shape
     return item

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from wallaroo_runtime.topology.model import Component, Step, Topology
 
 STRICT = frozenset({"go"})  # languages whose formats refuse a field of another type
+CLASSES = "any "  # Python: begins the path of a class of whose objects a list may hold some
 SHOWN = 8
 
 
@@ -47,20 +48,29 @@ def compare_shapes(old: tuple[Topology, Step], new: tuple[Topology, Step]) -> Sh
         return None if is_same else ShapeChange(names[0], names[1], "reads old state at the run", is_known=False)
     was, now = shapes[0], shapes[1]
     gone = sorted(was.keys() - now.keys())
-    added = sorted(now.keys() - was.keys())
-    other = sorted(path for path in was.keys() & now.keys() if was[path] != now[path])
+    added = sorted(path for path in now.keys() - was.keys() if not path.startswith(CLASSES))
+    other = sorted(path for path in was.keys() & now.keys() if was[path].rstrip("!") != now[path].rstrip("!"))
+    if workers[1].language == "python":  # its states keep the fields of old ones that no class has any more
+        other += [path for path in gone if path.startswith(CLASSES)]
+        places = {_place(path) for path in added}
+        gone = [path for path in gone if _place(path) in places and not path.startswith(CLASSES)]
     needed = [path for path in added if now[path].endswith("!")]
     texts = (_text(names[0], was, [*gone, *other]), _text(names[1], now, [*added, *other]))
     if gone:
         return ShapeChange(*texts, f"what was kept in {_listed(gone)} would be lost")
-    if other and workers[1].language in STRICT:
+    if other and (workers[1].language in STRICT or "" in other):
         return ShapeChange(*texts, f"what was kept in {_listed(other)} cannot be read")
     if needed:
         return ShapeChange(*texts, f"states that were kept have no {_listed(needed)}")
-    unsure = sorted({*other, *(path for path in now if now[path].endswith("?"))})
+    unsure = sorted({*other, *(path for path in now if now[path].rstrip("!").endswith("?"))})
     if unsure and workers[0].code_hash != workers[1].code_hash:
         return ShapeChange(*texts, f"reads old state at the run, in {_listed(unsure)}", is_known=False)
     return None
+
+
+def _place(path: str) -> str:
+    """Return the path of what a field is part of."""
+    return path.rpartition(".")[0]
 
 
 def _listed(paths: list[str]) -> str:
@@ -69,6 +79,6 @@ def _listed(paths: list[str]) -> str:
 
 
 def _text(name: str, shape: Mapping[str, str], paths: list[str]) -> str:
-    fields = [f"{path} {shape[path].rstrip('!?')}".strip() for path in sorted(paths)]
+    fields = [f"{path} {shape[path].rstrip('!?')}".strip() for path in sorted(paths) if path in shape]
     more = [f"and {len(fields) - SHOWN} more"] if len(fields) > SHOWN else []
     return f"{name} {{{', '.join(fields[:SHOWN] + more)}}}"

@@ -17,6 +17,7 @@ from wallaroo_runtime.worker.deadline import Deadline
 from wallaroo_runtime.worker.discovery import ensure_worker, excuse_endings, find_ending, kill_worker, recover_worker
 from wallaroo_runtime.worker.endpoint import Endpoints, connect, remote_error
 from wallaroo_runtime.worker.flight import FlightFile, InFlight, Mark
+from wallaroo_runtime.worker.launch import NO_MEMORY
 from wallaroo_runtime.worker.owner import Owner
 from wallaroo_runtime.worker.poison import Cause, Ending, Quarantine, Suspect
 from wallaroo_runtime.worker.spec import WorkerSpec
@@ -201,6 +202,8 @@ class WorkerChannel:
         details = cause.details() if isinstance(cause, grpc.Call) else cause
         if isinstance(cause, grpc.Call) and cause.code() not in BROKEN_CODES:
             msg = f"{cause.code().name}: {details}"
+            if NO_MEMORY.search(msg.encode("utf-8", "replace")):
+                raise RunError.of("W417", WORKER, reason=msg) from cause
             raise self.broke_rules(msg) from cause
         if self._broken_count > BROKEN_LIMIT:
             msg = f"its streams broke {self._broken_count} times in a row; last: {details}"

@@ -12,6 +12,7 @@ from wallaroo_runtime.worker.poison import Ending, is_own, look_back
 from wallaroo_runtime.worker.spec import WorkerSpec
 
 READ_BYTES = 256 * 1024
+SAID_BYTES = 200
 
 
 class WorkerProcess:
@@ -31,6 +32,7 @@ class WorkerProcess:
             os.close(output)
         self.pid = self._process.pid
         self.killed_for, self.is_excused = "", False
+        self._kills, self._said = launch.memory_kills(), ""
         self.status = 0
         self.at_work: dict[str, tuple[int, int]] = {}
         self.ended: asyncio.Future[int] = self._loop.create_future()
@@ -42,9 +44,14 @@ class WorkerProcess:
         with contextlib.suppress(BlockingIOError):
             data = os.read(self._pipe, READ_BYTES)
             if data:
-                self._log.write(data)
+                self._take(data)
             else:
                 self._loop.remove_reader(self._pipe)
+
+    def _take(self, data: bytes) -> None:
+        self._log.write(data)
+        if found := launch.NO_MEMORY.search(data):
+            self._said = found[0][:SAID_BYTES].decode("utf-8", "replace").strip()
 
     def _reap(self) -> None:
         self._loop.remove_reader(self._pidfd)
@@ -55,7 +62,7 @@ class WorkerProcess:
         self._loop.remove_reader(self._pipe)
         with contextlib.suppress(BlockingIOError):
             while data := os.read(self._pipe, READ_BYTES):
-                self._log.write(data)
+                self._take(data)
         os.close(self._pipe)
         self.ended.set_result(status)
 
@@ -74,4 +81,5 @@ class WorkerProcess:
     def ending(self) -> Ending:
         """Return how the process ended."""
         is_known = not self.killed_for and bool(self.at_work) and is_own(self.status)
-        return Ending(self.status, self.killed_for, self.at_work, self.is_excused or is_known)
+        memory = launch.memory_text(self.status, self._said, launch.memory_kills() - self._kills)
+        return Ending(self.status, self.killed_for, self.at_work, self.is_excused or is_known, memory)

@@ -5,6 +5,7 @@ import errno
 import json
 import os
 import platform
+import re
 import signal
 import struct
 import subprocess
@@ -20,6 +21,8 @@ SOCKET, FAILURE = "worker.sock", "failure.json"
 MAX_FAILURE_BYTES = 4 * 1024 * 1024
 ELF_BYTES = 20  # that say for which machine a program is
 ELF_MACHINES = {0x03: "x86", 0x28: "arm", 0x3E: "x86_64", 0xB7: "aarch64", 0xF3: "riscv64"}
+# What a program prints that ends for want of memory.
+NO_MEMORY = re.compile(rb".*(?:MemoryError|out of memory|[Cc]annot allocate memory|bad_alloc|pthread_create failed).*")
 # What Spark sets for its own Python processes; a worker is none of them.
 SPARK_VARIABLES = (
     "SPARK_",
@@ -114,6 +117,36 @@ def status_text(returncode: int) -> str:
     if returncode < 0:
         return f"it was ended by {signal.Signals(-returncode).name}"
     return f"it exited with status {returncode}"
+
+
+def memory_text(status: int, said: str, kills: int) -> str:
+    """Return what speaks for an end for want of memory; empty: nothing does.
+
+    Args:
+        said: The last line that the process has printed about memory; empty: none.
+        kills: How many processes the kernel has ended for it while this one ran.
+
+    Example:
+        >>> memory_text(2, "fatal error: runtime: out of memory", 0).partition("; ")[0]
+        'it printed "fatal error: runtime: out of memory"'
+        >>> memory_text(-9, "", 0), memory_text(0, "MemoryError", 1)
+        ('', '')
+    """
+    if status == -signal.SIGKILL and kills:
+        reason = "the kernel ended a process for want of memory meanwhile (`dmesg` names it)"
+    elif said and status in (1, 2, -signal.SIGABRT, -signal.SIGSEGV):
+        reason = f'it printed "{said}"'
+    else:
+        return ""
+    return f"{reason}; give it more memory, keep less in a state, or lower --state-cache-bytes"
+
+
+def memory_kills() -> int:
+    """Return how many processes the kernel has ended for want of memory, in all containers; 0: it does not say."""
+    with contextlib.suppress(OSError, ValueError, IndexError):
+        lines = Path("/proc/vmstat").read_text(encoding="ascii").splitlines()
+        return next(int(line.split()[1]) for line in lines if line.startswith("oom_kill "))
+    return 0
 
 
 def explain_start(spec: WorkerSpec, directory: Path, ending: str, tail: str, *, log: Path) -> list[Diagnostic]:

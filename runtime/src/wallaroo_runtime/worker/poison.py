@@ -71,17 +71,19 @@ class Ending:
         killed_for: Why the supervisor killed it; empty: it did not.
         at_work: The messages in flight in that process, by name of their stream's file.
         is_excused: Whether the cause is known and dealt with, so that the end is no reason to give up.
+        memory: What speaks for want of memory.
     """
 
     status: int
     killed_for: str
     at_work: Mapping[str, tuple[int, int]]
     is_excused: bool
+    memory: str = ""
 
     @property
     def text(self) -> str:
         """How the process ended, in words."""
-        return self.killed_for or status_text(self.status)
+        return self.killed_for or "; ".join(filter(None, [status_text(self.status), self.memory]))
 
     def told(self, worker: str, process: int, following: int) -> str:
         """Return the text for people.

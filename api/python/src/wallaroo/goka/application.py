@@ -23,6 +23,7 @@ from wallaroo.kafka_record import MAX_RECORD_BYTES, RECORD
 from wallaroo.location import Location, called_from, declared_at
 from wallaroo.signature import shown_name
 from wallaroo.spark import SparkSinkConfig
+from wallaroo.state_shape import codec_text
 
 COMPACTED = {"cleanup.policy": "compact"}
 
@@ -205,6 +206,7 @@ class _Groups(Declaration):
             is_by_message=True,
             is_absent=lambda state: bool(state.is_empty),
             show=run.shown,
+            shape={edge.topic: codec_text(edge.codec) for edge in (graph.group_table, *graph.joint_tables) if edge},
         )
         step = self.step(pipeline, place, graph, call, inputs, state, "")
         self.note(step.path + "/state", GroupState, graph.location)

@@ -316,6 +316,8 @@ def failure_of(error: Exception) -> pb.Failure:
         finding = Diagnostic.of("C504", step="a snapshot", type=error.type_name, error=error, fix=fix)
     elif isinstance(error, HeaderError):
         finding = Diagnostic.of("C505", step="payload_length", error=error)
+    elif isinstance(error, MemoryError):
+        finding = Diagnostic.of("W417", reason="MemoryError outside of user code")
     elif isinstance(error, ProtocolError):
         finding = Diagnostic.of("I901", reason=error)
     else:

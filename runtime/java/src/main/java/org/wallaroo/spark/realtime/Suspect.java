@@ -48,9 +48,10 @@ record Suspect(long index, long ordinal, Cause cause, String text, boolean isSha
         }
         JsonNode at = ending.path("at_work").path(file);
         int status = ending.path("status").asInt();
+        String memory = ending.path("memory").asText();
         boolean isOwn = status >= 0 || FAULT_SIGNALS.contains(-status);
         return new Suspect(at.path(0).asLong(), at.path(1).asLong(), isOwn ? Cause.CRASHED : Cause.KILLED,
-                statusText(status), ending.path("at_work").size() > 1);
+                statusText(status) + (memory.isEmpty() ? "" : "; " + memory), ending.path("at_work").size() > 1);
     }
 
     /** Returns the reason of a message that is skipped, as the catalogue has it for C508 and C509. */
