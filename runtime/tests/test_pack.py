@@ -247,7 +247,14 @@ def test_go_program_holds_static_binaries(
     one, two = tmp_path / "one.tar.gz", tmp_path / "two.tar.gz"
     assert main(["pack", str(tmp_path / "reverse"), "-o", str(one), *ADDRESSES]) == 0
     assert main(["pack", str(tmp_path / "reverse"), f"--output={two}", *ADDRESSES]) == 0
-    assert capsys.readouterr().out == f"{file_digest(one)}  {one}\n{file_digest(two)}  {two}\n"
+    said = capsys.readouterr()
+    assert said.out == f"{file_digest(one)}  {one}\n{file_digest(two)}  {two}\n"
+    place = tmp_path / "reverse"
+    assert said.err.splitlines()[:3] == [
+        f"compiling Go in {place}",
+        f"compiling Go in {place} for amd64 and arm64; --arch limits it to fewer",
+        f"writing {one}",
+    ]
     assert one.read_bytes() == two.read_bytes()
     binaries = {entry.name: data for entry, data in entries(one) if entry.name.startswith("bin/")}
     assert sorted(binaries) == ["bin/linux-amd64/worker", "bin/linux-arm64/worker"]

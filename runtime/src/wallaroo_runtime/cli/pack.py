@@ -5,6 +5,7 @@ hash of each file. `wallaroo run FILE` and `wallaroo submit FILE` take it.
 """
 
 import argparse
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -67,7 +68,8 @@ def run(arguments: argparse.Namespace) -> int:
             architectures=architectures,
             requirements=Path(arguments.requirements) if arguments.requirements else None,
             include=tuple(arguments.include),
-        )
+        ),
+        (lambda _: None) if arguments.json else lambda what: print(what, file=sys.stderr, flush=True),
     )
     print(f"{file_digest(output)}  {output}")
     return 0

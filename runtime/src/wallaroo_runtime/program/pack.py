@@ -6,8 +6,10 @@ import json
 import re
 import tarfile
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from importlib import metadata
 from importlib.util import find_spec
 from pathlib import Path
@@ -27,7 +29,7 @@ from wallaroo_runtime.archive.manifest import MANIFEST, MAX_FILE_BYTES, TOPOLOGY
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.program.app import App, AppKind, resolve
 from wallaroo_runtime.program.build import build
-from wallaroo_runtime.program.emit import emit_all
+from wallaroo_runtime.program.emit import emit_all, say_nothing
 from wallaroo_runtime.program.requirements import fetch_wheels, python_version
 from wallaroo_runtime.topology.canonical import canonical_text
 from wallaroo_runtime.topology.load import load_document
@@ -65,8 +67,11 @@ class PackOptions:
     include: tuple[str, ...] = ()
 
 
-def pack(options: PackOptions) -> Manifest:
+def pack(options: PackOptions, tell: Callable[[str], None] = say_nothing) -> Manifest:
     """Write the archive of an application; the same input gives the same bytes.
+
+    Args:
+        tell: Called with what begins now and may take minutes.
 
     Returns:
         What the archive says of itself.
@@ -79,11 +84,13 @@ def pack(options: PackOptions) -> Manifest:
         raise _unpackable(Path(app.path), "it is no program", "give the program that emitted the topology")
     with tempfile.TemporaryDirectory(prefix="wallaroo-pack-") as folder:
         work = Path(folder)
-        document, libraries = emit_all(app, options.args)
-        packed = [_program(app, options, "")]
+        document, libraries = emit_all(app, options.args, tell=tell)
+        packed = [_program(app, options, "", tell=tell)]
         for number, (name, library) in enumerate(libraries.items(), 1):
-            packed.append(_program(library, options, f"{LIBRARIES}/{number}/", name))
+            packed.append(_program(library, options, f"{LIBRARIES}/{number}/", name, tell=tell))
         files = {name: file for program in packed for name, file in program.files.items()}
+        if any(program.requirements for program in packed):
+            tell("fetching what its requirements name")
         files |= _dependencies(app, packed, options, work)
         platforms = _platforms(options.output, packed)
         for worker in document["workers"]:
@@ -100,6 +107,7 @@ def pack(options: PackOptions) -> Manifest:
             python=python,
             members=tuple(_member(name, files[name]) for name in sorted(files)),
         )
+        tell(f"writing {options.output}")
         _write(options.output, manifest, files)
     return manifest
 
@@ -125,10 +133,12 @@ class Packed:
     requirements: Path | None = None
 
 
-def _program(app: App, options: PackOptions, prefix: str, worker: str = "main") -> Packed:
+def _program(
+    app: App, options: PackOptions, prefix: str, worker: str = "main", *, tell: Callable[[str], None]
+) -> Packed:
     if app.kind in (AppKind.PYTHON_FILE, AppKind.PYTHON_MODULE):
         return _python(app, options, prefix, worker)
-    return _binaries(app, options, prefix, worker)
+    return _binaries(app, options, prefix, worker, tell=tell)
 
 
 def _dependencies(app: App, packed: Sequence[Packed], options: PackOptions, work: Path) -> dict[str, Path]:
@@ -207,12 +217,14 @@ def _sdk() -> dict[str, Path]:
     return {str(path.relative_to(root)): path for path in found}
 
 
-def _binaries(app: App, options: PackOptions, prefix: str, worker: str) -> Packed:
+def _binaries(app: App, options: PackOptions, prefix: str, worker: str, *, tell: Callable[[str], None]) -> Packed:
     if app.kind is AppKind.GO_DIRECTORY:
-        built = {
-            f"linux-{architecture}": build(Path(app.path), goos="linux", goarch=architecture, static=True)
-            for architecture in sorted(options.architectures)
-        }
+        architectures = sorted(options.architectures)
+        tell(f"compiling Go in {app.path} for {' and '.join(architectures)}; --arch limits it to fewer")
+        compile_for = partial(build, Path(app.path), goos="linux", static=True)
+        with ThreadPoolExecutor() as pool:  # each waits for a compiler of its own
+            binaries = pool.map(lambda architecture: compile_for(goarch=architecture), architectures)
+            built = {f"linux-{each}": path for each, path in zip(architectures, binaries, strict=True)}
     else:
         built = {this_platform(): Path(app.path)}
     files = {f"{prefix}{BIN}/{platform}/worker": path for platform, path in built.items()}
