@@ -66,7 +66,10 @@ def test_client_mode_is_a_driver_on_this_machine(
     code, out, err = said(capsys, "app.tar.gz", *options, "--dry-run")
     assert (code, err) == (0, "")
     expected = [sys.executable, "-m", "wallaroo_runtime.cli.driver", "run", packed]
-    assert shlex.split(out) == [
+    told, pasted = out.splitlines()
+    assert told.startswith(f"# The driver below starts Spark itself, with --master {MASTER} --conf ")
+    assert "--conf spark.driver.memory=2g" in told and "--conf 'spark.a=b c'" in told
+    assert shlex.split(pasted) == [
         *expected,
         "--master",
         MASTER,
@@ -77,7 +80,7 @@ def test_client_mode_is_a_driver_on_this_machine(
         "--fresh",
     ]
     # What was printed is a command that runs: it finds that there is no such master.
-    done = subprocess.run(shlex.split(out), capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(["bash", "-c", out], capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 1
     assert done.stderr.startswith(f"R659 Spark master {MASTER} cannot be reached; 127.0.0.1:1: Connection refused")
 

@@ -149,6 +149,16 @@ def start_settings(master: str, directory: Path, settings: dict[str, str]) -> di
     return SETTINGS | _settings_of(master) | own | settings
 
 
+def client_settings(master: str, location: str) -> dict[str, str]:
+    """Return the settings with which a cluster's client starts Spark, but for those that name directories of its own.
+
+    Args:
+        master: As spark-submit takes it.
+        location: The checkpoint, when it is at a URL; else empty.
+    """
+    return SETTINGS | _settings_of(master) | (REMOTE_FILES if location else {})
+
+
 def spark_home() -> str:
     """Return the directory of Spark, found as PySpark finds it, without importing it."""
     found = find_spec("pyspark")
