@@ -50,7 +50,7 @@ def compare_shapes(old: tuple[Topology, Step], new: tuple[Topology, Step]) -> Sh
     gone = sorted(was.keys() - now.keys())
     added = sorted(path for path in now.keys() - was.keys() if not path.startswith(CLASSES))
     other = sorted(path for path in was.keys() & now.keys() if was[path].rstrip("!") != now[path].rstrip("!"))
-    if workers[1].language == "python":  # its states keep the fields of old ones that no class has any more
+    if workers[1].language == "python":  # its states keep the fields of old ones that their classes no longer have
         other += [path for path in gone if path.startswith(CLASSES)]
         places = {_place(path) for path in added}
         gone = [path for path in gone if _place(path) in places and not path.startswith(CLASSES)]
