@@ -236,16 +236,19 @@ class _Shaper:
         for method in sorted(methods, key=lambda each: each.name == "__init__"):
             is_first = method.name == "__init__"
             for name, value, annotation in _targets(method):
-                if name in known:
-                    text = ""
-                elif annotation is not None:
-                    hint = _evaluated(annotation, names)
-                    if isinstance(hint, str):
-                        hint = _evaluated(ast.parse(hint, mode="eval").body, names)
-                    text = self._unknown(annotation) if isinstance(hint, ast.expr) else self.text(hint, below + name)
-                else:
-                    text = self.value(value, below + name, _names_in(method, names))
+                text = "" if name in known else self._of_target(method, value, annotation, below + name, names)
                 yield name, text.rstrip(MUST) + MUST if is_first else text
+
+    def _of_target(
+        self, method: ast.FunctionDef, value: ast.expr | None, annotation: ast.expr | None, path: str, names: Any
+    ) -> str:
+        """Describe what a method assigns: as the annotation has it, else as the value."""
+        if annotation is None:
+            return self.value(value, path, _names_in(method, names))
+        hint = _evaluated(annotation, names)
+        if isinstance(hint, str):
+            hint = _evaluated(ast.parse(hint, mode="eval").body, names)
+        return self._unknown(annotation) if isinstance(hint, ast.expr) else self.text(hint, path)
 
     def value(self, node: ast.expr | None, path: str, names: Mapping[str, Any]) -> str:
         """Describe the value of an expression, without running it."""
@@ -279,16 +282,21 @@ def _tree(owner: Any) -> ast.Module:
 def _targets(method: ast.FunctionDef) -> Iterator[tuple[str, ast.expr | None, ast.expr | None]]:
     """Yield attribute, value and annotation of each assignment to the first parameter of a method."""
     own = method.args.args[0].arg if method.args.args else ""
-    for node in ast.walk(method):
-        if not isinstance(node, (ast.Assign, ast.AnnAssign)):
-            continue
+    nodes = [node for node in ast.walk(method) if isinstance(node, (ast.Assign, ast.AnnAssign))]
+    for node in nodes:
         for target in node.targets if isinstance(node, ast.Assign) else [node.target]:
-            parts, values = getattr(target, "elts", [target]), getattr(node.value, "elts", [None])
-            if target is parts[0]:
-                values = [node.value]
-            for part, value in zip(parts, values if len(values) == len(parts) else [None] * len(parts), strict=True):
-                if isinstance(part, ast.Attribute) and isinstance(part.value, ast.Name) and part.value.id == own:
-                    yield part.attr, value, getattr(node, "annotation", None)
+            pairs = [(part, value) for part, value in _paired(target, node.value) if isinstance(part, ast.Attribute)]
+            own_pairs = [pair for pair in pairs if isinstance(pair[0].value, ast.Name) and pair[0].value.id == own]
+            yield from ((part.attr, value, getattr(node, "annotation", None)) for part, value in own_pairs)
+
+
+def _paired(target: ast.expr, value: ast.expr | None) -> list[tuple[ast.expr, ast.expr | None]]:
+    """Return the parts of a target, each with its value where the source shows that."""
+    parts: list[ast.expr] | None = getattr(target, "elts", None)
+    if parts is None:
+        return [(target, value)]
+    values = getattr(value, "elts", [])
+    return list(zip(parts, values if len(values) == len(parts) else [None] * len(parts), strict=True))
 
 
 def _names_in(method: ast.FunctionDef, names: Mapping[str, Any]) -> dict[str, Any]:
