@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 # Those after the first are nested, for their many dependencies: nobody else gets them.
 GO_MODULES := api/go api/go/goka api/go/otel
-# The operators of real-time mode, compiled against the Spark that PySpark brings.
+# What the runtime has in Java, compiled against the Spark that PySpark brings.
 OPERATORS := runtime/build/java/realtime.jar
 SPARK = $$($(BIN)/python -c 'from importlib.util import find_spec; print(find_spec("pyspark").submodule_search_locations[0])')
 MAVEN = mvn -q -B -f runtime/java/pom.xml -Dspark.jars=$(SPARK)/jars
@@ -46,9 +46,9 @@ ready: $(STAMP) $(GO_TOOLS)/.installed $(OPERATORS)
 	@:
 
 $(OPERATORS): runtime/java/pom.xml $(shell find runtime/java/src/main -name '*.java') topology-schema/worker.proto topology-schema/service.proto | $(VENV)/.pyspark
-	@command -v mvn >/dev/null || echo "mvn was not found, so there will be no real-time mode; install Maven 3.8 or newer for it"
-	@! command -v mvn >/dev/null || $(MAVEN) -Dmaven.test.skip=true package
-	@! test -f $@ || touch $@
+	@command -v mvn >/dev/null || { echo "mvn was not found; install Maven 3.8 or newer and put it on PATH"; exit 1; }
+	@$(MAVEN) -Dmaven.test.skip=true package
+	@touch $@
 
 $(VENV)/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10))' || { echo "$(PYTHON) is older than 3.10"; exit 1; }
@@ -114,7 +114,7 @@ lint: ready ## style, types and suspicious code, Python and Go; Java's warnings 
 	@for module in $(GO_MODULES); do echo "vet, staticcheck: $$module"; \
 		(cd $$module && go vet ./... && $(GO_TOOLS)/staticcheck ./...) || exit 1; done
 
-test-java: ready ## the operators of real-time mode, as far as they need no Spark
+test-java: ready ## the runtime's Java, as far as they need no Spark
 	$(MAVEN) test
 
 test-unit: ready ## what needs no JVM and no process: under a minute

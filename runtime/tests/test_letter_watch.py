@@ -55,16 +55,6 @@ def test_a_shortened_traceback_has_the_users_function_and_the_error(depth: int) 
     assert ("  ..." in shown) == (len(whole.splitlines()) > 9)
 
 
-class Rows:
-    """A micro-batch whose rows are there already."""
-
-    def __init__(self, files: list[StagedFile]) -> None:
-        self._files = files
-
-    def collect(self) -> list[Any]:
-        return [(QUERY, *(getattr(file, name) for name in StagedFile.__slots__)) for file in self._files]
-
-
 class Named:
     """What the publisher asks of Spark's plans."""
 
@@ -89,7 +79,7 @@ def published(directory: Path, batches: list[Any]) -> list[Notable]:
                 writer.write(DEAD_LETTER_PORT, encode_frame(values, port=DEAD_LETTER_PORT))
             files += writer.finish()
         for rows in (files, []):  # Spark calls again for a micro-batch after a crash
-            publisher(Rows(rows), batch)  # type: ignore[arg-type]
+            publisher([(QUERY, *(getattr(file, name) for name in StagedFile.__slots__)) for file in rows], batch)
         reported += publisher.watch.news()
     return reported
 

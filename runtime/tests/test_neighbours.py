@@ -7,13 +7,19 @@ import stat
 import struct
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
+from pyspark.errors import StreamingQueryException
 
+from wallaroo_runtime.errors import RunError
+from wallaroo_runtime.spark.cause import causes_of
+from wallaroo_runtime.spark.failure import TaskFailure, translated
+from wallaroo_runtime.spark.micro_batches import MicroBatches
 from wallaroo_runtime.spark.temporary import temporary_directory
 from wallaroo_runtime.spark.worker_start import STOP_S
 from wallaroo_runtime.worker.owner import is_java
@@ -35,6 +41,7 @@ from wallaroo_runtime.spark.publish import Publisher
 from wallaroo_runtime.lowering.error_policy import ErrorPolicy
 from wallaroo_runtime.spark.query import QueryOptions, RunningQuery
 from wallaroo_runtime.spark.backpressure import OutboxRoom
+from wallaroo_runtime.spark.micro_batches import MicroBatches
 from wallaroo_runtime.spark.session import create_session, stop_session
 from wallaroo_runtime.spark.row_sink import RowSinks
 
@@ -45,10 +52,11 @@ outbox, counts = options.output.open({2}), ReadCounts.of(session)
 rows = RowSinks(session, {}, options.output, folder / "written.json")
 publisher = Publisher(outbox, ErrorPolicy.of(topology(), ""), rows=rows, counts=counts)
 room = OutboxRoom(publisher, outbox, 1 << 20)
-query = session.readStream.format("rate").load().writeStream.format("noop").start()
+batches = MicroBatches(session)
+query = batches.start(session.readStream.format("rate").load().writeStream)
 running = RunningQuery(
-    query, session, specs={}, targets={}, publisher=publisher, room=room, counts=counts, options=options,
-    has_records=False,
+    query, session, specs={}, targets={}, batches=batches, publisher=publisher, room=room, counts=counts,
+    options=options, has_records=False,
 )
 while query.lastProgress is None:
     time.sleep(0.1)
@@ -133,6 +141,60 @@ def test_what_spark_writes_is_for_this_user_only(spark: Any) -> None:
     open_to_others = [path for path in found if not path.is_socket() and stat.S_IMODE(path.lstat().st_mode) & 0o077]
     assert open_to_others == []
     assert spark._jvm.System.getProperty("java.io.tmpdir") == str(directory), "for Spark's other files"
+
+
+def lines(spark: Any, folder: Path) -> Any:
+    """Return a writer of what files of a folder have, a file in each micro-batch."""
+    frame = spark.readStream.format("text").option("maxFilesPerTrigger", 1).load(str(folder / "in"))
+    return frame.writeStream.option("checkpointLocation", str(folder / "checkpoint"))
+
+
+def test_micro_batches_of_several_queries_come_without_a_port_of_python(spark: Any, tmp_path: Path) -> None:
+    published: dict[int, list[Any]] = {0: [], 1: []}
+    running = []
+    for number, rows in published.items():
+        folder = tmp_path / str(number) / "in"
+        folder.mkdir(parents=True)
+        for file in range(3):
+            (folder / f"{file}.txt").write_text(f"{number} {file}\n")
+        batches = MicroBatches(spark, lambda found, batch, rows=rows: rows.append((batch, found)))
+        running.append((batches, batches.start(lines(spark, folder.parent))))
+    for batches, query in running:
+        query.processAllAvailable()
+        query.stop()
+        batches.end()
+    texts = {number: sorted(text for _, [[text]] in rows) for number, rows in published.items()}
+    assert texts == {number: [f"{number} {file}" for file in range(3)] for number in published}
+    assert [[batch for batch, _ in rows] for rows in published.values()] == [[0, 1, 2]] * 2
+    assert vars(spark.sparkContext._gateway).get("_callback_server") is None
+    assert list(listeners([os.getpid()])) == [], "PySpark's own foreachBatch would listen, and ask nobody for a secret"
+
+
+@pytest.mark.parametrize("phase", ["begin", "publish"])
+@pytest.mark.parametrize("ends", ["fails", "stopped"])
+def test_a_query_whose_driver_is_asked_ends(phase: str, ends: str, spark: Any, tmp_path: Path) -> None:
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "a.txt").write_text("a\n")
+    entered, goes_on = threading.Event(), threading.Event()
+
+    def ask(*_: Any) -> None:
+        entered.set()
+        assert goes_on.wait(END_S)
+        raise TaskFailure(RunError.of("R625", size=2, limit=1))
+
+    batches = MicroBatches(spark, **{phase: ask})
+    query = batches.start(lines(spark, tmp_path))
+    assert entered.wait(END_S)
+    if ends == "stopped":
+        query.stop()  # waits for nobody
+        assert not query.isActive and query.exception() is None
+    goes_on.set()
+    if ends == "fails":
+        with pytest.raises(StreamingQueryException) as caught:
+            query.awaitTermination()
+        assert translated(causes_of(caught.value)).diagnostics[0].code == "R625"
+    batches.end()
+    assert not (tmp_path / "checkpoint" / "commits" / "0").exists()
 
 
 @pytest.mark.long

@@ -1,93 +1,138 @@
 """Publishing a micro-batch while the query is being stopped."""
 
+import json
 import socket
 import threading
 import time
-from pathlib import Path
+from collections import deque
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as some
+from py4j.protocol import Py4JNetworkError  # type: ignore[import-untyped]
 
-from wallaroo.frame import encode_frame
+from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.lowering.error_policy import ErrorPolicy
 from wallaroo_runtime.service.client import Away
 from wallaroo_runtime.service.endpoint import Service
 from wallaroo_runtime.spark.backpressure import OutboxRoom
+from wallaroo_runtime.spark.cause import causes_of
 from wallaroo_runtime.spark.failure import TaskFailure, translated
+from wallaroo_runtime.spark.micro_batches import MicroBatches, Rows
 from wallaroo_runtime.spark.progress import Progress
 from wallaroo_runtime.spark.publish import Publisher
 from wallaroo_runtime.spark.realtime.query import RealTimeQuery
 from wallaroo_runtime.storage import remote_outbox
-from wallaroo_runtime.storage.outbox.outbox import Outbox
-from wallaroo_runtime.storage.outbox.staging import StagingWriter
 from wallaroo_runtime.storage.remote_outbox import RemoteOutbox
 
 
-class Rows:
-    """A micro-batch whose rows are there already."""
+class Java:
+    """The questions of one query, as Java has them.
 
-    def __init__(self, directory: Path, batch: int) -> None:
-        writer = StagingWriter(str(directory / "staging"), "q", batch, 0, 1, 1)
-        writer.write(2, encode_frame([b"x"], port=2))
-        (file,) = writer.finish()
-        self.rows = [{"query": "q"} | {name: getattr(file, name) for name in type(file).__slots__}]
+    Args:
+        gone_after: So many; -1: it stays.
+    """
 
-    def collect(self) -> list[Any]:
-        return [Row(row) for row in self.rows]
+    def __init__(self, questions: list[dict[str, Any]], gone_after: int = -1) -> None:
+        self.questions, self.answers, self.gone_after = deque(questions), dict[int, str](), gone_after
+        self.has_ended, self.is_empty = False, threading.Event()
+        self.org = self.wallaroo = self.spark = self.publish = self._jvm = self
+
+    def MicroBatches(self) -> "Java":  # noqa: N802 - Java's name
+        return self
+
+    def foreachBatch(self, function: Any) -> None:  # noqa: N802
+        assert function is self
+
+    def next(self, milliseconds: int) -> str:
+        if self.gone_after == len(self.answers):
+            self.is_empty.set()
+            raise Py4JNetworkError
+        if self.questions:
+            return json.dumps(self.questions.popleft())
+        self.is_empty.set()
+        time.sleep(0.001)
+        return ""
+
+    def answer(self, number: int, failure: str) -> None:
+        self.answers[number] = failure
+
+    def end(self) -> None:
+        self.has_ended = True
 
 
-class Row(dict[str, Any]):
-    """A row of Spark's: by name, or cut like a tuple."""
-
-    def __getitem__(self, key: Any) -> Any:
-        return list(self.values())[key] if isinstance(key, slice) else super().__getitem__(key)
-
-
-class Slow(Outbox):
-    """An outbox that waits before it publishes."""
-
-    def __init__(self, directory: Path) -> None:
-        super().__init__(directory / "outbox", directory / "dead-letters")
-        self.entered, self.goes_on = threading.Event(), threading.Event()
-
-    def publish(self, *arguments: Any) -> bool:
-        self.entered.set()
-        assert self.goes_on.wait(10)
-        return super().publish(*arguments)
+def started(java: Java, **functions: Any) -> MicroBatches:
+    batches = MicroBatches(cast(Any, java), **functions)
+    assert batches.start(cast(Any, SimpleNamespace(_jwrite=java, start=lambda: "query"))) == "query"
+    return batches
 
 
-def test_the_end_waits_for_what_is_being_published_and_nothing_follows(tmp_path: Path) -> None:
-    outbox = Slow(tmp_path)
-    publisher = Publisher(outbox, ErrorPolicy())
-    at_work = threading.Thread(target=publisher, args=(Rows(tmp_path, 0), 0))
-    at_work.start()
-    assert outbox.entered.wait(10)
-    ending = threading.Thread(target=publisher.end)
+def test_the_end_waits_for_what_is_being_published_and_nothing_follows() -> None:
+    questions = [{"number": number, "batch": number, "rows": [[number]]} for number in (1, 2)]
+    entered, goes_on, published = threading.Event(), threading.Event(), list[int]()
+
+    def publish(rows: Rows, batch: int) -> None:
+        entered.set()
+        assert goes_on.wait(60)
+        published.append(batch)
+
+    java = Java(questions)
+    batches = started(java, publish=publish)
+    assert entered.wait(60)
+    ending = threading.Thread(target=batches.end)
     ending.start()
     ending.join(0.2)
     assert ending.is_alive(), "a publication is in flight"
-    outbox.goes_on.set()
-    for thread in (at_work, ending):
-        thread.join(10)
-        assert not thread.is_alive()
-    assert (publisher.batches, outbox.last().batch) == (1, 0)
-    publisher(Rows(tmp_path, 1), 1)
-    assert (publisher.batches, outbox.last().batch) == (1, 0)
+    goes_on.set()
+    ending.join(60)
+    assert not ending.is_alive()
+    assert (published, java.answers, java.has_ended) == ([1], {1: ""}, True)
 
 
-def test_an_egress_that_is_gone_before_a_micro_batch_begins_is_named(tmp_path: Path) -> None:
+QUESTIONS = some.lists(some.tuples(some.booleans(), some.sampled_from(["", "run", "code", "exit"])), max_size=8)
+
+
+@given(QUESTIONS, some.integers(-1, 8))
+def test_each_question_is_answered_whatever_the_function_raises(drawn: list[tuple[bool, str]], gone_after: int) -> None:
+    kinds = {
+        "run": TaskFailure(RunError.of("R625", size=2, limit=1)), "code": ValueError("no"), "exit": SystemExit(3)
+    }  # fmt: skip
+    asked = list[tuple[int, bool]]()
+
+    def do(batch: int, has_run: bool) -> None:
+        asked.append((batch, has_run))
+        if error := kinds.get(drawn[batch][1]):
+            raise error
+
+    questions = [{"number": at, "batch": at, "rows": [] if has_run else None} for at, (has_run, _) in enumerate(drawn)]
+    java = Java(questions, gone_after)
+    batches = started(java, begin=lambda batch: do(batch, False), publish=lambda rows, batch: do(batch, True))
+    assert java.is_empty.wait(60)
+    batches.end()
+    count = len(drawn) if gone_after < 0 else min(gone_after, len(drawn))
+    assert asked == [(at, has_run) for at, (has_run, _) in enumerate(drawn)][:count]
+    assert java.has_ended, "what is asked later fails, and the query does not hang"
+    for at, (_, kind) in enumerate(drawn[:count]):
+        answer = java.answers[at]
+        assert bool(answer) == bool(kind)
+        if kind == "run":
+            assert translated(causes_of(answer)).diagnostics[0].code == "R625"
+        if kind == "code":
+            assert "ValueError: no" in translated(causes_of(answer)).diagnostics[0].message
+
+
+def test_an_egress_that_is_gone_before_a_micro_batch_begins_is_named() -> None:
     with socket.create_server(("127.0.0.1", 0)) as closed:
         address = f"127.0.0.1:{closed.getsockname()[1]}"
     outbox = RemoteOutbox(Service("egress", address, "token"), patience_s=0.1)
     room = OutboxRoom(Publisher(outbox, ErrorPolicy()), outbox, limit_bytes=1)
     with pytest.raises(TaskFailure) as caught:
-        room(Rows(tmp_path, 0), 0)
+        room.begin(0)
     assert room.failure is not None and room.failure.diagnostics[0].code == "R642"
     assert address in str(room.failure)
-    assert str(translated(str(caught.value))) == str(room.failure)
+    assert str(translated(causes_of(caught.value))) == str(room.failure)
 
 
 class Flaky:

@@ -25,15 +25,11 @@ from wallaroo_runtime.plan.realtime import in_realtime, obstacles
 from wallaroo_runtime.run.options import AppOptions, RunOptions, SparkOptions
 from wallaroo_runtime.run.realtime import check_realtime
 from wallaroo_runtime.service.endpoint import Service
+from wallaroo_runtime.spark import jar
 from wallaroo_runtime.spark.cause import causes_of
-from wallaroo_runtime.spark.realtime import jar
 from wallaroo_runtime.spark.realtime.failure import translated_operator
-from wallaroo_runtime.spark.realtime.settings import (
-    RunningWorker,
-    Services,
-    operator_settings,
-    session_settings,
-)
+from wallaroo_runtime.spark.realtime.settings import RunningWorker, Services, operator_settings, session_settings
+from wallaroo_runtime.spark.settings import start_settings
 from wallaroo_runtime.topology.load import load_document
 from wallaroo_runtime.worker.spec import WorkerSpec
 
@@ -191,9 +187,9 @@ def test_code_runs_on_the_drivers_machine(mode: str, master: str) -> None:
 @given(st.lists(st.sampled_from(["a.jar", "b.jar"]), unique=True), st.booleans())
 def test_executors_get_the_operators_besides_jars_of_the_user(theirs: list[str], ships_jar: bool) -> None:
     settings = {"spark.a": "b"} | ({"spark.jars": ",".join(theirs)} if theirs else {})
-    found = session_settings(Path("ours.jar"), settings, ships_jar=ships_jar)
+    found = session_settings(settings, Path("ours.jar") if ships_jar else None)
     assert [each for each in found.get("spark.jars", "").split(",") if each] == theirs + ["ours.jar"] * ships_jar
-    assert (found["spark.driver.extraClassPath"], found["spark.a"]) == ("ours.jar", "b")
+    assert found["spark.a"] == "b"
 
 
 def test_another_spark_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -202,10 +198,11 @@ def test_another_spark_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
         jar.check_spark()
 
 
-def test_a_missing_jar_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_jar_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(jar, "NAME", "other.jar")
-    with pytest.raises(RunError, match=r"R758 the operators of real-time mode are not built; there is no .*other.jar"):
-        jar.operator_jar()
+    with pytest.raises(RunError, match=r"R758 the runtime's Java classes are not built; there is no .*other.jar"):
+        start_settings("local[1]", tmp_path, {})
+    assert not any(tmp_path.iterdir()), "before anything is started"
 
 
 def test_a_checkpoint_keeps_its_mode(tmp_path: Path) -> None:

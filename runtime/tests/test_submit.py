@@ -17,8 +17,8 @@ from pyspark import SparkConf
 from wallaroo_runtime.cli.main import main
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.program.pack import PackOptions, pack
+from wallaroo_runtime.spark.jar import operator_jar
 from wallaroo_runtime.spark.master import check_master
-from wallaroo_runtime.spark.realtime.jar import operator_jar
 from wallaroo_runtime.spark.session import open_cluster
 from wallaroo_runtime.submit import submit
 from wallaroo_runtime.submit.submit import DriverKeeper
@@ -141,7 +141,7 @@ def test_cluster_mode_takes_the_connector_of_kafka_along(tmp_path: Path, capsys:
     )
     code, out, _ = said(capsys, str(file), *options, "--dry-run")
     assert code == 0
-    assert f"spark.jars={jar}" in shlex.split(out)
+    assert f"spark.jars={jar},{operator_jar()}" in shlex.split(out)
 
 
 @pytest.mark.slow

@@ -11,7 +11,7 @@ import pytest
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.topology import load
 from wallaroo_runtime.topology.canonical import canonical_text, interface_hash
-from wallaroo_runtime.topology.load import MAX_DOCUMENT_BYTES, load_document
+from wallaroo_runtime.topology.load import MAX_DOCUMENT_BYTES, load_document, parse
 
 VECTORS = Path(__file__).parents[2] / "topology-schema" / "vectors"
 VALID = sorted((VECTORS / "topologies" / "valid").glob("*.json"))
@@ -57,7 +57,8 @@ SOURCE = ("pipelines", 0, "sources", 0)
 @pytest.mark.parametrize("path", VALID, ids=lambda path: path.stem)
 def test_valid_vectors_load_and_are_canonical(path: Path) -> None:
     text = path.read_bytes()
-    assert canonical_text(load(text).document).encode() == text
+    load(text)
+    assert canonical_text(parse(text)).encode() == text
 
 
 @pytest.mark.parametrize("path", INVALID, ids=lambda path: path.stem)

@@ -80,7 +80,7 @@ func interfaceHash(document Object) string {
 	return Notation(digest[:])
 }
 
-// withoutAddresses leaves out the workers, and where sources and sinks are reached.
+// withoutAddresses leaves out the workers, and where and how sources and sinks are reached.
 func withoutAddresses(tree any) any {
 	switch tree := tree.(type) {
 	case Array:
@@ -93,7 +93,7 @@ func withoutAddresses(tree any) any {
 		object := Object{}
 		for _, member := range tree {
 			switch member.Key {
-			case "workers", "host", "port", "cookie", "brokers":
+			case "workers", "host", "port", "cookie", "brokers", "options":
 			case "pipelines", "sources", "sinks":
 				object = append(object, Member{member.Key, withoutAddresses(member.Value)})
 			default:

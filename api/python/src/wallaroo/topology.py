@@ -21,7 +21,7 @@ PROTOCOL_VERSION = 1
 SDK_VERSION = "0.1.0"
 WORKER = "main"
 CODEC = "native"
-ADDRESS = ("host", "port", "cookie", "brokers")
+ADDRESS = ("host", "port", "cookie", "brokers", "options")
 CALL_DEADLINE_MS = 60_000
 
 

@@ -188,7 +188,6 @@ def _move(
 ) -> tuple[int, int]:
     from wallaroo_runtime.spark.convert import Conversion
     from wallaroo_runtime.spark.convert import convert as convert_state
-    from wallaroo_runtime.spark.realtime.jar import operator_jar
     from wallaroo_runtime.spark.realtime.settings import session_settings
     from wallaroo_runtime.spark.session import create_session, stop_session
 
@@ -199,7 +198,7 @@ def _move(
         master=HERE,
         shuffle_partitions=plan.shuffle_partitions,
         directory=path / "logs",
-        settings=session_settings(operator_jar(), {}) if is_realtime else {},
+        settings=session_settings({}) if is_realtime else {},
     )
     try:
         what = Conversion(path / old, path / new, path / WORK, before, plan, is_realtime, batch, tuple(topics))

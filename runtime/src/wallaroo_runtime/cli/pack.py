@@ -6,13 +6,18 @@ hash of each file. `wallaroo run FILE` and `wallaroo submit FILE` take it.
 
 import argparse
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from wallaroo_runtime.archive.archive import ARCHITECTURES, file_digest
+from wallaroo_runtime.archive.archive import ARCHITECTURES, file_digest, read_archive
 from wallaroo_runtime.cli.option import Split, extracted, split
 from wallaroo_runtime.cli.parser import app_of, tell_split, wrong_usage
 from wallaroo_runtime.program.app import ARCHIVE_SUFFIXES
+from wallaroo_runtime.program.application import BROKERS
+from wallaroo_runtime.topology.load import load
+from wallaroo_runtime.topology.model import Topology
+from wallaroo_runtime.topology.secret import FILE, references
 
 USED = frozenset({"--json"})
 OWN = dict.fromkeys(("-o", "--output", "--arch", "--requirements", "--include"), True)
@@ -71,5 +76,19 @@ def run(arguments: argparse.Namespace) -> int:
         ),
         (lambda _: None) if arguments.json else lambda what: print(what, file=sys.stderr, flush=True),
     )
+    for line in carried(load(read_archive(output).topology)):
+        print(line, file=sys.stderr)
     print(f"{file_digest(output)}  {output}")
     return 0
+
+
+def carried(topology: Topology) -> Iterator[str]:
+    """Yield what an archive says of the machines that it reaches, and what is to be given where it runs."""
+    for option, ends in (("--in", topology.sources()), ("--out", topology.sinks())):
+        for end in ends:
+            brokers = getattr(end, "brokers", ())
+            if brokers or hasattr(end, "host"):
+                place = ",".join(brokers) or end.place
+                yield f'carries {place} of "{end.name}"; {BROKERS if brokers else option} gives another where it runs'
+    for name in references(topology.document):
+        yield f"needs {name} in the environment where it runs, or {name}{FILE}, the path of a file with the value"

@@ -97,19 +97,29 @@ def _cluster_command(
     """Return the command of spark-submit; the driver gets the user's settings too, else its own would win over them."""
     from wallaroo_runtime.checkpoint.manifest import REALTIME
     from wallaroo_runtime.checkpoint.url import is_remote
-    from wallaroo_runtime.run.realtime import submitted_settings
     from wallaroo_runtime.spark.connector import connector_jars, uses_kafka
-    from wallaroo_runtime.spark.settings import JARS, JAVA_OPTIONS, REMOTE_FILES, SETTINGS, authentication
+    from wallaroo_runtime.spark.jar import operator_jar
+    from wallaroo_runtime.spark.settings import (
+        JARS,
+        JAVA_OPTIONS,
+        REMOTE_FILES,
+        SETTINGS,
+        authentication,
+        memory_settings,
+        with_jar,
+    )
     from wallaroo_runtime.submit.submit import cluster_command
 
     settings = {name: SETTINGS[name] for name in OF_DRIVER} | {"spark.driver.extraJavaOptions": JAVA_OPTIONS}
     settings |= authentication(arguments.master)
     if is_remote(location_of(arguments)):
         settings |= REMOTE_FILES
-    if arguments.mode == REALTIME:
-        conf = submitted_settings(arguments.master, conf, arguments.state_cache_bytes)
+    jars = conf.get(JARS)
+    if arguments.mode == REALTIME:  # the driver's container has the workers
+        settings |= memory_settings(arguments.master, arguments.state_cache_bytes, owner="driver")
     elif uses_kafka(topology):
-        conf = {**conf, JARS: ",".join(connector_jars(conf.get(JARS, "")))}
+        jars = ",".join(connector_jars(conf.get(JARS, "")))
+    conf = {**conf, JARS: with_jar(jars, operator_jar())}
     shipped = {"--token-file": arguments.token_file, "--tls-ca": arguments.tls_ca}
     _, tokens = extracted(tokens, {"--master": True, **dict.fromkeys(shipped, True)})
     given = {option: Path(file) for option, file in shipped.items() if file}

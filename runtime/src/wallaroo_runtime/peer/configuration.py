@@ -19,6 +19,7 @@ from wallaroo_runtime.topology.model import (
     Topology,
     has_records,
 )
+from wallaroo_runtime.topology.secret import resolved, value_of
 
 FSYNC_INTERVAL_MS = 50
 Listener = TcpSource | ConnectorSource
@@ -100,7 +101,7 @@ def gateway_request(
         place = {"host": source.host, "tcp_port": source.port, "max_message_bytes": source.max_message_bytes}
         message = request.sources.add(**known, **place, framing=framing_of(source))
         if isinstance(source, ConnectorSource):
-            message.connector.cookie = source.cookie
+            message.connector.cookie = value_of(source.cookie)
             message.connector.max_credits = source.max_credits
             message.connector.refill_credits = source.refill_credits
         elif needs_worker(source):
@@ -124,7 +125,7 @@ def _kafka_message(source: KafkaSource, plan: Plan, start: TopicStart) -> pb.Kaf
         name=source.name,
         brokers=source.brokers,
         topic=source.topic,
-        settings=consumer_settings(source.options, records=records),
+        settings=consumer_settings(resolved(source.options), records=records),
         records=records,
         table=source.table,
         max_message_bytes=source.max_message_bytes,
@@ -151,7 +152,7 @@ def egress_request(
     """
     request = pb.AttachOutboxRequest(backlog_bytes=bounds.outbox_bytes)
     for sink in topology.tcp_sinks():
-        cookie = sink.cookie if isinstance(sink, ConnectorSink) else None
+        cookie = value_of(sink.cookie) if isinstance(sink, ConnectorSink) else None
         place = {"host": sink.host, "tcp_port": sink.port}
         request.sinks.add(port=plan.ports[sink.path], name=sink.name, **place, cookie=cookie)
     for topic in topology.transactional_sinks():
@@ -161,7 +162,7 @@ def egress_request(
             application=topology.name,
             brokers=topic.brokers,
             topic=topic.topic,
-            options={**(AT_ONCE if at_once else {}), **topic.options},
+            options={**(AT_ONCE if at_once else {}), **resolved(topic.options)},
             records=has_records(topic),
             sets_aside=topic.path if sets_aside else "",
         )

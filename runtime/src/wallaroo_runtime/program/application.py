@@ -1,5 +1,6 @@
 """Turns what the user named into a topology: a program is emitted, a document is read."""
 
+import os
 import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -12,10 +13,12 @@ from wallaroo_runtime.program.app import AppKind, resolve
 from wallaroo_runtime.program.emit import emit, say_nothing
 from wallaroo_runtime.program.interface_diff import explained
 from wallaroo_runtime.topology.canonical import interface_hash
-from wallaroo_runtime.topology.load import MAX_DOCUMENT_BYTES, load, load_document
+from wallaroo_runtime.topology.load import MAX_DOCUMENT_BYTES, load_document, parse
 from wallaroo_runtime.topology.model import TcpSink, Topology
-from wallaroo_runtime.topology.override import override
+from wallaroo_runtime.topology.override import override, with_brokers
+from wallaroo_runtime.topology.secret import declare
 
+BROKERS = "WALLAROO_BROKERS"  # as in the SDKs, where groups of Goka are declared
 PORT = re.compile(r":([0-9]{1,5})(?=,|\Z)")
 
 
@@ -50,11 +53,18 @@ def load_application(
     resolved = resolve(app)
     path = Path(resolved.path)
     if resolved.kind not in (AppKind.TOPOLOGY, AppKind.ARCHIVE):
-        return Application(load_document(emit(resolved, args, tell=tell)), path)
+        return Application(_elsewhere(load_document(declare(emit(resolved, args, tell=tell)))), path)
     archive = read_archive(path) if resolved.kind is AppKind.ARCHIVE else None
-    topology = override(load(archive.topology if archive else read_file(path)), inputs, outputs)
+    document = declare(parse(archive.topology if archive else read_file(path)))
+    topology = _elsewhere(override(load_document(document), inputs, outputs))
     check_interface(topology)
     return Application(topology, path, archive)
+
+
+def _elsewhere(topology: Topology) -> Topology:
+    """Return a topology with the brokers that the environment names, if it names some."""
+    brokers = os.environ.get(BROKERS, "")
+    return with_brokers(topology, brokers.split(",")) if brokers else topology
 
 
 def unused_addresses(topology: Topology, inputs: str, outputs: str) -> list[Diagnostic]:

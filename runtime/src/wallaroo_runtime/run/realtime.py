@@ -14,7 +14,7 @@ from wallaroo_runtime.plan.realtime import BUCKETS, MICROBATCH, PARTITIONS, obst
 from wallaroo_runtime.plan.stage import Plan
 from wallaroo_runtime.run.peers import Peers
 from wallaroo_runtime.spark.master import SUBMITTED, cores
-from wallaroo_runtime.spark.settings import JARS, memory_settings
+from wallaroo_runtime.spark.settings import JARS
 from wallaroo_runtime.topology.model import Topology
 
 if TYPE_CHECKING:
@@ -32,16 +32,15 @@ def check_realtime(topology: Topology, *, remote: RemoteOptions) -> None:
         remote: Which services are remote.
 
     Raises:
-        RunError: R755, with every obstacle; R758.
+        RunError: R755, with every obstacle.
     """
-    from wallaroo_runtime.spark.realtime.jar import check_spark, operator_jar
+    from wallaroo_runtime.spark.jar import check_spark
 
     plan = compile_topology(topology, shuffle_partitions=PARTITIONS, buckets_per_partition=BUCKETS_PER_PARTITION)
     found = [*_of_services(remote), *obstacles(plan, topology)]
     if found:
         raise RunError(found, USAGE)
     check_spark()
-    operator_jar()
 
 
 def _of_services(remote: RemoteOptions) -> list[Diagnostic]:
@@ -63,27 +62,13 @@ def realtime_settings(master: str = "local", given: Mapping[str, str] | None = N
         master: As Spark has it.
         given: Those of the user, which win; jars of theirs are there besides ours.
     """
-    from wallaroo_runtime.spark.realtime.jar import operator_jar
+    from wallaroo_runtime.spark.jar import operator_jar
     from wallaroo_runtime.spark.realtime.settings import session_settings
 
     # A driver that spark-submit starts has got all jars from there.
     chosen = {name: value for name, value in (given or {}).items() if name != JARS or SUBMITTED not in os.environ}
     ships_jar = not cores(master) and SUBMITTED not in os.environ
-    return session_settings(operator_jar(), chosen, ships_jar=ships_jar)
-
-
-def submitted_settings(master: str, given: Mapping[str, str], cache_bytes: int) -> dict[str, str]:
-    """Return what spark-submit gets to know for a driver in the cluster, which has the workers in its container.
-
-    Args:
-        master: As spark-submit takes it.
-        given: Those of the user, which win; jars of theirs are there besides ours.
-        cache_bytes: That the workers may keep of states.
-    """
-    from wallaroo_runtime.spark.realtime.jar import operator_jar
-
-    jars = ",".join(filter(None, [given.get(JARS), str(operator_jar())]))
-    return memory_settings(master, cache_bytes, owner="driver") | dict(given) | {JARS: jars}
+    return session_settings(chosen, operator_jar() if ships_jar else None)
 
 
 def start_in_realtime(

@@ -12,6 +12,7 @@ from wallaroo_runtime.kafka.identity import is_other, other_topic
 from wallaroo_runtime.kafka.offset import EARLIEST, LATEST, ClusterOffsets, check_partitions, starting_offsets
 from wallaroo_runtime.peer.configuration import TopicStart, kafka_sources
 from wallaroo_runtime.topology.model import KafkaSink, KafkaSource, Topology, has_records
+from wallaroo_runtime.topology.secret import resolved
 
 POLICY, COMPACT = "cleanup.policy", "compact"  # of a table's topic
 
@@ -70,7 +71,7 @@ def first_offsets(source: KafkaSource) -> dict[int, int]:
         RunError: As `kafka_starts`.
     """
     make_consumer(
-        ",".join(source.brokers), consumer_settings(source.options, records=has_records(source)), source.name
+        ",".join(source.brokers), consumer_settings(resolved(source.options), records=has_records(source)), source.name
     ).close()
     with _named(source), ClusterOffsets(_cluster(source)) as asking:
         known = asking.partitions(source.topic)
@@ -115,7 +116,7 @@ def _has_records(sink: KafkaSink) -> bool:
 
 def _cluster(part: KafkaSource | KafkaSink) -> Cluster:
     noun = _noun_of(part)
-    return Cluster(part.brokers, connection_settings(part.options), f'{noun} "{part.name}" in real-time mode')
+    return Cluster(part.brokers, connection_settings(resolved(part.options)), f'{noun} "{part.name}" in real-time mode')
 
 
 @contextmanager

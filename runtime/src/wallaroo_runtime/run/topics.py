@@ -9,6 +9,7 @@ from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.kafka.client import Cluster, connection_settings
 from wallaroo_runtime.kafka.topic import ensure_topic
 from wallaroo_runtime.topology.model import KafkaSink, KafkaSource, Topology
+from wallaroo_runtime.topology.secret import resolved
 from wallaroo_runtime.topology.topic import TopicCreation
 
 Warn = Callable[[Diagnostic], None]
@@ -71,7 +72,7 @@ def _create(wanted: Wanted) -> Iterator[tuple[str, int]]:
 def _cluster(part: KafkaSource | KafkaSink) -> Cluster:
     noun = part.path.split("/")[1][:-1]
     try:
-        return Cluster(part.brokers, connection_settings(part.options), f'{noun} "{part.name}" with create')
+        return Cluster(part.brokers, connection_settings(resolved(part.options)), f'{noun} "{part.name}" with create')
     except RunError as error:
         found = error.diagnostics[0]
         if found.code != "R726":

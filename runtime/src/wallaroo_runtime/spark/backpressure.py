@@ -2,14 +2,14 @@
 
 import os
 import threading
-from collections.abc import Callable
-
-from pyspark.sql import DataFrame
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from wallaroo.diagnostic import Diagnostic
 from wallaroo_runtime.durable.file import NO_ROOM
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.spark.failure import TaskFailure
+from wallaroo_runtime.spark.micro_batches import Publish, Rows
 from wallaroo_runtime.storage.place import Output
 
 MAX_OUTBOX_BYTES = 4 * 1024 * 1024 * 1024
@@ -17,10 +17,10 @@ LOOK_S = 0.1
 
 
 class OutboxRoom:
-    """The function of `foreachBatch` around the one that publishes; a micro-batch runs no user code before that.
+    """What a query does with its micro-batches: lets them run, and publishes them.
 
     Args:
-        publish: Runs and publishes a micro-batch.
+        publish: Publishes a micro-batch that has run.
         limit_bytes: No micro-batch begins while more than that waits for sinks.
 
     Attributes:
@@ -29,7 +29,7 @@ class OutboxRoom:
         is_waiting: Whether a micro-batch waits for room.
     """
 
-    def __init__(self, publish: Callable[[DataFrame, int], None], outbox: Output, limit_bytes: int) -> None:
+    def __init__(self, publish: Publish, outbox: Output, limit_bytes: int) -> None:
         self.failure: RunError | None = None
         self.error: Exception | None = None
         self.is_waiting = False
@@ -37,11 +37,20 @@ class OutboxRoom:
         self._findings: list[Diagnostic] = []
         self._ended = threading.Event()
 
-    def __call__(self, frame: DataFrame, batch: int) -> None:
-        """Publish one micro-batch when there is room for it."""
-        try:
+    def begin(self, batch: int) -> None:
+        """Wait until there is room for what a micro-batch will come to."""
+        with self._noting():
             self._wait()
-            self._publish(frame, batch)
+
+    def publish(self, rows: Rows, batch: int) -> None:
+        """Publish a micro-batch."""
+        with self._noting():
+            self._publish(rows, batch)
+
+    @contextmanager
+    def _noting(self) -> Iterator[None]:
+        try:
+            yield
         except RunError as error:  # of a remote egress that was asked how much waits
             self.failure = error
             raise TaskFailure(error) from error

@@ -6,6 +6,7 @@ key's value is that of its last record. It runs before the application's query, 
 
 import pickle
 import secrets
+from base64 import b64decode
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -13,7 +14,7 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 from pyspark.errors import PySparkException
-from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.sql import Row, SparkSession
 from pyspark.sql.streaming import StatefulProcessor, StatefulProcessorHandle
 
 from wallaroo.fault import reach
@@ -24,6 +25,7 @@ from wallaroo_runtime.plan import Plan, Stage
 from wallaroo_runtime.spark.cause import causes_of
 from wallaroo_runtime.spark.failure import carried, translated
 from wallaroo_runtime.spark.hadoop import spark_path
+from wallaroo_runtime.spark.micro_batches import MicroBatches, Rows
 from wallaroo_runtime.spark.rescale import RowMaker, one_row
 from wallaroo_runtime.spark.rescale_log import bucket_frames
 from wallaroo_runtime.spark.row import FRAME_SCHEMA, FrameRow, frame_batch
@@ -239,20 +241,15 @@ def load_tables(session: SparkSession, plan: Plan, tables: Sequence[Table], chec
         frame = frame.groupBy("bucket").transformWithState(writer, FRAME_SCHEMA, "Append", "None")
     found: dict[int, TableCount] = {}
 
-    def take(part: DataFrame, batch: int) -> None:
-        for row in part.where(f"kind = {COUNT}").collect():
-            count = TableCount(*pickle.loads(row["payload"]))
-            found[row["task"]] = found.get(row["task"], TableCount()).plus(count)
+    def take(rows: Rows, batch: int) -> None:
+        for port, payload in rows:
+            count = TableCount(*pickle.loads(b64decode(payload)))
+            found[port] = found.get(port, TableCount()).plus(count)
 
-    query = (
-        frame.writeStream.foreachBatch(take)
-        .option("checkpointLocation", spark_path(checkpoint))
-        .outputMode("append")
-        .trigger(once=True)
-        .start()
-    )
+    counts = frame.where(f"kind = {COUNT}").select("task", "payload")
+    written = counts.writeStream.option("checkpointLocation", spark_path(checkpoint)).outputMode("append")
     try:
-        query.awaitTermination()
+        MicroBatches(session, take).run_one(written)
     except PySparkException as error:
         raise translated(causes_of(error), checkpoint) from error
     return found

@@ -17,6 +17,7 @@ from wallaroo_runtime.kafka.offset import EARLIEST, LATEST, check_partitions, lo
 from wallaroo_runtime.spark.connector import uses_kafka
 from wallaroo_runtime.spark.progress import past_progress
 from wallaroo_runtime.topology.model import KafkaSink, KafkaSource, Sink, Topology, has_records
+from wallaroo_runtime.topology.secret import resolved
 
 FORMAT = "kafka"
 OFFSETS_PER_BATCH = 500_000
@@ -70,7 +71,7 @@ def read_options(session: SparkSession, source: KafkaSource) -> dict[str, str]:
     if has_records(source):  # groups read what exactly-once sinks write: records of aborted transactions are none
         defaults |= {"kafka.isolation.level": "read_committed"}
     fixed = {"kafka.bootstrap.servers": ",".join(source.brokers), "includeHeaders": "true"}
-    own = java_options(source.options, f'source "{source.name}"')
+    own = java_options(resolved(source.options), f'source "{source.name}"')
     return {**defaults, **own, **fixed, **chosen, "startingOffsets": beginning}
 
 
@@ -225,7 +226,7 @@ class KafkaAdmin:
         _reach(part)
         self._part, self._noun = part, noun_of(part)
         self._jvm = cast(Any, session.sparkContext._jvm)
-        options = java_options(part.options, f'{self._noun} "{part.name}"')
+        options = java_options(resolved(part.options), f'{self._noun} "{part.name}"')
         settings = {name.removeprefix(PREFIX): value for name, value in options.items() if name.startswith(PREFIX)}
         settings |= dict.fromkeys(("default.api.timeout.ms", "request.timeout.ms"), str(ANSWER_S * 1000))
         settings["bootstrap.servers"] = ",".join(part.brokers)

@@ -1,10 +1,7 @@
 """Publishes what a micro-batch has staged, in the driver, once."""
 
-import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
-
-from pyspark.sql import DataFrame
 
 from wallaroo.diagnostic import Diagnostic
 from wallaroo.fault import reach
@@ -17,6 +14,7 @@ from wallaroo_runtime.spark.account import Balance, last_attempts, visits_of
 from wallaroo_runtime.spark.failure import TaskFailure
 from wallaroo_runtime.spark.letter_watch import LetterWatch
 from wallaroo_runtime.spark.level import ReadCounts
+from wallaroo_runtime.spark.micro_batches import Rows
 from wallaroo_runtime.spark.planned import Planned
 from wallaroo_runtime.spark.row_sink import RowSinks
 from wallaroo_runtime.storage.outbox.staging import StagedFile
@@ -46,7 +44,7 @@ def longest(files: Iterable[StagedFile]) -> list[StagedFile]:
 
 
 class Publisher:
-    """The function of `foreachBatch`; runs exactly one action, since each would run user code again.
+    """Publishes the output of micro-batches, whose rows are descriptors of staged files.
 
     Attributes:
         failure: Why it stopped the query, when it did.
@@ -65,7 +63,7 @@ class Publisher:
         planned: What Spark has planned; None: nothing is reported to the outbox.
         balance: Compares what tasks have counted; None: nothing is compared.
         tell_visits: Takes what visits came to, before their micro-batch is committed.
-        tell_batch: Takes what each micro-batch came to; called in the thread of `foreachBatch`.
+        tell_batch: Takes what each micro-batch came to; called in the thread that publishes.
         application: Its name, for traces.
         records: Counts messages of sources and sinks of Spark; None: nobody does.
     """
@@ -92,13 +90,12 @@ class Publisher:
         self._tell_visits, self._tell_batch = tell_visits, tell_batch
         self.batches = self.messages = self.letters = self.letters_before = self.visits = self.visited = 0
         self._application, self._records = application, records
-        self._publishing, self._is_ended = threading.Lock(), False
 
-    def __call__(self, frame: DataFrame, batch: int) -> None:
-        """Publish one micro-batch; Spark may call again for a batch that was published already."""
+    def __call__(self, rows: Rows, batch: int) -> None:
+        """Publish one micro-batch; Spark may ask again for a batch that was published already."""
         begun, before = time.time_ns(), (self.messages, self.letters)
         try:
-            self._run(frame, batch, begun)
+            self._run(rows, batch, begun)
         except BaseException as error:
             self._trace(batch, begun, before, str(error) or type(error).__name__)
             raise
@@ -111,23 +108,19 @@ class Publisher:
         counts = {"messages_out": self.messages - before[0], "dead_letters": self.letters - before[1]}
         trace.batch_span(self._application, self._planned.query, batch, begun, counts, error.partition("\n")[0])
 
-    def _run(self, frame: DataFrame, batch: int, begun: int) -> None:
-        rows = frame.collect()
-        with self._publishing:
-            if self._is_ended:
-                return
-            try:
-                files = longest(StagedFile(*row[1:]) for row in rows)
-                self._check(batch, files)
-                if self._planned is not None:
-                    self._publish(self._planned.query, batch, files, self._planned.offsets(batch))
-                elif rows:
-                    self._publish(rows[0]["query"], batch, files)
-                self._visit(batch)
-                self._count(batch, files)
-            except RunError as error:
-                self.failure = error
-                raise TaskFailure(error) from error
+    def _run(self, rows: Rows, batch: int, begun: int) -> None:
+        try:
+            files = longest(StagedFile(*row[1:]) for row in rows)
+            self._check(batch, files)
+            if self._planned is not None:
+                self._publish(self._planned.query, batch, files, self._planned.offsets(batch))
+            elif rows:
+                self._publish(rows[0][0], batch, files)
+            self._visit(batch)
+            self._count(batch, files)
+        except RunError as error:
+            self.failure = error
+            raise TaskFailure(error) from error
         if self._counts is not None:
             self.endings = self._counts.endings.value
         self._report(batch, begun, files)
@@ -142,16 +135,6 @@ class Publisher:
         for file in files:
             report.emitted[file.port] += file.messages
         self._tell_batch(report)
-
-    def end(self) -> None:
-        """Wait for what is being published, and publish nothing more.
-
-        To be called when the query has stopped: Spark does not wait for this function, and what it did afterwards
-        would meet the outbox of the next run.
-        """
-        with self._publishing:
-            self._is_ended = True
-        trace.flush()
 
     def new_findings(self) -> list[Diagnostic]:
         """Return what sinks of Spark found wrong since the last call."""

@@ -14,6 +14,7 @@ from pyspark.sql.streaming import StreamingQuery
 
 from wallaroo.diagnostic import Diagnostic
 from wallaroo.fault import reach
+from wallaroo.worker import trace
 from wallaroo_runtime.archive.archive import Archive
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.lowering.error_policy import ErrorPolicy
@@ -26,6 +27,7 @@ from wallaroo_runtime.spark.failure import JavaEnded, is_end_of_java, is_loss, n
 from wallaroo_runtime.spark.hadoop import spark_path
 from wallaroo_runtime.spark.kafka import records_lost
 from wallaroo_runtime.spark.level import CHUNK_BYTES, Level, ReadCounts, levels_of
+from wallaroo_runtime.spark.micro_batches import MicroBatches
 from wallaroo_runtime.spark.planned import Planned
 from wallaroo_runtime.spark.progress import Progress, past_progress, unread_records
 from wallaroo_runtime.spark.publish import Publisher, TellBatch, TellLive, TellVisits, ignore_visits
@@ -110,6 +112,7 @@ class RunningQuery:
         *,
         specs: Mapping[str, WorkerSpec],
         targets: Mapping[str, str],
+        batches: MicroBatches,
         publisher: Publisher,
         room: OutboxRoom,
         counts: ReadCounts,
@@ -118,7 +121,7 @@ class RunningQuery:
     ) -> None:
         self.targets, self.letters = targets, publisher.watch
         self._query, self._session, self._specs, self._publisher = query, session, specs, publisher
-        self._room, self._counts, self._executor = room, counts, ExecutorWatch(session)
+        self._batches, self._room, self._counts, self._executor = batches, room, counts, ExecutorWatch(session)
         self._progress, self._records = past_progress(session, options.checkpoint), options.records
         self._log, self._checkpoint = options.logs / "spark.log", options.checkpoint
         self._journals, self._has_records = (
@@ -220,8 +223,11 @@ class RunningQuery:
         self._is_stopped = True
         self._room.end()
         try:
-            self._query.stop()
-            self._publisher.end()
+            try:
+                self._query.stop()
+            finally:
+                self._batches.end()
+                trace.flush()
             stop_workers(self._session, self._specs)
         except (Py4JError, ConnectionError) as error:
             if not is_end_of_java(error):
@@ -282,16 +288,15 @@ def start_query(
     # A source that waits keeps Spark from looking at the others.
     wait_s = WAIT_S if len(options.journals) == 1 and options.journals[0].service is None and not records else 0
     session.conf.set(POLLING, BETWEEN_WAITS if wait_s else str(session.sparkContext.getConf().get(POLLING)))
-    query = (
+    batches = MicroBatches(session, room.publish, room.begin)
+    query = batches.start(
         lower(session, levels, options.max_batch_bytes, records, wait_s)
-        .writeStream.foreachBatch(room)
-        .option("checkpointLocation", spark_path(options.checkpoint))
+        .writeStream.option("checkpointLocation", spark_path(options.checkpoint))
         .outputMode("append")
-        .start()
     )
     return RunningQuery(
-        query, session, specs=specs, targets=targets, publisher=publisher, room=room, counts=counts, options=options,
-        topology=topology,
+        query, session, specs=specs, targets=targets, batches=batches, publisher=publisher, room=room, counts=counts,
+        options=options, topology=topology,
     )  # fmt: skip
 
 

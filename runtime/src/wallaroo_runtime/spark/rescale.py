@@ -31,6 +31,7 @@ from wallaroo_runtime.spark.batch_log import latest_batch
 from wallaroo_runtime.spark.cause import causes_of
 from wallaroo_runtime.spark.failure import carried, described
 from wallaroo_runtime.spark.hadoop import spark_path
+from wallaroo_runtime.spark.micro_batches import MicroBatches
 from wallaroo_runtime.spark.rescale_log import COUNT_SCHEMA, LogSorter, sorted_entries
 from wallaroo_runtime.spark.row import DATA, FRAME_SCHEMA, FrameRow, frame_batch
 from wallaroo_runtime.spark.stage_log import LOG, VERSION, stage_log, variable_of
@@ -223,20 +224,10 @@ def run_one_batch(frame: DataFrame, checkpoint: Path, batch: int, mode: str = "a
     Raises:
         RunError: R664, it was not committed.
     """
-    query = (
-        frame.writeStream.foreachBatch(_collect)
-        .option("checkpointLocation", spark_path(checkpoint))
-        .outputMode(mode)
-        .trigger(once=True)  # that micro-batch and no other
-        .start()
-    )
-    query.awaitTermination()
+    writer = frame.writeStream.option("checkpointLocation", spark_path(checkpoint)).outputMode(mode)
+    MicroBatches(frame.sparkSession).run_one(writer)
     if latest_batch(checkpoint / "commits") != batch:
         raise failed(reason=f"Spark did not commit micro-batch {batch}")
-
-
-def _collect(frame: DataFrame, batch: int) -> None:
-    frame.collect()
 
 
 class OneRowSource(DataSource):

@@ -25,6 +25,7 @@ from wallaroo_runtime.storage.outbox.staging import StagedFile
 from wallaroo_runtime.storage.outbox.written import read_written, write_written
 from wallaroo_runtime.storage.place import OutputPlace
 from wallaroo_runtime.topology.model import KafkaSink, SparkSink
+from wallaroo_runtime.topology.secret import resolved
 
 ROWS_PER_BATCH = 8192
 _ROWS = pa.schema([("key", pa.binary()), ("value", pa.binary()), ("partition", pa.int32())])
@@ -181,11 +182,11 @@ class RowSinks:
 
     def _save(self, sink: KafkaSink | SparkSink, rows: DataFrame) -> None:
         if isinstance(sink, KafkaSink):
-            own = java_options(sink.options, f'sink "{sink.name}"')
+            own = java_options(resolved(sink.options), f'sink "{sink.name}"')
             options = {**own, "kafka.bootstrap.servers": ",".join(sink.brokers), "topic": sink.topic}
             rows.write.format(FORMAT).options(**options).save()
             return
-        self._chosen(sink, rows).write.format(sink.format).options(**sink.options).mode("append").save()
+        self._chosen(sink, rows).write.format(sink.format).options(**resolved(sink.options)).mode("append").save()
 
     def _chosen(self, sink: SparkSink, rows: DataFrame) -> DataFrame:
         view = "wallaroo_rows_" + sink.path.replace("/", "_")
@@ -203,7 +204,7 @@ class RowSinks:
         """
         with KafkaAdmin(self._session, sink) as admin:
             settings, partitions = admin.settings(sink.topic), len(admin.partitions(sink.topic))
-        own = int(java_options(sink.options, sink.name).get(f"kafka.{LIMIT}", MOST_BYTES))
+        own = int(java_options(resolved(sink.options), sink.name).get(f"kafka.{LIMIT}", MOST_BYTES))
         limit = min(own, int(settings.get("max.message.bytes", own)))
         limits = Limits(partitions, limit, COMPACT in settings.get(POLICY, ""))
         rows = [tuple(row) for row in self._rows(files, limits, is_refused=True).collect()]

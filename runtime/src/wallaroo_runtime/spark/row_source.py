@@ -18,6 +18,7 @@ from wallaroo_runtime.spark.cause import causes_of, significant
 from wallaroo_runtime.spark.failure import described
 from wallaroo_runtime.spark.kafka import FAIL_ON_LOSS, read_kafka
 from wallaroo_runtime.topology.model import KafkaSource, SparkSource, Topology, has_records
+from wallaroo_runtime.topology.secret import resolved
 
 FRAME_BYTES = 512 * 1024
 # Never null: for a column of nulls Arrow's ListVector begins at its first row again whenever Spark asks for its size.
@@ -63,7 +64,7 @@ class RecordSource:
 
     @staticmethod
     def _selected(session: SparkSession, source: SparkSource) -> DataFrame:
-        reader = session.readStream.format(source.format).options(**source.options)
+        reader = session.readStream.format(source.format).options(**resolved(source.options))
         if source.schema:
             reader = reader.schema(source.schema)
         time = f"CAST(({source.timestamp}) AS TIMESTAMP)" if source.timestamp else "NULL"

@@ -8,6 +8,7 @@ from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
 
+from wallaroo_runtime.spark.jar import operator_jar
 from wallaroo_runtime.spark.master import SUBMITTED
 from wallaroo_runtime.spark.temporary import temporary_directory
 from wallaroo_runtime.system.class_archive import archive_option
@@ -29,6 +30,7 @@ SETTINGS = {
     "spark.python.daemon.module": "wallaroo_runtime.spark.daemon",
     "spark.python.unix.domain.socket.enabled": "true",
     "spark.sql.adaptive.enabled": "false",
+    "spark.sql.redaction.options.regex": "(?i)url|password|passphrase|secret|token|credential|jaas|key",  # in plans
     # A micro-batch has few rows: to generate code for it again each time took 15 % of its CPU (docs/measurements.md).
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     "spark.sql.codegen.wholeStage": "false",
@@ -133,8 +135,12 @@ def start_settings(master: str, directory: Path, settings: dict[str, str]) -> di
     Args:
         master: As spark-submit takes it.
         directory: Where the logs go; made when it is missing.
-        settings: Further settings; they win over ours.
+        settings: Further settings; they win over ours, but the driver has our jar besides theirs.
+
+    Raises:
+        RunError: R758, our jar is missing.
     """
+    class_path = with_jar(settings.get(CLASS_PATH), operator_jar(), os.pathsep)
     directory.mkdir(parents=True, exist_ok=True)
     log4j, temporary = directory / "log4j2.properties", temporary_directory()
     log4j.write_text(LOG4J.format(path=directory / "spark.log"), encoding="utf-8")
@@ -144,9 +150,19 @@ def start_settings(master: str, directory: Path, settings: dict[str, str]) -> di
         os.environ["PYSPARK_DRIVER_PYTHON"] = python  # Java looks for data sources with it
     own = {
         "spark.sql.warehouse.dir": str(temporary / "warehouse"),
-        "spark.driver.extraJavaOptions": _java_options(log4j, temporary, settings.get(CLASS_PATH, "")),
+        "spark.driver.extraJavaOptions": _java_options(log4j, temporary, class_path),
     }
-    return SETTINGS | _settings_of(master) | own | settings
+    return SETTINGS | _settings_of(master) | own | settings | {CLASS_PATH: class_path}
+
+
+def with_jar(given: str | None, jar: Path, between: str = ",") -> str:
+    """Return a list of jars and one more.
+
+    Example:
+        >>> with_jar(None, Path("a.jar")), with_jar("b.jar,c.jar", Path("a.jar"))
+        ('a.jar', 'b.jar,c.jar,a.jar')
+    """
+    return between.join(filter(None, [given, str(jar)]))
 
 
 def client_settings(master: str, location: str) -> dict[str, str]:

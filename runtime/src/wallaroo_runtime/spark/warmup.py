@@ -17,6 +17,7 @@ from wallaroo_runtime.spark.cause import causes_of
 from wallaroo_runtime.spark.failure import translated
 from wallaroo_runtime.spark.hadoop import spark_path
 from wallaroo_runtime.spark.level import Level
+from wallaroo_runtime.spark.micro_batches import MicroBatches
 from wallaroo_runtime.spark.temporary import temporary_directory
 from wallaroo_runtime.storage.journal.writer import JournalWriter
 from wallaroo_runtime.storage.place import JournalPlace, OutputPlace
@@ -46,12 +47,11 @@ def rehearse(
             replace(level, journals=(journal,), output=OutputPlace(str(directory)), counts=None, is_rehearsal=True)
             for level in levels
         ]
-        query = (
+        batches = MicroBatches(session)
+        query = batches.start(
             lower(session, own)
-            .writeStream.foreachBatch(_collect)
-            .option("checkpointLocation", spark_path(directory / "spark"))
+            .writeStream.option("checkpointLocation", spark_path(directory / "spark"))
             .outputMode("append")
-            .start()
         )
         try:
             for _ in range(ROUNDS):
@@ -61,12 +61,9 @@ def rehearse(
                 query.processAllAvailable()
         finally:
             query.stop()
+            batches.end()
     except PySparkException as error:
         raise translated(causes_of(error)) from error
     finally:
         writer.close()
         shutil.rmtree(directory, ignore_errors=True)
-
-
-def _collect(frame: DataFrame, batch: int) -> None:
-    frame.collect()

@@ -68,7 +68,7 @@ def interface(document: Json) -> Json:
 
 
 def _without_address(end: Json) -> Json:
-    return {name: value for name, value in end.items() if name not in ("host", "port", "cookie", "brokers")}
+    return {name: value for name, value in end.items() if name not in ("host", "port", "cookie", "brokers", "options")}
 
 
 def interface_hash(topology: Topology) -> str:

@@ -9,6 +9,7 @@ from wallaroo_runtime.topology.check import check_meaning
 from wallaroo_runtime.topology.model import Topology
 from wallaroo_runtime.topology.read import read
 from wallaroo_runtime.topology.schema import NotAnInteger, shown_json
+from wallaroo_runtime.topology.secret import without_secrets
 
 MAX_DOCUMENT_BYTES = 64 * 1024 * 1024
 MAX_FINDINGS = 200
@@ -31,7 +32,8 @@ def load(data: bytes) -> Topology:
 
 
 def load_document(document: Any) -> Topology:
-    """Check a document that is already parsed, and return it as values; else like `load`."""
+    """Check a document that is already parsed, and return it as values, without secrets; else like `load`."""
+    document = without_secrets(document)
     version = document.get("topology_version", VERSION) if isinstance(document, dict) else VERSION
     if type(version) is not int or version != VERSION:
         raise RunError.of("T103", TOPOLOGY, pointer="/topology_version", version=shown_json(version))

@@ -91,6 +91,20 @@ def override(topology: Topology, inputs: str, outputs: str) -> Topology:
     return load_document(document)
 
 
+def with_brokers(topology: Topology, addresses: Sequence[str]) -> Topology:
+    """Return the topology with these brokers in place of those of all Kafka topics, and nothing else changed.
+
+    Args:
+        addresses: HOST:PORT of each.
+    """
+    document = json.loads(json.dumps(topology.document))
+    for pipeline in document["pipelines"]:
+        for end in (*pipeline["sources"], *pipeline["sinks"]):
+            if "brokers" in end:
+                end["brokers"] = list(addresses)
+    return load_document(document)
+
+
 def _put(ends: Sequence[dict[str, Any]], addresses: Sequence[Address], option: str, what: str) -> None:
     free = list(ends)
     for address in sorted(addresses, key=lambda address: not address.name):

@@ -2,7 +2,6 @@
 
 import base64
 import json
-import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import count
@@ -17,7 +16,7 @@ from wallaroo_runtime.lowering.stage_message import stage_message
 from wallaroo_runtime.plan import Plan, Stage
 from wallaroo_runtime.plan.origin import blocks_of
 from wallaroo_runtime.service.endpoint import Service
-from wallaroo_runtime.spark.settings import CLASS_PATH, JARS
+from wallaroo_runtime.spark.settings import JARS, with_jar
 from wallaroo_runtime.spark.temporary import temporary_directory
 from wallaroo_runtime.worker.spec import WorkerSpec
 
@@ -32,21 +31,17 @@ ROW_BYTES = 256 << 10
 _numbers = count()
 
 
-def session_settings(jar: Path, given: Mapping[str, str], *, ships_jar: bool = False) -> dict[str, str]:
+def session_settings(given: Mapping[str, str], jar: Path | None = None) -> dict[str, str]:
     """Return the settings of Spark in real-time mode, besides the usual ones.
 
     Args:
-        jar: With the operators.
         given: Those of the user, which win; but the jar comes besides theirs.
-        ships_jar: Whether executors get it from this driver.
+        jar: What executors get from this driver; None: nothing.
 
     Example:
-        >>> settings = session_settings(Path("ours.jar"), {"spark.jars": "theirs.jar"}, ships_jar=True)
-        >>> settings["spark.jars"], settings[CLASS_PATH]
-        ('theirs.jar,ours.jar', 'ours.jar')
+        >>> session_settings({"spark.jars": "theirs.jar"}, Path("ours.jar"))["spark.jars"]
+        'theirs.jar,ours.jar'
     """
-    places = {CLASS_PATH: os.pathsep} | ({JARS: ","} if ships_jar else {})
-    jars = {name: between.join(filter(None, [given.get(name), str(jar)])) for name, between in places.items()}
     own = {
         STATE_FORMAT: STATES_WITH_IDS,
         "spark.sql.streaming.realTimeMode.allowlistCheck": "false",  # our sink is not on Spark's list
@@ -55,7 +50,7 @@ def session_settings(jar: Path, given: Mapping[str, str], *, ships_jar: bool = F
         "spark.sql.streaming.realTimeMode.asyncProgressTrackingByDefault.enabled": "false",
         "spark.sql.streaming.pollingDelay": "10ms",
     }
-    return own | dict(given) | jars
+    return own | dict(given) | ({JARS: with_jar(given.get(JARS), jar)} if jar else {})
 
 
 @dataclass(frozen=True, slots=True)

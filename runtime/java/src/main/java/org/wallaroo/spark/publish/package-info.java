@@ -1,0 +1,2 @@
+/** The end of a micro-batch: its rows go to the program that has started the query, which publishes what they name. */
+package org.wallaroo.spark.publish;

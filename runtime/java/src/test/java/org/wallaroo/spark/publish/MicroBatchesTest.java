@@ -1,0 +1,115 @@
+package org.wallaroo.spark.publish;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.ObjectMapper;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Random;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.ExecutionException;
+import java.util.concurrent.atomic.AtomicReference;
+import org.apache.spark.sql.Row;
+import org.apache.spark.sql.RowFactory;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
+
+@Timeout(60)
+class MicroBatchesTest {
+    private static final long LONG_MS = 30_000;
+    private static final ObjectMapper JSON = new ObjectMapper();
+
+    private final MicroBatches batches = new MicroBatches();
+
+    private CompletableFuture<Void> asking(long batch, List<Row> rows) {
+        return CompletableFuture.runAsync(() -> {
+            try {
+                batches.ask(batch, rows);
+            } catch (InterruptedException error) {
+                throw new IllegalStateException(error);
+            }
+        });
+    }
+
+    private JsonNode taken() throws Exception {
+        return JSON.readTree(batches.next(LONG_MS));
+    }
+
+    @Test
+    void rowsCrossAsValuesInOrder() throws Exception {
+        CompletableFuture<Void> asked = asking(7, List.of(RowFactory.create("é\"\n", 1, 1L << 40, null, new byte[] {1})));
+        JsonNode question = taken();
+        assertEquals("[[\"é\\\"\\n\",1,1099511627776,null,\"AQ==\"]]", question.get("rows").toString());
+        assertEquals(7, question.get("batch").asLong());
+        batches.answer(question.get("number").asLong(), "");
+        asked.get();
+    }
+
+    @Test
+    void nothingIsAskedForAWhile() throws Exception {
+        assertEquals("", batches.next(1));
+    }
+
+    /** Each question is taken once, and gets its own answer, whatever late answers come between. */
+    @ParameterizedTest
+    @ValueSource(longs = {1, 2, 3, 4, 5, 6, 7, 8})
+    void eachQuestionHasItsAnswer(long seed) throws Exception {
+        Random random = new Random(seed);
+        List<Long> numbers = new ArrayList<>(List.of(-1L));
+        for (int batch = 0; batch < 20; batch++) {
+            CompletableFuture<Void> asked = asking(batch, random.nextBoolean() ? null : List.of());
+            JsonNode question = taken();
+            assertEquals(batch, question.get("batch").asLong());
+            assertEquals("", batches.next(1), "it is taken once");
+            for (int late = random.nextInt(3); late > 0; late--) {
+                batches.answer(numbers.get(random.nextInt(numbers.size())), "late");
+            }
+            String failure = random.nextBoolean() ? "" : "failure " + batch;
+            long number = question.get("number").asLong();
+            batches.answer(number, failure);
+            numbers.add(number);
+            if (failure.isEmpty()) {
+                asked.get();
+                continue;
+            }
+            ExecutionException error = assertThrows(ExecutionException.class, asked::get);
+            assertEquals(failure, error.getCause().getMessage());
+        }
+    }
+
+    @Test
+    void aStoppedQueryWaitsForNoAnswer() throws Exception {
+        AtomicReference<Throwable> seen = new AtomicReference<>();
+        Thread query = new Thread(() -> {
+            try {
+                batches.ask(1, null);
+            } catch (InterruptedException | RuntimeException error) {
+                seen.set(error);
+            }
+        });
+        query.start();
+        long number = taken().get("number").asLong();
+        query.interrupt();
+        query.join(LONG_MS);
+        assertTrue(seen.get() instanceof InterruptedException, String.valueOf(seen.get()));
+        batches.answer(number, "late");
+        assertEquals("", batches.next(1));
+    }
+
+    @Test
+    void anEndedDriverFailsWhatItHasNotAnswered() throws Exception {
+        CompletableFuture<Void> taken = asking(1, null);
+        taken();
+        batches.end();
+        for (CompletableFuture<Void> asked : List.of(taken, asking(2, List.of()))) {
+            ExecutionException error = assertThrows(ExecutionException.class, asked::get);
+            assertTrue(error.getCause().getMessage().startsWith("the driver program has ended"), error.toString());
+        }
+        assertEquals("", batches.next(LONG_MS));
+    }
+}

@@ -1,0 +1,143 @@
+"""Secrets of sources and sinks: in no document, archive or output, and there for those that connect."""
+
+import json
+import tarfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as some
+
+from wallaroo_runtime.cli.main import main
+from wallaroo_runtime.errors import RunError
+from wallaroo_runtime.program.application import load_application
+from wallaroo_runtime.topology import secret
+from wallaroo_runtime.topology.secret import REFERENCE, is_secret, references, resolved, withheld
+
+CASES = Path(__file__).parents[2] / "tests" / "cases"
+NAMES = (
+    *("kafka.sasl.jaas.config", "kafka.sasl.password", "kafka.ssl.keystore.password", "kafka.ssl.key.password"),
+    *("kafka.ssl.truststore.password", "kafka.ssl.keystore.key", "kafka.ssl.key.pem", "kafka.sasl.oauthbearer.config"),
+    *("kafka.sasl.oauthbearer.client.secret", "kafka.sasl.oauthbearer.client.credentials.client.secret", "password"),
+    *("fs.s3a.secret.key", "fs.s3a.access.key", "sfPassword", "apiKey", "accountKey", "awsSecretKey", "authToken"),
+    *("kafka.basic.auth.user.info", "privateKey", "passphrase"),
+)
+PLACES = (
+    ("kafka.ssl.ca.location", "/etc/ca.pem"), ("kafka.ssl.key.location", "/etc/key.pem"), ("url", "jdbc:x://host/db"),
+    ("kafka.sasl.oauthbearer.token.endpoint.url", "https://host/token"), ("kafka.sasl.username", "me"), ("path", "/d"),
+    ("kafka.sasl.mechanism", "PLAIN"), ("kafka.security.protocol", "SASL_SSL"), ("kafka.linger.ms", "10"),
+)  # fmt: skip
+WORD = some.text("abcdef0123456789", min_size=12, max_size=16).map("S3cret-{}".format)
+URLS = some.sampled_from(("amqp://me:{}@host/x", "jdbc:x://host/db?user=me&password={}", "AccountKey={};Host=h"))
+SECRETS = some.one_of(
+    some.tuples(some.sampled_from(NAMES), WORD), some.tuples(some.just("url"), some.builds(str.format, URLS, WORD))
+)
+OPTIONS = some.lists(some.one_of(SECRETS, some.sampled_from(PLACES)), max_size=5).map(dict)
+
+
+@settings(deadline=None)
+@given(OPTIONS, OPTIONS)
+def test_no_secret_is_in_a_document_and_each_is_there_for_those_that_connect(
+    source: dict[str, str], sink: dict[str, str]
+) -> None:
+    given_options = (source, sink)
+    before = {"pipelines": [{"sources": [{"name": "a", "options": source}], "sinks": [{"name": "a", "options": sink}]}]}
+    kept = json.dumps(before)
+    found, values = withheld(before)
+    assert json.dumps(before) == kept and withheld(found) == (found, {})
+    text = json.dumps(found)
+    assert "S3cret" not in text
+    assert sorted(values) == references(found) == sorted(set(REFERENCE.findall(text)))
+    for (end,), options in zip(found["pipelines"][0].values(), given_options, strict=True):
+        assert {name for name, value in end["options"].items() if value != options[name]} == {
+            name for name, value in options.items() if "S3cret" in value
+        }
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(secret, "_declared", values)
+            assert resolved(end["options"]) == options
+
+
+@given(some.text(), some.text())
+def test_a_reference_is_no_secret(before: str, after: str) -> None:
+    assert not is_secret("password", before + "${env:WORD}" + after)
+
+
+def test_what_is_no_document_stays_as_it_is() -> None:
+    for value in (
+        None,
+        3,
+        "x",
+        [],
+        {},
+        {"pipelines": 3},
+        {"pipelines": [3, {"sources": 3, "sinks": [3, {"options": 3}]}]},
+    ):
+        assert withheld(value) == (value, {})
+
+
+def test_a_value_comes_from_the_environment_or_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    options = {"a": "x ${env:WALLAROO_WORD_OF_A_TEST} y", "b": "z"}
+    with pytest.raises(RunError) as caught:
+        resolved(options)
+    assert str(caught.value) == (
+        "R608 the application needs WALLAROO_WORD_OF_A_TEST, which is kept out of what is packed, stored and printed\n"
+        "  fix: set the variable WALLAROO_WORD_OF_A_TEST for this command, or WALLAROO_WORD_OF_A_TEST_FILE to the path "
+        "of a file that has the value"
+    )
+    file = tmp_path / "word"
+    monkeypatch.setenv("WALLAROO_WORD_OF_A_TEST_FILE", str(file))
+    with pytest.raises(RunError, match="R616"):
+        resolved(options)
+    file.write_text("from a file\n", encoding="utf-8")
+    assert resolved(options) == {"a": "x from a file y", "b": "z"}
+    monkeypatch.setenv("WALLAROO_WORD_OF_A_TEST", "given")
+    assert resolved(options) == {"a": "x given y", "b": "z"}
+
+
+PROGRAM = """
+import os
+import wallaroo
+
+@wallaroo.line_decoder
+def decode(data): return data.decode()
+
+@wallaroo.line_encoder
+def encode(text): return text
+
+def application_setup(args):
+    word = os.environ.get("WORD_OF_THE_MACHINE", "none here")
+    brokers = [("127.0.0.1", "9092")]
+    options = {{"kafka.sasl.password": word, "kafka.sasl.jaas.config": f'x required password="{{word}}";'}}
+    source = wallaroo.SparkSourceConfig("jdbc", {{"url": f"jdbc:x://me:{{word}}@host/x", "password": word}}, decode)
+    lines = wallaroo.source("in", source)
+    return wallaroo.build_application("secret", lines.to_sink(wallaroo.SparkSinkConfig("jdbc", options, encode)))
+"""
+
+
+@pytest.mark.slow
+def test_no_output_has_a_secret(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
+    program, archive = tmp_path / "app.py", tmp_path / "app.tar.gz"
+    program.write_text(PROGRAM.replace("{{", "{").replace("}}", "}"), encoding="utf-8")
+    monkeypatch.setenv("WORD_OF_THE_MACHINE", "S3cret")
+    assert main(["pack", str(program), "-o", str(archive)]) == 0
+    said = capsys.readouterr()
+    needed = ("WALLAROO_KAFKA_SASL_JAAS_CONFIG", "WALLAROO_KAFKA_SASL_PASSWORD", "WALLAROO_PASSWORD", "WALLAROO_URL")
+    for name in needed:
+        assert f"needs {name} in the environment where it runs, or {name}_FILE, the path of a file" in said.err
+    with tarfile.open(archive) as packed:
+        contents = {member.name: packed.extractfile(member) for member in packed.getmembers()}
+        texts = [file.read() for file in contents.values() if file is not None]
+    assert texts and not any(b"S3cret" in text for text in texts)
+    monkeypatch.delenv("WORD_OF_THE_MACHINE")
+    for name in needed:
+        monkeypatch.setenv(name, f"other {name}")
+    monkeypatch.setattr(secret, "_declared", {})
+    application = load_application(str(archive), (), "", "")
+    (source,) = application.topology.sources()
+    assert resolved(source.options) == {name: f"other WALLAROO_{name.upper()}" for name in ("url", "password")}  # type: ignore[attr-defined]
+    for command in ("emit", "explain", "validate", "graph"):
+        for app in (program, archive):
+            main([command, str(app)])
+            output = capsys.readouterr()
+            assert "S3cret" not in output.out + output.err and "other WALLAROO" not in output.out + output.err
