@@ -4,12 +4,10 @@ import http.client
 import json
 from collections.abc import Callable, Iterator
 from contextlib import closing
-from importlib import resources
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-import jsonschema
 import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
@@ -232,12 +230,9 @@ def ask(run: MemoryRun, tmp_path: Path) -> Iterator[Callable[[str], tuple[int, A
     server.stop()
 
 
-def test_the_monitor_answers_with_pages_and_keys(
-    run: MemoryRun, ask: Callable[[str], tuple[int, Any]], described: Callable[[str, str, Any], None]
-) -> None:
+def test_the_monitor_answers_with_pages_and_keys(run: MemoryRun, ask: Callable[[str], tuple[int, Any]]) -> None:
     status, found = ask("")
     assert (status, found) == (200, {"batch": BATCH, "states": ["numbers", "tallies", "totals"]})
-    described("/api/v1/state", "200", found)
     _, whole = query_of(run).page("totals", limit=1000)
     expected = list(whole)
     assert ask("/totals?limit=1000") == (
@@ -247,7 +242,6 @@ def test_the_monitor_answers_with_pages_and_keys(
     seen, after = [], ""
     while True:
         status, found = ask(f"/totals?limit=2&after={quote(after)}")
-        described("/api/v1/state/{name}", "200", found)
         seen += found["keys"]
         if not (after := found["next"]):
             break
@@ -255,7 +249,6 @@ def test_the_monitor_answers_with_pages_and_keys(
     for row in expected:
         status, found = ask(f"/totals/{quote(row['key'], safe='/')}")
         assert (status, found) == (200, {**row, "batch": BATCH})
-        described("/api/v1/state/{name}/{key}", "200", found)
     status, found = ask("/totals?prefix=c%2F")
     assert [row["key"] for row in found["keys"]] == ["c/d"]
 
@@ -274,19 +267,6 @@ def test_the_monitor_refuses_what_there_is_not(
 ) -> None:
     answered, found = ask(path)
     assert (answered, found["code"]) == (status, code)
-
-
-@pytest.fixture
-def described() -> Callable[[str, str, Any], None]:
-    """Give what compares an answer with its description."""
-    document = json.loads(resources.files("wallaroo_runtime.monitor").joinpath("openapi.json").read_bytes())
-
-    def check(path: str, status: str, answer: Any) -> None:
-        content = document["paths"][path]["get"]["responses"][status]["content"]["application/json"]
-        schema = {**content["schema"], "components": document["components"]}
-        jsonschema.Draft202012Validator(schema).validate(answer)
-
-    return check
 
 
 @pytest.mark.parametrize(

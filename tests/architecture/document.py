@@ -21,7 +21,6 @@ FOLDER = re.compile(r"`((?:api|docs|runtime|tests|topology-schema)/[\w./-]*)`")
 # Files that a run or a user makes; the prose speaks of them without a folder.
 MADE = {
     "monitor.json",
-    "/api/v1/openapi.json",
     "ended.json",
     "failure.json",
     "application.json",

@@ -17,8 +17,8 @@ MOST_LETTERS = 500
 
 
 @cache
-def _file(name: str) -> bytes:
-    return resources.files(__package__).joinpath(name).read_bytes()
+def _page() -> bytes:
+    return resources.files(__package__).joinpath("page.html").read_bytes()
 
 
 class Routes:
@@ -31,13 +31,12 @@ class Routes:
     def __init__(self, board: Board) -> None:
         self._board, self.states = board, StateRoutes()
         self._paths: Mapping[str, Callable[[Query, str], Answer]] = {
-            "/": lambda query, accept: Answer(_file("page.html"), "text/html; charset=utf-8"),
+            "/": lambda query, accept: Answer(_page(), "text/html; charset=utf-8"),
             "/readyz": self._ready,
             "/metrics": self._metrics,
             f"{API}status": lambda query, accept: Answer.of(board.read()),
             f"{API}findings": lambda query, accept: Answer.of({"findings": board.read()["findings"]}),
             f"{API}dead-letters": self._letters,
-            f"{API}openapi.json": lambda query, accept: Answer(_file("openapi.json")),
         }
 
     def answer(self, path: str, query: Query, accept: str) -> Answer:
