@@ -15,7 +15,7 @@ from support.service import TOKEN, Place, serving
 from wallaroo.frame import encode_frame
 from wallaroo_runtime.checkpoint import directory
 from wallaroo_runtime.checkpoint.checkpoint import Checkpoint
-from wallaroo_runtime.checkpoint.manifest import MICROBATCH, REALTIME
+from wallaroo_runtime.checkpoint.manifest import MICROBATCH, REALTIME, read_manifest
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.peer.limits import Bounds
 from wallaroo_runtime.peer.remote import RemoteOptions
@@ -208,21 +208,22 @@ def test_real_time_results_that_left_services_elsewhere(tmp_path: Path, sinks: l
         def moved(document: Any) -> None:
             document["pipelines"][0]["sinks"][0]["inputs"] = ["0/steps/0"]
 
-        deployed.change = moved
-        assert "2 messages in the journal are not processed; input of sink" in deployed.refused(0)
-        deliver(peers.egress.service, deployed_port(deployed), 1)
-        assert (
-            "results have left whose input Spark has not committed, as after a kill or R611; input"
-            in deployed.refused(0)
-        )
-        send(at, b"\0\0\0\1c")  # the one that runs has noticed nothing
+        former = read_manifest(deployed.path)
         deployed.change = code
-        checkpoint = deployed.check(0)
-        assert checkpoint.is_ahead
-        assert checkpoint.rerun == [(0, 1)]
-        deployed.change = moved
+        waiting = deployed.check(0)  # a driver in another place may still deliver
+        assert waiting.accepted == range(0)
+        deliver(peers.egress.service, deployed_port(deployed), 1)
+        with pytest.raises(RunError, match="R790 .* positions 0 to 1 have left"):
+            waiting.check_left(remote, is_attached=True)
+        assert read_manifest(deployed.path) == former, "the next start sees a changed program again"
+        for deployed.change in (code, moved):
+            assert "R790 " in deployed.refused(0)
+            assert read_manifest(deployed.path) == former
+        send(at, b"\0\0\0\1c")  # the one that runs has noticed nothing
         deployed.process(peers.gateways[0].service)
-        assert not deployed.check(0).is_ahead
+        checkpoint = deployed.check(0)
+        checkpoint.check_left(remote, is_attached=True)
+        assert checkpoint.accepted == range(0)
 
 
 def deployed_port(deployed: Deployed) -> int:

@@ -1,18 +1,44 @@
 """Sources and sinks of a changed program: output that waits for one receiver never comes to another one."""
 
 from collections import Counter
+from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as some
-from test_origin import document, loaded, sink
-from test_plan_border import source
+from test_plan_border import WORKER, source
 
 from wallaroo_runtime.plan.change import Impact, compare
+from wallaroo_runtime.plan.compile import compile_topology
 from wallaroo_runtime.plan.match import match_parts
+from wallaroo_runtime.topology.load import load_document
 from wallaroo_runtime.topology.model import Topology
 
+Document = dict[str, Any]
 End = tuple[str, int]  # name and port
 ENDS = some.lists(some.tuples(some.sampled_from("ab"), some.integers(7001, 7004)), min_size=1, max_size=5)
+
+
+def sink(number: int, *inputs: str) -> Document:
+    tcp = {"kind": "tcp", "host": "127.0.0.1", "port": 7002}
+    return {
+        "path": f"0/sinks/{number}",
+        "name": f"out{number}",
+        **tcp,
+        "inputs": list(inputs),
+        "worker": "main",
+    }
+
+
+def document(steps: list[Document], sinks: list[Document]) -> Document:
+    pipeline = {"name": "p", "sources": [source()], "steps": steps, "sinks": sinks}
+    workers = [WORKER | {"name": name, "components": []} for name in ("main", "other")]
+    return {"topology_version": 1, "name": "drawn", "workers": workers, "pipelines": [pipeline]}
+
+
+def loaded(value: Document) -> Topology:
+    topology = load_document(value)
+    compile_topology(topology, shuffle_partitions=1)
+    return topology
 
 
 def allowed(ends: list[End], kind: str) -> list[End]:

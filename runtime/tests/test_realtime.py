@@ -20,7 +20,7 @@ from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.lowering.error_policy import ErrorPolicy, stop_at_dead_letter
 from wallaroo_runtime.peer.remote import RemoteOptions
 from wallaroo_runtime.plan import NodeKind, compile_topology
-from wallaroo_runtime.plan.origin import blocks_of
+from wallaroo_runtime.plan.block import blocks_of
 from wallaroo_runtime.plan.realtime import in_realtime, obstacles
 from wallaroo_runtime.run.options import AppOptions, RunOptions, SparkOptions
 from wallaroo_runtime.run.realtime import check_realtime

@@ -31,7 +31,7 @@ from wallaroo_runtime.checkpoint.manifest import (
     mode_of,
     sealed,
 )
-from wallaroo_runtime.checkpoint.place import AHEAD, keeps_places, refused
+from wallaroo_runtime.checkpoint.uncommitted import refused
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.peer.remote import RemoteOptions, check_known, service_names
 from wallaroo_runtime.peer.takeover import Hold
@@ -65,8 +65,8 @@ class Checkpoint:
         continues: Whether an earlier run of the application was found.
         changed_code: Names of workers whose code hash is not that of the last run.
         changes: What else of the interface, or of how workers start, changed since then, and was accepted.
-        is_ahead: Whether the program changed while results had left whose input Spark has not committed.
-        rerun: Sequences, from the first to the last, of messages that a changed program has run again after a kill.
+        is_ahead: Whether the program changed after output of a micro-batch had left that Spark has not committed.
+        accepted: Messages, in real-time mode, that a changed program runs again though their results have left.
         rerun_batches: Published micro-batches that a changed program has run again after a kill.
         repeated: The micro-batch of which something has left and that is not committed; -1: none.
         spark: Name of Spark's own checkpoint in the directory.
@@ -98,10 +98,12 @@ class Checkpoint:
     mode: str = MICROBATCH
     microbatch: tuple[int, ...] = ()
     goka: str = ""
-    rerun: list[tuple[int, int]] = field(default_factory=list)
+    accepted: range = range(0)
     rerun_batches: list[int] = field(default_factory=list)
     repeated: int = -1
     topics: dict[int, str] = field(default_factory=dict)
+    _former: Mapping[str, Any] | None = None  # record of another program, in real-time mode
+    _accepts_changed: bool = False
 
     @classmethod
     def open(
@@ -128,11 +130,12 @@ class Checkpoint:
             directory: Where its record is, if not in `place`.
             mode: How Spark is to run it.
             continues_goka: Whether a new checkpoint begins with what Goka's processors left.
-            accepts_changed: Whether fields of states may be lost with a changed program.
+            accepts_changed: Whether a changed program may lose fields of states, or run messages again whose results
+                have left.
 
         Raises:
             RunError: R757, it was begun in the other mode. R788, it was begun without what Goka's processors left.
-                R603, R604, R605, R615, R623, R650; the directory is as before then.
+                R603, R604, R605, R615, R623, R650, R790; the directory is as before then.
                 R612, R619, R620, R631 or R698, a file is damaged or missing, or does not belong to the others.
                 R642 or R643 when a remote service must report what it holds.
         """
@@ -202,6 +205,24 @@ class Checkpoint:
             self.rerun_batches = known
             self._write()
 
+    def check_left(self, remote: RemoteOptions, *, is_attached: bool = False) -> None:
+        """Refuse a changed program in real-time mode whose last run has delivered results that Spark has not committed.
+
+        Args:
+            remote: The remote gateways and egress.
+            is_attached: Whether they serve this process: until then a driver in another place may still deliver.
+
+        Raises:
+            RunError: R790, the record is that of the former program again; those of `Drain.repeated`.
+        """
+        if self._former is None:
+            return
+        found = self._drain(remote).repeated(is_attached=is_attached)
+        if found and not self._accepts_changed:
+            self.directory.write(MANIFEST, sealed(self._former))
+            raise refused(found)
+        self.accepted = found
+
     def _continue(self, manifest: Mapping[str, Any], remote: RemoteOptions, *, accepts_changed: bool) -> None:
         """Go on where an earlier run ended; nothing is written before all is accepted."""
         _check_name(manifest, self.topology, self.directory)
@@ -220,7 +241,8 @@ class Checkpoint:
         if not is_other_program(before, self.topology):
             return
         if self.mode == REALTIME:
-            self._check_places(manifest, remote)
+            self._former, self._accepts_changed = manifest, accepts_changed
+            self.check_left(remote)
         else:
             self._note_batch()
 
@@ -241,7 +263,6 @@ class Checkpoint:
         self.spark = manifest.get("spark", SPARK)
         before, after = manifest.get("rescaled", self.rescaled)
         self.rescaled, self.microbatch = (before, after), tuple(manifest.get("microbatch", ()))
-        self.rerun = [(first, last) for first, last in manifest.get("rerun", ())]
         self.rerun_batches = list(manifest.get("rerun_batches", ()))
         self.topics = {int(port): str(topic) for port, topic in manifest.get("topics", {}).items()}
         self.shuffle_partitions = manifest["shuffle_partitions"]
@@ -284,18 +305,6 @@ class Checkpoint:
         gone = {ports.parts[change.path] for change in changes if "/sinks/" in change.path}
         if left := self._drain(remote).left(gone):
             raise RunError.of("R623", path=self.directory, left=left, reason=listed(changes))
-
-    def _check_places(self, manifest: Mapping[str, Any], remote: RemoteOptions) -> None:
-        """Refuse a program that would give results again, and in other places, which left after Spark's last commit."""
-        drain = self._drain(remote)
-        ahead = drain.repeated()
-        if not keeps_places(manifest, self.topology):
-            is_remote = bool(remote.gateways or remote.egress)  # a driver in another place may still deliver
-            if left := AHEAD if ahead else drain.left(()) if is_remote else "":
-                raise refused(self.directory, left, self.changes)
-        elif ahead:
-            self.is_ahead = True
-            self.rerun.append((ahead.start, ahead.stop - 1))
 
     def _note_batch(self) -> None:
         """Note that a changed program runs a micro-batch again of which something has left.
@@ -346,7 +355,6 @@ class Checkpoint:
             **({"mode": self.mode} if self.mode != MICROBATCH else {}),
             **({"microbatch": list(self.microbatch)} if self.microbatch else {}),
             **({"goka": self.goka} if self.goka else {}),
-            **({"rerun": self.rerun} if self.rerun else {}),
             **({"rerun_batches": self.rerun_batches} if self.rerun_batches else {}),
             **({"topics": self.topics} if self.topics else {}),
         }

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from wallaroo_runtime.checkpoint.ahead import between, delivered_of, next_of
 from wallaroo_runtime.checkpoint.manifest import Directory
+from wallaroo_runtime.checkpoint.uncommitted import between, delivered_of, next_of
 from wallaroo_runtime.peer.local import stop_left_behind
 from wallaroo_runtime.peer.remote import RemoteOptions
 from wallaroo_runtime.peer.takeover import Hold
@@ -53,15 +53,19 @@ class Drain:
         self.hold.take_gateways()
         return self._left(gone_sinks)
 
-    def repeated(self) -> range:
+    def repeated(self, *, is_attached: bool = False) -> range:
         """Return the messages that are not committed, up to the last of which something has left (real-time mode).
 
         A driver that remote services serve notices nothing.
 
+        Args:
+            is_attached: Whether gateway and egress serve this process.
+
         Raises:
             RunError: Those of `left`; R612, R619 or R620, a file is damaged; R648, a service does not say it.
         """
-        stop_left_behind(self.path)  # an egress that outlived its driver may still be writing
+        if not is_attached:
+            stop_left_behind(self.path)  # an egress that outlived its driver may still be writing
         offset = self._progress().offset
         return between(self._next(offset), self._delivered(offset))
 

@@ -27,7 +27,7 @@ BLOCK_BYTES = 8 * 1024 * 1024
 ACKNOWLEDGE_SECONDS = 60.0
 MAX_FINDINGS = 20
 STEP_FIX = "send what came to the source again, if its other results may come twice"
-RERUN = "a changed program has run its message again after a kill ({code}), so states may have it already"
+RERUN = "a changed program has run its message again after a kill (R754), so states may have it already"
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +81,7 @@ class Replay:
         self._to = parse_address("--to", to) if to else None
         self._sources = read_sources(checkpoint)
         self._addresses = {} if to else _listening(checkpoint)
-        self._rerun, self._rerun_batches = ([], []) if again else read_rerun(checkpoint)
+        self._rerun = [] if again else read_rerun(checkpoint)
 
     def run(self, letters: Iterable[DeadLetter]) -> Replayed:
         """Send the letters and mark those that are safe in the journal; in blocks, so that memory is bounded.
@@ -123,15 +123,9 @@ class Replay:
         """Say why a letter is not replayed, and what to do; empty when it is."""
         if "/sources/" not in letter.record.path:
             return f'it failed at "{letter.record.step}", and only messages of sources are sent again', STEP_FIX
-        if code := self._code_of_rerun(letter):
-            return RERUN.format(code=code), "if its result is missing, --again sends it all the same"
+        if int(letter.id.partition("-")[0]) in self._rerun:
+            return RERUN, "if its result is missing, --again sends it all the same"
         return self._obstacle(letter), ""
-
-    def _code_of_rerun(self, letter: DeadLetter) -> str:
-        """Return the code of the warning that a letter's message has run again; empty: it has not."""
-        if any(first <= letter.record.sequence <= last for first, last in self._rerun):
-            return "R790"
-        return "R754" if int(letter.id.partition("-")[0]) in self._rerun_batches else ""
 
     def _obstacle(self, letter: DeadLetter) -> str:
         """Say why a letter cannot be replayed; empty when it can."""
@@ -200,19 +194,15 @@ def read_sources(directory: Path) -> dict[int, SourceOf]:
         raise RunError.of("R698", path=path, reason=repr(error)) from error
 
 
-def read_rerun(directory: Path) -> tuple[list[tuple[int, int]], list[int]]:
-    """Return what ran again in a changed program; the directory of an egress does not know.
-
-    Returns:
-        From which to which sequence in real-time mode, and which micro-batches.
+def read_rerun(directory: Path) -> list[int]:
+    """Return the micro-batches that ran again in a changed program; the directory of an egress does not know.
 
     Raises:
         RunError: R616 or R698, what the application is cannot be read.
     """
     if (directory / ATTACHMENT_FILE).is_file():
-        return [], []
-    manifest = read_manifest(directory)
-    return [(first, last) for first, last in manifest.get("rerun", ())], list(manifest.get("rerun_batches", ()))
+        return []
+    return list(read_manifest(directory).get("rerun_batches", ()))
 
 
 def _framing(source: Mapping[str, Any]) -> str:

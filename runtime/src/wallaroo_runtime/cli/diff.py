@@ -3,7 +3,7 @@
 Exit codes are like those of diff: 0 when a checkpoint of OLD can go on with NEW as it is, 1 when it must be drained
 before or cannot go on at all; whether it can is `unknown` (0) where only the run shows how a state's code reads what
 was kept; 2 and 3 when a file cannot be read or is no correct topology. Of a checkpoint it looks,
-too, whether results have left that are not committed: a run would warn of that (R754, R790) or refuse NEW (R623).
+too, whether results have left that are not committed: a run would warn of that (R754) or refuse NEW (R790).
 """
 
 import argparse
@@ -14,12 +14,12 @@ from typing import Any
 
 from wallaroo_runtime.checkpoint.directory import MANIFEST, running_directory
 from wallaroo_runtime.checkpoint.manifest import read_manifest
-from wallaroo_runtime.checkpoint.place import find_repeated
+from wallaroo_runtime.checkpoint.uncommitted import find_repeated
 from wallaroo_runtime.cli.document import WHAT, add_app_options, read_topology, split_document
 from wallaroo_runtime.cli.stamp import print_json
 from wallaroo_runtime.errors import RUN
 from wallaroo_runtime.monitor.endpoint import driver_of
-from wallaroo_runtime.plan.change import Change, Impact, compare
+from wallaroo_runtime.plan.change import Impact, compare
 from wallaroo_runtime.topology.load import load_document
 from wallaroo_runtime.topology.model import Topology
 
@@ -61,12 +61,12 @@ def run(arguments: argparse.Namespace) -> int:
     if any(change.impact > Impact.UNKNOWN for change in changes):
         return RUN
     if (path := _checkpoint(arguments.old)) is not None:
-        _tell_repeated(path, new, changes, as_json=arguments.json)
+        _tell_repeated(path, new, as_json=arguments.json)
     return 0
 
 
-def _tell_repeated(path: Path, new: Topology, changes: list[Change], *, as_json: bool) -> None:
-    found, note = find_repeated(path, new, changes, is_in_use=driver_of(path) is not None)
+def _tell_repeated(path: Path, new: Topology, *, as_json: bool) -> None:
+    found, note = find_repeated(path, new, is_in_use=driver_of(path) is not None)
     if found is not None:
         print(json.dumps([found.to_json()], ensure_ascii=False) if as_json else found, file=sys.stderr)
     if note and not as_json:

@@ -73,7 +73,7 @@ def add_run_options(parser: argparse.ArgumentParser) -> None:
     what = "go on there where records are gone (R792); real-time mode: also where a topic was created again (R738)"
     add("--topic-reset", choices=["start", "end"], default="", help=what)
     add("--on-error", choices=["dead_letter", "fail"], default="", help="when user code fails, unless its step says")
-    what = "go on with a changed program, though fields of states that it does not have are lost (R605)"
+    what = "go on with a changed program that loses fields of states (R605) or repeats what has left (R790)"
     add("--accept-changed", action="store_true", help=what)
     add("--stop-when-idle", type=float, metavar="SECONDS", help="stop when nothing came in for so long")
     add("--conf", action="append", default=[], metavar="NAME=VALUE", help="a setting of Spark; may be repeated")

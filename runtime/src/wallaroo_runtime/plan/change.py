@@ -4,7 +4,7 @@ A checkpoint holds four things that a new version must be able to go on with. Th
 over the wire, so any steps may follow; only their source and its framing must be there. State is kept by the state's
 name at one place of the plan. The outbox holds output by sink. Ports stay with their parts (`plan.port`). What
 travels between steps lives for one micro-batch only, which is repeated as a whole. In real-time mode results leave
-before their input is committed: there `checkpoint.ahead` has a word, too.
+before their input is committed: there a changed program may be refused after a kill, too.
 """
 
 from collections.abc import Iterable, Iterator, Mapping

@@ -5,7 +5,7 @@ import shlex
 from wallaroo_runtime.checkpoint.checkpoint import Checkpoint
 from wallaroo_runtime.checkpoint.directory import SPARK
 from wallaroo_runtime.checkpoint.manifest import REALTIME
-from wallaroo_runtime.checkpoint.place import repeated_batch, repeated_messages
+from wallaroo_runtime.checkpoint.uncommitted import repeated_batch
 from wallaroo_runtime.run.snapshot import Reporter
 from wallaroo_runtime.storage.record_count import RecordCount
 from wallaroo_runtime.topology.model import KafkaSource, SparkSource
@@ -31,9 +31,8 @@ def tell_past(reporter: Reporter, checkpoint: Checkpoint, count: int | None, ask
         reporter.note(f'the code of worker "{name}" is not that of the last run')
     for change in checkpoint.changes:
         reporter.note(f"changed since the last run: {change.text}")
-    if checkpoint.is_ahead and checkpoint.mode == REALTIME:
-        reporter.warn(repeated_messages(checkpoint.rerun[-1]))
-        return
+    if again := checkpoint.accepted:
+        reporter.note(f"--accept-changed: messages at positions {again.start} to {again.stop - 1} run again, R790")
     is_published = checkpoint.repeated in checkpoint.rerun_batches
     if checkpoint.is_ahead or is_published:
         reporter.warn(repeated_batch(checkpoint.repeated, is_published=is_published))

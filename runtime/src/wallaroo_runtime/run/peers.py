@@ -57,7 +57,7 @@ class Peers:
         sets_aside: bool = False,
     ) -> None:
         self._topology, self._plan, self._checkpoint, self._bounds = topology, plan, checkpoint, bounds
-        self._fresh, self._starts, self._sets_aside = fresh, starts, sets_aside
+        self._remote, self._fresh, self._starts, self._sets_aside = remote, fresh, starts, sets_aside
         self._sources: list[list[GatewaySource]] = [list(gateway_sources(topology))]
         self._names = ["gateway"]
         self.gateways: list[Peer] = [LocalPeer("gateway", checkpoint.path)]
@@ -123,6 +123,8 @@ class Peers:
                 self._attach(name, gateway, self._gateway_request(sources))
         self.journals = tuple(gateway.journal() for gateway in self.gateways)
         self.received_before = self.received()
+        if self._checkpoint.services:
+            self._checkpoint.check_left(self._remote, is_attached=True)
 
     def serve_sources(self, targets: Mapping[str, str]) -> None:
         """Let the local gateway listen that waits for workers.

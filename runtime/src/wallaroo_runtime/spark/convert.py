@@ -17,7 +17,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from wallaroo_runtime.plan import Plan
-from wallaroo_runtime.plan.origin import blocks_of
+from wallaroo_runtime.plan.block import blocks_of
 from wallaroo_runtime.spark.batch_log import last_commit
 from wallaroo_runtime.spark.realtime.settings import STATE_FORMAT, STATES_WITH_IDS
 from wallaroo_runtime.spark.rescale import (

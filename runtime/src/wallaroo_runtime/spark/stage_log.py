@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql.functions import col, lit, shiftright, struct
 
 from wallaroo_runtime.plan import Plan
-from wallaroo_runtime.plan.origin import blocks_of
+from wallaroo_runtime.plan.block import blocks_of
 from wallaroo_runtime.spark.state import LOG_SCHEMA
 
 LOG, VERSION = "log", "version"  # of real-time mode; those of micro-batches have the stage after them

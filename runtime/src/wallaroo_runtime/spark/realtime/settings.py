@@ -14,7 +14,7 @@ from wallaroo_runtime.lowering.crossing import CONTROL_PORTS
 from wallaroo_runtime.lowering.error_policy import ErrorPolicy
 from wallaroo_runtime.lowering.stage_message import stage_message
 from wallaroo_runtime.plan import Plan, Stage
-from wallaroo_runtime.plan.origin import blocks_of
+from wallaroo_runtime.plan.block import blocks_of
 from wallaroo_runtime.service.endpoint import Service
 from wallaroo_runtime.spark.settings import JARS, with_jar
 from wallaroo_runtime.spark.temporary import temporary_directory

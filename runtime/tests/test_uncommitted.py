@@ -1,10 +1,11 @@
-"""Programs that were changed after a kill in real-time mode: which go on, which are refused, and by `diff`, too."""
+"""Programs that were changed after a kill in real-time mode are refused, by `diff`, too, unless that is accepted."""
 
 import copy
 import json
 import os
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -16,6 +17,7 @@ from wallaroo_runtime.checkpoint.directory import Place
 from wallaroo_runtime.checkpoint.manifest import REALTIME, read_manifest, sealed
 from wallaroo_runtime.cli.main import main
 from wallaroo_runtime.errors import RunError
+from wallaroo_runtime.run.past import tell_past
 from wallaroo_runtime.storage.journal.reader import JournalReader
 from wallaroo_runtime.storage.journal.writer import JournalWriter
 from wallaroo_runtime.storage.outbox.position import begin_position
@@ -23,7 +25,10 @@ from wallaroo_runtime.system.process import process_start_time
 from wallaroo_runtime.topology.load import load_document
 
 Change = Callable[[Any], object]
-SAYS = "results have left whose input Spark has not committed, as after a kill or R611"
+SAYS = (
+    "R790 the program is not that of the last run, which ended before Spark committed all of its input; "
+    "results of messages at positions 0 to 2 have left\n"
+)
 
 
 def document(change: Change) -> Any:
@@ -32,11 +37,13 @@ def document(change: Change) -> Any:
     return made
 
 
-def opened(path: Path, change: Change = lambda _: None) -> Checkpoint:
+def opened(path: Path, change: Change = lambda _: None, *, accepts: bool = False) -> Checkpoint:
     place = Place.take(path)
     try:
         topology = load_document(document(change))
-        return Checkpoint.open(place, topology, shuffle_partitions=1, buckets_per_partition=4, mode=REALTIME)
+        return Checkpoint.open(
+            place, topology, shuffle_partitions=1, buckets_per_partition=4, mode=REALTIME, accepts_changed=accepts
+        )
     finally:
         place.release()
 
@@ -98,49 +105,48 @@ def diff(path: Path, change: Change, *options: str) -> int:
     return main(["diff", str(path), str(new), *options])
 
 
-@pytest.mark.parametrize("change", [code, args, command, visitor])
-def test_what_gives_its_results_in_the_same_places_goes_on(
+@pytest.mark.parametrize("change", [code, args, command, visitor, sink_moved])
+def test_a_changed_program_is_refused_unless_that_is_accepted(
     change: Change, killed: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert diff(killed, change) == 0
-    assert capsys.readouterr().err.startswith("R790 the program is not that of the last run")
-    checkpoint = opened(killed, change)
-    assert checkpoint.is_ahead
-    assert checkpoint.rerun == [(0, 2)]
-    assert read_manifest(killed)["rerun"] == [[0, 2]]
-    assert not opened(killed, change).is_ahead, "the program is that of the last run"
-    assert read_manifest(killed)["rerun"] == [[0, 2]]
+    before = read_manifest(killed)
+    for _ in range(2):  # it stays refused
+        with pytest.raises(RunError) as caught:
+            opened(killed, change)
+        assert str(caught.value).startswith(SAYS)
+        assert read_manifest(killed) == before
+    fix = caught.value.diagnostics[0].fix
+    assert all(each in fix for each in ("--stop-when-idle", "--on-error dead_letter", "--accept-changed", "twice"))
+    assert diff(killed, change) == 1
+    assert capsys.readouterr().err.strip() == str(caught.value)
+    assert diff(killed, change, "--json") == 1
+    assert json.loads(capsys.readouterr().err)[0]["code"] == "R790"
+    assert opened(killed).accepted == range(0), "the program is that of the last run"
+    assert opened(killed, change, accepts=True).accepted == range(3)
+    assert opened(killed, change).accepted == range(0), "it is that of the last run now"
 
 
 def test_other_addresses_alone_are_no_other_program(killed: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert diff(killed, address) == 0
     assert capsys.readouterr().err == ""
-    checkpoint = opened(killed, address)
-    assert (checkpoint.is_ahead, checkpoint.rerun) == (False, [])
+    assert opened(killed, address).accepted == range(0)
 
 
-def test_a_moved_sink_is_refused_and_diff_says_the_same(killed: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    before = read_manifest(killed)
-    with pytest.raises(RunError) as caught:
-        opened(killed, sink_moved)
-    assert f"R623 checkpoint {killed} was written by another version of the application, and {SAYS}; input of sink" in (
-        str(caught.value)
-    )
-    assert "--on-error dead_letter" in caught.value.diagnostics[0].fix
-    assert diff(killed, sink_moved) == 1
-    said = capsys.readouterr()
-    assert "safe          input of sink" in said.out
-    assert said.err.strip() == str(caught.value)
-    assert diff(killed, sink_moved, "--json") == 1
-    assert json.loads(capsys.readouterr().err)[0]["code"] == "R623"
-    assert read_manifest(killed) == before
-
-
-def test_a_moved_sink_goes_on_when_all_is_committed(killed: Path, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize("change", [code, sink_moved])
+def test_a_changed_program_goes_on_when_all_is_committed(
+    change: Change, killed: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     commit(killed)
-    assert diff(killed, sink_moved) == 0
+    assert diff(killed, change) == 0
     assert capsys.readouterr().err == ""
-    assert not opened(killed, sink_moved).is_ahead
+    assert opened(killed, change).accepted == range(0)
+
+
+def test_what_is_accepted_is_told(killed: Path) -> None:
+    notes: list[str] = []
+    reporter = SimpleNamespace(note=notes.append, warn=notes.append)
+    tell_past(reporter, opened(killed, code, accepts=True), 5)  # type: ignore[arg-type]
+    assert "--accept-changed: messages at positions 0 to 2 run again, R790" in notes
 
 
 def test_diff_says_what_it_cannot_know(killed: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -153,17 +159,3 @@ def test_diff_says_what_it_cannot_know(killed: Path, capsys: pytest.CaptureFixtu
     record.write_bytes(sealed({**read_manifest(killed), "services": {"egress": "0123456789abcdef"}}))
     assert diff(killed, sink_moved) == 0
     assert capsys.readouterr().err.startswith("note: its gateway or egress is remote: after a kill")
-
-
-def test_reasons_are_counted_in_words_that_fit(killed: Path) -> None:
-    def many(made: Any, more: int) -> None:
-        sink_moved(made)
-        for step in made["pipelines"][0]["steps"][:2]:
-            step["on_error"] = "fail"
-        made["pipelines"][0]["sources"][0]["max_message_bytes"] = 99
-        if more > 1:
-            made["on_error"] = "fail"
-
-    for count, words in ((1, "and 1 more change\n"), (2, "and 2 more changes\n")):
-        with pytest.raises(RunError, match=words):
-            opened(killed, lambda made, count=count: many(made, count))

@@ -1,0 +1,122 @@
+"""Results that have left and whose input Spark has not committed, as after a kill, and what changed programs may do."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from wallaroo.diagnostic import Diagnostic
+from wallaroo_runtime.checkpoint.compatible import is_other_program
+from wallaroo_runtime.checkpoint.directory import SPARK
+from wallaroo_runtime.checkpoint.integrity import SparkFiles
+from wallaroo_runtime.checkpoint.manifest import REALTIME, LocalDirectory, mode_of, read_manifest
+from wallaroo_runtime.errors import RunError
+from wallaroo_runtime.storage.journal.reader import JournalReader
+from wallaroo_runtime.storage.outbox.live_state import read_last
+from wallaroo_runtime.storage.outbox.log import Published, read_base
+from wallaroo_runtime.storage.outbox.written import read_written
+from wallaroo_runtime.topology.load import load_document
+from wallaroo_runtime.topology.model import Topology
+
+Found = tuple[Diagnostic | None, str]
+ELSEWHERE = "its gateway or egress is remote: after a kill a run"
+PUBLISHED = "they stay, this program runs its messages again, and what it makes of them goes to states alone"
+WRITTEN = "sinks that Spark writes keep them; states and other sinks get what this program makes of its messages"
+
+
+def refused(messages: range) -> RunError:
+    """Return an R790: results of these messages have left, and a changed program would make others of them."""
+    return RunError.of("R790", first=messages.start, last=messages.stop - 1)
+
+
+def repeated_batch(batch: int, *, is_published: bool) -> Diagnostic:
+    """Return an R754: a changed program runs a micro-batch again of which something has left.
+
+    Args:
+        is_published: Whether all of it counts; else sinks of Spark have it alone.
+    """
+    return Diagnostic.of("R754", batch=batch, kept=PUBLISHED if is_published else WRITTEN)
+
+
+def find_repeated(path: Path, topology: Topology, *, is_in_use: bool) -> Found:
+    """Refuse what a run on a local checkpoint would refuse now, and return what it would warn of; changes nothing.
+
+    Args:
+        path: The checkpoint.
+        topology: What shall go on, which `safe_changes` accepts.
+        is_in_use: Whether a driver has it.
+
+    Returns:
+        The warning (R754), if there is one, and what cannot be said here; empty: nothing.
+
+    Raises:
+        RunError: R790; R612, R619, R620 or R698, a file is damaged.
+    """
+    manifest = read_manifest(path)
+    if not is_other_program(load_document(manifest["topology"]), topology):
+        return None, ""
+    if mode_of(manifest) != REALTIME:
+        return (None, "") if is_in_use else _found_batch(path, manifest)
+    if manifest.get("services") or is_in_use:
+        where = (
+            ELSEWHERE
+            if manifest.get("services")
+            else "it is in use: stop it with Ctrl-C or SIGTERM; after a kill a run"
+        )
+        return None, f"{where} may refuse this change (R790)"
+    from wallaroo_runtime.spark.progress import progress_in  # late: pyspark takes a second to import
+
+    if found := repeated(path, progress_in(LocalDirectory(path), f"{manifest.get('spark', SPARK)}/").offset):
+        raise refused(found)
+    return None, ""
+
+
+def _found_batch(path: Path, manifest: Mapping[str, Any]) -> Found:
+    before, after = manifest.get("rescaled", (-1, -1))
+    is_remote = "egress" in manifest.get("services", {})
+    published = Published() if is_remote else Published.of(read_base(path / "outbox"))
+    written = read_written(path / "written.json").batch
+    spark = manifest.get("spark", SPARK)
+    files = SparkFiles(LocalDirectory(path), spark, published, (before, after), written=written)
+    if is_remote:
+        return None, f"{ELSEWHERE} may warn of results that have left (R754)" if files.pending() >= 0 else ""
+    batch = files.repeated()
+    return None if batch < 0 else repeated_batch(batch, is_published=batch <= published.batch), ""
+
+
+def delivered_of(outbox: Path) -> int:
+    """Return the sequence of the last message of which something has left a local outbox; -1: of none.
+
+    Raises:
+        RunError: R620, the outbox is damaged.
+    """
+    return read_last(outbox).state.last
+
+
+def next_of(journal: Path, offset: int) -> int:
+    """Return the sequence of the first frame after an offset of a local journal; -1: there is none.
+
+    Raises:
+        RunError: R612 or R619, the journal is damaged.
+    """
+    return JournalReader(journal).next_sequence(offset) if (journal / "head").exists() else -1
+
+
+def between(first: int, last: int) -> range:
+    """Return the sequences from the first that is not committed to the last of which something has left.
+
+    Example:
+        >>> between(3, 5), bool(between(3, 2)), bool(between(-1, 5))
+        (range(3, 6), False, False)
+    """
+    return range(first, last + 1) if first >= 0 else range(0)
+
+
+def repeated(path: Path, offset: int) -> range:
+    """Return the messages after an offset of the local journal up to the last of which something has left.
+
+    Changes nothing.
+
+    Raises:
+        RunError: R612 or R619, the journal is damaged; R620, the outbox is.
+    """
+    return between(next_of(path / "journal", offset), delivered_of(path / "outbox"))
