@@ -21,6 +21,7 @@ from wallaroo_runtime.kafka.record import follow
 pytestmark = pytest.mark.kafka
 PROGRAM = Path(__file__).parent / "support" / "goka_case"
 KEYS = ["Ann", "Bob", "", "two words", "Cid"]
+GIVEN = ("deposits", "factors", "names", "receipts")
 WRITTEN = ("balances-table", "receipts", "balances-loop")
 SETTINGS = f"""
 order = "key"
@@ -65,6 +66,15 @@ def folder(tmp_path: Path) -> Path:
     return made
 
 
+@pytest.fixture
+def topics(broker: Broker) -> Iterator[None]:
+    """Give the topics that the group does not make itself; all are gone afterwards."""
+    for topic in GIVEN:
+        broker.create(topic)
+    yield
+    broker.delete(*{*GIVEN, *WRITTEN} & {*broker.cluster.metadata().topics})
+
+
 def write(broker: Broker, records: Iterable[KafkaRecord]) -> None:
     producer = Producer({"bootstrap.servers": broker.address, "partitioner": "fnv1a"})
     for record in records:
@@ -79,13 +89,11 @@ def messages(records: Iterable[KafkaRecord]) -> int:
     return len(read) + sum(amount != b"nothing" and int(amount) % 5 == 0 for amount in amounts)
 
 
+@pytest.mark.usefixtures("topics")
 @pytest.mark.parametrize("language", ["python", "go"])
 def test_a_case_is_the_same_on_both_engines(language: str, folder: Path, broker: Broker, tmp_path: Path) -> None:
     case, checkpoint, count = read_case(folder), tmp_path / "checkpoint", 0
     tables, *rest = steps(folder / "input.txt")
-    topics = ["deposits", "factors", "names", "receipts"]
-    for topic in topics:
-        broker.create(topic)
     # What is looked up is read before a worker serves; nothing says when workers see what comes later.
     write(broker, [record for record in tables if isinstance(record, KafkaRecord)])
     app = case.apps()[language]
@@ -109,4 +117,3 @@ def test_a_case_is_the_same_on_both_engines(language: str, folder: Path, broker:
         for record in follow(broker.cluster, topic, from_beginning=True, to_end=True)
     ]
     assert case.arranged(found) == case.arranged(case.expected(language))
-    broker.delete(*topics, "balances-table", "balances-loop")
