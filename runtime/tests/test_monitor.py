@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-import jsonschema
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
