@@ -59,9 +59,6 @@ GATEWAY = {
 }
 
 
-NAME = re.compile(r"`(\w+)`")
-
-
 @pytest.fixture
 def board(tmp_path: Path) -> Board:
     topology = load(WORD_COUNT.read_bytes())
@@ -124,25 +121,18 @@ def test_the_document_has_the_numbers_of_the_run(server: Server) -> None:
     assert found["sinks"][0]["pending_messages"] == 3
 
 
-def names_in(value: Any) -> set[str]:
-    """Return the fields of an object, or of those in a list."""
-    if isinstance(value, list):
-        return {name for each in value for name in names_in(each)}
-    return set(value) if isinstance(value, dict) else set()
-
-
 def test_the_document_has_the_fields_that_its_page_names(server: Server) -> None:
     page = (Path(__file__).parents[2] / "docs" / "monitor.md").read_text(encoding="utf-8")
-    table = page.partition("### The document of a run")[2].partition("## Metrics")[0]
-    rows = [line.split("|") for line in table.splitlines() if line.startswith("|")]
-    described = {name: set(NAME.findall(row[2])) for row in rows for name in NAME.findall(row[1])}
+    table = page.partition("### The document of a run")[2].partition("## Metrics")[0].splitlines()
+    rows = [line.split("|") for line in table if line.startswith("|")]
+    described = {name: {*re.findall(r"`(\w+)`", row[2])} for row in rows for name in re.findall(r"`(\w+)`", row[1])}
+    document = ask(server, "/api/v1/status")[2]
+    assert set(document) == set(described) and all(document[name] for name in ("findings", "gateways", "sinks"))
     optional = {"pointer", "file", "line", "traceback"}
-    _, _, document = ask(server, "/api/v1/status")
-    assert set(document) == set(described) and document["findings"] and document["gateways"]
     for name, value in document.items():
-        assert names_in(value) | optional == described[name] | optional or not value, name
-    paths = [path for path in re.findall(r"^\| `(/[\w/-]*)[`?]", page, re.MULTILINE)]
-    plain = {path for path in paths if path == path.lower()}
+        items = [each for each in (value if isinstance(value, list) else [value]) if isinstance(each, dict)]
+        assert not value or {*optional, *(key for each in items for key in each)} == described[name] | optional, name
+    plain = {path for path in re.findall(r"^\| `(/[\w/-]*)[`?]", page, re.MULTILINE) if path == path.lower()}
     assert ask(server, "/nothing")[2]["message"].endswith("; it has " + ", ".join(sorted(plain)))
     for path in plain - {"/api/v1/events"}:  # that one goes on
         assert ask(server, path)[0] == (503 if path == "/api/v1/state" else 200), path  # no query runs
