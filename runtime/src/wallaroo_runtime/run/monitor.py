@@ -154,7 +154,7 @@ class Flow:
         progress = self._query.progress()
         records = progress.records
         processed = progress.messages_in + records.received
-        # The gateway tells what came less often than the query what it has processed: that has come, too.
+        # The gateway reports less often than the query: what is processed has come, too.
         received = max(self._peers.received() + records.received, processed)
         delivered = self._peers.delivered() + records.written
         now = time.monotonic()
