@@ -9,12 +9,10 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import hypothesis
 import pytest
 from xdist.scheduler import LoadScopeScheduling
 
 from process_guard import ProcessGuard
-from support.signals import usual_signals
 
 if TYPE_CHECKING:
     from support.kafka import Broker
@@ -24,12 +22,6 @@ HERE = Path(__file__).resolve().parent
 # When no further test is to be started, in seconds since 1970; 0: all are. CI must end in time on a slow machine, too.
 UNTIL = float(os.environ.get("WALLAROO_TESTS_UNTIL", "0"))
 REMARKS = pytest.StashKey[list[str]]()  # what the summary reports of how tests were run
-
-
-usual_signals()
-# What one example takes says nothing on a machine that does much else.
-hypothesis.settings.register_profile("tests", deadline=None)
-hypothesis.settings.load_profile("tests")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

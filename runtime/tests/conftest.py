@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 
-from support.signals import usual_signals
 from wallaroo.frame import read_frame, split_frames
 from wallaroo_runtime.peer.local import announce, stop_left_behind
 from wallaroo_runtime.storage.outbox.log import LogReader
@@ -20,7 +19,6 @@ from wallaroo_runtime.worker.directory import worker_directory
 from wallaroo_runtime.worker.owner import Owner
 from wallaroo_runtime.worker.spec import WorkerSpec
 
-usual_signals()
 PLAIN_WORKER = str(Path(__file__).with_name("plain_worker.py"))
 
 

@@ -34,7 +34,7 @@ from wallaroo_runtime.storage.journal.writer import JournalWriter
 
 DEADLINE_S = 90.0
 LARGE = 300_000  # bytes of a half message that waits for room
-ENDS = ("order", "full disk", "disk error", "sync error", "other error")
+ENDS = ("order", "full disk", "read-only disk", "disk error", "sync error", "other error")
 STATES = (
     *("idle", "half message", "half-closed", "half-closed in a message"),
     *("unread", "unread end", "end unread", "blocked"),
@@ -273,15 +273,16 @@ def check_said(failure: RunError | None, end: str, lost: int) -> None:
         assert codes == ["R671"]
         assert not lost
     else:
-        assert codes in ([], ["R612"], ["R612", "R800"])
+        why = "R626" if end == "read-only disk" else "R612"
+        assert codes in ([], [why], [why, "R800"])
         assert codes or not lost
 
 
 def fail(disk: Disk, end: str) -> None:
     if end == "full disk":
         disk.error = errno.ENOSPC
-    elif end == "disk error":
-        disk.error = errno.EIO
+    elif end in ("read-only disk", "disk error"):
+        disk.error = errno.EIO if end == "disk error" else errno.EROFS
     elif end == "sync error":
         disk.sync_error = errno.EIO
 
@@ -309,7 +310,7 @@ def test_a_run_says_what_its_gateways_lost_and_fails() -> None:
         pass
     assert not warned
     with pytest.raises(RunError, match="R626"), peers.telling_refused(warned.append):
-        raise RunError.of("R626", path="outbox", reason="full")
+        raise RunError.of("R626", path="outbox", reason="full", fix="free some space")
     assert [finding.code for finding in warned] == ["R800"]
     with pytest.raises(RunError), peers.telling_refused(warned.append):
         raise RunError([lost])

@@ -129,6 +129,18 @@ def test_a_gateway_without_room_says_what_it_loses_although_no_file_takes_it(
     assert [finding.code for finding in failure.diagnostics] == ["R614", "R800"]
 
 
+@pytest.mark.slow
+def test_an_egress_without_room_says_how_it_goes_although_no_file_takes_it(checkpoint: Path) -> None:
+    with contextlib.closing(socket.create_server(("127.0.0.1", 0))) as receiver:
+        topology = override(word_count(), "127.0.0.1:0", "127.0.0.1:{1}".format(*receiver.getsockname()))
+        peer = egress(checkpoint, topology)
+        (checkpoint / "egress.json").unlink(missing_ok=True)
+        (checkpoint / "egress.json").mkdir()
+        status = peer.status()
+        assert (status["state"], len(status["sinks"])) == ("running", 1), status
+        peer.stop()
+
+
 def said(peer: LocalPeer) -> list[str]:
     return [finding["code"] for finding in peer.status().get("diagnostics", ())]
 

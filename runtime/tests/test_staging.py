@@ -73,7 +73,7 @@ def test_no_room_is_told_and_leaves_nothing(tmp_path: Path) -> None:
     with file_limit(10_000):
         writer.abort()
     assert str(caught.value) == (
-        f"R626 no room for output on the disk of {tmp_path}; File too large\n"
+        f"R626 the disk of {tmp_path} takes nothing more; File too large\n"
         "  fix: free some space and run again; it continues from the checkpoint and nothing is lost"
     )
     assert list(tmp_path.iterdir()) == []

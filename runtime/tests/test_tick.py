@@ -9,9 +9,14 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
 from support.gateway import in_thread
 from support.part import journal_request
 from wallaroo.frame import TICK_PORT, FrameHeader, split_frames
+from wallaroo_runtime.gateway.clock import Clock
 from wallaroo_runtime.gateway.gateway import Gateway
 from wallaroo_runtime.gateway.worker_calls import worker_maker, worker_splitter
 from wallaroo_runtime.storage.journal.head import write_committed
@@ -28,6 +33,27 @@ def running(directory: Path, has_driver: Callable[[], bool] = lambda: True, **co
     gateway = Gateway(directory, request, worker_splitter, worker_maker, has_driver=has_driver)
     with in_thread(gateway):
         yield gateway
+
+
+STEP_MS = st.integers(-(10**9), 10**9)
+
+
+@given(st.lists(st.tuples(st.integers(0, 10**6), STEP_MS), max_size=20))
+@example([(1000, -3_600_000), (1000, 0)])
+def test_time_goes_on_while_the_clock_of_the_machine_jumps(steps: list[tuple[int, int]]) -> None:
+    """`steps`: what passes, and by how much the clock is set meanwhile."""
+    with pytest.MonkeyPatch.context() as patch:
+        wall_ms, passed_ms = 10**12, 5
+        patch.setattr("time.time_ns", lambda: wall_ms * 1_000_000)
+        patch.setattr("time.monotonic_ns", lambda: passed_ms * 1_000_000)
+        clock = Clock()
+        before = clock.now_ms()
+        assert before == wall_ms
+        for milliseconds, jump in steps:
+            passed_ms, wall_ms = passed_ms + milliseconds, wall_ms + milliseconds + jump
+            now = clock.now_ms()
+            assert now == max(wall_ms, before + milliseconds)
+            before = now
 
 
 def send(gateway: Gateway, *texts: bytes) -> None:

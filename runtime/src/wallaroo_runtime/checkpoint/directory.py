@@ -7,7 +7,7 @@ import shutil
 import unicodedata
 from pathlib import Path
 
-from wallaroo_runtime.durable.file import refuse_links
+from wallaroo_runtime.durable.file import disk_failure, refuse_links
 from wallaroo_runtime.errors import USAGE, RunError
 from wallaroo_runtime.program.app import hint, resolve
 from wallaroo_runtime.system.lock import lock_directory
@@ -139,7 +139,8 @@ class Place:
             path.chmod(0o700)
             return cls(path, lock_directory(path, LOCK))
         except OSError as error:
-            raise _not_usable(path, error.strerror or str(error)) from error
+            failure = disk_failure(error, path=path)
+            raise failure or _not_usable(path, error.strerror or str(error)) from error
 
     def release(self) -> None:
         """Give the lock back; the file stays."""

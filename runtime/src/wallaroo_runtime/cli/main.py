@@ -16,6 +16,7 @@ from wallaroo.diagnostic import Diagnostic, DiagnosticError
 from wallaroo_runtime.checkpoint.directory import state_directory
 from wallaroo_runtime.cli.option import Split
 from wallaroo_runtime.cli.parser import Parser, unknown_arguments
+from wallaroo_runtime.durable.file import disk_failure
 from wallaroo_runtime.errors import RUN, TOPOLOGY, USAGE, WORKER, RunError
 
 # Each has a module of its name in this package.
@@ -114,6 +115,8 @@ def report(diagnostics: Sequence[Diagnostic], as_json: bool) -> None:
 
 def unforeseen(error: Exception) -> list[Diagnostic]:
     """Return the findings of an error that no command has foreseen; of Spark's and Java's in words of ours."""
+    if isinstance(error, OSError) and (failure := disk_failure(error, path=error.filename or "checkpoint or caches")):
+        return failure.diagnostics
     finding, path = internal(error)
     if not type(error).__module__.startswith(("py4j.", "pyspark.")):
         return [finding]
@@ -126,14 +129,19 @@ def unforeseen(error: Exception) -> list[Diagnostic]:
 def internal(error: Exception) -> tuple[Diagnostic, Path]:
     """Write the traceback of an unexpected error to a file; return a finding that names it, and its path."""
     text = "".join(traceback.format_exception(error))
+    summary = "".join(traceback.format_exception_only(error)).strip().splitlines()[-1]
     path = state_directory() / "crashes" / f"{time.strftime('%Y%m%dT%H%M%S')}-{os.getpid()}.log"
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
     except OSError:
-        descriptor, path_text = tempfile.mkstemp(prefix="wallaroo-", suffix=".log")
-        path = Path(path_text)
-        with open(descriptor, "w", encoding="utf-8") as file:
-            file.write(text)
-    summary = "".join(traceback.format_exception_only(error)).strip().splitlines()[-1]
+        try:
+            descriptor, path_text = tempfile.mkstemp(prefix="wallaroo-", suffix=".log")
+            path = Path(path_text)
+            with open(descriptor, "w", encoding="utf-8") as file:
+                file.write(text)
+        except OSError as disk:
+            at = traceback.extract_tb(error.__traceback__)[-1]
+            place = f"it is from {at.filename}:{at.lineno}; no disk takes its traceback: {disk.strerror or disk}"
+            return Diagnostic.of("I901", reason=f"{summary}; {place}"), path
     return Diagnostic.of("I901", reason=f"{summary}; the traceback is in {path}"), path

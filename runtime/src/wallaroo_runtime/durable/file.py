@@ -3,13 +3,46 @@
 import errno
 import os
 import threading
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from wallaroo_runtime.errors import RunError
 
 # What a system call says when the disk, a quota or a limit of the file size leaves no room.
 NO_ROOM = frozenset((errno.ENOSPC, errno.EDQUOT, errno.EFBIG))
+# What it says of a disk that takes nothing, though there is room, and what helps.
+_REMEDIES = {
+    errno.EROFS: "mount it for writing (`dmesg` may say why it is not)",
+    errno.ESTALE: "mount it again",
+}
+
+
+def disk_failure(error: OSError, code: str = "R626", **place: Any) -> RunError | None:
+    """Return what a failed system call says of its disk; None: the disk is not why it failed.
+
+    Args:
+        code: R626, of this machine; R653, of a service.
+        place: Values of that code that name the disk.
+    """
+    fix = "free some space" if error.errno in NO_ROOM else _REMEDIES.get(error.errno or 0)
+    return RunError.of(code, **place, reason=os.strerror(error.errno or 0), fix=fix) if fix else None
+
+
+@contextmanager
+def disk_told(path: Path) -> Iterator[None]:
+    """Raise R626 when a disk takes nothing more of the block.
+
+    Args:
+        path: A place on it that a user knows.
+    """
+    try:
+        yield
+    except OSError as error:
+        if failure := disk_failure(error, path=path):
+            raise failure from error
+        raise
 
 
 def private(path: str, flags: int) -> int:
@@ -34,7 +67,8 @@ def replace_file(path: Path, content: bytes, *, durable: bool = False) -> None:
             if durable:
                 os.fsync(file.fileno())
         new.replace(path)
-    except OSError:
+    except OSError as error:
+        error.filename = error.filename or str(path)  # a failed write knows none
         new.unlink(missing_ok=True)
         raise
     if durable:

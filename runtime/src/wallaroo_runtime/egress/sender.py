@@ -7,7 +7,7 @@ from pathlib import Path
 
 from wallaroo.diagnostic import Diagnostic
 from wallaroo.frame import DEAD_LETTER_PORT
-from wallaroo_runtime.durable.file import NO_ROOM
+from wallaroo_runtime.durable.file import disk_failure
 from wallaroo_runtime.egress.outstanding import Outstanding
 from wallaroo_runtime.egress.sink import Sink
 from wallaroo_runtime.egress.sink_kind import sink_of
@@ -157,12 +157,10 @@ class Sender:
                 raise sink.error
 
     def _fail(self, error: RunError | OSError) -> None:
-        if isinstance(error, RunError):
-            findings = error.diagnostics
-        else:
-            code = "R626" if error.errno in NO_ROOM else "R620"
-            findings = [Diagnostic.of(code, path=self._outbox, reason=str(error))]
-        for finding in findings:
+        if isinstance(error, OSError):
+            found = disk_failure(error, path=self._outbox)
+            error = found or RunError.of("R620", path=self._outbox, reason=str(error))
+        for finding in error.diagnostics:
             self.status.say(finding)
         self.status.write("failed")
 

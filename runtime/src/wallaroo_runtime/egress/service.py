@@ -324,6 +324,8 @@ class OutboxServicer(OutboxServiceServicer):
         """Report how it goes."""
         with self._host.lock:
             self._host.store.check_look(request.epoch)
+            if self._host.is_local:  # the driver has the files, and asks where the disk takes no status
+                return pb.StatusReply(document=self._host.status())
             size = self._host.outbox.size() + self._host.waiting_bytes()
             waiting = undelivered(self._host.outbox.directory, set(request.ports)) if request.ports else 0
             store, published = self._host.id(), self._host.published()

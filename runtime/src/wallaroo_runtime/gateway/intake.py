@@ -11,8 +11,9 @@ from typing import Any
 from wallaroo.diagnostic import Diagnostic
 from wallaroo.fault import reach
 from wallaroo.frame import FRAMED, PLAIN, TICK_PORT, VISIT_PORT, column
-from wallaroo_runtime.durable.file import NO_ROOM
+from wallaroo_runtime.durable.file import NO_ROOM, disk_failure
 from wallaroo_runtime.errors import RunError
+from wallaroo_runtime.gateway.clock import Clock
 from wallaroo_runtime.gateway.source_progress import Past
 from wallaroo_runtime.storage.journal.head import read_committed
 from wallaroo_runtime.storage.journal.writer import JournalWriter
@@ -114,6 +115,7 @@ class Intake:
         wake: Makes the event loop call `turn`, from another thread.
 
     Attributes:
+        now_ms: Returns the time of what arrives now.
         is_awaited: Whether a source waits until something is processed; the committed offset is then looked at often.
     """
 
@@ -135,7 +137,7 @@ class Intake:
         self._pace = Pace()
         self._gathered: Gathered | None = None
         self._waiting: deque[Gathered] = deque()
-        self._timestamp_ms = 0
+        self.now_ms = Clock().now_ms
         self._sync_began = -math.inf  # the first sync comes at once, however long the machine has run
         self._retry_at = 0.0
         self._committed_at = 0.0
@@ -226,11 +228,6 @@ class Intake:
         )
         self.flush()
         return frame
-
-    def now_ms(self) -> int:
-        """Return the time of what arrives now, which never goes back."""
-        self._timestamp_ms = max(self._timestamp_ms, time.time_ns() // 1_000_000)
-        return self._timestamp_ms
 
     def flush(self) -> None:
         """Write what is gathered; when the disk is full it waits."""
@@ -339,6 +336,8 @@ class Intake:
 
 
 def _findings_of(error: OSError | RunError, writer: JournalWriter) -> list[Diagnostic]:
+    if isinstance(error, OSError):
+        error = disk_failure(error, path=writer.directory) or error
     if isinstance(error, RunError):
         return list(error.diagnostics)
     reason = f"the disk failed; {error.strerror}"

@@ -12,6 +12,7 @@ from wallaroo.kafka_record import KafkaRecord
 from wallaroo.testing import DeadLetter
 from wallaroo.worker.kafka_record import read_record
 from wallaroo_runtime.errors import TOPOLOGY, USAGE, RunError
+from wallaroo_runtime.gateway.clock import Clock
 from wallaroo_runtime.gateway.connection import EOF, RESET, listen, real_address
 from wallaroo_runtime.gateway.framing import NEWLINE, Cutter, fixed_cutter, splitter_cut
 from wallaroo_runtime.memory.receiver import Receiver
@@ -73,6 +74,7 @@ class MemoryServer:
         self.is_over = False
         self._receivers: dict[str, Receiver] = {}
         self._checked: set[str] = set()  # topics
+        self._clock = Clock()
         self._tasks: list[asyncio.Task[None]] = []
         self._servers: list[asyncio.Server] = []
         sources = enumerate(run.topology.sources())
@@ -96,7 +98,7 @@ class MemoryServer:
 
     async def turn(self) -> None:
         """Let time pass and generators make messages; called again and again."""
-        self._do(lambda: self.run.advance(max(0, time.time_ns() // 1_000_000 - self.run.now_ms)))
+        self._do(lambda: self.run.advance(max(0, self._clock.now_ms() - self.run.now_ms)))
         for source in list(self._generators) if self.pending < PENDING_BYTES else []:
             self._do(lambda source=source: self._generate(source))  # type: ignore[misc]
         await asyncio.sleep(0 if self._generators else TURN_S)

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import grpc
 
+from wallaroo_runtime.durable.file import disk_told
 from wallaroo_runtime.errors import USAGE, RunError
 from wallaroo_runtime.service.credential import Listen
 from wallaroo_runtime.service.driver import DriverWatch
@@ -73,10 +74,11 @@ def run_local(kind: str, arguments: Sequence[str], make: Callable[..., Host]) ->
     with os.fdopen(int(arguments[1]), "wb") as driver:
         try:
             directory = checkpoint / kind
-            host = make(
-                directory, f"unix:{directory}/socket", checkpoint=checkpoint, has_driver=lambda: watch.has_driver
-            )
-            server = _server_in(directory, host)
+            with disk_told(directory):
+                host = make(
+                    directory, f"unix:{directory}/socket", checkpoint=checkpoint, has_driver=lambda: watch.has_driver
+                )
+                server = _server_in(directory, host)
         except RunError as error:
             driver.write(pack_failures(error.diagnostics))
             print(error, file=sys.stderr)

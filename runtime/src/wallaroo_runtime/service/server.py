@@ -11,7 +11,7 @@ from typing import Any, NoReturn, TypeVar
 
 import grpc
 
-from wallaroo_runtime.durable.file import NO_ROOM
+from wallaroo_runtime.durable.file import disk_failure
 from wallaroo_runtime.errors import RUN, USAGE, RunError
 from wallaroo_runtime.service.client import MESSAGE_BYTES
 from wallaroo_runtime.service.credential import Listen
@@ -71,7 +71,7 @@ def answering(method: Method) -> Method:
         except RunError as error:
             _answer(error, context)
         except OSError as error:
-            _answer(_no_room(error, self._host.store), context)
+            _answer(_of_disk(error, self._host.store), context)
 
     @functools.wraps(method)
     def stream(self: Any, request: Any, context: grpc.ServicerContext) -> Iterator[Any]:
@@ -80,15 +80,15 @@ def answering(method: Method) -> Method:
         except RunError as error:
             _answer(error, context)
         except OSError as error:
-            _answer(_no_room(error, self._host.store), context)
+            _answer(_of_disk(error, self._host.store), context)
 
     return stream if inspect.isgeneratorfunction(method) else unary  # type: ignore[return-value]
 
 
-def _no_room(error: OSError, store: Store) -> RunError:
-    if error.errno not in NO_ROOM:
-        raise error
-    return RunError.of("R653", service=store.kind, address=store.address, reason=error.strerror or str(error))
+def _of_disk(error: OSError, store: Store) -> RunError:
+    if failure := disk_failure(error, "R653", service=store.kind, address=store.address):
+        return failure
+    raise error
 
 
 def _answer(error: RunError, context: grpc.ServicerContext) -> NoReturn:

@@ -1,12 +1,11 @@
 """Holds micro-batches back while the outbox is full."""
 
-import os
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 from wallaroo.diagnostic import Diagnostic
-from wallaroo_runtime.durable.file import NO_ROOM
+from wallaroo_runtime.durable.file import disk_failure
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.spark.failure import TaskFailure
 from wallaroo_runtime.spark.micro_batches import Publish, Rows
@@ -55,10 +54,10 @@ class OutboxRoom:
             self.failure = error
             raise TaskFailure(error) from error
         except OSError as error:
-            if error.errno not in NO_ROOM:
+            self.failure = disk_failure(error, path=self._outbox.name)
+            if self.failure is None:
                 self.error = error
                 raise
-            self.failure = RunError.of("R626", path=self._outbox.name, reason=os.strerror(error.errno or 0))
             raise TaskFailure(self.failure) from error
         except Exception as error:
             self.error = error

@@ -78,7 +78,12 @@ def limits() -> Iterator[Outcome]:
 
 def temporary_files() -> Outcome:
     """Look at the directory of temporary files, from which Java also loads native libraries."""
-    return directory("temporary files", Path(tempfile.gettempdir()), "TMPDIR", runs="Java loads libraries from there")
+    try:
+        path = Path(tempfile.gettempdir())
+    except OSError as error:  # it has tried to write a file
+        fix = "free some space, or give a directory with TMPDIR"
+        return lacks("temporary files", error.strerror or str(error), fix)
+    return directory("temporary files", path, "TMPDIR", runs="Java loads libraries from there")
 
 
 def caches() -> Outcome:

@@ -2,15 +2,13 @@
 
 import os
 import zlib
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
 from wallaroo.frame import check_frame
-from wallaroo_runtime.durable.file import NO_ROOM, private
-from wallaroo_runtime.errors import RunError
+from wallaroo_runtime.durable.file import disk_told, private
 
 _BUFFER_BYTES = 256 * 1024
 
@@ -95,10 +93,10 @@ class StagingWriter:
 
         Raises:
             FrameError: The frame is damaged.
-            RunError: R626, there is no room on the disk.
+            RunError: R626, the disk takes nothing more.
             OSError: The file cannot be written.
         """
-        with self._room_told():
+        with disk_told(self._directory):
             if port not in self._files:
                 self._files[port] = _Open(self._directory / f"{self._prefix}-{port}.frames")
             self._files[port].write(frame)
@@ -113,24 +111,15 @@ class StagingWriter:
             for port, staged in sorted(self._files.items())
         ]
 
-    @contextmanager
-    def _room_told(self) -> Iterator[None]:
-        try:
-            yield
-        except OSError as error:
-            if error.errno not in NO_ROOM:
-                raise
-            raise RunError.of("R626", path=self._directory, reason=os.strerror(error.errno or 0)) from error
-
     def finish(self) -> list[StagedFile]:
         """Close the files and return what to publish; nothing may be written afterwards.
 
         Raises:
-            RunError: R626, there is no room on the disk; `abort` removes the files.
+            RunError: R626, the disk takes nothing more; `abort` removes the files.
             OSError: A file cannot be written; likewise.
         """
         for staged in self._files.values():
-            with self._room_told():
+            with disk_told(self._directory):
                 staged.file.flush()
                 if self._fsync:
                     os.fsync(staged.file.fileno())
