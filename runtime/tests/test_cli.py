@@ -1,6 +1,5 @@
 """The command `wallaroo`: texts, exit codes, what goes to stdout, and how fast it starts."""
 
-import errno
 import json
 import os
 import re
@@ -272,31 +271,8 @@ def test_an_unexpected_error_is_a_diagnostic_that_names_a_log(
     (tmp_path / "wallaroo" / "crashes").rename(tmp_path / "moved")
     (tmp_path / "wallaroo" / "crashes").write_text("in the way")
     assert "I901 ValueError: the unexpected; the traceback is in " in run(capsys, "validate", WORD_COUNT)[2]
-    monkeypatch.setattr("tempfile.mkstemp", lambda **_: os.open("/dev/full/none", os.O_RDONLY))
-    err = run(capsys, "validate", WORD_COUNT)[2]
-    assert re.match(r"I901 ValueError: the unexpected; it is from \S+test_cli.py:\d+; no disk takes its traceback: ", err)
-
-
-@pytest.mark.parametrize(
-    ("number", "remedy"),
-    [
-        (errno.ENOSPC, "free some space"),
-        (errno.EDQUOT, "free some space"),
-        (errno.EROFS, "mount it for writing (`dmesg` may say why it is not)"),
-        (errno.ESTALE, "mount it again"),
-    ],
-)
-def test_a_disk_that_takes_nothing_is_named(
-    number: int, remedy: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def fail(arguments: object) -> int:
-        raise OSError(number, os.strerror(number), "/c/application.json")
-
-    monkeypatch.setattr("wallaroo_runtime.cli.validate.run", fail)
-    assert run(capsys, "validate", WORD_COUNT)[2] == (
-        f"R626 the disk of /c/application.json takes nothing more; {os.strerror(number)}\n"
-        f"  fix: {remedy} and run again; it continues from the checkpoint and nothing is lost\n"
-    )
+    monkeypatch.setattr("tempfile.mkstemp", lambda **_: os.open("/none", os.O_RDONLY))
+    assert re.search(r"test_cli.py:\d+; no disk takes its traceback: No", run(capsys, "validate", WORD_COUNT)[2])
 
 
 def test_split_of_the_command_line() -> None:

@@ -224,11 +224,12 @@ class Peer:
         return None
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(SENDERS, st.sampled_from(ENDS), st.booleans(), st.booleans())
 @example([("u32be", "half-closed", 2), ("u32be", "unread end", 0)], "full disk", True, False)
 @example([("u32be", "end unread", 2)], "full disk", True, True)
 @example([("newline", "half-closed in a message", 1)], "order", True, False)
+@example([("u32be", "idle", 1), ("newline", "half-closed", 1)], "read-only disk", False, True)
 @example([("u32be", "idle", 1), ("connector", "idle", 0)], "order", True, True)
 def test_the_end_of_the_stream_means_safe_however_the_gateway_ends(
     senders: Sequence[Sender], end: str, waits: bool, fails_before: bool

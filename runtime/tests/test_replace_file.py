@@ -1,8 +1,13 @@
-"""Small files that are replaced as a whole."""
+"""Small files that are replaced as a whole, and what is told of disks that take none."""
 
+import errno
+import os
 import threading
 from pathlib import Path
 
+import pytest
+
+from wallaroo_runtime.cli.main import main
 from wallaroo_runtime.durable.file import replace_file
 
 
@@ -24,3 +29,27 @@ def test_threads_may_replace_a_file_at_once(tmp_path: Path) -> None:
     assert errors == []
     assert path.read_bytes() in (b"a" * 50, b"b" * 50, b"c" * 50)
     assert [each.name for each in tmp_path.iterdir()] == ["position"]
+
+
+@pytest.mark.parametrize(
+    ("number", "remedy"),
+    [
+        (errno.ENOSPC, "free some space"),
+        (errno.EDQUOT, "free some space"),
+        (errno.EROFS, "mount it for writing (`dmesg` may say why it is not)"),
+        (errno.ESTALE, "mount it again"),
+    ],
+)
+def test_a_disk_that_takes_nothing_is_named(
+    number: int, remedy: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(arguments: object) -> int:
+        raise OSError(number, os.strerror(number), "/c/application.json")
+
+    monkeypatch.setattr("wallaroo_runtime.cli.validate.run", fail)
+    assert main(["validate", "topology.json"]) == 1
+    error = capsys.readouterr().err
+    assert error == (
+        f"R626 the disk of /c/application.json takes nothing more; {os.strerror(number)}\n"
+        f"  fix: {remedy} and run again; it continues from the checkpoint and nothing is lost\n"
+    )

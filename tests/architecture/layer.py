@@ -9,8 +9,8 @@ from architecture.source import PYTHON_SDK, RUNTIME, Import, imports
 # What each package of the runtime may import; the packages stand from top to bottom.
 IMPORTS: dict[str, set[str]] = {
     "cli": {
-        *("archive", "checkpoint", "errors", "gateway", "kafka", "memory", "monitor", "peer", "plan", "program", "run"),
-        *("service", "spark", "submit", "system", "topology"),
+        *("archive", "checkpoint", "durable", "errors", "gateway", "kafka", "memory", "monitor", "peer", "plan"),
+        *("program", "run", "service", "spark", "submit", "system", "topology"),
     },
     "run": {
         *("archive", "checkpoint", "durable", "errors", "kafka", "lowering", "monitor", "peer", "plan", "program"),

@@ -4,7 +4,7 @@ import time
 
 
 class Clock:
-    """Tells milliseconds since 1970 that never go back, and pass on while the machine's clock is set back.
+    """A clock that never goes back: its time passes on while the machine's clock is set back.
 
     Windows of a source's time then go on to close; a clock that is set forward is followed at once.
     """
@@ -13,7 +13,7 @@ class Clock:
         self._now_ms = self._looked_ms = 0
 
     def now_ms(self) -> int:
-        """Return the time."""
+        """Return milliseconds since 1970."""
         looked_ms, wall_ms = time.monotonic_ns() // 1_000_000, time.time_ns() // 1_000_000
         self._now_ms = max(wall_ms, self._now_ms + looked_ms - self._looked_ms) if self._now_ms else wall_ms
         self._looked_ms = looked_ms

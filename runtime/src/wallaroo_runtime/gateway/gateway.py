@@ -319,7 +319,8 @@ class Gateway:
         if connection.source.is_connector:
             self._connectors.take(connection, data)
         else:
-            connection.taken = self._intake.take(connection.source.config.port, count, data)
+            connection.taken = self._intake.taken + count  # before: the disk may fail
+            self._intake.take(connection.source.config.port, count, data)
 
     def _split(self, connection: Connection) -> None:
         """Ask the worker, and read nothing more of this connection until it has answered."""

@@ -183,18 +183,18 @@ class Intake:
         """Return whether a frame is safe."""
         return 0 <= frame.end <= self.writer.safe.offset
 
-    def take(self, port: int, count: int, data: bytes) -> int:
-        """Take `count` whole messages of a source; they are kept even when the disk is full. Returns `taken`."""
+    def take(self, port: int, count: int, data: bytes) -> None:
+        """Take `count` whole messages of a source; kept when the disk is full, counted when it fails."""
         gathered = self._gathered
         if gathered is None or port != gathered.port or gathered.size + len(data) > FRAME_BODY_BYTES:
-            self.flush()
+            self._seal()
             gathered = self._gathered = Gathered(port, self.now_ms())
         gathered.parts.append(data)
         gathered.count += count
         gathered.size += len(data)
         self.messages += count
         self.bytes += len(data)
-        return self.taken
+        self._write()
 
     def take_values(self, port: int, values: Sequence[bytes], encoding: int) -> None:
         """Take messages that are not as on a wire, as a frame of their own; kept even when the disk is full."""
@@ -208,11 +208,11 @@ class Intake:
         return frame
 
     def _take_whole(self, frame: Gathered) -> None:
-        self.flush()
+        self._seal()
         self._gathered = frame
-        self.flush()
         self.messages += frame.count
         self.bytes += frame.size
+        self.flush()
 
     def tick(self) -> None:
         """Write a tick, in its place among the messages."""
@@ -231,9 +231,15 @@ class Intake:
 
     def flush(self) -> None:
         """Write what is gathered; when the disk is full it waits."""
+        self._seal()
+        self._write()
+
+    def _seal(self) -> None:
         if self._gathered is not None:
             self._waiting.append(self._gathered)
             self._gathered = None
+
+    def _write(self) -> None:
         while self._waiting:
             frame = self._waiting[0]
             try:
