@@ -1,6 +1,7 @@
 """Sources and sinks of Spark: rows become frames and frames rows; files, rates and tables on real Spark."""
 
 import json
+import random
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -18,6 +19,7 @@ from wallaroo_runtime.lowering.sink_record import PARTITION, rows_of
 from wallaroo_runtime.plan import compile_topology
 from wallaroo_runtime.program.app import resolve
 from wallaroo_runtime.program.emit import emit
+from wallaroo_runtime.spark.file_name import check_files
 from wallaroo_runtime.spark.query import QueryOptions, RunningQuery, start_query
 from wallaroo_runtime.spark.row_source import FRAME_MESSAGES, NO_HEADERS, RecordSource
 from wallaroo_runtime.storage.journal.writer import JournalWriter
@@ -174,6 +176,60 @@ def test_files_in_and_tables_out_over_a_restart(
     assert Counter(row.word for row in rows) == words
     assert all(row.keyless for row in rows)
     assert not list((tmp_path / "checkpoint" / "staging").glob("*.frames"))
+
+
+@pytest.mark.jvm
+def test_files_are_read_once_or_named_whatever_they_are_called(
+    start: Callable[..., RunningQuery], wait_until: Callable[..., None], tmp_path: Path
+) -> None:
+    draw = random.Random(10)
+    here, count = tmp_path / "in", 0
+    here.mkdir()
+    source = {"format": "text", "options": {"path": str(here)}, "schema": "value STRING", "value": "value"}
+    sink = {"format": "parquet", "options": {"path": str(tmp_path / "out")}, "value": "value"}
+
+    def put(odd: str = "") -> Path:
+        nonlocal count
+        count += 1
+        name = "".join([*draw.choices("a% é日#&=+;@!\n\t'\"^~|", k=6), odd, str(count)])
+        file = here / name
+        file.with_name(f".{count}").write_text(f"line {count}\n")
+        return file.with_name(f".{count}").rename(file)
+
+    for odd in ("", ":", draw.choice("{}[]*?\\")):
+        bad = put(odd)
+        put(), put()
+        query = start(topology(source, sink))
+        if odd:
+            wait_until(lambda query=query: query.exception() is not None, "a finding", 300.0)
+            (finding,) = query.exception().diagnostics  # type: ignore[union-attr]
+            assert (finding.code, str(bad) in finding.message, "rename it" in finding.fix) == ("R611", True, True)
+            query.stop()
+            bad.rename(here / f"good{count}")
+            query = start(topology(source, sink))
+        wait_until(lambda query=query: finished(query, count), "all files", 300.0)
+        query.stop()
+        assert query.progress().records.received == count  # each once
+    (tmp_path / "in [1]").mkdir()
+    with pytest.raises(RunError, match=re.escape(f"R716 path {tmp_path}/in [1] of source")):
+        start(topology({**source, "options": {"path": f"{tmp_path}/in [1]"}}, sink))
+    query = start(topology({**source, "options": {"path": f"{tmp_path}/no[w]here*"}}, sink))
+    assert [finding.code for finding in query.new_findings()] == ["R801"]
+
+
+def test_files_that_spark_reads_wrongly_are_named() -> None:
+    def finding(paths: list[str], there: list[str]) -> str:
+        with pytest.raises(RunError) as caught:
+            check_files(paths, lambda: there)
+        return str(caught.value)
+
+    check_files(["file:/in/a", "file:/in:1/b[1]"], list)
+    check_files(["file:/in/a", "file:/in/1:b"], lambda: ["file:///in/a"])  # it was renamed
+    check_files(["hdfs://n:9/in/a", "hdfs://n:9/in/1:b"], list)
+    assert "/in/1:b\n  fix: rename it" in finding(["file:/in/1:b"], ["file:///in/1:b"])
+    paths, there = ["file:/b", "file:/a[1]", "file:/b"], ["file:///b", "file:///a%5B1%5D", "file:///b"]
+    assert "/a[1]\n  fix: rename it" in finding(paths, there)
+    assert "/a[1]\n  fix: rename it" in finding(paths, ["file:///b", "file:///b"])
 
 
 @pytest.mark.jvm

@@ -1,7 +1,7 @@
 """Holds micro-batches back while the outbox is full."""
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 
 from wallaroo.diagnostic import Diagnostic
@@ -21,6 +21,8 @@ class OutboxRoom:
     Args:
         publish: Publishes a micro-batch that has run.
         limit_bytes: No micro-batch begins while more than that waits for sinks.
+        check: Refuses the micro-batch that begins.
+        findings: What is to be told at the start.
 
     Attributes:
         failure: Why it stopped the query, when it did.
@@ -28,18 +30,26 @@ class OutboxRoom:
         is_waiting: Whether a micro-batch waits for room.
     """
 
-    def __init__(self, publish: Publish, outbox: Output, limit_bytes: int) -> None:
+    def __init__(
+        self,
+        publish: Publish,
+        outbox: Output,
+        limit_bytes: int,
+        check: Callable[[], None] = lambda: None,
+        findings: Iterable[Diagnostic] = (),
+    ) -> None:
         self.failure: RunError | None = None
         self.error: Exception | None = None
         self.is_waiting = False
         self._publish, self._outbox, self._limit_bytes = publish, outbox, limit_bytes
-        self._findings: list[Diagnostic] = []
+        self._check, self._findings = check, list(findings)
         self._ended = threading.Event()
 
     def begin(self, batch: int) -> None:
-        """Wait until there is room for what a micro-batch will come to."""
+        """Wait until there is room for what a micro-batch will come to, and check it."""
         with self._noting():
             self._wait()
+            self._check()
 
     def publish(self, rows: Rows, batch: int) -> None:
         """Publish a micro-batch."""

@@ -4,7 +4,7 @@ import json
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import reduce
+from functools import partial, reduce
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +24,7 @@ from wallaroo_runtime.spark.backpressure import MAX_OUTBOX_BYTES, OutboxRoom
 from wallaroo_runtime.spark.cause import causes_of, query_causes
 from wallaroo_runtime.spark.executor_watch import ExecutorWatch
 from wallaroo_runtime.spark.failure import JavaEnded, is_end_of_java, is_loss, needing_java, translated
+from wallaroo_runtime.spark.file_name import check_batch, check_names, file_sources, forget_renamed
 from wallaroo_runtime.spark.hadoop import spark_path
 from wallaroo_runtime.spark.kafka import records_lost
 from wallaroo_runtime.spark.level import CHUNK_BYTES, Level, ReadCounts, levels_of
@@ -279,7 +280,12 @@ def start_query(
         tell_batch=options.tell_batch, application=topology.name, records=options.records,
     )  # fmt: skip
     publisher.letters_before = outbox.letters()
-    room = OutboxRoom(publisher, outbox, options.max_outbox_bytes)
+    has_files = bool(file_sources(topology))
+    unmatched = [*check_names(session, topology)] if has_files else []
+    if has_files:
+        forget_renamed(session, options.checkpoint)
+    check = partial(check_batch, session) if has_files else lambda: None
+    room = OutboxRoom(publisher, outbox, options.max_outbox_bytes, check, unmatched)
     # The number of partitions is the checkpoint's: Spark silently keeps the old one.
     session.conf.set("spark.sql.shuffle.partitions", plan.shuffle_partitions)
     if is_local(session.sparkContext.master):  # remote executors do not see the directory that it needs
