@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from wallaroo_runtime.checkpoint.directory import find_directory
+from wallaroo_runtime.checkpoint.end_note import failed_runs
 from wallaroo_runtime.checkpoint.registry import running
 from wallaroo_runtime.cli.parser import wrong_usage
 from wallaroo_runtime.cli.reporter import printable
@@ -71,6 +72,10 @@ def lines(found: Mapping[str, Any]) -> Iterator[str]:
     yield f"checkpoint {found['checkpoint']}"
     if found.get("monitor"):
         yield f"monitor    {found['monitor']}"
+    if said := failed_runs(found.get("earlier", {})):
+        yield f"{said}; this run is another try"
+    if ended := found.get("ended"):
+        yield failed_runs(ended) or f"the last run ended {ended['time']}: {ended['reason']}"
     if "parts" in found:
         yield from _numbers(found)
     else:

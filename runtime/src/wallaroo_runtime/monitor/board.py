@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from wallaroo.diagnostic import Diagnostic
+from wallaroo_runtime.checkpoint.end_note import running_note
 from wallaroo_runtime.lowering.batch_report import BatchReport, LiveReport, Stores
 from wallaroo_runtime.lowering.step_count import StepCount, StepCounts, add_steps
 from wallaroo_runtime.monitor.delivery import Latencies
@@ -70,6 +71,7 @@ class Board:
         self._topology, self._plan = topology, plan
         self._outputs = frozenset(step.path for step in topology.steps() if step.kind == "output")
         self.is_ended = False
+        self._earlier = running_note(checkpoint)
         self._started, self._state = time.time(), "starting"
         self._reports: deque[BatchReport | LiveReport] = deque()
         self._processed_bytes = -1  # of the journal, in real-time mode
@@ -182,6 +184,7 @@ class Board:
             "workers": list(sample.workers),
             "processes": list(sample.processes),
             "findings": list(self._findings),
+            "earlier": self._earlier,
         }
 
     def _counters(self, numbers: Mapping[str, Any]) -> dict[str, int]:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+from wallaroo_runtime.checkpoint.end_note import past_end, running_note
 from wallaroo_runtime.checkpoint.manifest import read_manifest
 from wallaroo_runtime.checkpoint.registry import Driver, alive, noted
 
@@ -61,6 +62,8 @@ def status_of(checkpoint: Path) -> dict[str, Any]:
         "pid": driver.pid if driver is not None else None,
         "checkpoint": str(checkpoint),
         "monitor": url,
+        "ended": past_end(checkpoint) if driver is None else {},
+        "earlier": running_note(checkpoint) if driver is not None else {},
         "gateway": {name: gateway[name] for name in ("state", "messages", "end", "committed") if name in gateway},
         "sinks": [
             {name: sink[name] for name in ("name", "address", "messages", "pending_messages") if name in sink}

@@ -59,6 +59,8 @@ class _Collector:
             yield self._one(gauge, "lag_messages", "Messages that arrived, not processed.", document["lag"]["messages"])
             text = "How long the oldest message that is not processed has been waiting."
             yield self._one(gauge, "lag_seconds", text, document["lag"]["seconds"])
+        text = "Runs in a row that failed before this one."
+        yield self._one(gauge, "failed_runs", text, document["earlier"]["failures"])
         lag = sum(gateway["lag_bytes"] for gateway in document["gateways"])
         yield self._one(gauge, "journal_lag_bytes", "Bytes of journals that are not processed.", lag)
         phases = gauge("wallaroo_micro_batch_phase_seconds", "Latest micro-batch.", labels=("application", "phase"))

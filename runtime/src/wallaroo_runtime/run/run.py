@@ -13,6 +13,7 @@ from wallaroo.diagnostic import Diagnostic
 from wallaroo.worker import trace
 from wallaroo_runtime.checkpoint.checkpoint import Checkpoint
 from wallaroo_runtime.checkpoint.directory import Place
+from wallaroo_runtime.checkpoint.end_note import noting_end
 from wallaroo_runtime.checkpoint.manifest import REALTIME, Directory, LocalDirectory
 from wallaroo_runtime.checkpoint.registry import registered
 from wallaroo_runtime.checkpoint.url import check_answer, is_remote
@@ -140,7 +141,8 @@ def run_once(options: RunOptions, reporter: Reporter, ending: Ending, applicatio
         if not checkpoint.continues:
             reporter.note(f"new checkpoint in {checkpoint.directory}")
         reporter.note(f"logs in {checkpoint.path / 'logs'}")
-        _run(options, reporter, application=running, plan=checkpoint.plan(), checkpoint=checkpoint, ending=ending)
+        with noting_end(checkpoint.path, ending.stopped.ended_start):
+            _run(options, reporter, application=running, plan=checkpoint.plan(), checkpoint=checkpoint, ending=ending)
     finally:
         place.release()
 

@@ -1,0 +1,88 @@
+"""How the runs of a checkpoint have ended: a note for `status`, and for a run that follows one that failed."""
+
+import json
+import os
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+from wallaroo_runtime.checkpoint.registry import noted
+from wallaroo_runtime.durable.file import replace_file
+from wallaroo_runtime.errors import RunError
+
+END_FILE = "ended.json"
+STOPPED, BROKEN_OFF = "it was stopped", "it was stopped while it started"
+KILLED = "it ended without a word: it was killed, or the machine stopped"
+
+
+@contextmanager
+def noting_end(checkpoint: Path, is_stop: Callable[[BaseException], bool] = lambda _: False) -> Iterator[None]:
+    """Note how the run of the block ends.
+
+    A run without an end is one that was killed, so that its successor counts it. No end of a run fails for want of
+    room for its note.
+
+    Args:
+        is_stop: Says whether an error is that a signal has ended the start.
+    """
+    past = past_end(checkpoint)
+    failures, is_failure = past.get("failures", 0), False
+    _write(checkpoint, {**past, "is_running": True, "failures": failures})
+    reason = STOPPED
+    try:
+        yield
+    except BaseException as error:
+        is_failure = not (isinstance(error, KeyboardInterrupt) or is_stop(error))
+        reason = _reason(error) if is_failure else BROKEN_OFF
+        raise
+    finally:
+        _write(checkpoint, _end(reason, failures + 1 if is_failure else 0))
+
+
+def past_end(checkpoint: Path) -> dict[str, Any]:
+    """Return time and reason of the last end, and how many runs in a row have failed up to it; empty: none ended.
+
+    To be called while no run has the checkpoint.
+    """
+    found = noted(checkpoint / END_FILE)
+    if found.pop("is_running", False):
+        return {**_end(KILLED, int(found.get("failures", 0)) + 1), "time": ""}
+    return found
+
+
+def running_note(checkpoint: Path) -> dict[str, Any]:
+    """Return how the run before this one ended: `failures` in a row, 0 without one, `time` and `reason` of the last."""
+    found = noted(checkpoint / END_FILE)
+    return {"failures": found.get("failures", 0), "time": found.get("time", ""), "reason": found.get("reason", "")}
+
+
+def failed_runs(found: Mapping[str, Any]) -> str:
+    """Return in words that runs have failed; empty: the last one has not.
+
+    Example:
+        >>> failed_runs({"failures": 2, "time": "2026-11-26T10:00:00Z", "reason": "R611 the query stopped; no disk"})
+        '2 runs in a row have failed, the last one 2026-11-26T10:00:00Z: R611 the query stopped; no disk'
+    """
+    if not found.get("failures"):
+        return ""
+    runs = "1 run has failed" if found["failures"] == 1 else f"{found['failures']} runs in a row have failed"
+    return f"{runs}, the last one{found['time'] and ' '}{found['time']}: {found['reason']}"
+
+
+def _reason(error: BaseException) -> str:
+    if isinstance(error, RunError):
+        return "; ".join(f"{each.code} {each.message}" for each in error.diagnostics)
+    return f"{type(error).__name__}: {error}"
+
+
+def _end(reason: str, failures: int) -> dict[str, Any]:
+    now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+    return {"time": now, "reason": reason, "failures": failures}
+
+
+def _write(checkpoint: Path, value: dict[str, Any]) -> None:
+    with suppress(OSError):
+        if os.path.isdir(checkpoint):
+            replace_file(checkpoint / END_FILE, json.dumps(value).encode())

@@ -1,0 +1,87 @@
+"""How runs have ended: what `status`, the page and the metrics of the next run say of it."""
+
+import json
+import tempfile
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from wallaroo_runtime.checkpoint.end_note import END_FILE, failed_runs, noting_end, past_end, running_note
+from wallaroo_runtime.cli.main import main
+from wallaroo_runtime.cli.status import lines
+from wallaroo_runtime.errors import RunError
+from wallaroo_runtime.monitor.board import Board
+from wallaroo_runtime.monitor.metrics import render
+from wallaroo_runtime.plan.compile import compile_topology
+from wallaroo_runtime.topology.load import load
+
+WORD_COUNT = Path(__file__).parents[2] / "topology-schema" / "vectors" / "topologies" / "valid" / "word_count.json"
+STOPS = (RunError, KeyError, KeyboardInterrupt)
+
+
+def always(error: BaseException) -> bool:
+    return True
+
+
+def never(error: BaseException) -> bool:
+    return False
+
+
+@given(
+    st.lists(st.sampled_from(["stopped", "failed", "bug", "signal", "broken off", "killed"]), min_size=1, max_size=6)
+)
+def test_status_says_how_runs_ended_and_how_many_failed(ends: list[str]) -> None:
+    errors = {
+        "failed": RunError.of("R611", reason="no disk", fix="mend it"),
+        "bug": KeyError("x"),
+        "signal": KeyboardInterrupt(),
+        "broken off": RunError.of("R617", process="Spark", reason="asked", log="l"),
+    }
+    failures = 0
+    with tempfile.TemporaryDirectory() as name:
+        checkpoint = Path(name)
+        assert past_end(checkpoint) == {}
+        for end in ends:
+            if end == "killed":
+                noting = noting_end(checkpoint)
+                noting.__enter__()
+                note = (checkpoint / END_FILE).read_bytes()
+                assert running_note(checkpoint)["failures"] == failures
+                noting.__exit__(None, None, None)
+                (checkpoint / END_FILE).write_bytes(note)  # as if it had never ended
+            else:
+                is_stop = always if end == "broken off" else never
+                with suppress(*STOPS), noting_end(checkpoint, is_stop):
+                    assert running_note(checkpoint)["failures"] == failures
+                    if end in errors:
+                        raise errors[end]
+            failures = failures + 1 if end in ("failed", "bug", "killed") else 0
+            found = past_end(checkpoint)
+            said = failed_runs(found)
+            assert (found["failures"], bool(said)) == (failures, failures > 0)
+            assert {"failed": "R611 the query stopped; no disk", "bug": "KeyError", "killed": "without a word"}.get(
+                end, "it was stopped"
+            ) in found["reason"]
+
+
+def test_status_page_and_metrics_of_runs_that_failed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "application.json").write_text(json.dumps({"name": "Word Count"}))
+
+    def status() -> str:
+        assert main(["status", str(tmp_path)]) == 0
+        return " ".join(capsys.readouterr().out.split())
+
+    for _ in range(2):
+        with suppress(RunError), noting_end(tmp_path):
+            raise RunError.of("R611", reason="no disk", fix="mend it")
+    assert "2 runs in a row have failed, the last one 20" in status()
+    topology = load(WORD_COUNT.read_bytes())
+    with noting_end(tmp_path):
+        document = Board(topology, compile_topology(topology, shuffle_partitions=2), tmp_path).read()
+    assert "R611 the query stopped; no disk; this run is another try" in " ".join(lines(document))
+    assert b'wallaroo_failed_runs{application="Word Count Application"} 2.0' in render(document, {}, "")[0]
+    said = status()
+    assert "the last run ended 20" in said and "it was stopped" in said
