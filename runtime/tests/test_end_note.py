@@ -30,6 +30,17 @@ def never(error: BaseException) -> bool:
     return False
 
 
+def run_once(checkpoint: Path, end: str, error: BaseException | None, failures: int) -> None:
+    """Let a run end so, after so many that failed."""
+    with suppress(*STOPS), noting_end(checkpoint, always if end == "broken off" else never):
+        assert running_note(checkpoint)["failures"] == failures
+        note = (checkpoint / END_FILE).read_bytes()
+        if error is not None:
+            raise error
+    if end == "killed":
+        (checkpoint / END_FILE).write_bytes(note)  # as if it had never ended
+
+
 @given(
     st.lists(st.sampled_from(["stopped", "failed", "bug", "signal", "broken off", "killed"]), min_size=1, max_size=6)
 )
@@ -45,19 +56,7 @@ def test_status_says_how_runs_ended_and_how_many_failed(ends: list[str]) -> None
         checkpoint = Path(name)
         assert past_end(checkpoint) == {}
         for end in ends:
-            if end == "killed":
-                noting = noting_end(checkpoint)
-                noting.__enter__()
-                note = (checkpoint / END_FILE).read_bytes()
-                assert running_note(checkpoint)["failures"] == failures
-                noting.__exit__(None, None, None)
-                (checkpoint / END_FILE).write_bytes(note)  # as if it had never ended
-            else:
-                is_stop = always if end == "broken off" else never
-                with suppress(*STOPS), noting_end(checkpoint, is_stop):
-                    assert running_note(checkpoint)["failures"] == failures
-                    if end in errors:
-                        raise errors[end]
+            run_once(checkpoint, end, errors.get(end), failures)
             failures = failures + 1 if end in ("failed", "bug", "killed") else 0
             found = past_end(checkpoint)
             said = failed_runs(found)

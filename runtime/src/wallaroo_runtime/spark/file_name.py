@@ -99,14 +99,12 @@ def check_batch(session: SparkSession) -> None:
 def _locations(session: SparkSession) -> Iterator[Any]:
     """Yield the files of each source in the micro-batch that runs."""
     for query in session.streams.active:
-        execution = query._jsq.streamingQuery().lastExecution()
-        leaves = execution.analyzed().collectLeaves()
-        for number in range(leaves.size()):
-            leaf = leaves.apply(number)
-            if leaf.getClass().getSimpleName() == "LogicalRelation":
-                relation = leaf.relation()
-                if relation.getClass().getSimpleName() == "HadoopFsRelation":
-                    yield relation.location()
+        leaves = query._jsq.streamingQuery().lastExecution().analyzed().collectLeaves()
+        found = [leaves.apply(number) for number in range(leaves.size())]
+        relations = [leaf.relation() for leaf in found if leaf.getClass().getSimpleName() == "LogicalRelation"]
+        for relation in relations:
+            if relation.getClass().getSimpleName() == "HadoopFsRelation":
+                yield relation.location()
 
 
 def check_files(paths: Sequence[str], present: Callable[[], Sequence[str]]) -> None:
