@@ -1,5 +1,6 @@
 """Level 0: reads ranges of the journal and runs them through the stages without state."""
 
+import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from itertools import chain
@@ -7,7 +8,7 @@ from itertools import chain
 import pyarrow as pa
 
 from wallaroo.fault import reach
-from wallaroo.frame import HEADER_BYTES, read_header
+from wallaroo.frame import HEADER_BYTES, read_frame, read_header
 from wallaroo.worker._proto import worker_pb2 as pb
 from wallaroo_runtime.lowering.bucket import FIRST_OF_TABLE
 from wallaroo_runtime.lowering.crossing import CONTROL_PORTS, Crossing, controls_of, frames_of_ports
@@ -19,6 +20,7 @@ from wallaroo_runtime.spark.failure import carried
 from wallaroo_runtime.spark.level import Attempt, Level
 from wallaroo_runtime.spark.row import DATA, REHEARSAL, FrameHead, FrameRow, frame_batch, staged_batch
 from wallaroo_runtime.spark.row_source import RecordSource
+from wallaroo_runtime.topology.model import KafkaSource
 from wallaroo_runtime.worker.audit import messages_by_port
 from wallaroo_runtime.worker.channel import WorkerChannel
 from wallaroo_runtime.worker.process import ProcessCall
@@ -137,11 +139,26 @@ def _arrivals(frames: bytes) -> Counter[int]:
     return found
 
 
-def _counted(frames: Iterable[bytes], account: Account) -> Iterator[bytes]:
-    """Yield frames of a source that Spark reads, and count their messages."""
+def _counted(frames: Iterable[bytes], account: Account, *, is_kafka: bool) -> Iterator[bytes]:
+    """Yield frames of a source that Spark reads, and count their messages.
+
+    Args:
+        is_kafka: Whether their times are those at which they came; others may be of the data.
+    """
     for frame in frames:
         account.records += FrameHead.of(frame).count
+        if is_kafka:
+            account.arrived.update(arrivals_of_records(frame, time.time_ns() // 1_000_000))
         yield frame
+
+
+def arrivals_of_records(frame: bytes, now_ms: int) -> Counter[int]:
+    """Count records by their time, coarser the older they are, to 3 %: a topic that is read anew has many times."""
+    arrived = Counter[int]()
+    for at, count in Counter(read_frame(frame).times()).items():
+        step = 1 << max(0, abs(now_ms - at).bit_length() - 6)
+        arrived[at - at % step] += count
+    return arrived
 
 
 class RecordLevel(StatelessLevel):
@@ -153,9 +170,11 @@ class RecordLevel(StatelessLevel):
         self._first = FIRST_OF_TABLE if source.is_table else 0
 
     def _inputs(self, batches: Iterator[pa.RecordBatch], account: Account) -> Inputs:
+        is_kafka = isinstance(self.source.source, KafkaSource) and not self.source.is_table
+
         def read(stage: Stage) -> Iterable[bytes]:
             if all(node.port != self.source.port for node in stage.entries):
                 return ()
-            return _counted(self.source.frames(batches, account.batch), account)
+            return _counted(self.source.frames(batches, account.batch), account, is_kafka=is_kafka)
 
         return read
