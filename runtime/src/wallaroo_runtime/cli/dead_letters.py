@@ -17,6 +17,7 @@ from wallaroo_runtime.cli.reporter import printable
 from wallaroo_runtime.cli.stamp import print_json
 from wallaroo_runtime.cli.table import number, print_table, room, table, text
 from wallaroo_runtime.errors import USAGE, RunError
+from wallaroo_runtime.kafka.letter import record_place, record_words
 
 WHOLE = 24  # of a time, an id or a code: it is not shortened
 COLUMNS = (
@@ -146,11 +147,14 @@ def _show(checkpoint: Path, arguments: argparse.Namespace) -> int:
             "traceback": record.traceback,
             "encoding": record.encoding,
             "input": {"base64": base64.b64encode(record.input).decode("ascii")},
+            "record": record_place(record),
         }
         print_json({**_summary(letter, replayed), **more})
         return 0
     for name, value in _summary(letter, replayed).items():
         print(f"{name:<9} {printable(str(value))}" + (f" ({record.path})" if name == "step" else ""))
+    if place := record_words(record):
+        print(f"record    {printable(place)}")
     if record.traceback:
         print("\ntraceback")
         print("\n".join(f"  {printable(line)}" for line in record.traceback.splitlines()))

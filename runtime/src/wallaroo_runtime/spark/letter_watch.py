@@ -7,6 +7,7 @@ from itertools import islice
 
 from wallaroo.diagnostic import Diagnostic
 from wallaroo.worker._proto import worker_pb2 as pb
+from wallaroo_runtime.kafka.letter import record_words
 from wallaroo_runtime.lowering.error_policy import letters_of
 from wallaroo_runtime.lowering.letter_tail import LETTERS_PER_BATCH, Found
 from wallaroo_runtime.storage.outbox.staging import StagedFile
@@ -38,9 +39,11 @@ class Notable:
         """
         letter, least = self.letter, "at least " if self.is_least else ""
         what = "a message is a dead letter" if self.count == 1 else f"{least}{self.count:,} messages are dead letters"
+        place = (words := record_words(letter)) and f" ({words})"
         return Diagnostic.of(
-            "R740", what=what, step=letter.step, reason=f"{letter.code} {letter.error}", pointer=f"/{letter.path}",
-            traceback="" if self.count > 1 else shortened(letter.traceback), command=f"{command} {self.id}",
+            "R740", what=what, step=letter.step, reason=f"{letter.code} {letter.error}{place}",
+            pointer=f"/{letter.path}", traceback="" if self.count > 1 else shortened(letter.traceback),
+            command=f"{command} {self.id}",
         )  # fmt: skip
 
 
