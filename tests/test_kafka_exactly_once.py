@@ -188,6 +188,7 @@ NEVER = (
     KafkaRecord(key=b"k", value=b"v", partition=99),
     KafkaRecord(key=b"k", value=bytes(5000)),
     KafkaRecord(key=b"k", value=b"", headers=(("large", bytes(5000)),)),
+    KafkaRecord(key=None, value=b"without a key"),
 )
 
 

@@ -11,8 +11,11 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from wallaroo.frame import encode_frame, read_frame
+from wallaroo.kafka_record import too_large
 from wallaroo_runtime.checkpoint.manifest import LocalDirectory
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.lowering.sink_record import PARTITION, rows_of
@@ -21,6 +24,7 @@ from wallaroo_runtime.program.app import resolve
 from wallaroo_runtime.program.emit import emit
 from wallaroo_runtime.spark.file_name import check_files
 from wallaroo_runtime.spark.query import QueryOptions, RunningQuery, start_query
+from wallaroo_runtime.spark.row_sink import Limits
 from wallaroo_runtime.spark.row_source import FRAME_MESSAGES, NO_HEADERS, RecordSource
 from wallaroo_runtime.storage.journal.writer import JournalWriter
 from wallaroo_runtime.storage.record_count import RecordCount
@@ -271,12 +275,20 @@ def test_a_rate_as_source_and_json_lines_as_sink(
     assert len(numbers) >= 300
 
 
+@given(st.none() | st.binary(max_size=9), st.none() | st.binary(max_size=200), st.none() | st.integers(-1, 4))
+def test_what_a_topic_refuses_is_known_before(key: bytes | None, value: bytes | None, partition: int | None) -> None:
+    """Kafka's client in Java waits four minutes for a partition that is not there; no test with a broker does."""
+    said = Limits(partitions=3, size=200, needs_key=True).refusal(key, value, partition)
+    assert said.startswith("it has no partition") == (partition in (-1, 3, 4))
+    assert bool(said) == (partition in (-1, 3, 4) or too_large(200, key, value) > 0 or key is None)
+
+
 @pytest.mark.jvm
 @pytest.mark.parametrize(
     ("more", "said"),
     [
         ({"sink": {"value": "no_such_column"}}, 'the SQL `no_such_column` of sink "out"'),
-        ({"sink": {"value": "value FROM"}}, 'the SQL `value FROM` of sink "out"'),
+        ({"sink": {"value": "(value"}}, 'the SQL `(value` of sink "out"'),
         ({"sink": {"format": "nothing"}}, 'sink "out"'),
         ({"source": {"value": "nowhere + 1"}}, 'the SQL `nowhere + 1` of source "in"'),
         ({"source": {"timestamp": "to_time(value"}}, 'the SQL `CAST(value AS STRING)`, `to_time(value` of source "in"'),

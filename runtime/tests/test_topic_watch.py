@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 from hypothesis import given
@@ -11,7 +12,7 @@ from hypothesis import strategies as st
 from wallaroo_runtime.checkpoint.checkpoint import Checkpoint
 from wallaroo_runtime.checkpoint.convert_topic import Topics
 from wallaroo_runtime.checkpoint.directory import Place
-from wallaroo_runtime.checkpoint.manifest import read_manifest
+from wallaroo_runtime.checkpoint.manifest import LocalDirectory, read_manifest
 from wallaroo_runtime.cli.main import main
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.gateway.source_progress import Past
@@ -19,6 +20,7 @@ from wallaroo_runtime.kafka.offset import EARLIEST, lost_records
 from wallaroo_runtime.peer.configuration import kafka_sources
 from wallaroo_runtime.run import topic_watch
 from wallaroo_runtime.run.topic_watch import TopicWatch
+from wallaroo_runtime.spark.progress import plan_elsewhere
 from wallaroo_runtime.storage.journal.writer import JournalWriter
 from wallaroo_runtime.topology.load import load_document
 from wallaroo_runtime.topology.model import KafkaSource
@@ -136,3 +138,27 @@ def test_what_a_topic_has_lost_is_counted(ranges: dict[int, tuple[int, int]], po
         not (number in ranges and ranges[number][0] <= offset <= ranges[number][1])
         for number, offset in position.items()
     )
+
+
+OFFSETS = st.dictionaries(st.integers(0, 3), st.integers(0, 9))
+
+
+@given(OFFSETS, OFFSETS, st.integers(0, 3), st.booleans(), st.booleans())
+def test_the_next_micro_batch_ends_where_a_topic_begins(
+    past: dict[int, int], begins: dict[int, int], last: int, is_planned: bool, has_other: bool
+) -> None:
+    with TemporaryDirectory() as place:
+        for folder in ("offsets", "commits"):
+            Path(place, folder).mkdir()
+        others = ['{"journal":"0f","offset":9,"sequence":3}', "-", '{"u":{"0":5}}'] if has_other else []
+        lines = ["v1", '{"batchWatermarkMs":0}', *others, json.dumps({"t": past})]
+        for batch in range(last + 1):
+            Path(place, "offsets", str(batch)).write_text("\n".join(lines))
+            if batch < last or not is_planned:
+                Path(place, "commits", str(batch)).write_text("v1\n{}")
+        plan_elsewhere(LocalDirectory(Path(place)), {"t": begins})
+        batch = last if is_planned else last + 1
+        assert sorted(int(path.name) for path in Path(place, "offsets").iterdir()) == list(range(batch + 1))
+        *same, line = Path(place, "offsets", str(batch)).read_text().split("\n")
+        assert same == lines[:-1]
+        assert json.loads(line) == {"t": {str(at): begins[at] for at in past if at in begins}}

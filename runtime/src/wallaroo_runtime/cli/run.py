@@ -70,7 +70,7 @@ def add_run_options(parser: argparse.ArgumentParser) -> None:
     add("--fresh", action="store_true", help="start over: remove what the application's checkpoint holds")
     what = "a new checkpoint begins with the tables and offsets that Goka's own processors left"
     add("--continue-goka", action="store_true", help=what)
-    what = "go on there where records are gone (R792); real-time mode: also where a topic was created again (R738)"
+    what = "go on there where records are gone (R792) or a topic was created again (R738); end: real-time mode only"
     add("--topic-reset", choices=["start", "end"], default="", help=what)
     add("--on-error", choices=["dead_letter", "fail"], default="", help="when user code fails, unless its step says")
     what = "go on with a changed program that loses fields of states (R605) or repeats what has left (R790)"

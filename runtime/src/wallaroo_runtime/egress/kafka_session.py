@@ -14,7 +14,7 @@ from wallaroo.fault import reach
 from wallaroo.kafka_record import has_time, too_large
 from wallaroo_runtime.errors import USAGE, RunError
 from wallaroo_runtime.kafka.client import check_answer
-from wallaroo_runtime.kafka.topic import batch_settings, max_record_bytes
+from wallaroo_runtime.kafka.topic import batch_settings, record_limits
 from wallaroo_runtime.lowering.sink_record import SinkRecord
 from wallaroo_runtime.service._proto import service_pb2 as pb
 from wallaroo_runtime.storage.outbox.position import Delivered
@@ -119,7 +119,7 @@ class Session:
         self._brokers, self._lost = list(target.brokers), list[Any]()
         self._check_answer()
         settings = settings_of(target, sink)
-        self._limit = max_record_bytes(_of_reader(settings), target.topic)
+        self._limit, self._needs_key = record_limits(_of_reader(settings), target.topic)
         with suppress(ValueError):  # what is no number, the client refuses
             self._limit = min(self._limit, int(settings.get(LIMIT, self._limit)))
             settings |= batch_settings(self._limit)
@@ -228,6 +228,9 @@ class Session:
         if size := too_large(self._limit, record.key, record.value, record.headers):
             reason = f"{self._limit} bytes are possible, with key, headers and batch"
             raise Lasting(reason, is_fenced=False, size=size, numbers=[number])
+        if self._needs_key and record.key is None:  # a broker would refuse a whole batch for it
+            reason = "it is compacted, and the record has no key"
+            raise Lasting(reason, is_fenced=False, numbers=[number])
         while True:
             try:
                 noting = partial(self._delivered, number)

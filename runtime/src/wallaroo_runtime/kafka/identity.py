@@ -3,6 +3,14 @@
 from wallaroo_runtime.errors import RunError
 
 NO_ID = "A" * 22  # 16 zero bytes: of brokers before Kafka 2.8
+# Remedies of R738.
+RESET = "run with `--topic-reset start`, which reads it from there and keeps states; or with --fresh"
+RESET_REALTIME = "run with `--topic-reset start`, or `end`, which reads it from there and keeps states; or with --fresh"
+IS_RESET = "nothing: `--topic-reset start` reads it from its start, once, and keeps states"
+REPEATED = (
+    "run with --fresh: results of the last micro-batch have left, it was not committed, and its records are gone with "
+    "the former topic"
+)
 _URL_SAFE = str.maketrans("+/", "-_", "=")
 
 
@@ -22,10 +30,6 @@ def is_other(before: str, now: str) -> bool:
     return bool(before and now) and before != now
 
 
-def other_topic(source: str, topic: str, before: str, now: str, *, is_realtime: bool) -> RunError:
+def other_topic(source: str, topic: str, before: str, now: str, fix: str) -> RunError:
     """Return an R738: the topic of a source is not the one that was read."""
-    if is_realtime:
-        fix = "run with `--topic-reset start`, or `end`, which reads it from there and keeps states; or with --fresh"
-    else:
-        fix = "--fresh starts over, without states; docs/kafka.md says how real-time mode keeps them"
     return RunError.of("R738", source=source, topic=topic, before=before, now=now, fix=fix)

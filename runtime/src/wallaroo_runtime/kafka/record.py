@@ -10,7 +10,7 @@ from typing import Any
 from wallaroo.kafka_record import too_large
 from wallaroo_runtime.errors import USAGE, RunError
 from wallaroo_runtime.kafka.client import ANSWER_S, Cluster
-from wallaroo_runtime.kafka.topic import batch_settings, max_record_bytes
+from wallaroo_runtime.kafka.topic import batch_settings, record_limits
 
 READ_S, READ_RECORDS = 0.2, 500
 LEADER_S = 0.2  # between two questions for a leader
@@ -187,7 +187,7 @@ def emit(
     """
     cluster.partitions(topic)
     kafka, failed, counts = cluster.kafka, list[Any](), dict[int, int]()
-    limit, large = max_record_bytes(cluster.settings, topic), 0
+    (limit, _), large = record_limits(cluster.settings, topic), 0
 
     def delivered(error: Any, message: Any) -> None:
         if error is not None:

@@ -50,8 +50,11 @@ class Topic:
         return sum(partition.end - partition.begin for partition in self.partitions)
 
 
-def max_record_bytes(settings: Mapping[str, Any], topic: str) -> int:
-    """Return how large a record of a topic may be, its batch included; what the default is where brokers do not say."""
+def record_limits(settings: Mapping[str, Any], topic: str) -> tuple[int, bool]:
+    """Return how large a record of a topic may be, its batch included, and whether it needs a key.
+
+    Where brokers do not say, that is what the default is.
+    """
     from confluent_kafka import KafkaException
     from confluent_kafka.admin import RESOURCE_TOPIC, AdminClient, ConfigResource
 
@@ -59,9 +62,9 @@ def max_record_bytes(settings: Mapping[str, Any], topic: str) -> int:
     try:
         admin = AdminClient(dict(settings))  # the answer comes as long as there is the client
         found = admin.describe_configs([place], request_timeout=ANSWER_S)[place].result(2 * ANSWER_S)
-        return int(found["max.message.bytes"].value)
+        return int(found["max.message.bytes"].value), "compact" in found["cleanup.policy"].value
     except (KafkaException, NoAnswerError):  # who may write, need not be allowed to ask
-        return MAX_RECORD_BYTES
+        return MAX_RECORD_BYTES, False
 
 
 def batch_settings(limit: int) -> dict[str, Any]:

@@ -41,8 +41,8 @@ class CheckpointOptions:
         fresh: Whether to start over.
         continues_goka: Whether a new one begins with the tables and offsets that Goka's own processors left.
         accepts_changed: Whether fields of states that a changed program has not may be lost.
-        topic_reset: Where a topic is read whose records are gone, in real-time mode also one that was created again:
-            `start`, `end`; empty: nowhere.
+        topic_reset: Where a topic is read whose records are gone, or that was created again: `start`, in real-time mode
+            also `end`; empty: nowhere.
     """
 
     path: Path | None = None

@@ -8,7 +8,7 @@ from wallaroo.diagnostic import Diagnostic
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.kafka.client import Cluster, check_answer, connection_settings
 from wallaroo_runtime.kafka.consumer import consumer_settings, make_consumer
-from wallaroo_runtime.kafka.identity import is_other, other_topic
+from wallaroo_runtime.kafka.identity import RESET_REALTIME, is_other, other_topic
 from wallaroo_runtime.kafka.offset import EARLIEST, LATEST, ClusterOffsets, check_partitions, starting_offsets
 from wallaroo_runtime.peer.configuration import TopicStart, kafka_sources
 from wallaroo_runtime.topology.model import KafkaSink, KafkaSource, Topology, has_records
@@ -47,7 +47,7 @@ def topic_start(source: KafkaSource, known: Mapping[str, str], reset: str = "") 
     before, now = known.get(source.path, ""), topic_id(source)
     if is_other(before, now):
         if not reset:
-            raise other_topic(source.name, source.topic, before, now, is_realtime=True)
+            raise other_topic(source.name, source.topic, before, now, RESET_REALTIME)
         chosen = source.partitions
         source = replace(source, start=reset, partitions=chosen and tuple((number, reset) for number, _ in chosen))
     return TopicStart(first_offsets(source), now, reset)

@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any
 
 from wallaroo_runtime.errors import RunError
-from wallaroo_runtime.kafka.identity import is_other, other_topic
+from wallaroo_runtime.kafka.identity import RESET, RESET_REALTIME, is_other, other_topic
 from wallaroo_runtime.peer.configuration import kafka_sources
 from wallaroo_runtime.run.realtime_kafka import topic_id
 from wallaroo_runtime.topology.model import KafkaSource, Topology
@@ -75,7 +75,8 @@ class TopicWatch:
             return  # no broker answers, or there is no topic just now: who reads it reports that
         before = self._ids[source.path]
         if is_other(before, now):
-            raise other_topic(source.name, source.topic, before, now, is_realtime=self._is_realtime)
+            fix = RESET_REALTIME if self._is_realtime else RESET
+            raise other_topic(source.name, source.topic, before, now, fix)
 
 
 def watch_topics(stack: ExitStack, topology: Topology, ids: Mapping[str, str], session: Any) -> TopicWatch:

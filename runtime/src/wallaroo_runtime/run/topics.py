@@ -39,7 +39,8 @@ def check_topics(session: Any, topology: Topology, checkpoint: Checkpoint, reset
     """Refuse topics that Spark cannot read on, and return their ids by the paths of their sources.
 
     Args:
-        reset: `start` goes on where records are gone, which `warn` then gets; empty: that ends the run.
+        reset: `start` goes on where records are gone or a topic was created again; `warn` gets that. Empty: it ends the
+            run.
 
     Raises:
         RunError: As `check_kafka`.
@@ -47,7 +48,8 @@ def check_topics(session: Any, topology: Topology, checkpoint: Checkpoint, reset
     from wallaroo_runtime.spark.kafka import check_kafka  # late: it imports pyspark
 
     place = f"{checkpoint.directory}/{checkpoint.spark}"
-    return check_kafka(session, topology, checkpoint.topic_ids, place, warn if reset else None)
+    known, repeats = checkpoint.topic_ids, checkpoint.repeated >= 0
+    return check_kafka(session, topology, known, place, warn if reset else None, repeats=repeats)
 
 
 def _create(wanted: Wanted) -> Iterator[tuple[str, int]]:

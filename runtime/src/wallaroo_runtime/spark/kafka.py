@@ -1,7 +1,7 @@
 """Kafka by Spark's own connector: where reading begins, and errors that say what to do."""
 
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping
 from typing import Any, TypeGuard, cast
 
 from py4j.protocol import Py4JError, Py4JJavaError  # type: ignore[import-untyped]
@@ -11,11 +11,12 @@ from pyspark.sql import DataFrame, SparkSession
 from wallaroo.diagnostic import Diagnostic
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.kafka.client import connection_errors
-from wallaroo_runtime.kafka.identity import id_of, is_other, other_topic
+from wallaroo_runtime.kafka.identity import IS_RESET, REPEATED, RESET, id_of, is_other, other_topic
 from wallaroo_runtime.kafka.java import PREFIX, java_options
 from wallaroo_runtime.kafka.offset import EARLIEST, LATEST, check_partitions, lost_records, starting_offsets
 from wallaroo_runtime.spark.connector import uses_kafka
-from wallaroo_runtime.spark.progress import past_progress
+from wallaroo_runtime.spark.hadoop import HadoopDirectory, spark_path
+from wallaroo_runtime.spark.progress import past_progress, plan_elsewhere
 from wallaroo_runtime.topology.model import KafkaSink, KafkaSource, Sink, Topology, has_records
 from wallaroo_runtime.topology.secret import resolved
 
@@ -104,13 +105,17 @@ def check_kafka(
     before: Mapping[str, str] = NONE_KNOWN,
     checkpoint: str = "",
     warn: Callable[[Diagnostic], None] | None = None,
+    *,
+    repeats: bool = False,
 ) -> dict[str, str]:
     """Refuse to start where a broker cannot be reached, or a topic is not known or is another one than before.
 
     Args:
         before: Path of a source to the id of the topic that the checkpoint has read.
         checkpoint: Spark's own; empty: there is none.
-        warn: Takes what was lost of topics; None: it ends the run, unless the source says `failOnDataLoss` false.
+        warn: Takes what was lost of topics, and those that were created again, which are then read from their start;
+            None: it ends the run; what was lost does not where the source says `failOnDataLoss` false.
+        repeats: Whether the micro-batch that comes next has been published: the outbox has its offsets.
 
     Returns:
         The same of now; empty: the brokers give no ids.
@@ -119,19 +124,24 @@ def check_kafka(
         RunError: R672, R673, R738; of the first source or sink that is concerned. R792, R795.
     """
     check_connector(session, topology)
-    found: dict[str, str] = {}
+    found, begins = dict[str, str](), dict[str, dict[int, int]]()
     for source in topology.sources():
         if isinstance(source, KafkaSource):
             with KafkaAdmin(session, source) as admin:
                 known, found[source.path] = admin.partitions(source.topic), admin.topic_id(source.topic)
-            was, now = before.get(source.path, ""), found[source.path]
-            if is_other(was, now):
-                raise other_topic(source.name, source.topic, was, now, is_realtime=False)
+                was, now = before.get(source.path, ""), found[source.path]
+                offsets = admin.offsets(source.topic, known if is_other(was, now) else (), EARLIEST)
+            if offsets:
+                fix = REPEATED if repeats else RESET if warn is None else IS_RESET
+                _told(other_topic(source.name, source.topic, was, now, fix), None if repeats else warn)
+                begins[source.topic] = offsets
             check_partitions(source.topic, source.brokers[0], known, (number for number, _ in source.partitions or ()))
     for sink in topology.sinks():
         if isinstance(sink, KafkaSink):
             _reach(sink)
-    lost = records_lost(session, topology, checkpoint) if checkpoint else []
+    lost = records_lost(session, topology, checkpoint, begins) if checkpoint else []
+    if begins:
+        plan_elsewhere(HadoopDirectory(session, spark_path(checkpoint)), begins)
     if warn is not None:
         for _, finding in lost:
             warn(finding)
@@ -140,20 +150,31 @@ def check_kafka(
     return found
 
 
+def _told(other: RunError, warn: Callable[[Diagnostic], None] | None) -> None:
+    if warn is None:
+        raise other
+    warn(other.diagnostics[0])
+
+
 def passes_lost(source: KafkaSource) -> bool:
     """Say whether a source goes on where its topic has lost records."""
     return source.options.get(FAIL_ON_LOSS, "").lower() == "false"
 
 
-def records_lost(session: SparkSession, topology: Topology, checkpoint: str) -> list[tuple[KafkaSource, Diagnostic]]:
+def records_lost(
+    session: SparkSession, topology: Topology, checkpoint: str, others: Container[str] = ()
+) -> list[tuple[KafkaSource, Diagnostic]]:
     """Return what topics no longer have of the records that follow those of the last micro-batch, with their sources.
+
+    Args:
+        others: Topics that were created again, which had none of them.
 
     Raises:
         RunError: R672, R673.
     """
     past, found = past_progress(session, checkpoint).topics, list[tuple[KafkaSource, Diagnostic]]()
     for source in topology.sources():
-        if isinstance(source, KafkaSource) and (ends := past.get(source.topic)):
+        if isinstance(source, KafkaSource) and source.topic not in others and (ends := past.get(source.topic)):
             chosen = ends if source.partitions is None else dict(source.partitions).keys() & ends.keys()
             with KafkaAdmin(session, source) as admin:
                 lost = lost_records(admin, source.name, source.topic, {number: ends[number] for number in chosen})
@@ -279,15 +300,15 @@ class KafkaAdmin:
         found = self._get(self._client.listOffsets(self._map((key, spec) for key in keys.values())).all())
         return {number: int(found.get(key).offset()) for number, key in keys.items()}
 
-    def settings(self, topic: str) -> dict[str, str]:
-        """Return the settings of a topic."""
+    def settings(self, topic: str, *wanted: str) -> list[str]:
+        """Return settings of a topic."""
         resource = self._jvm.org.apache.kafka.common.config.ConfigResource
         kind = getattr(self._jvm.org.apache.kafka.common.config, "ConfigResource$Type")
         asked = resource(kind.TOPIC, topic)
         names = self._jvm.java.util.ArrayList()
         names.add(asked)
         found = self._get(self._client.describeConfigs(names).all()).get(asked)
-        return {str(entry.name()): str(entry.value()) for entry in found.entries()}
+        return [str(found.get(name).value()) for name in wanted]
 
     def members(self, group: str) -> int:
         """Return how many members a consumer group has now."""

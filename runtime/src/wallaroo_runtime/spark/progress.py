@@ -117,13 +117,6 @@ def _topics(offsets: Iterable[Any]) -> Mapping[str, Mapping[int, int]]:
     return found
 
 
-def past_progress(session: SparkSession, checkpoint: str) -> Progress:
-    """Return what `committed_progress` does, of a checkpoint in any file system."""
-    if "://" not in checkpoint:
-        return committed_progress(Path(checkpoint))
-    return progress_in(HadoopDirectory(session, checkpoint))
-
-
 class Files(Protocol):
     """A directory in any file system."""
 
@@ -132,6 +125,47 @@ class Files(Protocol):
 
     def read(self, name: str) -> bytes | None:
         """Return the content of a file; None when there is none."""
+
+
+class Changed(Files, Protocol):
+    """One that is written to."""
+
+    def write(self, name: str, content: bytes) -> None:
+        """Give a file this content; a reader sees the old content or the new one."""
+
+
+def plan_elsewhere(files: Changed, topics: Mapping[str, Mapping[int, int]]) -> None:
+    """Let the next micro-batch end at other offsets of topics, so that the one after it begins there.
+
+    Spark passes over what precedes the offset at which the last one ended, if sources go on where records are gone. Of
+    everything else a micro-batch that is planned already reads the same: it may have been published.
+
+    Args:
+        files: Spark's own checkpoint.
+        topics: The offset of each partition.
+    """
+    planned = last_batch(files.names("offsets"))
+    content = files.read(f"offsets/{planned}") if planned >= 0 else None
+    if content is None:
+        return  # nothing was read
+    batch = max(planned, last_batch(files.names("commits")) + 1)
+    files.write(f"offsets/{batch}", _ending_at(content, topics))
+
+
+def _ending_at(offsets: bytes, topics: Mapping[str, Mapping[int, int]]) -> bytes:
+    head, metadata, *lines = offsets.decode("utf-8").split("\n")
+    for number, line in enumerate(lines):
+        for topic, ends in _topics([json.loads(line)] if line.startswith("{") else []).items():
+            if topic in topics:
+                lines[number] = json.dumps({topic: {str(at): topics[topic][at] for at in ends if at in topics[topic]}})
+    return "\n".join([head, metadata, *lines]).encode()
+
+
+def past_progress(session: SparkSession, checkpoint: str) -> Progress:
+    """Return what `committed_progress` does, of a checkpoint in any file system."""
+    if "://" not in checkpoint:
+        return committed_progress(Path(checkpoint))
+    return progress_in(HadoopDirectory(session, checkpoint))
 
 
 def progress_in(files: Files, folder: str = "") -> Progress:

@@ -34,7 +34,7 @@ Row = tuple[bytes | None, bytes | None, int | None]
 
 
 MOST_BYTES = 1024 * 1024  # of Kafka's client in Java, unless its max.request.size says another
-LIMIT = "max.request.size"
+LIMIT, MOST = "max.request.size", "max.message.bytes"  # of the client, of the topic
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,10 +203,9 @@ class RowSinks:
             RunError: R674, there are, and they shall end the query.
         """
         with KafkaAdmin(self._session, sink) as admin:
-            settings, partitions = admin.settings(sink.topic), len(admin.partitions(sink.topic))
+            (most, policy), partitions = admin.settings(sink.topic, MOST, POLICY), len(admin.partitions(sink.topic))
         own = int(java_options(resolved(sink.options), sink.name).get(f"kafka.{LIMIT}", MOST_BYTES))
-        limit = min(own, int(settings.get("max.message.bytes", own)))
-        limits = Limits(partitions, limit, COMPACT in settings.get(POLICY, ""))
+        limits = Limits(partitions, min(own, int(most)), COMPACT in policy)
         rows = [tuple(row) for row in self._rows(files, limits, is_refused=True).collect()]
         if not rows:
             return False
