@@ -96,7 +96,7 @@ def _own_classes(is_own: Callable[[str], bool], root: type) -> Iterator[tuple[st
             is_data = isinstance(cls, type) and cls.__module__ == name and not issubclass(cls, BaseException)
             if (
                 is_data
-                and not issubclass(root, cls)
+                and cls not in root.__mro__  # a protocol can answer issubclass with an error
                 and not any(part.__module__.partition(".")[0] == "wallaroo" for part in cls.__mro__)
             ):
                 inner = _Shaper(is_own)
