@@ -1,4 +1,4 @@
-"""Small files that are replaced as a whole, and what is told of disks that take none."""
+"""Small files that are replaced as a whole, and findings about disks that take none."""
 
 import errno
 import os

@@ -41,14 +41,12 @@ def state_shape(maker: Any, serializer: Serializer, is_own: Callable[[str], bool
         is_own: Says of the name of a module whether it is the program's own.
 
     Example:
-        >>> class Total:
-        ...     unit = "EUR"
-        ...
-        ...     def __init__(self):
-        ...         self.count = 0
-        ...         self.by_day: dict[str, float] = {}
-        >>> state_shape(Total, Serializer(), lambda module: True)
-        {'': '__main__.Total', 'by_day': 'dict[str, float]!', 'count': 'int!', 'unit': 'str'}
+        >>> @dataclass
+        ... class Total:
+        ...     count: int
+        ...     by_day: dict[str, float]
+        >>> state_shape(Total, Serializer(), lambda module: module == Total.__module__)
+        {'': 'wallaroo.state_shape.Total', 'by_day': 'dict[str, float]!', 'count': 'int!'}
     """
     if serializer.is_custom:
         return None

@@ -22,7 +22,7 @@ class OutboxRoom:
         publish: Publishes a micro-batch that has run.
         limit_bytes: No micro-batch begins while more than that waits for sinks.
         check: Refuses the micro-batch that begins.
-        findings: What is to be told at the start.
+        findings: Findings of the start.
 
     Attributes:
         failure: Why it stopped the query, when it did.

@@ -153,7 +153,7 @@ def _counted(frames: Iterable[bytes], account: Account, *, is_kafka: bool) -> It
 
 
 def arrivals_of_records(frame: bytes, now_ms: int) -> Counter[int]:
-    """Count records by their time, coarser the older they are, to 3 %: a topic that is read anew has many times."""
+    """Count records by their time, coarser the older they are, to 3 %: a topic with old records has many times."""
     arrived = Counter[int]()
     for at, count in Counter(read_frame(frame).times()).items():
         step = 1 << max(0, abs(now_ms - at).bit_length() - 6)
