@@ -262,7 +262,7 @@ def codec_vectors() -> dict[str, Any]:
 
 def interface_hash(document: dict[str, Any]) -> str:
     def stripped(part: dict[str, Any]) -> dict[str, Any]:
-        left_out = ("host", "port", "cookie", "brokers")
+        left_out = ("host", "port", "cookie", "brokers", "options")
         return {name: value for name, value in part.items() if name not in left_out}
 
     pipelines = [
