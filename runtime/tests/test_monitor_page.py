@@ -98,8 +98,8 @@ MEASURE = b"""<script>setInterval(() => document.body.dataset.beyond = Math.max(
 def test_all_of_the_tables_is_seen_on_a_phone(
     board: Board, server: Server, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    page = route._file("page.html")
-    monkeypatch.setattr(route, "_file", lambda name: page + MEASURE)
+    page = route._page()
+    monkeypatch.setattr(route, "_page", lambda: page + MEASURE)
     sink = {**SINK, "address": "kafka-1.example.internal:9092", "messages": 1 << 40, "bytes": 1 << 50}
     waiting = {"sinks": [{**sink, "pending_messages": 1 << 40, "pending_bytes": 1 << 50}]}
     numbers = {**NUMBERS, "messages_in": 1 << 41, "is_least": True}
