@@ -8,13 +8,13 @@ import ast
 import copy
 import inspect
 import pickle
-import textwrap
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 from wallaroo.check import MAX_NAME
 from wallaroo.output import collected
+from wallaroo.source_tree import source_tree
 
 _VALUES = (str, bytes, int, float, complex, bool, type(None), type, range)
 
@@ -96,7 +96,7 @@ class ObjectStep:
 def assignments(cls: type) -> Iterator[tuple[str, bool]]:
     """Yield what methods of a class assign to, and whether it is in the object."""
     try:
-        tree = ast.parse(textwrap.dedent(inspect.getsource(cls)))
+        tree = source_tree(cls)
     except (OSError, TypeError, SyntaxError):
         return  # no source, such as for a class made at run time: its attributes tell
     for method in ast.walk(tree):

@@ -3,7 +3,6 @@
 import ast
 import inspect
 import sys
-import textwrap
 from collections.abc import Callable, Iterator, MutableMapping, MutableSequence, MutableSet
 from typing import Any
 
@@ -14,6 +13,7 @@ from wallaroo.in_place import guarded, is_fixed
 from wallaroo.object_state import ObjectStep, assignments
 from wallaroo.output import is_promise
 from wallaroo.signature import shown_name
+from wallaroo.source_tree import source_tree
 
 _CONTAINERS = (MutableMapping, MutableSequence, MutableSet)
 _CHANGES = frozenset((
@@ -107,7 +107,7 @@ def _changed(parts: list[Any]) -> Iterator[str]:
     """Yield the names that code of these changes the content of: `.NAME` for an attribute, `NAME` for another name."""
     for part in parts:
         try:
-            tree = ast.parse(textwrap.dedent(inspect.getsource(part)))
+            tree = source_tree(part)
         except (OSError, TypeError, SyntaxError):
             continue  # no source, such as for a class made at run time
         for node in ast.walk(tree):

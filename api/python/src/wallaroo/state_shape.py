@@ -9,10 +9,8 @@ import ast
 import hashlib
 import inspect
 import sys
-import textwrap
 import types
 import typing
-import warnings
 from collections import abc
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass
@@ -20,6 +18,7 @@ from enum import Enum
 from typing import Any
 
 from wallaroo.serialization import Serializer
+from wallaroo.source_tree import source_tree
 
 MAX_FIELDS, MAX_CHARACTERS = 1000, 1000
 MUST, UNSURE = "!", "?"  # cannot be missing in old states; may read them or not
@@ -132,7 +131,7 @@ class _Shaper:
         hint = _hints(build).get("return")
         if hint is not None:
             return self.text(hint, "")
-        tree = _tree(build)
+        tree = source_tree(build)
         returned = [node.value for node in ast.walk(tree) if isinstance(node, ast.Return) and node.value is not None]
         returned += [node.body for node in ast.walk(tree) if isinstance(node, ast.Lambda)][:1]
         texts = {self.value(each, "", getattr(build, "__globals__", {})) for each in returned}
@@ -223,7 +222,7 @@ class _Shaper:
     def _assigned(self, part: type, below: str, known: set[str]) -> Iterator[tuple[str, str]]:
         """Yield what methods assign to; last what the constructor does, since each object has that."""
         try:
-            tree = _tree(part)
+            tree = source_tree(part)
         except (OSError, TypeError, SyntaxError):
             if "__init__" in vars(part) and not is_dataclass(part):
                 self.is_open = True
@@ -268,13 +267,6 @@ class _Shaper:
     def _unknown(self, node: ast.expr | None) -> str:
         self.is_open = True
         return f"{ast.unparse(node) if node is not None else 'unknown'}{UNSURE}"
-
-
-def _tree(owner: Any) -> ast.Module:
-    """Return the source of a class or function, parsed; the compiler has shown its warnings already."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        return ast.parse(textwrap.dedent(inspect.getsource(owner)))
 
 
 def _targets(method: ast.FunctionDef) -> Iterator[tuple[str, ast.expr | None, ast.expr | None]]:
