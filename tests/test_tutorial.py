@@ -185,6 +185,15 @@ def test_the_first_look_shows_what_is_printed(page: str, copy: Path, tmp_path: P
     assert any(title.endswith(" shows") for title in (block.title for block in terminals(page, ports)))
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("app", ["app.py", "."])
+def test_records_are_read_from_the_terminal(app: str, copy: Path, tmp_path: Path) -> None:
+    look, shown = (block for block in blocks(DOCS / "tutorial" / "topics.md") if block.title.startswith("First look"))
+    text = look.text.replace("app.py", app)
+    terminal = Terminal(text, copy / "topics", tmp_path / "look.txt")
+    assert terminal.process.wait(120) == 0 and shown.text in terminal.said(), terminal.said()
+
+
 def commands(page: str) -> list[str]:
     """Return what a page says to type that ends by itself, for the program in Python."""
     return [

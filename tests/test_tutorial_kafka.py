@@ -1,4 +1,4 @@
-"""The tutorial's two applications on real Kafka and Spark: what the page says to type does what it shows."""
+"""The tutorial's pages on real Kafka and Spark: what a page says to type does what it shows."""
 
 import shutil
 import subprocess
@@ -13,28 +13,29 @@ from support.run import READY, wait_until
 from test_tutorial import EXAMPLES, Terminal, at
 
 pytestmark = pytest.mark.kafka
-PAGE, WAIT_S = "user_status", 400.0
+PAGES, WAIT_S = ("user_status", "topics"), 400.0
 PORTS = ("9092", "9096", "9097")
 WAITS = {"wallaroo broker": "broker serves at", "wallaroo run": READY, "go run": READY}
 
 
-def typed(language: str, ports: dict[str, str]) -> list[Block]:
+def typed(page: str, language: str, ports: dict[str, str]) -> list[Block]:
     """Return what is typed and shown in terminals, in the order of the page."""
     return [
         Block(block.language, block.title, block.tab, at(block.text, ports))
-        for block in blocks(DOCS / "tutorial" / f"{PAGE}.md")
+        for block in blocks(DOCS / "tutorial" / f"{page}.md")
         if block.title.startswith("Terminal") and block.tab in ("", language)
     ]
 
 
 @pytest.mark.parametrize("language", ["Python", pytest.param("Go", marks=pytest.mark.long)])
-def test_the_commands_show_what_is_printed(language: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("page", PAGES)
+def test_the_commands_show_what_is_printed(page: str, language: str, tmp_path: Path) -> None:
     ports = {port: str(free_port()) for port in PORTS}
-    folder = shutil.copytree(EXAMPLES / PAGE, tmp_path / PAGE, ignore=shutil.ignore_patterns("__pycache__"))
+    folder = shutil.copytree(EXAMPLES / page, tmp_path / page, ignore=shutil.ignore_patterns("__pycache__"))
     for file in folder.iterdir():
         file.write_text(at(file.read_text(encoding="utf-8"), ports), encoding="utf-8")
     started: dict[str, Terminal] = {}
-    commands = {block.title: block.text for block in typed(language, ports)}
+    commands = {block.title: block.text for block in typed(page, language, ports)}
     with ExitStack() as ends:
         for title, text in commands.items():
             if title.endswith(" shows"):
@@ -44,7 +45,7 @@ def test_the_commands_show_what_is_printed(language: str, tmp_path: Path) -> Non
             started[title] = terminal = Terminal(text, folder, tmp_path / f"{title}.txt")
             ends.callback(terminal.end)
             terminal.wait_for(next((said for command, said in WAITS.items() if command in text), ""))
-    assert {title for title in commands if title.endswith(" shows")} == {"Terminal 5 shows", "Terminal 6 shows"}
+    assert any(title.endswith(" shows") for title in commands)
 
 
 def shows(terminal: Terminal, commands: str, text: str) -> None:

@@ -158,3 +158,51 @@ def test_user_code_sees_the_topics_of_its_engine_alone() -> None:
     with using(topics):
         assert current() is topics
     assert current() is None
+
+
+class Amount:
+    def decode(self, value: bytes) -> int:
+        return int(value)
+
+
+@wallaroo.state_computation("total", state=list)
+def total(amount: int, state: list[int]) -> tuple[int, ...] | None:
+    state.append(amount)
+    return tuple(state) if amount else None
+
+
+@wallaroo.encoder
+def encode(amounts: tuple[int, ...]) -> tuple[bytes, bytes]:
+    return str(sum(amounts)).encode(), b"%d amounts" % len(amounts)
+
+
+def totalling(args: list[str]) -> Application:
+    """Write the total of each key from one topic of values to another one."""
+    source = wallaroo.source("amounts", KafkaSourceConfig("amounts", BROKERS, "Warn", Amount()))
+    sink = KafkaSinkConfig("totals", BROKERS, "Warn", 0, 0, encode)
+    return wallaroo.build_application("Totals", source.to(total).to_sink(sink))
+
+
+KEYS, VALUES = st.sampled_from([None, b"", b"a", "ä".encode()]), st.sampled_from([b"0", b"1", b"20", b"", None, b"x"])
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.lists(st.lists(st.tuples(KEYS, VALUES), min_size=1, max_size=5), max_size=4))
+def test_topics_of_values_are_read_and_written_as_records(
+    batches: list[list[tuple[bytes | None, bytes | None]]],
+) -> None:
+    kept: dict[bytes, list[int]] = {}
+    wanted, letters = [], 0
+    with run(totalling) as app:
+        for batch in batches:
+            app.produce([KafkaRecord("amounts", key, value) for key, value in batch])
+            for key, value in batch:
+                if value is None or not value.isdigit():
+                    letters += 1
+                    continue
+                amounts = kept.setdefault(key or b"", [])
+                amounts.append(int(value))
+                if int(value):
+                    wanted.append((b"%d amounts" % len(amounts), str(sum(amounts)).encode()))
+        assert [(record.key, record.value) for record in app.topic("totals")] == wanted
+        assert len(app.dead_letters) == letters

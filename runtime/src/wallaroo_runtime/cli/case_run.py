@@ -6,7 +6,7 @@ from pathlib import Path
 from wallaroo_runtime.cli.case import FILE, RECORDS, Case, Found, bad
 from wallaroo_runtime.cli.case_topics import feed_records, topic_lines
 from wallaroo_runtime.memory.start import start
-from wallaroo_runtime.topology.model import GeneratorSource, Topology, has_records
+from wallaroo_runtime.topology.model import GeneratorSource, KafkaSource, Topology
 
 LATER = timedelta(hours=1)  # after which all windows of a case are over
 MAX_LETTERS = 5
@@ -45,7 +45,7 @@ def check_input(case: Case, topology: Topology) -> None:
         RunError: R745.
     """
     sources = list(topology.sources())
-    if case.setting("input", []) or not sources or not all(map(has_records, sources)):
+    if case.setting("input", []) or not sources or not all(isinstance(each, KafkaSource) for each in sources):
         return
     topics = ", ".join(dict.fromkeys(source.place for source in sources))
     fix = f'write [[input]], file = "input.txt" and kind = "{RECORDS}"; each line of the file is TOPIC KEY VALUE'

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +25,7 @@ from wallaroo_runtime.memory.message import in_order, runs
 from wallaroo_runtime.memory.part import chosen, refused, unknown
 from wallaroo_runtime.memory.source_frame import tick_frames, value_frames, visit_frame, wire_frames
 from wallaroo_runtime.memory.state import foreign_state, read_states, state_names
-from wallaroo_runtime.memory.topic import Feed
+from wallaroo_runtime.memory.topic import Feed, written_record
 from wallaroo_runtime.plan import Plan
 from wallaroo_runtime.topology.model import (
     GeneratorSource,
@@ -126,10 +125,9 @@ class MemoryRun:
         self._follow()
 
     def produce(self, records: Iterable[KafkaRecord] | KafkaRecord) -> None:
-        """Write records to topics; sources of whole records read them as one micro-batch.
+        """Write records to topics; the sources of these topics read them as one micro-batch.
 
-        What sinks of whole records write to topics that such sources read is the next one, and so on until all is
-        quiet.
+        What sinks write to topics that sources read is the next one, and so on until all is quiet.
 
         Args:
             records: Their topics, keys and values; partition, offset and time may be left out.
@@ -145,7 +143,7 @@ class MemoryRun:
         self._follow()
 
     def topic(self, name: str) -> list[KafkaRecord]:
-        """Return the records that `produce` and sinks of whole records have written to a topic, in order.
+        """Return the records that `produce` and sinks have written to a topic, in order.
 
         Raises:
             RunError: R784, the application has no such topic.
@@ -356,9 +354,8 @@ class MemoryRun:
         for sink in self.topology.sinks():
             made = list(in_order(batch, self.plan.ports[sink.path]))
             self._outputs[sink.path] += made
-            if isinstance(sink, KafkaSink) and has_records(sink):
-                records = (replace(read_record(each.value or b""), topic=sink.topic) for each in made)
-                self._waiting += self.feed.write(records, self.now_ms)
+            if isinstance(sink, KafkaSink):
+                self._waiting += self.feed.write((written_record(sink, each) for each in made), self.now_ms)
         letters = (pb.DeadLetter.FromString(value) for frame in batch.letters for value in read_frame(frame).values())
         before = len(self.letters)
         self.letters += sorted(map(self._letter, letters), key=lambda letter: letter.sequence)

@@ -4,22 +4,23 @@ import asyncio
 import socket
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from functools import partial
 
 from wallaroo.diagnostic import Diagnostic
 from wallaroo.kafka_record import KafkaRecord
 from wallaroo.testing import DeadLetter
-from wallaroo.worker.kafka_record import read_record
 from wallaroo_runtime.errors import TOPOLOGY, USAGE, RunError
 from wallaroo_runtime.gateway.clock import Clock
 from wallaroo_runtime.gateway.connection import EOF, RESET, listen, real_address
 from wallaroo_runtime.gateway.framing import NEWLINE, Cutter, fixed_cutter, splitter_cut
 from wallaroo_runtime.memory.receiver import Receiver
 from wallaroo_runtime.memory.run import MemoryRun
+from wallaroo_runtime.memory.topic import written_record
 from wallaroo_runtime.service._proto import service_pb2 as pb
 from wallaroo_runtime.topology.model import (
     GeneratorSource,
+    KafkaSink,
+    KafkaSource,
     Part,
     Sink,
     Source,
@@ -27,7 +28,6 @@ from wallaroo_runtime.topology.model import (
     TcpSink,
     TcpSource,
     Topology,
-    has_records,
 )
 
 TEST_KITS = {"python": "wallaroo.testing", "go": "wallarootest"}
@@ -67,7 +67,7 @@ class MemoryServer:
     ) -> None:
         check_served(run.topology)
         self.run, self._say, self._show, self._bury = run, say, show, bury
-        self._topics = {end.path: end.place for end in run.topology.sinks() if has_records(end)}
+        self._topics = {end.path: end for end in run.topology.sinks() if isinstance(end, KafkaSink)}
         self.received = self.emitted = 0
         self.began = self.active_at = time.monotonic()
         self.failure: RunError | None = None
@@ -228,7 +228,7 @@ class MemoryServer:
             self.emitted += len(records)
             if path in self._topics:
                 for record in records:
-                    self._show(replace(read_record(record.value or b""), topic=self._topics[path]))
+                    self._show(written_record(self._topics[path], record))
             elif records and path in self._receivers:
                 self._receivers[path].put(b"".join(record.value or b"" for record in records))
         return is_done
@@ -248,9 +248,9 @@ def check_served(topology: Topology) -> None:
     """
     parts: list[Source | Sink] = [*topology.sources(), *topology.sinks()]
     for part in parts:
-        is_served = type(part) in (TcpSource, TcpSink) or isinstance(part, GeneratorSource)
+        is_served = type(part) in (TcpSource, TcpSink) or isinstance(part, GeneratorSource | KafkaSource | KafkaSink)
         # A group that writes nothing ends in Spark's sink for nothing.
-        if not (is_served or has_records(part) or (isinstance(part, SparkSink) and part.place == NOOP)):
+        if not (is_served or (isinstance(part, SparkSink) and part.place == NOOP)):
             raise not_served(part, f'kind "{part.kind}" with --engine memory', topology.worker(part.worker).language)
 
 

@@ -2,6 +2,7 @@
 
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from itertools import groupby
 from operator import attrgetter
 from pathlib import Path
@@ -10,8 +11,8 @@ from typing import Any
 from wallaroo.diagnostic import Diagnostic, closest, shown
 from wallaroo.kafka_record import KafkaRecord
 from wallaroo.memory_topic import Topics, looked_up
-from wallaroo.testing import Message
-from wallaroo.worker.kafka_record import write_record
+from wallaroo.testing import Message, Record
+from wallaroo.worker.kafka_record import read_record, write_record
 from wallaroo_runtime.errors import USAGE, RunError
 from wallaroo_runtime.topology.model import KafkaSink, KafkaSource, Topology, has_records
 
@@ -19,7 +20,7 @@ Group = tuple[KafkaSource, list[Message]]
 
 
 class Feed:
-    """The topics of an application's sources and sinks of whole records.
+    """The topics of an application's sources and sinks.
 
     Args:
         topology: Of the application.
@@ -36,7 +37,7 @@ class Feed:
         self._known = sorted({end.topic for end in kafka})
         self._readers: dict[str, list[KafkaSource]] = {}
         for source in topology.sources():
-            if isinstance(source, KafkaSource) and has_records(source):
+            if isinstance(source, KafkaSource):
                 self._readers.setdefault(source.topic, []).append(source)
 
     def check(self, topic: str, *, is_new: bool) -> None:
@@ -102,7 +103,7 @@ class Feed:
         groups = [(topic, list(group)) for topic, group in groupby(records, key=attrgetter("topic"))]
         pairs = [(source, group) for topic, group in groups for source in self._readers[topic]]
         for source, group in sorted(pairs, key=lambda pair: not pair[0].table):
-            yield source, [_message(record) for record in group]
+            yield source, [_message(source, record) for record in group]
 
 
 def _append(file: Path, records: Iterable[KafkaRecord]) -> None:
@@ -111,8 +112,16 @@ def _append(file: Path, records: Iterable[KafkaRecord]) -> None:
         opened.write(b"".join(len(data).to_bytes(4, "big") + data for data in found))
 
 
-def _message(record: KafkaRecord) -> Message:
-    return Message(_bytes(record), record.key or b"", record.timestamp_ms)
+def _message(source: KafkaSource, record: KafkaRecord) -> Message:
+    value = _bytes(record) if has_records(source) else record.value or b""
+    return Message(value, record.key or b"", record.timestamp_ms)
+
+
+def written_record(sink: KafkaSink, output: Record) -> KafkaRecord:
+    """Return the record that a message for a sink becomes in its topic."""
+    if has_records(sink):
+        return replace(read_record(output.value or b""), topic=sink.topic)
+    return KafkaRecord(sink.topic, output.key, output.value, partition=output.partition)
 
 
 def _bytes(record: Any) -> bytes:
