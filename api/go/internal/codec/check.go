@@ -5,6 +5,7 @@ import (
 	"encoding/gob"
 	"fmt"
 	"reflect"
+	"slices"
 	"sync"
 
 	"wallarooapi/internal/known"
@@ -14,13 +15,10 @@ var (
 	checked sync.Map // reflect.Type → error or nil
 	closed  sync.Map // reflect.Type → bool
 
-	gobEncoderType = reflect.TypeFor[gob.GobEncoder]()
-	marshalerType  = reflect.TypeFor[encoding.BinaryMarshaler]()
-
-	// What gob, and what fmt asks a value for.
-	codingTypes = []reflect.Type{
-		gobEncoderType, marshalerType, reflect.TypeFor[gob.GobDecoder](), reflect.TypeFor[encoding.BinaryUnmarshaler](),
-	}
+	// What gob, and what fmt asks a value for: gob first for its own method.
+	writingTypes = []reflect.Type{reflect.TypeFor[gob.GobEncoder](), reflect.TypeFor[encoding.BinaryMarshaler]()}
+	readingTypes = []reflect.Type{reflect.TypeFor[gob.GobDecoder](), reflect.TypeFor[encoding.BinaryUnmarshaler]()}
+	codingTypes  = slices.Concat(writingTypes, readingTypes)
 	showingTypes = []reflect.Type{reflect.TypeFor[fmt.Formatter](), reflect.TypeFor[fmt.Stringer](), reflect.TypeFor[error]()}
 )
 
@@ -35,6 +33,9 @@ func CheckType(t reflect.Type) error {
 		return err
 	}
 	err := checkType(t, part{root: pointedTo(t)}, map[reflect.Type]bool{})
+	if err == nil && t.Kind() == reflect.Pointer && t.Elem().Kind() == reflect.Pointer {
+		err = fmt.Errorf("a %s is a pointer to a pointer; leave out one of the two", t)
+	}
 	checked.Store(t, err)
 	return err
 }
@@ -63,11 +64,13 @@ func (p part) field(name string) part {
 func (p part) item() part { return part{p.root, p.path + "[]"} }
 
 func checkType(t reflect.Type, at part, seen map[reflect.Type]bool) error {
-	if seen[t] || t.Implements(gobEncoderType) || t.Implements(marshalerType) ||
-		reflect.PointerTo(t).Implements(gobEncoderType) || reflect.PointerTo(t).Implements(marshalerType) {
+	if seen[t] {
 		return nil
 	}
 	seen[t] = true
+	if isOpaque(t) {
+		return checkMethods(t)
+	}
 	switch t.Kind() {
 	case reflect.Chan, reflect.Func, reflect.UnsafePointer, reflect.Uintptr:
 		if at.path == "" {
@@ -87,6 +90,30 @@ func checkType(t reflect.Type, at part, seen map[reflect.Type]bool) error {
 		return checkFields(t, at, seen)
 	}
 	return nil
+}
+
+// checkMethods states that values write themselves in one way and cannot be read in the same way.
+func checkMethods(t reflect.Type) error {
+	writes, reads := methodOf(t, writingTypes), methodOf(t, readingTypes)
+	if writes == reads {
+		return nil
+	}
+	names := [][]string{{"GobEncode", "GobDecode"}, {"MarshalBinary", "UnmarshalBinary"}}
+	if writes < len(names) {
+		return fmt.Errorf("%s has %s and no %s, so it cannot be read", t, names[writes][0], names[writes][1])
+	}
+	return fmt.Errorf("%s has %s and no %s, so it is not written as it is read", t, names[reads][1], names[reads][0])
+}
+
+// methodOf returns which of the forms a type has first; their number if it has none.
+func methodOf(t reflect.Type, forms []reflect.Type) int {
+	at := slices.IndexFunc(forms, func(form reflect.Type) bool {
+		return t.Implements(form) || reflect.PointerTo(t).Implements(form)
+	})
+	if at < 0 {
+		return len(forms)
+	}
+	return at
 }
 
 func checkFields(t reflect.Type, at part, seen map[reflect.Type]bool) error {
@@ -128,10 +155,8 @@ func needsNoCode(t reflect.Type, asked []reflect.Type, seen map[reflect.Type]boo
 	if t.PkgPath() == "time" {
 		return true
 	}
-	for _, form := range asked {
-		if t.Implements(form) || reflect.PointerTo(t).Implements(form) {
-			return false
-		}
+	if methodOf(t, asked) < len(asked) {
+		return false
 	}
 	switch t.Kind() {
 	case reflect.Interface, reflect.Chan, reflect.Func:

@@ -70,7 +70,10 @@ func (e *Encoder) appendNative(out []byte, value any) ([]byte, error) {
 	if result, done, err := appendNativeMessage(out, value); done {
 		return result, err
 	}
-	result, err := e.gob.append(appendZeros(out, value), value)
+	result, err := appendZeros(out, value)
+	if err == nil {
+		result, err = e.gob.append(result, value)
+	}
 	if err != nil {
 		return out, err
 	}

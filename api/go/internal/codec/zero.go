@@ -3,6 +3,7 @@ package codec
 import (
 	"cmp"
 	"encoding/binary"
+	"fmt"
 	"reflect"
 	"slices"
 	"strings"
@@ -14,7 +15,7 @@ import (
 
 var pointing sync.Map // reflect.Type → whether values lead to pointers
 
-// leadsToPointer reports whether what a value has in it may be a pointer.
+// leadsToPointer reports whether what a value has in it may be a pointer, or the value itself.
 func leadsToPointer(t reflect.Type) bool {
 	if before, ok := pointing.Load(t); ok {
 		return before.(bool)
@@ -24,19 +25,23 @@ func leadsToPointer(t reflect.Type) bool {
 	return leads
 }
 
-func leadsTo(t reflect.Type, seen map[reflect.Type]bool) bool {
-	if seen[t] || isOpaque(t) {
+func leadsTo(t reflect.Type, outer map[reflect.Type]bool) bool {
+	if isOpaque(t) {
 		return false
 	}
-	seen[t] = true
+	if outer[t] {
+		return true
+	}
+	outer[t] = true
+	defer delete(outer, t)
 	switch t.Kind() {
 	case reflect.Pointer, reflect.Interface:
 		return true
 	case reflect.Slice, reflect.Array, reflect.Map:
-		return leadsTo(t.Elem(), seen)
+		return leadsTo(t.Elem(), outer)
 	case reflect.Struct:
 		for i := range t.NumField() {
-			if leadsTo(t.Field(i).Type, seen) {
+			if leadsTo(t.Field(i).Type, outer) {
 				return true
 			}
 		}
@@ -46,16 +51,15 @@ func leadsTo(t reflect.Type, seen map[reflect.Type]bool) bool {
 
 // isOpaque reports whether values of a type write themselves.
 func isOpaque(t reflect.Type) bool {
-	return slices.ContainsFunc(codingTypes, func(form reflect.Type) bool {
-		return t.Kind() != reflect.Interface && (t.Implements(form) || reflect.PointerTo(t).Implements(form))
-	})
+	return t.Kind() != reflect.Interface && methodOf(t, codingTypes) < len(codingTypes)
 }
 
-// appendZeros writes which pointers in a value gob would leave out; nothing if there is none.
-func appendZeros(out []byte, value any) []byte {
+// appendZeros writes which pointers in a value gob would leave out; nothing if there is none. A value that has itself in
+// it is an error: gob would go round for ever.
+func appendZeros(out []byte, value any) ([]byte, error) {
 	root := reflect.Indirect(reflect.ValueOf(value))
 	if !root.IsValid() || !leadsToPointer(root.Type()) {
-		return out
+		return out, nil
 	}
 	var numbers []uint64
 	w := walk{meet: func(number uint64, pointer reflect.Value) {
@@ -64,14 +68,17 @@ func appendZeros(out []byte, value any) []byte {
 		}
 	}}
 	w.value(root)
+	if w.cycle != nil {
+		return out, &Error{Type: fmt.Sprintf("%T", value), Reason: fmt.Sprintf("it has a cycle: a %s leads back to itself", w.cycle)}
+	}
 	if len(numbers) == 0 {
-		return out
+		return out, nil
 	}
 	out = binary.AppendUvarint(append(out, tagZeros), uint64(len(numbers)))
 	for _, number := range numbers {
 		out = binary.AppendUvarint(out, number)
 	}
-	return out
+	return out, nil
 }
 
 // isEmpty reports whether gob leaves out a value.
@@ -129,17 +136,68 @@ func addressable(v reflect.Value) reflect.Value {
 	return into
 }
 
-// walk meets the pointers in a value in an order that does not depend on where they lead to.
+// walk meets the pointers in a value in an order that does not depend on where they lead to, until it finds a cycle.
 type walk struct {
 	fills bool // what is met may be set
 	meet  func(number uint64, pointer reflect.Value)
 	count uint64
+	depth int
+	outer map[place]bool // that the walk is in, beyond usualDepth
+	cycle reflect.Type   // of what has itself in it; nil: nothing was found
 }
 
+// place is where a pointer, map or slice leads to.
+type place struct {
+	at   uintptr
+	t    reflect.Type
+	size int
+}
+
+// usualDepth is how deep values are without a look for cycles.
+const usualDepth = 1000
+
 func (w *walk) value(v reflect.Value) {
-	if !leadsToPointer(v.Type()) {
+	if w.cycle != nil || !leadsToPointer(v.Type()) {
 		return
 	}
+	w.depth++
+	defer func() { w.depth-- }()
+	if w.depth > usualDepth {
+		defer w.enter(v)()
+	}
+	if w.cycle == nil {
+		w.parts(v)
+	}
+}
+
+// enter notes where a value leads to, and returns what takes the note back.
+func (w *walk) enter(v reflect.Value) func() {
+	if v.Kind() == reflect.Interface && !v.IsNil() {
+		v = v.Elem()
+	}
+	at := place{t: v.Type()}
+	switch v.Kind() {
+	case reflect.Slice:
+		at.size = v.Len()
+		fallthrough
+	case reflect.Pointer, reflect.Map:
+		at.at = v.Pointer()
+	}
+	if at.at == 0 {
+		return func() {}
+	}
+	if w.outer[at] {
+		w.cycle = v.Type()
+		return func() {}
+	}
+	if w.outer == nil {
+		w.outer = map[place]bool{}
+	}
+	w.outer[at] = true
+	return func() { delete(w.outer, at) }
+}
+
+func (w *walk) parts(v reflect.Value) {
 	switch v.Kind() {
 	case reflect.Pointer:
 		number := w.count
