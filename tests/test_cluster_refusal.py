@@ -67,6 +67,7 @@ def test_what_is_refused_starts_nothing(deployment: Deployment, archives: Callab
         ),
         (newer.name, (), "R656 {} was packed for another release; its workers speak protocol 9; this runtime knows"),
         (archive.name, ("--master", nowhere), f"R659 Spark master {nowhere} cannot be reached; {host.address}:7077: "),
+        (archive.name, ("--mode", "realtime"), "R755 real-time mode cannot run this: the cluster spark://"),
         (
             archive.name,
             ("--checkpoint", other),

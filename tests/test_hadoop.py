@@ -17,7 +17,7 @@ from support.hadoop import LOOPBACK, Hadoop
 from support.host import descendants
 from support.remote import Site, counted, kill, running
 from support.run import STOP_S, WAIT_S, Receiver, Run, finish, framed, wait_until, wallaroo
-from support.standalone import EXECUTOR, cmdline
+from support.standalone import cmdline
 
 pytestmark = [pytest.mark.jvm, pytest.mark.cluster]
 CASE = Case("word_count")
@@ -332,37 +332,6 @@ def test_a_driver_beside_yarn_is_run_again(hadoop: Hadoop, site: Site, archives:
         exchange.receive()
         assert "the driver ended; it was ended by SIGKILL; it is started again in 1 s" in "".join(run.errors)
         assert run.stop() == 0, run.said()
-
-
-def test_real_time_mode_on_yarn(hadoop: Hadoop, archives: Callable[[str], Path], tmp_path: Path) -> None:
-    """Gateway, egress and workers are in the driver's container; executors are killed, then that one."""
-    site = Site(tmp_path, "")  # its services are not started
-    options = (*on_yarn(), "--deploy-mode", "cluster", "--mode", "realtime")
-    with (
-        Receiver() as receiver,
-        Run(
-            archives("python"), receiver, tmp_path / "checkpoint", *options, source=site.source, verb="submit",
-            **hadoop.environment(),
-        ) as run,
-    ):  # fmt: skip
-
-        def check() -> None:
-            assert run.process.poll() is None, run.said() + hadoop.said()
-
-        try:
-            exchange = Exchange(site, receiver, check)
-            exchange.send(PARTS[0])
-            exchange.receive()
-            for executor in hadoop.containers(EXECUTOR):
-                os.kill(executor, signal.SIGKILL)
-            exchange.send(PARTS[1])
-            exchange.receive()
-            (master,) = hadoop.containers(MASTER)
-            os.kill(master, signal.SIGKILL)
-            exchange.send(PARTS[2])
-            exchange.receive()
-        finally:
-            hadoop.end_applications()
 
 
 def _check(run: Run) -> None:

@@ -3,11 +3,13 @@
 import base64
 import json
 import re
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
+from zipfile import ZipFile
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from wallaroo.frame import DEAD_LETTER_PORT, encode_frame
@@ -22,13 +24,13 @@ from wallaroo_runtime.peer.remote import RemoteOptions
 from wallaroo_runtime.plan import NodeKind, compile_topology
 from wallaroo_runtime.plan.block import blocks_of
 from wallaroo_runtime.plan.realtime import in_realtime, obstacles
-from wallaroo_runtime.run.options import AppOptions, RunOptions, SparkOptions
 from wallaroo_runtime.run.realtime import check_realtime
 from wallaroo_runtime.service.endpoint import Service
 from wallaroo_runtime.spark import jar
 from wallaroo_runtime.spark.cause import causes_of
+from wallaroo_runtime.spark.master import cluster_of
 from wallaroo_runtime.spark.realtime.failure import translated_operator
-from wallaroo_runtime.spark.realtime.settings import RunningWorker, Services, operator_settings, session_settings
+from wallaroo_runtime.spark.realtime.settings import RunningWorker, Services, operator_settings
 from wallaroo_runtime.spark.settings import start_settings
 from wallaroo_runtime.topology.load import load_document
 from wallaroo_runtime.worker.spec import WorkerSpec
@@ -135,7 +137,7 @@ def test_options_that_it_cannot_serve(capsys: pytest.CaptureFixture[str], tmp_pa
     code = main(["run", str(app), "--in", "127.0.0.1:0", "--out", "127.0.0.1:1", *options])
     assert code == 2
     found = [each for each in json.loads(capsys.readouterr().err) if each["code"] == "R755"]
-    assert len(found) == 1 and "2 gateways" in found[0]["message"]
+    assert len(found) == 2 and "2 gateways" in found[0]["message"] and "spark://127.0.0.1:4" in found[1]["message"]
     assert not new.exists()
 
 
@@ -144,7 +146,7 @@ def test_remote_services_are_no_obstacle_but_several_gateways(gateways: dict[str
     remote = RemoteOptions(gateways, "two:7101" if has_egress else "")
     refused = False
     try:
-        check_realtime(load_document(WORD_COUNT), remote=remote)
+        check_realtime(load_document(WORD_COUNT), master="local[2]", remote=remote)
     except RunError as error:
         refused = [each.code for each in error.diagnostics] == ["R755"]
     assert refused == (len(gateways) > 1)
@@ -153,7 +155,7 @@ def test_remote_services_are_no_obstacle_but_several_gateways(gateways: dict[str
 def test_two_gateways_are_refused() -> None:
     remote = RemoteOptions({"Split and Count": "one:7100", "": "two:7100"}, "three:7101")
     with pytest.raises(RunError) as caught:
-        check_realtime(load_document(WORD_COUNT), remote=remote)
+        check_realtime(load_document(WORD_COUNT), master="local", remote=remote)
     (finding,) = caught.value.diagnostics
     what = "2 gateways: messages of all sources have one order, that of one journal"
     assert finding.message == f"real-time mode cannot run this: {what}"
@@ -177,19 +179,52 @@ def test_settings_have_no_token() -> None:
     )
 
 
-@pytest.mark.parametrize("mode", ["microbatch", "realtime"])
-@pytest.mark.parametrize("master", ["local[2]", "spark://h:1", "yarn"])
-def test_code_runs_on_the_drivers_machine(mode: str, master: str) -> None:
-    options = RunOptions(AppOptions("app.py"), spark=SparkOptions(master), mode=mode)
-    assert options.runs_code_here == (mode == "realtime" or master == "local[2]")
+SPARK_JARS = Path(str(find_spec("pyspark") and find_spec("pyspark").origin)).parent / "jars"  # type: ignore[union-attr]
 
 
-@given(st.lists(st.sampled_from(["a.jar", "b.jar"]), unique=True), st.booleans())
-def test_executors_get_the_operators_besides_jars_of_the_user(theirs: list[str], ships_jar: bool) -> None:
-    settings = {"spark.a": "b"} | ({"spark.jars": ",".join(theirs)} if theirs else {})
-    found = session_settings(settings, Path("ours.jar") if ships_jar else None)
-    assert [each for each in found.get("spark.jars", "").split(",") if each] == theirs + ["ours.jar"] * ships_jar
-    assert found["spark.a"] == "b"
+def masters_of_spark() -> set[str]:
+    """Return the patterns of masters that Spark's own classes know."""
+    (core,) = SPARK_JARS.glob("spark-core_*.jar")
+    with ZipFile(core) as classes:
+        data = classes.read("org/apache/spark/SparkMasterRegex$.class")
+    found = re.findall(rb"(?:local(?:-cluster)?\\\[|[a-z0-9]+://\()[ -~]*", data)
+    return {pattern.decode() for pattern in found}
+
+
+PATTERNS = sorted(masters_of_spark())
+MASTERS = st.one_of(
+    st.sampled_from(["local", "yarn", "k8s://https://h:1", "spark://a:7077,b:7077"]),
+    st.sampled_from(PATTERNS).flatmap(lambda pattern: st.from_regex(re.compile(pattern, re.ASCII), fullmatch=True)),
+)
+
+
+def test_spark_knows_these_kinds_of_masters() -> None:
+    assert {re.split(r"[\\:]", pattern)[0] for pattern in PATTERNS} == {"local", "local-cluster", "spark", "k8s"}
+
+
+@given(MASTERS)
+@example("local[ 2]")
+@example("local-cluster[2,1,1024]")
+def test_a_master_in_another_jvm_is_refused_and_a_local_one_is_not(master: str) -> None:
+    threads = [
+        found[1] for pattern in PATTERNS if pattern.startswith(r"local\[") and (found := re.fullmatch(pattern, master))
+    ]
+    is_local = master == "local" or any(number == "*" or int(number) > 0 for number in threads)
+    document = load_document(WORD_COUNT)
+    plan = compile_topology(document, shuffle_partitions=1)
+    assert (in_realtime(plan, document, cluster=cluster_of(master))[0] == "refused:") == (not is_local)
+    try:
+        check_realtime(document, master=master, remote=RemoteOptions())
+    except RunError as error:
+        (finding,) = error.diagnostics
+        assert not is_local
+        assert str(finding) == (
+            f"R755 real-time mode cannot run this: the cluster {master}; it needs a local Spark master\n"
+            "  fix: leave out --mode: micro-batches run there; or give --master local[*], without --deploy-mode, to "
+            "use this machine"
+        )
+    else:
+        assert is_local
 
 
 def test_another_spark_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:

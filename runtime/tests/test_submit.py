@@ -156,29 +156,15 @@ def test_cluster_mode_where_spark_has_none(master: str, packed: str, capsys: pyt
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("master", [MASTER, "local[2]", "yarn"])
-def test_real_time_mode_is_submitted_to_a_driver_here(
-    master: str, packed: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    code, command, _ = said(capsys, packed, "--master", master, "--mode", "realtime", "--dry-run")
+def test_real_time_mode_is_submitted_to_this_machine_alone(packed: str, capsys: pytest.CaptureFixture[str]) -> None:
+    code, command, _ = said(capsys, packed, "--master", "local[2]", "--mode", "realtime", "--dry-run")
     assert code == 0
     assert shlex.split(command)[-2:] == ["--mode", "realtime"]
-
-
-@pytest.mark.slow
-def test_real_time_mode_in_cluster_mode_has_operators_and_room_for_workers(
-    packed: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    options = (packed, "--master", "yarn", "--deploy-mode", "cluster", "--checkpoint", "/c", "--dry-run")
-    more = ("--mode", "realtime", "--state-cache-bytes", "1GiB")
-    code, out, _ = said(capsys, *options, *more, "--conf", "spark.jars=/theirs.jar")
-    command = shlex.split(out)
-    sent = command[: command.index("run")]
-    assert code == 0
-    assert "spark.driver.memoryOverhead=1792m" in sent
-    assert [each for each in sent if each.startswith("spark.jars=")] == [f"spark.jars=/theirs.jar,{operator_jar()}"]
-    _, out, _ = said(capsys, *options, *more, "--conf", "spark.driver.memoryOverhead=9g")
-    assert [each for each in shlex.split(out) if "memoryOverhead" in each] == ["spark.driver.memoryOverhead=9g"] * 2
+    place = ("--deploy-mode", "cluster", "--checkpoint", "/c")
+    for options in (("--master", MASTER), ("--master", "yarn", *place), ("--master", "k8s://https://h", *place)):
+        code, command, error = said(capsys, packed, *options, "--mode", "realtime", "--dry-run")
+        assert (code, command) == (2, "")
+        assert error.startswith(f"R755 real-time mode cannot run this: the cluster {options[1]}; it needs a local ")
 
 
 @pytest.mark.slow

@@ -55,7 +55,7 @@ def measure(language: str, mode: str, options: argparse.Namespace) -> dict[str, 
     """Run a language in a mode, and return what was measured."""
     found: dict[str, Any] = {"language": language, "mode": mode, "rates": {}}
     settings = ("--conf", f"{BATCH_SETTING}={options.batch_seconds}") if mode == "realtime" else ()
-    settings += ("--master", options.master)
+    settings += ("--master", "local[2]")
     receiver = Receiver()
     with tempfile.TemporaryDirectory(prefix="wallaroo-bench-") as folder, ExitStack() as stack:
         checkpoint = Path(folder) / "checkpoint"
@@ -105,7 +105,6 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--languages", nargs="+", choices=sorted(APPS), default=sorted(APPS))
     parser.add_argument("--modes", nargs="+", choices=MODES, default=MODES)
-    parser.add_argument("--master", default="local[2]", help="of Spark; a cluster in real-time mode alone")
     parser.add_argument("--rates", nargs="+", type=int, default=[100, 1000, 20000], help="messages per second")
     parser.add_argument("--seconds", type=float, default=60.0, help="of each rate")
     parser.add_argument("--batch-seconds", type=int, default=20, help="of a batch in real-time mode")

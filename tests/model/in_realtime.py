@@ -27,11 +27,10 @@ from wallaroo_runtime.peer.peer import Request
 from wallaroo_runtime.peer.remote import driver_of
 from wallaroo_runtime.plan.realtime import BUCKETS, PARTITIONS, obstacles
 from wallaroo_runtime.run.peers import LOCAL
-from wallaroo_runtime.run.realtime import realtime_settings
 from wallaroo_runtime.spark.query import QueryOptions
 from wallaroo_runtime.spark.realtime import settings
 from wallaroo_runtime.spark.realtime.query import start_realtime
-from wallaroo_runtime.spark.realtime.settings import Services
+from wallaroo_runtime.spark.realtime.settings import Services, session_settings
 from wallaroo_runtime.spark.session import create_session
 
 IDLE_MS, FLUSH_MS = 200, 20
@@ -100,7 +99,7 @@ def main() -> None:
     number, count, after = map(int, sys.argv[1:])
     nursery = Nursery()
     with TemporaryDirectory() as logs:
-        settings = realtime_settings()
+        settings = session_settings({})
         session = create_session(
             "model", master="local[2]", shuffle_partitions=1, directory=Path(logs), settings=settings
         )

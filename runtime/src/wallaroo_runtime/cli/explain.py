@@ -13,8 +13,7 @@ from wallaroo_runtime.plan.compile import compile_topology
 from wallaroo_runtime.plan.explain import explain
 from wallaroo_runtime.plan.realtime import in_realtime
 from wallaroo_runtime.plan.stage import Plan
-from wallaroo_runtime.spark.master import shuffle_partitions
-from wallaroo_runtime.topology.model import Topology
+from wallaroo_runtime.spark.master import cluster_of, shuffle_partitions
 
 CODE = re.compile(r"[A-Za-z][0-9]{3}\Z")
 KINDS = {
@@ -55,16 +54,17 @@ def run(arguments: argparse.Namespace) -> int:
         return 0
     topology = read_topology(arguments.file, arguments)
     plan = compile_topology(topology, shuffle_partitions=shuffle_partitions(arguments.master))
+    realtime = in_realtime(plan, topology, cluster=cluster_of(arguments.master))
     if arguments.json:
-        print_json(_plan_json(plan, topology))
+        print_json(_plan_json(plan, realtime))
         return 0
     print(explain(plan, topology), end="")
     print("\nin real-time mode (--mode realtime)")
-    print("\n".join(f"  {line}" for line in in_realtime(plan, topology)))
+    print("\n".join(f"  {line}" for line in realtime))
     return 0
 
 
-def _plan_json(plan: Plan, topology: Topology) -> dict[str, Any]:
+def _plan_json(plan: Plan, realtime: list[str]) -> dict[str, Any]:
     stages = [
         {
             "id": stage.id,
@@ -76,7 +76,7 @@ def _plan_json(plan: Plan, topology: Topology) -> dict[str, Any]:
         for stage in found
     ]
     numbers = {"shuffle_partitions": plan.shuffle_partitions, "buckets": plan.bucket_count}
-    return {"application": plan.application, **numbers, "stages": stages, "realtime": [*in_realtime(plan, topology)]}
+    return {"application": plan.application, **numbers, "stages": stages, "realtime": realtime}
 
 
 def _entry(code: str) -> Mapping[str, Any]:

@@ -72,12 +72,13 @@ def run_convert(arguments: argparse.Namespace) -> int:
 def _check_application(manifest: Any) -> None:
     """Refuse what `run --mode realtime` does."""
     # Late: they import much.
+    from wallaroo_runtime.checkpoint.convert import HERE
     from wallaroo_runtime.peer.remote import RemoteOptions
     from wallaroo_runtime.run.realtime import check_realtime
     from wallaroo_runtime.topology.load import load_document
 
     topology = load_document(manifest["topology"])
-    check_realtime(topology, remote=RemoteOptions())
+    check_realtime(topology, master=HERE, remote=RemoteOptions())
 
 
 def check_numbers(partitions: int | None, buckets: int | None) -> None:

@@ -70,7 +70,7 @@ def run(arguments: argparse.Namespace) -> int:
     topology = load_application(app, (), arguments.inputs, arguments.outputs).topology
     check_runnable(topology)
     if arguments.mode == REALTIME:
-        check_realtime(topology, remote=remote_of(arguments))
+        check_realtime(topology, master=arguments.master, remote=remote_of(arguments))
     _, tokens = extracted([token for token in arguments.parts.own[1:] if token != app], SUBMIT)
     if in_cluster:
         command = _cluster_command(arguments, app, topology, conf, tokens=tokens)
@@ -95,7 +95,6 @@ def _cluster_command(
     arguments: argparse.Namespace, app: str, topology: "Topology", conf: Mapping[str, str], *, tokens: list[str]
 ) -> list[str]:
     """Return the command of spark-submit; the driver gets the user's settings too, else its own would win over them."""
-    from wallaroo_runtime.checkpoint.manifest import REALTIME
     from wallaroo_runtime.checkpoint.url import is_remote
     from wallaroo_runtime.spark.connector import connector_jars, uses_kafka
     from wallaroo_runtime.spark.jar import operator_jar
@@ -105,7 +104,6 @@ def _cluster_command(
         REMOTE_FILES,
         SETTINGS,
         authentication,
-        memory_settings,
         with_jar,
     )
     from wallaroo_runtime.submit.submit import cluster_command
@@ -115,9 +113,7 @@ def _cluster_command(
     if is_remote(location_of(arguments)):
         settings |= REMOTE_FILES
     jars = conf.get(JARS)
-    if arguments.mode == REALTIME:  # the driver's container has the workers
-        settings |= memory_settings(arguments.master, arguments.state_cache_bytes, owner="driver")
-    elif uses_kafka(topology):
+    if uses_kafka(topology):
         jars = ",".join(connector_jars(conf.get(JARS, "")))
     conf = {**conf, JARS: with_jar(jars, operator_jar())}
     shipped = {"--token-file": arguments.token_file, "--tls-ca": arguments.tls_ca}

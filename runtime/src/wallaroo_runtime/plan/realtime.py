@@ -8,18 +8,25 @@ from wallaroo_runtime.topology.model import GeneratorSource, KafkaSink, KafkaSou
 
 PARTITIONS, BUCKETS = 1, 8  # one task does everything, so that no shuffle is needed; buckets run side by side
 MICROBATCH = "leave out --mode"
+LOCAL = f"{MICROBATCH}: micro-batches run there; or give --master local[*], without --deploy-mode, to use this machine"
 OPTIONS = "kafka."  # the client's; others are for Spark
 _SERVED = {"tcp", "generator", "kafka"}
 
 
-def obstacles(plan: Plan, topology: Topology) -> list[Diagnostic]:
+def obstacles(plan: Plan, topology: Topology, *, cluster: str = "") -> list[Diagnostic]:
     """Return the obstacles, R755 each; empty: the application can run in real-time mode.
 
     Args:
         plan: Of the topology, with any number of partitions.
         topology: Of the application.
+        cluster: Spark master; empty: a local one.
     """
-    return [*_of_plan(plan), *_of_parts(topology)]
+    return [*_of_cluster(cluster), *_of_plan(plan), *_of_parts(topology)]
+
+
+def _of_cluster(cluster: str) -> Iterator[Diagnostic]:
+    if cluster:
+        yield Diagnostic.of("R755", what=f"the cluster {cluster}; it needs a local Spark master", fix=LOCAL)
 
 
 def _obstacle(what: str, part: Part | None = None) -> Diagnostic:
@@ -49,9 +56,9 @@ def _of_parts(topology: Topology) -> Iterator[Diagnostic]:
             yield _obstacle(f'the {part.kind} sink "{part.name}"', part)
 
 
-def in_realtime(plan: Plan, topology: Topology) -> list[str]:
-    """Return lines that say what Spark is asked to run in real-time mode, or the obstacles."""
-    found = obstacles(plan, topology)
+def in_realtime(plan: Plan, topology: Topology, *, cluster: str = "") -> list[str]:
+    """Return lines that say what Spark is asked to run in real-time mode, or the obstacles; see there."""
+    found = obstacles(plan, topology, cluster=cluster)
     if found:
         places = (f" at {finding.pointer}" if finding.pointer else "" for finding in found)
         return ["refused:", *(f"  {finding.message}{place}" for finding, place in zip(found, places, strict=True))]

@@ -26,7 +26,7 @@ def check_application(options: RunOptions, application: Application) -> None:
         check_platform(application.path, archive.manifest)
     check_services(options.checkpoint.location, options.remote)
     if options.mode == REALTIME:
-        check_realtime(topology, remote=options.remote)
+        check_realtime(topology, master=options.spark.master, remote=options.remote)
     options.remote.check()
     if options.remote.gateways:
         sources_by_gateway(topology, options.remote)

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from wallaroo_runtime.checkpoint.manifest import MICROBATCH, REALTIME
+from wallaroo_runtime.checkpoint.manifest import MICROBATCH
 from wallaroo_runtime.peer.limits import Bounds
 from wallaroo_runtime.peer.remote import RemoteOptions
 from wallaroo_runtime.spark.master import cores, shuffle_partitions
@@ -110,5 +110,5 @@ class RunOptions:
 
     @property
     def runs_code_here(self) -> bool:
-        """Whether the workers are on the driver's machine: in real-time mode they are, wherever Spark's tasks run."""
-        return bool(cores(self.spark.master)) or self.mode == REALTIME
+        """Whether the workers are on the driver's machine."""
+        return cores(self.spark.master) is not None

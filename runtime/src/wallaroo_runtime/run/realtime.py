@@ -1,6 +1,5 @@
 """What is different in a run in real-time mode: refusals, the shape of its plan, the start of its query."""
 
-import os
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -13,8 +12,7 @@ from wallaroo_runtime.plan.compile import compile_topology
 from wallaroo_runtime.plan.realtime import BUCKETS, MICROBATCH, PARTITIONS, obstacles
 from wallaroo_runtime.plan.stage import Plan
 from wallaroo_runtime.run.peers import Peers
-from wallaroo_runtime.spark.master import SUBMITTED, cores
-from wallaroo_runtime.spark.settings import JARS
+from wallaroo_runtime.spark.master import cluster_of
 from wallaroo_runtime.topology.model import Topology
 
 if TYPE_CHECKING:
@@ -24,11 +22,12 @@ if TYPE_CHECKING:
 BUCKETS_PER_PARTITION = BUCKETS // PARTITIONS
 
 
-def check_realtime(topology: Topology, *, remote: RemoteOptions) -> None:
+def check_realtime(topology: Topology, *, master: str, remote: RemoteOptions) -> None:
     """Refuse what real-time mode cannot run, before anything is started.
 
     Args:
         topology: Of the application.
+        master: Spark master.
         remote: Which services are remote.
 
     Raises:
@@ -37,7 +36,7 @@ def check_realtime(topology: Topology, *, remote: RemoteOptions) -> None:
     from wallaroo_runtime.spark.jar import check_spark
 
     plan = compile_topology(topology, shuffle_partitions=PARTITIONS, buckets_per_partition=BUCKETS_PER_PARTITION)
-    found = [*_of_services(remote), *obstacles(plan, topology)]
+    found = [*_of_services(remote), *obstacles(plan, topology, cluster=cluster_of(master))]
     if found:
         raise RunError(found, USAGE)
     check_spark()
@@ -53,22 +52,6 @@ def _of_services(remote: RemoteOptions) -> list[Diagnostic]:
 def realtime_bounds(bounds: Bounds) -> Bounds:
     """Return the bounds of a run: a journal that is made safe every 50 ms would be the slowest part of all."""
     return replace(bounds, journal_fsync="batch") if bounds.journal_fsync == Bounds().journal_fsync else bounds
-
-
-def realtime_settings(master: str = "local", given: Mapping[str, str] | None = None) -> dict[str, str]:
-    """Return the settings of Spark.
-
-    Args:
-        master: As Spark has it.
-        given: Those of the user, which win; jars of theirs are there besides ours.
-    """
-    from wallaroo_runtime.spark.jar import operator_jar
-    from wallaroo_runtime.spark.realtime.settings import session_settings
-
-    # A driver that spark-submit starts has got all jars from there.
-    chosen = {name: value for name, value in (given or {}).items() if name != JARS or SUBMITTED not in os.environ}
-    ships_jar = not cores(master) and SUBMITTED not in os.environ
-    return session_settings(chosen, operator_jar() if ships_jar else None)
 
 
 def start_in_realtime(

@@ -36,7 +36,7 @@ from wallaroo_runtime.run.observe import Watch, start_watch
 from wallaroo_runtime.run.options import AppOptions, RunOptions
 from wallaroo_runtime.run.past import records_of, tell_past
 from wallaroo_runtime.run.peers import Peers
-from wallaroo_runtime.run.realtime import realtime_bounds, realtime_settings, start_in_realtime
+from wallaroo_runtime.run.realtime import realtime_bounds, start_in_realtime
 from wallaroo_runtime.run.realtime_kafka import kafka_starts, tables_left
 from wallaroo_runtime.run.running_state import states_of_run
 from wallaroo_runtime.run.signals import BROKEN_OFF, RunStop, end_java, ending_java, kept_signals, stop_signals
@@ -180,18 +180,18 @@ def _spark_settings(options: RunOptions, topology: Topology) -> dict[str, str]:
     from wallaroo_runtime.spark.settings import JARS, REMOTE_FILES, memory_settings
 
     spark = options.spark
-    cached = options.bounds.state_cache_bytes if options.mode != REALTIME else 0  # there the driver has the workers
-    memory = memory_settings(spark.master, cached)
     files = REMOTE_FILES if is_remote(options.checkpoint.location) else {}
     # spark-submit has been given them for a driver that it starts.
     needs_jars = uses_kafka(topology) and SUBMITTED not in os.environ and options.mode != REALTIME
     jars = jar_settings(connector_jars(spark.settings.get(JARS, ""))) if needs_jars else {}
-    if options.mode == REALTIME:
-        return memory | files | realtime_settings(spark.master, spark.settings)
     chosen = dict(spark.settings)
     if needs_jars or SUBMITTED in os.environ:
         chosen.pop(JARS, None)
-    return memory | files | jars | chosen
+    if options.mode == REALTIME:
+        from wallaroo_runtime.spark.realtime.settings import session_settings
+
+        chosen = session_settings(chosen)
+    return memory_settings(spark.master, options.bounds.state_cache_bytes) | files | jars | chosen
 
 
 def _session(

@@ -25,10 +25,20 @@ def cores(master: str) -> int | None:
     """
     if master == "local":
         return 1
-    local = re.fullmatch(r"local\[(\*|[1-9][0-9]*)(?:,\s*[0-9]+)?\]", master)
+    local = re.fullmatch(r"local\[(\*|0*[1-9][0-9]*)(?:\s*,\s*[0-9]+)?\]", master, re.ASCII)
     if local is None:
         return None
     return len(os.sched_getaffinity(0)) if local[1] == "*" else int(local[1])
+
+
+def cluster_of(master: str) -> str:
+    """Return the master of a cluster; empty: it is a local one.
+
+    Example:
+        >>> cluster_of("yarn"), cluster_of("local[2]")
+        ('yarn', '')
+    """
+    return "" if cores(master) else master
 
 
 def shuffle_partitions(master: str) -> int:

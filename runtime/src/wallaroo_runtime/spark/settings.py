@@ -112,13 +112,12 @@ appender.file.strategy.max = 2
 """
 
 
-def memory_settings(master: str, cache_bytes: int, *, owner: str = "executor") -> dict[str, str]:
+def memory_settings(master: str, cache_bytes: int) -> dict[str, str]:
     """Return what a container with workers needs besides the JVM: Spark's own default knows of no worker.
 
     Args:
         master: As spark-submit takes it.
         cache_bytes: That the workers may keep of states.
-        owner: Whose container it is: `executor` or `driver`.
 
     Example:
         >>> memory_settings("yarn", 512 * 1024 * 1024), memory_settings("spark://host:7077", 0)
@@ -126,7 +125,7 @@ def memory_settings(master: str, cache_bytes: int, *, owner: str = "executor") -
     """
     if not master.startswith(CONTAINERS):
         return {}
-    return {f"spark.{owner}.memoryOverhead": f"{cache_bytes * 5 // 4 // MIB + BESIDE_STATE_MIB}m"}
+    return {"spark.executor.memoryOverhead": f"{cache_bytes * 5 // 4 // MIB + BESIDE_STATE_MIB}m"}
 
 
 def start_settings(master: str, directory: Path, settings: dict[str, str]) -> dict[str, str]:

@@ -29,7 +29,6 @@ from wallaroo_runtime.spark.realtime.letters import Letters, open_output
 from wallaroo_runtime.spark.realtime.report import LiveReports
 from wallaroo_runtime.spark.realtime.settings import BATCH_S, BATCH_SETTING, RunningWorker, Services, operator_settings
 from wallaroo_runtime.spark.realtime.visits import TellDone, VisitCounts
-from wallaroo_runtime.spark.settings import is_local
 from wallaroo_runtime.spark.worker_start import worker_specs
 from wallaroo_runtime.storage.place import Output
 from wallaroo_runtime.system.process import process_start_time
@@ -325,7 +324,7 @@ def start_realtime(
     """
     found = worker_specs(session, topology, options)
     names = sorted({stage.worker for stage in plan.stages})
-    specs = {name: _in_driver(session, found[name], options) for name in names}
+    specs = {name: located(found[name]) for name in names}
     workers = _start_workers(session, specs, plan)
     try:
         policy = ErrorPolicy.of(topology, options.on_error)
@@ -373,14 +372,6 @@ def _start_query(
     )
     found.wait_until_reading()
     return found
-
-
-def _in_driver(session: SparkSession, spec: WorkerSpec, options: QueryOptions) -> WorkerSpec:
-    """Return the spec of a worker next to the driver, however many processors an executor has, and where that logs."""
-    if not is_local(session.sparkContext.master):
-        processes = int(session.conf.get("spark.driver.cores", "0") or 0)
-        spec = replace(spec, processes=processes, log_directory=str(options.logs))
-    return located(spec)
 
 
 def _start_workers(session: SparkSession, specs: Mapping[str, WorkerSpec], plan: Plan) -> _Workers:

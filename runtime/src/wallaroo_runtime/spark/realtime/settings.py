@@ -16,7 +16,6 @@ from wallaroo_runtime.lowering.stage_message import stage_message
 from wallaroo_runtime.plan import Plan, Stage
 from wallaroo_runtime.plan.block import blocks_of
 from wallaroo_runtime.service.endpoint import Service
-from wallaroo_runtime.spark.settings import JARS, with_jar
 from wallaroo_runtime.spark.temporary import temporary_directory
 from wallaroo_runtime.worker.spec import WorkerSpec
 
@@ -31,16 +30,11 @@ ROW_BYTES = 256 << 10
 _numbers = count()
 
 
-def session_settings(given: Mapping[str, str], jar: Path | None = None) -> dict[str, str]:
+def session_settings(given: Mapping[str, str]) -> dict[str, str]:
     """Return the settings of Spark in real-time mode, besides the usual ones.
 
     Args:
-        given: Those of the user, which win; but the jar comes besides theirs.
-        jar: What executors get from this driver; None: nothing.
-
-    Example:
-        >>> session_settings({"spark.jars": "theirs.jar"}, Path("ours.jar"))["spark.jars"]
-        'theirs.jar,ours.jar'
+        given: Those of the user, which win.
     """
     own = {
         STATE_FORMAT: STATES_WITH_IDS,
@@ -50,7 +44,7 @@ def session_settings(given: Mapping[str, str], jar: Path | None = None) -> dict[
         "spark.sql.streaming.realTimeMode.asyncProgressTrackingByDefault.enabled": "false",
         "spark.sql.streaming.pollingDelay": "10ms",
     }
-    return own | dict(given) | ({JARS: with_jar(given.get(JARS), jar)} if jar else {})
+    return own | dict(given)
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,9 +6,9 @@ import java.util.function.BiFunction;
 /**
  * Lets one attempt of a task at a time call the engine of a query, and chooses the engine.
  *
- * <p>Spark numbers attempts in their order. What an older one calls when a newer one has begun is refused: its executor
- * may be lost to Spark and run on. No engine serves two attempts at one batch: the first may have taken what the second
- * one would miss.
+ * <p>Spark numbers attempts in their order. Calls of an older attempt are refused when a newer one has begun: on a local
+ * master, too, Spark repeats a task whose heartbeats were late, while the first attempt runs on. No engine serves two
+ * attempts at one batch: the first may have taken what the second one would miss.
  */
 final class Gate {
     private static final Attempt NOBODY = new Attempt("", -1, -1, -1);
@@ -44,11 +44,6 @@ final class Gate {
         this.engines = engines;
     }
 
-    /** Returns the calls of an attempt. */
-    EngineCalls calls(long attempt) {
-        return new Calls(attempt);
-    }
-
     /** Returns what {@link RealTime#end} does. */
     long end() {
         Served found = engine;
@@ -61,7 +56,8 @@ final class Gate {
         closeEngine();
     }
 
-    private synchronized void begin(JournalOffset start, Attempt attempt) {
+    /** Begins a batch at an offset, with the engine that goes on from there or with a new one. */
+    synchronized void begin(JournalOffset start, Attempt attempt) {
         if (isStopped) { // nobody would end the engine
             throw new IllegalStateException("the query has stopped");
         }
@@ -86,7 +82,30 @@ final class Gate {
         return found;
     }
 
-    private synchronized void failed(long attempt) {
+    /**
+     * Waits until there is something for the task.
+     *
+     * @param attempt of the task
+     * @param nanoseconds how long at most
+     * @return null: nothing came in time; {@link Work#OVER}: nothing will come any more
+     */
+    Work next(long attempt, long nanoseconds) throws InterruptedException {
+        return served().handover().next(attempt, nanoseconds);
+    }
+
+    /** Takes note that the changes of the barrier that came last are in Spark's store. */
+    void stored(long attempt) {
+        Served found = served();
+        found.stored(found.handover().stored(attempt));
+    }
+
+    /** Answers the question that came last. */
+    void answer(long attempt, List<byte[]> found) {
+        served().handover().answer(attempt, found);
+    }
+
+    /** Takes note that an attempt fails: its engine ends, unless another attempt has begun. */
+    synchronized void failed(long attempt) {
         if (attempt == current.attempt()) {
             closeEngine();
         }
@@ -97,39 +116,5 @@ final class Gate {
             engine.close();
         }
         engine = null;
-    }
-
-    private final class Calls implements EngineCalls {
-        private final long attempt;
-
-        private Calls(long attempt) {
-            this.attempt = attempt;
-        }
-
-        @Override
-        public void begin(JournalOffset start, Attempt begun) {
-            Gate.this.begin(start, begun);
-        }
-
-        @Override
-        public Work next(long nanoseconds) throws InterruptedException {
-            return served().handover().next(attempt, nanoseconds);
-        }
-
-        @Override
-        public void stored() {
-            Served found = served();
-            found.stored(found.handover().stored(attempt));
-        }
-
-        @Override
-        public void answer(List<byte[]> found) {
-            served().handover().answer(attempt, found);
-        }
-
-        @Override
-        public void failed() {
-            Gate.this.failed(attempt);
-        }
     }
 }

@@ -20,7 +20,6 @@ final class JournalStream implements MicroBatchStream, SupportsRealTimeMode, Sup
 
     JournalStream(Settings settings) {
         this.settings = settings;
-        GateEndpoint.open(settings);
     }
 
     /** A partition of a batch: all from an offset; a rehearsal ends before it reads anything. */
@@ -86,7 +85,6 @@ final class JournalStream implements MicroBatchStream, SupportsRealTimeMode, Sup
     @Override
     public void stop() {
         Engine.gate(settings).stop();
-        GateEndpoint.close(settings);
         JournalHead.close(settings);
     }
 }

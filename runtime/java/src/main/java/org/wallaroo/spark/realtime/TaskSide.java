@@ -2,23 +2,21 @@ package org.wallaroo.spark.realtime;
 
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
-import org.apache.spark.SparkEnv;
 import org.apache.spark.TaskContext;
 
 /**
  * What one attempt of a task has of the engine: Spark's source takes work of it, the operator with Spark's store does it.
- *
- * <p>Where tasks run in the driver's virtual machine it calls the engine itself, else over Spark's RPC.
  */
 final class TaskSide {
-    private static final String DRIVER = "driver"; // id of the executor that is in the driver's virtual machine
     private static final Map<Long, TaskSide> RUNNING = new ConcurrentHashMap<>(); // by attempt
 
-    private final EngineCalls calls;
+    private final Gate gate;
+    private final long attempt;
     private Work work;
 
-    TaskSide(EngineCalls calls) {
-        this.calls = calls;
+    TaskSide(Gate gate, long attempt) {
+        this.gate = gate;
+        this.attempt = attempt;
     }
 
     /**
@@ -30,19 +28,17 @@ final class TaskSide {
     static TaskSide begin(Settings settings, JournalOffset start) {
         TaskContext context = TaskContext.get();
         Attempt attempt = Attempt.current();
+        Gate gate = Engine.gate(settings);
         long number = attempt.attempt();
-        boolean isInDriver = DRIVER.equals(SparkEnv.get().executorId());
-        EngineCalls calls =
-                isInDriver ? Engine.gate(settings).calls(number) : new RemoteCalls(number, DriverRef.of(settings));
         context.addTaskFailureListener((failed, error) -> {
-            calls.failed();
+            gate.failed(number);
         });
-        TaskSide made = new TaskSide(calls);
+        TaskSide made = new TaskSide(gate, number);
         RUNNING.put(number, made);
         context.addTaskCompletionListener(ended -> {
             RUNNING.remove(number);
         });
-        calls.begin(start, attempt);
+        gate.begin(start, attempt);
         return made;
     }
 
@@ -58,7 +54,7 @@ final class TaskSide {
      * @return whether there is something; false: not in time, or nothing will come any more
      */
     boolean await(long nanoseconds) throws InterruptedException {
-        Work found = calls.next(nanoseconds);
+        Work found = gate.next(attempt, nanoseconds);
         work = found == Work.OVER ? null : found;
         return work != null;
     }
@@ -79,10 +75,10 @@ final class TaskSide {
             for (Changes each : found.barrier().changes()) {
                 store.store(each.bucket(), each.before(), each.after(), each.entries());
             }
-            calls.stored();
+            gate.stored(attempt);
         }
         if (found.question() != null) {
-            calls.answer(found.question().answer(store));
+            gate.answer(attempt, found.question().answer(store));
         }
     }
 }

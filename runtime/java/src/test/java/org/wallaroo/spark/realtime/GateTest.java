@@ -14,70 +14,64 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
-import org.wallaroo.spark.realtime.RemoteCalls.RemoteFailure;
 
 @Timeout(60)
 class GateTest {
     private static final long LONG_NS = TimeUnit.SECONDS.toNanos(30);
-    private static final int PIECE_BYTES = 7; // so that nothing is of one piece
     private static final long END = 60;
 
-    /** A task has died: its executor is gone, or lost to Spark. */
+    /** A task has died. */
     private static final class Death extends RuntimeException {
         private static final long serialVersionUID = 1L;
     }
 
-    /** A way to the driver that ends after some requests: before one arrives, or before its reply does. */
-    private static final class Way implements RemoteCalls.Driver {
-        private final GateService driver;
-        private final boolean isLastHeard;
+    /** Spark's store, of a task that dies after some calls of it. */
+    private static final class MortalStore implements BucketStore {
+        private final PlainStore store;
         private int left;
-        private boolean isHeard;
 
-        private Way(GateService driver, int requests, boolean isLastHeard) {
-            this.driver = driver;
-            this.left = requests;
-            this.isLastHeard = isLastHeard;
+        private MortalStore(PlainStore store, int calls) {
+            this.store = store;
+            this.left = calls;
         }
 
-        @Override
-        public byte[] ask(byte[] request) {
-            left--;
-            if (left < 0 || left == 0 && !isLastHeard) {
+        private void live() {
+            if (left-- == 0) {
                 throw new Death();
             }
-            isHeard = true;
-            byte[] reply = driver.reply(request);
-            if (left == 0) {
-                throw new Death();
-            }
-            return reply;
         }
 
         @Override
-        public void send(byte[] request) {
-            driver.reply(request);
+        public BucketVersion version(int bucket) {
+            live();
+            return store.version(bucket);
         }
 
         @Override
-        public long longestNs() {
-            return TimeUnit.MILLISECONDS.toNanos(20);
+        public List<byte[]> log(int bucket, BucketVersion version) {
+            live();
+            return store.log(bucket, version);
+        }
+
+        @Override
+        public void store(int bucket, BucketVersion before, BucketVersion after, List<byte[]> changes) {
+            live();
+            store.store(bucket, before, after, changes);
         }
     }
 
     /** A query whose tasks die, and call when others have taken their place. */
     private static final class Query {
         private final Random random;
-        private final List<EngineCalls> zombies = new ArrayList<>();
+        private final List<Long> zombies = new ArrayList<>();
         private PlainStore committed = new PlainStore();
         private long at;
         private long attempts;
-        private long heard = -1; // batch of which an attempt has begun and failed
+        private long begun = -1; // batch of which an attempt has begun and failed
         private int failures;
         private int made;
         private ModelEngine engine;
         private final Gate gate;
-        private final GateService service;
 
         private Query(long seed) {
             random = new Random(seed);
@@ -87,36 +81,35 @@ class GateTest {
                 engine = new ModelEngine(new Random(random.nextLong()), committed, start, attempt, END, 200);
                 return engine;
             });
-            service = new GateService(gate, PIECE_BYTES);
         }
 
         /** Runs a batch; says whether a task has ended well, so that Spark commits it. */
         private boolean attempt(long batch) throws InterruptedException {
             ModelEngine before = engine;
             long number = attempts++;
-            int requests = random.nextInt(3) == 0 ? 1 + random.nextInt(25) : Integer.MAX_VALUE;
-            Way way = new Way(service, requests, random.nextBoolean());
-            boolean isLocal = random.nextInt(4) == 0;
-            EngineCalls calls = isLocal ? gate.calls(number) : new RemoteCalls(number, way, PIECE_BYTES);
             PlainStore running = committed.copy();
+            MortalStore store =
+                    new MortalStore(running, random.nextInt(3) == 0 ? random.nextInt(25) : Integer.MAX_VALUE);
             long place = at;
             try {
-                calls.begin(new JournalOffset(1, at, at), new Attempt("query", batch, 0, number));
-                assertTrue(heard < batch || before != engine, "an engine serves one attempt at a batch");
-                TaskSide task = new TaskSide(calls);
+                gate.begin(new JournalOffset(1, at, at), new Attempt("query", batch, 0, number));
+                assertTrue(begun < batch || before != engine, "an engine serves one attempt at a batch");
+                TaskSide task = new TaskSide(gate, number);
                 for (int rows = random.nextInt(8); rows >= 0 && task.await(LONG_NS); rows--) {
+                    store.live();
                     late(batch);
                     Parcel.Place reached = task.reached();
-                    task.serve(running);
+                    task.serve(store);
                     place = reached == null ? place : reached.offset();
+                    store.live();
                 }
-            } catch (Death | RemoteFailure | IllegalStateException error) {
+            } catch (Death | IllegalStateException error) {
                 failures++;
-                heard = isLocal || way.isHeard ? batch : heard;
+                begun = batch;
                 if (random.nextBoolean()) {
-                    calls.failed();
+                    gate.failed(number);
                 }
-                zombies.add(new RemoteCalls(number, new Way(service, Integer.MAX_VALUE, true), PIECE_BYTES));
+                zombies.add(number);
                 return false;
             }
             engine.at(place).assertSame(running);
@@ -130,16 +123,16 @@ class GateTest {
             if (zombies.isEmpty() || random.nextInt(3) > 0) {
                 return;
             }
-            EngineCalls zombie = zombies.get(random.nextInt(zombies.size()));
+            long zombie = zombies.get(random.nextInt(zombies.size()));
             switch (random.nextInt(5)) {
-                case 0 -> assertThrows(RemoteFailure.class, () -> zombie.next(0));
-                case 1 -> assertThrows(RemoteFailure.class, zombie::stored);
-                case 2 -> assertThrows(RemoteFailure.class, () -> zombie.answer(List.of(new byte[40])));
+                case 0 -> assertThrows(IllegalStateException.class, () -> gate.next(zombie, 0));
+                case 1 -> assertThrows(IllegalStateException.class, () -> gate.stored(zombie));
+                case 2 -> assertThrows(IllegalStateException.class, () -> gate.answer(zombie, List.of(new byte[40])));
                 case 3 -> {
-                    zombie.failed();
+                    gate.failed(zombie);
                     assertFalse(engine.isClosed(), "it is not its engine");
                 }
-                default -> assertThrows(RemoteFailure.class, () -> zombie.begin(
+                default -> assertThrows(IllegalStateException.class, () -> gate.begin(
                         new JournalOffset(1, at, at), new Attempt("query", batch, 0, random.nextInt((int) attempts))));
             }
         }
@@ -159,24 +152,23 @@ class GateTest {
         query.gate.stop();
     }
 
-    /** The way of an attempt may wait for a reply when Spark has taken the attempt for one that has ended well. */
+    /** An attempt may wait for a barrier when Spark has taken it for lost and begun another one. */
     @Test
-    void whoStillWaitsTakesNothingOfTheNext() throws InterruptedException {
+    void anOlderAttemptThatWaitsTakesNothing() throws InterruptedException {
         Idle engine = new Idle(new Handover(new JournalOffset(1, 5, 5), 1));
         Gate gate = new Gate((start, attempt) -> engine);
-        gate.calls(1).begin(new JournalOffset(1, 5, 5), new Attempt("query", 1, 0, 1));
+        gate.begin(new JournalOffset(1, 5, 5), new Attempt("query", 1, 0, 1));
         AtomicReference<Throwable> end = new AtomicReference<>();
-        Thread late = new Thread(() -> end.set(assertThrows(RuntimeException.class, () -> gate.calls(1).next(LONG_NS))));
+        Thread late = new Thread(() -> end.set(assertThrows(RuntimeException.class, () -> gate.next(1, LONG_NS))));
         late.start();
         while (late.getState() != Thread.State.TIMED_WAITING) {
             Thread.onSpinWait();
         }
-        EngineCalls second = gate.calls(2);
-        second.begin(new JournalOffset(1, 5, 5), new Attempt("query", 2, 0, 2));
+        gate.begin(new JournalOffset(1, 5, 5), new Attempt("query", 2, 0, 2));
         engine.handover().put(new Barrier(new Parcel.Place(9, 9, 9), 0, List.of()));
         late.join();
         assertEquals("task attempt 1 is refused: attempt 2 has begun", end.get().getMessage());
-        assertEquals(9, second.next(0).barrier().place().offset());
+        assertEquals(9, gate.next(2, 0).barrier().place().offset());
     }
 
     /** An engine that does nothing. */
@@ -209,7 +201,7 @@ class GateTest {
         gate.stop();
         Attempt attempt = new Attempt("query", 1, 0, 1);
         IllegalStateException error = assertThrows(
-                IllegalStateException.class, () -> gate.calls(1).begin(new JournalOffset(1, 0, 0), attempt));
+                IllegalStateException.class, () -> gate.begin(new JournalOffset(1, 0, 0), attempt));
         assertEquals("the query has stopped", error.getMessage());
         assertEquals(-1, gate.end());
     }
