@@ -203,9 +203,7 @@ def test_a_group_in_go_runs_in_memory() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize(("language", "kit"), [("python", "wallaroo.testing"), ("go", "wallarootest")])
 def test_a_remedy_is_in_the_programs_language(language: str, kit: str) -> None:
-    case = CASES / "kafka_reverse"
-    addresses = [f"--kafka_{end}_brokers=127.0.0.1:9092" for end in ("source", "sink")]
-    addresses += [f"--kafka_{end}_topic={end}" for end in ("source", "sink")]
-    done = ran(case / "app.py" if language == "python" else case, "", *addresses)
+    files = CASES.parents[1] / "examples" / "tutorial" / "files"
+    done = ran(files / "app.py" if language == "python" else files, "")
     assert done.returncode == 3
     assert f"messages in a test with {kit}\n" in done.stderr
