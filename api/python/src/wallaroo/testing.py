@@ -175,10 +175,10 @@ class Run:
         self._engine.send(messages, source)
 
     def produce(self, records: Iterable[KafkaRecord] | KafkaRecord) -> None:
-        """Write records to topics; each source with content "record" that reads one gets them, all in one micro-batch.
+        """Write records to topics; the sources of these topics get them, all in one micro-batch.
 
-        What sinks with content "record" write to topics that such sources read is the next micro-batch, and so on until
-        all is quiet: groups of `wallaroo.goka` have their loops and join each other's tables. `send` goes on likewise.
+        What sinks write to topics that sources read is the next micro-batch, and so on until all is quiet: groups of
+        `wallaroo.goka` have their loops and join each other's tables. `send` goes on likewise.
 
         Args:
             records: With topic, key and value; partition, offset and time may be left out.
@@ -189,7 +189,7 @@ class Run:
         self._engine.produce(records)
 
     def topic(self, name: str) -> list[KafkaRecord]:
-        """Return the records that `produce`, and sinks with content "record", have written to a topic, in order.
+        """Return the records that `produce` and sinks have written to a topic, in order.
 
         Raises:
             DiagnosticError: R784, the application has no such topic.
