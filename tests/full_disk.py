@@ -220,7 +220,7 @@ def output(folder: Path) -> None:
 
 def spark(folder: Path) -> None:
     """Spark's own checkpoint: offsets, commits and the state store."""
-    stops(folder, ["spark"], "R630")
+    stops(folder, ["spark"], "R626")
 
 
 @contextlib.contextmanager
@@ -259,7 +259,7 @@ def egress(folder: Path) -> None:
             told(run, "R626")
         refused = Run(APP, ledger, site.folder / "checkpoint", *site.options(), source=site.source)
         with refused:
-            told(refused, "R653")
+            told(refused, "R626")
         disk.free()
         with run_at(site, ledger) as run:
             receive(run, ledger, sender)

@@ -161,7 +161,7 @@ def test_port_in_use(tmp_path: Path) -> None:
         command = ("run", WORD_COUNT / "app.py", "--in", address, "--out", "127.0.0.1:7002")
         done = wallaroo(*command, "--checkpoint", tmp_path / "checkpoint")
     assert_said(
-        done, RUN, f'R601 source "Split and Count" cannot listen at {address}', "give another address with --in"
+        done, RUN, f'R714 source "Split and Count" cannot listen at {address}', "give another address with --in"
     )
 
 
@@ -180,7 +180,7 @@ def test_a_service_that_cannot_start(tmp_path: Path, service: str, option: str) 
     )
     assert (no_directory.returncode, no_directory.stderr) == (
         USAGE,
-        f"R719 the {service} cannot use {file}; File exists\n"
+        f"R616 {file} cannot be used by the {service}; File exists\n"
         f"  fix: give a directory on a disk of this machine that the {service} may write to\n",
     )
 

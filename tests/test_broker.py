@@ -60,7 +60,7 @@ def test_topics_stay_between_runs_whatever_ends_the_broker(data: Path, capsys: p
             assert command.told.items() >= {"state": "serving", "address": address, "data": str(data)}.items()
             if turn == 0:
                 assert main(["broker", "--data", str(data), "--listen", "127.0.0.1:0"]) == 2
-                assert f"R723 {data} is in use by the broker at {address}\n" in capsys.readouterr().err
+                assert f"R610 {data} is in use by the broker at {address}\n" in capsys.readouterr().err
                 topics(capsys, address, "create", "kept", "--compact")
             topics(capsys, address, "emit", "kept", f"key{turn}", "välue")
             shown = topics(capsys, address, "tail", "kept", "--to-end")

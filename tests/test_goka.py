@@ -158,7 +158,7 @@ def compare(app: Run, world: World) -> None:
         try:
             assert list(map(as_record, app.topic(topic))) == world.topics[topic], topic
         except DiagnosticError as error:
-            assert str(error).startswith("R784 ") and not world.topics[topic], topic
+            assert str(error).startswith("R720 ") and not world.topics[topic], topic
     for group in world.groups:
         if not (group.has_table or group.joins):
             continue

@@ -88,7 +88,7 @@ def test_topics_emit_and_tail(settings: dict[str, str], broker: Broker) -> None:
     command = [WALLAROO, "topics", "emit", topic, "--brokers", broker.address]
     done = subprocess.run(command, input="\n".join(lines), capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 2
-    said = f"R786 record 3 is not written to {topic}: it has {limit + 1} bytes, the topic takes {limit}; "
+    said = f"record 3 is not written to {topic}: it has {limit + 1} bytes, the topic takes {limit}; "
     assert said + "records before it: 2 written" in done.stderr
     command = [WALLAROO, "topics", "tail", topic, "--to-end", "--brokers", broker.address]
     tail = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
@@ -166,7 +166,7 @@ def an_output_that_its_topic_does_not_take(broker: Broker, running: Application,
         emitter.emit("t", f"{tight} 5000")
         emitter.emit("count-0", "count")
     assert running.wait() == 1, running.output()
-    said = f'R785 sink "{tight}": topic {tight} does not take a record of '
+    said = f'R674 sink "{tight}": topic {tight} does not take a record of '
     assert said in running.output()
     alter(broker, tight, 10_000)
     start(running, 2)

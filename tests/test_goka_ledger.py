@@ -146,7 +146,7 @@ def test_drawn_records_and_a_broker_that_goes_away(ledger: Processor, broker: Br
     reader.read_until(accounts.table(), ledger)
     broker.stop()
     back = time.monotonic() + away_s
-    wait_until(lambda: "R730 " in ledger.output(), ledger.output, away_s)
+    wait_until(lambda: "R613 " in ledger.output(), ledger.output, away_s)
     wait_until(lambda: time.monotonic() > back, str, away_s + 10, every=1.0)
     assert ledger.is_alive(), ledger.output()[-3000:]
     broker.start()

@@ -149,7 +149,7 @@ def test_a_partition_and_a_topic_that_are_not_there(broker: Broker) -> None:
         first_offsets(source_of(broker, "no-such-topic", "start"))
     with pytest.raises(RunError, match="R716.*No such configuration property"):
         first_offsets(source_of(broker, topic, "start", options={"kafka.max.poll.interval": "1"}))
-    with pytest.raises(RunError, match=f'R672 source "{topic}": no answer from Kafka'):
+    with pytest.raises(RunError, match=f'R672 source "{topic}" in real-time mode: no answer from Kafka'):
         first_offsets(source_of(broker, topic, "start", brokers=(f"127.0.0.1:{free_port()}",)))
 
 
@@ -253,7 +253,7 @@ def test_a_record_that_is_too_large_ends_it_and_is_read_when_that_is_raised(
     assert gateway.process is not None
     assert gateway.process.wait(60) == 1
     (finding,) = gateway.status()["diagnostics"]
-    assert finding["code"] == "R671"
+    assert finding["code"] == "R606"
     text = f'source "{topic}": a message of 101 bytes at {topic}, record 1 of partition 0; max_message_bytes is 100'
     assert finding["message"] == text
     gateway.kafka[0]["maxMessageBytes"] = 200

@@ -97,7 +97,7 @@ def test_a_broker_that_goes_away(broker: Broker, application: Make, tmp_path: Pa
     wait_until_ready(running)
     drawn.write(MESSAGES)
     broker.kill()
-    wait_until(lambda: "R791" in running.output() and "R730" in running.output(), running.output, DEADLINE_S)
+    wait_until(lambda: "R791" in running.output() and "R613" in running.output(), running.output, DEADLINE_S)
     broker.start()
     drawn.write(MESSAGES)
     with ExitStack() as ends:

@@ -106,7 +106,7 @@ def test_states_are_what_a_dictionary_says(
         batch, row = query.get("totals", key)
         assert (batch, row["key"], count_of(row["value"])) == (BATCH, named[key], totals[key])
     if absent not in totals:
-        with pytest.raises(RunError, match="R770"):
+        with pytest.raises(RunError, match="R720"):
             query.get("totals", absent)
     _, listed = query.listed()
     by_name = {state["state"]: state for state in listed}
@@ -156,7 +156,7 @@ def test_an_unknown_state_is_named_with_the_known_ones(run: MemoryRun) -> None:
     )
     with pytest.raises(RunError) as caught:
         query_of(run).get("totals", "never")
-    assert str(caught.value).startswith('R770 state "totals" has nothing for key never as of micro-batch 4')
+    assert str(caught.value).startswith('R720 state "totals", as of micro-batch 4, has no key never; ')
 
 
 def test_before_the_first_micro_batch_there_is_nothing(run: MemoryRun) -> None:
@@ -257,9 +257,9 @@ def test_the_monitor_answers_with_pages_and_keys(run: MemoryRun, ask: Callable[[
     ("path", "status", "code"),
     [
         ("/total", 404, "R720"),
-        ("/totals/never", 404, "R770"),
-        ("/totals?limit=0", 400, "R768"),
-        ("/totals?limit=x", 400, "R768"),
+        ("/totals/never", 404, "R720"),
+        ("/totals?limit=0", 400, "R766"),
+        ("/totals?limit=x", 400, "R766"),
     ],
 )
 def test_the_monitor_refuses_what_there_is_not(

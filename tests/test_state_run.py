@@ -59,4 +59,7 @@ def test_states_of_a_checkpoint(bench: Bench) -> None:
     assert shown.stderr.splitlines()[-1] == f"as of micro-batch {batch}"
     missing = wallaroo("state", "get", bench.checkpoint, STATE, "q", "--raw")
     assert missing.returncode == 1
-    assert f'R770 state "{STATE}" has nothing for key q as of micro-batch {batch}' in missing.stderr
+    assert (
+        f'R720 state "{STATE}", as of micro-batch {batch}, has no key q; it has what `wallaroo state dump'
+        in missing.stderr
+    )

@@ -9,7 +9,7 @@ type Decoder interface {
 
 // LineDecoder makes messages of the lines of a TCP stream, e.g. those of nc or JSON lines. Decode gets a line without its end, LF or CR LF;
 // a last line without one ends with the connection. Empty lines are messages, too. A line may have 16 MiB; a longer one closes its
-// connection (R744).
+// connection (R606).
 type LineDecoder interface {
 	Decoder
 	// DecodesLines does nothing; it states that the messages are lines.

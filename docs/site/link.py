@@ -49,8 +49,8 @@ def with_links(markdown: str, page: str, codes: Collection[str]) -> str:
         codes: The codes of the catalogue.
 
     Example:
-        >>> with_links("See `docs/kafka.md`; R601, not `R601`.", "faq.md", {"R601"})
-        'See [`docs/kafka.md`](kafka.md); [R601](reference/errors.md#r601), not `R601`.'
+        >>> with_links("See `docs/kafka.md`; R714, not `R714`.", "faq.md", {"R714"})
+        'See [`docs/kafka.md`](kafka.md); [R714](reference/errors.md#r601), not `R714`.'
     """
     fenced, lines = False, []
     for line in markdown.split("\n"):

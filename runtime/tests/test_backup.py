@@ -81,7 +81,7 @@ def test_every_damage_of_a_copy_is_refused(history: History, tmp_path: Path) -> 
         else:
             path.write_bytes(before[:-1] if before and number % 3 == 1 else before + b"x")
         message = codes(lambda: restore(copy, tmp_path / "new"))
-        assert message.startswith(f"R774 the backup {copy} is not whole; {path.relative_to(copy / 'files')} is ")
+        assert message.startswith(f"R698 backup {copy} is damaged; {path.relative_to(copy / 'files')} is ")
         assert not (tmp_path / "new").exists()
         path.write_bytes(before)
     (copy / "files" / "more").write_text("")
@@ -93,7 +93,7 @@ def test_every_damage_of_a_copy_is_refused(history: History, tmp_path: Path) -> 
     (copy / "backup.json").write_text(json.dumps({**listed, "version": 2}))
     assert "its version is 2; this release reads 1" in codes(lambda: restore(copy, tmp_path / "new"))
     (copy / "backup.json").write_text("{")
-    assert codes(lambda: restore(copy, tmp_path / "new")).startswith("R774")
+    assert codes(lambda: restore(copy, tmp_path / "new")).startswith("R698")
     assert sorted(entry.name for entry in tmp_path.iterdir()) == ["copy", "main"]
 
 
@@ -104,7 +104,7 @@ def test_a_checkpoint_that_is_in_use_is_refused(history: History, tmp_path: Path
     process = {"pid": os.getpid(), "start_time": process_start_time(os.getpid())}
     (history.path / "egress.json").write_text(json.dumps(process))
     told = codes(lambda: back_up(history.path, tmp_path / "copy"))
-    assert told.startswith(f"R773 {history.path} cannot be copied; its egress, process {os.getpid()}, still runs")
+    assert told.startswith(f"R616 {history.path} cannot be copied; its egress, process {os.getpid()}, still runs")
     (history.path / "egress.json").write_text(json.dumps({**process, "start_time": 1}))
     manifest = unsealed((history.path / "application.json").read_bytes())
     (history.path / "application.json").write_bytes(sealed({**manifest, "services": {"gateway": "1", "egress": "2"}}))
@@ -119,7 +119,7 @@ def test_nothing_is_put_over_something(history: History, tmp_path: Path) -> None
     assert f"{tmp_path / 'full'} is there already" in codes(lambda: back_up(history.path, tmp_path / "full"))
     copy = back_up(history.path, tmp_path / "copy").backup
     told = codes(lambda: restore(copy, tmp_path / "full"))
-    assert told.startswith(f"R773 {copy} cannot be copied; {tmp_path / 'full'} is there already"), told
+    assert told.startswith(f"R616 {copy} cannot be copied; {tmp_path / 'full'} is there already"), told
     assert "is within it" in codes(lambda: back_up(history.path, history.path / "backup"))
     assert f"{history.path} is there already" in codes(lambda: restore(tmp_path / "copy"))
     (tmp_path / "empty").mkdir()

@@ -37,7 +37,7 @@ def failure(broker: Broker) -> str:
 
 def test_a_directory_of_something_else_stays_as_it_is(tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("mine")
-    expected = f"R719 the broker cannot use {tmp_path}; it holds other files\n"
+    expected = f"R616 {tmp_path} cannot be used by the broker; it holds other files\n"
     assert failure(Broker(tmp_path)).startswith(expected)
     assert [path.name for path in tmp_path.iterdir()] == ["notes.txt"]
 
@@ -48,8 +48,9 @@ def test_a_directory_that_a_broker_has(tmp_path: Path) -> None:
     said = failure(Broker(tmp_path))
     os.close(lock)
     assert said == (
-        f"R723 {tmp_path} is in use by the broker at 127.0.0.1:9092\n"
-        "  fix: use that broker, or stop it; another one needs a --data and a --listen of its own"
+        f"R610 {tmp_path} is in use by the broker at 127.0.0.1:9092\n"
+        "  fix: wait until that has ended, or stop it; what shall run at the same time needs --data and --listen of "
+        "its own"
     )
 
 
@@ -58,8 +59,9 @@ def test_an_address_in_use(tmp_path: Path) -> None:
         port = other.getsockname()[1]
         said = failure(Broker(tmp_path / "data", port=port))
     assert said == (
-        f"R714 broker cannot listen at 127.0.0.1:{port}; Address already in use\n"
-        "  fix: stop the program that uses the address, or give another --listen"
+        f"R714 the broker cannot listen at 127.0.0.1:{port}; Address already in use\n"
+        "  fix: stop the program that uses the address, or give another HOST:PORT with --listen; ports below 1024 "
+        "are for root"
     )
 
 
@@ -68,8 +70,8 @@ def test_without_maven(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     kept = tmp_path / "cache" / "wallaroo" / f"broker-{VERSION}"
     assert failure(Broker(tmp_path / "data")) == (
-        f"R724 org.apache.kafka:kafka_2.13:{VERSION} cannot be fetched; there is no `mvn` on PATH\n"
-        f"  fix: install Maven, and run this once where its repository is reached; what it fetches stays in {kept}"
+        f"R675 org.apache.kafka:kafka_2.13:{VERSION} cannot be fetched; there is no `mvn` on PATH\n"
+        f"  fix: install Maven and run this once where its repository is reached; what it fetches stays in {kept}"
     )
 
 
@@ -84,13 +86,13 @@ def test_maven_without_its_repository_leaves_nothing(tmp_path: Path, monkeypatch
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:{os.environ['PATH']}")
     program(tmp_path / "bin" / "mvn", "echo '[ERROR] Network is unreachable'; exit 1")
-    assert f"R724 org.apache.kafka:kafka_2.13:{VERSION} cannot be fetched; Network is unreachable" in failure(
+    assert f"R675 org.apache.kafka:kafka_2.13:{VERSION} cannot be fetched; Network is unreachable" in failure(
         Broker(tmp_path / "data")
     )
     program(tmp_path / "bin" / "mvn", "echo first; echo second; exit 3")
     kept = tmp_path / "cache" / "wallaroo" / f"broker-{VERSION}"
     assert failure(Broker(tmp_path / "data")) == (
-        f"R724 org.apache.kafka:kafka_2.13:{VERSION} cannot be fetched; Maven ended with exit code 3; its last lines: "
+        f"R675 org.apache.kafka:kafka_2.13:{VERSION} cannot be fetched; Maven ended with exit code 3; its last lines: "
         "first | second\n"
         f"  fix: run this once where Maven's repository is reached; what it fetches stays in {kept}"
     )
@@ -129,7 +131,7 @@ def test_kafka_that_ends_says_why(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     program(tmp_path / "java" / "bin" / "java", "echo '12:00 [main] ERROR kafka.Kafka - no space left'; exit 1")
     data = tmp_path / "data"
     assert failure(Broker(data)) == (
-        "R725 the broker failed; its directory was not prepared, exit code 1; kafka.Kafka - no space left\n"
+        "R617 the broker ended unexpectedly; its directory was not prepared, exit code 1; kafka.Kafka - no space left\n"
         f"  fix: look into its log {data}/broker.log"
     )
     assert stat.S_IMODE(data.stat().st_mode) == 0o700
@@ -141,8 +143,8 @@ def test_topics_without_a_broker(capsys: pytest.CaptureFixture[str]) -> None:
         address = f"127.0.0.1:{server.getsockname()[1]}"
     assert main(["topics", "ls", "--brokers", address]) == 1
     assert capsys.readouterr().err == (
-        f"R726 no answer from Kafka at {address}; Connection refused\n"
-        "  fix: start a broker, e.g. `wallaroo broker`, or give the address of one with --brokers\n"
+        f"R672 wallaroo topics: no answer from Kafka at {address}; Connection refused\n"
+        "  fix: start the brokers, e.g. `wallaroo broker`, or correct their address\n"
     )
 
 
@@ -168,11 +170,11 @@ def test_a_broker_that_other_machines_reach_warns(tmp_path: Path, capsys: pytest
     said = capsys.readouterr()
     told = {"state": "serving", "address": "host:9092", "data": str(tmp_path)}
     assert json.loads(said.out).items() >= told.items()
-    assert json.loads(said.err)[0]["code"] == "R729"
+    assert json.loads(said.err)[0]["code"] == "R713"
     tell(broker, is_open=True, as_json=False)
     assert capsys.readouterr().err == (
-        "R729 the broker listens at host:9092, where other machines may reach it; any of them can read and write its "
-        "topics\n  fix: listen at 127.0.0.1, or let only those that may do so reach it\n"
+        "R713 the broker listens at host:9092, where other machines may reach it; any of them can read and write its "
+        "topics\n  fix: let only those that may do so reach it, or listen at 127.0.0.1\n"
     )
 
 

@@ -32,7 +32,8 @@ VECTORS = Path(__file__).parents[2] / "topology-schema" / "vectors"
 WORD_COUNT = json.loads((VECTORS / "topologies" / "valid" / "word_count.json").read_bytes())
 CLASS = next(part for part in WORD_COUNT["workers"][0]["components"] if part["path"] == "0/steps/1/state")["symbol"]
 RENAME = (
-    "rename it back; for fields, --accept-changed goes on without what they held; --fresh starts over without the state"
+    "change it back, or run the program that wrote it; for fields, --accept-changed goes on without what they held; "
+    "--fresh starts over without the state"
 )
 
 
@@ -124,7 +125,7 @@ def test_another_application(tmp_path: Path) -> None:
     open_checkpoint(tmp_path)
     assert refused(tmp_path, lambda document: document.update(name="Alphabet")) == (
         f'R603 checkpoint {tmp_path} belongs to application "Word Count Application", not to "Alphabet"\n'
-        "  fix: give another --checkpoint, or remove that one by hand; "
+        f"  fix: give another --checkpoint, or remove that one by hand: rm -r {tmp_path}; "
         "--fresh removes no checkpoint of another application"
     )
 
@@ -132,8 +133,10 @@ def test_another_application(tmp_path: Path) -> None:
 def test_another_language(tmp_path: Path) -> None:
     open_checkpoint(tmp_path)
     assert refused(tmp_path, lambda document: document["workers"][0].update(language="go")) == (
-        f"R604 checkpoint {tmp_path} holds state written by a python worker; this worker is go\n"
-        "  fix: run the python program, or --fresh to start over without its state"
+        f"R605 the state of checkpoint {tmp_path} was written with a python worker; the program now has a go one\n"
+        "  fix: change it back, or run the program that wrote it; for fields, --accept-changed goes on without what "
+        "they "
+        "held; --fresh starts over without the state"
     )
 
 
@@ -176,9 +179,9 @@ def test_another_topology(tmp_path: Path) -> None:
         document["pipelines"][0]["steps"][1]["state"]["name"] = "totals"
 
     assert refused(tmp_path, change) == (
-        f"R615 checkpoint {tmp_path} was written by another version of the application: state of step "
+        f"R615 checkpoint {tmp_path} does not fit this run: state of step "
         '"Count Word" (0/steps/1) was "word totals" and is "totals"; what it has kept would be lost\n'
-        "  fix: run the old program, or --fresh to start over without its state"
+        "  fix: run the program and the services that it was begun with, or --fresh to start over without its state"
     )
 
 
@@ -207,11 +210,13 @@ def test_a_change_that_needs_a_drain(tmp_path: Path) -> None:
         document["pipelines"][0]["sources"][0]["framing"]["kind"] = "u16be"
 
     assert refused(tmp_path, change) == (
-        f"R623 checkpoint {tmp_path} was written by another version of the application, and 2 messages in the journal "
-        'are not processed; framing of source "Split and Count" (0/sources/0) was u32be and is u16be; the journal '
+        f"R790 the program is not that of the last run, which has left something: checkpoint {tmp_path}: 2 messages "
+        "in the "
+        'journal are not processed; framing of source "Split and Count" (0/sources/0) was u32be and is u16be; the '
+        "journal "
         "holds messages as they came\n"
-        "  fix: run the old program until all is done, e.g. with --stop-when-idle 10, then this one; where a message "
-        "ends the old one (R611), give it --on-error dead_letter, too"
+        "  fix: run the former program once more, e.g. with --stop-when-idle 10 (if a message ends it, with --on-error "
+        "dead_letter, too), then this one"
     )
     end = JournalReader(tmp_path / "journal").end()
     offset = {"journal": f"{end.journal_id:016x}", "offset": end.offset, "sequence": end.messages}
@@ -235,8 +240,10 @@ def test_output_for_a_sink_that_is_gone(tmp_path: Path) -> None:
     outbox = Outbox(tmp_path / "outbox", tmp_path / "dead-letters")
     outbox.publish("q", 0, staging.finish())
     assert refused(tmp_path, lambda _: None).startswith(
-        f"R623 checkpoint {tmp_path} was written by another version of the application, and 3 messages of its outbox "
-        'are not delivered; sink "second" (0/sinks/1) is gone; output that waits for it would never be delivered\n'
+        f"R790 the program is not that of the last run, which has left something: checkpoint {tmp_path}: 3 messages "
+        "of its "
+        'outbox are not delivered; sink "second" (0/sinks/1) is gone; output that waits for it would never be '
+        "delivered\n"
     )
     write_position(tmp_path / "outbox", port, Delivered(record=1, messages=3, total_bytes=3), durable=True)
     assert open_checkpoint(tmp_path).ports.parts == {"0/sources/0": 0, "0/steps/1": 1, "0/sinks/0": 2}
@@ -255,7 +262,9 @@ def test_services_that_run_elsewhere_are_remembered(tmp_path: Path) -> None:
     with pytest.raises(RunError) as caught:
         open_checkpoint(path)
     assert str(caught.value).startswith(
-        f"R650 checkpoint {path} was begun with remote egress and remote gateway; this run has local gateway and egress"
+        f"R615 checkpoint {path} does not fit this run: it was begun with remote egress and remote gateway; this run "
+        "has "
+        "local gateway and egress"
     )
 
 
@@ -264,7 +273,7 @@ def test_sources_beyond_loopback_are_told() -> None:
     assert not list(open_sources(load_document(document)))
     document["pipelines"][0]["sources"][0]["host"] = "0.0.0.0"
     (finding,) = open_sources(load_document(document))
-    assert str(finding).startswith("R646 source ")
+    assert str(finding).startswith("R713 source ")
     assert "where other machines may reach it" in str(finding)
 
 
@@ -278,7 +287,7 @@ def test_a_manifest_of_another_format_or_damaged(tmp_path: Path) -> None:
     manifest.write_text("{")
     told = refused(tmp_path, lambda _: None)
     assert told.startswith(f"R698 {manifest} is damaged; ")
-    assert told.endswith("  fix: restore it from a backup of the checkpoint, or start over with `wallaroo run --fresh`")
+    assert "\n  fix: restore all of the checkpoint from one backup" in told
 
 
 def test_a_second_driver_is_refused(tmp_path: Path) -> None:
@@ -286,8 +295,9 @@ def test_a_second_driver_is_refused(tmp_path: Path) -> None:
     with pytest.raises(RunError) as caught:
         Place.take(tmp_path)
     assert str(caught.value) == (
-        f"R610 another run (process {os.getpid()}) uses checkpoint {tmp_path}\n"
-        "  fix: stop it, or give another --checkpoint"
+        f"R610 checkpoint {tmp_path} is in use by another run (process {os.getpid()})\n  fix: wait until that has "
+        "ended, or "
+        "stop it; what shall run at the same time needs --checkpoint of its own"
     )
     holder.release()
     Place.take(tmp_path).release()

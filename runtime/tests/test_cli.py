@@ -150,7 +150,8 @@ def test_validate(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     missing = tmp_path / "no.json"
     code, out, err = run(capsys, "validate", str(missing))
     assert (code, out) == (2, "")
-    assert err == f"R616 {missing} cannot be read; there is no such file\n  fix: check the path\n"
+    fix = "correct what is named, e.g. path or permissions, or give another one"
+    assert err == f"R616 {missing} cannot be read; there is no such file\n  fix: {fix}\n"
     code, _, err = run(capsys, "validate", str(tmp_path))
     assert (code, err.split("; ")[1].splitlines()[0]) == (2, "the directory has neither a .go file nor app.py")
 

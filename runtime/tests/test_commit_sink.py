@@ -326,4 +326,4 @@ def test_a_name_that_the_sink_does_not_know_is_refused(tmp_path: Path, content: 
     sink = CommittingSink(pb.Sink(port=3, name="out", host="127.0.0.1", tcp_port=1), tmp_path, lambda _: None)
     sink.start()
     assert sink.join(20)
-    assert f"R620 outbox {tmp_path} is damaged; {reason}" in str(sink.error)
+    assert f"R698 outbox {tmp_path} is damaged; {reason}" in str(sink.error)

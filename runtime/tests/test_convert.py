@@ -294,7 +294,7 @@ def test_a_checkpoint_that_is_in_use_is_refused(tmp_path: Path, capsys: pytest.C
         assert convert(tmp_path, "realtime") == 1
     finally:
         place.release()
-    assert "R610 another run (process" in capsys.readouterr().err
+    assert "is in use by another run (process" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("mode", ["realtime", "microbatch"])

@@ -54,7 +54,7 @@ def test_the_status_is_written_when_it_changes_and_a_full_disk_is_survived(
     first = path.stat().st_ino
     status.write("listening", messages=1)
     assert path.stat().st_ino == first
-    status.say(Diagnostic.of("R614", path="/x"))
+    status.say(Diagnostic.of("R614", path="/x", effect="it waits"))
     status.write("listening", messages=1)
     document = json.loads(path.read_bytes())
     assert (document["pid"], document["state"], document["messages"]) == (os.getpid(), "listening", 1)
@@ -71,6 +71,6 @@ def test_the_status_is_written_when_it_changes_and_a_full_disk_is_survived(
 def test_diagnostics_are_bounded(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     status = StatusFile(tmp_path / "status.json")
     for _ in range(1500):
-        status.say(Diagnostic.of("R614", path="/x"))
+        status.say(Diagnostic.of("R614", path="/x", effect="it waits"))
     assert len(status.diagnostics) == 100
     assert capsys.readouterr().err.splitlines()[-1] == "R614 is no longer reported"

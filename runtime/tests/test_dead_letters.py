@@ -129,7 +129,8 @@ def test_ls_names_the_checkpoint_of_a_program(
     code, _, err = run(capsys, "ls", tmp_path / "gone.py")
     assert (code, err) == (
         2,
-        f"R616 {tmp_path / 'gone.py'} cannot be read; there is no such checkpoint or program\n  fix: check the path\n",
+        f"R616 {tmp_path / 'gone.py'} cannot be read; there is no such checkpoint or program\n  fix: correct what is "
+        "named, e.g. path or permissions, or give another one\n",
     )
 
 
@@ -166,7 +167,8 @@ def test_an_id_that_does_not_exist(checkpoint: Path, wanted: str, capsys: pytest
     code, _, err = run(capsys, "show", checkpoint, wanted)
     assert code == 2
     assert err == (
-        f"R624 {checkpoint} has no dead letter {wanted}\n  fix: see `wallaroo dead-letters ls {checkpoint}`\n"
+        f"R720 {checkpoint} has no dead letter {wanted}; it has what `wallaroo dead-letters ls {checkpoint}` lists\n"
+        "  fix: give one of these\n"
     )
 
 
@@ -299,8 +301,8 @@ def test_one_replay_at_a_time(checkpoint: Path, capsys: pytest.CaptureFixture[st
     lock = take_lock(checkpoint / "dead-letters", TRY)
     code, _, err = run(capsys, "replay", checkpoint, "10-0-0", "--to", "127.0.0.1:1")
     os.close(lock)
-    fix = "wait until it has ended, and run this one again"
-    text = f"R718 another replay or prune of {checkpoint} is running\n  fix: {fix}\n"
+    fix = "wait until that has ended, or stop it; what shall run at the same time needs a checkpoint of its own"
+    text = f"R610 checkpoint {checkpoint} is in use by another replay or prune\n  fix: {fix}\n"
     assert (code, err) == (1, text)
 
 

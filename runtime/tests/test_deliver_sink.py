@@ -217,10 +217,10 @@ def test_a_disk_that_fails_ends_the_egress(tmp_path: Path, receiver: Receiver, m
         with monkeypatch.context() as patch:
             patch.setattr(os, "fdatasync", refuse)
             attempt.send(frame_of(lines(1, 2)))
-            assert code_of(lambda: list(attempt.replies())) == "R653"
+            assert code_of(lambda: list(attempt.replies())) == "R626"
         assert place.host.ended.wait(WAIT_S)
         assert place.host.deliveries().live.safe < place.host.deliveries().live.end
-        with pytest.raises(OSError, match="No space"):  # said again, so that each call is answered with R653
+        with pytest.raises(OSError, match="No space"):  # said again, so that each call is answered with R626
             place.host.deliveries().live.sync()
 
 

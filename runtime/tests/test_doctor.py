@@ -46,7 +46,7 @@ def test_explain_of_a_code(capsys: pytest.CaptureFixture[str]) -> None:
         "  go cannot be used; <reason>\n"
         "  fix: install Go 1.24 or newer and put it on PATH\n"
     )
-    assert main(["explain", "R601"]) == 0
+    assert main(["explain", "R714"]) == 0
     assert "  cause: another program uses the port\n" in capsys.readouterr().out
     assert main(["explain", "R999"]) == 2
     assert capsys.readouterr().err.startswith("R608 R999 is no code of the error catalogue\n  fix: did you mean R")

@@ -157,8 +157,9 @@ def test_a_change_that_needs_a_drain_of_services_elsewhere(tmp_path: Path, sinks
         at = listener_of(gateway.service)
         send(at, b"\0\0\0\1a\0\0\0\1b")
         assert deployed.refused(1).startswith(
-            f"R623 checkpoint {deployed.path} was written by another version of the application, and 2 messages in the "
-            "journal are not processed; "
+            f"R790 the program is not that of the last run, which has left something: checkpoint {deployed.path}: 2 "
+            "messages "
+            "in the journal are not processed; "
         )
         # The one that runs has noticed nothing.
         send(at, b"\0\0\0\1c")

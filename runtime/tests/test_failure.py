@@ -20,12 +20,12 @@ Caused by: java.io.IOException: {text}
 )
 def test_a_full_disk_of_sparks_is_told_with_its_remedy(text: str) -> None:
     (finding,) = translated(causes_of(JAVA.format(text=text)), "/c/spark").diagnostics
-    assert finding.code == "R630"
-    assert finding.message.startswith("no room on a disk that Spark writes to; ")
+    assert finding.code == "R626"
+    assert finding.message.startswith("the disk of Spark takes nothing more; ")
     assert finding.message.endswith(text)
     assert finding.fix == (
-        f"its checkpoint is /c/spark, its temporary files are in {gettempdir()}: free some space and run again; "
-        "it continues from the checkpoint and nothing is lost"
+        f"free some space (the checkpoint is /c/spark, temporary files are in {gettempdir()}) and run again; it"
+        " continues from the checkpoint and nothing is lost"
     )
 
 
@@ -40,8 +40,8 @@ def test_a_full_disk_of_sparks_is_told_with_its_remedy(text: str) -> None:
 )
 def test_a_state_file_that_cannot_be_read_is_named(text: str, tmp_path: Path) -> None:
     (finding,) = translated(causes_of(JAVA.format(text=text)), "/c/spark", tmp_path / "spark.log").diagnostics
-    assert finding.code == "R633"
-    assert finding.message.startswith("Spark cannot read its checkpoint /c/spark; ")
+    assert finding.code == "R698"
+    assert finding.message.startswith("checkpoint /c/spark is damaged; Spark cannot read it: ")
     assert "/c/spark/state/0/0/2.changelog" in finding.message
     assert finding.fix.startswith("restore all of the checkpoint from one backup")
     (other,) = translated(causes_of(JAVA.format(text=text)), "/d/spark").diagnostics

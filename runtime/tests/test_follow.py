@@ -102,7 +102,7 @@ def test_another_driver_ends_the_call(tmp_path: Path) -> None:
 
 def test_another_journal_is_refused(tmp_path: Path) -> None:
     with serving("gateway", tmp_path) as place:
-        assert code_of(lambda: next(follow(listening(place), "00000000000000aa"))) == "R619"
+        assert code_of(lambda: next(follow(listening(place), "00000000000000aa"))) == "R698"
 
 
 @pytest.mark.parametrize("ends", ["service", "caller"])

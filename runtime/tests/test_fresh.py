@@ -38,9 +38,9 @@ def test_the_checkpoint_of_another_application_stays(tmp_path: Path, capsys: pyt
     assert main(["run", str(app), "--checkpoint", str(path), "--fresh"]) == 1
     assert sorted(path.rglob("*")) == before
     assert (
-        f'R797 --fresh does not remove checkpoint {path}: it belongs to application "Top pages", not to "Sessions"\n'
-        f"  fix: give another --checkpoint, or remove that one by hand: rm -r {shlex.quote(str(path))}\n"
-        in capsys.readouterr().err
+        f'R603 checkpoint {path} belongs to application "Top pages", not to "Sessions"\n'
+        f"  fix: give another --checkpoint, or remove that one by hand: rm -r {shlex.quote(str(path))}; --fresh "
+        "removes no checkpoint of another application\n" in capsys.readouterr().err
     )
 
 
@@ -76,6 +76,10 @@ class Remote:
     def __str__(self) -> str:
         return "hdfs://name/check point"
 
+    @property
+    def removal(self) -> str:
+        return f"hadoop fs -rm -r {shlex.quote(str(self))}"
+
     def names(self, name: str) -> list[str]:
         return [path.name for path in (self.path / name).glob("*")]
 
@@ -93,7 +97,10 @@ def test_a_checkpoint_at_a_url(tmp_path: Path, capsys: pytest.CaptureFixture[str
     directory = Remote(written(tmp_path / "checkpoint", "Sessions"))
     with pytest.raises(RunError) as caught:
         start_over_at(directory, "Top pages", TextReporter())  # type: ignore[arg-type]
-    assert str(caught.value).endswith("remove that one by hand: hadoop fs -rm -r 'hdfs://name/check point'")
+    assert str(caught.value).endswith(
+        "remove that one by hand: hadoop fs -rm -r 'hdfs://name/check point'; "
+        "--fresh removes no checkpoint of another application"
+    )
     start_over_at(directory, "Sessions", TextReporter())  # type: ignore[arg-type]
     assert capsys.readouterr().out == (
         '--fresh removes checkpoint hdfs://name/check point of "Sessions": '

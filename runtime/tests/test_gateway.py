@@ -203,7 +203,7 @@ def test_a_header_that_announces_too_much_ends_only_its_connection(gateway: Proc
     assert sorted(gateway.payloads()) == [b"kept", b"one"]
     gateway.stop()
     assert gateway.log() == (
-        f'R606 source "source 0", connection {peer}: a header announces 8388609 bytes; max_message_bytes is 8388608; '
+        f'R606 source "source 0", connection {peer}: a message has more than max_message_bytes, '
         "the connection was closed\n  fix: check the sender's framing, or raise max_message_bytes in the topology\n"
     )
     assert [finding["code"] for finding in gateway.status()["diagnostics"]] == ["R606"]
@@ -223,10 +223,10 @@ def test_a_connection_that_is_closed_in_the_middle_of_a_message(gateway: Process
     assert gateway.payloads() == [b"kept", b"later"]
     gateway.stop()
     assert gateway.log().startswith(
-        f'R607 source "source 0", connection {peer}: closed in the middle of a message after 9 of 14 bytes; '
-        "that message was not accepted\n  fix: send it again whole\n"
+        f'R607 source "source 0", connection {peer}: 9 of 14 bytes of a message came; the sender closed the '
+        "connection; that message was not accepted\n  fix: send it again whole, without long pauses"
     )
-    assert "after 2 of 4 bytes" in gateway.log()
+    assert " 2 of 4 bytes of a message came" in gateway.log()
 
 
 def test_a_port_that_is_in_use(gateway: Process, tmp_path: Path) -> None:
@@ -240,7 +240,7 @@ def test_a_port_that_is_in_use(gateway: Process, tmp_path: Path) -> None:
     address = f"127.0.0.1:{gateway.sources[0]}"
     assert status["diagnostics"] == [
         {
-            "code": "R601",
+            "code": "R714",
             "message": f'source "source 0" cannot listen at {address}; Address already in use',
             "fix": "stop the program that uses it, or give another address with --in; ports below 1024 are for root",
         }
@@ -302,7 +302,7 @@ def test_a_full_disk_pauses_until_there_is_room(tmp_path: Path, fsync: str) -> N
         assert gateway.stop() == 0
         assert gateway.log() == (
             f"R614 no room on the disk of {tmp_path / 'journal'}; reading of sources is paused\n"
-            "  fix: free some space; reading continues by itself\n"
+            "  fix: free some space; it goes on by itself\n"
         )
     finally:
         gateway.kill()

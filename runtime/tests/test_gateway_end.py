@@ -121,7 +121,7 @@ class Running:
     def end(self, how: str) -> RunError | None:
         if how == "other error":
             with mock.patch.object(
-                Visits, "turn", side_effect=[RunError.of("R671", source="s", size=1, place="p", limit=0), None]
+                Visits, "turn", side_effect=[RunError.of("R606", source="s", reason="1", place="p", limit=0), None]
             ):
                 self.gateway.wake()
                 self._thread.join(DEADLINE_S)
@@ -271,10 +271,10 @@ def check_said(failure: RunError | None, end: str, lost: int) -> None:
         assert not codes
         assert not lost
     elif end == "other error":
-        assert codes == ["R671"]
+        assert codes == ["R606"]
         assert not lost
     else:
-        why = "R626" if end == "read-only disk" else "R612"
+        why = "R626" if end == "read-only disk" else "R698"
         assert codes in ([], [why], [why, "R800"])
         assert codes or not lost
 
@@ -311,7 +311,7 @@ def test_a_run_says_what_its_gateways_lost_and_fails() -> None:
         pass
     assert not warned
     with pytest.raises(RunError, match="R626"), peers.telling_refused(warned.append):
-        raise RunError.of("R626", path="outbox", reason="full", fix="free some space")
+        raise RunError.of("R626", what="outbox", reason="full", fix="free some space")
     assert [finding.code for finding in warned] == ["R800"]
     with pytest.raises(RunError), peers.telling_refused(warned.append):
         raise RunError([lost])

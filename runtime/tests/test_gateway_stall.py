@@ -49,7 +49,7 @@ def test_stalled_senders_starve_nobody(tmp_path: Path, connected: Callable[..., 
     assert gateway.journal() == [(0, honest)]
     gateway.wait(lambda: len(gateway.status()["diagnostics"]) == len(stalled))
     found = gateway.status()["diagnostics"]
-    assert {finding["code"] for finding in found} == {"R710"}
+    assert {finding["code"] for finding in found} == {"R607"}
     peers = ["{}:{}".format(*connection.getsockname()) for connection in stalled]
     (said,) = [finding["message"] for finding in found if peers[0] in finding["message"]]
     assert re.match(rf'source "source 1", connection {peers[0]}: \d+ of {MAX_MESSAGE_BYTES + 4} bytes', said)
@@ -98,7 +98,7 @@ def test_a_slow_sender_has_all_the_time_that_it_needs(tmp_path: Path, connected:
     slow.shutdown(socket.SHUT_WR)
     assert slow.recv(1) == b""
     assert gateway.journal() == [(0, b"s" * 600_000)]
-    assert [finding["code"] for finding in gateway.status()["diagnostics"]] == ["R710"]
+    assert [finding["code"] for finding in gateway.status()["diagnostics"]] == ["R607"]
 
 
 @given(STEPS)

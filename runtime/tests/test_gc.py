@@ -209,4 +209,4 @@ def test_what_cannot_be_removed_is_told(
 
     monkeypatch.setattr(shutil, "rmtree", refuse)
     assert main(["gc"]) == 1
-    assert f"R772 not everything was removed; {path}: Permission denied" in capsys.readouterr().err
+    assert f"cannot be removed; {path}: Permission denied" in capsys.readouterr().err

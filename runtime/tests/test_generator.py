@@ -194,7 +194,7 @@ def test_the_past_is_what_the_frames_say(tmp_path: Path) -> None:
 
 def test_a_damaged_file_about_the_past_is_refused(tmp_path: Path) -> None:
     (tmp_path / NAME).write_text("{}")
-    with pytest.raises(RunError, match="R612 journal .*past is damaged at offset 0; it does not fit its checksum"):
+    with pytest.raises(RunError, match="R698 .*past is damaged; it does not fit its checksum"):
         Past(tmp_path, [1], [])
 
 
@@ -215,5 +215,5 @@ def test_a_file_about_the_past_that_is_gone_is_missed_when_segments_were_removed
     assert Past(tmp_path, [], []).values == Past(tmp_path, [1], []).values == {}, "a source that is new knows nothing"
     (tmp_path / NAME).unlink()
     Past(tmp_path, [], [])
-    with pytest.raises(RunError, match="R612 journal .*past is damaged at offset 0; past ends at 0; the first segment"):
+    with pytest.raises(RunError, match="R698 journal .*past at offset 0 is damaged; past ends at 0; the first segment"):
         Past(tmp_path, [1], [])

@@ -101,8 +101,8 @@ def test_cases_of_both_languages(name: str, capsys: pytest.CaptureFixture[str]) 
 @pytest.mark.parametrize(
     ("file", "text", "said"),
     [
-        ("input.txt", "clicks Ann a\nclicks Ann\n", "R782 line 2 of {0}/input.txt is no record of a topic; it has 2"),
-        ("input.txt", "clickss Ann a\n", 'R784 the application has no topic "clickss"'),
+        ("input.txt", "clicks Ann a\nclicks Ann\n", "R721 line 2 of {0}/input.txt cannot take 'clicks Ann'; it has 2"),
+        ("input.txt", "clickss Ann a\n", 'R720 the application has no topic "clickss"'),
         ("input.txt", "visit forgett 2\n", 'R720 the application has no visit "forgett"; it has "forget"'),
         ("case.toml", f'topics = ["count-table"]\n{SETTINGS}', 'fix: did you mean "counts-table"?'),
     ],
@@ -156,10 +156,10 @@ def test_a_run_in_memory_goes_on_after_a_line_that_is_wrong(project: Path) -> No
     )
     done = ran(project / "app.py", text)
     assert done.returncode == 0, done.stderr
-    assert [line[:5] for line in done.stderr.splitlines() if line[0] == "R"] == ["R782 ", "R784 ", "R794 ", "R720 "]
+    assert [line[:5] for line in done.stderr.splitlines() if line[0] == "R"] == ["R721 ", "R720 ", "R720 ", "R720 "]
     assert (
-        'R794 no source of the application reads topic "other"; topics that are read: "clicks"\n'
-        "  fix: write the record to one of these\n"
+        'R720 the application has no source that reads topic "other"; it has such of "clicks"\n'
+        "  fix: give one of these\n"
     ) in done.stderr
     assert "counts-table Ann 1\n" in done.stdout
     assert "counts-table Bob 2\n" in done.stdout  # it is in one micro-batch with the misspelt topic
@@ -184,11 +184,11 @@ def test_topics_that_nothing_reads_or_feeds_are_named(tmp_path: Path) -> None:
     done = ran(tmp_path / "app.py", "names Ann Smith\norders Ann hat\nchecked Ann coat\n")
     assert "checked Ann hat Smith\n" in done.stdout and "no records came" not in done.stdout
     assert [line for line in done.stderr.splitlines() if line[0] == "R"] == [
-        'R794 no source of the application reads topic "checked"; topics that are read: "orders"'
+        'R720 the application has no source that reads topic "checked"; it has such of "orders"'
     ]  # but "names" is looked up
     done = ran(CASES / "goka_clicks", "purchases Ann hat\nnobody Ann a\n", "127.0.0.1:9092")
     assert "no records came for: user-clicks, click-counts-table\n" in done.stdout, done.stdout
-    assert 'R794 no source of the application reads topic "nobody"; topics that are read: "' in done.stderr
+    assert 'R720 the application has no source that reads topic "nobody"; it has such of "' in done.stderr
 
 
 @pytest.mark.slow

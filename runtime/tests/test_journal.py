@@ -172,9 +172,10 @@ def test_without_its_head_a_journal_whose_begin_is_gone_is_refused(tmp_path: Pat
     writer.close()
     (tmp_path / "head").write_bytes(b"")
     assert refused(tmp_path) == (
-        f"R612 journal {tmp_path} is damaged at offset {3 * FRAME_BYTES}; the file head is lost or not whole; only it "
+        f"R698 journal {tmp_path} at offset {3 * FRAME_BYTES} is damaged; the file head is lost or not whole; only it "
         f"knows how many messages there were before {3 * FRAME_BYTES}\n"
-        "  fix: restore the file from a backup, or --fresh to start over"
+        "  fix: restore all of the checkpoint from one backup (application.json, spark, journal and outbox belong "
+        "together), or --fresh to start over; of a damaged backup take another one"
     )
 
 
@@ -185,8 +186,9 @@ def test_damage_below_the_head_is_refused(tmp_path: Path) -> None:
     data[HEADER_BYTES + FRAME_BYTES + 42] ^= 1
     segment.write_bytes(data)
     assert refused(tmp_path) == (
-        f"R612 journal {segment} is damaged at offset {FRAME_BYTES}; the checksum of the frame does not fit\n"
-        "  fix: restore the file from a backup, or --fresh to start over"
+        f"R698 journal {segment} at offset {FRAME_BYTES} is damaged; the checksum of the frame does not fit\n"
+        "  fix: restore all of the checkpoint from one backup (application.json, spark, journal and outbox belong "
+        "together), or --fresh to start over; of a damaged backup take another one"
     )
     assert segment.read_bytes() == data  # nothing was cut
 
@@ -195,7 +197,7 @@ def test_damage_below_the_head_is_refused(tmp_path: Path) -> None:
 def test_a_lost_segment_is_refused(tmp_path: Path, lost: int) -> None:
     fill(tmp_path, 10, segment_bytes=100)
     segments(tmp_path)[lost].unlink()
-    assert refused(tmp_path).startswith("R612")
+    assert refused(tmp_path).startswith("R698")
 
 
 @pytest.mark.parametrize("size", [0, 10, HEADER_BYTES, HEADER_BYTES + FRAME_BYTES - 1])
@@ -203,12 +205,12 @@ def test_a_lost_segment_is_refused(tmp_path: Path, lost: int) -> None:
 def test_a_segment_that_ends_below_the_head_is_refused(tmp_path: Path, size: int, cut: int) -> None:
     fill(tmp_path, 10, segment_bytes=100)
     os.truncate(segments(tmp_path)[cut], size)
-    assert refused(tmp_path).startswith("R612")
+    assert refused(tmp_path).startswith("R698")
 
 
 def test_two_writers_are_one_too_many(tmp_path: Path) -> None:
     writer = JournalWriter(tmp_path)
-    message = f"R610 another run (process {os.getpid()}) uses checkpoint {tmp_path}"
+    message = f"R610 checkpoint {tmp_path} is in use by another run (process {os.getpid()})"
     assert refused(tmp_path).startswith(message)
     writer.close()
     JournalWriter(tmp_path).close()
@@ -218,7 +220,7 @@ def test_the_head_of_another_journal_is_refused(tmp_path: Path) -> None:
     fill(tmp_path / "a", 1)
     fill(tmp_path / "b", 1)
     shutil.copy(tmp_path / "a" / "head", tmp_path / "b" / "head")
-    assert refused(tmp_path / "b").startswith("R619")
+    assert refused(tmp_path / "b").startswith("R698")
 
 
 def test_segments_below_the_committed_offset_are_removed_but_for_the_last(tmp_path: Path) -> None:

@@ -86,16 +86,18 @@ def test_a_reader_survives_pickling_and_keeps_the_identity(tmp_path: Path) -> No
     with pytest.raises(RunError) as caught:
         copy.end()
     assert str(caught.value) == (
-        f"R619 checkpoint {tmp_path / 'b'} refers to journal {end.journal_id:016x}; found {other.journal_id:016x}\n"
-        "  fix: restore the journal directory, or --fresh to start over"
+        f"R698 journal {tmp_path / 'b'} is damaged; the checkpoint refers to journal {end.journal_id:016x}; found "
+        f"{other.journal_id:016x}\n  fix: restore all of the checkpoint from one backup (application.json, spark, "
+        "journal and "
+        "outbox belong together), or --fresh to start over; of a damaged backup take another one"
     )
-    with pytest.raises(RunError, match="R619"):
+    with pytest.raises(RunError, match="R698"):
         list(copy.read(0, end.offset))
 
 
 def test_a_journal_that_is_not_there(tmp_path: Path) -> None:
     for act in (lambda r: r.end(), lambda r: list(r.read(0, 10)), lambda r: r.split(0, 10, 2)):
-        with pytest.raises(RunError, match=r"R619 .* refers to journal 000000000000000a; found none"):
+        with pytest.raises(RunError, match=r"R698 .* refers to journal 000000000000000a; found none"):
             act(JournalReader(tmp_path / "none", 10))
 
 
@@ -107,27 +109,27 @@ def test_damaged_bytes_are_not_handed_out(tmp_path: Path, at: int) -> None:
     data[at] ^= 0x20
     segment.write_bytes(data)
     reader = JournalReader(tmp_path)
-    with pytest.raises(RunError, match=r"R612 .* is damaged at offset 0;"):
+    with pytest.raises(RunError, match=r"R698 .* at offset 0 is damaged;"):
         list(reader.read(0, reader.end().offset))
 
 
 def test_a_start_that_is_no_boundary_and_a_file_that_ends_early(tmp_path: Path) -> None:
     boundaries = write(tmp_path, [10, 10], 1 << 20)
     reader = JournalReader(tmp_path)
-    with pytest.raises(RunError, match="R612"):
+    with pytest.raises(RunError, match="R698"):
         list(reader.read(3, boundaries[-1]))
-    with pytest.raises(RunError, match="R612"):
+    with pytest.raises(RunError, match="R698"):
         reader.split(3, boundaries[-1], 2)
     (segment,) = tmp_path.glob("*.journal")
     segment.write_bytes(segment.read_bytes()[:-1])
-    with pytest.raises(RunError, match="R612"):
+    with pytest.raises(RunError, match="R698"):
         list(reader.read(0, boundaries[-1]))
 
 
 def test_a_segment_that_was_removed(tmp_path: Path) -> None:
     boundaries = write(tmp_path, [10, 10], 1)
     sorted(tmp_path.glob("*.journal"))[0].unlink()
-    with pytest.raises(RunError, match=rf"R612 .* at offset 0; the first segment begins at {boundaries[1]}"):
+    with pytest.raises(RunError, match=rf"R698 .* at offset 0 is damaged; the first segment begins at {boundaries[1]}"):
         list(JournalReader(tmp_path).read(0, boundaries[-1]))
 
 

@@ -168,7 +168,11 @@ def test_an_application_of_json_lines(
     assert receiver.close() == b'{"total": 2}\n{"total": 4}\n{"total": 6}\n'
     out, err = capsys.readouterr()
     assert re.search(r"stopped: in 4  out 3 ", out)
-    assert re.search(r'^R744 source "orders", connection 127.0.0.1:\d+: a line has more than 40 bytes, its ', err, re.M)
+    assert re.search(
+        r'^R606 source "orders", connection 127.0.0.1:\d+: a message has more than max_message_bytes, 40; a line ',
+        err,
+        re.M,
+    )
 
 
 def journaled(directory: Path) -> list[bytes]:
@@ -208,5 +212,5 @@ def test_the_gateway_takes_lines(tmp_path: Path) -> None:
     data = b"".join(journaled(tmp_path))
     long = b"x" * 60_000 + b"y" * 40_000
     assert data == b"one\ntwo\r\n\nlast\nfirst\n" + long + b"\nkept\n"
-    assert re.search(r"R744 source .*lines.* a line has more than 100000 bytes", log)
-    assert "R607" not in log.partition("R744")[0]
+    assert re.search(r"R606 source .*lines.* a message has more than max_message_bytes, 100000; a line", log)
+    assert "R607" not in log.partition("R606")[0]

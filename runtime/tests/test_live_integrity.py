@@ -84,7 +84,7 @@ def test_a_byte_that_changed_before_it_was_delivered_is_found(
     segment.path.write_bytes(content)
     if is_of_another(made, segment.base + at):
         return  # that sink's check finds it
-    with pytest.raises(RunError, match="R620"):
+    with pytest.raises(RunError, match="R698"):
         check_outbox(outbox, [PORT])
 
 
@@ -136,7 +136,7 @@ def run_ahead(outbox: Path) -> None:
 def test_damage_is_told(made: Path, tmp_path: Path, damage: Callable[[Path], None], reason: str) -> None:
     outbox = copied(made, tmp_path / "c")
     damage(outbox)
-    with pytest.raises(RunError, match=f"R620 .*({reason})"):
+    with pytest.raises(RunError, match=f"R698 .*({reason})"):
         check_outbox(outbox, [PORT])
 
 
@@ -190,7 +190,7 @@ def test_micro_batches_may_not_lag(tmp_path: Path) -> None:
             content = plan(batch) if name == "offsets" else 'v1\n{"nextBatchWatermarkMs":0}'
             (tmp_path / f"spark/{name}/{batch}").write_text(content)
     (tmp_path / "spark" / "metadata").write_text('{"id":"q"}')
-    with pytest.raises(RunError, match="R631"):
+    with pytest.raises(RunError, match="R698"):
         SparkFiles(LocalDirectory(tmp_path), "spark", Published("q", 1, plan(1))).check()
 
 

@@ -112,8 +112,8 @@ def test_a_topic_that_is_not_there_is_no_empty_one(names: list[str]) -> None:
 def _missing(app: Run, name: str) -> None:
     """Check what is said of a topic that the application does not have; one that is like no other may be made."""
     is_close = not name.isdecimal()
-    fix = 'fix: did you mean "numbers"?' if is_close else "fix: name one of these"
-    said = f'R784 the application has no topic "{name}"; it has "end", "numbers"\n  {fix}'
+    hint = '; did you mean "numbers"?' if is_close else ""
+    said = f'R720 the application has no topic "{name}"; it has "end", "numbers"{hint}\n  fix: give one of these'
     with pytest.raises(DiagnosticError) as caught:
         app.topic(name)
     assert str(caught.value) == said

@@ -71,7 +71,7 @@ def board(tmp_path: Path) -> Board:
     board.begin({"sinks": []})
     board.tell_batch(report)
     board.look(EGRESS)
-    board.warn(Diagnostic.of("R614", path="journal"))
+    board.warn(Diagnostic.of("R614", path="journal", effect="it waits"))
     board.update("running", Sample(NUMBERS, [GATEWAY], EGRESS, {"batchId": 3, "durationMs": {"addBatch": 150}}))
     return board
 
@@ -197,12 +197,12 @@ def test_odd_targets_are_answered(server: Server, target: str, capsys: pytest.Ca
 
 def test_what_is_not_there_is_named(server: Server) -> None:
     status, _, body = ask(server, "/api/v1/none")
-    assert (status, body["code"]) == (404, "R767")
+    assert (status, body["code"]) == (404, "R766")
     assert "/api/v1/status" in body["message"]
     status, _, body = ask(server, "/api/v1/dead-letters?limit=many")
-    assert (status, body["message"]) == (400, "the parameter limit is many; expected a number from 1 to 500")
-    assert body["code"] == "R768"
-    assert ask(server, "/api/v1/dead-letters/9-9-9")[2]["code"] == "R624"
+    said = "the monitor refuses the request; the parameter limit is many; expected a number from 1 to 500"
+    assert (status, body["code"], body["message"]) == (400, "R766", said)
+    assert ask(server, "/api/v1/dead-letters/9-9-9")[2]["code"] == "R720"
     assert ask(server, "/api/v1/status", method="HEAD")[::2] == (200, b"")
 
 
@@ -258,7 +258,7 @@ def test_too_many_connections_are_closed(board: Board, monkeypatch: pytest.Monke
 def test_an_address_that_cannot_be_used(board: Board, address: str) -> None:
     with pytest.raises(RunError) as caught:
         Server(board, address)
-    assert caught.value.diagnostics[0].code == "R765"
+    assert caught.value.diagnostics[0].code == "R714"
     assert f"the monitor cannot listen at {address}; " in str(caught.value)
 
 

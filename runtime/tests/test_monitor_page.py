@@ -40,7 +40,11 @@ def board(tmp_path: Path) -> Board:
     topology = load(WORD_COUNT.read_bytes())
     board = Board(topology, compile_topology(topology, shuffle_partitions=2), tmp_path)
     board.begin({"sinks": []})
-    board.warn(Diagnostic.of("R614", path="/home/user/.local/state/wallaroo/word-count-python-1234567890ab/journal"))
+    board.warn(
+        Diagnostic.of(
+            "R614", path="/home/user/.local/state/wallaroo/word-count-python-1234567890ab/journal", effect="it waits"
+        )
+    )
     return board
 
 
@@ -69,7 +73,7 @@ def test_other_methods_are_refused_as_the_api_refuses(
         "GET, HEAD",
         "application/json",
     )
-    assert Diagnostic.from_json(found) == Diagnostic.of("R736", method=method[:80])
+    assert Diagnostic.from_json(found) == Diagnostic.of("R766", reason=f"it takes GET and HEAD, not {method[:80]}")
     assert capsys.readouterr().err == ""
 
 

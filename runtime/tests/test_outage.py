@@ -1,5 +1,6 @@
 """Findings of a gateway or an egress that a new driver reports."""
 
+from collections.abc import Mapping
 from typing import Any
 from unittest.mock import Mock
 
@@ -21,8 +22,8 @@ def outage(part: Part, reason: str) -> Diagnostic:
     if kind == "source":
         return Diagnostic.of("R791", source=name, brokers="b:1", reason=reason)
     if name == "a":
-        return Diagnostic.of("R613", sink=name, address="h:1", reason=reason)
-    return Diagnostic.of("R730", sink=name, brokers="b:1", reason=reason)
+        return Diagnostic.of("R613", sink=name, address="h:1", reason=reason, fix="")
+    return Diagnostic.of("R613", sink=name, address="Kafka at b:1", reason=reason, fix="")
 
 
 PART = st.sampled_from([*SINKS, *SOURCES])
@@ -32,24 +33,29 @@ EVENTS = st.lists(st.tuples(PART, st.sampled_from(["begins", "changes", "ends"])
 @given(EVENTS)
 def test_only_outages_that_last_are_told_each_once(events: list[Any]) -> None:
     findings: list[Diagnostic] = []
-    latest: dict[Part, int] = {}  # of those that are away: the place of their last finding
+    latest: dict[Part, Diagnostic] = {}  # of those that are away: their last finding
     others = []
     for number, event in enumerate(events):
         if event == "other":
-            others.append(len(findings))
-            findings.append(Diagnostic.of("R607", source="a", peer=str(number), received=1, expected=2))
+            values = {"source": "a", "peer": str(number), "received": 1, "expected": 2, "reason": ""}
+            others.append(Diagnostic.of("R607", **values))  # type: ignore[arg-type]
+            findings.append(others[-1])
         elif event[1] == "ends":
             latest.pop(event[0], None)
         elif event[1] == "begins" or event[0] in latest:
-            latest[event[0]] = len(findings)
-            findings.append(outage(event[0], str(number)))
+            latest[event[0]] = outage(event[0], str(number))
+            findings.append(latest[event[0]])
     status = {
-        "sinks": [{"name": part[1], "state": "unreachable" if part in latest else "connected"} for part in SINKS],
-        "kafka": [{"name": part[1], "away": part in latest} for part in SOURCES],
+        "sinks": [_part(part, latest) for part in SINKS],
+        "kafka": [_part(part, latest) for part in SOURCES],
         "diagnostics": [finding.to_json() for finding in findings],
     }
-    expected = [findings[at].to_json() for at in sorted([*others, *latest.values()])]
-    assert lasting(status) == expected
+    away = [latest[part] for part in (*SINKS, *SOURCES) if part in latest]
+    assert lasting(status) == [finding.to_json() for finding in [*others, *away]]
+
+
+def _part(part: Part, away: Mapping[Part, Diagnostic]) -> dict[str, Any]:
+    return {"name": part[1], "outage": away[part].to_json() if part in away else None}
 
 
 STATES = st.sampled_from(["connecting", "connected", "half_closed", "unreachable"])

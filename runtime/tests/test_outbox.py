@@ -149,7 +149,7 @@ def test_a_damaged_line_is_refused(place: Place) -> None:
     with pytest.raises(RunError) as caught:
         place.open()
     assert str(caught.value) == (
-        f"R620 outbox {place.outbox} is damaged; record 0 of its log does not fit its checksum\n"
+        f"R698 outbox {place.outbox} is damaged; record 0 of its log does not fit its checksum\n"
         "  fix: restore the directory from a backup, or --fresh to start over"
     )
 
@@ -158,10 +158,10 @@ def test_a_staged_file_of_another_length_is_refused_and_nothing_published(place:
     outbox = place.open()
     good, bad = place.stage(0, 0, 7)[0], place.stage(0, 1, 7)[0]
     os.truncate(bad.path, 10)
-    with pytest.raises(RunError, match=r"R620 .* has 10 bytes; expected 45"):
+    with pytest.raises(RunError, match=r"R698 .* has 10 bytes; expected 45"):
         outbox.publish("q-1", 0, [good, bad])
     Path(bad.path).unlink()
-    with pytest.raises(RunError, match=r"R620 .* is missing"):
+    with pytest.raises(RunError, match=r"R698 .* is missing"):
         outbox.publish("q-1", 0, [good, bad])
     assert (place.records(), place.names()) == ([], [])
     assert outbox.publish("q-1", 0, [good])

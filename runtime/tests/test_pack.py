@@ -221,11 +221,12 @@ def test_small_file_that_becomes_a_huge_one(packed: Path, tmp_path: Path) -> Non
 @pytest.mark.slow
 def test_another_release(packed: Path, tmp_path: Path) -> None:
     file = tmp_path / "other.tar.gz"
+    other = f"R655 {file} cannot be used as an archive; it was packed for another release"
     written(file, with_manifest(entries(packed), lambda manifest: manifest.update(archive_version=2)))
-    said = f"R656 {file} was packed for another release; its format has version 2; this runtime knows version 1"
+    said = f"{other}; its format has version 2; this runtime knows version 1"
     assert refused(lambda: load_application(str(file), (), "", "")) == said
     written(file, with_manifest(entries(packed), lambda manifest: manifest.update(protocol_version=9)))
-    said = f"R656 {file} was packed for another release; its workers speak protocol 9; this runtime knows protocol 1"
+    said = f"{other}; its workers speak protocol 9; this runtime knows protocol 1"
     assert refused(lambda: load_application(str(file), (), "", "")) == said
 
 
@@ -272,7 +273,7 @@ def test_go_program_holds_static_binaries(
 
     missing = tmp_path / "missing.tar.gz"
     pack(PackOptions(str(tmp_path / "reverse"), missing, ADDRESSES, architectures=(OTHER,)))
-    said = f"R657 {missing} is packed for linux-{OTHER}; "
+    said = f"R655 {missing} cannot be used as an archive; it is packed for linux-{OTHER}; "
     checkpoint = tmp_path / "checkpoint"
     assert main(["run", str(missing), "--checkpoint", str(checkpoint)]) == 2
     assert f"{said}this machine has {this_platform()}" in capsys.readouterr().err
@@ -325,7 +326,9 @@ def test_dependencies_come_along(program: Path, tmp_path: Path) -> None:
     other.write_text("#!/bin/sh\necho 2.7\n", encoding="utf-8")
     other.chmod(0o700)
     said = refused(lambda: unpack(file, file_digest(file), tmp_path / "there", str(other)))
-    assert said.startswith(f"R657 {file} is packed for Python {manifest.python}; the executor on ")
+    assert said.startswith(
+        f"R655 {file} cannot be used as an archive; it is packed for Python {manifest.python}; the executor on "
+    )
     assert said.endswith(f" has Python 2.7 in {other}")
 
 

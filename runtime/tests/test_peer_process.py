@@ -123,7 +123,9 @@ def test_a_gateway_without_room_says_what_it_loses_although_no_file_takes_it(
         "are lost, and their senders got a reset instead of the end of the stream"
     )
     sender.join(60)
-    assert refused[0].startswith("R798 {}:{} closed the connection after 200 messages were sent".format(*address))
+    assert refused[0].startswith(
+        "R618 no connection to {}:{}; it was closed after 200 messages were sent".format(*address)
+    )
     failure = peer.failure()
     assert failure is not None
     assert [finding.code for finding in failure.diagnostics] == ["R614", "R800"]
@@ -219,7 +221,7 @@ def test_a_port_in_use(checkpoint: Path) -> None:
         with pytest.raises(RunError) as caught:
             gateway(checkpoint, port)
     assert str(caught.value) == (
-        f'R601 source "Split and Count" cannot listen at 127.0.0.1:{port}; Address already in use\n'
+        f'R714 source "Split and Count" cannot listen at 127.0.0.1:{port}; Address already in use\n'
         "  fix: stop the program that uses it, or give another address with --in; ports below 1024 are for root"
     )
 

@@ -57,9 +57,9 @@ def test_a_gateway_that_says_why_it_cannot_go_on_is_not_started_again(checkpoint
     gateway, notes = started(checkpoint), list[str]()
     status = gateway.status()
     kill(gateway)
-    finding = {"code": "R612", "message": "journal J is damaged at offset 7; gone", "fix": "restore it"}
+    finding = {"code": "R698", "message": "journal J is damaged at offset 7; gone", "fix": "restore it"}
     (checkpoint / "gateway.json").write_text(json.dumps({**status, "state": "failed", "diagnostics": [finding]}))
     with pytest.raises(RunError) as caught:
         gateway.check(notes.append)
-    assert caught.value.diagnostics[0].code == "R612"
+    assert caught.value.diagnostics[0].code == "R698"
     assert notes == []

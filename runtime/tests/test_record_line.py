@@ -72,7 +72,7 @@ def test_an_input_in_parts_gives_its_records_and_visits_in_order(
     assert records.is_over
     assert found == [each for step in steps for each in ([step] if isinstance(step, str) else step)]
     assert [str(finding).splitlines()[0] for finding in said] == [
-        f"R782 line {len(lines)} of standard input is no record of a topic; it has 1 of three words: "
+        f"R721 line {len(lines)} of standard input cannot take 'no-record'; it has 1 of three words: "
         "user-clicks Ann clicked"
     ] * wrong
 

@@ -29,7 +29,7 @@ def test_gateway_and_egress_swapped(tmp_path: Path, kind: str, other: str) -> No
         Client(replace(place.attach(), kind=kind), 1.0).call("Status", pb.StatusRequest())
     address, name = place.service.address, other.split()[1]
     assert str(caught.value) == (
-        f"R717 the options for gateway and egress do not fit; --{kind} {address} names {other}\n"
+        f"R608 --{kind} {address} names {other}\n"
         f"  fix: give the address of the {kind} with --{kind}, that of the {name} with --{name}"
     )
 
@@ -68,7 +68,7 @@ def test_services_that_do_not_fit_leave_no_checkpoint(
     given = [option.format(token=token) for option in options]
     assert main(["run", str(app), "--checkpoint", str(tmp_path / "checkpoint"), *given]) == 2
     out, err = capsys.readouterr()
-    assert f"R717 the options for gateway and egress do not fit; {said}" in err
+    assert f"R608 {said}" in err
     assert "new checkpoint" not in out
     assert not (tmp_path / "checkpoint").exists()
 
@@ -100,9 +100,12 @@ def test_a_source_that_closes_the_connection(tmp_path: Path, capsys: pytest.Capt
         address = f"127.0.0.1:{listener.getsockname()[1]}"
         assert main(["send", "--host", address, "--file", str(tmp_path / "text"), "--framing", "newline"]) == 1
     assert capsys.readouterr().err == (
-        f"R798 {address} closed the connection after 2 messages were sent, not all of which are safe; "
-        "Connection reset by peer\n  fix: look at the application's console, which says why (e.g. R606: "
-        "--framing newline is not that of the source, which `run` prints), then send them again\n"
+        f"R618 no connection to {address}; it was closed after 2 messages were sent, not all of which are safe, with "
+        "--framing newline: Connection reset by peer\n  fix: start the application and wait until it reports that it "
+        "is "
+        "initialized; if it runs, its console says why it closed the connection (e.g. R606: another --framing than "
+        "that "
+        "of the source); then send again\n"
     )
 
 

@@ -102,11 +102,11 @@ def test_an_attachment_that_cannot_listen_leaves_the_gateway_as_it_was(tmp_path:
     with serving("gateway", tmp_path) as place, socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         for _ in range(2):  # the second attempt met the first one's lock of the journal
-            assert code_of(lambda: place.attach("d1", tcp_port=port)) == "R601"
+            assert code_of(lambda: place.attach("d1", tcp_port=port)) == "R714"
         listening(place)
         send(source_of(place), [b"one"])
         epoch = place.service.epoch
-        assert code_of(lambda: place.attach("d2", tcp_port=port)) == "R601"
+        assert code_of(lambda: place.attach("d2", tcp_port=port)) == "R714"
         wait_until_listening(place)  # it serves the first driver
         send(source_of(place), [b"two"])
         assert RemoteJournal(place.service).end().messages == 2
@@ -176,10 +176,10 @@ def test_ranges_that_cannot_be_are_refused(tmp_path: Path) -> None:
         send(source_of(place), [b"message"])
         journal = RemoteJournal(place.service)
         end = journal.end().offset
-        assert code_of(lambda: list(journal.read(0, end + 1))) == "R612"
-        assert code_of(lambda: list(journal.read(3, end))) == "R612"
-        assert code_of(lambda: journal.commit(end + 1)) == "R612"
-        assert code_of(lambda: RemoteJournal(place.service, 1).end()) == "R619"
+        assert code_of(lambda: list(journal.read(0, end + 1))) == "R698"
+        assert code_of(lambda: list(journal.read(3, end))) == "R698"
+        assert code_of(lambda: journal.commit(end + 1)) == "R698"
+        assert code_of(lambda: RemoteJournal(place.service, 1).end()) == "R698"
         assert code_of(lambda: Client(place.service).call("End", pb.EndRequest(epoch=1, journal="zz"))) == "R648"
 
 
@@ -284,7 +284,7 @@ def test_a_stream_that_breaks_leaves_nothing(tmp_path: Path) -> None:
         wait_until(lambda: bool(list(tmp_path.rglob("*.frames"))), lambda: "a staged file", 30)
         staging.abort()
         wait_until(lambda: not list(tmp_path.rglob("*.frames")), lambda: "the staged file to go")
-        assert code_of(lambda: RemoteOutbox(service).publish("q", 1, staging.so_far())) == "R620"
+        assert code_of(lambda: RemoteOutbox(service).publish("q", 1, staging.so_far())) == "R698"
 
 
 def test_a_publication_that_was_cut_short_is_repeated(tmp_path: Path) -> None:

@@ -108,7 +108,7 @@ def test_a_micro_batch_that_is_not_committed_must_be_finished_first(
     before = (tmp_path / "application.json").read_bytes()
     assert main(["state", "rescale", str(tmp_path), "--partitions", "5"]) == 1
     said = capsys.readouterr().err
-    assert f"R662 checkpoint {tmp_path} cannot be rescaled now; micro-batch 10 is planned and not committed\n" in said
+    assert f"R663 checkpoint {tmp_path} cannot be rescaled; micro-batch 10 is planned and not committed\n" in said
     assert "fix: run the application once more as before, with --stop-when-idle 5, and rescale then" in said
     assert (tmp_path / "application.json").read_bytes() == before
 
@@ -146,7 +146,7 @@ def test_a_checkpoint_that_is_in_use_is_refused(tmp_path: Path, capsys: pytest.C
         assert main(["state", "rescale", str(tmp_path), "--buckets", "5"]) == 1
     finally:
         place.release()
-    assert "R610 another run (process" in capsys.readouterr().err
+    assert "is in use by another run (process" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
@@ -154,7 +154,7 @@ def test_a_checkpoint_that_is_in_use_is_refused(tmp_path: Path, capsys: pytest.C
     [
         (
             ["s3a://bucket/c", "--buckets", "5"],
-            "R717 the options for gateway and egress do not fit; --checkpoint s3a://bucket/c needs a remote gateway",
+            "R608 --checkpoint s3a://bucket/c needs a remote gateway",
         ),
         (["c"], "R608 nothing says what shall change"),
         (["c", "--partitions", "0"], "R608 --partitions 0 is not possible"),

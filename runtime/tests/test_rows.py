@@ -82,7 +82,7 @@ def test_a_record_that_is_too_long_stops_the_query() -> None:
     with pytest.raises(RunError) as caught:
         list(RecordSource(0, KAFKA).frames([batch((4, None, b"x" * 21, 1, None))], batch=0))
     assert str(caught.value) == (
-        'R671 source "in": a message of 21 bytes at orders, record 4; max_message_bytes is 20\n'
+        'R606 source "in": a message of 21 bytes at orders, record 4; max_message_bytes is 20\n'
         "  fix: raise max_message_bytes in the program or the topology, and run again"
     )
 

@@ -144,11 +144,14 @@ def test_send_to_nobody_and_of_nothing() -> None:
     assert run("send", "--host", f"127.0.0.1:{port}", "--file", __file__) == (
         1,
         f"R618 no connection to 127.0.0.1:{port}; Connection refused\n"
-        "  fix: start the application first; it reports when it is initialized\n",
+        "  fix: start the application and wait until it reports that it is initialized; if it runs, its console says "
+        "why "
+        "it closed the connection (e.g. R606: another --framing than that of the source); then send again\n",
     )
     assert run("send", "--host", f"127.0.0.1:{port}", "--file", "no/such") == (
         2,
-        "R616 no/such cannot be read; No such file or directory\n  fix: check the path\n",
+        "R616 no/such cannot be read; No such file or directory\n  fix: correct what is named, e.g. path or "
+        "permissions, or give another one\n",
     )
 
 
@@ -228,7 +231,8 @@ def test_receive_refuses_a_used_port() -> None:
         assert run("receive", "--listen", f"127.0.0.1:{port}") == (
             2,
             f"R714 receive cannot listen at 127.0.0.1:{port}; Address already in use\n"
-            "  fix: stop the program that uses the address, or give another --listen\n",
+            "  fix: stop the program that uses the address, or give another HOST:PORT with --listen; ports below 1024 "
+            "are for root\n",
         )
 
 

@@ -159,7 +159,7 @@ def test_without_room_for_positions_delivery_goes_on(egress: Egress, receiver: R
         time.sleep(source.random() * 1.5)  # positions are recorded durably once in a second
         assert egress.child.poll() is None, egress.log()
     egress.wait(lambda: egress.sink().get("messages") == sent)
-    assert "R793" in {finding["code"] for finding in egress.status()["diagnostics"]}
+    assert "R614" in {finding["code"] for finding in egress.status()["diagnostics"]}
     egress.wait(lambda: read_position(egress.root / "outbox", 3).messages == sent)
     egress.kill()
     egress.start()
@@ -291,7 +291,7 @@ def test_a_damaged_file_stops_it(egress: Egress, receiver: Receiver) -> None:
     egress.outbox.publish("q", 1, files)
     assert egress.child.wait(DEADLINE_S) == 1
     assert egress.status()["state"] == "failed"
-    assert "R620 outbox" in egress.log()
+    assert "R698 outbox" in egress.log()
     assert "q-1-0-3.frames at 0: checksum is" in egress.log()
 
 

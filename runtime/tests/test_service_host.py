@@ -131,7 +131,7 @@ def test_a_service_works_for_the_latest_driver_alone(is_local: bool, events: lis
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
-@pytest.mark.parametrize("error", [OSError("no"), RunError.of("R620", path="x", reason="y"), KeyError("ours")])
+@pytest.mark.parametrize("error", [OSError("no"), RunError.of("R698", what="x", reason="y"), KeyError("ours")])
 def test_a_service_that_cannot_go_on_ends(tmp_path: Path, error: Exception) -> None:
     host = Service(tmp_path / "service", None)
     host.fails_with = error

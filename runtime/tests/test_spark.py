@@ -335,5 +335,7 @@ def test_another_journal_is_refused(application: Application) -> None:
     query = application.start()
     application.wait_until(lambda: query.exception() is not None, "the query to stop", 300.0)
     text = str(query.exception())
-    assert text.startswith(f"R619 checkpoint {application.checkpoint / 'journal'} refers to journal ")
+    assert text.startswith(
+        f"R698 journal {application.checkpoint / 'journal'} is damaged; the checkpoint refers to journal "
+    )
     assert "Traceback" not in text

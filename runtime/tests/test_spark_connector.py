@@ -115,6 +115,6 @@ def test_a_broker_that_is_not_there() -> None:
         with pytest.raises(RunError) as caught:
             check_kafka(None, topology)  # type: ignore[arg-type]
     text = str(caught.value)
-    assert text.startswith(f'R672 sink "out": no answer from Kafka; {address}: ')
+    assert text.startswith(f'R672 sink "out": no answer from Kafka at {address},nowhere; {address}: ')
     assert "refused; nowhere: " in text
-    assert text.endswith("\n  fix: start the broker, or correct its address")
+    assert text.endswith("\n  fix: start the brokers, e.g. `wallaroo broker`, or correct their address")

@@ -151,7 +151,7 @@ def test_cluster_mode_where_spark_has_none(master: str, packed: str, capsys: pyt
     code, out, err = said(capsys, packed, "--master", master, "--deploy-mode", "cluster")
     assert (code, out) == (2, "")
     first, fix = err.splitlines()
-    assert first == f"R660 {master} runs no Python driver in cluster mode"
+    assert first == f"R608 {master} runs no Python driver in cluster mode"
     assert fix == "  fix: use --deploy-mode client on a machine that stays, with --restart on-failure"
 
 
@@ -180,7 +180,7 @@ def test_what_cannot_be_submitted(packed: str, capsys: pytest.CaptureFixture[str
         ((packed, *cluster), "R608 in cluster mode the driver has no directory that stays"),
         (
             (packed, *cluster, "--checkpoint", "hdfs://n/c"),
-            "R717 the options for gateway and egress do not fit; --checkpoint hdfs://n/c needs a remote",
+            "R608 --checkpoint hdfs://n/c needs a remote",
         ),
         ((packed, *cluster, "--checkpoint", "/c", "--restart", "on-failure"), "R608 --restart is for client mode"),
         ((packed, "--master", MASTER, "--conf", "a=b"), "R608 --conf a=b is no setting of Spark"),
@@ -307,8 +307,7 @@ def test_a_cluster_that_asks_for_no_secret_is_told() -> None:
     settings = SparkConf(loadDefaults=False).setMaster("spark://h:7077")
     finding = open_cluster(settings)
     assert str(finding).splitlines()[0] == (
-        "R713 the processes of Spark at spark://h:7077 accept connections without a secret; "
-        "any peer that reaches their ports "
-        "can run code there"
+        "R713 Spark, which asks for no secret, listens at spark://h:7077, where other machines may reach it; "
+        "any of them can run code there"
     )
     assert open_cluster(settings.set("spark.authenticate", "true")) is None

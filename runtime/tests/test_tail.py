@@ -88,6 +88,6 @@ def test_another_driver_ends_the_call(tmp_path: Path) -> None:
 def test_what_is_not_there_is_refused(tmp_path: Path) -> None:
     with serving("gateway", tmp_path) as place:
         listening(place)
-        assert code_of(lambda: next(tail(place, journal="00000000000000aa"))) == "R619"
-        assert code_of(lambda: next(tail(place, start=1))) == "R612"
+        assert code_of(lambda: next(tail(place, journal="00000000000000aa"))) == "R698"
+        assert code_of(lambda: next(tail(place, start=1))) == "R698"
         assert code_of(lambda: next(tail(place, token="another-token-of-many-characters"))) == "R641"

@@ -75,7 +75,7 @@ def test_ids_stay_with_a_checkpoint_and_go_along_to_the_other_mode(tmp_path: Pat
 
 
 def test_a_topic_that_is_created_again_is_noticed_over_outages() -> None:
-    away = RunError.of("R672", what="source", name="in", reason="no answer")
+    away = RunError.of("R672", what="source", brokers="b:1", reason="no answer")
     watch = watched(iter(["one", away, "", "one", "other"]), IDS)
     with pytest.raises(RunError, match="R738 .* its id was one and is other; "):
         watch.check()

@@ -129,7 +129,7 @@ func TestAVisitWaitsUntilTheProcessorRuns(t *testing.T) {
 
 // TestAVisitThatTheEndOfTheRunInterrupts: whatever ended it, programs look for one error.
 func TestAVisitThatTheEndOfTheRunInterrupts(t *testing.T) {
-	for code, aborted := range map[string]bool{"R733": true, "R612": false} {
+	for code, aborted := range map[string]bool{"R733": true, "R698": false} {
 		script := filepath.Join(t.TempDir(), "wallaroo")
 		text := "#!/bin/sh\necho '[{\"code\": \"" + code + "\", \"message\": \"the run has ended\"}]' >&2\nexit 1\n"
 		if err := os.WriteFile(script, []byte(text), 0o700); err != nil {

@@ -7,6 +7,7 @@ import difflib
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from enum import Enum
 from functools import cache
 from importlib import resources
 from types import AsyncGeneratorType, CoroutineType, GeneratorType
@@ -16,11 +17,49 @@ SHOWN_CHARACTERS = 80
 _DEFERRED = {CoroutineType: "a coroutine", GeneratorType: "a generator", AsyncGeneratorType: "an async generator"}
 
 
+class Family(Enum):
+    """What an error is about, by the first letter of its code."""
+
+    TOPOLOGY = "T"
+    PLAN = "P"
+    WORKER = "W"
+    USER_CODE = "C"
+    RUN = "R"
+    INTERNAL = "I"
+
+
+class Kind(Enum):
+    """The kind of an error on which a program decides; the catalogue has it as `kind`. No program compares codes."""
+
+    OTHER = ""
+    ABSENT = "absent"
+    AT_END = "at_end"
+    DAMAGED = "damaged"
+    ENDED = "ended"
+    ENDS_RUN = "ends_run"
+    HUNG = "hung"
+    IN_USE = "in_use"
+    LACKING = "lacking"
+    NO_TOPIC = "no_topic"
+    NO_VISIT = "no_visit"
+    OTHER_APPLICATION = "other_application"
+    OUTAGE = "outage"
+    QUERY = "query"
+    SPOILT_STATE = "spoilt_state"
+    UNAVAILABLE = "unavailable"
+    USAGE = "usage"
+
+
 @cache
 def catalogue() -> Mapping[str, Mapping[str, str]]:
-    """Return the error catalogue: code to `name`, `message` and `fix`."""
+    """Return the error catalogue: code to `name`, `kind`, `message` and `fix`."""
     text = resources.files(__package__).joinpath("errors.json").read_text(encoding="utf-8")
     return {entry["code"]: entry for entry in json.loads(text)["errors"]}
+
+
+def kind_of(code: str) -> Kind:
+    """Return the kind of a code; that of a later release is `OTHER`."""
+    return Kind(catalogue().get(code, {}).get("kind", ""))
 
 
 def shown(value: object) -> str:
@@ -76,6 +115,16 @@ class Diagnostic:
             code, entry["message"].format(**values), entry["fix"].format(**values), pointer, file, line, traceback
         )
 
+    @property
+    def kind(self) -> Kind:
+        """Its kind, on which a program may decide."""
+        return kind_of(self.code)
+
+    @property
+    def family(self) -> Family:
+        """What it is about."""
+        return next((family for family in Family if self.code.startswith(family.value)), Family.INTERNAL)
+
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> "Diagnostic":
         """Read what `to_json` gave."""
@@ -103,3 +152,8 @@ class DiagnosticError(Exception):
     def __init__(self, diagnostics: Iterable[Diagnostic]) -> None:
         self.diagnostics = sorted(diagnostics, key=lambda finding: (finding.pointer, finding.code))
         super().__init__("\n".join(map(str, self.diagnostics)))
+
+    @property
+    def kind(self) -> Kind:
+        """The kind of its first diagnostic."""
+        return self.diagnostics[0].kind if self.diagnostics else Kind.OTHER

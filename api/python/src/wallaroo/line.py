@@ -69,7 +69,7 @@ def line_decoder(function: Any = None, *, event_time: EventTime | None = None) -
     """Make a function `f(bs)` a decoder of lines: it gets a line without LF or CR LF, returns a message or None.
 
     A TCP source with it cuts its stream at line breaks; a last line without one ends with the connection. Empty lines
-    are messages, too. A line may have 16 MiB; a longer one closes its connection (R744).
+    are messages, too. A line may have 16 MiB; a longer one closes its connection (R606).
 
     Args:
         function: Takes the bytes of a line.

@@ -184,7 +184,7 @@ class Run:
             records: With topic, key and value; partition, offset and time may be left out.
 
         Raises:
-            DiagnosticError: As `send`; R784, a topic is misspelt. Nothing of the micro-batch that fails counts.
+            DiagnosticError: As `send`; R720, a topic is misspelt. Nothing of the micro-batch that fails counts.
         """
         self._engine.produce(records)
 
@@ -192,7 +192,7 @@ class Run:
         """Return the records that `produce` and sinks have written to a topic, in order.
 
         Raises:
-            DiagnosticError: R784, the application has no such topic.
+            DiagnosticError: R720, the application has no such topic.
         """
         return self._engine.topic(name)
 
@@ -207,7 +207,7 @@ class Run:
             For how many keys a visitor ran, dead letters among them.
 
         Raises:
-            DiagnosticError: As `send`; R720, no step takes the visit; R783, the metadata are neither bytes nor a text.
+            DiagnosticError: As `send`; R720, no step takes the visit; R733, the metadata are neither bytes nor a text.
         """
         return int(self._engine.visit(name, metadata).keys)
 

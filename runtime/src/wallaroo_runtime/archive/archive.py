@@ -72,7 +72,7 @@ def read_archive(path: Path) -> Archive:
     """Read an archive and compare everything in it with its hashes; nothing is written.
 
     Raises:
-        RunError: R655 when it is damaged or was changed, R656 when it is of another version.
+        RunError: R655 when it is damaged or was changed, R655 when it is of another version.
     """
     topology: list[bytes] = []
     with _told(path):
@@ -84,20 +84,26 @@ def read_archive(path: Path) -> Archive:
             raise broken(reason="it has no topology")
     if reader.manifest.protocol_version != PROTOCOL_VERSION:
         reason = f"its workers speak protocol {reader.manifest.protocol_version}"
-        raise RunError.of("R656", USAGE, path=path, reason=reason, expected=f"protocol {PROTOCOL_VERSION}")
+        raise other_release(path, reason, f"protocol {PROTOCOL_VERSION}")
     return Archive(path, digest, reader.manifest, b"".join(topology))
+
+
+def other_release(path: Path, reason: str, expected: str) -> RunError:
+    """Return the error for an archive that another release has packed."""
+    reason = f"it was packed for another release; {reason}; this runtime knows {expected}"
+    return RunError.of("R655", USAGE, path=path, reason=reason)
 
 
 def check_platform(path: Path, manifest: Manifest, place: str = "this machine") -> None:
     """Refuse an archive that has no worker for this machine.
 
     Raises:
-        RunError: R657.
+        RunError: R655.
     """
     mine = this_platform()
     if manifest.platforms and mine not in manifest.platforms:
         known = ", ".join(manifest.platforms)
-        raise RunError.of("R657", USAGE, path=path, known=known, place=place, actual=mine)
+        raise RunError.of("R655", USAGE, path=path, reason=f"it is packed for {known}; {place} has {mine}")
 
 
 def unpack(path: Path, digest: str, directory: Path, python: str) -> None:
@@ -111,7 +117,7 @@ def unpack(path: Path, digest: str, directory: Path, python: str) -> None:
         python: The interpreter that shall import the wheels.
 
     Raises:
-        RunError: R655 when it is another or a damaged archive, R657 when it has nothing for this machine.
+        RunError: R655 when it is another or a damaged archive, R655 when it has nothing for this machine.
     """
     if directory.exists():
         return
@@ -139,7 +145,7 @@ def _check_python(path: Path, wanted: str, python: str, place: str) -> None:
     actual = done.stdout.strip() or done.stderr.strip()[-200:] or "nothing that runs"
     if actual != wanted:
         known, actual = f"Python {wanted}", f"Python {actual} in {python}"
-        raise RunError.of("R657", USAGE, path=path, known=known, place=place, actual=actual)
+        raise RunError.of("R655", USAGE, path=path, reason=f"it is packed for {known}; {place} has {actual}")
 
 
 def file_digest(path: Path) -> str:
@@ -188,6 +194,9 @@ def _checked(member: Member, file: IO[bytes]) -> Iterator[bytes]:
         raise broken(reason=f"{member.name} is not what the manifest says")
 
 
+CHANGED = "it is not the archive of an application, or was changed after it was packed"
+
+
 class _told:  # noqa: N801 - reads as a statement where it is used
     """Turns what goes wrong in the block into R655."""
 
@@ -199,10 +208,10 @@ class _told:  # noqa: N801 - reads as a statement where it is used
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         if isinstance(error, OSError) and not isinstance(error, gzip.BadGzipFile):
             path, reason = error.filename or self._path, error.strerror or str(error)
-            raise RunError.of("R616", USAGE, path=path, reason=reason) from error
+            raise RunError.of("R616", USAGE, path=path, done="read", reason=reason) from error
         if isinstance(error, Exception) and not isinstance(error, RunError | subprocess.TimeoutExpired):
             # Whatever bytes that nobody has packed make of the libraries that read them.
-            raise RunError.of("R655", path=self._path, reason=str(error) or type(error).__name__) from error
+            raise RunError.of("R655", path=self._path, reason=f"{CHANGED}; {error or type(error).__name__}") from error
 
 
 class _Bounded:
@@ -270,7 +279,7 @@ class _Reader:
         version = value.get("archive_version") if isinstance(value, Mapping) else None
         if version != ARCHIVE_VERSION:
             reason = f"its format has version {version!r}"
-            raise RunError.of("R656", USAGE, path=self._path, reason=reason, expected=f"version {ARCHIVE_VERSION}")
+            raise other_release(self._path, reason, f"version {ARCHIVE_VERSION}")
         return Manifest.from_json(value)
 
     @staticmethod

@@ -47,7 +47,7 @@ def back_up(checkpoint: Path, backup: Path) -> Copied:
     """Copy a checkpoint that nobody uses; the copy is there as a whole, or not at all.
 
     Raises:
-        RunError: R610, a driver uses it; R773, it cannot be copied as a whole; R616, R698, R711, it is no checkpoint.
+        RunError: R610, a driver uses it; R616, it cannot be copied as a whole; R616, R698, R711, it is no checkpoint.
     """
     manifest = read_manifest(checkpoint)
     if remote := sorted(manifest.get("services", {})):
@@ -87,7 +87,7 @@ def restore(backup: Path, checkpoint: Path | None = None) -> Copied:
         checkpoint: The directory to make; None: where it was.
 
     Raises:
-        RunError: R774, the backup is not what was written; R773, there is something else in its place.
+        RunError: R698, the backup is not what was written; R616, there is something else in its place.
     """
     # Late: pyspark takes a second to import.
     from wallaroo_runtime.spark.rescale import relocate
@@ -205,8 +205,8 @@ def _made(target: Path, source: Path) -> Iterator[Path]:
 
 
 def _refused(path: Path, reason: str, fix: str) -> RunError:
-    return RunError.of("R773", USAGE, path=path, reason=reason, fix=fix)
+    return RunError.of("R616", USAGE, path=path, done="copied", reason=f"{reason}: {fix}")
 
 
 def _damaged(backup: Path, reason: str) -> RunError:
-    return RunError.of("R774", path=backup, reason=reason)
+    return RunError.of("R698", what=f"backup {backup}", reason=reason)

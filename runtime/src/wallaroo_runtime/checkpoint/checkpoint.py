@@ -29,6 +29,7 @@ from wallaroo_runtime.checkpoint.manifest import (
     LocalDirectory,
     find_manifest,
     mode_of,
+    other_application,
     sealed,
 )
 from wallaroo_runtime.checkpoint.uncommitted import refused
@@ -135,8 +136,8 @@ class Checkpoint:
 
         Raises:
             RunError: R757, it was begun in the other mode. R788, it was begun without what Goka's processors left.
-                R603, R604, R605, R615, R623, R650, R790; the directory is as before then.
-                R612, R619, R620, R631 or R698, a file is damaged or missing, or does not belong to the others.
+                R603, R605, R615, R790; the directory is as before then.
+                R698, a file is damaged or missing, or does not belong to the others.
                 R642 or R643 when a remote service must report what it holds.
         """
         opened = cls(
@@ -197,7 +198,7 @@ class Checkpoint:
         """Compare Spark's checkpoint with the last micro-batch of a remote outbox.
 
         Raises:
-            RunError: R631, they do not belong together.
+            RunError: R698, they do not belong together.
         """
         self._check_spark(published)
         known = [batch for batch in self.rerun_batches if batch <= published.batch]
@@ -304,7 +305,7 @@ class Checkpoint:
             return
         gone = {ports.parts[change.path] for change in changes if "/sinks/" in change.path}
         if left := self._drain(remote).left(gone):
-            raise RunError.of("R623", path=self.directory, left=left, reason=listed(changes))
+            raise RunError.of("R790", left=f"checkpoint {self.directory}: {left}; {listed(changes)}", other="")
 
     def _note_batch(self) -> None:
         """Note that a changed program runs a micro-batch again of which something has left.
@@ -364,7 +365,7 @@ def check_program(directory: Directory, topology: Topology, mode: str, *, accept
     """Refuse a program with which `Checkpoint.open` would not go on; the checkpoint may be in use.
 
     Raises:
-        RunError: R603, R604, R605, R615, R757; R612 or R698, its record is damaged.
+        RunError: R603, R605, R615, R757; R698, its record is damaged.
     """
     manifest = find_manifest(directory)
     if manifest is None:
@@ -378,7 +379,7 @@ def check_program(directory: Directory, topology: Topology, mode: str, *, accept
 
 def _check_name(manifest: Mapping[str, Any], topology: Topology, directory: Directory) -> None:
     if manifest["name"] != topology.name:
-        raise RunError.of("R603", path=directory, actual=manifest["name"], expected=topology.name)
+        raise other_application(directory, manifest["name"], topology.name)
 
 
 def _check_mode(manifest: Mapping[str, Any], mode: str, directory: Directory) -> None:

@@ -30,7 +30,7 @@ def check_states(known: Mapping[str, Any], topology: Topology, path: str) -> Non
         topology: What is to be run.
 
     Raises:
-        RunError: R604, R605.
+        RunError: R605.
     """
     if findings := list(_state_findings(known, topology, path)):
         raise RunError(findings)
@@ -90,7 +90,7 @@ def _shape_findings(changes: Sequence[Change], topology: Topology, path: str) ->
 
 def _other_class(name: str, component: Component | None, path: str, actual: str, expected: str) -> Diagnostic:
     place: dict[str, Any] = {"file": component.file, "line": component.line} if component else {}
-    return Diagnostic.of("R605", path=path, state=name, actual=actual, expected=expected, **place)
+    return Diagnostic.of("R605", what=f'state "{name}"', path=path, actual=actual, expected=expected, **place)
 
 
 def _state_findings(known: Mapping[str, Any], topology: Topology, path: str) -> Iterator[Diagnostic]:
@@ -102,7 +102,13 @@ def _state_findings(known: Mapping[str, Any], topology: Topology, path: str) -> 
         language = topology.worker(step.worker).language
         if before["language"] != language:
             if (before["language"], language) not in languages:
-                yield Diagnostic.of("R604", path=path, actual=before["language"], expected=language)
+                yield Diagnostic.of(
+                    "R605",
+                    what="the state",
+                    path=path,
+                    actual=f"a {before['language']} worker",
+                    expected=f"a {language} one",
+                )
             languages.add((before["language"], language))
         elif before["class"] != symbol:
             yield _other_class(name, state_component(topology, step), path, before["class"], symbol)

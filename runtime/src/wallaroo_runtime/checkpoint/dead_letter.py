@@ -91,7 +91,7 @@ def find_letter(checkpoint: Path, wanted: str) -> DeadLetter:
     """Return the dead letter of an id; reads the files of its batch and partition only.
 
     Raises:
-        RunError: R624, there is none; R698, a file is damaged.
+        RunError: R720, there is none; R698, a file is damaged.
     """
     parts = _ID.fullmatch(wanted)
     if parts is not None:
@@ -100,7 +100,14 @@ def find_letter(checkpoint: Path, wanted: str) -> DeadLetter:
         for letter in read_group(files):
             if letter.id == wanted:
                 return letter
-    raise RunError.of("R624", USAGE, path=checkpoint, id=wanted)
+    raise RunError.of(
+        "R720",
+        USAGE,
+        place=checkpoint,
+        what="dead letter",
+        name=wanted,
+        known=f"what `wallaroo dead-letters ls {checkpoint}` lists",
+    )
 
 
 def letter_files(folder: Path) -> list[LetterFile]:
@@ -141,7 +148,7 @@ def _values(path: Path) -> Iterator[bytes]:
     except FileNotFoundError:
         return  # `wallaroo dead-letters prune` has removed it since it was found
     except (OSError, FrameError) as error:
-        raise RunError.of("R698", path=path, reason=error) from error
+        raise RunError.of("R698", what=path, reason=error) from error
 
 
 def latest_letters(checkpoint: Path, count: int, choose: Choice, most: int = 10_000) -> list[DeadLetter]:

@@ -7,6 +7,7 @@ import shutil
 import unicodedata
 from pathlib import Path
 
+from wallaroo.diagnostic import Kind
 from wallaroo_runtime.durable.file import disk_failure, refuse_links
 from wallaroo_runtime.errors import USAGE, RunError
 from wallaroo_runtime.program.app import hint, resolve
@@ -44,12 +45,15 @@ def find_directory(text: str) -> Path:
     if (path / MANIFEST).is_file():
         refuse_links(path.absolute(), [WORKERS])
         return path.absolute()
-    try:
-        return _of_program(text, path)
-    except RunError as error:
-        if path.exists() or error.diagnostics[0].code != "R616" or (found := running_directory(text)) is None:
-            raise
+    app = path if path.exists() else _program(text)
+    if app is not None and (found := _of_program(text, app)) is not None:
         return found
+    if not path.exists() and (found := running_directory(text)) is not None:
+        return found
+    reason = f"there is no such checkpoint or program{hint(path)}"
+    if app is not None:
+        reason = "it is no checkpoint, and no program that was run without --checkpoint"
+    raise RunError.of("R616", USAGE, path=text, done="read", reason=reason)
 
 
 def running_directory(name: str) -> Path | None:
@@ -67,12 +71,10 @@ def running_directory(name: str) -> Path | None:
     return found[0] if found else None
 
 
-def _of_program(text: str, path: Path) -> Path:
-    app = path if path.exists() else Path(_resolved(text))
+def _of_program(text: str, app: Path) -> Path | None:
     found = sorted(entry for entry in state_directory().glob(f"*-{_digest(app)}") if (entry / MANIFEST).is_file())
     if not found:
-        reason = "it is no checkpoint, and no program that was run without --checkpoint"
-        raise RunError.of("R616", USAGE, path=text, reason=reason)
+        return None
     if len(found) > 1:
         fix = f"give one of {', '.join(map(str, found))}"
         raise RunError.of("R715", USAGE, path=text, reason="this program has several checkpoints", fix=fix)
@@ -80,14 +82,13 @@ def _of_program(text: str, path: Path) -> Path:
     return found[0]
 
 
-def _resolved(text: str) -> str:
+def _program(text: str) -> Path | None:
     try:
-        return resolve(text).path
+        return Path(resolve(text).path)
     except RunError as error:
-        if error.diagnostics[0].code != "R609":
+        if error.kind is not Kind.ABSENT:
             raise
-        reason = f"there is no such checkpoint or program{hint(Path(text))}"
-        raise RunError.of("R616", USAGE, path=text, reason=reason) from error
+        return None
 
 
 def state_directory() -> Path:
@@ -139,7 +140,7 @@ class Place:
             path.chmod(0o700)
             return cls(path, lock_directory(path, LOCK))
         except OSError as error:
-            failure = disk_failure(error, path=path)
+            failure = disk_failure(error, path)
             raise failure or _not_usable(path, error.strerror or str(error)) from error
 
     def release(self) -> None:

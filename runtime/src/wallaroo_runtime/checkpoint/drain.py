@@ -62,7 +62,7 @@ class Drain:
             is_attached: Whether gateway and egress serve this process.
 
         Raises:
-            RunError: Those of `left`; R612, R619 or R620, a file is damaged; R648, a service does not say it.
+            RunError: Those of `left`; R698, a file is damaged; R648, a service does not say it.
         """
         if not is_attached:
             stop_left_behind(self.path)  # an egress that outlived its driver may still be writing

@@ -20,6 +20,7 @@ from wallaroo_runtime.checkpoint.manifest import Directory
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.storage.journal.head import read_committed, read_head
 from wallaroo_runtime.storage.journal.reader import JournalReader
+from wallaroo_runtime.storage.journal.segment import other_journal
 from wallaroo_runtime.storage.outbox.log import Published
 
 NO_OFFSET = "-"
@@ -55,7 +56,7 @@ class SparkFiles:
             Where the last planned micro-batch ends, for each source; empty: there is none.
 
         Raises:
-            RunError: R631, and what the directory raises.
+            RunError: R698, and what the directory raises.
         """
         planned, committed = self._last("offsets"), self._last("commits")
         if max(planned, committed) < 0:
@@ -215,8 +216,8 @@ class SparkFiles:
 
 
 def damaged(directory: object, name: str, expected: str, actual: str) -> RunError:
-    """Return an R631: files of a checkpoint do not belong together."""
-    return RunError.of("R631", path=directory, name=name, expected=expected, actual=actual)
+    """Return an R698: files of a checkpoint do not belong together."""
+    return RunError.of("R698", what=f"checkpoint {directory}", reason=f"{name}: expected {expected}; found {actual}")
 
 
 def check_journal(directory: Path, journal: str, plan: list[Any]) -> None:
@@ -228,29 +229,29 @@ def check_journal(directory: Path, journal: str, plan: list[Any]) -> None:
         plan: Where the last planned micro-batch ends, for each source.
 
     Raises:
-        RunError: R612, it lacks something; R619, it is another one or gone.
+        RunError: R698, it lacks something; R698, it is another one or gone.
     """
     found = JournalReader(directory).id()
     if found is None or f"{found:016x}" != journal:
-        raise RunError.of("R619", path=directory.parent, expected=journal, actual=f"{found:016x}" if found else "none")
+        raise other_journal(directory, journal, f"{found:016x}" if found else "none")
     positions = [source for source in plan if isinstance(source, Mapping) and "journal" in source]
     for position in positions:
         if position["journal"] != journal:
-            raise RunError.of("R619", path=directory.parent, expected=position["journal"], actual=journal)
+            raise other_journal(directory, position["journal"], journal)
         end, head, done = int(position["offset"]), read_head(directory), read_committed(directory)
         if head is not None and head.offset < end:
             reason = f"it ends there; the checkpoint has planned to read to {end}"
-            raise RunError.of("R612", path=directory, offset=head.offset, reason=reason)
+            raise RunError.of("R698", what=f"journal {directory} at offset {head.offset}", reason=reason)
         if done > end:
             reason = f"all before was processed; Spark's checkpoint has planned to read to {end}"
-            raise RunError.of("R612", path=directory / "committed", offset=done, reason=reason)
+            raise RunError.of("R698", what=f"journal {directory}/committed at offset {done}", reason=reason)
 
 
 def check_nothing_left(directory: Directory) -> None:
     """Check that a directory without `application.json` has no data of an application.
 
     Raises:
-        RunError: R631.
+        RunError: R698.
     """
     for folder, signs in (("spark", ("metadata", "commits", "offsets")), ("journal", ("head",)), ("outbox", ("log",))):
         for name in sorted({*signs} & {*directory.names(folder)}):

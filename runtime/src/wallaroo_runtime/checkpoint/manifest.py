@@ -1,6 +1,7 @@
 """Where `application.json` of a checkpoint lies: in a directory of this machine, or wherever Hadoop reaches."""
 
 import json
+import shlex
 import shutil
 import zlib
 from collections.abc import Mapping
@@ -20,6 +21,10 @@ MICROBATCH, REALTIME = MODES = ("microbatch", "realtime")
 
 class Directory(Protocol):
     """Reads and writes small files; errors have its name."""
+
+    @property
+    def removal(self) -> str:
+        """The command that removes it."""
 
     def names(self, name: str) -> list[str]:
         """Return the names in a directory of it; none when there is no such directory."""
@@ -46,6 +51,11 @@ class LocalDirectory:
 
     def __str__(self) -> str:
         return str(self._path)
+
+    @property
+    def removal(self) -> str:
+        """The command that removes it."""
+        return f"rm -r {shlex.quote(str(self))}"
 
     def names(self, name: str) -> list[str]:
         """Return the names in a directory of it; none when there is no such directory."""
@@ -112,6 +122,11 @@ def read_manifest(checkpoint: Path) -> Mapping[str, Any]:
     return manifest_in(LocalDirectory(checkpoint))
 
 
+def other_application(directory: Directory, actual: str, expected: str) -> RunError:
+    """Return the error for the checkpoint of another application than the expected one."""
+    return RunError.of("R603", path=directory, actual=actual, expected=expected, command=directory.removal)
+
+
 def mode_of(manifest: Mapping[str, Any]) -> str:
     """Return the mode of a checkpoint.
 
@@ -129,7 +144,7 @@ def manifest_in(directory: Directory) -> Mapping[str, Any]:
         RunError: As `read_manifest`, and what the directory raises.
     """
     if (manifest := find_manifest(directory)) is None:
-        raise RunError.of("R616", path=f"{directory}/{MANIFEST}", reason="there is no such file")
+        raise RunError.of("R616", path=f"{directory}/{MANIFEST}", done="read", reason="there is no such file")
     return manifest
 
 
@@ -143,4 +158,4 @@ def find_manifest(directory: Directory) -> Mapping[str, Any] | None:
         content = directory.read(MANIFEST)
         return None if content is None else unsealed(content)
     except (OSError, ValueError) as error:
-        raise RunError.of("R698", path=f"{directory}/{MANIFEST}", reason=error) from error
+        raise RunError.of("R698", what=f"{directory}/{MANIFEST}", reason=error) from error

@@ -55,14 +55,17 @@ def prune(checkpoint: Path, choose: Callable[[DeadLetter, bool], bool], *, dry_r
         dry_run: Whether to count only.
 
     Raises:
-        RunError: R620 or R698, a file is damaged; R718, a replay or prune is running; R610, the application runs, and
-            it has a live log; R775, that of a remote egress.
+        RunError: R698, a file is damaged; R610, a replay or prune is running; R610, the application runs, and
+            it has a live log; R608, that of a remote egress.
         OSError: The disk failed.
     """
     if not live_segments(checkpoint / "outbox" / LIVE):
         return _prune(checkpoint, choose, _is_published(checkpoint), dry_run=dry_run)
     if not (checkpoint / MANIFEST).is_file():
-        raise RunError.of("R775", USAGE, path=checkpoint)
+        reason = (
+            f"the dead letters of {checkpoint} cannot be pruned; its egress is not in a checkpoint, and its live log "
+        )
+        raise RunError.of("R608", USAGE, reason=f"{reason}names places in their files", fix="keep them")
     if dry_run:
         return _prune(checkpoint, choose, _is_settled(checkpoint), dry_run=True, is_realtime=_is_realtime(checkpoint))
     place = Place.take(checkpoint)

@@ -191,7 +191,7 @@ def read_sources(directory: Path) -> dict[int, SourceOf]:
         ports = manifest.get("ports") or {source["path"]: port for port, source in enumerate(sources)}
         return {ports[source["path"]]: SourceOf(source["name"], source["path"], _framing(source)) for source in sources}
     except (OSError, ValueError, KeyError, TypeError) as error:
-        raise RunError.of("R698", path=path, reason=repr(error)) from error
+        raise RunError.of("R698", what=path, reason=repr(error)) from error
 
 
 def read_rerun(directory: Path) -> list[int]:
@@ -219,4 +219,4 @@ def _listening(checkpoint: Path) -> dict[int, tuple[str, int]]:
     except FileNotFoundError:
         return {}
     except (OSError, ValueError, KeyError, TypeError) as error:
-        raise RunError.of("R698", path=checkpoint / "gateway.json", reason=repr(error)) from error
+        raise RunError.of("R698", what=checkpoint / "gateway.json", reason=repr(error)) from error

@@ -43,14 +43,16 @@ def letters_locked(checkpoint: Path) -> Iterator[None]:
     """Let only one replay or prune of a checkpoint run at a time.
 
     Raises:
-        RunError: R718, another one runs.
+        RunError: R610, another one runs.
     """
     folder = checkpoint / FOLDER
     folder.mkdir(mode=0o700, exist_ok=True)
     try:
         lock = take_lock(folder, TRY)
     except BlockingIOError as error:
-        raise RunError.of("R718", path=checkpoint) from error
+        raise RunError.of(
+            "R610", what=f"checkpoint {checkpoint}", holder="another replay or prune", own="a checkpoint"
+        ) from error
     try:
         yield
     finally:

@@ -60,7 +60,7 @@ def rescale(path: Path, partitions: int | None, buckets: int | None) -> Rescaled
         buckets: Buckets of each partition; None: as many as it has.
 
     Raises:
-        RunError: R610, a driver runs; R662, a micro-batch is pending; R663, it cannot be rescaled; R664, it did not
+        RunError: R610, a driver runs; R663, a micro-batch is pending; R663, it cannot be rescaled; R664, it did not
             work. The checkpoint is as before.
     """
     manifest = read_manifest(path)
@@ -110,7 +110,7 @@ def rescale_at(
         conf: Settings of Spark, e.g. for the file system.
 
     Raises:
-        RunError: As `rescale`; R717 or R650, `remote` lacks a service; R642 or R643, a gateway cannot be asked or is
+        RunError: As `rescale`; R608 or R615, `remote` lacks a service; R642 or R643, a gateway cannot be asked or is
             another; R644, a driver was started meanwhile; R684, the file system says no.
     """
     # Late: gRPC and pyspark take a second to import.
@@ -234,7 +234,12 @@ def _has_state(spark: Path, plan: Plan, place: object) -> bool:
 
     batch = pending_batch(spark)
     if batch is not None:
-        raise RunError.of("R662", path=place, batch=batch)
+        raise RunError.of(
+            "R663",
+            path=place,
+            reason=f"micro-batch {batch} is planned and not committed",
+            fix="run the application once more as before, with --stop-when-idle 5, and rescale then",
+        )
     operators = state_variables(spark)
     found = {name for variables in operators for name in variables if name.startswith("log_")}
     planned = {f"log_{stage.id}" for level in plan.levels[1:] for stage in level if stage.has_state}

@@ -23,9 +23,16 @@ PUBLISHED = "they stay, this program runs its messages again, and what it makes 
 WRITTEN = "sinks that Spark writes keep them; states and other sinks get what this program makes of its messages"
 
 
+SENT = "it ended before Spark committed all of its input; results of messages at positions"
+ACCEPT = (
+    "; or give --accept-changed: this program runs these messages again, so that sinks may get results of theirs twice "
+    "or not at all; do not replay their dead letters then"
+)
+
+
 def refused(messages: range) -> RunError:
     """Return an R790: results of these messages have left, and a changed program would make others of them."""
-    return RunError.of("R790", first=messages.start, last=messages.stop - 1)
+    return RunError.of("R790", left=f"{SENT} {messages.start} to {messages.stop - 1} have left", other=ACCEPT)
 
 
 def repeated_batch(batch: int, *, is_published: bool) -> Diagnostic:
@@ -49,7 +56,7 @@ def find_repeated(path: Path, topology: Topology, *, is_in_use: bool) -> Found:
         The warning (R754), if there is one, and what cannot be said here; empty: nothing.
 
     Raises:
-        RunError: R790; R612, R619, R620 or R698, a file is damaged.
+        RunError: R790; R698, a file is damaged.
     """
     manifest = read_manifest(path)
     if not is_other_program(load_document(manifest["topology"]), topology):
@@ -87,7 +94,7 @@ def delivered_of(outbox: Path) -> int:
     """Return the sequence of the last message of which something has left a local outbox; -1: of none.
 
     Raises:
-        RunError: R620, the outbox is damaged.
+        RunError: R698, the outbox is damaged.
     """
     return read_last(outbox).state.last
 
@@ -96,7 +103,7 @@ def next_of(journal: Path, offset: int) -> int:
     """Return the sequence of the first frame after an offset of a local journal; -1: there is none.
 
     Raises:
-        RunError: R612 or R619, the journal is damaged.
+        RunError: R698, the journal is damaged.
     """
     return JournalReader(journal).next_sequence(offset) if (journal / "head").exists() else -1
 
@@ -117,6 +124,6 @@ def repeated(path: Path, offset: int) -> range:
     Changes nothing.
 
     Raises:
-        RunError: R612 or R619, the journal is damaged; R620, the outbox is.
+        RunError: R698, the journal is damaged; R698, the outbox is.
     """
     return between(next_of(path / "journal", offset), delivered_of(path / "outbox"))

@@ -24,11 +24,11 @@ def check_services(location: str, remote: RemoteOptions) -> None:
     """Refuse a checkpoint at a URL when journal and outbox would be on this machine.
 
     Raises:
-        RunError: R717.
+        RunError: R608.
     """
     if location and not (remote.gateways and remote.egress):
         reason = f"--checkpoint {location} needs a remote gateway and a remote egress"
-        raise RunError.of("R717", USAGE, reason=reason, fix="give --gateway and --egress, or a directory")
+        raise RunError.of("R608", USAGE, reason=reason, fix="give --gateway and --egress, or a directory")
 
 
 def check_answer(location: str) -> None:

@@ -80,7 +80,13 @@ def tell_fetching(*, as_json: bool) -> None:
 def tell(broker: Broker, *, is_open: bool, as_json: bool) -> None:
     """Say where a broker serves, and warn when other machines reach it."""
     if is_open:
-        finding = Diagnostic.of("R729", address=broker.address)
+        finding = Diagnostic.of(
+            "R713",
+            what="the broker",
+            address=broker.address,
+            deed="read and write its topics",
+            fix="listen at 127.0.0.1",
+        )
         text = json.dumps([finding.to_json()], ensure_ascii=False) if as_json else str(finding)
         print(text, file=sys.stderr, flush=True)
     if as_json:

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from pathlib import Path
 
+from wallaroo.diagnostic import shown
 from wallaroo.kafka_record import KafkaRecord
 from wallaroo_runtime.cli.case import Case, bad, said
 from wallaroo_runtime.cli.record_line import parse_record, record_line
@@ -18,7 +19,7 @@ def feed_records(case: Case, run: MemoryRun) -> None:
     """Write the records of a case's files to their topics, and run its visits, in their order.
 
     Raises:
-        RunError: R745, a file cannot be read; R782, a line is no record; or the application cannot go on.
+        RunError: R745, a file cannot be read; R721, a line is no record; or the application cannot go on.
     """
     for item in case.setting("input", []):
         for step in steps(case.folder / item["file"]):
@@ -33,7 +34,7 @@ def steps(path: Path) -> Iterator[Step]:
     """Yield the micro-batches of a file, which an empty line ends, and its visits: name and metadata.
 
     Raises:
-        RunError: R745, R782.
+        RunError: R745, R721.
     """
     batch: list[KafkaRecord] = []
     try:
@@ -56,19 +57,26 @@ def record_of(line: str, number: int, source: str) -> KafkaRecord:
     """Return the record of a line.
 
     Raises:
-        RunError: R782.
+        RunError: R721.
     """
     try:
         return parse_record(line)
     except ValueError as error:
-        raise RunError.of("R782", USAGE, number=number, source=source, reason=error) from error
+        raise RunError.of(
+            "R721",
+            USAGE,
+            place=f"line {number} of {source}",
+            value=shown(line),
+            reason=error,
+            fix="write TOPIC KEY VALUE, with HEADER=VALUE at the end where it has headers, and - for no value",
+        ) from error
 
 
 def topic_lines(case: Case, run: MemoryRun) -> list[str]:
     """Return the records of the case's topics; it names none: of all that the application writes.
 
     Raises:
-        RunError: R784, there is no such topic.
+        RunError: R720, there is no such topic.
     """
     topics = case.setting("topics", written_topics(run.topology))
     return [record_line(record) for topic in topics for record in run.topic(topic)]

@@ -37,7 +37,9 @@ def run(arguments: argparse.Namespace) -> int:
     try:
         Path(arguments.output).write_bytes(text)
     except OSError as error:
-        raise RunError.of("R781", RUN, path=arguments.output, reason=error.strerror or str(error)) from error
+        raise RunError.of(
+            "R616", RUN, path=arguments.output, done="written", reason=error.strerror or str(error)
+        ) from error
     return 0
 
 

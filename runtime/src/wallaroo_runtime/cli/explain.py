@@ -38,7 +38,7 @@ def add_parser(subparsers: Any) -> None:
     parser = subparsers.add_parser(
         "explain", help="show the stages and what Spark runs, or what a code means", description=__doc__
     )
-    parser.add_argument("file", metavar="FILE|APP|CODE", help=f"{WHAT}; or the code of a finding, e.g. R601")
+    parser.add_argument("file", metavar="FILE|APP|CODE", help=f"{WHAT}; or the code of a finding, e.g. R714")
     parser.add_argument("--master", default="local[*]", metavar="URL", help="Spark master that it would run on")
     add_app_options(parser)
     parser.add_argument(

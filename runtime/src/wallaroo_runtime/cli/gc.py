@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from wallaroo_runtime.cli.parser import wrong_usage
 from wallaroo_runtime.cli.stamp import print_json
 from wallaroo_runtime.cli.table import Table, number, place, table, text
-from wallaroo_runtime.errors import RUN, RunError
+from wallaroo_runtime.errors import RunError
 
 if TYPE_CHECKING:
     from wallaroo_runtime.cli.unused import Unused
@@ -67,7 +67,7 @@ def run(arguments: argparse.Namespace) -> int:
     if not arguments.json:
         _print(shown.lines((f"{total:,}", "", freed, "")))
     if left:
-        raise RunError.of("R772", RUN, reason="; ".join(left))
+        raise RunError.of("R616", path="; ".join(left[:-1]) or "all", done="removed", reason=left[-1])
     return 0
 
 

@@ -12,7 +12,7 @@ from importlib.metadata import version
 from pathlib import Path
 from types import ModuleType
 
-from wallaroo.diagnostic import Diagnostic, DiagnosticError
+from wallaroo.diagnostic import Diagnostic, DiagnosticError, Family, Kind
 from wallaroo_runtime.checkpoint.directory import state_directory
 from wallaroo_runtime.cli.option import Split
 from wallaroo_runtime.cli.parser import Parser, unknown_arguments
@@ -101,8 +101,10 @@ def exit_code(error: DiagnosticError) -> int:
     """Return the exit code of an error; without one of its own it follows from the first code."""
     if isinstance(error, RunError):
         return error.exit_code
-    first = error.diagnostics[0].code if error.diagnostics else ""
-    return {"T": TOPOLOGY, "P": TOPOLOGY, "W": WORKER}.get(first[:1], USAGE if first == "R608" else RUN)
+    if error.kind is Kind.USAGE:
+        return USAGE
+    family = error.diagnostics[0].family if error.diagnostics else Family.INTERNAL
+    return {Family.TOPOLOGY: TOPOLOGY, Family.PLAN: TOPOLOGY, Family.WORKER: WORKER}.get(family, RUN)
 
 
 def report(diagnostics: Sequence[Diagnostic], as_json: bool) -> None:
@@ -115,7 +117,7 @@ def report(diagnostics: Sequence[Diagnostic], as_json: bool) -> None:
 
 def unforeseen(error: Exception) -> list[Diagnostic]:
     """Return the findings of an error that no command has foreseen; of Spark's and Java's in words of ours."""
-    if isinstance(error, OSError) and (failure := disk_failure(error, path=error.filename or "checkpoint or caches")):
+    if isinstance(error, OSError) and (failure := disk_failure(error, error.filename or "checkpoint or caches")):
         return failure.diagnostics
     finding, path = internal(error)
     if not type(error).__module__.startswith(("py4j.", "pyspark.")):

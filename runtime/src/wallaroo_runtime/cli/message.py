@@ -124,7 +124,7 @@ def _read_file(name: str) -> bytes:
     try:
         return sys.stdin.buffer.read() if name == "-" else Path(name).read_bytes()
     except OSError as error:
-        raise RunError.of("R616", USAGE, path=name, reason=error.strerror or str(error)) from error
+        raise RunError.of("R616", USAGE, path=name, done="read", reason=error.strerror or str(error)) from error
 
 
 def _wrong(reason: str, fix: str) -> RunError:

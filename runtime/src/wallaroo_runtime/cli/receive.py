@@ -91,7 +91,7 @@ def run(arguments: argparse.Namespace) -> int:
     try:
         output = open(file, "wb") if file else sys.stdout.buffer  # noqa: SIM115
     except OSError as error:
-        raise RunError.of("R616", USAGE, path=file, reason=error.strerror or str(error)) from error
+        raise RunError.of("R616", USAGE, path=file, done="read", reason=error.strerror or str(error)) from error
     receiver = Receiver(output, arguments.framed)
     host, port = listener.getsockname()[:2]
     print(f"listening at {host}:{port}", file=sys.stderr, flush=True)
@@ -153,4 +153,4 @@ def _listen(text: str) -> socket.socket:
         return socket.create_server(address, family=family)
     except OSError as error:
         reason = os.strerror(error.errno or 0)
-        raise RunError.of("R714", USAGE, what="receive", address=text, reason=reason) from error
+        raise RunError.of("R714", USAGE, what="receive", address=text, reason=reason, option="--listen") from error

@@ -71,8 +71,11 @@ def run(arguments: argparse.Namespace) -> int:
         try:
             _send(connection, ready, rate_of(arguments), sent)
         except OSError as error:
-            values = {"address": arguments.host, "count": f"{sent.messages:,}", "framing": arguments.framing}
-            raise RunError.of("R798", **values, reason=error.strerror or error) from error
+            reason = (
+                f"it was closed after {sent.messages:,} messages were sent, not all of which are safe, with --framing "
+            )
+            reason += f"{arguments.framing}: {error.strerror or error}"
+            raise RunError.of("R618", address=arguments.host, reason=reason) from error
     what = f"{sent.bytes} bytes as they are"
     if arguments.framing != "none" or arguments.binary:
         what = f"{sent.messages} messages, {sent.bytes} bytes"

@@ -102,7 +102,7 @@ def print_states(query: "StateQuery", arguments: argparse.Namespace) -> None:
     """Print the answer of a query: to stdout the states, to stderr the micro-batch that they are of.
 
     Raises:
-        RunError: R720, R770, there is no such state or key.
+        RunError: R720, there is no such state or key.
     """
     if arguments.action == "ls":
         batch, rows = query.listed(arguments.name)

@@ -98,7 +98,7 @@ def _check(case: Case, language: str | None) -> None:
         language: Whose expected lines there must be; None: there need not be any.
 
     Raises:
-        RunError: R745, R782.
+        RunError: R745, R721.
     """
     from wallaroo_runtime.cli.case_topics import steps
 

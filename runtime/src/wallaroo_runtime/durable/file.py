@@ -6,7 +6,6 @@ import threading
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 from wallaroo_runtime.errors import RunError
 
@@ -19,15 +18,14 @@ _REMEDIES = {
 }
 
 
-def disk_failure(error: OSError, code: str = "R626", **place: Any) -> RunError | None:
+def disk_failure(error: OSError, what: object) -> RunError | None:
     """Return what a failed system call says of its disk; None: the disk is not why it failed.
 
     Args:
-        code: R626, of this machine; R653, of a service.
-        place: Values of that code that name the disk.
+        what: A place on the disk that a user knows, or a service.
     """
     fix = "free some space" if error.errno in NO_ROOM else _REMEDIES.get(error.errno or 0)
-    return RunError.of(code, **place, reason=os.strerror(error.errno or 0), fix=fix) if fix else None
+    return RunError.of("R626", what=what, reason=os.strerror(error.errno or 0), fix=fix) if fix else None
 
 
 @contextmanager
@@ -40,7 +38,7 @@ def disk_told(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        if failure := disk_failure(error, path=path):
+        if failure := disk_failure(error, path):
             raise failure from error
         raise
 

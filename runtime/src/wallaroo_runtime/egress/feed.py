@@ -85,7 +85,7 @@ class Feed:
         """Return what comes next; None when there is nothing now.
 
         Raises:
-            RunError: R620, the outbox is damaged.
+            RunError: R698, the outbox is damaged.
         """
         piece = next(self._pieces, None)
         if piece is None:
@@ -97,7 +97,7 @@ class Feed:
         """Return what comes next, until it is `size` bytes or so many messages, or more; empty: there is nothing now.
 
         Raises:
-            RunError: R620, the outbox is damaged.
+            RunError: R698, the outbox is damaged.
         """
         pieces: list[Piece] = []
         while size > 0 and messages > 0 and (piece := self.next()) is not None:
@@ -130,7 +130,7 @@ class Feed:
             frame = read_frame(entry.content)
         except FrameError as error:
             reason = f"its live log at {entry.offset}: {error}"
-            raise RunError.of("R620", path=self._directory, reason=reason) from error
+            raise RunError.of("R698", what=f"outbox {self._directory}", reason=reason) from error
         skip = sum(frame.lengths[: entry.skip]) if entry.skip else 0
         data, lengths = frame.data[skip:], frame.lengths[entry.skip :]
         before = self._at if entry.offset == self._at.live else replace(self._at, live=entry.offset, live_byte=0)
@@ -179,7 +179,7 @@ class Feed:
                     yield frame, at >= file.bytes
         except (OSError, FrameError) as error:
             reason = f"{file.name} at {at}: {error}"
-            raise RunError.of("R620", path=self._directory, reason=reason) from error
+            raise RunError.of("R698", what=f"outbox {self._directory}", reason=reason) from error
 
 
 def _without(data: bytes, lengths: Sequence[int], skip: int) -> tuple[bytes, Sequence[int]]:

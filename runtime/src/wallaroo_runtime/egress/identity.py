@@ -18,7 +18,7 @@ def identity(directory: Path, port: int, position: Delivered, name: str) -> tupl
         name: What an output without a name gets.
 
     Raises:
-        RunError: R620, the file is missing or damaged; under another name nothing prepared would be committed.
+        RunError: R698, the file is missing or damaged; under another name nothing prepared would be committed.
     """
     path = directory / f"sender-{port}"
     try:
@@ -36,4 +36,4 @@ def identity(directory: Path, port: int, position: Delivered, name: str) -> tupl
 
 
 def _damaged(path: Path, reason: str) -> RunError:
-    return RunError.of("R620", path=path.parent, reason=f"{path.name} {reason}")
+    return RunError.of("R698", what=path, reason=f"it {reason}")

@@ -13,7 +13,7 @@ from typing import Any
 from wallaroo.fault import reach
 from wallaroo.kafka_record import has_time, too_large
 from wallaroo_runtime.errors import USAGE, RunError
-from wallaroo_runtime.kafka.client import check_answer
+from wallaroo_runtime.kafka.client import silence_of
 from wallaroo_runtime.kafka.topic import batch_settings, record_limits
 from wallaroo_runtime.lowering.sink_record import SinkRecord
 from wallaroo_runtime.service._proto import service_pb2 as pb
@@ -167,10 +167,8 @@ class Session:
         return {getattr(codes, name) for name in names if hasattr(codes, name)}
 
     def _check_answer(self) -> None:
-        try:
-            check_answer(self._brokers)
-        except RunError as error:
-            raise Unavailable(error.diagnostics[0].message.partition("; ")[2]) from error
+        if reason := silence_of(self._brokers):
+            raise Unavailable(reason)
 
     def look(self) -> None:
         """Notice an outage, which the client reports in its own threads, whether there is something to write or not.

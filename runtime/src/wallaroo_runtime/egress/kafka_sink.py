@@ -30,6 +30,14 @@ from wallaroo_runtime.storage.outbox.refused import CORRECT, SET_ASIDE, refused_
 
 TRANSACTION_BYTES = 4 * 1024 * 1024
 TRANSACTION_RECORDS = 100_000
+START_BROKERS = (
+    "the brokers; if they run, look whether the topic is there and whether transaction.state.log.replication.factor is "
+    "at most their number"
+)
+RAISE_LIMIT = (
+    "raise max.message.bytes of the topic, and kafka.max.request.size of the sink where it has one, and run again: "
+    "output is kept and sent then"
+)
 FOLDER = "dead-letters"  # next to the outbox
 
 
@@ -39,7 +47,7 @@ class KafkaSink(Sink):
     Parameters and attributes are those of `Sink`; `position` is how far Kafka has committed.
 
     Raises:
-        RunError: R620, the outbox is damaged; R728, the client is not installed.
+        RunError: R698, the outbox is damaged; R728, the client is not installed.
     """
 
     def __init__(self, config: pb.Sink, directory: Path, say: Callable[[Diagnostic], None]) -> None:
@@ -78,7 +86,13 @@ class KafkaSink(Sink):
             return RunError.of("R732", sink=self.config.name, name=self._name)
         if error.size:
             sink, topic = self.config.name, self._target.topic
-            return RunError.of("R785", sink=sink, topic=topic, size=error.size, reason=error)
+            return RunError.of(
+                "R674",
+                sink=sink,
+                place=f"kafka {topic}",
+                reason=f"a record has {error.size} bytes: {error}",
+                fix=RAISE_LIMIT,
+            )
         place = f"kafka {self._target.topic}"
         if not error.numbers:
             return RunError.of("R674", sink=self.config.name, place=place, reason=error, fix=CORRECT)
@@ -129,7 +143,7 @@ class KafkaSink(Sink):
         self.state, reason = "unreachable", str(error)
         if reason != self._told:
             self._told = reason
-            self._say(Diagnostic.of("R730", sink=self.config.name, brokers=self._brokers, reason=reason))
+            self._note_outage(f"Kafka at {self._brokers}", reason, START_BROKERS)
 
     @property
     def _brokers(self) -> str:

@@ -34,7 +34,7 @@ class Sender:
         is_woken: Whether all output comes by `Deliver`, which wakes: nothing needs to be looked for.
 
     Raises:
-        RunError: R620, the outbox is damaged.
+        RunError: R698, the outbox is damaged.
     """
 
     def __init__(self, directory: Path, config: pb.AttachOutboxRequest, drain_s: float = DRAIN_S) -> None:
@@ -114,7 +114,7 @@ class Sender:
         """Deliver until stopped.
 
         Raises:
-            RunError: R620; nothing more is delivered.
+            RunError: R698; nothing more is delivered.
         """
         for sink in self._sinks:
             sink.start()
@@ -158,8 +158,8 @@ class Sender:
 
     def _fail(self, error: RunError | OSError) -> None:
         if isinstance(error, OSError):
-            found = disk_failure(error, path=self._outbox)
-            error = found or RunError.of("R620", path=self._outbox, reason=str(error))
+            found = disk_failure(error, self._outbox)
+            error = found or RunError.of("R698", what=f"outbox {self._outbox}", reason=str(error))
         for finding in error.diagnostics:
             self.status.say(finding)
         self.status.write("failed")
@@ -212,6 +212,7 @@ class Sender:
             "name": sink.config.name,
             "address": sink.address,
             "state": sink.state,
+            "outage": sink.outage.to_json() if sink.outage and sink.state == "unreachable" else None,
             "messages": position.messages,
             "bytes": position.total_bytes,
             "pending_messages": published - position.messages,

@@ -54,7 +54,7 @@ class EgressHost(Host):
         local: `checkpoint` and `has_driver` of a local one.
 
     Raises:
-        RunError: As `Host`; R620 of the outbox.
+        RunError: As `Host`; R698 of the outbox.
     """
 
     request = pb.AttachOutboxRequest
@@ -84,7 +84,7 @@ class EgressHost(Host):
         """Return what takes output of running micro-batches; its log is made when there is none.
 
         Raises:
-            RunError: R620, the log is damaged.
+            RunError: R698, the log is damaged.
         """
         if self._deliveries is None:
             live = LiveLog(self.data / "outbox", self.data / "dead-letters")
@@ -96,7 +96,7 @@ class EgressHost(Host):
         """Return what takes output of running micro-batches, from which all output comes from now on.
 
         Raises:
-            RunError: R620, the log is damaged.
+            RunError: R698, the log is damaged.
         """
         found = self.deliveries()
         if isinstance(self._part, Sender):
@@ -297,7 +297,7 @@ class OutboxServicer(OutboxServiceServicer):
             data = Path(file.path).read_bytes()
         except FileNotFoundError:
             reason = f"staged file {file.path} is missing"
-            raise RunError.of("R620", path=self._host.outbox.directory, reason=reason) from None
+            raise RunError.of("R698", what=f"outbox {self._host.outbox.directory}", reason=reason) from None
         for _, start, end in split_frames(data):
             yield from chunks(data[start:end])
 

@@ -41,6 +41,7 @@ class Sink:
         position: How far the peer's TCP has acknowledged.
         state: connecting, connected, half_closed, unreachable, failed or stopped.
         finished_bytes: Bytes of the files that were delivered wholly since the start.
+        outage: The last finding that the peer cannot be reached; it holds while that is the state.
         error: What ended the thread.
         live: The live log, once something is delivered from it.
         outstanding: Gets to know what was taken of it.
@@ -52,6 +53,7 @@ class Sink:
         self._delivered: deque[tuple[Delivered, OutboxFile]] = deque()  # files, and the position after each
         self.state = "connecting"
         self.finished_bytes = 0
+        self.outage: Diagnostic | None = None
         self.error: RunError | OSError | None = None
         self.live: LiveLog | None = None
         self.outstanding: Outstanding | None = None
@@ -123,7 +125,12 @@ class Sink:
         if self.state != "unreachable":
             self.state = "unreachable"
             reason = error.strerror or str(error)
-            self._say(Diagnostic.of("R613", sink=self.config.name, address=self.address, reason=reason))
+            fix = f"`wallaroo receive --listen {self.address}`, or a program of yours"
+            self._note_outage(self.address, reason, fix)
+
+    def _note_outage(self, address: str, reason: str, fix: str) -> None:
+        self.outage = Diagnostic.of("R613", sink=self.config.name, address=address, reason=reason, fix=fix)
+        self._say(self.outage)
 
     def _is_lasting(self, before: Delivered) -> bool:
         """Return whether a connection that broke is made again soon; `before`: the position when it began."""
@@ -241,7 +248,10 @@ class Sink:
                 raise
             if not self._has_no_room:
                 self._has_no_room = True
-                self._say(Diagnostic.of("R793", sink=self.config.name, path=self._directory))
+                effect = (
+                    f'how far sink "{self.config.name}" has come is not recorded; what is delivered until it is comes '
+                )
+                self._say(Diagnostic.of("R614", path=self._directory, effect=f"{effect}again after a crash"))
             return
         self._recorded, self._has_no_room = position, False
         if durable:

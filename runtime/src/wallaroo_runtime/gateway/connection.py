@@ -6,6 +6,7 @@ import socket
 import struct
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from typing import Any
 
 from wallaroo.diagnostic import Diagnostic
 from wallaroo_runtime.errors import RunError
@@ -86,7 +87,12 @@ class Connection:
         expected = self.wanted if self.wanted > len(self.tail) else "more"
         received = len(self.tail)
         return Diagnostic.of(
-            "R607", source=self.source.config.name, peer=self.peer, received=received, expected=expected
+            "R607",
+            source=self.source.config.name,
+            peer=self.peer,
+            received=received,
+            expected=expected,
+            reason="the sender closed the connection",
         )
 
     def last_line(self) -> bytes:
@@ -98,9 +104,14 @@ class Connection:
     def message_too_large(self, size: int) -> Diagnostic:
         """Return the finding that a header announces too much, or that a line is too long."""
         config = self.source.config
+        place: dict[str, Any] = {
+            "source": config.name,
+            "place": f"connection {self.peer}",
+            "limit": config.max_message_bytes,
+        }
         if config.framing == NEWLINE:
-            return Diagnostic.of("R744", source=config.name, peer=self.peer, limit=config.max_message_bytes)
-        return Diagnostic.of("R606", source=config.name, peer=self.peer, size=size, limit=config.max_message_bytes)
+            return Diagnostic.of("R606", **place, reason="a line is longer; the connection was closed")
+        return Diagnostic.of("R606", **place, reason=f"a header announces {size} bytes; the connection was closed")
 
 
 def real_address(config: pb.Source, listener: socket.socket) -> dict[str, object]:
@@ -114,7 +125,7 @@ def listen(config: pb.Source) -> socket.socket:
     """Open the listening socket of a source.
 
     Raises:
-        RunError: R601.
+        RunError: R714.
     """
     address = f"{config.host}:{config.tcp_port}"
     try:
@@ -124,7 +135,9 @@ def listen(config: pb.Source) -> socket.socket:
         family, _, _, _, target = found[0]
         listener = socket.socket(family, socket.SOCK_STREAM)
     except OSError as error:
-        raise RunError.of("R601", source=config.name, address=address, reason=error.strerror) from error
+        raise RunError.of(
+            "R714", what=f'source "{config.name}"', address=address, reason=error.strerror, option="--in"
+        ) from error
     try:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.bind(target)
@@ -132,7 +145,9 @@ def listen(config: pb.Source) -> socket.socket:
         listener.setblocking(False)
     except OSError as error:
         listener.close()
-        raise RunError.of("R601", source=config.name, address=address, reason=error.strerror) from error
+        raise RunError.of(
+            "R714", what=f'source "{config.name}"', address=address, reason=error.strerror, option="--in"
+        ) from error
     return listener
 
 
@@ -140,7 +155,7 @@ def listen_all(configs: Iterable[pb.Source]) -> list[Source]:
     """Return the sources, which listen; all or none.
 
     Raises:
-        RunError: R601.
+        RunError: R714.
     """
     sources: list[Source] = []
     try:

@@ -22,6 +22,8 @@ MOST_OPEN_STREAMS = 1024
 MOST_STREAMS = 65_536
 MESSAGE_BYTES = 32  # about what a message costs besides key and payload
 RETRY_S = 0.05
+BROKEN = "it broke the rules of the protocol"
+RULES = "SPECIFICATION.md, section 7, has the protocol"
 
 
 @dataclass(slots=True)
@@ -150,7 +152,9 @@ class Connectors:
 
     def _broke_rules(self, session: Session, reason: str) -> Diagnostic:
         connection = session.connection
-        return Diagnostic.of("R677", source=connection.source.config.name, peer=connection.peer, reason=reason)
+        return Diagnostic.of(
+            "R676", source=connection.source.config.name, peer=connection.peer, reason=f"{BROKEN}; {reason}", fix=RULES
+        )
 
     def _message(self, session: Session, message: Message) -> Diagnostic | None:
         config = session.connection.source.config
@@ -225,7 +229,11 @@ class Connectors:
             reason, fix = f"it sends {MOST_OPEN_STREAMS} streams already", "end other streams before"
         if reason:
             config, peer = session.connection.source.config, session.connection.peer
-            self._say(Diagnostic.of("R678", source=config.name, peer=peer, stream=stream, reason=reason, fix=fix))
+            self._say(
+                Diagnostic.of(
+                    "R676", source=config.name, peer=peer, reason=f"stream {stream} was refused; {reason}", fix=fix
+                )
+            )
             session.send(
                 protocol.notify_ack(is_accepted=False, stream=stream, point_of_reference=streams.points.get(stream, 0))
             )
@@ -271,7 +279,12 @@ class Connectors:
                     over.append(connection)
             elif session.name is None and now >= session.greets_by:
                 config, peer = connection.source.config, connection.peer
-                self.refuse(connection, Diagnostic.of("R694", source=config.name, peer=peer, seconds=self._hello_s))
+                self.refuse(
+                    connection,
+                    Diagnostic.of(
+                        "R676", source=config.name, peer=peer, reason=f"no HELLO within {self._hello_s:g} s", fix=RULES
+                    ),
+                )
             elif not session.has_unsent:
                 self._tell(session)
         return over

@@ -50,7 +50,7 @@ class Gateway:
         visits: Takes visits.
 
     Raises:
-        RunError: R601, an address cannot be used; R610, R612 or R619 of the journal.
+        RunError: R714, an address cannot be used; R610 or R698 of the journal.
     """
 
     def __init__(
@@ -178,7 +178,7 @@ class Gateway:
         self._crowded_said = crowded
         full = self._intake.disk_is_full
         if full and not self._disk_full_said:
-            self.status.say(Diagnostic.of("R614", path=self._journal))
+            self.status.say(Diagnostic.of("R614", path=self._journal, effect="reading of sources is paused"))
         self._disk_full_said = full
         self._write_status("listening")
 

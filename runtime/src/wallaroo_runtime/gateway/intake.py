@@ -343,8 +343,8 @@ class Intake:
 
 def _findings_of(error: OSError | RunError, writer: JournalWriter) -> list[Diagnostic]:
     if isinstance(error, OSError):
-        error = disk_failure(error, path=writer.directory) or error
+        error = disk_failure(error, writer.directory) or error
     if isinstance(error, RunError):
         return list(error.diagnostics)
     reason = f"the disk failed; {error.strerror}"
-    return [Diagnostic.of("R612", path=writer.directory, offset=writer.safe.offset, reason=reason)]
+    return [Diagnostic.of("R698", what=f"journal {writer.directory} at offset {writer.safe.offset}", reason=reason)]

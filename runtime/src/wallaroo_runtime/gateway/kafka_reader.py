@@ -62,7 +62,7 @@ class Rows:
         """Add a record.
 
         Raises:
-            RunError: R671, it is longer than the topology allows; nothing of it is added.
+            RunError: R606, it is longer than the topology allows; nothing of it is added.
         """
         partition, offset, key = record.partition(), record.offset(), record.key()
         value, time_ms, headers = record.value(), record.timestamp()[1], record.headers() or ()
@@ -76,7 +76,7 @@ class Rows:
         size, limit = len(value or b""), self._config.max_message_bytes
         if size > limit:
             place = f"{self._config.topic}, record {offset} of partition {partition}"
-            raise RunError.of("R671", source=self._config.name, size=size, place=place, limit=limit)
+            raise RunError.of("R606", source=self._config.name, place=place, limit=limit, reason=f"it has {size} bytes")
         self._last[partition] = (len(self._values), offset + 1)
         self._keys.append(key)
         self._values.append(value)
@@ -117,7 +117,8 @@ class KafkaReader:
         self._next = dict(points)
         self.frames: deque[ReadFrame] = deque()
         self.findings: deque[Diagnostic] = deque()
-        self.has_caught_up = self.is_away = False
+        self.has_caught_up = False
+        self.outage: Diagnostic | None = None
         self.error: Exception | None = None
         self._put_bytes = self._taken_bytes = 0  # the one is the thread's, the other the event loop's
         self._rows = Rows(config)
@@ -173,7 +174,7 @@ class KafkaReader:
             now = time.monotonic()
             if now >= look_at:
                 self._look(consumer)
-                look_at = time.monotonic() + (AWAY_LOOK_S if self.is_away or self._lost else LOOK_S)
+                look_at = time.monotonic() + (AWAY_LOOK_S if self.outage or self._lost else LOOK_S)
             if self._put_bytes - self._taken_bytes >= AHEAD_BYTES:
                 self._room.wait(POLL_S)
                 self._room.clear()
@@ -207,13 +208,13 @@ class KafkaReader:
 
     def _look(self, consumer: Any) -> None:
         """Look for brokers that were lost, and for new partitions."""
-        if self._lost or self.is_away:
+        if self._lost or self.outage:
             self._lost.clear()  # brokers also close what was not used for long
             errors = connection_errors(self.config.brokers)
             if errors:
                 self._tell_outage("; ".join(f"{broker}: {error}" for broker, error in errors.items()))
                 return
-            self.is_away = False
+            self.outage = None
         if self.config.chosen:
             return
         found = self._partitions(consumer)
@@ -243,7 +244,7 @@ class KafkaReader:
             self._put()  # what precedes it stays
             raise
         self._next[message.partition()] = message.offset() + 1
-        self.is_away = False
+        self.outage = None
         if self._rows.is_full:
             self._put()
 
@@ -277,8 +278,7 @@ class KafkaReader:
             self._wake()
 
     def _tell_outage(self, reason: str) -> None:
-        if not self.is_away:
-            self.is_away = True
+        if self.outage is None:
             brokers = ",".join(self.config.brokers)
             self.findings.append(Diagnostic.of("R791", source=self.config.name, brokers=brokers, reason=reason))
             self._wake()

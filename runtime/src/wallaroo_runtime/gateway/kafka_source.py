@@ -71,7 +71,7 @@ class KafkaSources:
             Whether other sources may go on.
 
         Raises:
-            RunError: R671 or R792, a source cannot go on.
+            RunError: R606 or R792, a source cannot go on.
         """
         for reader in self._readers:
             self._take(reader)
@@ -98,7 +98,7 @@ class KafkaSources:
                 "name": reader.config.name,
                 "messages": self._messages[reader.config.port],
                 "at_end": _is_at_end(reader),
-                "away": reader.is_away,
+                "outage": reader.outage and reader.outage.to_json(),
             }
             for reader in self._readers
         ]

@@ -40,7 +40,7 @@ class GatewayHost(Host):
         local: `checkpoint` and `has_driver` of a local one.
 
     Raises:
-        RunError: As `Host`; R612 or R619 of the journal; R601.
+        RunError: As `Host`; R698 of the journal; R714.
     """
 
     request = pb.AttachJournalRequest
@@ -93,7 +93,7 @@ class GatewayHost(Host):
         """Yield how far the journal goes, at once and whenever it has grown, until nobody asks any longer.
 
         Raises:
-            RunError: R644, another driver has attached; R619.
+            RunError: R644, another driver has attached; R698.
         """
         told, version = None, self.heads.version
         safe: Position | None = reader.end()
@@ -244,7 +244,7 @@ class JournalServicer(JournalServiceServicer):
         last = reader.end().offset
         if start > end and start > last or end > last:
             reason = f"it ends there; {max(start, end)} was asked for"
-            raise RunError.of("R612", path=self._host.journal, offset=last, reason=reason)
+            raise RunError.of("R698", what=f"journal {self._host.journal} at offset {last}", reason=reason)
 
 
 def position_message(position: Position) -> pb.Position:

@@ -80,7 +80,7 @@ class Past:
         topics: Port of a Kafka source to the id of its topic, if the brokers gave one.
 
     Raises:
-        RunError: R612, file or journal are damaged.
+        RunError: R698, file or journal are damaged.
     """
 
     def __init__(
@@ -99,7 +99,7 @@ class Past:
         self._load()
         if self.is_needed and self._offset < begin:
             reason = f"{NAME} ends at {self._offset}; the first segment begins at {begin}"
-            raise RunError.of("R612", path=self._path, offset=self._offset, reason=reason)
+            raise RunError.of("R698", what=f"journal {self._path} at offset {self._offset}", reason=reason)
 
     @property
     def is_needed(self) -> bool:
@@ -169,7 +169,7 @@ class Past:
             topics = {int(port): str(topic) for port, topic in content.get("topics", {}).items()}  # likewise
             points = {int(port): streams for port, streams in content["points"].items()}
         except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-            raise RunError.of("R612", path=self._path, offset=0, reason=str(error)) from error
+            raise RunError.of("R698", what=self._path, reason=str(error)) from error
         self.values = {port: value for port, value in values.items() if port in self._generators}
         self.topics = {port: topic for port, topic in topics.items() if port in self._streams}
         for port in self._streams & points.keys():

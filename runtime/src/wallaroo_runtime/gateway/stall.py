@@ -56,7 +56,7 @@ class Pace:
 def stalled(
     connections: Iterable["Connection"], now: float, limit_s: float, is_pressed: bool
 ) -> list[tuple["Connection", Diagnostic]]:
-    """Return the connections whose half messages must go, and what to say of each (R710).
+    """Return the connections whose half messages must go, and what to say of each (R607).
 
     Args:
         limit_s: For how long a peer may be late.
@@ -89,10 +89,10 @@ def resumed(connections: set["Connection"], waiting: set["Connection"], has_room
 def _finding(connection: "Connection", limit_s: float) -> Diagnostic:
     received = len(connection.tail)
     return Diagnostic.of(
-        "R710",
+        "R607",
         source=connection.source.config.name,
         peer=connection.peer,
         received=received,
         expected=connection.wanted if connection.wanted > received else "more",
-        seconds=limit_s,
+        reason=f"the rest is more than {limit_s:g} s late, and the connection was closed",
     )

@@ -63,7 +63,7 @@ class Visits:
         """
         if name not in self._names:
             known = ", ".join(f'"{each}"' for each in self._names) or "none"
-            raise RunError.of("R720", what="visit", name=f'"{name[:200]}"', known=known)
+            raise RunError.of("R720", place="the application", what="visit", name=f'"{name[:200]}"', known=known)
         if len(metadata) > MAX_METADATA_BYTES:
             reason = f"its metadata has {len(metadata)} bytes"
             raise RunError.of("R733", name=name, reason=reason, fix=f"give at most {MAX_METADATA_BYTES}")

@@ -67,8 +67,8 @@ class Broker:
             waiting: For Maven, which fetches the jars the first time.
 
         Raises:
-            RunError: R714, the address is in use; R719, the directory cannot be used; R723, it is that of another
-                broker; R724, there are no jars; R725, the broker ended.
+            RunError: R714, the address is in use; R616, the directory cannot be used; R610, it is that of another
+                broker; R675, there are no jars; R617, the broker ended.
         """
         lock = self._take_directory()
         try:
@@ -90,15 +90,23 @@ class Broker:
         try:
             self.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
             if any(self.directory.iterdir()) and not (self.directory / LOCK).is_file():
-                raise RunError.of("R719", USAGE, service="broker", path=self.directory, reason="it holds other files")
+                raise RunError.of(
+                    "R616", USAGE, path=self.directory, done="used by the broker", reason="it holds other files"
+                )
             self.directory.chmod(0o700)
             return take_lock(self.directory / LOCK, TRY)
         except BlockingIOError as error:
             address = (self.directory / LOCK).read_text("utf-8", "replace").strip()
-            raise RunError.of("R723", USAGE, path=self.directory, address=address or "an unknown address") from error
+            raise RunError.of(
+                "R610",
+                USAGE,
+                what=self.directory,
+                holder=f"the broker at {address or 'an unknown address'}",
+                own="--data and --listen",
+            ) from error
         except OSError as error:
             reason = error.strerror or str(error)
-            raise RunError.of("R719", USAGE, service="broker", path=self.directory, reason=reason) from error
+            raise RunError.of("R616", USAGE, path=self.directory, done="used by the broker", reason=reason) from error
 
     def _write_settings(self) -> None:
         controller = f"127.0.0.1:{_free('127.0.0.1', 0)}"
@@ -192,7 +200,7 @@ class Broker:
         said = [line.partition("ERROR ")[2] for line in lines if " ERROR " in line]
         last = said[-1] if said else next((line.strip() for line in reversed(lines) if line.strip()), "")
         reason = f"{reason}; {last[:300]}" if last else reason
-        return RunError.of("R725", reason=reason, log=self.log)
+        return RunError.of("R617", process="broker", reason=reason, log=self.log)
 
     def stop(self) -> None:
         """End the broker in order; its files stay, and it may be started again."""
@@ -239,4 +247,6 @@ def _free(host: str, port: int) -> int:
             return int(listener.getsockname()[1])
     except OSError as error:
         reason = os.strerror(error.errno) if error.errno and error.errno > 0 else str(error)
-        raise RunError.of("R714", USAGE, what="broker", address=f"{_bracketed(host)}:{port}", reason=reason) from error
+        raise RunError.of(
+            "R714", USAGE, what="the broker", address=f"{_bracketed(host)}:{port}", reason=reason, option="--listen"
+        ) from error

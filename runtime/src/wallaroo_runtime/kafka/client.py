@@ -39,19 +39,19 @@ class Cluster:
         what: Needs it, for the error.
 
     Raises:
-        RunError: R726, none takes a connection; R728.
+        RunError: R672, none takes a connection; R728.
     """
 
     def __init__(self, brokers: Sequence[str], options: Mapping[str, str], what: str = "wallaroo topics") -> None:
         self.kafka = kafka_client(what)
-        self.name = ",".join(brokers)
-        check_answer(brokers)
+        self.what, self.name = what, ",".join(brokers)
+        check_answer(brokers, what)
         # Its log on stderr repeats what its errors say.
         self.settings: dict[str, Any] = {"bootstrap.servers": self.name, "log_level": 0, **options}
 
     @contextmanager
     def translated(self, fix: str = "correct what it names, and try again") -> Iterator[None]:
-        """Turn what Kafka says into an R726 or R727 with this remedy."""
+        """Turn what Kafka says into an R672 or R727 with this remedy."""
         try:
             yield
         except self.kafka.KafkaException as error:
@@ -61,10 +61,10 @@ class Cluster:
         """Return the error for what Kafka says."""
         codes = self.kafka.KafkaError
         if error.code() in (codes._TRANSPORT, codes._ALL_BROKERS_DOWN, codes._TIMED_OUT, codes._RESOLVE):
-            return RunError.of("R726", brokers=self.name, reason=error.str())
+            return RunError.of("R672", what=self.what, brokers=self.name, reason=error.str())
         if error.code() == codes.INVALID_RECORD:
             fix = "give each record a key, if the topic is compacted"
-        return RunError.of("R727", USAGE, brokers=self.name, reason=error.str(), fix=fix)
+        return RunError.of("R727", USAGE, what=self.what, brokers=self.name, reason=error.str(), fix=fix)
 
     def admin(self) -> "AdminClient":
         """Return a client that makes and describes topics."""
@@ -103,16 +103,26 @@ def connection_settings(options: Mapping[str, str]) -> dict[str, str]:
     return {name: options[option] for option, name in names.items() if name.startswith(_CONNECTING)}
 
 
-def check_answer(brokers: Sequence[str]) -> None:
+def check_answer(brokers: Sequence[str], what: str) -> None:
     """Refuse brokers of which none takes a connection: the client would try for long and say little.
 
+    Args:
+        brokers: HOST:PORT of each.
+        what: Needs them, e.g. `sink "out"`.
+
     Raises:
-        RunError: R726.
+        RunError: R672.
     """
-    if errors := connection_errors(brokers):
-        texts = {broker: getattr(error, "strerror", None) or str(error) for broker, error in errors.items()}
-        reasons = [f"{broker}: {text}" if len(texts) > 1 else text for broker, text in texts.items()]
-        raise RunError.of("R726", brokers=",".join(brokers), reason="; ".join(reasons))
+    if reason := silence_of(brokers):
+        raise RunError.of("R672", what=what, brokers=",".join(brokers), reason=reason)
+
+
+def silence_of(brokers: Sequence[str]) -> str:
+    """Return in words why no broker takes a connection; empty: one does."""
+    texts = {
+        broker: getattr(error, "strerror", None) or str(error) for broker, error in connection_errors(brokers).items()
+    }
+    return "; ".join(f"{broker}: {text}" if len(texts) > 1 else text for broker, text in texts.items())
 
 
 def connection_errors(brokers: Sequence[str]) -> dict[str, Exception]:

@@ -94,7 +94,7 @@ class ClusterOffsets:
         """Return the numbers of a topic's partitions.
 
         Raises:
-            RunError: R673, the topic is not known; R726 or R727.
+            RunError: R673, the topic is not known; R672 or R727.
         """
         return self._cluster.partitions(topic)
 
@@ -102,7 +102,7 @@ class ClusterOffsets:
         """Return the first (`EARLIEST`) or the next (`LATEST`) offset of partitions.
 
         Raises:
-            RunError: R726 or R727.
+            RunError: R672 or R727.
         """
         from confluent_kafka import TopicPartition
         from confluent_kafka.admin import OffsetSpec
@@ -120,7 +120,7 @@ class ClusterOffsets:
         """Return the id of a topic; empty: the brokers give none.
 
         Raises:
-            RunError: R726 or R727.
+            RunError: R672 or R727.
         """
         from confluent_kafka import TopicCollection
 
@@ -133,7 +133,7 @@ class ClusterOffsets:
         """Say whether a consumer group has committed offsets of a topic.
 
         Raises:
-            RunError: R726 or R727.
+            RunError: R672 or R727.
         """
         from confluent_kafka import Consumer, TopicPartition
 

@@ -96,7 +96,7 @@ def follow(
         ready: Called when no record that comes from then on is missed.
 
     Raises:
-        RunError: R673, R726, R727.
+        RunError: R673, R672, R727.
     """
     kafka = cluster.kafka
     known = cluster.partitions(topic)
@@ -183,7 +183,7 @@ def emit(
         partition: For all; None: by the key.
 
     Raises:
-        RunError: R673, R726, R727; R786, a record is too large: what precedes it is written.
+        RunError: R673, R672, R727; R727, a record is too large: what precedes it is written.
     """
     cluster.partitions(topic)
     kafka, failed, counts = cluster.kafka, list[Any](), dict[int, int]()
@@ -216,5 +216,10 @@ def emit(
             raise kafka.KafkaException(failed[0])
     if large:
         written = sum(counts.values())
-        raise RunError.of("R786", USAGE, number=large, topic=topic, size=size, limit=limit, written=written)
+        reason = (
+            f"record {large} is not written to {topic}: it has {size} bytes, the topic takes {limit}; records before "
+        )
+        reason += f"it: {written} written"
+        fix = "split it, or raise max.message.bytes of the topic; go on with this record"
+        raise RunError.of("R727", USAGE, what=cluster.what, brokers=cluster.name, reason=reason, fix=fix)
     return counts

@@ -104,7 +104,9 @@ def create_topic(cluster: Cluster, name: str, partitions: int, replicas: int, se
     """
     if name in cluster.metadata().topics:
         fix = f"use it (`wallaroo topics describe {name}`), or give another name"
-        raise RunError.of("R727", USAGE, brokers=cluster.name, reason=f'topic "{name}" exists already', fix=fix)
+        raise RunError.of(
+            "R727", USAGE, what=cluster.what, brokers=cluster.name, reason=f'topic "{name}" exists already', fix=fix
+        )
     with cluster.translated():
         _create(cluster, name, partitions, replicas, settings)
     _wait_known(cluster, name, partitions)
@@ -114,7 +116,7 @@ def ensure_topic(cluster: Cluster, name: str, partitions: int, replicas: int, se
     """Make a topic unless there is one; returns whether it was made.
 
     Raises:
-        RunError: R727, Kafka does not take its name or a setting; R726.
+        RunError: R727, Kafka does not take its name or a setting; R672.
     """
     if name in cluster.metadata().topics:
         return False
@@ -135,7 +137,7 @@ def _wait_known(cluster: Cluster, name: str, partitions: int) -> None:
     while (found := cluster.metadata().topics.get(name)) is None or len(found.partitions) < partitions:
         if time.monotonic() > deadline:
             reason = f'topic "{name}" was created, and is not to be seen {ANSWER_S:g} s later'
-            raise RunError.of("R726", brokers=cluster.name, reason=reason)
+            raise RunError.of("R672", what=cluster.what, brokers=cluster.name, reason=reason)
         time.sleep(KNOWN_S)
 
 

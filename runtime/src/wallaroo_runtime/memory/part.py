@@ -26,9 +26,11 @@ def chosen(what: str, parts: list[P], name: str) -> P:
 def unknown(what: str, name: str, known: Iterable[str]) -> RunError:
     """Return the error for a part that the application does not have."""
     listed = ", ".join(f'"{each}"' for each in known) or "none"
-    return RunError.of("R720", USAGE, what=what, name=f'"{name}"' if name else "of this name", known=listed)
+    return RunError.of(
+        "R720", USAGE, place="the application", what=what, name=f'"{name}"' if name else "of this name", known=listed
+    )
 
 
 def refused(source: Source, value: str, reason: str, fix: str) -> RunError:
     """Return the error for a message that a source does not take."""
-    return RunError.of("R721", USAGE, source=source.name, value=value, reason=reason, fix=fix)
+    return RunError.of("R721", USAGE, place=f'source "{source.name}"', value=value, reason=reason, fix=fix)

@@ -37,7 +37,15 @@ class Receiver:
             except OSError as error:
                 if not backoff.count:
                     reason = os.strerror(error.errno) if error.errno else str(error)
-                    self._say(Diagnostic.of("R613", sink=self.sink.name, address=self.sink.place, reason=reason))
+                    self._say(
+                        Diagnostic.of(
+                            "R613",
+                            sink=self.sink.name,
+                            address=self.sink.place,
+                            reason=reason,
+                            fix=f"`wallaroo receive --listen {self.sink.place}`, or a program of yours",
+                        )
+                    )
                 await asyncio.sleep(backoff.next())
                 continue
             backoff.count = 0

@@ -133,7 +133,7 @@ class MemoryRun:
             records: Their topics, keys and values; partition, offset and time may be left out.
 
         Raises:
-            RunError: R721, a record is none; R784, its topic is misspelt; or as `send`. Nothing of the micro-batch that
+            RunError: R721, a record is none; R720, its topic is misspelt; or as `send`. Nothing of the micro-batch that
                 fails counts.
         """
         written = [records] if isinstance(records, KafkaRecord) else list(records)
@@ -146,7 +146,7 @@ class MemoryRun:
         """Return the records that `produce` and sinks have written to a topic, in order.
 
         Raises:
-            RunError: R784, the application has no such topic.
+            RunError: R720, the application has no such topic.
         """
         self.feed.check(name, is_new=False)
         return self.feed.topics.records(name)
@@ -192,13 +192,14 @@ class MemoryRun:
             What it came to.
 
         Raises:
-            RunError: As `send`; R720, no step takes the visit; R783, the metadata are neither bytes nor a text.
+            RunError: As `send`; R720, no step takes the visit; R733, the metadata are neither bytes nor a text.
         """
         if name not in (known := self.topology.visits()):
             raise unknown(VISIT, name, known)
         data = metadata.encode() if isinstance(metadata, str) else metadata
         if not isinstance(data, bytes | bytearray | memoryview):
-            raise RunError.of("R783", USAGE, name=name, value=shown(metadata))
+            reason, fix = f"it cannot take {shown(metadata)}", 'give bytes or a text as metadata, e.g. b"50"'
+            raise RunError.of("R733", USAGE, name=name, reason=reason, fix=fix)
         sequence = self._sequence
         visit = pb.Visit(id=sequence, name=name, metadata=bytes(data))
         batch = self._run([[visit_frame(sequence, self.now_ms, visit)]])

@@ -5,6 +5,7 @@ import socket
 import time
 from collections.abc import Callable, Sequence
 from functools import partial
+from typing import Any
 
 from wallaroo.diagnostic import Diagnostic
 from wallaroo.kafka_record import KafkaRecord
@@ -89,7 +90,7 @@ class MemoryServer:
         """Listen, and connect to receivers; returns name and address of each source that listens.
 
         Raises:
-            RunError: R601.
+            RunError: R714.
         """
         for sink in self.run.topology.tcp_sinks():
             receiver = self._receivers[sink.path] = Receiver(sink, self._say)
@@ -182,7 +183,16 @@ class MemoryServer:
             if tail and source.framing.kind == NEWLINE:
                 self._do(lambda: self._process(source, tail + b"\n", 1))
             elif tail:
-                self._say(Diagnostic.of("R607", source=source.name, peer=peer, received=len(tail), expected="more"))
+                self._say(
+                    Diagnostic.of(
+                        "R607",
+                        source=source.name,
+                        peer=peer,
+                        received=len(tail),
+                        expected="more",
+                        reason="the sender closed the connection",
+                    )
+                )
                 return
             if not self.is_over:
                 connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, EOF)
@@ -235,9 +245,10 @@ class MemoryServer:
 
 
 def _too_large(source: TcpSource, peer: str, size: int) -> Diagnostic:
+    place: dict[str, Any] = {"source": source.name, "place": f"connection {peer}", "limit": source.max_message_bytes}
     if source.framing.kind == NEWLINE:
-        return Diagnostic.of("R744", source=source.name, peer=peer, limit=source.max_message_bytes)
-    return Diagnostic.of("R606", source=source.name, peer=peer, size=size, limit=source.max_message_bytes)
+        return Diagnostic.of("R606", **place, reason="a line is longer; the connection was closed")
+    return Diagnostic.of("R606", **place, reason=f"a header announces {size} bytes; the connection was closed")
 
 
 def check_served(topology: Topology) -> None:

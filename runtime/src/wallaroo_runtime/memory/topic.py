@@ -47,7 +47,7 @@ class Feed:
             is_new: Whether it may be one that nobody reads, unless its name is nearly that of another.
 
         Raises:
-            RunError: R784.
+            RunError: R720.
         """
         if topic in self._known or topic in self.topics:
             return
@@ -55,15 +55,23 @@ class Feed:
         if (is_new and not close) or self._is_looked_up(topic):
             return
         known = ", ".join(f'"{each}"' for each in self._known) or "none"
-        fix = f'did you mean "{close}"?' if close else "name one of these"
-        raise RunError.of("R784", USAGE, topic=topic[:80], known=known, fix=fix)
+        hint = f'; did you mean "{close}"?' if close else ""
+        raise RunError.of(
+            "R720", USAGE, place="the application", what="topic", name=f'"{topic[:80]}"', known=f"{known}{hint}"
+        )
 
     def unread(self, topic: str) -> Diagnostic | None:
-        """Return an R794 for a topic that no source reads and no program looks up."""
+        """Return an R720 for a topic that no source reads and no program looks up."""
         if topic in self._readers or self._is_looked_up(topic):
             return None
         known = ", ".join(f'"{each}"' for each in self._readers)
-        return Diagnostic.of("R794", topic=topic[:80], known=known)
+        return Diagnostic.of(
+            "R720",
+            place="the application",
+            what="source that reads topic",
+            name=f'"{topic[:80]}"',
+            known=f"such of {known}",
+        )
 
     def unfed(self) -> list[str]:
         """Return the topics that sources read and that have no records."""
@@ -134,4 +142,6 @@ def _bytes(record: Any) -> bytes:
         return write_record(record)
     except (TypeError, ValueError) as error:
         source = record.topic if isinstance(record, KafkaRecord) else "of records"
-        raise RunError.of("R721", USAGE, source=source, value=shown(record), reason=error, fix=fix) from error
+        raise RunError.of(
+            "R721", USAGE, place=f'source "{source}"', value=shown(record), reason=error, fix=fix
+        ) from error

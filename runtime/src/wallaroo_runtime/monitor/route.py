@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from functools import cache
 from importlib import resources
 
-from wallaroo.diagnostic import Diagnostic, DiagnosticError
+from wallaroo.diagnostic import Diagnostic, DiagnosticError, Family, Kind
 from wallaroo_runtime.checkpoint.dead_letter import find_letter, find_letters, is_chosen, latest_letters
 from wallaroo_runtime.monitor.answer import Answer, Query
 from wallaroo_runtime.monitor.board import Board
@@ -57,9 +57,10 @@ class Routes:
                 return self.states.answer(path.removeprefix(STATE), query)
         except DiagnosticError as error:
             found = error.diagnostics[0]
-            return Answer.error(503 if found.code == "R771" or found.code.startswith("W") else 404, found)
+            is_away = found.kind is Kind.UNAVAILABLE or found.family is Family.WORKER
+            return Answer.error(503 if is_away else 404, found)
         known = ", ".join(sorted({*self._paths, "/healthz", f"{API}events", STATE}))
-        return Answer.error(404, Diagnostic.of("R767", path=path[:80], known=known))
+        return Answer.error(404, Diagnostic.of("R766", reason=f"it has no {path[:80]}; it has {known}"))
 
     def _ready(self, query: Query, accept: str) -> Answer:
         state = self._board.read()["state"]
@@ -75,7 +76,9 @@ class Routes:
         text = query.get("limit", ["50"])[0]
         if not (text.isascii() and text.isdigit() and 0 < int(text) <= MOST_LETTERS):
             wanted = f"a number from 1 to {MOST_LETTERS}"
-            return Answer.error(400, Diagnostic.of("R768", name="limit", value=text[:80], wanted=wanted))
+            return Answer.error(
+                400, Diagnostic.of("R766", reason=f"the parameter limit is {text[:80]}; expected {wanted}")
+            )
         choose = is_chosen(query.get("code", [""])[0], query.get("step", [""])[0])
         found = latest_letters(find_letters(str(self._board.checkpoint)), int(text), choose)
         return Answer.of({"dead_letters": [letter.summary() for letter in found]})

@@ -35,6 +35,9 @@ HEADERS = {
 }
 
 
+LISTENING = {"what": "the monitor", "option": "--monitor, or turn it off with --monitor off"}
+
+
 class Server(ThreadingHTTPServer):
     """The server of a run; each connection has a thread, and there are at most 32.
 
@@ -47,7 +50,7 @@ class Server(ThreadingHTTPServer):
         url: Of the page, with the token.
 
     Raises:
-        RunError: R765, the address is none, or is in use.
+        RunError: R714, the address is none, or is in use.
     """
 
     daemon_threads = True
@@ -56,7 +59,7 @@ class Server(ThreadingHTTPServer):
     def __init__(self, board: Board, address: str, token: str = "") -> None:
         parsed = parse_address(address)
         if parsed is None:
-            raise RunError.of("R765", USAGE, address=address, reason="it is not HOST:PORT")
+            raise RunError.of("R714", USAGE, **LISTENING, address=address, reason="it is not HOST:PORT")
         self.host, port = parsed
         self.board, self.routes = board, Routes(board)
         self.token = token or new_token()
@@ -65,7 +68,9 @@ class Server(ThreadingHTTPServer):
             self.address_family, *_, place = socket.getaddrinfo(self.host, port, type=socket.SOCK_STREAM)[0]
             super().__init__((str(place[0]), port), Handler)
         except OSError as error:
-            raise RunError.of("R765", USAGE, address=address, reason=error.strerror or str(error)) from error
+            raise RunError.of(
+                "R714", USAGE, **LISTENING, address=address, reason=error.strerror or str(error)
+            ) from error
         shown = f"[{self.host}]" if ":" in self.host else self.host
         self.url = f"http://{shown}:{self.server_address[1]}/?token={self.token}"
         self._thread = threading.Thread(target=self.serve_forever, name="monitor", daemon=True)
@@ -143,7 +148,12 @@ class Handler(BaseHTTPRequestHandler):
         length = self.headers.get("Content-Length", "")
         if LENGTH.fullmatch(length):  # a sender that is cut off while it writes does not read the answer
             self.rfile.read(min(int(length), MOST_BODY))
-        self._send(Answer.error(HTTPStatus.METHOD_NOT_ALLOWED, Diagnostic.of("R736", method=self.command[:80])))
+        self._send(
+            Answer.error(
+                HTTPStatus.METHOD_NOT_ALLOWED,
+                Diagnostic.of("R766", reason=f"it takes GET and HEAD, not {self.command[:80]}"),
+            )
+        )
 
     def _send(self, answer: Answer) -> None:
         self._head(answer.status, answer.content_type, len(answer.body))

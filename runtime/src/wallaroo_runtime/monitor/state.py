@@ -52,7 +52,7 @@ class StateRoutes:
             query: Of the URL.
 
         Raises:
-            DiagnosticError: R720, R770, there is no such thing; others: the states cannot be read.
+            DiagnosticError: R720, there is no such thing; others: the states cannot be read.
         """
         states = self.states
         if states is None:
@@ -74,7 +74,9 @@ class StateRoutes:
         text = query.get("limit", ["100"])[0]
         if not (text.isascii() and text.isdigit() and len(text) < 10 and 0 < int(text) <= MOST_KEYS):
             wanted = f"a number from 1 to {MOST_KEYS}"
-            return Answer.error(400, Diagnostic.of("R768", name="limit", value=text[:80], wanted=wanted))
+            return Answer.error(
+                400, Diagnostic.of("R766", reason=f"the parameter limit is {text[:80]}; expected {wanted}")
+            )
         limit = int(text)
         prefix, after = (query.get(each, [""])[0] for each in ("prefix", "after"))
         batch, rows, following = states.part(name, prefix=prefix, after=after, limit=limit, page_bytes=PAGE_BYTES)

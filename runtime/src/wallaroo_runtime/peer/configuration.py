@@ -61,10 +61,16 @@ def listeners(topology: Topology) -> Iterator[Listener]:
 
 
 def open_sources(topology: Topology) -> Iterator[Diagnostic]:
-    """Yield an R646 for each source that listens where other machines may reach it."""
+    """Yield an R713 for each source that listens where other machines may reach it."""
     for source in listeners(topology):
         if not is_loopback(source.host):
-            yield Diagnostic.of("R646", source=source.name, address=source.place)
+            yield Diagnostic.of(
+                "R713",
+                what=f'source "{source.name}"',
+                address=source.place,
+                deed="send messages",
+                fix="give a loopback address with --in",
+            )
 
 
 def gateway_request(

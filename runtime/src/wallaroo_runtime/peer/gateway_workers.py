@@ -30,7 +30,7 @@ class HostedWorkers:
         """Return the gRPC target of a worker, which is started when it is not there yet.
 
         Raises:
-            RunError: R655 or R657, it cannot be unpacked here; why it does not start.
+            RunError: R655, it cannot be unpacked here; why it does not start.
         """
         if name not in self._started:
             spec = self.spec(name)
@@ -41,7 +41,7 @@ class HostedWorkers:
         """Return how a worker is started, once its archive is unpacked.
 
         Raises:
-            RunError: R655 or R657, it cannot be unpacked here.
+            RunError: R655, it cannot be unpacked here.
         """
         worker = self._topology.worker(name)
         self._directory.mkdir(mode=0o700, parents=True, exist_ok=True)

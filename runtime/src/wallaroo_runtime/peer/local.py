@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
+from wallaroo.diagnostic import Kind
 from wallaroo_runtime.durable.file import replace_file
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.peer.peer import Peer, Request
@@ -26,7 +27,6 @@ from wallaroo_runtime.service.local import READY, socket_in
 from wallaroo_runtime.system.process import process_start_time
 
 NAMES = ("gateway", "egress")
-ENDED = "R617"
 READY_DEADLINE_S = 60.0
 ATTACH_S = 60.0  # an egress that is to do something else delivers for some seconds first
 STOP_DEADLINE_S = 10.0
@@ -109,7 +109,7 @@ class LocalPeer(Peer):
         findings = read_failures(said or b"")
         if said is None:
             reason = f"it was not ready after {READY_DEADLINE_S:g} s"
-            error = RunError.of(ENDED, process=self.name, reason=reason, log=self.log)
+            error = RunError.of("R617", process=self.name, reason=reason, log=self.log)
         else:
             self._wait_end()
             error = RunError(findings) if findings else self.ending()
@@ -173,20 +173,20 @@ class LocalPeer(Peer):
         code = self._child.poll() if self._child is not None else None
         reason = "exit code unknown" if code is None else f"exit code {code}" if code >= 0 else f"signal {-code}"
         last = _last_line(self.log, self._log_begin)
-        return RunError.of(ENDED, process=self.name, reason=f"{reason}; {last}" if last else reason, log=self.log)
+        return RunError.of("R617", process=self.name, reason=f"{reason}; {last}" if last else reason, log=self.log)
 
     def check(self, note: Callable[[str], None]) -> None:
         """Look, as `Peer` does; a process that has ended is started again: journal and outbox carry it over its end."""
         while not self.is_alive():
             error, before = self.ending(), self.addresses()
-            if error.diagnostics[0].code != ENDED or not self._may_start():
+            if error.kind is not Kind.ENDED or not self._may_start():
                 raise error
             assert self._request is not None
             self._start()
             try:
                 self._attach(self._request)
             except RunError as again:
-                if again.diagnostics[0].code != ENDED:
+                if again.kind is not Kind.ENDED:
                     raise
                 continue
             note(f"{error.diagnostics[0].message}; it was started again")

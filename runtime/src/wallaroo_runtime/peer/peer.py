@@ -61,7 +61,7 @@ class Peer:
         """Attach as the driver that is served from now on; again, to change what is to be done.
 
         Raises:
-            RunError: R617, R641, R642, R643, R647, R648, R649, or what keeps it from listening, e.g. R601.
+            RunError: R617, R641, R642, R643, R647, R648, R649, or what keeps it from listening, e.g. R714.
         """
         self._take(Client(self.service, ATTACH_PATIENCE_S).call("Attach", request))
         self._look()

@@ -35,12 +35,12 @@ class RemoteOptions:
         """Return how to reach a service.
 
         Raises:
-            RunError: R717, there is no token; R616, R640.
+            RunError: R608, there is no token; R616, R640.
         """
         if self.token_file is None:
             reason = f"--{kind} needs --token-file"
             fix = f"give the file with the token that the {kind} was started with"
-            raise RunError.of("R717", USAGE, reason=reason, fix=fix)
+            raise RunError.of("R608", USAGE, reason=reason, fix=fix)
         authority = read_pem(self.authority).decode("ascii", "replace") if self.authority else ""
         return Service(kind, address, read_token(self.token_file), authority)
 
@@ -71,11 +71,13 @@ def check_known(directory: object, known: Iterable[str], remote: RemoteOptions) 
         remote: Where the services are said to be.
 
     Raises:
-        RunError: R650.
+        RunError: R615.
     """
     before, now = sorted(known), sorted(service_names(remote))
     if before != now:
-        raise RunError.of("R650", path=directory, before=_told(before), now=_told(now))
+        raise RunError.of(
+            "R615", path=directory, reason=f"it was begun with {_told(before)}; this run has {_told(now)}"
+        )
 
 
 def _told(services: Sequence[str]) -> str:
@@ -86,7 +88,7 @@ def sources_by_gateway(topology: Topology, options: RemoteOptions) -> dict[str, 
     """Return the sources that each remote gateway of a run serves, by what names the gateway.
 
     Raises:
-        RunError: R717, a name is no source's, or a source has no gateway; R647.
+        RunError: R608, a name is no source's, or a source has no gateway; R647.
     """
     for source in filter(needs_worker, topology.sources()):
         raise RunError.of("R647", USAGE, source=source.name)
@@ -94,12 +96,12 @@ def sources_by_gateway(topology: Topology, options: RemoteOptions) -> dict[str, 
     for name in options.gateways:
         if name and name not in names:
             reason = f'--gateway: no source is called "{name}"'
-            raise RunError.of("R717", USAGE, reason=reason, fix=f"use one of {', '.join(sorted(names))}")
+            raise RunError.of("R608", USAGE, reason=reason, fix=f"use one of {', '.join(sorted(names))}")
     mine: dict[str, list[GatewaySource]] = {name: [] for name in sorted(options.gateways)}
     for source in gateway_sources(topology):
         if source.name not in mine and "" not in mine:
             reason = f'source "{source.name}" has no gateway'
-            raise RunError.of("R717", USAGE, reason=reason, fix=f"give --gateway {source.name}=H:P")
+            raise RunError.of("R608", USAGE, reason=reason, fix=f"give --gateway {source.name}=H:P")
         mine[source.name if source.name in mine else ""].append(source)
     # Where Spark reads all sources, the first gateway has ticks and visits to write.
     return {name: sources for name, sources in mine.items() if sources} or dict(list(mine.items())[:1])

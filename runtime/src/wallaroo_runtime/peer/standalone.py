@@ -96,4 +96,4 @@ def _host(kind: str, options: ServiceOptions, address: str) -> Host:
 
 
 def _not_usable(kind: str, directory: Path, error: OSError) -> RunError:
-    return RunError.of("R719", USAGE, service=kind, path=directory, reason=error.strerror or str(error))
+    return RunError.of("R616", USAGE, path=directory, done=f"used by the {kind}", reason=error.strerror or str(error))

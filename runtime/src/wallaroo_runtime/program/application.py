@@ -48,7 +48,7 @@ def load_application(
         tell: Called with what begins now and may take seconds.
 
     Raises:
-        RunError: There is no such application (R609), or it is not correct: every finding. An archive: R655, R656.
+        RunError: There is no such application (R609), or it is not correct: every finding. An archive: R655.
     """
     resolved = resolve(app)
     path = Path(resolved.path)
@@ -110,11 +110,11 @@ def read_file(path: Path) -> bytes:
     try:
         if not path.is_file():  # opening a FIFO would wait for a writer for ever
             reason = "it is not a file" if path.exists() else "there is no such file"
-            raise RunError.of("R616", USAGE, path=path, reason=reason)
+            raise RunError.of("R616", USAGE, path=path, done="read", reason=reason)
         with path.open("rb") as file:
             return file.read(MAX_DOCUMENT_BYTES + 1)
     except OSError as error:
-        raise RunError.of("R616", USAGE, path=path, reason=error.strerror or str(error)) from error
+        raise RunError.of("R616", USAGE, path=path, done="read", reason=error.strerror or str(error)) from error
 
 
 def check_interface(topology: Topology) -> None:

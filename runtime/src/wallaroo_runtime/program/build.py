@@ -12,7 +12,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from wallaroo.diagnostic import Diagnostic
+from wallaroo.diagnostic import Diagnostic, Family
 from wallaroo_runtime.errors import TOPOLOGY, WORKER, RunError
 from wallaroo_runtime.program.cache import cached
 from wallaroo_runtime.program.go import broken, run_go
@@ -92,7 +92,7 @@ def _prepare(go: str, directory: Path, work: Path, environment: dict[str, str]) 
     prepared: dict[str, Any] = json.loads(answer)
     if prepared["diagnostics"]:
         findings = [Diagnostic.from_json(each) for each in prepared["diagnostics"]]
-        raise RunError(findings, TOPOLOGY if all(each.code.startswith("T") for each in findings) else WORKER)
+        raise RunError(findings, TOPOLOGY if all(each.family is Family.TOPOLOGY for each in findings) else WORKER)
     return prepared
 
 

@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from wallaroo.diagnostic import Diagnostic
+from wallaroo.diagnostic import Diagnostic, Family
 from wallaroo.program import other_wallaroo
 from wallaroo_runtime.errors import TOPOLOGY, WORKER, RunError
 from wallaroo_runtime.program.app import App, AppKind
@@ -207,5 +207,5 @@ def _read(file: Path, ending: str, path: str) -> dict[str, Any]:
     except (ValueError, TypeError, KeyError) as err:
         reason = f"its result in mode emit is damaged: {type(err).__name__}: {err}"
         raise RunError.of("W410", WORKER, worker="main", reason=reason) from err
-    is_ours = all(finding.code.startswith("T") for finding in findings)
+    is_ours = all(finding.family is Family.TOPOLOGY for finding in findings)
     raise RunError(findings, TOPOLOGY if is_ours else WORKER)

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from wallaroo.diagnostic import Diagnostic
+from wallaroo.diagnostic import Diagnostic, Kind
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.plan.change import compare
 from wallaroo_runtime.program.app import resolve
@@ -10,7 +10,6 @@ from wallaroo_runtime.program.emit import emit
 from wallaroo_runtime.topology.load import load_document
 from wallaroo_runtime.topology.model import Topology, Worker
 
-HASH_CODES = ("T226", "W403")
 MAX_LINES = 20
 
 
@@ -26,7 +25,7 @@ def explained(error: RunError, topology: Topology) -> RunError:
 
 def _explained(finding: Diagnostic, topology: Topology) -> Diagnostic:
     worker = next((worker for worker in topology.workers if f'"{worker.name}"' in finding.message), None)
-    if finding.code not in HASH_CODES or worker is None or finding.traceback:
+    if finding.kind is not Kind.OTHER_APPLICATION or worker is None or finding.traceback:
         return finding
     return replace(finding, traceback="\n".join(_differences(topology, worker)))
 

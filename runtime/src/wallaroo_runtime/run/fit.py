@@ -16,7 +16,7 @@ def check_application(options: RunOptions, application: Application) -> None:
     """Refuse an application that the options do not suit.
 
     Raises:
-        RunError: T211, R608, W432, R656, or what real-time mode does not have; R717, R640, R647 or R616, remote
+        RunError: T211, R608, W432, R655, or what real-time mode does not have; R608, R640, R647 or R616, remote
             services are not named as they must be.
     """
     topology, archive, is_here = application.topology, application.archive, options.runs_code_here
@@ -35,10 +35,10 @@ def check_application(options: RunOptions, application: Application) -> None:
 def check_continues(options: RunOptions, application: Application) -> None:
     """Refuse a changed program that the checkpoint would refuse once the program before it has ended.
 
-    Whether something is left that only that one can process (R623) shows when it has ended.
+    Whether something is left that only that one can process (R790) shows when it has ended.
 
     Raises:
-        RunError: R603, R604, R605, R615, R757.
+        RunError: R603, R605, R615, R757.
     """
     place = path_of(options.checkpoint, application)
     directory: Directory = LocalDirectory(place)

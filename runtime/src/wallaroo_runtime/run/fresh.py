@@ -1,11 +1,11 @@
 """What `--fresh` removes before a run: the application's own checkpoint, and no other one."""
 
-import shlex
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from wallaroo.diagnostic import Kind
 from wallaroo_runtime.checkpoint.directory import SPARK, Place
-from wallaroo_runtime.checkpoint.manifest import Directory, LocalDirectory, find_manifest
+from wallaroo_runtime.checkpoint.manifest import Directory, LocalDirectory, find_manifest, other_application
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.peer.local import stop_left_behind
 from wallaroo_runtime.run.snapshot import Reporter
@@ -13,8 +13,6 @@ from wallaroo_runtime.system.disk import measure
 
 if TYPE_CHECKING:
     from wallaroo_runtime.spark.hadoop import HadoopDirectory
-
-DAMAGED = "R698"
 
 
 def start_over(place: Place, name: str, reporter: Reporter, check: Callable[[], None] = lambda: None) -> None:
@@ -25,10 +23,10 @@ def start_over(place: Place, name: str, reporter: Reporter, check: Callable[[], 
         check: Raises what shall keep anything from being removed.
 
     Raises:
-        RunError: R797, it is the checkpoint of another application; everything stays.
+        RunError: R603, it is the checkpoint of another application; everything stays.
     """
     directory = LocalDirectory(place.path)
-    found = _found(directory, name, f"rm -r {shlex.quote(str(directory))}")
+    found = _found(directory, name)
     size = measure(place.path) if found else 0
     check()
     stop_left_behind(place.path)
@@ -46,7 +44,7 @@ def start_over_at(
     Raises:
         RunError: As `start_over`, and what the directory raises.
     """
-    found = _found(directory, name, f"hadoop fs -rm -r {shlex.quote(str(directory))}")
+    found = _found(directory, name)
     size = directory.size() if found else 0
     check()
     if found:
@@ -54,22 +52,18 @@ def start_over_at(
     directory.clear()
 
 
-def _found(directory: Directory, name: str, command: str) -> str:
-    """Return in words what lies in a directory; empty: nothing.
-
-    Args:
-        command: Removes it.
-    """
+def _found(directory: Directory, name: str) -> str:
+    """Return in words what lies in a directory; empty: nothing."""
     try:
         manifest = find_manifest(directory)
     except RunError as error:
-        if error.diagnostics[0].code != DAMAGED:
+        if error.kind is not Kind.DAMAGED:
             raise
         return f"checkpoint {directory}, of which {error.diagnostics[0].message}"
     if manifest is None:
         return ""
-    if manifest.get("name") != name:
-        raise RunError.of("R797", path=directory, actual=manifest.get("name"), expected=name, command=command)
+    if manifest["name"] != name:
+        raise other_application(directory, manifest["name"], name)
     count = _processed(directory, str(manifest.get("spark", SPARK)))
     return f'checkpoint {directory} of "{name}": {count}'
 

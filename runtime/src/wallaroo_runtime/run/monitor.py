@@ -6,12 +6,12 @@ from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from wallaroo.diagnostic import Diagnostic
+from wallaroo.diagnostic import Diagnostic, Kind
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.run.idle import Activity
 from wallaroo_runtime.run.idle_ending import IdleEndings
 from wallaroo_runtime.run.outage import lasting
-from wallaroo_runtime.run.peers import REFUSED, Peers
+from wallaroo_runtime.run.peers import Peers
 from wallaroo_runtime.run.snapshot import Snapshot
 from wallaroo_runtime.run.topic_watch import TopicWatch
 from wallaroo_runtime.run.worker_output import WorkerOutput
@@ -107,7 +107,8 @@ class Flow:
             self._told[number] = found = status.get("diagnostics", [])
             # What it has found for an earlier driver, that one has reported.
             new = lasting(status) if told is None else since(told, found)
-            yield from (Diagnostic.from_json(each) for each in new if each["code"] != REFUSED)  # said at the end
+            findings = map(Diagnostic.from_json, new)
+            yield from (finding for finding in findings if finding.kind is not Kind.AT_END)
 
     def failure(self, last: Snapshot) -> RunError | None:
         """Return an error when each message of the run has failed and nothing was emitted: that is no good end.

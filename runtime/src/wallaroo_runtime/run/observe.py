@@ -166,7 +166,7 @@ def start_watch(
         checkpoint: Directory of the run.
 
     Raises:
-        RunError: R765, it cannot listen there.
+        RunError: R714, it cannot listen there.
     """
     from wallaroo_runtime.monitor.server import Server  # late: who asks for no monitor need not import a server
 

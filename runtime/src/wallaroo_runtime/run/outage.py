@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-OUTAGES = ("R613", "R730", "R791")
+from wallaroo.diagnostic import Kind, kind_of
 
 
 def lasting(status: Mapping[str, Any]) -> list[Any]:
@@ -14,19 +14,9 @@ def lasting(status: Mapping[str, Any]) -> list[Any]:
 
     Example:
         >>> finding = {"code": "R613", "message": 'sink "out" cannot be reached at h:1'}
-        >>> lasting({"sinks": [{"name": "out", "state": "connected"}], "diagnostics": [finding]})
+        >>> lasting({"sinks": [{"name": "out", "outage": None}], "diagnostics": [finding]})
         []
     """
-    away = [f'sink "{sink["name"]}"' for sink in status.get("sinks", ()) if sink["state"] == "unreachable"]
-    away += [f'source "{topic["name"]}"' for topic in status.get("kafka", ()) if topic["away"]]
-    heads = [f"{part}{rest}" for part in away for rest in (": Kafka at ", " cannot be reached at ")]
-    known: set[str] = set()
-    found: list[Any] = []
-    for finding in reversed(status.get("diagnostics", ())):
-        if finding["code"] in OUTAGES:
-            part = next((head for head in heads if finding["message"].startswith(head)), "")
-            if not part or part in known:
-                continue
-            known.add(part)
-        found.append(finding)
-    return found[::-1]
+    others = [each for each in status.get("diagnostics", ()) if kind_of(each["code"]) is not Kind.OUTAGE]
+    parts = (*status.get("sinks", ()), *status.get("kafka", ()))
+    return others + [part["outage"] for part in parts if part["outage"]]

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 
-from wallaroo.diagnostic import Diagnostic
+from wallaroo.diagnostic import Diagnostic, Kind
 from wallaroo_runtime.checkpoint.checkpoint import Checkpoint
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.peer.configuration import (
@@ -22,7 +22,6 @@ from wallaroo_runtime.plan.stage import Plan
 from wallaroo_runtime.storage.place import JournalPlace, OutputPlace
 from wallaroo_runtime.topology.model import Topology
 
-REFUSED = "R800"
 LOCAL = "local"  # the checkpoint of a local service: its files are in no other one
 
 
@@ -41,7 +40,7 @@ class Peers:
         delivered_before: Messages that receivers had got before this run.
 
     Raises:
-        RunError: R717 or R647, services and topology do not fit.
+        RunError: R608 or R647, services and topology do not fit.
     """
 
     def __init__(
@@ -92,8 +91,8 @@ class Peers:
             raise RunError(findings)
 
     def _refused(self) -> list[Diagnostic]:
-        found = (finding for gateway in self.gateways for finding in gateway.status().get("diagnostics", ()))
-        return [Diagnostic.from_json(finding) for finding in found if finding["code"] == REFUSED]
+        told = (Diagnostic.from_json(each) for peer in self.gateways for each in peer.status().get("diagnostics", ()))
+        return [finding for finding in told if finding.kind is Kind.AT_END]
 
     def launch(self, stack: ExitStack) -> None:
         """Begin to start those that are ours; `stack` ends them."""

@@ -1,17 +1,16 @@
 """Kafka in real-time mode: checked, and asked where topics begin, before anything starts; Spark does not read there."""
 
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
 from dataclasses import replace
 
-from wallaroo.diagnostic import Diagnostic
+from wallaroo.diagnostic import Diagnostic, Kind
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.kafka.client import Cluster, check_answer, connection_settings
 from wallaroo_runtime.kafka.consumer import consumer_settings, make_consumer
 from wallaroo_runtime.kafka.identity import RESET_REALTIME, is_other, other_topic
 from wallaroo_runtime.kafka.offset import EARLIEST, LATEST, ClusterOffsets, check_partitions, starting_offsets
 from wallaroo_runtime.peer.configuration import TopicStart, kafka_sources
-from wallaroo_runtime.topology.model import KafkaSink, KafkaSource, Topology, has_records
+from wallaroo_runtime.topology.model import KafkaSink, KafkaSource, Topology, has_records, place_of
 from wallaroo_runtime.topology.secret import resolved
 
 POLICY, COMPACT = "cleanup.policy", "compact"  # of a table's topic
@@ -29,8 +28,7 @@ def kafka_starts(topology: Topology, known: Mapping[str, str], reset: str = "") 
     """
     found = {source.path: topic_start(source, known, reset) for source in kafka_sources(topology)}
     for sink in topology.transactional_sinks():
-        with _named(sink):
-            check_answer(sink.brokers)
+        check_answer(sink.brokers, place_of(sink))
     return found
 
 
@@ -59,7 +57,7 @@ def topic_id(source: KafkaSource) -> str:
     Raises:
         RunError: R672, R673 or R728.
     """
-    with _named(source), ClusterOffsets(_cluster(source)) as asking:
+    with ClusterOffsets(_cluster(source)) as asking:
         asking.partitions(source.topic)
         return asking.topic_id(source.topic)
 
@@ -73,7 +71,7 @@ def first_offsets(source: KafkaSource) -> dict[int, int]:
     make_consumer(
         ",".join(source.brokers), consumer_settings(resolved(source.options), records=has_records(source)), source.name
     ).close()
-    with _named(source), ClusterOffsets(_cluster(source)) as asking:
+    with ClusterOffsets(_cluster(source)) as asking:
         known = asking.partitions(source.topic)
         chosen = dict(source.partitions) if source.partitions is not None else dict.fromkeys(known, source.start)
         check_partitions(source.topic, source.brokers[0], known, chosen)
@@ -99,38 +97,20 @@ def has_committed(source: KafkaSource, group: str) -> bool:
     Raises:
         RunError: R672 or R728.
     """
-    with _named(source), ClusterOffsets(_cluster(source)) as asking:
+    with ClusterOffsets(_cluster(source)) as asking:
         return asking.has_committed(group, source.topic)
 
 
 def _has_records(sink: KafkaSink) -> bool:
-    with _named(sink), ClusterOffsets(_cluster(sink)) as asking:
+    with ClusterOffsets(_cluster(sink)) as asking:
         try:
             numbers = asking.partitions(sink.topic)
         except RunError as error:
-            if error.diagnostics[0].code != "R673":
+            if error.kind is not Kind.NO_TOPIC:
                 raise
             return False  # the egress will create it
         return asking.offsets(sink.topic, numbers, EARLIEST) != asking.offsets(sink.topic, numbers, LATEST)
 
 
 def _cluster(part: KafkaSource | KafkaSink) -> Cluster:
-    noun = _noun_of(part)
-    return Cluster(part.brokers, connection_settings(resolved(part.options)), f'{noun} "{part.name}" in real-time mode')
-
-
-@contextmanager
-def _named(part: KafkaSource | KafkaSink) -> Iterator[None]:
-    """Turn what the brokers of a part do not answer into an R672."""
-    try:
-        yield
-    except RunError as error:
-        found = error.diagnostics[0]
-        if found.code not in ("R726", "R727"):
-            raise
-        reason = found.message.partition("; ")[2]
-        raise RunError.of("R672", what=_noun_of(part), name=part.name, reason=reason) from error
-
-
-def _noun_of(part: KafkaSource | KafkaSink) -> str:
-    return "source" if isinstance(part, KafkaSource) else "sink"
+    return Cluster(part.brokers, connection_settings(resolved(part.options)), f"{place_of(part)} in real-time mode")

@@ -5,6 +5,7 @@ import threading
 from contextlib import ExitStack, closing
 from dataclasses import replace
 
+from wallaroo.diagnostic import Kind
 from wallaroo_runtime.errors import TOPOLOGY, WORKER, RunError
 from wallaroo_runtime.monitor.access import new_token, parse_address
 from wallaroo_runtime.program.application import Application, load_application
@@ -18,7 +19,6 @@ from wallaroo_runtime.system.child import Children
 
 TRYING, CHANGED, KEPT, WAITING = "trying", "changed", "kept", "waiting"
 WAIT = "waiting for a change of the program"
-ENDS = {"R617"}  # of Spark's processes: nothing is left to go on with
 
 
 def execute_watched(options: RunOptions, reporter: Reporter) -> int:
@@ -165,8 +165,8 @@ class Program:
         self._loading = None
 
     def cannot_help(self, error: RunError) -> bool:
-        """Return whether an error stays, whatever the program is changed to."""
-        if any(finding.code in ENDS for finding in error.diagnostics):
+        """Return whether an error stays, whatever the program is changed to, e.g. since Spark has ended."""
+        if any(finding.kind is Kind.ENDED for finding in error.diagnostics):
             return True
         return not self.was_ready and error.exit_code not in (TOPOLOGY, WORKER)
 

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
+from wallaroo.diagnostic import Kind
 from wallaroo.key import bucket_of
 from wallaroo.worker._proto import worker_pb2 as pb
 from wallaroo_runtime.checkpoint.dead_letter import shown_key
@@ -105,7 +106,7 @@ class StateQuery:
             key: As text, or as `0x` and hexadecimal digits, or as a number, in this order.
 
         Raises:
-            RunError: R720, there is no such state; R770, the key has none.
+            RunError: R720, there is no such state; R720, the key has none.
         """
         state, batch = self._state(name), self._logs.batch()
         wanted = keys_of(key)
@@ -115,7 +116,13 @@ class StateQuery:
         found = {row.key: row for row in self._rows(state, choice, batch, ids)}
         row = next((found[each] for each in wanted if each in found), None)
         if row is None:
-            raise RunError.of("R770", name=name, key=key[:80], batch=batch)
+            raise RunError.of(
+                "R720",
+                place=f'state "{name}", as of micro-batch {batch},',
+                what="key",
+                name=key[:80],
+                known=f"what `wallaroo state dump CHECKPOINT {name} --limit 20` shows",
+            )
         return batch, next(self._shown(state, [row]))
 
     def page(
@@ -193,7 +200,7 @@ class StateQuery:
         try:
             return self._shower(state.stage.worker).show(stage_message(state.stage), [frame for _, frame in entries])
         except RunError as error:
-            if error.diagnostics[0].code != "W416":
+            if error.kind is not Kind.LACKING:
                 raise
             return None
 
@@ -206,7 +213,7 @@ def state_named(states: Mapping[str, StateOf], name: str) -> StateOf:
     """
     if name not in states:
         known = ", ".join(f'"{each}"' for each in sorted(states)) or "none"
-        raise RunError.of("R720", what="state", name=f'"{name[:80]}"', known=known)
+        raise RunError.of("R720", place="the application", what="state", name=f'"{name[:80]}"', known=known)
     return states[name]
 
 

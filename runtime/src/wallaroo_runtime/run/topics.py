@@ -8,7 +8,7 @@ from wallaroo_runtime.checkpoint.checkpoint import Checkpoint
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.kafka.client import Cluster, connection_settings
 from wallaroo_runtime.kafka.topic import ensure_topic
-from wallaroo_runtime.topology.model import KafkaSink, KafkaSource, Topology
+from wallaroo_runtime.topology.model import KafkaSink, KafkaSource, Topology, place_of
 from wallaroo_runtime.topology.secret import resolved
 from wallaroo_runtime.topology.topic import TopicCreation
 
@@ -72,12 +72,4 @@ def _create(wanted: Wanted) -> Iterator[tuple[str, int]]:
 
 
 def _cluster(part: KafkaSource | KafkaSink) -> Cluster:
-    noun = part.path.split("/")[1][:-1]
-    try:
-        return Cluster(part.brokers, connection_settings(resolved(part.options)), f'{noun} "{part.name}" with create')
-    except RunError as error:
-        found = error.diagnostics[0]
-        if found.code != "R726":
-            raise
-        reason = found.message.partition("; ")[2]
-        raise RunError.of("R672", what=noun, name=part.name, reason=reason) from error
+    return Cluster(part.brokers, connection_settings(resolved(part.options)), f"{place_of(part)} with create")

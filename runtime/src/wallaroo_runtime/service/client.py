@@ -138,7 +138,7 @@ class Client:
             other = OTHER[kind]
             reason = f"--{kind} {address} names {'an' if other == 'egress' else 'a'} {other}"
             fix = f"give the address of the {kind} with --{kind}, that of the {other} with --{other}"
-            return RunError.of("R717", USAGE, reason=reason, fix=fix)
+            return RunError.of("R608", USAGE, reason=reason, fix=fix)
         if code in PASSING:
             return RunError.of("R642", service=kind, address=address, reason=details or code.name)
         return self.broke_rules(f"{code.name} {details}")

@@ -98,8 +98,8 @@ def read_pem(path: Path) -> bytes:
     try:
         content = path.read_bytes()[:MAX_FILE_BYTES] if path.is_file() else b""
     except OSError as error:
-        raise RunError.of("R616", USAGE, path=path, reason=error.strerror or str(error)) from error
+        raise RunError.of("R616", USAGE, path=path, done="read", reason=error.strerror or str(error)) from error
     if b"-----BEGIN " not in content:
         reason = "it is no PEM file" if path.exists() else "there is no such file"
-        raise RunError.of("R616", USAGE, path=path, reason=reason)
+        raise RunError.of("R616", USAGE, path=path, done="read", reason=reason)
     return content

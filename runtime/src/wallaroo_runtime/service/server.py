@@ -59,7 +59,7 @@ def _refuse(requests: Iterator[bytes], context: grpc.ServicerContext) -> NoRetur
 
 
 def answering(method: Method) -> Method:
-    """Let a method of a service answer a `RunError` as such, and a full disk as R653.
+    """Let a method of a service answer a `RunError` as such, and a full disk as R626.
 
     A method that yields stays one that yields.
     """
@@ -86,7 +86,7 @@ def answering(method: Method) -> Method:
 
 
 def _of_disk(error: OSError, store: Store) -> RunError:
-    if failure := disk_failure(error, "R653", service=store.kind, address=store.address):
+    if failure := disk_failure(error, f"the {store.kind} at {store.address}"):
         return failure
     raise error
 
@@ -154,6 +154,8 @@ def serve(kind: str, listen: Listen, add: Callable[[grpc.Server], None]) -> tupl
         reason = _refusal(listen.address) or str(error)[:200]
         host, _, place = listen.address.rpartition(":")
         address = os.path.realpath(place) if host == "unix" else listen.address
-        raise RunError.of("R714", USAGE, what=f"the {kind}", address=address, reason=reason) from error
+        raise RunError.of(
+            "R714", USAGE, what=f"the {kind}", address=address, reason=reason, option="--listen"
+        ) from error
     server.start()
     return server, f"{listen.address.rpartition(':')[0]}:{port}"

@@ -61,7 +61,7 @@ class Store:
 
     def damaged(self, error: Exception) -> RunError:
         """Return an R616: the file cannot be read."""
-        return RunError.of("R616", path=self._path, reason=f"it is damaged: {error}")
+        return RunError.of("R698", what=self._path, reason=error)
 
     def admit(self, driver: pb.Driver, store: str, config: Config) -> tuple[Attachment, bool]:
         """Return how a driver would be served, and whether the data of an earlier checkpoint must go first.

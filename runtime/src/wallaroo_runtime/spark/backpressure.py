@@ -64,7 +64,7 @@ class OutboxRoom:
             self.failure = error
             raise TaskFailure(error) from error
         except OSError as error:
-            self.failure = disk_failure(error, path=self._outbox.name)
+            self.failure = disk_failure(error, self._outbox.name)
             if self.failure is None:
                 self.error = error
                 raise

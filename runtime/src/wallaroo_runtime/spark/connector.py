@@ -62,7 +62,13 @@ def _fetched(coordinate: str, cache: Path) -> Path:
         options = (f"-Dartifact={coordinate}", f"-DoutputDirectory={directory}")
         reason, fetched = run_maven(Path(directory), "copy", *options), Path(directory, target.name)
         if reason or not fetched.is_file():
-            raise RunError.of("R675", USAGE, coordinate=coordinate, reason=reason or "Maven failed")
+            raise RunError.of(
+                "R675",
+                USAGE,
+                what=f"Spark's Kafka connector {coordinate}",
+                reason=reason or "Maven failed",
+                more=", or give the jars with --conf spark.jars=PATH,PATH",
+            )
         fetched.replace(target)
     return target
 

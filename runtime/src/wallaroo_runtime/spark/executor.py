@@ -71,7 +71,7 @@ def located(spec: WorkerSpec) -> WorkerSpec:
     """Return the spec as it holds on this executor; the first task that asks unpacks the worker's archive there.
 
     Raises:
-        RunError: R655 or R657, the archive cannot be used here.
+        RunError: R655, the archive cannot be used here.
     """
     if spec.log_directory == LOGS_OF_CLUSTER:
         of_yarn = os.environ.get("LOG_DIRS", "").partition(",")[0] if "CONTAINER_ID" in os.environ else ""

@@ -13,12 +13,11 @@ from py4j.protocol import Py4JError, Py4JJavaError  # type: ignore[import-untype
 from pyspark.find_spark_home import _find_spark_home
 
 from wallaroo.diagnostic import Diagnostic
-from wallaroo_runtime.errors import RUN, RunError
+from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.spark.cause import Cause, causes_of, significant
-from wallaroo_runtime.spark.failure_table import LOSS, row_of
+from wallaroo_runtime.spark.failure_table import LOSS, Outcome, row_of
 
 MARK = "wallaroo-error:"
-QUERY, ENDED = "R611", "R617"
 AGAIN = "run again to continue from the checkpoint"
 OTHER_FIX = f"check its address, its permissions and its disk; {AGAIN}"
 _MARKED = re.compile(MARK + r"([A-Za-z0-9+/=]+):")
@@ -60,7 +59,7 @@ def is_end_of_java(error: BaseException) -> bool:
     except (Py4JError, ConnectionError):
         return True
     found = row_of(chain)
-    return found is not None and found[0].code == ENDED
+    return found is not None and found[0].outcome is Outcome.ENDED
 
 
 @contextmanager
@@ -82,7 +81,7 @@ def needing_java(log: Path) -> Iterator[None]:
 class Described(NamedTuple):
     """What a chain of causes comes to; an empty `fix`: nobody could know one."""
 
-    code: str
+    outcome: Outcome
     reason: str
     fix: str
 
@@ -97,10 +96,10 @@ def described(chain: Sequence[Cause], checkpoint: str = "", log: Path | None = N
     if found := row_of(chain, checkpoint):
         row, cause = found
         fix = row.fix.format(temporary=gettempdir(), log=_source(log), hadoop=_hadoop_version())
-        return Described(row.code, f"{row.what}: {cause.line}" if row.what else cause.line, fix)
+        return Described(row.outcome, f"{row.what}: {cause.line}" if row.what else cause.line, fix)
     root = ([*significant(chain)] or [Cause("", "no reason given")])[-1]
     is_named = root.kind and not root.kind.startswith("py4j.")
-    return Described(QUERY, f"{root.kind}: {root.line}" if is_named and root.message else root.line, "")
+    return Described(Outcome.QUERY_FAILED, f"{root.kind}: {root.line}" if is_named and root.message else root.line, "")
 
 
 def is_loss(chain: Sequence[Cause]) -> bool:
@@ -137,10 +136,16 @@ def translated(chain: Sequence[Cause], checkpoint: str = "", log: Path | None = 
         if marked := _MARKED.search(cause.message):
             value = json.loads(base64.b64decode(marked[1]))
             return RunError([Diagnostic.from_json(finding) for finding in value["diagnostics"]], value["exit_code"])
-    code, reason, fix = described(chain, checkpoint, log)
-    if code == ENDED and log is not None:
+    outcome, reason, fix = described(chain, checkpoint, log)
+    path = checkpoint or "not made yet"
+    if outcome is Outcome.ENDED and log is not None:
         return JavaEnded.because("it was asked to end", log)
-    if code in (QUERY, ENDED):
-        return RunError.of(QUERY, RUN, reason=reason, fix=f"{fix or f'look into {_source(log)}'}; {AGAIN}")
-    path, temporary = checkpoint or "not made yet", gettempdir()
-    return RunError.of(code, RUN, reason=reason, path=path, log=_source(log), temporary=temporary, fix=OTHER_FIX)
+    if outcome is Outcome.DISK:
+        fix = f"free some space (the checkpoint is {path}, temporary files are in {gettempdir()})"
+        return RunError.of("R626", what="Spark", reason=reason, fix=fix)
+    if outcome is Outcome.DAMAGED:
+        reason = f"Spark cannot read it: {reason}; its log is {_source(log)}"
+        return RunError.of("R698", what=f"checkpoint {path}", reason=reason)
+    if outcome is Outcome.FILE_SYSTEM:
+        return RunError.of("R684", path=path, reason=reason, fix=OTHER_FIX)
+    return RunError.of("R611", reason=reason, fix=f"{fix or f'look into {_source(log)}'}; {AGAIN}")

@@ -5,6 +5,7 @@ Sources: Spark's error-conditions.json and kafka-error-conditions.json, Hadoop's
 
 import re
 from collections.abc import Sequence
+from enum import Enum, auto
 from typing import NamedTuple
 
 from wallaroo_runtime.spark.cause import Cause, significant
@@ -12,16 +13,26 @@ from wallaroo_runtime.spark.cause import Cause, significant
 JARS = "give the jars that have it, e.g. --conf spark.jars.packages=org.apache.hadoop:hadoop-aws:{hadoop}"
 
 
+class Outcome(Enum):
+    """What a failure of Spark is for its user."""
+
+    QUERY_FAILED = auto()
+    ENDED = auto()
+    DISK = auto()
+    DAMAGED = auto()
+    FILE_SYSTEM = auto()
+
+
 class Row(NamedTuple):
     """One kind of failure; a cause is of it when its class or condition is one of these, and its message fits.
 
     Attributes:
-        what: What has failed, in words; with `code` R611 in front of what was thrown.
-        fix: The remedy of R611; may have {temporary}, {checkpoint}, {log}.
+        what: What has failed, in words; of a query that failed in front of what was thrown.
+        fix: The remedy where the query failed; may have {temporary}, {checkpoint}, {log}.
         kinds: Regular expression of whole names of classes.
         conditions: Regular expression of beginnings of Spark's conditions.
         message: Regular expression of a part of the message.
-        code: R611, or the code that the error has.
+        outcome: What it is for the user.
         in_checkpoint: Whether the message must name a file of the checkpoint.
     """
 
@@ -30,7 +41,7 @@ class Row(NamedTuple):
     kinds: str = ""
     conditions: str = ""
     message: str = ""
-    code: str = "R611"
+    outcome: Outcome = Outcome.QUERY_FAILED
     in_checkpoint: bool = False
 
     def fits(self, cause: Cause, place: str) -> bool:
@@ -53,10 +64,10 @@ LOSS = Row(
 )
 TABLE: tuple[Row, ...] = (
     # Spark ends.
-    Row("", "", message="stopped SparkContext|SparkContext was shut down|Shutdown in progress", code="R617"),
+    Row("", "", message="stopped SparkContext|SparkContext was shut down|Shutdown in progress", outcome=Outcome.ENDED),
     # Room and limits of the machine.
-    Row("", "", message="No space left on device|Disk quota exceeded|File too large", code="R630"),
-    Row("", "", kinds=r".*\.\w*QuotaExceededException", code="R630"),
+    Row("", "", message="No space left on device|Disk quota exceeded|File too large", outcome=Outcome.DISK),
+    Row("", "", kinds=r".*\.\w*QuotaExceededException", outcome=Outcome.DISK),
     Row("too many files are open", "raise the limit of open files (`ulimit -n`)", message="Too many open files"),
     Row(
         "no further thread can be started",
@@ -88,25 +99,31 @@ TABLE: tuple[Row, ...] = (
         message=r"spark\.driver\.maxResultSize",
     ),
     # The checkpoint.
-    Row("", "", conditions="STATE_STORE_ROW_CHECKSUM|STATE_STORE_(KEY|VALUE)_\\w+", code="R633"),
+    Row("", "", conditions="STATE_STORE_ROW_CHECKSUM|STATE_STORE_(KEY|VALUE)_\\w+", outcome=Outcome.DAMAGED),
     Row(
         "",
         "",
         conditions="CANNOT_LOAD_STATE_STORE|CHECKPOINT_FILE_CHECKSUM|BATCH_METADATA_NOT_FOUND|MALFORMED_LOG_FILE"
         "|STREAMING_(STATEFUL_OPERATOR|CHECKPOINT)_MISSING|CANNOT_LOAD_CHECKPOINT|STATE_STORE_UNEXPECTED_EMPTY_FILE",
         in_checkpoint=True,
-        code="R633",
+        outcome=Outcome.DAMAGED,
     ),
-    Row("", "", message="Incomplete log file", in_checkpoint=True, code="R633"),
+    Row("", "", message="Incomplete log file", in_checkpoint=True, outcome=Outcome.DAMAGED),
     Row(
         "",
         "",
         kinds=r".*\.(ChecksumException|EOFException|FileNotFoundException|NoSuchFileException|RocksDBException"
         r"|FSDataInputStreamException)",
         in_checkpoint=True,
-        code="R633",
+        outcome=Outcome.DAMAGED,
     ),
-    Row("", "", message="Corruption|CANNOT_LOAD_STATE_STORE|CHECKSUM_VERIFICATION", in_checkpoint=True, code="R633"),
+    Row(
+        "",
+        "",
+        message="Corruption|CANNOT_LOAD_STATE_STORE|CHECKSUM_VERIFICATION",
+        in_checkpoint=True,
+        outcome=Outcome.DAMAGED,
+    ),
     Row(
         "another query writes the same checkpoint",
         "let only one run have it: stop the other one",
@@ -119,7 +136,7 @@ TABLE: tuple[Row, ...] = (
         conditions="STREAMING_CHECKPOINT_LOG_WRITE_FAILURE|CANNOT_WRITE_STATE_STORE|FAILED_RENAME",
         kinds=r".*\.FileAlreadyExistsException",
         in_checkpoint=True,
-        code="R684",
+        outcome=Outcome.FILE_SYSTEM,
     ),
     # Java, its libraries and classes.
     Row(

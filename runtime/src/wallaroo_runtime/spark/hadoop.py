@@ -1,6 +1,7 @@
 """Small files in any file system that Hadoop knows, through Spark's JVM."""
 
 import os
+import shlex
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -51,6 +52,11 @@ class HadoopDirectory:
     def __str__(self) -> str:
         return self.url
 
+    @property
+    def removal(self) -> str:
+        """The command that removes it."""
+        return f"hadoop fs -rm -r {shlex.quote(self.url)}"
+
     def _path(self, name: str) -> Any:
         return self._jvm.org.apache.hadoop.fs.Path(self._url(name))
 
@@ -73,7 +79,9 @@ class HadoopDirectory:
             if not self._files.exists(path):
                 return None
             if self._files.getFileStatus(path).getLen() > MAX_FILE_BYTES:
-                raise RunError.of("R616", path=f"{self.url}/{name}", reason=f"it is larger than {MAX_FILE_BYTES} bytes")
+                raise RunError.of(
+                    "R616", path=f"{self.url}/{name}", done="read", reason=f"it is larger than {MAX_FILE_BYTES} bytes"
+                )
             stream = self._files.open(path)
             try:
                 return bytes(self._jvm.org.apache.commons.io.IOUtils.toByteArray(stream))

@@ -8,16 +8,16 @@ from py4j.protocol import Py4JError, Py4JJavaError  # type: ignore[import-untype
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
-from wallaroo.diagnostic import Diagnostic
+from wallaroo.diagnostic import Diagnostic, Kind
 from wallaroo_runtime.errors import RunError
-from wallaroo_runtime.kafka.client import connection_errors
+from wallaroo_runtime.kafka.client import check_answer
 from wallaroo_runtime.kafka.identity import IS_RESET, REPEATED, RESET, id_of, is_other, other_topic
 from wallaroo_runtime.kafka.java import PREFIX, java_options
 from wallaroo_runtime.kafka.offset import EARLIEST, LATEST, check_partitions, lost_records, starting_offsets
 from wallaroo_runtime.spark.connector import uses_kafka
 from wallaroo_runtime.spark.hadoop import HadoopDirectory, spark_path
 from wallaroo_runtime.spark.progress import past_progress, plan_elsewhere
-from wallaroo_runtime.topology.model import KafkaSink, KafkaSource, Sink, Topology, has_records
+from wallaroo_runtime.topology.model import KafkaSink, KafkaSource, Sink, Topology, has_records, place_of
 from wallaroo_runtime.topology.secret import resolved
 
 FORMAT = "kafka"
@@ -138,7 +138,7 @@ def check_kafka(
             check_partitions(source.topic, source.brokers[0], known, (number for number, _ in source.partitions or ()))
     for sink in topology.sinks():
         if isinstance(sink, KafkaSink):
-            _reach(sink)
+            check_answer(sink.brokers, place_of(sink))
     lost = records_lost(session, topology, checkpoint, begins) if checkpoint else []
     if begins:
         plan_elsewhere(HadoopDirectory(session, spark_path(checkpoint)), begins)
@@ -192,7 +192,9 @@ def topic_id(session: SparkSession, source: KafkaSource) -> str:
         with KafkaAdmin(session, source) as admin:
             return admin.topic_id(source.topic)
     except (Py4JError, ConnectionError) as error:
-        raise RunError.of("R672", what="source", name=source.name, reason="Java has ended") from error
+        raise RunError.of(
+            "R672", what=place_of(source), brokers=",".join(source.brokers), reason="Java has ended"
+        ) from error
 
 
 def tables_left(session: SparkSession, topology: Topology) -> list[Diagnostic]:
@@ -222,32 +224,20 @@ def has_content(session: SparkSession, sink: KafkaSink) -> bool:
         try:
             numbers = admin.partitions(sink.topic)
         except RunError as error:
-            if error.diagnostics[0].code != "R673":
+            if error.kind is not Kind.NO_TOPIC:
                 raise
             return False  # the egress will create it
         return admin.offsets(sink.topic, numbers, EARLIEST) != admin.offsets(sink.topic, numbers, LATEST)
-
-
-def _reach(part: KafkaSource | KafkaSink) -> None:
-    """Raise R672 when no broker takes a connection."""
-    if errors := connection_errors(part.brokers):
-        reasons = (f"{broker}: {error}" for broker, error in errors.items())
-        raise RunError.of("R672", what=noun_of(part), name=part.name, reason="; ".join(reasons))
-
-
-def noun_of(part: KafkaSource | KafkaSink) -> str:
-    """Return what a part is: `source` or `sink`."""
-    return "source" if isinstance(part, KafkaSource) else "sink"
 
 
 class KafkaAdmin:
     """Asks a broker about topics, by the client that Spark's connector brings along."""
 
     def __init__(self, session: SparkSession, part: KafkaSource | KafkaSink) -> None:
-        _reach(part)
-        self._part, self._noun = part, noun_of(part)
+        check_answer(part.brokers, place_of(part))
+        self._part = part
         self._jvm = cast(Any, session.sparkContext._jvm)
-        options = java_options(resolved(part.options), f'{self._noun} "{part.name}"')
+        options = java_options(resolved(part.options), place_of(part))
         settings = {name.removeprefix(PREFIX): value for name, value in options.items() if name.startswith(PREFIX)}
         settings |= dict.fromkeys(("default.api.timeout.ms", "request.timeout.ms"), str(ANSWER_S * 1000))
         settings["bootstrap.servers"] = ",".join(part.brokers)
@@ -255,7 +245,9 @@ class KafkaAdmin:
             self._client: Any = self._jvm.org.apache.kafka.clients.admin.AdminClient.create(self._map(settings.items()))
         except Py4JJavaError as error:
             cause = error.java_exception.getCause() or error.java_exception
-            raise RunError.of("R672", what=self._noun, name=part.name, reason=str(cause.getMessage())) from error
+            raise RunError.of(
+                "R672", what=place_of(part), brokers=",".join(part.brokers), reason=str(cause.getMessage())
+            ) from error
 
     def __enter__(self) -> "KafkaAdmin":
         return self
@@ -349,4 +341,6 @@ class KafkaAdmin:
             if name == "UnknownTopicOrPartitionException":
                 topic, broker = self._part.topic, self._part.brokers[0]
                 raise RunError.of("R673", topic=topic, brokers=broker, reason="it does not exist") from error
-            raise RunError.of("R672", what=self._noun, name=self._part.name, reason=f"{name}: {text}") from error
+            raise RunError.of(
+                "R672", what=place_of(self._part), brokers=",".join(self._part.brokers), reason=f"{name}: {text}"
+            ) from error

@@ -10,14 +10,14 @@ from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
-from wallaroo.diagnostic import Diagnostic, shown
+from wallaroo.diagnostic import Diagnostic, Kind, shown
 from wallaroo.frame import split_frames
 from wallaroo.kafka_record import too_large
 from wallaroo_runtime.errors import TOPOLOGY, RunError
 from wallaroo_runtime.kafka.java import java_options
 from wallaroo_runtime.lowering.sink_record import rows_of
 from wallaroo_runtime.spark.cause import causes_of
-from wallaroo_runtime.spark.failure import AGAIN, QUERY, carried, described, translated
+from wallaroo_runtime.spark.failure import AGAIN, carried, described, translated
 from wallaroo_runtime.spark.kafka import COMPACT, FORMAT, POLICY, KafkaAdmin
 from wallaroo_runtime.spark.row_source import analysed
 from wallaroo_runtime.storage.outbox.refused import CORRECT, SET_ASIDE, refused_letter, told_refused, write_refused
@@ -174,7 +174,7 @@ class RowSinks:
             self._save(sink, self._rows(files))
         except (PySparkException, Py4JJavaError) as error:
             failed = translated(causes_of(error))
-            if failed.diagnostics[0].code != QUERY:
+            if failed.kind is not Kind.QUERY:
                 raise failed from error
             if not isinstance(sink, KafkaSink) or not self._set_aside(sink, files, port, batch):
                 _, reason, fix = described(causes_of(error))

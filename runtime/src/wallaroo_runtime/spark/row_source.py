@@ -85,7 +85,7 @@ class RecordSource:
             batch: Number of the micro-batch; numbers messages of sources that do not number them.
 
         Raises:
-            RunError: R671, a message is longer than the topology allows.
+            RunError: R606, a message is longer than the topology allows.
         """
         rows: list[tuple[Any, ...]] = []
         size = 0
@@ -130,7 +130,7 @@ class RecordSource:
     def _check_size(self, size: int, record: object) -> None:
         if size > self.source.max_message_bytes:
             limit, place = self.source.max_message_bytes, f"{self.source.place}, record {record}"
-            raise RunError.of("R671", source=self.source.name, size=size, place=place, limit=limit)
+            raise RunError.of("R606", source=self.source.name, place=place, limit=limit, reason=f"it has {size} bytes")
 
     def _frame(self, rows: Sequence[tuple[Any, ...]]) -> bytes:
         sequences, keys, values, times, headers = zip(*rows, strict=True)

@@ -99,7 +99,17 @@ def _connect(java: VirtualMachine) -> None:
 def open_cluster(settings: SparkConf) -> Diagnostic | None:
     """Return the finding that Spark's processes ask nobody for a secret (R713); None when they do."""
     is_closed = settings.get("spark.authenticate", "false") == "true"
-    return None if is_closed else Diagnostic.of("R713", master=settings.get("spark.master"))
+    return (
+        None
+        if is_closed
+        else Diagnostic.of(
+            "R713",
+            what="Spark, which asks for no secret,",
+            address=settings.get("spark.master"),
+            deed="run code there",
+            fix="give the cluster a secret (docs/operators.md)",
+        )
+    )
 
 
 def _keep_quiet() -> None:

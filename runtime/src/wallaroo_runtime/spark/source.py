@@ -115,5 +115,5 @@ class JournalStreamReader(DataSourceStreamReader):
     def _checked(self, begin: Position, end: Position) -> Position:
         if end.offset < begin.offset:
             reason = f"it ends there; the checkpoint has read to {begin.offset}"
-            raise RunError.of("R612", path=self.place, offset=end.offset, reason=reason)
+            raise RunError.of("R698", what=f"journal {self.place} at offset {end.offset}", reason=reason)
         return end

@@ -160,7 +160,7 @@ class OutputPlace:
             ports: Of the sinks that there are; what is kept for others is removed. None: of any.
 
         Raises:
-            RunError: R620, it is damaged.
+            RunError: R698, it is damaged.
         """
         if self.service is None:
             return Outbox(Path(self.outbox), Path(self.dead_letters), Path(self.staging), ports=ports)

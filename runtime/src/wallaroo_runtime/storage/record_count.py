@@ -65,7 +65,7 @@ class RecordCount:
             least, query, batch = bool(value["is_least"]), str(value["query"]), int(value["batch"])
         except (ValueError, KeyError, TypeError) as error:
             reason = f"{error} is missing, or it does not fit its checksum"
-            raise RunError.of("R698", path=f"{directory}/{NAME}", reason=reason) from error
+            raise RunError.of("R698", what=f"{directory}/{NAME}", reason=reason) from error
         return cls(directory, received, written, least, received, written, query, batch)
 
     def add(self, query: str, batch: int, received: int, written: int) -> None:

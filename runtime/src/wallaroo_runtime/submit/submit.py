@@ -32,10 +32,15 @@ def check_deploy_mode(master: str, deploy_mode: str) -> None:
     """Refuse cluster mode where Spark has none for Python.
 
     Raises:
-        RunError: R660.
+        RunError: R608.
     """
     if deploy_mode == "cluster" and not master.startswith(CLUSTER_KINDS):
-        raise RunError.of("R660", USAGE, master=master)
+        raise RunError.of(
+            "R608",
+            USAGE,
+            reason=f"{master} runs no Python driver in cluster mode",
+            fix="use --deploy-mode client on a machine that stays, with --restart on-failure",
+        )
 
 
 def client_command(arguments: Sequence[str]) -> list[str]:

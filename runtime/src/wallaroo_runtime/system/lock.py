@@ -51,7 +51,9 @@ def lock_directory(directory: Path, name: str = "lock") -> int:
         descriptor = take_lock(path, TRY)
     except BlockingIOError as error:
         holder = path.read_bytes()[:32].decode("ascii", "replace").strip() or "unknown"
-        raise RunError.of("R610", pid=holder, path=directory) from error
+        raise RunError.of(
+            "R610", what=f"checkpoint {directory}", holder=f"another run (process {holder})", own="--checkpoint"
+        ) from error
     os.ftruncate(descriptor, 0)
     os.pwrite(descriptor, b"%d\n" % os.getpid(), 0)
     return descriptor

@@ -57,7 +57,7 @@ def fetched_jars(name: str, coordinates: Sequence[str], alone: str = "", waiting
         alone: One more, which comes without what it needs; empty: none.
 
     Raises:
-        RunError: R724, Maven is missing, or does not find one.
+        RunError: R675, Maven is missing, or does not find one.
     """
     cache = cache_directory()
     target = cache / name
@@ -72,10 +72,9 @@ def fetched_jars(name: str, coordinates: Sequence[str], alone: str = "", waiting
         pom.write_text(_pom(coordinates, alone), encoding="utf-8")
         options = ("-f", str(pom), "-DincludeScope=runtime", f"-DoutputDirectory={jars}")
         if reason := run_maven(Path(temporary), "copy-dependencies", *options, waiting=waiting):
-            fix = "run this once where Maven's repository is reached"
-            if not shutil.which("mvn"):
-                fix = "install Maven, and run this once where its repository is reached"
-            raise RunError.of("R724", USAGE, what=coordinates[0], path=target, reason=reason, fix=fix)
+            raise RunError.of(
+                "R675", USAGE, what=coordinates[0], reason=reason, more=f"; what it fetches stays in {target}"
+            )
         try:
             jars.rename(target)
         except OSError:

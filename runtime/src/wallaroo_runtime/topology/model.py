@@ -387,3 +387,8 @@ class Topology:
     def component(self, worker: str, path: str) -> Component | None:
         """Return the user's code of `path`, or None when the front-end recorded none."""
         return self.worker(worker).component(path)
+
+
+def place_of(part: Source | Sink) -> str:
+    """Return how errors name a source or sink."""
+    return f'{"source" if isinstance(part, Source) else "sink"} "{part.name}"'

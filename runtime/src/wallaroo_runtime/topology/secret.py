@@ -145,4 +145,6 @@ def _value(name: str) -> str:
     try:
         return Path(file).read_text(encoding="utf-8").removesuffix("\n")
     except (OSError, UnicodeDecodeError) as error:
-        raise RunError.of("R616", USAGE, path=file, reason=getattr(error, "strerror", None) or str(error)) from error
+        raise RunError.of(
+            "R616", USAGE, path=file, done="read", reason=getattr(error, "strerror", None) or str(error)
+        ) from error

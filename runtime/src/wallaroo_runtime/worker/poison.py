@@ -8,7 +8,7 @@ from enum import Enum, auto
 from pathlib import Path
 from typing import Any
 
-from wallaroo.diagnostic import Diagnostic
+from wallaroo.diagnostic import Diagnostic, Kind, kind_of
 from wallaroo.worker._proto import worker_pb2 as pb
 from wallaroo_runtime.worker.flight import OUTSIDE, at_work
 from wallaroo_runtime.worker.launch import status_text
@@ -213,7 +213,7 @@ class Quarantine:
             >>> quarantine.seconds(8, 1.5)
             6.0
         """
-        hung = sum(skip.code == "C509" for skip in self.skips)
+        hung = sum(kind_of(skip.code) is Kind.HUNG for skip in self.skips)
         return min(deadline, max(deadline / 2**hung, LEAST_SECONDS, PATIENCE * slowest)) if hung else deadline
 
     def is_beyond(self, suspect: Suspect) -> bool:

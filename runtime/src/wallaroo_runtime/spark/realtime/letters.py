@@ -77,7 +77,7 @@ def open_output(place: OutputPlace) -> tuple[Output, Letters]:
     """Return what the driver of a run publishes to, without waiting for it, and what finds its dead letters.
 
     Raises:
-        RunError: R620, it is damaged; R642, the egress is away.
+        RunError: R698, it is damaged; R642, the egress is away.
     """
     if place.service is None:
         return Outbox(place.outbox, place.dead_letters, place.staging), LocalLetters(Path(place.dead_letters))

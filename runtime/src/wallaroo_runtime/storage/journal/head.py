@@ -58,7 +58,7 @@ def read_committed(directory: Path) -> int:
     """Return the offset below which nothing is still needed; 0 when nothing was committed yet.
 
     Raises:
-        RunError: R612, the file does not fit its checksum.
+        RunError: R698, the file does not fit its checksum.
     """
     path = directory / "committed"
     try:
@@ -70,7 +70,7 @@ def read_committed(directory: Path) -> int:
     if not text.strip(b"\0\n"):
         return 0
     if not offset.isdigit() or checksum != [_checksum(offset)]:
-        raise RunError.of("R612", path=path, offset=0, reason="the file does not fit its checksum")
+        raise RunError.of("R698", what=path, reason="the file does not fit its checksum")
     return int(offset)
 
 

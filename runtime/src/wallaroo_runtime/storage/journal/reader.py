@@ -18,6 +18,7 @@ from wallaroo_runtime.storage.journal.segment import (
     damaged,
     frame_boundaries,
     list_segments,
+    other_journal,
     read_segment_header,
     verify_frames,
 )
@@ -62,7 +63,7 @@ class JournalReader:
         """Return how far the journal may be read now.
 
         Raises:
-            RunError: R619, the journal is not there or is another one.
+            RunError: R698, the journal is not there or is another one.
         """
         head = read_head(self.directory)
         if head is None or self._journal_id not in (None, head.journal_id):
@@ -99,7 +100,7 @@ class JournalReader:
         Where nothing follows `start` it is the end.
 
         Raises:
-            RunError: R612 or R619.
+            RunError: R698.
         """
         end = self.end()
         if end.offset - start.offset <= max_bytes:
@@ -116,7 +117,7 @@ class JournalReader:
         """Return the sequence of the first frame after an offset; -1: there is none.
 
         Raises:
-            RunError: R612 or R619.
+            RunError: R698.
         """
         pieces = self.read(offset, self.end().offset)
         return next((header.sequence for piece in pieces for header, *_ in split_frames(piece)), -1)
@@ -125,7 +126,7 @@ class JournalReader:
         """Cut [start, end) at frame boundaries into at most `parts` ranges of about the same size.
 
         Raises:
-            RunError: R612 or R619.
+            RunError: R698.
         """
         if start >= end:
             return []
@@ -147,7 +148,7 @@ class JournalReader:
             chunk_bytes: A piece has at most this many bytes, unless one frame alone has more.
 
         Raises:
-            RunError: R612, bytes are lost or changed; R619, the journal is not there or is another one.
+            RunError: R698, bytes are lost or changed; R698, the journal is not there or is another one.
         """
         sequence: int | None = None
         for segment, first, stop in self._pieces(start, end):
@@ -203,7 +204,7 @@ class JournalReader:
     def _missing(self, actual: int | None) -> RunError:
         expected = "any" if self._journal_id is None else f"{self._journal_id:016x}"
         found = "none" if actual is None else f"{actual:016x}"
-        return RunError.of("R619", path=self.directory, expected=expected, actual=found)
+        return other_journal(self.directory, expected, found)
 
 
 def _verified(

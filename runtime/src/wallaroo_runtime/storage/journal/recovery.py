@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from wallaroo_runtime.durable.file import sync_directory
-from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.storage.journal.head import Position, read_committed, read_head
 from wallaroo_runtime.storage.journal.segment import (
     SEGMENT_HEADER_BYTES,
@@ -16,6 +15,7 @@ from wallaroo_runtime.storage.journal.segment import (
     damaged,
     frame_boundaries,
     list_segments,
+    other_journal,
     read_segment_header,
     verify_frames,
 )
@@ -42,7 +42,7 @@ def recover(directory: Path) -> tuple[list[Segment], int, Position, int]:
         The segments, a descriptor of the last one, the end, and the sequence that comes next.
 
     Raises:
-        RunError: R612, bytes below the head are lost or changed; R619, head and segments are of two journals.
+        RunError: R698, bytes below the head are lost or changed; R698, head and segments are of two journals.
     """
     for left in directory.glob("*.new"):
         left.unlink()
@@ -58,7 +58,7 @@ def recover(directory: Path) -> tuple[list[Segment], int, Position, int]:
     first = _first_to_verify(directory, segments, safe)
     kept, scan = _verify(segments, first, safe)
     if head is not None and scan.journal_id != head.journal_id:
-        raise RunError.of("R619", path=directory, expected=f"{head.journal_id:016x}", actual=_shown(scan.journal_id))
+        raise other_journal(directory, f"{head.journal_id:016x}", _shown(scan.journal_id))
     if scan.end < safe:
         raise damaged(segments[kept].path, scan.end, scan.fault or f"the file ends here; the head is at {safe}")
     assert scan.journal_id is not None

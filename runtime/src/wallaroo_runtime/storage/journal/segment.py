@@ -133,7 +133,7 @@ def frame_boundaries(descriptor: int, segment: Segment, start: int, stop: int) -
     """Yield the end of each frame of [start, stop) of a segment and the number of its messages; headers only.
 
     Raises:
-        RunError: R612.
+        RunError: R698.
     """
     block, base, at = b"", start, start
     while at < stop:
@@ -150,6 +150,13 @@ def frame_boundaries(descriptor: int, segment: Segment, start: int, stop: int) -
         yield at, 0 if port in (TICK_PORT, VISIT_PORT) else count
 
 
+def other_journal(path: Path, expected: str, actual: str) -> RunError:
+    """Return the error for a journal that is not the one that the checkpoint refers to."""
+    return RunError.of(
+        "R698", what=f"journal {path}", reason=f"the checkpoint refers to journal {expected}; found {actual}"
+    )
+
+
 def damaged(path: Path, offset: int, reason: str) -> RunError:
     """Return the error for a journal that lost or changed what was safe."""
-    return RunError.of("R612", path=path, offset=offset, reason=reason)
+    return RunError.of("R698", what=f"journal {path} at offset {offset}", reason=reason)

@@ -31,7 +31,7 @@ class JournalWriter:
         safe: Position up to which readers may read.
 
     Raises:
-        RunError: R610, another process writes it; R612 or R619, it cannot be continued.
+        RunError: R610, another process writes it; R698, it cannot be continued.
     """
 
     def __init__(

@@ -24,7 +24,7 @@ def check_outbox(directory: Path, ports: Collection[int]) -> None:
         ports: Of the sinks that it serves.
 
     Raises:
-        RunError: R620, something is missing, was changed or belongs to another outbox.
+        RunError: R698, something is missing, was changed or belongs to another outbox.
     """
     reader = LogReader(directory)
     records: list[Record] = []
@@ -133,4 +133,4 @@ def _check_file(directory: Path, port: int, place: tuple[int, int], file: Outbox
 
 
 def _damaged(directory: Path, reason: str) -> RunError:
-    return RunError.of("R620", path=directory, reason=reason)
+    return RunError.of("R698", what=f"outbox {directory}", reason=reason)

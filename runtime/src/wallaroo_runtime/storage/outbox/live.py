@@ -178,7 +178,7 @@ class LiveReader:
         """Yield the entries that are there, those that begin before `end` alone if one is given.
 
         Raises:
-            RunError: R620, the log is damaged.
+            RunError: R698, the log is damaged.
         """
         while end is None or self.offset < end:
             entry = None
@@ -210,7 +210,7 @@ class LiveReader:
         try:
             return entry_at(block, at, offset)
         except ValueError as error:
-            raise RunError.of("R620", path=self._outbox, reason=f"its live log: {error}") from error
+            raise RunError.of("R698", what=f"outbox {self._outbox}", reason=f"its live log: {error}") from error
 
     def _open(self) -> bool:
         """Open the segment that has the next entry, if it is another one than the open one; returns whether it is.

@@ -36,7 +36,7 @@ class LiveLog:
         fault: Why it is not known what is on the disk; None: it is known. It must be opened again.
 
     Raises:
-        RunError: R620, it is damaged.
+        RunError: R698, it is damaged.
     """
 
     def __init__(self, outbox: Path, dead_letters: Path, segment_bytes: int = SEGMENT_BYTES) -> None:

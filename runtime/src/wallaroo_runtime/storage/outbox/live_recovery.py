@@ -17,7 +17,7 @@ def recover(outbox: Path, dead_letters: Path) -> tuple[LiveState, int]:
         What the log says, and where it ends.
 
     Raises:
-        RunError: R620, something is lost that was safe.
+        RunError: R698, something is lost that was safe.
     """
     directory = outbox / FOLDER
     for path in directory.glob("*.new"):

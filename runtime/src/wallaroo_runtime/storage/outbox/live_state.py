@@ -167,7 +167,7 @@ def read_last(directory: Path) -> Read:
     """Read the last segment of the live log of an outbox.
 
     Raises:
-        RunError: R620, it is damaged, or ends before what was safe.
+        RunError: R698, it is damaged, or ends before what was safe.
     """
     segments = live_segments(directory / FOLDER)
     if not segments:
@@ -182,10 +182,12 @@ def read_last(directory: Path) -> Read:
             if entry.port == DEAD_LETTER_PORT:
                 letters.append((state.writers[entry.partition].letters, entry))
     except (ValueError, KeyError) as error:
-        raise RunError.of("R620", path=directory, reason=f"its live log: {error}") from error
+        raise RunError.of("R698", what=f"outbox {directory}", reason=f"its live log: {error}") from error
     end = entries[-1].end if entries else first.end
     if end < safe:
-        raise RunError.of("R620", path=directory, reason=f"its live log is whole up to {end}; up to {safe} it was safe")
+        raise RunError.of(
+            "R698", what=f"outbox {directory}", reason=f"its live log is whole up to {end}; up to {safe} it was safe"
+        )
     return Read(state, end, tuple(letters))
 
 

@@ -130,7 +130,7 @@ class LogReader:
         """Yield the records that have come since the last call.
 
         Raises:
-            RunError: R620, a line that is not the last one is damaged.
+            RunError: R698, a line that is not the last one is damaged.
         """
         while True:
             yield from self._follow()
@@ -184,7 +184,7 @@ class LogReader:
         value = unpack_line(line)
         if value is None:
             reason = f"record {self.base.number} of its log does not fit its checksum"
-            raise RunError.of("R620", path=self._path.parent, reason=reason)
+            raise RunError.of("R698", what=f"outbox {self._path.parent}", reason=reason)
         if "base" in value:
             self.base = Base.from_json(value)
             return None
@@ -197,7 +197,7 @@ def read_base(directory: Path) -> Base:
     """Return what the log of an outbox says of all its records together.
 
     Raises:
-        RunError: R620, the log is damaged.
+        RunError: R698, the log is damaged.
     """
     reader = LogReader(directory)
     for _ in reader.records():
@@ -219,7 +219,9 @@ def cut_delivered(directory: Path, positions: dict[int, int]) -> bytes | None:
         end = content.index(b"\n", at)
         value = unpack_line(content[at:end])
         if value is None:
-            raise RunError.of("R620", path=directory, reason=f"record {base.number} of its log is damaged")
+            raise RunError.of(
+                "R698", what=f"outbox {directory}", reason=f"record {base.number} of its log does not fit its checksum"
+            )
         if "base" in value:
             base = Base.from_json(value)
         else:

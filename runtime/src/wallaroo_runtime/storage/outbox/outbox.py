@@ -34,7 +34,7 @@ class Outbox:
         compact_bytes: The log is cut when it is longer and its beginning is delivered.
 
     Raises:
-        RunError: R620, the log is damaged.
+        RunError: R698, the log is damaged.
     """
 
     def __init__(
@@ -117,7 +117,7 @@ class Outbox:
             Whether the batch was new.
 
         Raises:
-            RunError: R620, a staged file is missing or has another length; nothing was published.
+            RunError: R698, a staged file is missing or has another length; nothing was published.
             OSError: The disk failed; publish the same again.
         """
         if not _QUERY.fullmatch(query):
@@ -193,10 +193,12 @@ class Outbox:
         try:
             actual = path.stat().st_size
         except FileNotFoundError:
-            raise RunError.of("R620", path=self.directory, reason=f"staged file {path} is missing") from None
+            raise RunError.of(
+                "R698", what=f"outbox {self.directory}", reason=f"staged file {path} is missing"
+            ) from None
         if actual != size:
             reason = f"staged file {path} has {actual} bytes; expected {size}"
-            raise RunError.of("R620", path=self.directory, reason=reason)
+            raise RunError.of("R698", what=f"outbox {self.directory}", reason=reason)
 
     def _append(self, record: Record) -> None:
         files = [{name: getattr(file, name) for name in OutboxFile.__slots__} for file in record.files]

@@ -56,7 +56,7 @@ def read_position(directory: Path, port: int) -> Delivered:
     """Return the recorded position of a port; the beginning when nothing was recorded.
 
     Raises:
-        RunError: R620.
+        RunError: R698.
     """
     return _read(directory / f"position-{port}") or Delivered()
 
@@ -77,7 +77,7 @@ def _read(path: Path) -> Delivered | None:
     try:
         value = read_line(path)
     except ValueError as error:
-        raise RunError.of("R620", path=path.parent, reason=f"{path.name} does not fit its checksum") from error
+        raise RunError.of("R698", what=path, reason="it does not fit its checksum") from error
     return None if value is None else Delivered(**value)
 
 
@@ -95,7 +95,7 @@ def undelivered(directory: Path, ports: Collection[int]) -> int:
     """Return how many messages wait for these sinks.
 
     Raises:
-        RunError: R620.
+        RunError: R698.
     """
     published = read_base(directory).messages + read_last(directory).state.messages
     return sum(published[port] - read_position(directory, port).messages for port in ports)

@@ -18,7 +18,7 @@ def read_written(path: Path) -> Published:
         value = read_line(path)
         return Published() if value is None else Published(str(value["query"]), int(value["batch"]))
     except (ValueError, KeyError, TypeError) as error:
-        raise RunError.of("R698", path=path, reason=error) from error
+        raise RunError.of("R698", what=path, reason=error) from error
 
 
 def write_written(path: Path, query: str, batch: int) -> None:

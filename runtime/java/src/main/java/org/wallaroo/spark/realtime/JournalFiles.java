@@ -88,14 +88,14 @@ final class JournalFiles extends JournalReader {
             throw damaged(base, "the file has no valid header");
         }
         if (header.getLong(24) != id) {
-            throw OperatorFailure.of("R619", "path", directory, "expected", JournalOffset.hex(id),
-                    "actual", JournalOffset.hex(header.getLong(24)));
+            throw OperatorFailure.of("R698", "what", "journal " + directory, "reason", "the checkpoint refers to journal "
+                    + JournalOffset.hex(id) + "; found " + JournalOffset.hex(header.getLong(24)));
         }
     }
 
     @Override
     OperatorFailure damaged(long at, String reason) {
-        return OperatorFailure.of("R612", "path", directory, "offset", at, "reason", reason);
+        return OperatorFailure.of("R698", "what", "journal " + directory + " at offset " + at, "reason", reason);
     }
 
     @Override
