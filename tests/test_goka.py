@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from model.goka import Group, Record, World
 from wallaroo import KafkaRecord, goka
-from wallaroo.application import Application
-from wallaroo.diagnostic import DiagnosticError
-from wallaroo.key import bucket_of, key_bytes
+from wallaroo.component.application import Application
+from wallaroo.diagnostic.diagnostic import DiagnosticError
+from wallaroo.message.key import bucket_of, key_bytes
 from wallaroo.testing import Run, run
 from wallaroo_runtime.memory.start import BUCKETS
 

@@ -13,7 +13,7 @@ from support.kafka import Broker
 from support.run import READY, TESTS, WALLAROO, wait_until
 from test_kafka import Application, Make, application
 from wallaroo import goka
-from wallaroo.kafka_record import MAX_RECORD_BYTES, too_large
+from wallaroo.message.kafka_record import MAX_RECORD_BYTES, too_large
 from wallaroo_runtime.kafka.record import follow
 from wallaroo_runtime.kafka.topic import create_topic
 

@@ -14,8 +14,8 @@ import pytest
 from support.kafka import Broker, free_port
 from support.kafka_delivery import DEADLINE_S, PARTITIONS, PORT, Delivery
 from wallaroo import KafkaRecord
-from wallaroo.frame import encode_frame
-from wallaroo.worker.kafka_record import write_record
+from wallaroo.message.frame import encode_frame
+from wallaroo.worker.value.kafka_record import write_record
 from wallaroo_runtime.checkpoint.dead_letter import read_letters
 from wallaroo_runtime.durable.line import pack_line
 from wallaroo_runtime.egress.kafka_session import ANSWER_S

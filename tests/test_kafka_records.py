@@ -18,7 +18,7 @@ from support.joined import Joined
 from support.kafka import Broker, free_port
 from support.run import WALLAROO, wait_until
 from wallaroo import KafkaRecord
-from wallaroo.worker.kafka_record import write_record
+from wallaroo.worker.value.kafka_record import write_record
 from wallaroo_runtime.egress.kafka_session import Lasting, Session, Unavailable
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.kafka.client import kafka_client

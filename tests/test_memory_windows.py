@@ -14,8 +14,8 @@ from window_history import FAILS, reference, windows
 from conformance.application import VECTOR_WINDOWS, WINDOW_CASES
 from support.run import TESTS
 from wallaroo import testing
-from wallaroo.diagnostic import DiagnosticError
-from wallaroo.frame import DEAD_LETTER_PORT, FRAMED, FrameHeader, read_frame, write_frame
+from wallaroo.diagnostic.diagnostic import DiagnosticError
+from wallaroo.message.frame import DEAD_LETTER_PORT, FRAMED, FrameHeader, read_frame, write_frame
 from wallaroo.worker._proto import worker_pb2 as pb
 from wallaroo_runtime.lowering.error_policy import ErrorPolicy
 from wallaroo_runtime.memory import Batch, Engine, MemoryRun, start

@@ -16,7 +16,7 @@ from conformance.application import BUCKETS
 from conformance.process import Worker
 from conformance.session import Answer, BucketStore, StateStream, process
 from support.run import TESTS, wallaroo
-from wallaroo.frame import encode_frame, read_frame
+from wallaroo.message.frame import encode_frame, read_frame
 from wallaroo.worker._proto import worker_pb2 as pb
 from wallaroo_runtime.lowering.state_log import latest_states
 from wallaroo_runtime.spark.rescale_log import bucket_frames

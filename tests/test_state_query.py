@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from support.memory_query import BATCH, MemoryLogs, query_of
 from support.run import TESTS
 from support.small_checkpoint import open_checkpoint, word_count
-from wallaroo.frame import encode_frame
+from wallaroo.message.frame import encode_frame
 from wallaroo_runtime.cli.main import command_parser, main
 from wallaroo_runtime.cli.state_query import print_states
 from wallaroo_runtime.errors import RunError

@@ -16,8 +16,8 @@ import wallaroo
 from support.kafka import free_port
 from support.page import DOCS, Block, blocks
 from support.run import READY, TESTS, WALLAROO, wait_until
+from wallaroo.emit.topology import topology
 from wallaroo.testing import run
-from wallaroo.topology import topology
 from wallaroo_runtime.program.init import init
 
 EXAMPLES = TESTS.parent / "examples" / "tutorial"

@@ -18,7 +18,7 @@ from window_history import cut, histories, reference
 from conformance.process import Worker
 from conformance.session import BucketStore, StateStream
 from support.run import TESTS, wallaroo
-from wallaroo.frame import PLAIN
+from wallaroo.message.frame import PLAIN
 from wallaroo.worker._proto import worker_pb2 as pb
 from wallaroo_runtime.worker.audit import Audit, messages_by_port
 

@@ -23,7 +23,7 @@ from typing import Any
 
 from support.life import free_port
 from support.run import MODES, TESTS, Receiver, Run, finish, framed, wait_until
-from wallaroo.frame import TICK_PORT, read_frame, split_frames
+from wallaroo.message.frame import TICK_PORT, read_frame, split_frames
 from wallaroo_runtime.monitor.endpoint import status_of
 from wallaroo_runtime.storage.journal.reader import JournalReader
 

@@ -19,12 +19,12 @@ SERVICE = "runtime/src/wallaroo_runtime/service/_proto"
 COPIES = {
     "topology.schema.json": ["runtime/src/wallaroo_runtime/topology/topology.schema.json"],
     "errors.json": [
-        "api/python/src/wallaroo/errors.json",
+        "api/python/src/wallaroo/diagnostic/errors.json",
         "api/go/internal/diagnostic/errors.json",
     ],
 }
 # The version is written in the Python SDK; these files have it too, in the texts between the parts of the pattern.
-VERSION_FILE = ROOT / "api/python/src/wallaroo/topology.py"
+VERSION_FILE = ROOT / "api/python/src/wallaroo/emit/topology.py"
 VERSIONED = ("runtime/pyproject.toml", "api/connectors/pyproject.toml", "api/go/internal/declaration/document.go")
 VERSION = re.compile(r'^(version = "|\s*SDKVersion = "|.*"wallaroo-spark[^"=]*==)[^"]*"', re.MULTILINE)
 

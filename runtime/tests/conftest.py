@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from wallaroo.frame import read_frame, split_frames
+from wallaroo.message.frame import read_frame, split_frames
 from wallaroo_runtime.peer.local import announce, stop_left_behind
 from wallaroo_runtime.storage.outbox.log import LogReader
 from wallaroo_runtime.system.process import process_start_time

@@ -21,7 +21,7 @@ from pathlib import Path
 import grpc
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 
-from wallaroo.frame import DEAD_LETTER_PORT, PLAIN, encode_frame, read_frame, split_frames
+from wallaroo.message.frame import DEAD_LETTER_PORT, PLAIN, encode_frame, read_frame, split_frames
 from wallaroo.worker._proto import worker_pb2 as pb
 from wallaroo.worker._proto.worker_pb2_grpc import WorkerServicer, add_WorkerServicer_to_server
 

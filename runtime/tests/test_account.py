@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from wallaroo.frame import DEAD_LETTER_PORT
+from wallaroo.message.frame import DEAD_LETTER_PORT
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.lowering.batch_report import BatchReport
 from wallaroo_runtime.lowering.step_count import StepCount

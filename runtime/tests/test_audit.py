@@ -8,8 +8,8 @@ from google.protobuf.message import DecodeError
 from hypothesis import given
 from hypothesis import strategies as some
 
-from wallaroo.frame import DEAD_LETTER_PORT, FRAMED, FrameHeader, encode_frame, write_frame
-from wallaroo.key import bucket_of
+from wallaroo.message.frame import DEAD_LETTER_PORT, FRAMED, FrameHeader, encode_frame, write_frame
+from wallaroo.message.key import bucket_of
 from wallaroo.worker._proto import worker_pb2 as pb
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.worker.audit import MOST_KEYS, Audit, RuleError, messages_by_port

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as some
 
-from wallaroo.frame import DEAD_LETTER_PORT
+from wallaroo.message.frame import DEAD_LETTER_PORT
 from wallaroo.worker._proto import worker_pb2 as pb
 from wallaroo_runtime.worker.audit import Audit, RuleError
 

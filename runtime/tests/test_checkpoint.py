@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from wallaroo.frame import encode_frame
+from wallaroo.message.frame import encode_frame
 from wallaroo_runtime.checkpoint.checkpoint import HERE, Checkpoint
 from wallaroo_runtime.checkpoint.directory import Place, default_directory
 from wallaroo_runtime.checkpoint.manifest import sealed, unsealed

@@ -17,7 +17,7 @@ import pytest
 from support.part import PART, configured
 from wallaroo.experimental import protocol, transaction
 from wallaroo.experimental.transaction import Order
-from wallaroo.frame import encode_frame
+from wallaroo.message.frame import encode_frame
 from wallaroo_runtime.durable.line import pack_line
 from wallaroo_runtime.egress.connector_sink import CommittingSink
 from wallaroo_runtime.service._proto import service_pb2 as pb

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from support.delivery import frame_of
 from support.small_checkpoint import WORD_COUNT, Small
-from wallaroo.frame import DEAD_LETTER_PORT
+from wallaroo.message.frame import DEAD_LETTER_PORT
 from wallaroo_runtime.checkpoint.checkpoint import Checkpoint
 from wallaroo_runtime.checkpoint.convert import batch_after
 from wallaroo_runtime.checkpoint.convertible import check_microbatch, check_realtime, end_of

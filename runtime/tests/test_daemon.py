@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from wallaroo.diagnostic import Diagnostic
+from wallaroo.diagnostic.diagnostic import Diagnostic
 from wallaroo_runtime.durable.file import replace_file
 from wallaroo_runtime.service.driver import DriverWatch
 from wallaroo_runtime.service.status import StatusFile

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from wallaroo.frame import DEAD_LETTER_PORT, encode_frame
+from wallaroo.message.frame import DEAD_LETTER_PORT, encode_frame
 from wallaroo.worker._proto import worker_pb2 as pb
 from wallaroo_runtime.checkpoint.directory import default_directory
 from wallaroo_runtime.cli import main as cli

@@ -11,7 +11,7 @@ import pytest
 from support.delivery import WAIT_S, Attempt, Receiver, attach, data, egress, frame_of, lines
 from support.run import wait_until
 from support.service import SINK, code_of, serving
-from wallaroo.frame import DEAD_LETTER_PORT, FRAMED, encode_frame, read_frame, split_frames
+from wallaroo.message.frame import DEAD_LETTER_PORT, FRAMED, encode_frame, read_frame, split_frames
 from wallaroo_runtime.egress.delivery_stream import PACE_S
 from wallaroo_runtime.egress.service import EgressHost
 from wallaroo_runtime.errors import RunError

@@ -16,7 +16,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from support.delivery import Result, frame_of
-from wallaroo.frame import DEAD_LETTER_PORT, read_frame, split_frames
+from wallaroo.message.frame import DEAD_LETTER_PORT, read_frame, split_frames
 from wallaroo_runtime.egress.delivery import Deliveries, Delivering
 from wallaroo_runtime.egress.feed import Feed
 from wallaroo_runtime.errors import RunError

@@ -18,7 +18,7 @@ from support.delivery import WAIT_S, Attempt, Receiver, attach, data, egress, fr
 from support.peer import attached, kill, service_of
 from support.run import wait_until
 from support.service import SINK, code_of, serving
-from wallaroo.frame import DEAD_LETTER_PORT
+from wallaroo.message.frame import DEAD_LETTER_PORT
 from wallaroo_runtime.egress import recorder, sender
 from wallaroo_runtime.egress.recorder import Recorder
 from wallaroo_runtime.peer.local import LocalPeer

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wallaroo.diagnostic import catalogue
+from wallaroo.diagnostic.diagnostic import catalogue
 from wallaroo_runtime.cli import doctor
 from wallaroo_runtime.cli.completion import levels, options
 from wallaroo_runtime.cli.explain import meaning

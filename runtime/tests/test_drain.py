@@ -12,7 +12,7 @@ import pytest
 
 from support.run import wait_until
 from support.service import TOKEN, Place, serving
-from wallaroo.frame import encode_frame
+from wallaroo.message.frame import encode_frame
 from wallaroo_runtime.checkpoint import directory
 from wallaroo_runtime.checkpoint.checkpoint import Checkpoint
 from wallaroo_runtime.checkpoint.manifest import MICROBATCH, REALTIME, read_manifest

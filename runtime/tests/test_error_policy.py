@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from wallaroo.frame import DEAD_LETTER_PORT, encode_frame
+from wallaroo.message.frame import DEAD_LETTER_PORT, encode_frame
 from wallaroo.worker._proto import worker_pb2 as pb
 from wallaroo_runtime.lowering.error_policy import ErrorPolicy, first_that_stops
 from wallaroo_runtime.topology.load import load_document

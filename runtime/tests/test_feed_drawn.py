@@ -7,7 +7,7 @@ from tempfile import TemporaryDirectory
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from wallaroo.frame import encode_frame
+from wallaroo.message.frame import encode_frame
 from wallaroo_runtime.egress.feed import Feed
 from wallaroo_runtime.egress.kafka_sink import written
 from wallaroo_runtime.storage.outbox.live import OUTPUT, Entry

@@ -8,7 +8,7 @@ import pytest
 from support.delivery import Attempt, Receiver, attach
 from support.letter import Kept
 from support.service import code_of, serving
-from wallaroo.frame import DEAD_LETTER_PORT, encode_frame
+from wallaroo.message.frame import DEAD_LETTER_PORT, encode_frame
 from wallaroo.worker._proto import worker_pb2 as worker
 from wallaroo_runtime.checkpoint.dead_letter import read_letters
 from wallaroo_runtime.egress import fresh_letter

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from support.part import PART, configured
-from wallaroo.frame import read_frame, split_frames
+from wallaroo.message.frame import read_frame, split_frames
 from wallaroo_runtime.gateway.framing import fixed_cutter
 from wallaroo_runtime.gateway.intake import Intake
 from wallaroo_runtime.gateway.source_progress import Past

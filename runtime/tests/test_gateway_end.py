@@ -19,9 +19,9 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from support.part import journal_request
-from wallaroo.diagnostic import Diagnostic
+from wallaroo.diagnostic.diagnostic import Diagnostic
 from wallaroo.experimental import protocol
-from wallaroo.frame import read_frame, split_frames
+from wallaroo.message.frame import read_frame, split_frames
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.gateway.config import Limits
 from wallaroo_runtime.gateway.framing import fixed_cutter

@@ -6,7 +6,7 @@ import threading
 from pathlib import Path
 
 from support.part import journal_request
-from wallaroo.frame import read_frame, split_frames
+from wallaroo.message.frame import read_frame, split_frames
 from wallaroo_runtime.gateway.gateway import Gateway
 from wallaroo_runtime.gateway.worker_calls import worker_maker, worker_splitter
 from wallaroo_runtime.service._proto import service_pb2 as pb

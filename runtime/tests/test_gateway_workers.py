@@ -10,7 +10,7 @@ import pytest
 
 from support.run import wait_until
 from support.service import Place, code_of, serving
-from wallaroo.frame import split_frames
+from wallaroo.message.frame import split_frames
 from wallaroo_runtime.archive.archive import Archive, read_archive
 from wallaroo_runtime.peer.gateway_workers import HostedWorkers
 from wallaroo_runtime.program.pack import PackOptions, pack

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from support.part import PART, configured
-from wallaroo.frame import read_frame, split_frames
+from wallaroo.message.frame import read_frame, split_frames
 from wallaroo_runtime.durable.line import pack_line, unpack_line
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.gateway.generator import AHEAD_BYTES, REPLY_BYTES

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from support.run import CASES
-from wallaroo.diagnostic import DiagnosticError
+from wallaroo.diagnostic.diagnostic import DiagnosticError
 from wallaroo_runtime.cli.main import main
 from wallaroo_runtime.program.application import load_application
 from wallaroo_runtime.program.interpreter import check_interpreter

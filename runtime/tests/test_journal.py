@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from wallaroo.frame import TICK_PORT, split_frames
+from wallaroo.message.frame import TICK_PORT, split_frames
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.storage.journal.head import HEAD_BYTES, Position, pack_head, read_committed, read_head
 from wallaroo_runtime.storage.journal.reader import JournalReader

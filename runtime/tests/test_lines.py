@@ -14,8 +14,8 @@ from test_gateway import Process, finish, is_reset
 from test_memory_server import Receiver, connected, ran
 
 import wallaroo
-from wallaroo.diagnostic import DiagnosticError
-from wallaroo.frame import read_frame, split_frames
+from wallaroo.diagnostic.diagnostic import DiagnosticError
+from wallaroo.message.frame import read_frame, split_frames
 from wallaroo.testing import run
 from wallaroo_runtime.gateway.framing import KINDS, NEWLINE, Cut, fixed_cutter, framer, misfit
 from wallaroo_runtime.storage.journal.reader import JournalReader
@@ -148,7 +148,7 @@ def test_an_encoder_of_lines_refuses_what_is_none(result: Any, reason: str) -> N
 def test_an_application_of_json_lines(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("wallaroo.tcp.MAX_MESSAGE_BYTES", 40)
+    monkeypatch.setattr("wallaroo.endpoint.tcp.MAX_MESSAGE_BYTES", 40)
     app, receiver = tmp_path / "json_lines_app.py", Receiver()
     app.write_text(PROGRAM)
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as some
 
 import wallaroo
 from wallaroo import KafkaRecord
-from wallaroo.diagnostic import DiagnosticError
+from wallaroo.diagnostic.diagnostic import DiagnosticError
 from wallaroo.testing import DeadLetter, Message, Run, run
 
 Setup = Callable[[list[str]], wallaroo.Application]

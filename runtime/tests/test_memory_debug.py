@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 
-from wallaroo.worker.debugger import NoTerminalError, refuse_breakpoints
+from wallaroo.worker.host.debugger import NoTerminalError, refuse_breakpoints
 from wallaroo_runtime.cli.breakpoint import breakpoints
 from wallaroo_runtime.cli.main import main
 from wallaroo_runtime.cli.record_input import RecordInput

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 import wallaroo
 from wallaroo import KafkaRecord, KafkaSinkConfig, KafkaSourceConfig, goka
-from wallaroo.application import Application
-from wallaroo.diagnostic import DiagnosticError
-from wallaroo.memory_topic import Topics, current, using
+from wallaroo.component.application import Application
+from wallaroo.diagnostic.diagnostic import DiagnosticError
+from wallaroo.message.memory_topic import Topics, current, using
 from wallaroo.testing import Run, run
 
 BROKERS = [("127.0.0.1", 9092)]

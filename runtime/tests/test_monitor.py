@@ -16,8 +16,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from wallaroo.diagnostic import Diagnostic
-from wallaroo.frame import encode_frame
+from wallaroo.diagnostic.diagnostic import Diagnostic
+from wallaroo.message.frame import encode_frame
 from wallaroo.worker._proto import worker_pb2 as pb
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.lowering.batch_report import BatchReport

@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from wallaroo.diagnostic import Diagnostic
+from wallaroo.diagnostic.diagnostic import Diagnostic
 from wallaroo_runtime.monitor import route
 from wallaroo_runtime.monitor import server as server_module
 from wallaroo_runtime.monitor.board import Board, Sample

@@ -7,7 +7,7 @@ from unittest.mock import Mock
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wallaroo.diagnostic import Diagnostic
+from wallaroo.diagnostic.diagnostic import Diagnostic
 from wallaroo_runtime.run.monitor import Flow
 from wallaroo_runtime.run.outage import lasting
 from wallaroo_runtime.spark.progress import Progress

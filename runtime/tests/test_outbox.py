@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from wallaroo.frame import DEAD_LETTER_PORT, encode_frame
+from wallaroo.message.frame import DEAD_LETTER_PORT, encode_frame
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.storage.outbox.log import LogReader, Record
 from wallaroo_runtime.storage.outbox.outbox import Outbox

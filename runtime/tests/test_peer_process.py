@@ -20,7 +20,7 @@ import pytest
 from support.peer import egress, kill, service_of
 from support.peer import gateway as gateway_of
 from support.run import wait_until
-from wallaroo.frame import TICK_PORT, split_frames
+from wallaroo.message.frame import TICK_PORT, split_frames
 from wallaroo_runtime.cli.main import main
 from wallaroo_runtime.durable.file import replace_file
 from wallaroo_runtime.errors import RunError

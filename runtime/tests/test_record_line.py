@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from wallaroo import KafkaRecord
-from wallaroo.diagnostic import Diagnostic
+from wallaroo.diagnostic.diagnostic import Diagnostic
 from wallaroo_runtime.cli.record_input import RecordInput
 from wallaroo_runtime.cli.record_line import parse_record, record_line
 

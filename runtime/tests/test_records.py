@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 
 from support.joined import Joined
 from wallaroo import KafkaRecord
-from wallaroo.frame import TICK_PORT, read_frame, read_header
-from wallaroo.program import load
-from wallaroo.worker.call import CallRunner
-from wallaroo.worker.kafka_record import read_record, write_record
+from wallaroo.emit.program import load
+from wallaroo.message.frame import TICK_PORT, read_frame, read_header
+from wallaroo.worker.host.call import CallRunner
+from wallaroo.worker.value.kafka_record import read_record, write_record
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.lowering.bucket import in_order
 from wallaroo_runtime.lowering.crossing import controls_of

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 import wallaroo
 from support.line_program import line_program
 from support.run import wait_until
-from wallaroo.diagnostic import Diagnostic
-from wallaroo.program import load_setup
+from wallaroo.diagnostic.diagnostic import Diagnostic
+from wallaroo.emit.program import load_setup
 from wallaroo_runtime.checkpoint.checkpoint import Checkpoint
 from wallaroo_runtime.checkpoint.directory import MANIFEST, Place
 from wallaroo_runtime.checkpoint.manifest import MICROBATCH, REALTIME

@@ -12,7 +12,15 @@ import pytest
 
 from support.run import wait_until
 from support.service import SINK, TOKEN, Place, code_of, listening, serving, wait_until_listening
-from wallaroo.frame import DEAD_LETTER_PORT, FRAMED, TICK_PORT, FrameHeader, encode_frame, split_frames, write_frame
+from wallaroo.message.frame import (
+    DEAD_LETTER_PORT,
+    FRAMED,
+    TICK_PORT,
+    FrameHeader,
+    encode_frame,
+    split_frames,
+    write_frame,
+)
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.gateway.service import GatewayHost
 from wallaroo_runtime.peer.standalone import ServiceOptions, listen_of

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from wallaroo import piece
-from wallaroo.frame import encode_frame, read_frame
-from wallaroo.key import bucket_of
+from wallaroo.message import state_piece
+from wallaroo.message.frame import encode_frame, read_frame
+from wallaroo.message.key import bucket_of
 from wallaroo_runtime.checkpoint.checkpoint import Checkpoint
 from wallaroo_runtime.checkpoint.directory import Place
 from wallaroo_runtime.cli.main import main
@@ -70,7 +70,7 @@ def test_each_state_goes_to_the_bucket_of_its_key(
 def test_pieces_of_a_state_stay_together(sizes: list[int], piece_bytes: int, cut: int) -> None:
     states = {(1, b"%d" % at): (17, b"x" * size + b"%d" % at) for at, size in enumerate(sizes)}
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(piece, "PIECE_BYTES", piece_bytes)
+        patch.setattr(state_piece, "PIECE_BYTES", piece_bytes)
         patch.setattr(rescale_log, "ENTRY_BYTES", 1)
         frames = list(bucket_frames(states, 3))
         assert max((len(data) for _, data in frames), default=0) < piece_bytes + 120

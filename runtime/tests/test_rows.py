@@ -14,8 +14,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wallaroo.frame import encode_frame, read_frame
-from wallaroo.kafka_record import too_large
+from wallaroo.message.frame import encode_frame, read_frame
+from wallaroo.message.kafka_record import too_large
 from wallaroo_runtime.checkpoint.manifest import LocalDirectory
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.lowering.sink_record import PARTITION, rows_of

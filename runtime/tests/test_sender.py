@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from support.part import PART, configured
-from wallaroo.frame import encode_frame
+from wallaroo.message.frame import encode_frame
 from wallaroo_runtime.storage.outbox.outbox import Outbox
 from wallaroo_runtime.storage.outbox.position import read_position
 from wallaroo_runtime.storage.outbox.staging import StagingWriter

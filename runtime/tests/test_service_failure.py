@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wallaroo.diagnostic import Diagnostic
+from wallaroo.diagnostic.diagnostic import Diagnostic
 from wallaroo.worker._proto import worker_pb2
 from wallaroo_runtime.service.failure import MAX_BYTES, pack_failures, read_failures
 from wallaroo_runtime.worker.endpoint import remote_error

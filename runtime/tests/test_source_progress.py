@@ -7,7 +7,7 @@ from tempfile import TemporaryDirectory
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from wallaroo.frame import PLAIN, encode_body
+from wallaroo.message.frame import PLAIN, encode_body
 from wallaroo_runtime.gateway.kafka_reader import BEGINNING
 from wallaroo_runtime.gateway.kafka_source import points_of
 from wallaroo_runtime.gateway.source_progress import Past, point_headers

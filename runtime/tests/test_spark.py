@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from wallaroo.key import bucket_of
+from wallaroo.message.key import bucket_of
 from wallaroo_runtime.checkpoint.checkpoint import Checkpoint
 from wallaroo_runtime.checkpoint.directory import Place
 from wallaroo_runtime.cli.main import main

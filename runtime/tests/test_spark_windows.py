@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from wallaroo.frame import TICK_PORT
+from wallaroo.message.frame import TICK_PORT
 from wallaroo_runtime.lowering.batch_report import BatchReport
 from wallaroo_runtime.plan import compile_topology
 from wallaroo_runtime.program.application import load_application

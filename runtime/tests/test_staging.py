@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from wallaroo.frame import FrameError, encode_frame
+from wallaroo.message.frame import FrameError, encode_frame
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.storage.outbox.staging import StagedFile, StagingWriter
 

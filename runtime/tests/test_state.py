@@ -8,7 +8,7 @@ import pytest
 from pyspark.sql import Row
 from pyspark.sql.streaming.tws_tester import TwsTester
 
-from wallaroo.frame import encode_frame, read_frame
+from wallaroo.message.frame import encode_frame, read_frame
 from wallaroo.worker._proto import worker_pb2 as pb
 from wallaroo_runtime.lowering.compaction_due import SMALL_LOG_BYTES, compaction_ratio
 from wallaroo_runtime.plan import Node, NodeKind, Stage

@@ -13,10 +13,10 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-from wallaroo.serialization import Serializer
-from wallaroo.state_shape import state_shape
-from wallaroo.worker.value import ValueCodec
-from wallaroo.wrapped import StateBuilder
+from wallaroo.component.wrapped import StateBuilder
+from wallaroo.emit.state_shape import state_shape
+from wallaroo.message.serialization import Serializer
+from wallaroo.worker.value.value import ValueCodec
 from wallaroo_runtime.plan.shape import compare_shapes
 from wallaroo_runtime.topology.load import load_document
 from wallaroo_runtime.topology.model import Component, Topology

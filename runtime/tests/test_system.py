@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wallaroo.diagnostic import closest
+from wallaroo.diagnostic.diagnostic import closest
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.system.backoff import Backoff
 from wallaroo_runtime.system.lock import SHARE, TRY, lock_directory, locked, take_lock

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from support.gateway import in_thread
 from support.part import journal_request
-from wallaroo.frame import TICK_PORT, FrameHeader, split_frames
+from wallaroo.message.frame import TICK_PORT, FrameHeader, split_frames
 from wallaroo_runtime.gateway.clock import Clock
 from wallaroo_runtime.gateway.gateway import Gateway
 from wallaroo_runtime.gateway.worker_calls import worker_maker, worker_splitter

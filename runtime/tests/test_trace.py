@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 from support.otlp import Received, about, receiver
 from support.run import TESTS, Receiver, Run, framed
-from wallaroo.diagnostic import Diagnostic
-from wallaroo.frame import FRAMED, FrameHeader, write_frame
-from wallaroo.worker import trace
+from wallaroo.diagnostic.diagnostic import Diagnostic
+from wallaroo.message.frame import FRAMED, FrameHeader, write_frame
 from wallaroo.worker._proto import worker_pb2 as pb
+from wallaroo.worker.host import trace
 from wallaroo_runtime.cli.main import main
 from wallaroo_runtime.worker.channel import WorkerChannel, close_all
 from wallaroo_runtime.worker.discovery import stop_worker

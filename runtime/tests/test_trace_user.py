@@ -13,9 +13,9 @@ from opentelemetry import trace as api
 from opentelemetry.sdk.trace import ReadableSpan, SpanProcessor, TracerProvider
 
 from support.otlp import Received, about, receiver
-from wallaroo.frame import encode_frame
-from wallaroo.worker import trace
+from wallaroo.message.frame import encode_frame
 from wallaroo.worker._proto import worker_pb2 as pb
+from wallaroo.worker.host import trace
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.program.build import build
 from wallaroo_runtime.program.module import sdk_modules

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from support.visited.app import VISITS, application_setup
 from support.visits import Event, Reference
-from wallaroo.frame import FRAMED, FrameHeader, read_frame, write_frame
+from wallaroo.message.frame import FRAMED, FrameHeader, read_frame, write_frame
 from wallaroo.worker._proto import worker_pb2 as pb
-from wallaroo.worker.state import StateCache
+from wallaroo.worker.bucket.state import StateCache
 from wallaroo_runtime.lowering.error_policy import ErrorPolicy
 from wallaroo_runtime.lowering.visit import add_visits
 from wallaroo_runtime.memory.engine import Batch, Engine

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from support.gateway import in_thread
 from support.part import journal_request
 from support.service import Place, code_of, listening, serving
-from wallaroo.frame import VISIT_PORT, read_frame, split_frames
+from wallaroo.message.frame import VISIT_PORT, read_frame, split_frames
 from wallaroo.worker._proto import worker_pb2 as worker
 from wallaroo_runtime.cli.main import main
 from wallaroo_runtime.gateway.gateway import Gateway

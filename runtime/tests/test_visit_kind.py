@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from test_kind import VALID
 
-from wallaroo.frame import TICK_PORT, VISIT_PORT, encode_frame, read_frame, read_header
+from wallaroo.message.frame import TICK_PORT, VISIT_PORT, encode_frame, read_frame, read_header
 from wallaroo.worker._proto import worker_pb2 as pb
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.lowering.crossing import controls_of

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import wallaroo
-from wallaroo.diagnostic import DiagnosticError
+from wallaroo.diagnostic.diagnostic import DiagnosticError
 from wallaroo.testing import Run, run
 
 STEPS = {"put": "a=1", "fail": "a=!"}

@@ -38,7 +38,10 @@ MADE = {
 }
 COPIES = {
     "topology-schema/topology.schema.json": ["runtime/src/wallaroo_runtime/topology/topology.schema.json"],
-    "topology-schema/errors.json": ["api/python/src/wallaroo/errors.json", "api/go/internal/diagnostic/errors.json"],
+    "topology-schema/errors.json": [
+        "api/python/src/wallaroo/diagnostic/errors.json",
+        "api/go/internal/diagnostic/errors.json",
+    ],
 }
 TEST_FILES = (
     "tests/**/*.py",

@@ -56,32 +56,32 @@ ONLY_IN = {
 }
 # Decision 9: what the runtime takes from the Python SDK.
 SHARED = (
-    "wallaroo.frame",
-    "wallaroo.diagnostic",
+    "wallaroo.message.frame",
+    "wallaroo.diagnostic.diagnostic",
     "wallaroo.experimental.protocol",
     "wallaroo.experimental.transaction",
-    "wallaroo.fault",
+    "wallaroo.diagnostic.fault",
     "wallaroo.goka.state",
-    "wallaroo.handshake",
-    "wallaroo.kafka_record",
-    "wallaroo.key",
-    "wallaroo.memory_topic",
-    "wallaroo.piece",
-    "wallaroo.program",
+    "wallaroo.message.handshake",
+    "wallaroo.message.kafka_record",
+    "wallaroo.message.key",
+    "wallaroo.message.memory_topic",
+    "wallaroo.message.state_piece",
+    "wallaroo.emit.program",
     "wallaroo.testing",
     "wallaroo.worker._proto",
-    "wallaroo.worker.debugger",
-    "wallaroo.worker.trace",
+    "wallaroo.worker.host.debugger",
+    "wallaroo.worker.host.trace",
 )
 # The engine in memory runs the calls of a Python worker in its own process.
-RUNS_CALLS = {"memory": ("wallaroo.worker.call", "wallaroo.worker.kafka_record")}
+RUNS_CALLS = {"memory": ("wallaroo.worker.host.call", "wallaroo.worker.value.kafka_record")}
 # The one module of the SDK that knows the runtime: it imports it when a test starts an application.
 TEST_KIT = f"{PYTHON_SDK}/wallaroo/testing.py"
 HOST_LIBRARIES = ("grpc", "grpc_health", "google", "opentelemetry")
 # Otherwise the SDK imports a library only where the program needs it: when a codec names a message of protobuf, or when
 # it has an emitter, a view or a lookup.
 LIBRARIES = {
-    f"{PYTHON_SDK}/wallaroo/codec.py": ("google",),
+    f"{PYTHON_SDK}/wallaroo/message/codec.py": ("google",),
     f"{PYTHON_SDK}/wallaroo/goka/client.py": ("confluent_kafka",),
 }
 # States of groups are messages of protobuf; workers alone write and read them.
@@ -89,8 +89,8 @@ STATES = f"{PYTHON_SDK}/wallaroo/goka/state.py"
 # What connector programs know of the SDK; clients of other systems are imported when a program starts (`library`).
 CONNECTORS_USE = (
     "wallaroo.connector",
-    "wallaroo.diagnostic",
-    "wallaroo.error",
+    "wallaroo.diagnostic.diagnostic",
+    "wallaroo.diagnostic.error",
     "wallaroo.experimental",
     "wallaroo_connectors",
 )

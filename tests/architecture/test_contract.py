@@ -10,7 +10,7 @@ import pytest
 from google.protobuf.descriptor import FileDescriptor
 from jsonschema import Draft202012Validator
 
-from wallaroo.handshake import CAPABILITIES
+from wallaroo.message.handshake import CAPABILITIES
 from wallaroo.worker._proto import worker_pb2
 from wallaroo_runtime.service._proto import service_pb2
 

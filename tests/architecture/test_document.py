@@ -60,7 +60,7 @@ def test_planted_name_of_a_file_that_is_gone(copy: Path) -> None:
 
 
 def test_planted_difference_of_a_copy(copy: Path) -> None:
-    (copy / "api/python/src/wallaroo/errors.json").write_text("{}", encoding="utf-8")
+    (copy / "api/python/src/wallaroo/diagnostic/errors.json").write_text("{}", encoding="utf-8")
     assert len(list(document.copy_violations(copy))) == 1
 
 

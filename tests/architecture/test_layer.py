@@ -86,7 +86,7 @@ def test_planted_import_of_the_other_lowering() -> None:
 
 
 def test_calls_of_a_worker_run_in_the_engine_in_memory_alone() -> None:
-    line = "from wallaroo.worker.call import CallRunner"
+    line = "from wallaroo.worker.host.call import CallRunner"
     assert planted(runtime_violations, f"{RUNTIME}/wallaroo_runtime/memory/planted.py", line) == []
     assert len(planted(runtime_violations, f"{RUNTIME}/wallaroo_runtime/worker/planted.py", line)) == 1
 

@@ -4,7 +4,7 @@ import random
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from wallaroo.frame import read_frame
+from wallaroo.message.frame import read_frame
 from wallaroo_runtime.storage.journal.writer import JournalWriter
 from wallaroo_runtime.storage.outbox.log import LogReader
 

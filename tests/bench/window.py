@@ -23,7 +23,7 @@ from processor_time import descendants  # noqa: E402
 
 from conformance.process import Worker  # noqa: E402
 from conformance.session import Answer, BucketStore, StateStream  # noqa: E402
-from wallaroo.frame import FRAMED, PLAIN, TICK_PORT, FrameHeader, encode_frame, write_frame  # noqa: E402
+from wallaroo.message.frame import FRAMED, PLAIN, TICK_PORT, FrameHeader, encode_frame, write_frame  # noqa: E402
 from wallaroo.worker._proto import worker_pb2 as pb  # noqa: E402
 
 FOLDER = TESTS / "conformance"

@@ -6,13 +6,15 @@ from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from typing import Any
 
 from conformance.release_fault import careful_repeat, last_counts, no_order
-from wallaroo import piece
-from wallaroo.codec import CODECS, Codec
-from wallaroo.frame import FrameError, read_frame
-from wallaroo.piece import Joiner
-from wallaroo.worker import bucket, call, chain, exit, stage, state
-from wallaroo.worker.open_run import OpenRun
-from wallaroo.worker.value import NotSerializableError, StateReadError
+from wallaroo.message import state_piece
+from wallaroo.message.codec import CODECS, Codec
+from wallaroo.message.frame import FrameError, read_frame
+from wallaroo.message.state_piece import Joiner
+from wallaroo.worker.bucket import bucket, state
+from wallaroo.worker.bucket.open_run import OpenRun
+from wallaroo.worker.host import call
+from wallaroo.worker.stage import chain, exit, stage
+from wallaroo.worker.value.value import NotSerializableError, StateReadError
 
 Wrap = Callable[[Any], Any]
 
@@ -212,7 +214,7 @@ BEHAVIOURS: dict[str, tuple[Any, str, Wrap]] = {
     "damaged-log-is-empty": (State, "read", damage_is_empty),
     "refuses-empty-frames": (stage, "read_body", refuses_empty),
     "pieces-are-states": (Joiner, "take", as_whole_states),
-    "whole-states": (piece, "PIECE_BYTES", lambda _: 1 << 30),
+    "whole-states": (state_piece, "PIECE_BYTES", lambda _: 1 << 30),
     "absent-is-a-state": (Joiner, "take", without_absent),
     "runs-as-framed": (bucket, "is_in_order", lambda _: lambda frames: True),
     "none-goes-on": (chain.ChainWriter, "_result", none_goes_on),

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from conformance.application import COUNT, WORDS, bucket_of, node, stage
 from conformance.check import Context, check
 from conformance.session import Answer, BucketStore, ProcessStream, call, source_frame
-from wallaroo.frame import encode_frame, read_frame
+from wallaroo.message.frame import encode_frame, read_frame
 from wallaroo.worker._proto import worker_pb2 as pb
 
 VECTORS: dict[str, Any] = json.loads(

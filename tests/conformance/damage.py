@@ -7,7 +7,7 @@ import grpc
 from conformance.application import COUNT, FIRST, SECOND, WORDS, bucket_of, node, stage
 from conformance.check import Context, check
 from conformance.session import BucketStore, Failed, ProcessStream, call, keyed, process, source_frame
-from wallaroo.frame import FRAMED, FrameHeader, encode_frame, write_frame
+from wallaroo.message.frame import FRAMED, FrameHeader, encode_frame, write_frame
 from wallaroo.worker._proto import worker_pb2 as pb
 
 

@@ -7,7 +7,7 @@ from typing import Any
 from conformance.release_fault import ReleasesNothing, ReleasesTwice
 from conformance.visit_fault import VisitsTwice, on_visit, other_order, without_visits
 from conformance.wire import Fault, Reply, on_bucket, on_letter, on_node, on_opening, on_reply, output, unhosted
-from wallaroo.frame import check_frame, split_frames, write_frame
+from wallaroo.message.frame import check_frame, split_frames, write_frame
 from wallaroo.worker._proto import worker_pb2 as pb
 
 BUCKETS = 8

@@ -5,7 +5,7 @@ from conformance.check import Context, check
 from conformance.keys import SINK, SOURCE, SUNK
 from conformance.process import CALL_S
 from conformance.session import process
-from wallaroo.frame import encode_frame
+from wallaroo.message.frame import encode_frame
 from wallaroo.worker._proto import worker_pb2 as pb
 
 COUNTING, STUMBLING = (f"0/sources/{len(VECTOR_WINDOWS) + at}" for at in (1, 2))

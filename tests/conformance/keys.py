@@ -3,7 +3,7 @@
 from conformance.application import VECTOR_WINDOWS, WORDS, bucket_of, part, stage
 from conformance.check import Context, check
 from conformance.session import Answer, BucketStore, call, process, source_frame
-from wallaroo.frame import encode_frame
+from wallaroo.message.frame import encode_frame
 from wallaroo.worker._proto import worker_pb2 as pb
 
 FIRST = len(VECTOR_WINDOWS)  # the windows' sources and steps come first

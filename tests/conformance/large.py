@@ -8,7 +8,7 @@ from conformance.check import Context, check
 from conformance.damage import failure_of
 from conformance.session import BucketStore, call
 from conformance.stateful import frames, fresh, outputs, run
-from wallaroo.frame import Frame, encode_frame, read_frame
+from wallaroo.message.frame import Frame, encode_frame, read_frame
 
 PIECE_BYTES = 4 << 20
 HEADER = struct.Struct("<H5sIII")  # length of the name, the name, length of the value; number and count

@@ -9,12 +9,12 @@ from typing import Any
 from conformance.application import ARGS
 from conformance.fault import FAULTS, Fault
 from conformance.process import Client
-from wallaroo.program import Program, load
+from wallaroo.emit.program import Program, load
 from wallaroo.worker._proto import worker_pb2 as pb
 from wallaroo.worker._proto import worker_pb2_grpc
-from wallaroo.worker.call import CallRunner
-from wallaroo.worker.server import Server
-from wallaroo.worker.service import WorkerService
+from wallaroo.worker.host.call import CallRunner
+from wallaroo.worker.host.server import Server
+from wallaroo.worker.host.service import WorkerService
 
 HERE = Path(__file__).resolve().parent
 CACHE_BYTES = 64 << 20

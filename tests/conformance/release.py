@@ -25,7 +25,7 @@ from conformance.session import Answer, BucketStore, StateStream, keyed, process
 from conformance.stateful import STATE, frames, fresh, outputs, run, written
 from conformance.visit import counts, keys_of_one_bucket, messages, visit, visited
 from conformance.window import PORT, STATE_PORT, TICK, failed, frame_of, given, window_stage
-from wallaroo.frame import encode_frame
+from wallaroo.message.frame import encode_frame
 from wallaroo.worker._proto import worker_pb2 as pb
 
 

@@ -5,7 +5,7 @@ from typing import Any
 
 from conformance.wire import Fault, Reply
 from wallaroo.worker._proto import worker_pb2 as pb
-from wallaroo.worker.state import UNREAD
+from wallaroo.worker.bucket.state import UNREAD
 
 
 class ReleasesTwice(Fault):

@@ -8,7 +8,7 @@ from typing import Any
 
 from conformance.application import BUCKETS, DEAD_LETTERS, FIRST, LINES, NAME, NUMBERS, WORDS, bucket_of
 from conformance.process import CALL_S, Client
-from wallaroo.frame import FRAMED, FrameHeader, encode_frame, read_frame, split_frames, write_frame
+from wallaroo.message.frame import FRAMED, FrameHeader, encode_frame, read_frame, split_frames, write_frame
 from wallaroo.worker._proto import worker_pb2 as pb
 
 HEADER_WIDTHS = {WORDS: 4, NUMBERS: 2, LINES: 3}

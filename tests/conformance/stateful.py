@@ -20,7 +20,7 @@ from conformance.application import (
 from conformance.check import Context, check
 from conformance.process import Client
 from conformance.session import Answer, BucketStore, StateStream, call, keyed, process, source_frame
-from wallaroo.frame import encode_frame, read_frame
+from wallaroo.message.frame import encode_frame, read_frame
 from wallaroo.worker._proto import worker_pb2 as pb
 
 NAMES = count()

@@ -8,7 +8,7 @@ from conformance.check import Context, check
 from conformance.keys import KEYED, NAME, NUMBER, SINK, SOURCE, SUNK, WORDS
 from conformance.poison import in_flight_file
 from conformance.session import Answer, BucketStore, StateStream, call, process, source_frame
-from wallaroo.frame import encode_frame
+from wallaroo.message.frame import encode_frame
 from wallaroo.worker._proto import worker_pb2 as pb
 
 VISIT, NAMES = 65533, count()

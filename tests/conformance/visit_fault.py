@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 from conformance.wire import Fault
-from wallaroo.frame import check_frame, encode_frame, read_frame, split_frames
+from wallaroo.message.frame import check_frame, encode_frame, read_frame, split_frames
 from wallaroo.worker._proto import worker_pb2 as pb
 
 

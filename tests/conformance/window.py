@@ -6,7 +6,7 @@ from typing import Any
 from conformance.application import VECTOR_WINDOWS, WINDOW_CASES, part, stage
 from conformance.check import Context, check
 from conformance.session import Answer, BucketStore, StateStream
-from wallaroo.frame import encode_frame
+from wallaroo.message.frame import encode_frame
 from wallaroo.worker._proto import worker_pb2 as pb
 
 PORT, STATE_PORT, SENT, TICK = 50, 51, 41, 65534

@@ -16,10 +16,10 @@ if sys.argv[1:2] == ["no-kill-points"]:
 
 from conformance.behaviour import Wrap, behaving, replaced  # noqa: E402
 from conformance.local import WrongService  # noqa: E402
-from wallaroo import emit  # noqa: E402
+from wallaroo.emit import emit  # noqa: E402
 from wallaroo.worker import __main__ as start  # noqa: E402
-from wallaroo.worker import server  # noqa: E402
-from wallaroo.worker.service import WorkerService  # noqa: E402
+from wallaroo.worker.host import server  # noqa: E402
+from wallaroo.worker.host.service import WorkerService  # noqa: E402
 
 
 def nothing(original: Any) -> Any:

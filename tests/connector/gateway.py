@@ -12,7 +12,7 @@ from typing import Any
 
 from support.part import PART, configured
 from wallaroo.experimental import protocol
-from wallaroo.frame import read_frame, split_frames
+from wallaroo.message.frame import read_frame, split_frames
 from wallaroo_runtime.storage.journal.reader import JournalReader
 
 PORT = 4

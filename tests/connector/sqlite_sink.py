@@ -6,7 +6,7 @@ python sqlite_sink.py --application-module app.py --connector out --out-file out
 import sqlite3
 
 from wallaroo import experimental
-from wallaroo.fault import reach
+from wallaroo.diagnostic.fault import reach
 
 TABLES = """
 CREATE TABLE IF NOT EXISTS result (number INTEGER PRIMARY KEY, text TEXT);

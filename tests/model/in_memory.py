@@ -12,8 +12,8 @@ from model.journal import journaled
 from model.mutation import planted_in_worker
 from model.outcome import Published, collected
 from model.worker import Nursery
-from wallaroo.program import load
-from wallaroo.worker.call import CallRunner
+from wallaroo.emit.program import load
+from wallaroo.worker.host.call import CallRunner
 from wallaroo_runtime.lowering.error_policy import ErrorPolicy
 from wallaroo_runtime.memory.channel import LocalChannel
 from wallaroo_runtime.memory.engine import Engine, Row

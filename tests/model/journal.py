@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from model.application import Application
-from wallaroo.frame import TICK_PORT
+from wallaroo.message.frame import TICK_PORT
 from wallaroo_runtime.plan import Plan
 from wallaroo_runtime.storage.journal.writer import JournalWriter
 from wallaroo_runtime.topology.model import Topology

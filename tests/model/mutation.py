@@ -13,7 +13,7 @@ from typing import Any
 from unittest.mock import patch
 
 from model.nursery import WORKER_FAULT
-from wallaroo.frame import DEAD_LETTER_PORT, encode_frame, read_frame, split_frames
+from wallaroo.message.frame import DEAD_LETTER_PORT, encode_frame, read_frame, split_frames
 from wallaroo_runtime.lowering.crossing import Crossing
 from wallaroo_runtime.memory import Batch, Engine, engine
 from wallaroo_runtime.memory.engine import Row
@@ -149,8 +149,8 @@ RUNTIME: dict[str, Callable[[], Planted]] = {
 
 # What is planted in Python workers, of this process and others: module, attribute, value.
 WORKER: dict[str, tuple[str, str, Any]] = {
-    "frames overlap": ("wallaroo.worker.bucket", "is_in_order", lambda places: True),
-    "state of a failure": ("wallaroo.worker.bucket", "BucketRun._put_back", staticmethod(lambda *_: None)),
+    "frames overlap": ("wallaroo.worker.bucket.bucket", "is_in_order", lambda places: True),
+    "state of a failure": ("wallaroo.worker.bucket.bucket", "BucketRun._put_back", staticmethod(lambda *_: None)),
 }
 FAULTS = (*RUNTIME, *WORKER)
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from model.compute import Item, item_of
 from model.reference import Place
-from wallaroo.frame import DEAD_LETTER_PORT, encode_frame, read_frame, split_frames
+from wallaroo.message.frame import DEAD_LETTER_PORT, encode_frame, read_frame, split_frames
 from wallaroo.worker._proto import worker_pb2 as pb
 from wallaroo_runtime.memory import Batch
 from wallaroo_runtime.plan import Plan

@@ -11,7 +11,7 @@ from typing import Any
 import grpc
 
 from support.service import SINK, Place, serving
-from wallaroo.frame import encode_frame
+from wallaroo.message.frame import encode_frame
 from wallaroo_runtime.service._proto import service_pb2 as pb
 from wallaroo_runtime.service.chunk import CHUNK_BYTES
 from wallaroo_runtime.service.client import Client

@@ -16,7 +16,7 @@ import pytest
 
 from support.kafka import Broker
 from support.part import PART, configured
-from wallaroo.frame import encode_frame
+from wallaroo.message.frame import encode_frame
 from wallaroo_runtime.kafka.record import follow
 from wallaroo_runtime.storage.outbox.live import OUTPUT, Entry
 from wallaroo_runtime.storage.outbox.live_log import LiveLog

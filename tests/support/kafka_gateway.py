@@ -11,7 +11,7 @@ from typing import Any
 
 from support.part import PART, configured
 from support.run import wait_until
-from wallaroo.frame import read_frame, split_frames
+from wallaroo.message.frame import read_frame, split_frames
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.kafka.consumer import consumer_settings
 from wallaroo_runtime.lowering.sink_record import SinkRecord, whole_record

@@ -11,7 +11,7 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-from wallaroo.frame import encode_frame, read_frame, split_frames
+from wallaroo.message.frame import encode_frame, read_frame, split_frames
 from wallaroo_runtime.checkpoint.checkpoint import Checkpoint
 from wallaroo_runtime.checkpoint.directory import Place
 from wallaroo_runtime.checkpoint.integrity import offsets_of

@@ -9,7 +9,7 @@ from string import ascii_lowercase
 from support.run import Receiver, framed
 from support.throttle import Throttle
 from support.visited.app import VISITS
-from wallaroo.frame import VISIT_PORT, read_frame, split_frames
+from wallaroo.message.frame import VISIT_PORT, read_frame, split_frames
 from wallaroo.worker._proto import worker_pb2 as worker
 from wallaroo_runtime.storage.journal.reader import JournalReader
 

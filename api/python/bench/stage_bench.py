@@ -7,13 +7,13 @@ import time
 from itertools import groupby
 from pathlib import Path
 
-from wallaroo.frame import FRAMED, FrameHeader, write_frame
-from wallaroo.program import load
+from wallaroo.emit.program import load
+from wallaroo.message.frame import FRAMED, FrameHeader, write_frame
 from wallaroo.worker._proto import worker_pb2 as pb
-from wallaroo.worker.bucket import BucketRun
-from wallaroo.worker.stage import Stage
-from wallaroo.worker.state import BucketState
-from wallaroo.worker.value import ValueCodec
+from wallaroo.worker.bucket.bucket import BucketRun
+from wallaroo.worker.bucket.state import BucketState
+from wallaroo.worker.stage.stage import Stage
+from wallaroo.worker.value.value import ValueCodec
 
 APP = Path(__file__).resolve().parents[3] / "tests/cases/word_count/app.py"
 BUCKETS = 8

@@ -8,10 +8,10 @@ import pytest
 
 import wallaroo
 from support.signals import usual_signals
-from wallaroo.application import Application, Sink, Source
-from wallaroo.frame import FRAMED, FrameHeader, read_frame, write_frame
+from wallaroo.component.application import Application, Sink, Source
+from wallaroo.message.frame import FRAMED, FrameHeader, read_frame, write_frame
 from wallaroo.worker._proto import worker_pb2 as pb
-from wallaroo.worker.stage import STEP_KINDS
+from wallaroo.worker.stage.stage import STEP_KINDS
 
 usual_signals()
 

@@ -3,10 +3,10 @@
 from collections.abc import Callable, Sequence
 
 from wallaroo.worker._proto import worker_pb2 as pb
-from wallaroo.worker.bucket import BucketResult
-from wallaroo.worker.open_run import OpenRun
-from wallaroo.worker.stage import Stage
-from wallaroo.worker.state import BucketState
+from wallaroo.worker.bucket.bucket import BucketResult
+from wallaroo.worker.bucket.open_run import OpenRun
+from wallaroo.worker.bucket.state import BucketState
+from wallaroo.worker.stage.stage import Stage
 
 
 def open_call(

@@ -6,14 +6,14 @@ from typing import Any
 import pytest
 
 import wallaroo
-from wallaroo.diagnostic import DiagnosticError
-from wallaroo.frame import FrameError, encode_frame, read_frame
+from wallaroo.diagnostic.diagnostic import DiagnosticError
+from wallaroo.message.frame import FrameError, encode_frame, read_frame
 from wallaroo.worker._proto import worker_pb2 as pb
-from wallaroo.worker.bucket import BucketResult, BucketRun
-from wallaroo.worker.call import ProtocolError, failure_of
-from wallaroo.worker.stage import Stage
-from wallaroo.worker.state import BucketKey, BucketState, StateCache, Version
-from wallaroo.worker.value import TEXT, NotSerializableError, StateReadError, ValueCodec, encode_text
+from wallaroo.worker.bucket.bucket import BucketResult, BucketRun
+from wallaroo.worker.bucket.state import BucketKey, BucketState, StateCache, Version
+from wallaroo.worker.host.call import ProtocolError, failure_of
+from wallaroo.worker.stage.stage import Stage
+from wallaroo.worker.value.value import TEXT, NotSerializableError, StateReadError, ValueCodec, encode_text
 
 
 class Log:
@@ -238,7 +238,7 @@ def test_a_state_that_cannot_be_read_stops_the_call(kit: Any) -> None:
 
 
 def test_the_cache_gives_a_copy_only_for_its_version_and_evicts_whole_buckets() -> None:
-    codec = ValueCodec(wallaroo.serialization.Serializer())
+    codec = ValueCodec(wallaroo.message.serialization.Serializer())
     keys = [BucketKey("a", "q", "s", bucket) for bucket in range(3)]
     cache = StateCache(limit_bytes=2500)
     for key in keys:

@@ -8,7 +8,7 @@ import pytest
 
 import wallaroo
 from wallaroo import ApplicationBuilder, TCPSinkConfig, TCPSourceConfig, WallarooParameterError
-from wallaroo.topology import topology
+from wallaroo.emit.topology import topology
 
 
 @wallaroo.decoder(header_length=4, length_fmt=">I")

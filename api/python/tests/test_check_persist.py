@@ -3,12 +3,12 @@
 from typing import Any
 
 import wallaroo
-from wallaroo.frame import encode_frame
+from wallaroo.message.frame import encode_frame
 from wallaroo.worker._proto import worker_pb2 as pb
-from wallaroo.worker.bucket import BucketRun
-from wallaroo.worker.stage import Stage
-from wallaroo.worker.state import BucketState
-from wallaroo.worker.value import TEXT
+from wallaroo.worker.bucket.bucket import BucketRun
+from wallaroo.worker.bucket.state import BucketState
+from wallaroo.worker.stage.stage import Stage
+from wallaroo.worker.value.value import TEXT
 
 
 class Seen:

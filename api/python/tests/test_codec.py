@@ -14,7 +14,7 @@ from google.protobuf.wrappers_pb2 import Int64Value, StringValue
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wallaroo.codec import Codec, codec_of
+from wallaroo.message.codec import Codec, codec_of
 
 VECTORS = json.loads(
     (Path(__file__).resolve().parents[3] / "topology-schema" / "vectors" / "codecs.json").read_text(encoding="utf-8")

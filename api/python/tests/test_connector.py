@@ -10,10 +10,10 @@ import pytest
 
 import wallaroo
 from wallaroo import WallarooParameterError, experimental
+from wallaroo.emit.topology import topology
 from wallaroo.experimental import protocol
-from wallaroo.frame import FRAMED, FrameHeader, write_frame
-from wallaroo.topology import topology
-from wallaroo.worker.stage import Stage
+from wallaroo.message.frame import FRAMED, FrameHeader, write_frame
+from wallaroo.worker.stage.stage import Stage
 
 SECONDS = 90
 APPLICATION = """

@@ -10,7 +10,7 @@ from typing import Any
 import jsonschema
 import pytest
 
-from wallaroo.diagnostic import Diagnostic
+from wallaroo.diagnostic.diagnostic import Diagnostic
 
 CASES = Path(__file__).resolve().parents[3] / "tests" / "cases"
 ADDRESSES = ["--in", "127.0.0.1:7010", "--out", "127.0.0.1:7002"]

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from wallaroo.fault import Fault, parse
+from wallaroo.diagnostic.fault import Fault, parse
 
 PROGRAM = """
-from wallaroo.fault import reach
+from wallaroo.diagnostic.fault import reach
 for _ in range(5):
     reach("a.b")
     print("passed", flush=True)

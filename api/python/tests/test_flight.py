@@ -9,14 +9,14 @@ from typing import Any
 import pytest
 
 import wallaroo
-from wallaroo.diagnostic import DiagnosticError
-from wallaroo.frame import encode_frame
+from wallaroo.diagnostic.diagnostic import DiagnosticError
+from wallaroo.message.frame import encode_frame
 from wallaroo.worker._proto import worker_pb2 as pb
-from wallaroo.worker.bucket import BucketRun
-from wallaroo.worker.flight import BYTES, NOTE_BYTES, OUTSIDE, InFlight
-from wallaroo.worker.stage import Stage
-from wallaroo.worker.state import BucketState
-from wallaroo.worker.value import PICKLED, TEXT
+from wallaroo.worker.bucket.bucket import BucketRun
+from wallaroo.worker.bucket.state import BucketState
+from wallaroo.worker.stage.flight import BYTES, NOTE_BYTES, OUTSIDE, InFlight
+from wallaroo.worker.stage.stage import Stage
+from wallaroo.worker.value.value import PICKLED, TEXT
 
 SKIPS = [pb.Skip(ordinal=1, code="C508", reason="it ended"), pb.Skip(ordinal=3, code="C509", reason="it hung")]
 SECONDS = 90

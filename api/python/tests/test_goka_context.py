@@ -7,11 +7,12 @@ from typing import Any
 
 import pytest
 
-from wallaroo import KafkaRecord, deferred, goka, testing
-from wallaroo.diagnostic import DiagnosticError
+from wallaroo import KafkaRecord, goka, testing
+from wallaroo.diagnostic.diagnostic import DiagnosticError
 from wallaroo.goka.computation import GroupComputation, JoinDecoder
 from wallaroo.goka.graph import GroupGraph
-from wallaroo.kafka_record import MAX_RECORD_BYTES, too_large
+from wallaroo.message import deferred
+from wallaroo.message.kafka_record import MAX_RECORD_BYTES, too_large
 
 STRING, INT64 = goka.String(), goka.Int64()
 RECORD = KafkaRecord("in", b"Ann", b"text", (("h", b"1"), ("n", None), ("h", b"2")), 1500, 3, 17)

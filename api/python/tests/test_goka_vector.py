@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from wallaroo.goka import Bytes, Codec, GroupState, Int64, Json, String, partition_of
-from wallaroo.serialization import Serializer
-from wallaroo.worker.value import PICKLED, ValueCodec
+from wallaroo.message.serialization import Serializer
+from wallaroo.worker.value.value import PICKLED, ValueCodec
 
 VECTORS = Path(__file__).resolve().parents[3] / "topology-schema" / "vectors"
 CODECS: dict[str, Codec] = {"bytes": Bytes(), "string": String(), "int64": Int64()}

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wallaroo.handshake import common_version
+from wallaroo.message.handshake import common_version
 
 RANGES = st.tuples(st.integers(0, 12), st.integers(0, 12))
 

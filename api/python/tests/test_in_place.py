@@ -14,8 +14,8 @@ from hypothesis import strategies as some
 
 import wallaroo
 from wallaroo import testing
-from wallaroo.diagnostic import DiagnosticError
-from wallaroo.in_place import guarded, is_fixed
+from wallaroo.check.in_place import guarded, is_fixed
+from wallaroo.diagnostic.diagnostic import DiagnosticError
 
 Function = Callable[..., Any]
 FOUND: list[str] = []

@@ -7,8 +7,8 @@ import pytest
 
 import wallaroo
 from wallaroo import KafkaRecord, WallarooParameterError
-from wallaroo.topology import topology
-from wallaroo.worker.kafka_record import write_record
+from wallaroo.emit.topology import topology
+from wallaroo.worker.value.kafka_record import write_record
 
 BROKERS = [("127.0.0.1", 9092)]
 

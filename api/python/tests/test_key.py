@@ -10,19 +10,19 @@ from hypothesis import strategies as some
 
 import wallaroo
 from wallaroo import testing
-from wallaroo.application import Application, Sink
-from wallaroo.diagnostic import DiagnosticError
-from wallaroo.frame import encode_frame, read_frame
-from wallaroo.program import Program
-from wallaroo.serialization import Serializer
-from wallaroo.topology import topology
+from wallaroo.component.application import Application, Sink
+from wallaroo.diagnostic.diagnostic import DiagnosticError
+from wallaroo.emit.program import Program
+from wallaroo.emit.topology import topology
+from wallaroo.message.frame import encode_frame, read_frame
+from wallaroo.message.serialization import Serializer
 from wallaroo.worker._proto import worker_pb2 as pb
-from wallaroo.worker.bucket import BucketRun
-from wallaroo.worker.call import CallRunner
-from wallaroo.worker.exit import KEY_EXPECTED
-from wallaroo.worker.stage import Stage
-from wallaroo.worker.state import BucketState
-from wallaroo.worker.value import ValueCodec
+from wallaroo.worker.bucket.bucket import BucketRun
+from wallaroo.worker.bucket.state import BucketState
+from wallaroo.worker.host.call import CallRunner
+from wallaroo.worker.stage.exit import KEY_EXPECTED
+from wallaroo.worker.stage.stage import Stage
+from wallaroo.worker.value.value import ValueCodec
 
 
 @wallaroo.key_extractor

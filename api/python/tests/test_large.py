@@ -9,15 +9,15 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import wallaroo
-from wallaroo import piece
-from wallaroo.frame import FrameError, encode_frame, read_frame
-from wallaroo.serialization import Serializer
-from wallaroo.worker import dead_letter
+from wallaroo.message import state_piece
+from wallaroo.message.frame import FrameError, encode_frame, read_frame
+from wallaroo.message.serialization import Serializer
 from wallaroo.worker._proto import worker_pb2 as pb
-from wallaroo.worker.bucket import BucketResult, BucketRun
-from wallaroo.worker.stage import Stage
-from wallaroo.worker.state import MAX_STATE_BYTES, BucketState
-from wallaroo.worker.value import TEXT, ValueCodec
+from wallaroo.worker.bucket.bucket import BucketResult, BucketRun
+from wallaroo.worker.bucket.state import MAX_STATE_BYTES, BucketState
+from wallaroo.worker.stage.stage import Stage
+from wallaroo.worker.value import dead_letter
+from wallaroo.worker.value.value import TEXT, ValueCodec
 
 MIB = 1 << 20
 HUGE = 65 * MIB
@@ -240,7 +240,7 @@ def test_states_in_pieces_and_above_the_limit(
     snapshots: bool,
 ) -> None:
     """Each call reads its states from the log; messages that would take a state above the limit are dead letters."""
-    monkeypatch.setattr(piece, "PIECE_BYTES", piece_bytes)
+    monkeypatch.setattr(state_piece, "PIECE_BYTES", piece_bytes)
     stage = growing(kit)
     log: list[bytes] = []
     known: dict[str, list[int]] = {}  # what the log has, as the reference
@@ -294,8 +294,8 @@ def _exceeds(
 @given(size=st.integers(0, 40), broken=st.integers(0, 9))
 def test_pieces_that_are_missing_or_out_of_turn_are_damage(size: int, broken: int) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(piece, "PIECE_BYTES", 7)
-        log = list(piece.write_pieces(bytes(range(size)), key=b"k", port=1, encoding=16))
+        patch.setattr(state_piece, "PIECE_BYTES", 7)
+        log = list(state_piece.write_pieces(bytes(range(size)), key=b"k", port=1, encoding=16))
     state = BucketState(ValueCodec(Serializer()))
     state.read(log)
     state.end_log()

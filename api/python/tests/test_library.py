@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 
 import wallaroo
-from wallaroo.frame import KEYS, FrameError, encode_frame, read_frame
-from wallaroo.program import load
+from wallaroo.emit.program import load
+from wallaroo.message.frame import KEYS, FrameError, encode_frame, read_frame
 from wallaroo.worker._proto import worker_pb2 as pb
-from wallaroo.worker.bucket import BucketRun
-from wallaroo.worker.stage import Stage
-from wallaroo.worker.state import BucketState
+from wallaroo.worker.bucket.bucket import BucketRun
+from wallaroo.worker.bucket.state import BucketState
+from wallaroo.worker.stage.stage import Stage
 
 LIBRARY = """
 import wallaroo

@@ -10,10 +10,10 @@ from google.protobuf.struct_pb2 import Struct
 from google.protobuf.wrappers_pb2 import StringValue
 
 import wallaroo
-from wallaroo.frame import encode_frame, read_frame
-from wallaroo.library import Library
+from wallaroo.declare.library import Library
+from wallaroo.message.frame import encode_frame, read_frame
 from wallaroo.worker._proto import worker_pb2 as pb
-from wallaroo.worker.stage import Stage
+from wallaroo.worker.stage.stage import Stage
 
 STRUCT, STRING = "protobuf:google.protobuf.Struct", "protobuf:google.protobuf.StringValue"
 UNKNOWN = "protobuf:shop.v1.Order"
@@ -75,7 +75,7 @@ def test_a_program_without_protobuf(tmp_path: Path) -> None:
     (tmp_path / "google" / "__init__.py").write_text("raise ImportError('no protobuf here')", encoding="utf-8")
     text = f"""if True:
         import sys
-        from wallaroo.codec import codec_of
+        from wallaroo.message.codec import codec_of
         assert codec_of("json") is not None
         assert "google" not in sys.modules
         sys.path.insert(0, {str(tmp_path)!r})

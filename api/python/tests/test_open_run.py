@@ -9,14 +9,14 @@ from hypothesis import strategies as some
 from open_case import open_call
 
 import wallaroo
-from wallaroo.diagnostic import DiagnosticError
-from wallaroo.frame import encode_frame
+from wallaroo.diagnostic.diagnostic import DiagnosticError
+from wallaroo.message.frame import encode_frame
 from wallaroo.worker._proto import worker_pb2 as pb
-from wallaroo.worker.bucket import BucketResult, BucketRun
-from wallaroo.worker.bucket_requests import BucketRequests, ProtocolError
-from wallaroo.worker.stage import Stage
-from wallaroo.worker.state import BucketState
-from wallaroo.worker.value import TEXT
+from wallaroo.worker.bucket.bucket import BucketResult, BucketRun
+from wallaroo.worker.bucket.bucket_requests import BucketRequests, ProtocolError
+from wallaroo.worker.bucket.state import BucketState
+from wallaroo.worker.stage.stage import Stage
+from wallaroo.worker.value.value import TEXT
 
 Message = tuple[str, str]  # key and text
 KEYS, TEXTS = ("a", "b", "c"), ("x", "y", "boom", "unsaved", "silent", "wrong")

@@ -9,10 +9,10 @@ from hypothesis import strategies as some
 
 import wallaroo
 from wallaroo import Pipeline, TCPSinkConfig, TCPSourceConfig, WallarooParameterError
-from wallaroo.output import UndeclaredOutputError
-from wallaroo.topology import topology
+from wallaroo.emit.topology import topology
+from wallaroo.message.output import UndeclaredOutputError
 from wallaroo.worker._proto import worker_pb2 as pb
-from wallaroo.worker.stage import Stage
+from wallaroo.worker.stage.stage import Stage
 
 
 @wallaroo.decoder(header_length=4, length_fmt=">I")

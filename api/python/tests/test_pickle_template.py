@@ -1,4 +1,4 @@
-"""Pickles of instances: what `wallaroo.worker.pickle_template` writes reads like what `pickle.dumps` writes."""
+"""Pickles of instances: what `wallaroo.worker.value.pickle_template` writes reads like what `pickle.dumps` writes."""
 
 import abc
 import collections
@@ -12,7 +12,7 @@ from typing import Any, Generic, TypeVar
 
 import pytest
 
-from wallaroo.worker.pickle_template import MAX_CLASSES, dump, dump_all
+from wallaroo.worker.value.pickle_template import MAX_CLASSES, dump, dump_all
 
 T = TypeVar("T")
 
@@ -205,7 +205,7 @@ def test_many_classes_are_forgotten_again() -> None:
 @pytest.mark.slow
 def test_another_process_reads_it(tmp_path: Any) -> None:
     (tmp_path / "kind.py").write_text("class Kind:\n    pass\n")
-    program = "import sys, kind; from wallaroo.worker.pickle_template import dump; k = kind.Kind(); k.a = 1; "
+    program = "import sys, kind; from wallaroo.worker.value.pickle_template import dump; k = kind.Kind(); k.a = 1; "
     write = f"{program}sys.stdout.buffer.write(dump(k))"
     data = subprocess.run([sys.executable, "-c", write], cwd=tmp_path, stdout=subprocess.PIPE, check=True).stdout
     read = "import sys, pickle; print(pickle.load(sys.stdin.buffer).a)"

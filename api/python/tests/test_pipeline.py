@@ -7,7 +7,7 @@ import pytest
 
 import wallaroo
 from wallaroo import Pipeline, TCPSinkConfig, TCPSourceConfig, WallarooParameterError, build_application
-from wallaroo.topology import topology
+from wallaroo.emit.topology import topology
 
 
 @wallaroo.decoder(header_length=4, length_fmt=">I")

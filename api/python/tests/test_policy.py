@@ -6,7 +6,7 @@ import pytest
 
 import wallaroo
 from wallaroo import ApplicationBuilder, TCPSinkConfig, TCPSourceConfig, WallarooParameterError
-from wallaroo.topology import interface_hash, topology
+from wallaroo.emit.topology import interface_hash, topology
 
 
 @wallaroo.decoder(header_length=4, length_fmt=">I")

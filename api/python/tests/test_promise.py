@@ -9,7 +9,7 @@ import pytest
 
 import wallaroo
 from wallaroo import testing
-from wallaroo.diagnostic import DiagnosticError
+from wallaroo.diagnostic.diagnostic import DiagnosticError
 
 Function = Callable[..., Any]
 

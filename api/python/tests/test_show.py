@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from wallaroo.goka.state import GroupState
-from wallaroo.worker.show import shown_json
+from wallaroo.worker.value.show import shown_json
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),

@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 
 import wallaroo
-from wallaroo import WallarooParameterError, argument
-from wallaroo.topology import topology
+from wallaroo import WallarooParameterError
+from wallaroo.emit.topology import topology
+from wallaroo.endpoint import argument
 
 SOURCE_OPTIONS = """
     --kafka_source_topic in --kafka_source_brokers=h1,h2:1234 --kafka_source_partitions 0,2:5,7:END

@@ -5,11 +5,11 @@ from typing import Any
 import pytest
 
 import wallaroo
-from wallaroo.diagnostic import DiagnosticError
-from wallaroo.frame import FrameError, FrameHeader, read_frame, write_frame
+from wallaroo.diagnostic.diagnostic import DiagnosticError
+from wallaroo.message.frame import FrameError, FrameHeader, read_frame, write_frame
 from wallaroo.worker._proto import worker_pb2 as pb
-from wallaroo.worker.exit import KEY_EXPECTED
-from wallaroo.worker.stage import Stage
+from wallaroo.worker.stage.exit import KEY_EXPECTED
+from wallaroo.worker.stage.stage import Stage
 
 INVALID = "UnicodeDecodeError: 'utf-8' codec can't decode byte 0xff in position 0: invalid start byte"
 
@@ -223,7 +223,7 @@ def test_unknown_nodes_are_refused(kit: Any) -> None:
 
 def test_the_users_serialize_sees_every_message(kit: Any) -> None:
     app = kit.build(keyed)
-    app.serializer = wallaroo.serialization.Serializer(
+    app.serializer = wallaroo.message.serialization.Serializer(
         lambda value: b"!" + value.encode(), lambda data: data[1:].decode(), True
     )
     stage = Stage(app, kit.stage_of(app, "0/sources/0", buckets=1))

@@ -6,10 +6,10 @@ import pytest
 
 import wallaroo
 from wallaroo import WallarooParameterError
-from wallaroo.application import Application
-from wallaroo.frame import read_frame
-from wallaroo.topology import topology
-from wallaroo.worker.stage import Stage
+from wallaroo.component.application import Application
+from wallaroo.emit.topology import topology
+from wallaroo.message.frame import read_frame
+from wallaroo.worker.stage.stage import Stage
 
 
 @wallaroo.computation("odd lengths")

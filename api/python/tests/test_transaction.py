@@ -4,9 +4,9 @@ import pytest
 
 import wallaroo
 from wallaroo import experimental
+from wallaroo.emit.topology import topology
 from wallaroo.experimental import protocol, transaction
 from wallaroo.experimental.transaction import Order
-from wallaroo.topology import topology
 
 ORDERS = [
     (Order(transaction.LIST_UNCOMMITTED, number=7), "c9 0000000000000007"),

@@ -10,7 +10,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wallaroo.worker.unpicklable import MAX_DEPTH, reason_of
+from wallaroo.worker.value.unpicklable import MAX_DEPTH, reason_of
 
 
 class Plain:

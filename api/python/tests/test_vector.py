@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 from google.protobuf.message import DecodeError
 
-from wallaroo.frame import (
+from wallaroo.emit.topology import canonical, interface_hash
+from wallaroo.message.frame import (
     FRAMED,
     PLAIN,
     FrameError,
@@ -17,14 +18,13 @@ from wallaroo.frame import (
     read_frame,
     write_frame,
 )
-from wallaroo.framing import header_bytes, length_of
-from wallaroo.kafka_record import KafkaRecord
-from wallaroo.key import bucket_of, key_bytes, key_json
-from wallaroo.piece import Joiner
-from wallaroo.topology import canonical, interface_hash
+from wallaroo.message.framing import header_bytes, length_of
+from wallaroo.message.kafka_record import KafkaRecord
+from wallaroo.message.key import bucket_of, key_bytes, key_json
+from wallaroo.message.state_piece import Joiner
 from wallaroo.worker._proto import record_pb2
-from wallaroo.worker.kafka_record import read_record, write_record
-from wallaroo.worker.wire import LineReader
+from wallaroo.worker.value.kafka_record import read_record, write_record
+from wallaroo.worker.value.wire import LineReader
 
 VECTORS = Path(__file__).resolve().parents[3] / "topology-schema" / "vectors"
 

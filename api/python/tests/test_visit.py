@@ -5,13 +5,13 @@ from typing import Any
 import pytest
 
 import wallaroo
-from wallaroo.diagnostic import DiagnosticError
-from wallaroo.frame import FrameError, encode_frame
-from wallaroo.topology import topology
+from wallaroo.diagnostic.diagnostic import DiagnosticError
+from wallaroo.emit.topology import topology
+from wallaroo.message.frame import FrameError, encode_frame
 from wallaroo.worker._proto import worker_pb2 as pb
-from wallaroo.worker.bucket import BucketRun
-from wallaroo.worker.stage import Stage
-from wallaroo.worker.state import BucketState
+from wallaroo.worker.bucket.bucket import BucketRun
+from wallaroo.worker.bucket.state import BucketState
+from wallaroo.worker.stage.stage import Stage
 
 
 @wallaroo.partition

@@ -12,16 +12,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import wallaroo
-from wallaroo.application import Step
-from wallaroo.diagnostic import DiagnosticError
-from wallaroo.frame import read_frame
-from wallaroo.key import bucket_of, key_bytes, key_json
-from wallaroo.object_state import kept_by
-from wallaroo.program import load
+from wallaroo.check.object_state import kept_by
+from wallaroo.component.application import Step
+from wallaroo.diagnostic.diagnostic import DiagnosticError
+from wallaroo.emit.program import load
+from wallaroo.message.frame import read_frame
+from wallaroo.message.key import bucket_of, key_bytes, key_json
 from wallaroo.worker._proto import worker_pb2 as pb
-from wallaroo.worker.bucket import BucketRun
-from wallaroo.worker.stage import Stage
-from wallaroo.worker.state import BucketState
+from wallaroo.worker.bucket.bucket import BucketRun
+from wallaroo.worker.bucket.state import BucketState
+from wallaroo.worker.stage.stage import Stage
 
 MODULE_COUNT = 0
 

@@ -21,12 +21,12 @@ from window_case import (
     sums,
 )
 
-from wallaroo.frame import FrameError, encode_frame
-from wallaroo.serialization import Serializer
+from wallaroo.message.frame import FrameError, encode_frame
+from wallaroo.message.serialization import Serializer
 from wallaroo.worker._proto import worker_pb2 as pb
-from wallaroo.worker.bucket import BucketRun
-from wallaroo.worker.flight import OUTSIDE, InFlight
-from wallaroo.worker.value import StateReadError
+from wallaroo.worker.bucket.bucket import BucketRun
+from wallaroo.worker.stage.flight import OUTSIDE, InFlight
+from wallaroo.worker.value.value import StateReadError
 
 
 def expected(case: dict[str, Any]) -> tuple[list[tuple[int, bytes]], list[tuple[int, str, str]]]:

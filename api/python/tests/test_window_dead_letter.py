@@ -14,14 +14,14 @@ from hypothesis import strategies as some
 from window_case import PORT, TUMBLING, Values, application, entries, make, plain, read, run, sums, tick
 
 import wallaroo
-from wallaroo.diagnostic import DiagnosticError, shown
-from wallaroo.frame import DEAD_LETTER_PORT, FRAMED, FrameHeader, encode_frame, read_frame, write_frame
-from wallaroo.line import LineDecoder
-from wallaroo.serialization import Serializer
+from wallaroo.component.line import LineDecoder
+from wallaroo.diagnostic.diagnostic import DiagnosticError, shown
+from wallaroo.message.frame import DEAD_LETTER_PORT, FRAMED, FrameHeader, encode_frame, read_frame, write_frame
+from wallaroo.message.serialization import Serializer
 from wallaroo.worker._proto import worker_pb2 as pb
-from wallaroo.worker.bucket import BucketRun
-from wallaroo.worker.flight import MESSAGE, InFlight
-from wallaroo.worker.stage import Stage
+from wallaroo.worker.bucket.bucket import BucketRun
+from wallaroo.worker.stage.flight import MESSAGE, InFlight
+from wallaroo.worker.stage.stage import Stage
 
 
 class Returning(Values):

@@ -11,9 +11,9 @@ from window_case import PORT, Event, Values, dropped, entries, keys, letters, ma
 from window_history import cut, histories, reference, windows
 
 from wallaroo.worker._proto import worker_pb2 as pb
-from wallaroo.worker.bucket import BucketResult, BucketRun
-from wallaroo.worker.stage import Stage
-from wallaroo.worker.state import BucketState
+from wallaroo.worker.bucket.bucket import BucketResult, BucketRun
+from wallaroo.worker.bucket.state import BucketState
+from wallaroo.worker.stage.stage import Stage
 
 
 @pytest.mark.parametrize("examples", [60, pytest.param(1000, marks=pytest.mark.long)])

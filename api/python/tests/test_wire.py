@@ -5,12 +5,12 @@ from typing import Any
 import pytest
 
 import wallaroo
-from wallaroo.frame import FRAMED, FrameError, FrameHeader, write_frame
-from wallaroo.serialization import Serializer
-from wallaroo.worker.dead_letter import LetterBox, preview
-from wallaroo.worker.stage import Stage
-from wallaroo.worker.value import ValueCodec
-from wallaroo.worker.wire import HeaderError, WireReader
+from wallaroo.message.frame import FRAMED, FrameError, FrameHeader, write_frame
+from wallaroo.message.serialization import Serializer
+from wallaroo.worker.stage.stage import Stage
+from wallaroo.worker.value.dead_letter import LetterBox, preview
+from wallaroo.worker.value.value import ValueCodec
+from wallaroo.worker.value.wire import HeaderError, WireReader
 
 BOX = LetterBox(ValueCodec(Serializer()))
 

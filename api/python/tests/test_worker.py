@@ -15,12 +15,12 @@ import grpc
 import pytest
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
-from wallaroo.frame import read_frame
-from wallaroo.handshake import CAPABILITIES
-from wallaroo.program import load
+from wallaroo.emit.program import load
+from wallaroo.message.frame import read_frame
+from wallaroo.message.handshake import CAPABILITIES
 from wallaroo.worker._proto import worker_pb2 as pb
 from wallaroo.worker._proto import worker_pb2_grpc
-from wallaroo.worker.gc import OBJECTS
+from wallaroo.worker.host.gc import OBJECTS
 
 CASES = Path(__file__).resolve().parents[3] / "tests" / "cases"
 WORD_COUNT = CASES / "word_count" / "app.py"

@@ -4,14 +4,14 @@ from pathlib import Path
 from typing import Any
 
 import wallaroo
-from wallaroo.application import Application, State, Step
-from wallaroo.frame import FRAMED, TICK_PORT, FrameHeader, encode_frame, write_frame
-from wallaroo.location import Location
+from wallaroo.component.application import Application, State, Step
+from wallaroo.diagnostic.location import Location
+from wallaroo.message.frame import FRAMED, TICK_PORT, FrameHeader, encode_frame, write_frame
 from wallaroo.worker._proto import worker_pb2 as pb
-from wallaroo.worker.bucket import BucketResult, BucketRun
-from wallaroo.worker.stage import Stage
-from wallaroo.worker.state import BucketState
-from wallaroo.worker.value import ValueCodec
+from wallaroo.worker.bucket.bucket import BucketResult, BucketRun
+from wallaroo.worker.bucket.state import BucketState
+from wallaroo.worker.stage.stage import Stage
+from wallaroo.worker.value.value import ValueCodec
 
 VECTORS = Path(__file__).resolve().parents[3] / "topology-schema" / "vectors"
 PORT, SINK = 1, 2

@@ -7,7 +7,7 @@ from typing import Any
 from hypothesis import strategies as some
 from window_case import PORT, VECTORS, Event, tick
 
-from wallaroo.frame import encode_frame
+from wallaroo.message.frame import encode_frame
 
 Encode = Callable[[Sequence[int]], tuple[int, list[bytes]]]  # from values to an encoding and their bytes
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import Any
 
-from wallaroo.diagnostic import Diagnostic, DiagnosticError
+from wallaroo.diagnostic.diagnostic import Diagnostic, DiagnosticError
 
 RUN, USAGE, TOPOLOGY, WORKER = 1, 2, 3, 4
 

@@ -9,8 +9,8 @@ from threading import Event
 from typing import Any
 
 from wallaroo.connector import SinkConnectorConfig, SourceConnectorConfig
-from wallaroo.diagnostic import Diagnostic, DiagnosticError, shown
-from wallaroo.error import WallarooParameterError
+from wallaroo.diagnostic.diagnostic import Diagnostic, DiagnosticError, shown
+from wallaroo.diagnostic.error import WallarooParameterError
 from wallaroo.experimental.script import SinkConnector, SourceConnector, UnexpectedSocketError
 
 LOOK_S = 0.2

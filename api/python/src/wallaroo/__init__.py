@@ -1,10 +1,8 @@
 """Write stream computations in Python and run them on Apache Spark."""
 
-from wallaroo.aggregation import Aggregation, WindowBounds
-from wallaroo.application import Application
-from wallaroo.build import build_application
-from wallaroo.builder import ApplicationBuilder
-from wallaroo.decorator import (
+from wallaroo.component.aggregation import Aggregation, WindowBounds
+from wallaroo.component.application import Application
+from wallaroo.component.decorator import (
     computation,
     computation_multi,
     decoder,
@@ -14,27 +12,8 @@ from wallaroo.decorator import (
     state_computation,
     state_computation_multi,
 )
-from wallaroo.error import WallarooParameterError
-from wallaroo.generator import GenSourceConfig
-from wallaroo.kafka import (
-    CustomKafkaSinkCLIParser,
-    CustomKafkaSourceCLIParser,
-    DefaultKafkaSinkCLIParser,
-    DefaultKafkaSourceCLIParser,
-    KafkaSinkConfig,
-    KafkaSourceConfig,
-)
-from wallaroo.kafka_option import kafka_parse_sink_options, kafka_parse_source_options
-from wallaroo.kafka_record import KafkaRecord
-from wallaroo.library import build_library, offer, other_program
-from wallaroo.line import LineDecoder, LineEncoder, line_decoder, line_encoder
-from wallaroo.output import output
-from wallaroo.pipeline import Pipeline, source
-from wallaroo.serialization import deserialize, serialize
-from wallaroo.spark import SparkSinkConfig, SparkSourceConfig
-from wallaroo.tcp import TCPSinkConfig, TCPSourceConfig, tcp_parse_input_addrs, tcp_parse_output_addrs
-from wallaroo.visit import Deleted
-from wallaroo.window import (
+from wallaroo.component.line import LineDecoder, LineEncoder, line_decoder, line_encoder
+from wallaroo.component.window import (
     count_windows,
     hours,
     microseconds,
@@ -44,7 +23,7 @@ from wallaroo.window import (
     range_windows,
     seconds,
 )
-from wallaroo.wrapped import (
+from wallaroo.component.wrapped import (
     BaseWrapped,
     Computation,
     ComputationMulti,
@@ -56,6 +35,27 @@ from wallaroo.wrapped import (
     StateComputation,
     StateComputationMulti,
 )
+from wallaroo.declare.build import build_application
+from wallaroo.declare.builder import ApplicationBuilder
+from wallaroo.declare.library import build_library, offer, other_program
+from wallaroo.declare.pipeline import Pipeline, source
+from wallaroo.diagnostic.error import WallarooParameterError
+from wallaroo.endpoint.generator import GenSourceConfig
+from wallaroo.endpoint.kafka import (
+    CustomKafkaSinkCLIParser,
+    CustomKafkaSourceCLIParser,
+    DefaultKafkaSinkCLIParser,
+    DefaultKafkaSourceCLIParser,
+    KafkaSinkConfig,
+    KafkaSourceConfig,
+)
+from wallaroo.endpoint.kafka_option import kafka_parse_sink_options, kafka_parse_source_options
+from wallaroo.endpoint.spark import SparkSinkConfig, SparkSourceConfig
+from wallaroo.endpoint.tcp import TCPSinkConfig, TCPSourceConfig, tcp_parse_input_addrs, tcp_parse_output_addrs
+from wallaroo.message.kafka_record import KafkaRecord
+from wallaroo.message.output import output
+from wallaroo.message.serialization import deserialize, serialize
+from wallaroo.message.visit import Deleted
 
 __all__ = [
     "Aggregation",

@@ -2,11 +2,11 @@
 
 from typing import Any
 
-from wallaroo import check
-from wallaroo.application import Source
-from wallaroo.component import Place
-from wallaroo.config import MAX_MESSAGE_BYTES, decode_of
-from wallaroo.tcp import TCPSinkConfig, TCPSourceConfig
+from wallaroo.check import check
+from wallaroo.component.application import Source
+from wallaroo.component.component import Place
+from wallaroo.endpoint.config import MAX_MESSAGE_BYTES, decode_of
+from wallaroo.endpoint.tcp import TCPSinkConfig, TCPSourceConfig
 
 __all__ = ["SinkConnectorConfig", "SourceConnectorConfig"]
 LOCAL = "127.0.0.1"

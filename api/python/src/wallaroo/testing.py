@@ -11,8 +11,8 @@ from os import PathLike, fspath
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from wallaroo.diagnostic import Diagnostic, DiagnosticError
-from wallaroo.kafka_record import KafkaRecord
+from wallaroo.diagnostic.diagnostic import Diagnostic, DiagnosticError
+from wallaroo.message.kafka_record import KafkaRecord
 
 if TYPE_CHECKING:
     from wallaroo_runtime.memory import MemoryRun

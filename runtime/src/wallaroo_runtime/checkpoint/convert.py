@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from wallaroo.fault import reach
+from wallaroo.diagnostic.fault import reach
 from wallaroo_runtime.checkpoint.convert_topic import Topics
 from wallaroo_runtime.checkpoint.convertible import (
     End,

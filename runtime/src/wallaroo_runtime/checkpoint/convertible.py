@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from wallaroo.frame import split_frames
+from wallaroo.message.frame import split_frames
 from wallaroo_runtime.checkpoint.dead_letter import FOLDER as LETTERS
 from wallaroo_runtime.checkpoint.dead_letter import letter_files
 from wallaroo_runtime.checkpoint.directory import SPARK

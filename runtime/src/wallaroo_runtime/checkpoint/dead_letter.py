@@ -8,7 +8,7 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
-from wallaroo.frame import HEADER_BYTES, FrameError, FrameHeader, read_frame, read_header
+from wallaroo.message.frame import HEADER_BYTES, FrameError, FrameHeader, read_frame, read_header
 from wallaroo.worker._proto import worker_pb2 as pb
 from wallaroo_runtime.checkpoint.directory import find_directory
 from wallaroo_runtime.checkpoint.manifest import read_manifest

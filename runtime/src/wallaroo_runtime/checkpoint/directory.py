@@ -7,7 +7,7 @@ import shutil
 import unicodedata
 from pathlib import Path
 
-from wallaroo.diagnostic import Kind
+from wallaroo.diagnostic.diagnostic import Kind
 from wallaroo_runtime.durable.file import disk_failure, refuse_links
 from wallaroo_runtime.errors import USAGE, RunError
 from wallaroo_runtime.program.app import hint, resolve

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from wallaroo.diagnostic import Diagnostic
+from wallaroo.diagnostic.diagnostic import Diagnostic
 from wallaroo_runtime.checkpoint.manifest import Directory
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.storage.journal.head import read_committed, read_head

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
 
-from wallaroo.frame import HEADER_BYTES, encode_frame, read_frame, read_header
+from wallaroo.message.frame import HEADER_BYTES, encode_frame, read_frame, read_header
 from wallaroo_runtime.checkpoint.dead_letter import FOLDER, DeadLetter, LetterFile, letter_files, read_group
 from wallaroo_runtime.checkpoint.directory import MANIFEST, Place
 from wallaroo_runtime.checkpoint.manifest import REALTIME, mode_of, read_manifest

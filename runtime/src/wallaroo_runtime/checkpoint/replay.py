@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from wallaroo.diagnostic import Diagnostic
-from wallaroo.frame import FRAMED, PLAIN
+from wallaroo.diagnostic.diagnostic import Diagnostic
+from wallaroo.message.frame import FRAMED, PLAIN
 from wallaroo_runtime.checkpoint.dead_letter import DeadLetter
 from wallaroo_runtime.checkpoint.directory import MANIFEST
 from wallaroo_runtime.checkpoint.manifest import read_manifest

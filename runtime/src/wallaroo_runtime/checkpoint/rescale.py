@@ -11,7 +11,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
-from wallaroo.fault import reach
+from wallaroo.diagnostic.fault import reach
 from wallaroo_runtime.checkpoint.directory import MANIFEST, SPARK, Place
 from wallaroo_runtime.checkpoint.manifest import (
     REALTIME,

@@ -10,7 +10,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pdb import Pdb
 from types import FrameType
 
-from wallaroo.worker.debugger import BREAKPOINT, refuse_breakpoints
+from wallaroo.worker.host.debugger import BREAKPOINT, refuse_breakpoints
 from wallaroo_runtime.run.signals import kept_signals
 from wallaroo_runtime.system.stop import SIGNALS
 

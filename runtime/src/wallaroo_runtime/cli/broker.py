@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from wallaroo.diagnostic import Diagnostic
+from wallaroo.diagnostic.diagnostic import Diagnostic
 from wallaroo_runtime.checkpoint.directory import state_directory
 from wallaroo_runtime.cli.stamp import print_json
 from wallaroo_runtime.errors import RunError

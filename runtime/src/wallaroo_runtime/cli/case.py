@@ -30,7 +30,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from wallaroo.diagnostic import closest
+from wallaroo.diagnostic.diagnostic import closest
 from wallaroo_runtime.cli.record_line import topic_and_key
 from wallaroo_runtime.errors import USAGE, RunError
 

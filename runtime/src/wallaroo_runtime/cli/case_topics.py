@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 from pathlib import Path
 
-from wallaroo.diagnostic import shown
-from wallaroo.kafka_record import KafkaRecord
+from wallaroo.diagnostic.diagnostic import shown
+from wallaroo.message.kafka_record import KafkaRecord
 from wallaroo_runtime.cli.case import Case, bad, said
 from wallaroo_runtime.cli.record_line import parse_record, record_line
 from wallaroo_runtime.errors import USAGE, RunError

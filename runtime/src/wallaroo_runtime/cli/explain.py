@@ -5,7 +5,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from wallaroo.diagnostic import catalogue
+from wallaroo.diagnostic.diagnostic import catalogue
 from wallaroo_runtime.cli.document import WHAT, add_app_options, read_topology, split_document
 from wallaroo_runtime.cli.parser import usage_error
 from wallaroo_runtime.cli.stamp import print_json

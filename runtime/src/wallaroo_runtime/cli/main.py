@@ -12,7 +12,7 @@ from importlib.metadata import version
 from pathlib import Path
 from types import ModuleType
 
-from wallaroo.diagnostic import Diagnostic, DiagnosticError, Family, Kind
+from wallaroo.diagnostic.diagnostic import Diagnostic, DiagnosticError, Family, Kind
 from wallaroo_runtime.checkpoint.directory import state_directory
 from wallaroo_runtime.cli.option import Split
 from wallaroo_runtime.cli.parser import Parser, unknown_arguments

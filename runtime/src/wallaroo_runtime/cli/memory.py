@@ -8,8 +8,8 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import partial
 
-from wallaroo.diagnostic import Diagnostic, DiagnosticError
-from wallaroo.kafka_record import KafkaRecord
+from wallaroo.diagnostic.diagnostic import Diagnostic, DiagnosticError
+from wallaroo.message.kafka_record import KafkaRecord
 from wallaroo.testing import DeadLetter
 from wallaroo.worker._proto import worker_pb2 as pb
 from wallaroo_runtime.checkpoint.manifest import REALTIME

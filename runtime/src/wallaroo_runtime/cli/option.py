@@ -7,7 +7,7 @@ they do not know. So everything that is the runtime's, or was Wallaroo's, is tak
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from wallaroo.diagnostic import closest
+from wallaroo.diagnostic.diagnostic import closest
 
 OWN = {
     "--engine": True,

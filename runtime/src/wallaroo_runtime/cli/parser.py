@@ -6,7 +6,7 @@ import sys
 from collections.abc import Iterable, Mapping
 from typing import Any, NoReturn
 
-from wallaroo.diagnostic import closest, did_you_mean
+from wallaroo.diagnostic.diagnostic import closest, did_you_mean
 from wallaroo_runtime.cli.option import Split
 from wallaroo_runtime.errors import USAGE, RunError
 

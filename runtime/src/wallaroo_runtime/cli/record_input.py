@@ -7,8 +7,8 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from wallaroo.diagnostic import Diagnostic
-from wallaroo.kafka_record import KafkaRecord
+from wallaroo.diagnostic.diagnostic import Diagnostic
+from wallaroo.message.kafka_record import KafkaRecord
 from wallaroo_runtime.cli.case_topics import VISIT, record_of
 from wallaroo_runtime.errors import RunError
 

@@ -6,7 +6,7 @@ hexadecimal digits: for an empty key, a key with spaces, or a value that looks l
 
 import json
 
-from wallaroo.kafka_record import KafkaRecord
+from wallaroo.message.kafka_record import KafkaRecord
 
 NOTHING, QUOTE, HEX = "-", '"', "0x"
 EXAMPLE = "user-clicks Ann clicked"

@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
-from wallaroo.diagnostic import Diagnostic
+from wallaroo.diagnostic.diagnostic import Diagnostic
 from wallaroo_runtime.cli.stamp import print_json
 from wallaroo_runtime.cli.status_line import StatusLine
 from wallaroo_runtime.gateway.framing import KINDS

@@ -16,7 +16,7 @@ def main() -> int:
     from wallaroo_runtime.cli.shadow import set_aside_others
 
     others = set_aside_others()
-    from wallaroo.diagnostic import Diagnostic
+    from wallaroo.diagnostic.diagnostic import Diagnostic
     from wallaroo_runtime.cli.main import main as run
     from wallaroo_runtime.cli.main import report
     from wallaroo_runtime.errors import TOPOLOGY

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from wallaroo.diagnostic import DiagnosticError
+from wallaroo.diagnostic.diagnostic import DiagnosticError
 from wallaroo_runtime.cli import case as cases
 from wallaroo_runtime.cli.case import FILE, Case, Found, bad, read_case
 from wallaroo_runtime.cli.reporter import printable

@@ -3,7 +3,7 @@
 import argparse
 from typing import Any
 
-from wallaroo.diagnostic import DiagnosticError
+from wallaroo.diagnostic.diagnostic import DiagnosticError
 from wallaroo_runtime.cli.document import WHAT, add_app_options, read_topology, split_document
 from wallaroo_runtime.cli.stamp import print_json
 from wallaroo_runtime.plan.compile import compile_topology

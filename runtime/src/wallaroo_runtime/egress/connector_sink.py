@@ -8,11 +8,11 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
-from wallaroo.diagnostic import Diagnostic
+from wallaroo.diagnostic.diagnostic import Diagnostic
+from wallaroo.diagnostic.fault import reach
 from wallaroo.experimental import protocol, transaction
 from wallaroo.experimental.protocol import NEVER, PROTOCOL_VERSION, Frame, ProtocolError
 from wallaroo.experimental.transaction import OUTPUT, Order
-from wallaroo.fault import reach
 from wallaroo_runtime.egress.feed import Feed, Piece
 from wallaroo_runtime.egress.identity import identity
 from wallaroo_runtime.egress.sink import IDLE_S, Sink

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from itertools import accumulate
 from pathlib import Path
 
-from wallaroo.frame import HEADER_BYTES, Frame, FrameError, read_frame, read_header
+from wallaroo.message.frame import HEADER_BYTES, Frame, FrameError, read_frame, read_header
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.storage.outbox.live import OUTPUT, Entry, LiveReader, first_offset
 from wallaroo_runtime.storage.outbox.log import LogReader, OutboxFile, Record

@@ -10,8 +10,8 @@ from dataclasses import asdict
 from functools import partial
 from typing import Any
 
-from wallaroo.fault import reach
-from wallaroo.kafka_record import has_time, too_large
+from wallaroo.diagnostic.fault import reach
+from wallaroo.message.kafka_record import has_time, too_large
 from wallaroo_runtime.errors import USAGE, RunError
 from wallaroo_runtime.kafka.client import silence_of
 from wallaroo_runtime.kafka.topic import batch_settings, record_limits

@@ -13,8 +13,8 @@ from dataclasses import replace
 from itertools import starmap
 from pathlib import Path
 
-from wallaroo.diagnostic import Diagnostic
-from wallaroo.fault import reach
+from wallaroo.diagnostic.diagnostic import Diagnostic
+from wallaroo.diagnostic.fault import reach
 from wallaroo_runtime.durable.file import sync_directory
 from wallaroo_runtime.egress.feed import Feed, Piece
 from wallaroo_runtime.egress.identity import identity

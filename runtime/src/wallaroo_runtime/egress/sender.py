@@ -5,8 +5,8 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from wallaroo.diagnostic import Diagnostic
-from wallaroo.frame import DEAD_LETTER_PORT
+from wallaroo.diagnostic.diagnostic import Diagnostic
+from wallaroo.message.frame import DEAD_LETTER_PORT
 from wallaroo_runtime.durable.file import disk_failure
 from wallaroo_runtime.egress.outstanding import Outstanding
 from wallaroo_runtime.egress.sink import Sink

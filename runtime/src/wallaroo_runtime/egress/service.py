@@ -10,7 +10,7 @@ from typing import Any
 
 import grpc
 
-from wallaroo.frame import DEAD_LETTER_PORT, FrameError, split_frames
+from wallaroo.message.frame import DEAD_LETTER_PORT, FrameError, split_frames
 from wallaroo_runtime.durable.file import replace_file
 from wallaroo_runtime.egress.delivery import Deliveries
 from wallaroo_runtime.egress.delivery_stream import DeliveryStream

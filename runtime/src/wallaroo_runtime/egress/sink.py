@@ -9,8 +9,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from wallaroo.diagnostic import Diagnostic
-from wallaroo.fault import reach
+from wallaroo.diagnostic.diagnostic import Diagnostic
+from wallaroo.diagnostic.fault import reach
 from wallaroo_runtime.durable.file import NO_ROOM
 from wallaroo_runtime.egress.feed import Feed, Piece
 from wallaroo_runtime.egress.outstanding import Outstanding

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from pathlib import Path
 
-from wallaroo.diagnostic import Diagnostic
+from wallaroo.diagnostic.diagnostic import Diagnostic
 from wallaroo_runtime.egress.connector_sink import CommittingSink
 from wallaroo_runtime.egress.sink import Sink
 from wallaroo_runtime.service._proto import service_pb2 as pb

@@ -10,7 +10,7 @@ import time
 from collections import deque
 from collections.abc import Iterator, Sequence
 
-from wallaroo.fault import reach
+from wallaroo.diagnostic.fault import reach
 from wallaroo_runtime.egress.feed import Piece
 from wallaroo_runtime.service._proto import service_pb2 as pb
 from wallaroo_runtime.storage.outbox.position import Delivered

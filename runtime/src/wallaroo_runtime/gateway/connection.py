@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from wallaroo.diagnostic import Diagnostic
+from wallaroo.diagnostic.diagnostic import Diagnostic
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.gateway.config import CONNECTOR, WORKER
 from wallaroo_runtime.gateway.connector_protocol import MESSAGE_FIELDS_BYTES

@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from wallaroo.diagnostic import Diagnostic
+from wallaroo.diagnostic.diagnostic import Diagnostic
 from wallaroo.experimental import protocol
-from wallaroo.frame import encode_body
+from wallaroo.message.frame import encode_body
 from wallaroo_runtime.gateway import connector_protocol
 from wallaroo_runtime.gateway.connection import Connection
 from wallaroo_runtime.gateway.connector_protocol import EndOfStream, Hello, Message, Notify

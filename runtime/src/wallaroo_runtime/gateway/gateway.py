@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from wallaroo.diagnostic import Diagnostic
+from wallaroo.diagnostic.diagnostic import Diagnostic
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.gateway.config import CONNECTOR, Limits
 from wallaroo_runtime.gateway.connection import Connection, Source, accept, descriptor_limit, listen_all

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from wallaroo.diagnostic import Diagnostic, DiagnosticError
+from wallaroo.diagnostic.diagnostic import Diagnostic, DiagnosticError
 from wallaroo_runtime.gateway.intake import Intake
 from wallaroo_runtime.gateway.source_progress import Last
 from wallaroo_runtime.service._proto import service_pb2 as pb

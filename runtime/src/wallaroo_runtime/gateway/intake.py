@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from wallaroo.diagnostic import Diagnostic
-from wallaroo.fault import reach
-from wallaroo.frame import FRAMED, PLAIN, TICK_PORT, VISIT_PORT, column
+from wallaroo.diagnostic.diagnostic import Diagnostic
+from wallaroo.diagnostic.fault import reach
+from wallaroo.message.frame import FRAMED, PLAIN, TICK_PORT, VISIT_PORT, column
 from wallaroo_runtime.durable.file import NO_ROOM, disk_failure
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.gateway.clock import Clock

@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from wallaroo.diagnostic import Diagnostic
-from wallaroo.frame import encode_body
+from wallaroo.diagnostic.diagnostic import Diagnostic
+from wallaroo.message.frame import encode_body
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.gateway.source_progress import POINT_HEADER, point_headers
 from wallaroo_runtime.kafka.client import connection_errors

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from wallaroo.diagnostic import Diagnostic
+from wallaroo.diagnostic.diagnostic import Diagnostic
 from wallaroo_runtime.gateway.intake import Intake
 from wallaroo_runtime.gateway.kafka_reader import BEGINNING, KafkaReader
 from wallaroo_runtime.gateway.source_progress import Past

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
-from wallaroo.frame import FrameHeader, read_frame, split_frames
+from wallaroo.message.frame import FrameHeader, read_frame, split_frames
 from wallaroo_runtime.durable.file import replace_file
 from wallaroo_runtime.durable.line import pack_line, read_line
 from wallaroo_runtime.errors import RunError

@@ -5,7 +5,7 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterator
 
-from wallaroo.diagnostic import Diagnostic, DiagnosticError
+from wallaroo.diagnostic.diagnostic import Diagnostic, DiagnosticError
 from wallaroo_runtime.gateway.connection import Connection
 from wallaroo_runtime.gateway.framing import Cut, Splitter, splitter_cut
 from wallaroo_runtime.service._proto import service_pb2 as pb

@@ -4,7 +4,7 @@ from typing import Any
 
 from google.protobuf.message import DecodeError
 
-from wallaroo.diagnostic import shown
+from wallaroo.diagnostic.diagnostic import shown
 from wallaroo.worker._proto import record_pb2
 from wallaroo.worker._proto import worker_pb2 as pb
 

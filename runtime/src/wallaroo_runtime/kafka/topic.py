@@ -6,7 +6,7 @@ from concurrent.futures import TimeoutError as NoAnswerError  # before Python 3.
 from dataclasses import dataclass
 from typing import Any
 
-from wallaroo.kafka_record import MAX_RECORD_BYTES
+from wallaroo.message.kafka_record import MAX_RECORD_BYTES
 from wallaroo_runtime.errors import USAGE, RunError
 from wallaroo_runtime.kafka.client import ANSWER_S, Cluster
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from wallaroo.frame import HEADER_BYTES, FrameError, FrameHeader, read_header
+from wallaroo.message.frame import HEADER_BYTES, FrameError, FrameHeader, read_header
 from wallaroo.worker._proto import worker_pb2 as pb
 from wallaroo_runtime.lowering.error_policy import letters_of
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from wallaroo.frame import Frame, read_frame
+from wallaroo.message.frame import Frame, read_frame
 from wallaroo.worker._proto import record_pb2
 
 PARTITION = b"partition"

@@ -2,8 +2,8 @@
 
 from collections.abc import Iterable, Iterator
 
-from wallaroo.frame import Frame, FrameError
-from wallaroo.piece import Joiner
+from wallaroo.message.frame import Frame, FrameError
+from wallaroo.message.state_piece import Joiner
 from wallaroo_runtime.errors import RunError
 
 StateKey = tuple[int, bytes]  # port of the state, key

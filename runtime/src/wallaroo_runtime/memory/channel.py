@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from wallaroo.worker._proto import worker_pb2 as pb
-from wallaroo.worker.call import CallRunner
+from wallaroo.worker.host.call import CallRunner
 from wallaroo_runtime.worker.channel import AnyStream, Broken, WorkerChannel
 from wallaroo_runtime.worker.endpoint import remote_error
 from wallaroo_runtime.worker.poison import Quarantine

@@ -3,9 +3,9 @@
 from collections import Counter
 from dataclasses import replace
 
-from wallaroo.kafka_record import KafkaRecord
+from wallaroo.message.kafka_record import KafkaRecord
 from wallaroo.testing import Message
-from wallaroo.worker.kafka_record import write_record
+from wallaroo.worker.value.kafka_record import write_record
 from wallaroo_runtime.topology.model import Source
 
 

@@ -5,7 +5,7 @@ import contextlib
 import os
 from collections.abc import Callable
 
-from wallaroo.diagnostic import Diagnostic
+from wallaroo.diagnostic.diagnostic import Diagnostic
 from wallaroo_runtime.system.backoff import Backoff
 from wallaroo_runtime.topology.model import TcpSink
 

@@ -5,15 +5,15 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
-from wallaroo.diagnostic import shown
-from wallaroo.frame import FRAMED, PLAIN, FrameHeader, read_frame, write_frame
-from wallaroo.kafka_record import KafkaRecord
-from wallaroo.key import key_bytes, readable
-from wallaroo.memory_topic import using
+from wallaroo.diagnostic.diagnostic import shown
+from wallaroo.message.frame import FRAMED, PLAIN, FrameHeader, read_frame, write_frame
+from wallaroo.message.kafka_record import KafkaRecord
+from wallaroo.message.key import key_bytes, readable
+from wallaroo.message.memory_topic import using
 from wallaroo.testing import DeadLetter, Message, Record
 from wallaroo.worker._proto import worker_pb2 as pb
-from wallaroo.worker.call import CallRunner
-from wallaroo.worker.kafka_record import read_record
+from wallaroo.worker.host.call import CallRunner
+from wallaroo.worker.value.kafka_record import read_record
 from wallaroo_runtime.errors import USAGE, RunError
 from wallaroo_runtime.gateway.framing import KINDS, Splitter, misfit
 from wallaroo_runtime.lowering.error_policy import ErrorPolicy

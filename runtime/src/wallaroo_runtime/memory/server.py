@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
-from wallaroo.diagnostic import Diagnostic
-from wallaroo.kafka_record import KafkaRecord
+from wallaroo.diagnostic.diagnostic import Diagnostic
+from wallaroo.message.kafka_record import KafkaRecord
 from wallaroo.testing import DeadLetter
 from wallaroo_runtime.errors import TOPOLOGY, USAGE, RunError
 from wallaroo_runtime.gateway.clock import Clock

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
-from wallaroo.frame import FRAMED, TICK_PORT, VISIT_PORT, FrameHeader, encode_frame, write_frame
+from wallaroo.message.frame import FRAMED, TICK_PORT, VISIT_PORT, FrameHeader, encode_frame, write_frame
 from wallaroo.testing import Message
 from wallaroo.worker._proto import worker_pb2 as pb
 from wallaroo_runtime.errors import USAGE, RunError

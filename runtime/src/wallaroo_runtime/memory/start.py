@@ -10,8 +10,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from wallaroo.program import Program, load, load_setup
-from wallaroo.worker.call import CallRunner
+from wallaroo.emit.program import Program, load, load_setup
+from wallaroo.worker.host.call import CallRunner
 from wallaroo_runtime.errors import TOPOLOGY, USAGE, RunError
 from wallaroo_runtime.memory.channel import LocalChannel
 from wallaroo_runtime.memory.run import MemoryRun

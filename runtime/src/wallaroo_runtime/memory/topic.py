@@ -8,11 +8,11 @@ from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
-from wallaroo.diagnostic import Diagnostic, closest, shown
-from wallaroo.kafka_record import KafkaRecord
-from wallaroo.memory_topic import Topics, looked_up
+from wallaroo.diagnostic.diagnostic import Diagnostic, closest, shown
+from wallaroo.message.kafka_record import KafkaRecord
+from wallaroo.message.memory_topic import Topics, looked_up
 from wallaroo.testing import Message, Record
-from wallaroo.worker.kafka_record import read_record, write_record
+from wallaroo.worker.value.kafka_record import read_record, write_record
 from wallaroo_runtime.errors import USAGE, RunError
 from wallaroo_runtime.topology.model import KafkaSink, KafkaSource, Topology, has_records
 

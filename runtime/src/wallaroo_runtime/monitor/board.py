@@ -11,7 +11,7 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
-from wallaroo.diagnostic import Diagnostic
+from wallaroo.diagnostic.diagnostic import Diagnostic
 from wallaroo_runtime.checkpoint.end_note import running_note
 from wallaroo_runtime.lowering.batch_report import BatchReport, LiveReport, Stores
 from wallaroo_runtime.lowering.step_count import StepCount, StepCounts, add_steps

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from functools import cache
 from importlib import resources
 
-from wallaroo.diagnostic import Diagnostic, DiagnosticError, Family, Kind
+from wallaroo.diagnostic.diagnostic import Diagnostic, DiagnosticError, Family, Kind
 from wallaroo_runtime.checkpoint.dead_letter import find_letter, find_letters, is_chosen, latest_letters
 from wallaroo_runtime.monitor.answer import Answer, Query
 from wallaroo_runtime.monitor.board import Board

@@ -3,7 +3,7 @@
 import threading
 from typing import Any, Protocol
 
-from wallaroo.diagnostic import Diagnostic
+from wallaroo.diagnostic.diagnostic import Diagnostic
 from wallaroo_runtime.monitor.answer import Answer, Query
 
 MOST_KEYS = 1000

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
-from wallaroo.diagnostic import Diagnostic
+from wallaroo.diagnostic.diagnostic import Diagnostic
 from wallaroo_runtime.kafka.consumer import consumer_settings
 from wallaroo_runtime.peer.limits import Bounds
 from wallaroo_runtime.plan.stage import Plan

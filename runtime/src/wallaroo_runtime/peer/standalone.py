@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from wallaroo.diagnostic import Diagnostic
+from wallaroo.diagnostic.diagnostic import Diagnostic
 from wallaroo_runtime.durable.file import refuse_links
 from wallaroo_runtime.egress.service import EgressHost
 from wallaroo_runtime.errors import USAGE, RunError

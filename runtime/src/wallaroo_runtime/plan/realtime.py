@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from wallaroo.diagnostic import Diagnostic
+from wallaroo.diagnostic.diagnostic import Diagnostic
 from wallaroo_runtime.plan.stage import NodeKind, Plan
 from wallaroo_runtime.topology.model import GeneratorSource, KafkaSink, KafkaSource, Part, Sink, Source, Topology
 

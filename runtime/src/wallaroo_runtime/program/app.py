@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
 
-from wallaroo.diagnostic import closest
-from wallaroo.program import is_file, split_app
+from wallaroo.diagnostic.diagnostic import closest
+from wallaroo.emit.program import is_file, split_app
 from wallaroo_runtime.errors import USAGE, WORKER, RunError
 from wallaroo_runtime.worker.launch import ELF_BYTES, elf_machine
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from wallaroo.diagnostic import closest
+from wallaroo.diagnostic.diagnostic import closest
 from wallaroo_runtime.errors import USAGE, RunError
 from wallaroo_runtime.topology.model import Topology
 from wallaroo_runtime.worker.spec import PYTHON_PLACEHOLDER

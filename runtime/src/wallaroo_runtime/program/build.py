@@ -12,7 +12,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from wallaroo.diagnostic import Diagnostic, Family
+from wallaroo.diagnostic.diagnostic import Diagnostic, Family
 from wallaroo_runtime.errors import TOPOLOGY, WORKER, RunError
 from wallaroo_runtime.program.cache import cached
 from wallaroo_runtime.program.go import broken, run_go

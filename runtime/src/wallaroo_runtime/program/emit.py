@@ -11,8 +11,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from wallaroo.diagnostic import Diagnostic, Family
-from wallaroo.program import other_wallaroo
+from wallaroo.diagnostic.diagnostic import Diagnostic, Family
+from wallaroo.emit.program import other_wallaroo
 from wallaroo_runtime.errors import TOPOLOGY, WORKER, RunError
 from wallaroo_runtime.program.app import App, AppKind
 from wallaroo_runtime.program.library import find_library, join_libraries

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from wallaroo.diagnostic import Diagnostic, Kind
+from wallaroo.diagnostic.diagnostic import Diagnostic, Kind
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.plan.change import compare
 from wallaroo_runtime.program.app import resolve

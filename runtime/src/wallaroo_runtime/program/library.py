@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from wallaroo.diagnostic import Diagnostic, did_you_mean
+from wallaroo.diagnostic.diagnostic import Diagnostic, did_you_mean
 from wallaroo_runtime.errors import TOPOLOGY, RunError
 from wallaroo_runtime.program.app import App, AppKind, resolve
 

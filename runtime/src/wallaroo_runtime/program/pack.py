@@ -15,7 +15,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from wallaroo.program import split_app
+from wallaroo.emit.program import split_app
 from wallaroo_runtime.archive.archive import (
     ARCHITECTURES,
     ARCHIVE_PLACEHOLDER,

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
-from wallaroo.program import split_app
+from wallaroo.emit.program import split_app
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.program.app import AppKind, resolve
 from wallaroo_runtime.program.module import find_module

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from wallaroo.diagnostic import Kind
+from wallaroo.diagnostic.diagnostic import Kind
 from wallaroo_runtime.checkpoint.directory import SPARK, Place
 from wallaroo_runtime.checkpoint.manifest import Directory, LocalDirectory, find_manifest, other_application
 from wallaroo_runtime.errors import RunError

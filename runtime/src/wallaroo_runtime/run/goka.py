@@ -4,7 +4,7 @@ import os
 from collections.abc import Sequence
 from typing import Any
 
-from wallaroo.fault import reach
+from wallaroo.diagnostic.fault import reach
 from wallaroo_runtime.checkpoint.checkpoint import Checkpoint
 from wallaroo_runtime.checkpoint.manifest import PENDING
 from wallaroo_runtime.plan.stage import Plan

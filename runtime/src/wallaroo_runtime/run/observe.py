@@ -9,7 +9,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from wallaroo.diagnostic import Diagnostic
+from wallaroo.diagnostic.diagnostic import Diagnostic
 from wallaroo_runtime.durable.file import replace_file
 from wallaroo_runtime.lowering.batch_report import BatchReport, LiveReport
 from wallaroo_runtime.monitor.board import Board, Sample

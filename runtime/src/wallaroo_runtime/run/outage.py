@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from wallaroo.diagnostic import Kind, kind_of
+from wallaroo.diagnostic.diagnostic import Kind, kind_of
 
 
 def lasting(status: Mapping[str, Any]) -> list[Any]:

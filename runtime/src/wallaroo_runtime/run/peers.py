@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 
-from wallaroo.diagnostic import Diagnostic, Kind
+from wallaroo.diagnostic.diagnostic import Diagnostic, Kind
 from wallaroo_runtime.checkpoint.checkpoint import Checkpoint
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.peer.configuration import (

@@ -5,7 +5,7 @@ import threading
 from contextlib import ExitStack, closing
 from dataclasses import replace
 
-from wallaroo.diagnostic import Kind
+from wallaroo.diagnostic.diagnostic import Kind
 from wallaroo_runtime.errors import TOPOLOGY, WORKER, RunError
 from wallaroo_runtime.monitor.access import new_token, parse_address
 from wallaroo_runtime.program.application import Application, load_application

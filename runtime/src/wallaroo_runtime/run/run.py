@@ -9,8 +9,8 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from wallaroo.diagnostic import Diagnostic
-from wallaroo.worker import trace
+from wallaroo.diagnostic.diagnostic import Diagnostic
+from wallaroo.worker.host import trace
 from wallaroo_runtime.checkpoint.checkpoint import Checkpoint
 from wallaroo_runtime.checkpoint.directory import Place
 from wallaroo_runtime.checkpoint.end_note import noting_end

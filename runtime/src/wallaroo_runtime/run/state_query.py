@@ -5,8 +5,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
-from wallaroo.diagnostic import Kind
-from wallaroo.key import bucket_of
+from wallaroo.diagnostic.diagnostic import Kind
+from wallaroo.message.key import bucket_of
 from wallaroo.worker._proto import worker_pb2 as pb
 from wallaroo_runtime.checkpoint.dead_letter import shown_key
 from wallaroo_runtime.errors import RunError

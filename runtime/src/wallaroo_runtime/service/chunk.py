@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from wallaroo.frame import HEADER_BYTES, MAX_BODY_BYTES
+from wallaroo.message.frame import HEADER_BYTES, MAX_BODY_BYTES
 from wallaroo_runtime.service._proto import service_pb2 as pb
 
 CHUNK_BYTES = 1024 * 1024

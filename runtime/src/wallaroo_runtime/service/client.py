@@ -7,7 +7,7 @@ from typing import Any
 
 import grpc
 
-from wallaroo.diagnostic import Diagnostic
+from wallaroo.diagnostic.diagnostic import Diagnostic
 from wallaroo_runtime.errors import USAGE, RunError
 from wallaroo_runtime.service._proto import service_pb2 as pb
 from wallaroo_runtime.service._proto.service_pb2_grpc import JournalServiceStub, OutboxServiceStub

@@ -8,7 +8,7 @@ from collections import deque
 from pathlib import Path
 from typing import Any
 
-from wallaroo.diagnostic import Diagnostic
+from wallaroo.diagnostic.diagnostic import Diagnostic
 from wallaroo_runtime.durable.file import replace_file
 from wallaroo_runtime.system.process import process_start_time
 

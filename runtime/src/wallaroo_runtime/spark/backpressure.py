@@ -4,7 +4,7 @@ import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 
-from wallaroo.diagnostic import Diagnostic
+from wallaroo.diagnostic.diagnostic import Diagnostic
 from wallaroo_runtime.durable.file import disk_failure
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.spark.failure import TaskFailure

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from py4j.protocol import Py4JError, Py4JJavaError  # type: ignore[import-untyped]
 from pyspark.find_spark_home import _find_spark_home
 
-from wallaroo.diagnostic import Diagnostic
+from wallaroo.diagnostic.diagnostic import Diagnostic
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.spark.cause import Cause, causes_of, significant
 from wallaroo_runtime.spark.failure_table import LOSS, Outcome, row_of

@@ -12,7 +12,7 @@ from urllib.parse import unquote
 
 from pyspark.sql import SparkSession
 
-from wallaroo.diagnostic import Diagnostic
+from wallaroo.diagnostic.diagnostic import Diagnostic
 from wallaroo_runtime.errors import RUN, USAGE, RunError
 from wallaroo_runtime.spark.failure import AGAIN
 from wallaroo_runtime.spark.hadoop import HadoopDirectory, spark_path

@@ -13,8 +13,8 @@ from dataclasses import dataclass, replace
 
 from pyspark.sql import SparkSession
 
-from wallaroo.diagnostic import Diagnostic
-from wallaroo.key import readable
+from wallaroo.diagnostic.diagnostic import Diagnostic
+from wallaroo.message.key import readable
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.kafka.offset import EARLIEST, LATEST
 from wallaroo_runtime.lowering.group_state import LANGUAGES, STATE

@@ -17,8 +17,8 @@ from pyspark.errors import PySparkException
 from pyspark.sql import Row, SparkSession
 from pyspark.sql.streaming import StatefulProcessor, StatefulProcessorHandle
 
-from wallaroo.fault import reach
-from wallaroo.key import bucket_of
+from wallaroo.diagnostic.fault import reach
+from wallaroo.message.key import bucket_of
 from wallaroo_runtime.lowering.group_state import form_of
 from wallaroo_runtime.lowering.state_log import StateKey, StateValue
 from wallaroo_runtime.plan import Plan, Stage

@@ -3,10 +3,10 @@
 import time
 from collections.abc import Callable, Iterable, Mapping
 
-from wallaroo.diagnostic import Diagnostic
-from wallaroo.fault import reach
-from wallaroo.frame import DEAD_LETTER_PORT
-from wallaroo.worker import trace
+from wallaroo.diagnostic.diagnostic import Diagnostic
+from wallaroo.diagnostic.fault import reach
+from wallaroo.message.frame import DEAD_LETTER_PORT
+from wallaroo.worker.host import trace
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.lowering.batch_report import BatchReport, LiveReport
 from wallaroo_runtime.lowering.error_policy import ErrorPolicy, stop_at_dead_letter

@@ -12,9 +12,9 @@ from py4j.protocol import Py4JError  # type: ignore[import-untyped]
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming import StreamingQuery
 
-from wallaroo.diagnostic import Diagnostic
-from wallaroo.fault import reach
-from wallaroo.worker import trace
+from wallaroo.diagnostic.diagnostic import Diagnostic
+from wallaroo.diagnostic.fault import reach
+from wallaroo.worker.host import trace
 from wallaroo_runtime.archive.archive import Archive
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.lowering.error_policy import ErrorPolicy

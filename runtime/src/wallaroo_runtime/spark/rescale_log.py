@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from wallaroo.frame import encode_frame, split_frames
-from wallaroo.key import bucket_of
-from wallaroo.piece import write_pieces
+from wallaroo.message.frame import encode_frame, split_frames
+from wallaroo.message.key import bucket_of
+from wallaroo.message.state_piece import write_pieces
 from wallaroo_runtime.durable.file import replace_file
 from wallaroo_runtime.lowering.state_log import StateKey, StateValue, latest_states
 from wallaroo_runtime.spark.failure import carried

@@ -10,9 +10,9 @@ from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
-from wallaroo.diagnostic import Diagnostic, Kind, shown
-from wallaroo.frame import split_frames
-from wallaroo.kafka_record import too_large
+from wallaroo.diagnostic.diagnostic import Diagnostic, Kind, shown
+from wallaroo.message.frame import split_frames
+from wallaroo.message.kafka_record import too_large
 from wallaroo_runtime.errors import TOPOLOGY, RunError
 from wallaroo_runtime.kafka.java import java_options
 from wallaroo_runtime.lowering.sink_record import rows_of

@@ -10,7 +10,7 @@ from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
-from wallaroo.frame import encode_frame
+from wallaroo.message.frame import encode_frame
 from wallaroo_runtime.errors import USAGE, RunError
 from wallaroo_runtime.kafka.frame import FRAME_MESSAGES, MESSAGE_BYTES, Pair, columns_of, encode_headers, whole_value
 from wallaroo_runtime.plan import Plan

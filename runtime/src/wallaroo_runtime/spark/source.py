@@ -8,7 +8,7 @@ from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPart
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxBytes
 from pyspark.sql.types import StructType
 
-from wallaroo.fault import reach
+from wallaroo.diagnostic.fault import reach
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.spark.failure import carried
 from wallaroo_runtime.storage.journal.head import Position

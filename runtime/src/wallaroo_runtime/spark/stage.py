@@ -7,8 +7,8 @@ from itertools import chain
 
 import pyarrow as pa
 
-from wallaroo.fault import reach
-from wallaroo.frame import HEADER_BYTES, read_frame, read_header
+from wallaroo.diagnostic.fault import reach
+from wallaroo.message.frame import HEADER_BYTES, read_frame, read_header
 from wallaroo.worker._proto import worker_pb2 as pb
 from wallaroo_runtime.lowering.bucket import FIRST_OF_TABLE
 from wallaroo_runtime.lowering.crossing import CONTROL_PORTS, Crossing, controls_of, frames_of_ports

@@ -7,7 +7,7 @@ from typing import Any
 from pyspark.sql import Row
 from pyspark.sql.streaming import StatefulProcessor, StatefulProcessorHandle
 
-from wallaroo.fault import reach
+from wallaroo.diagnostic.fault import reach
 from wallaroo.worker._proto import worker_pb2 as pb
 from wallaroo_runtime.lowering.bucket import in_order, run_bucket
 from wallaroo_runtime.lowering.compaction_due import is_due

@@ -11,7 +11,7 @@ from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from wallaroo.worker import trace
+from wallaroo.worker.host import trace
 from wallaroo_runtime.spark.cause import causes_of
 from wallaroo_runtime.spark.executor import LOGS_OF_CLUSTER, located, ship
 from wallaroo_runtime.spark.failure import carried, translated

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import grpc
 
-from wallaroo.frame import read_header
+from wallaroo.message.frame import read_header
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.service._proto import service_pb2 as pb
 from wallaroo_runtime.service.chunk import CHUNK_BYTES, chunks

@@ -9,7 +9,7 @@ import unicodedata
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from wallaroo.diagnostic import Diagnostic, did_you_mean
+from wallaroo.diagnostic.diagnostic import Diagnostic, did_you_mean
 from wallaroo_runtime.topology.index import Index, Json, Part, items_of
 from wallaroo_runtime.topology.kind import (
     check_brokers,

@@ -3,7 +3,7 @@
 import unicodedata
 from collections.abc import Iterator
 
-from wallaroo.diagnostic import Diagnostic
+from wallaroo.diagnostic.diagnostic import Diagnostic
 from wallaroo_runtime.topology.index import Index, Part, items_of
 from wallaroo_runtime.topology.model import STATE_KINDS
 from wallaroo_runtime.topology.schema import shown_json

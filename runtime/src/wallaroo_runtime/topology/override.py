@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from wallaroo.diagnostic import closest
+from wallaroo.diagnostic.diagnostic import closest
 from wallaroo_runtime.errors import USAGE, RunError
 from wallaroo_runtime.topology.kind import LAST_PORT, PORT_DIGITS
 from wallaroo_runtime.topology.load import load_document

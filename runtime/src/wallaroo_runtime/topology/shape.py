@@ -10,7 +10,7 @@ from jsonschema import Draft202012Validator
 from jsonschema.exceptions import ValidationError
 from jsonschema.validators import extend
 
-from wallaroo.diagnostic import Diagnostic, closest, did_you_mean
+from wallaroo.diagnostic.diagnostic import Diagnostic, closest, did_you_mean
 from wallaroo_runtime.topology.schema import pointer_of, schema, shown_json
 
 _NOUNS = {

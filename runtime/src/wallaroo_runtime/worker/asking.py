@@ -5,7 +5,7 @@ from typing import Any
 
 import grpc
 
-from wallaroo.handshake import CAPABILITIES, PROTOCOLS
+from wallaroo.message.handshake import CAPABILITIES, PROTOCOLS
 from wallaroo.worker._proto import worker_pb2 as pb
 from wallaroo.worker._proto.worker_pb2_grpc import WorkerStub
 from wallaroo_runtime.errors import WORKER, RunError

@@ -6,7 +6,7 @@ from typing import NoReturn
 
 from google.protobuf.message import DecodeError
 
-from wallaroo.frame import (
+from wallaroo.message.frame import (
     DEAD_LETTER_PORT,
     FRAMED,
     HEADER_BYTES,
@@ -20,7 +20,7 @@ from wallaroo.frame import (
     read_header,
     read_keys,
 )
-from wallaroo.key import bucket_of
+from wallaroo.message.key import bucket_of
 from wallaroo.worker._proto import worker_pb2 as pb
 
 OUTPUT = pb.NODE_KIND_OUTPUT

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from wallaroo.handshake import CHECK_PERSIST, CROSSING, OUTPUTS, PROTOBUF, VISITS, WINDOWS
+from wallaroo.message.handshake import CHECK_PERSIST, CROSSING, OUTPUTS, PROTOBUF, VISITS, WINDOWS
 from wallaroo.worker._proto import worker_pb2 as pb
 from wallaroo_runtime.errors import WORKER, RunError
 from wallaroo_runtime.worker.spec import WorkerSpec

@@ -8,8 +8,8 @@ from typing import Any, Protocol
 
 import grpc
 
-from wallaroo.worker import trace
 from wallaroo.worker._proto import worker_pb2 as pb
+from wallaroo.worker.host import trace
 from wallaroo_runtime.errors import WORKER, RunError
 from wallaroo_runtime.worker.audit import DamageError, RuleError
 from wallaroo_runtime.worker.capability import check_capabilities

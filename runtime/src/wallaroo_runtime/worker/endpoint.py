@@ -8,8 +8,8 @@ from importlib import metadata
 
 import grpc
 
-from wallaroo.diagnostic import Diagnostic, catalogue
-from wallaroo.handshake import CAPABILITIES, PROTOCOLS, common_version, shown_versions
+from wallaroo.diagnostic.diagnostic import Diagnostic, catalogue
+from wallaroo.message.handshake import CAPABILITIES, PROTOCOLS, common_version, shown_versions
 from wallaroo.worker._proto import worker_pb2 as pb
 from wallaroo.worker._proto.worker_pb2_grpc import WorkerStub
 from wallaroo_runtime.errors import WORKER, RunError

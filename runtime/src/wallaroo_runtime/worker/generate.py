@@ -1,7 +1,7 @@
 """Lets a worker make the messages of a generator source."""
 
-from wallaroo.frame import PLAIN
-from wallaroo.handshake import GENERATE
+from wallaroo.message.frame import PLAIN
+from wallaroo.message.handshake import GENERATE
 from wallaroo.worker._proto import worker_pb2 as pb
 from wallaroo_runtime.errors import WORKER, RunError
 from wallaroo_runtime.worker.asking import RESTART_SECONDS, Asking

@@ -4,7 +4,7 @@ import os
 import shutil
 from pathlib import Path
 
-from wallaroo.diagnostic import Diagnostic
+from wallaroo.diagnostic.diagnostic import Diagnostic
 
 OPTION = "--worker-python"
 

@@ -11,8 +11,8 @@ import struct
 import subprocess
 from pathlib import Path
 
-from wallaroo.diagnostic import Diagnostic
-from wallaroo.worker import trace
+from wallaroo.diagnostic.diagnostic import Diagnostic
+from wallaroo.worker.host import trace
 from wallaroo_runtime.system.process import dying_with_parent
 from wallaroo_runtime.worker.interpreter import refused
 from wallaroo_runtime.worker.spec import PYTHON_PLACEHOLDER, WorkerSpec

@@ -8,7 +8,7 @@ from enum import Enum, auto
 from pathlib import Path
 from typing import Any
 
-from wallaroo.diagnostic import Diagnostic, Kind, kind_of
+from wallaroo.diagnostic.diagnostic import Diagnostic, Kind, kind_of
 from wallaroo.worker._proto import worker_pb2 as pb
 from wallaroo_runtime.worker.flight import OUTSIDE, at_work
 from wallaroo_runtime.worker.launch import status_text

@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterable
 from typing import Any
 
-from wallaroo.handshake import SHOW_STATE
+from wallaroo.message.handshake import SHOW_STATE
 from wallaroo.worker._proto import worker_pb2 as pb
 from wallaroo_runtime.errors import WORKER, RunError
 from wallaroo_runtime.worker.asking import RESTART_SECONDS, Asking

@@ -1,6 +1,6 @@
 """Lets a worker cut bytes into messages, for sources whose framing only the user's decoder knows."""
 
-from wallaroo.handshake import SPLIT_FRAMES
+from wallaroo.message.handshake import SPLIT_FRAMES
 from wallaroo.worker._proto import worker_pb2 as pb
 from wallaroo_runtime.errors import WORKER, RunError
 from wallaroo_runtime.worker.asking import RESTART_SECONDS, Asking

@@ -13,7 +13,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from wallaroo.diagnostic import Diagnostic
+from wallaroo.diagnostic.diagnostic import Diagnostic
 from wallaroo_runtime.worker.launch import FAILURE, SOCKET
 
 CREDENTIALS = struct.Struct("3i")  # process, user, group

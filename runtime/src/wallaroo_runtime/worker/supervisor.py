@@ -17,7 +17,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from wallaroo.diagnostic import Diagnostic
+from wallaroo.diagnostic.diagnostic import Diagnostic
 from wallaroo_runtime.system.backoff import Backoff
 from wallaroo_runtime.system.stop import SIGNALS
 from wallaroo_runtime.worker import control, launch

@@ -10,10 +10,10 @@ from types import SimpleNamespace
 from typing import Any
 
 from wallaroo.connector import hint_of
-from wallaroo.diagnostic import Diagnostic
-from wallaroo.error import WallarooParameterError
+from wallaroo.diagnostic.diagnostic import Diagnostic
+from wallaroo.diagnostic.error import WallarooParameterError
+from wallaroo.emit.program import load
 from wallaroo.experimental.stream import LENGTH
-from wallaroo.program import load
 
 CONNECT_SECONDS = 30.0
 RETRY_SECONDS = 0.5

@@ -7,7 +7,7 @@ import struct
 from collections.abc import Callable
 from typing import Any
 
-from wallaroo.wrapped import BaseWrapped, Encoder
+from wallaroo.component.wrapped import BaseWrapped, Encoder
 
 LENGTH, TIME = struct.Struct("<I"), struct.Struct("<q")
 Function = Callable[..., Any]

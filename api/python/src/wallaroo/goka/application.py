@@ -3,13 +3,19 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from wallaroo import application as model
-from wallaroo import check
-from wallaroo.application import Component
-from wallaroo.component import Call, Place
-from wallaroo.declaration import Declaration
-from wallaroo.diagnostic import shown
-from wallaroo.error import WallarooParameterError
+from wallaroo.check import check
+from wallaroo.component import application as model
+from wallaroo.component.application import Component
+from wallaroo.component.component import Call, Place
+from wallaroo.component.signature import shown_name
+from wallaroo.declare.declaration import Declaration
+from wallaroo.diagnostic.diagnostic import shown
+from wallaroo.diagnostic.error import WallarooParameterError
+from wallaroo.diagnostic.location import Location, called_from, declared_at
+from wallaroo.emit.state_shape import codec_text
+from wallaroo.endpoint.kafka import KafkaSinkConfig, KafkaSourceConfig
+from wallaroo.endpoint.kafka_option import MESSAGE_SIZE
+from wallaroo.endpoint.spark import SparkSinkConfig
 from wallaroo.goka.client import connecting_settings, reached
 from wallaroo.goka.computation import GroupComputation, JoinDecoder, NothingEncoder
 from wallaroo.goka.edge import Edge
@@ -17,13 +23,7 @@ from wallaroo.goka.graph import GroupGraph
 from wallaroo.goka.lookup import Lookups
 from wallaroo.goka.partitioner import FNV1A, PARTITIONERS
 from wallaroo.goka.state import GroupState
-from wallaroo.kafka import KafkaSinkConfig, KafkaSourceConfig
-from wallaroo.kafka_option import MESSAGE_SIZE
-from wallaroo.kafka_record import MAX_RECORD_BYTES, RECORD
-from wallaroo.location import Location, called_from, declared_at
-from wallaroo.signature import shown_name
-from wallaroo.spark import SparkSinkConfig
-from wallaroo.state_shape import codec_text
+from wallaroo.message.kafka_record import MAX_RECORD_BYTES, RECORD
 
 COMPACTED = {"cleanup.policy": "compact"}
 

@@ -4,7 +4,7 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from wallaroo.diagnostic import Diagnostic, DiagnosticError
+from wallaroo.diagnostic.diagnostic import Diagnostic, DiagnosticError
 
 _CONNECTING = ("security.", "sasl.", "ssl.", "enable.ssl.", "client.", "socket.", "broker.")
 

@@ -3,7 +3,7 @@
 import time
 from typing import Any
 
-from wallaroo import deferred, diagnostic
+from wallaroo.diagnostic import diagnostic
 from wallaroo.goka.context import Context, shown
 from wallaroo.goka.edge import INPUT, LOOP, Edge
 from wallaroo.goka.error import CodecError
@@ -11,8 +11,9 @@ from wallaroo.goka.graph import DECODE, IGNORE, GroupGraph
 from wallaroo.goka.lookup import Lookups
 from wallaroo.goka.state import GroupState
 from wallaroo.goka.update import Storage, Update, default_update
-from wallaroo.kafka_record import MAX_RECORD_BYTES, KafkaRecord
-from wallaroo.output import Output, is_promise
+from wallaroo.message import deferred
+from wallaroo.message.kafka_record import MAX_RECORD_BYTES, KafkaRecord
+from wallaroo.message.output import Output, is_promise
 
 
 class JoinedRecord(KafkaRecord):

@@ -4,12 +4,12 @@ from collections.abc import Callable
 from datetime import datetime, timedelta, timezone
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from wallaroo import deferred
 from wallaroo.goka.error import CallbackError, CodecError
 from wallaroo.goka.graph import GroupGraph, Headers
 from wallaroo.goka.state import GroupState
-from wallaroo.kafka_record import MAX_RECORD_BYTES, KafkaRecord, has_time, too_large
-from wallaroo.output import Output
+from wallaroo.message import deferred
+from wallaroo.message.kafka_record import MAX_RECORD_BYTES, KafkaRecord, has_time, too_large
+from wallaroo.message.output import Output
 
 if TYPE_CHECKING:
     from wallaroo.goka.lookup import Lookups

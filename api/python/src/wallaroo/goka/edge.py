@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from wallaroo.location import Location, called_from
+from wallaroo.diagnostic.location import Location, called_from
 
 INPUT, LOOP, JOIN, LOOKUP, TABLE, OUTPUT, VISITOR = "input", "loop", "join", "lookup", "persist", "output", "visitor"
 TABLE_SUFFIX, LOOP_SUFFIX = "-table", "-loop"

@@ -11,7 +11,7 @@ from wallaroo.goka.client import client_settings, kafka_client
 from wallaroo.goka.error import CodecError, EmitterClosedError
 from wallaroo.goka.graph import Headers
 from wallaroo.goka.partitioner import FNV1A
-from wallaroo.kafka_record import MAX_RECORD_BYTES
+from wallaroo.message.kafka_record import MAX_RECORD_BYTES
 
 FINISH_S, POLL_S = 60.0, 0.05
 

@@ -6,13 +6,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from wallaroo.diagnostic import Diagnostic, shown
-from wallaroo.error import WallarooParameterError
+from wallaroo.component.signature import call_finding
+from wallaroo.diagnostic.diagnostic import Diagnostic, shown
+from wallaroo.diagnostic.error import WallarooParameterError
+from wallaroo.diagnostic.location import Location, called_from
 from wallaroo.goka import edge as kinds
 from wallaroo.goka.codec import Codec
 from wallaroo.goka.edge import Edge
-from wallaroo.location import Location, called_from
-from wallaroo.signature import call_finding
 
 IGNORE, PROCESS, DECODE = "ignore", "process", "decode"
 NIL_HANDLING = (IGNORE, PROCESS, DECODE)

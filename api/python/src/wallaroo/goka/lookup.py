@@ -3,9 +3,9 @@
 import threading
 from collections.abc import Iterable, Mapping, Sequence
 
-from wallaroo import memory_topic
 from wallaroo.goka.codec import Bytes
 from wallaroo.goka.view import View
+from wallaroo.message import memory_topic
 
 START_S = 600.0
 

@@ -1,6 +1,6 @@
 """The partition of a key, as Goka's producers and Kafka's own choose it."""
 
-from wallaroo.key import key_bytes
+from wallaroo.message.key import key_bytes
 
 FNV1A, MURMUR2 = "fnv1a", "murmur2"
 PARTITIONERS = (FNV1A, MURMUR2)

@@ -9,17 +9,25 @@ from collections.abc import Sequence
 from io import TextIOWrapper
 from pathlib import Path
 
-from wallaroo.diagnostic import Diagnostic, DiagnosticError
-from wallaroo.emit import application_args, emit_to_file, write_result
-from wallaroo.program import load
-from wallaroo.worker.call import CallRunner
-from wallaroo.worker.debugger import has_terminal, refuse_breakpoints
-from wallaroo.worker.descriptor import guard_descriptors, open_descriptors
-from wallaroo.worker.gc import collect_less
-from wallaroo.worker.process import NUMBER, Children, command_of, end_with_parent, socket_path, tell_end, tell_ready
-from wallaroo.worker.server import Server
-from wallaroo.worker.service import WorkerService
-from wallaroo.worker.state import MAX_STATE_BYTES
+from wallaroo.diagnostic.diagnostic import Diagnostic, DiagnosticError
+from wallaroo.emit.emit import application_args, emit_to_file, write_result
+from wallaroo.emit.program import load
+from wallaroo.worker.bucket.state import MAX_STATE_BYTES
+from wallaroo.worker.host.call import CallRunner
+from wallaroo.worker.host.debugger import has_terminal, refuse_breakpoints
+from wallaroo.worker.host.descriptor import guard_descriptors, open_descriptors
+from wallaroo.worker.host.gc import collect_less
+from wallaroo.worker.host.process import (
+    NUMBER,
+    Children,
+    command_of,
+    end_with_parent,
+    socket_path,
+    tell_end,
+    tell_ready,
+)
+from wallaroo.worker.host.server import Server
+from wallaroo.worker.host.service import WorkerService
 
 USAGE_STATUS = 2
 SETUP_STATUS = 3

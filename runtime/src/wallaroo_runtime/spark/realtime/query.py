@@ -10,8 +10,8 @@ from py4j.protocol import Py4JError  # type: ignore[import-untyped]
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming import StreamingQuery
 
-from wallaroo.diagnostic import Diagnostic
-from wallaroo.handshake import RELEASE
+from wallaroo.diagnostic.diagnostic import Diagnostic
+from wallaroo.message.handshake import RELEASE
 from wallaroo_runtime.errors import WORKER, RunError
 from wallaroo_runtime.lowering.error_policy import ErrorPolicy
 from wallaroo_runtime.lowering.stage_message import stage_message

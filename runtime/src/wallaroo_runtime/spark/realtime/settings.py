@@ -8,7 +8,7 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
-from wallaroo.handshake import CAPABILITIES, PROTOCOLS
+from wallaroo.message.handshake import CAPABILITIES, PROTOCOLS
 from wallaroo.worker._proto import worker_pb2 as pb
 from wallaroo_runtime.lowering.crossing import CONTROL_PORTS
 from wallaroo_runtime.lowering.error_policy import ErrorPolicy

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from wallaroo.frame import split_frames
+from wallaroo.message.frame import split_frames
 from wallaroo_runtime.durable.file import NO_ROOM
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.storage.journal.head import Position, read_head, write_committed

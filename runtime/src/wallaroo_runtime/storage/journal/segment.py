@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from wallaroo.frame import HEADER, HEADER_BYTES, MAGIC, MAX_BODY_BYTES, TICK_PORT, VISIT_PORT
+from wallaroo.message.frame import HEADER, HEADER_BYTES, MAGIC, MAX_BODY_BYTES, TICK_PORT, VISIT_PORT
 from wallaroo_runtime.errors import RunError
 
 SEGMENT_MAGIC = b"WJR1"

@@ -5,8 +5,8 @@ import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from wallaroo.fault import reach
-from wallaroo.frame import FRAMED, TICK_PORT, VISIT_PORT, FrameHeader, write_frame
+from wallaroo.diagnostic.fault import reach
+from wallaroo.message.frame import FRAMED, TICK_PORT, VISIT_PORT, FrameHeader, write_frame
 from wallaroo_runtime.durable.file import sync_directory, sync_file
 from wallaroo_runtime.storage.journal.head import Position, pack_head, read_committed
 from wallaroo_runtime.storage.journal.recovery import recover

@@ -4,7 +4,7 @@ import zlib
 from collections.abc import Collection, Iterator
 from pathlib import Path
 
-from wallaroo.frame import read_header
+from wallaroo.message.frame import read_header
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.storage.outbox.live import OUTPUT, LiveReader, first_offset
 from wallaroo_runtime.storage.outbox.live_state import Read, read_last

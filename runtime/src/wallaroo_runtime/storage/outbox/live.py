@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from wallaroo.frame import HEADER_BYTES, MAX_FRAME_BYTES, FrameError, check_frame
+from wallaroo.message.frame import HEADER_BYTES, MAX_FRAME_BYTES, FrameError, check_frame
 from wallaroo_runtime.durable.line import unpack_line
 from wallaroo_runtime.errors import RunError
 

@@ -5,8 +5,8 @@ import threading
 from dataclasses import replace
 from pathlib import Path
 
-from wallaroo.fault import reach
-from wallaroo.frame import DEAD_LETTER_PORT
+from wallaroo.diagnostic.fault import reach
+from wallaroo.message.frame import DEAD_LETTER_PORT
 from wallaroo_runtime.durable.file import sync_directory
 from wallaroo_runtime.durable.line import pack_line
 from wallaroo_runtime.storage.journal.head import Position, pack_head

@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from wallaroo.frame import DEAD_LETTER_PORT, HEADER_BYTES, read_header, read_sequences
+from wallaroo.message.frame import DEAD_LETTER_PORT, HEADER_BYTES, read_header, read_sequences
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.storage.journal.head import read_head
 from wallaroo_runtime.storage.outbox.live import BEGIN, FOLDER, OPENING, Entry, live_segments, whole_entries

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from wallaroo.frame import DEAD_LETTER_PORT
+from wallaroo.message.frame import DEAD_LETTER_PORT
 from wallaroo_runtime.durable.line import pack_line, unpack_line
 from wallaroo_runtime.errors import RunError
 

@@ -9,7 +9,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from wallaroo.frame import Frame, encode_frame
+from wallaroo.message.frame import Frame, encode_frame
 
 Place = tuple[int, int]  # port and bucket
 Mark = tuple[int, int]  # a sequence, and how many results of it

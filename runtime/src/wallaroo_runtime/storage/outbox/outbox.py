@@ -6,8 +6,8 @@ from collections import Counter, deque
 from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 
-from wallaroo.fault import reach
-from wallaroo.frame import DEAD_LETTER_PORT
+from wallaroo.diagnostic.fault import reach
+from wallaroo.message.frame import DEAD_LETTER_PORT
 from wallaroo_runtime.durable.file import replace_file, sync_directory
 from wallaroo_runtime.durable.line import pack_line
 from wallaroo_runtime.errors import RunError

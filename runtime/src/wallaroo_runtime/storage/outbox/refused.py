@@ -4,8 +4,8 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from wallaroo.diagnostic import Diagnostic, shown
-from wallaroo.frame import DEAD_LETTER_PORT, encode_frame
+from wallaroo.diagnostic.diagnostic import Diagnostic, shown
+from wallaroo.message.frame import DEAD_LETTER_PORT, encode_frame
 from wallaroo.worker._proto import worker_pb2 as pb
 from wallaroo_runtime.durable.file import replace_file
 

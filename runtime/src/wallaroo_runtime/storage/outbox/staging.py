@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
-from wallaroo.frame import check_frame
+from wallaroo.message.frame import check_frame
 from wallaroo_runtime.durable.file import disk_told, private
 
 _BUFFER_BYTES = 256 * 1024
@@ -64,7 +64,7 @@ class StagingWriter:
 
     Example:
         >>> from tempfile import mkdtemp
-        >>> from wallaroo.frame import encode_frame
+        >>> from wallaroo.message.frame import encode_frame
         >>> writer = StagingWriter(Path(mkdtemp()), "q", batch=7, partition=0, stage_attempt=0, task_attempt=12)
         >>> writer.write(3, encode_frame([b"a", b"b"], port=3))
         >>> [(file.port, file.messages, Path(file.path).name) for file in writer.finish()]

@@ -1,0 +1,164 @@
+"""Checks of names, addresses and keys, and of the application as a whole."""
+
+import re
+import unicodedata
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import Any
+
+from wallaroo.component.application import POLICIES, Pipeline, Step
+from wallaroo.component.component import Place
+from wallaroo.component.signature import shown_name
+from wallaroo.diagnostic.diagnostic import Diagnostic, shown
+from wallaroo.diagnostic.location import Location
+from wallaroo.message.key import key_bytes
+
+MAX_NAME = 200
+
+
+def name(place: Place, what: str, value: Any) -> str:
+    """Return a name that is usable; records T210 and returns a stand-in when it is not."""
+    reason = ""
+    if not isinstance(value, str):
+        reason = f"it is {type(value).__name__}, not str"
+    elif not 1 <= len(value) <= MAX_NAME:
+        reason = f"it has {len(value)} characters"
+    elif any(unicodedata.category(character) in ("Cc", "Cs") for character in value):
+        reason = "it has control characters"
+    elif not unicodedata.is_normalized("NFC", value):
+        reason = "it is not in Unicode form NFC"
+    if reason:
+        place.add("T210", what=what, name=shown(value), reason=reason)
+    return str(value)
+
+
+def at(finding: Diagnostic, pointer: str) -> Diagnostic:
+    """Return a finding that was made before its part had a place, with its pointer."""
+    return replace(finding, pointer=pointer)
+
+
+def is_start(value: object) -> bool:
+    """Return whether a value says where the reading of a topic begins."""
+    return isinstance(value, str) and re.fullmatch(r"start|end|-[1-9][0-9]*|0|[1-9][0-9]*", value) is not None
+
+
+def policy(place: Place, value: Any) -> str:
+    """Return what `on_error` says, empty for None; records T207 when it is no policy."""
+    return choice(place, "on_error", value, POLICIES)
+
+
+def choice(place: Place, parameter: str, value: Any, known: Sequence[str]) -> str:
+    """Return one of the known texts, empty for None; records T207 when it is none of them."""
+    if value is None or value in known:
+        return value or ""
+    names = " or ".join(f'"{name}"' for name in known)
+    place.wrong(parameter, shown(value), names)
+    return ""
+
+
+def address(place: Place, what: str, host: Any, port: Any, location: Location) -> tuple[str, int]:
+    """Return host and port number; records T211 when they are not usable."""
+    reason = ""
+    number = -1
+    if not isinstance(host, str) or not 1 <= len(host) <= 253:
+        reason = f"host {shown(host)} is not a name of 1 to 253 characters" if host else "the host is missing"
+    try:
+        number = int(port) if isinstance(port, (str, int)) else -1
+    except ValueError:
+        number = -1
+    if not reason and not 0 <= number <= 65535:
+        reason = f"port {shown(port)} is not a number of 0 to 65535"
+    if reason:
+        place.add("T211", location, what=what, value=shown(f"{host}:{port}"), reason=reason)
+    return str(host), number
+
+
+def keys(place: Place, state: str, values: Any) -> tuple[Any, ...]:
+    """Return the declared keys; records T207, T209 and T225."""
+    if isinstance(values, (str, bytes, dict)) or not isinstance(values, Iterable):
+        place.wrong("partition_keys", shown(values), "a list of keys", fix='pass a list, e.g. ["a", "b"]')
+        return ()
+    found: dict[bytes, Any] = {}
+    for key in values:
+        try:
+            data = key_bytes(key)
+        except (TypeError, ValueError) as err:
+            kind = type(key).__name__ if isinstance(err, TypeError) else str(err)
+            place.add("T225", state=state, key=shown(key), type=kind)
+            continue
+        if data in found:
+            place.add("T209", state=state, key=shown(key))
+        found[data] = key
+    return tuple(found.values())
+
+
+def application(name: str, pipelines: list[Pipeline], *, has_sink: bool) -> list[Diagnostic]:
+    """Return the findings that concern several pipelines: T203, T204, T205, T218, T219."""
+    findings: list[Diagnostic] = []
+    first: dict[str, Pipeline] = {}
+    for pipeline in pipelines:
+        if first.setdefault(pipeline.name, pipeline) is not pipeline:
+            pointer = f"/pipelines/{pipeline.number}/name"
+            findings.append(_finding("T203", pointer, pipeline.location, name=pipeline.name))
+    if not has_sink:
+        at = pipelines[-1].location if pipelines else Location()
+        findings.append(_finding("T204", "/pipelines", at, name=name))
+    return findings + _states(pipelines) + _addresses(pipelines)
+
+
+def _states(pipelines: list[Pipeline]) -> list[Diagnostic]:
+    findings: list[Diagnostic] = []
+    first: dict[str, Step] = {}
+    for pipeline in pipelines:
+        for number, step in enumerate(pipeline.steps):
+            if step.state is None:
+                continue
+            pointer = f"/pipelines/{pipeline.number}/steps/{number}/state"
+            other = first.setdefault(step.state.name, step).state
+            assert other is not None
+            mine, theirs = _class_name(step.state.builder), _class_name(other.builder)
+            if mine != theirs:
+                findings.append(
+                    _finding("T205", pointer, step.location, name=step.state.name, first=theirs, second=mine)
+                )
+            if _key_rule(step) != _key_rule(first[step.state.name]) and not _has_no_list(step, first[step.state.name]):
+                findings.append(_finding("T218", pointer, step.location, name=step.state.name))
+    return findings
+
+
+def _addresses(pipelines: list[Pipeline]) -> list[Diagnostic]:
+    findings = []
+    first: dict[tuple[str, int], str] = {}
+    for pipeline in pipelines:
+        for number, source in enumerate(pipeline.sources):
+            host, port = source.fields.get("host", ""), source.fields.get("port", 0)
+            if port < 1:
+                continue
+            other = first.setdefault((host, port), source.path)
+            if other != source.path:
+                pointer = f"/pipelines/{pipeline.number}/sources/{number}"
+                names = {each.path: each.name for line in pipelines for each in line.sources}
+                names_values = {"first": names[other], "second": source.name}
+                findings.append(_finding("T219", pointer, pipeline.location, address=f"{host}:{port}", **names_values))
+    return findings
+
+
+def _class_name(builder: object) -> str:
+    return shown_name(builder if isinstance(builder, type) else type(builder))
+
+
+def _key_rule(step: Step) -> tuple[object, ...]:
+    assert step.state is not None
+    state = step.state
+    return (state.partition is None, state.is_by_message, *map(key_bytes, state.keys), state.unknown)
+
+
+def _has_no_list(*steps: Step) -> bool:
+    return any(step.state and step.state.partition is not None and not step.state.keys for step in steps) and all(
+        step.state and step.state.partition is not None for step in steps
+    )
+
+
+def _finding(code: str, pointer: str, location: Location, **values: Any) -> Diagnostic:
+    at = location.shown()
+    return Diagnostic.of(code, pointer=pointer, file=at.file, line=at.line, **values)

@@ -1,0 +1,137 @@
+"""Finds states that cannot be changed in place, and functions that assign to their state: what they make is lost."""
+
+import dataclasses
+import dis
+import enum
+import inspect
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from types import CodeType
+from typing import Any
+
+from wallaroo.component.signature import target_of
+from wallaroo.diagnostic.diagnostic import shown
+from wallaroo.message.output import is_promise
+
+_VALUES = (int, float, complex, str, bytes, range, type(None))
+_MODULES_OF_VALUES = {"datetime", "decimal", "fractions", "ipaddress", "pathlib", "uuid", "zoneinfo"}
+_IN_PLACE = ("__iadd__", "__ior__", "__iand__", "__isub__", "__imul__")
+
+
+class NotInPlaceError(Exception):
+    """User code made a new state or accumulator instead of changing the one it got. Code: C522."""
+
+    def __init__(self, did: str, made: Any) -> None:
+        if inspect.iscoroutine(made):
+            made.close()  # nobody awaits it
+        super().__init__(f"{did}, {shown(made)}")
+
+
+def is_fixed(value: Any) -> bool:
+    """Return whether nothing can change a value in place, nor what it consists of.
+
+    Example:
+        >>> is_fixed(0), is_fixed(("a", 1)), is_fixed([]), is_fixed(("a", []))
+        (True, True, False, False)
+    """
+    if isinstance(value, enum.Enum):
+        return True
+    if dataclasses.is_dataclass(value):
+        is_frozen: bool = type(value).__dataclass_params__.frozen  # type: ignore[union-attr]
+        return is_frozen and all(is_fixed(getattr(value, each.name)) for each in dataclasses.fields(value))
+    if getattr(value, "__dict__", None):
+        return False
+    if isinstance(value, (tuple, frozenset)):
+        return all(map(is_fixed, value))
+    return isinstance(value, _VALUES) or type(value) is object or type(value).__module__ in _MODULES_OF_VALUES
+
+
+def guarded(run: Callable[..., Any], position: int, state: Any) -> Callable[..., Any]:
+    """Return a function that fails where it has lost a state that it assigned; one that assigns none as it is.
+
+    Args:
+        run: The user's function.
+        position: Of its state among its parameters.
+        state: One as it gets it.
+    """
+    names = _parameters(run)
+    code = getattr(inspect.unwrap(target_of(run)), "__code__", None)
+    name = names[position] if position < len(names) else ""
+    if code is None or name not in code.co_varnames[: code.co_argcount] or not any(_bindings(code, name, state)):
+        return run
+
+    def run_guarded(*arguments: Any) -> Any:
+        given = bound = arguments[position]
+
+        def note(frame: Any, event: str, _: Any) -> None:
+            nonlocal bound
+            if event == "return" and frame.f_code is code:
+                bound = frame.f_locals.get(name, given)
+
+        # Only a frame knows what its names are bound to in the end. Few functions come here.
+        before = sys.getprofile()
+        sys.setprofile(note)
+        try:
+            result = run(*arguments)
+        finally:
+            sys.setprofile(before)
+        if bound is not given and _is_lost(bound, given):
+            did = f"assigned a new state to its parameter {name}"
+            raise NotInPlaceError(did, bound)
+        return result
+
+    return run_guarded
+
+
+def check_returned(returned: Any, accumulator: Any) -> None:
+    """Look at what `update` returned: other values than a new accumulator have no effect, as in Wallaroo.
+
+    Raises:
+        NotInPlaceError: It is a new accumulator, whose content would be lost, or none yet.
+    """
+    did = "update returned what has not run" if is_promise(returned) else ""
+    if returned is not accumulator and (type(returned) is type(accumulator) or is_fixed(accumulator)):
+        did = did or "update returned a new accumulator"
+    if did:
+        raise NotInPlaceError(did, returned)
+
+
+def is_state(persist: Any, state: Any) -> bool:
+    """Return whether a function has returned a state in the place of `persist`."""
+    return persist is state or type(persist) is type(state)
+
+
+def state_returned(persist: Any) -> NotInPlaceError:
+    """Return the error of a state in the place of `persist`."""
+    return NotInPlaceError("returned a state in the place of persist, True or False", persist)
+
+
+def _parameters(run: Callable[..., Any]) -> list[str]:
+    try:
+        return list(inspect.signature(run).parameters)
+    except (TypeError, ValueError):
+        return []
+
+
+def _bindings(code: CodeType, name: str, state: Any) -> Iterator[bool]:
+    """Yield for each place that binds a name whether the state may be lost there."""
+    before = ""
+    for each in dis.get_instructions(code):
+        names = each.argval if isinstance(each.argval, tuple) else (each.argval,)
+        if each.opname.startswith("STORE_") and name in names:
+            is_part = before in ("LOAD_ATTR", "BINARY_SUBSCR", "BINARY_OP []")
+            is_changed = before.startswith("INPLACE_") or before.endswith("=")
+            yield not is_part and not (is_changed and any(hasattr(state, method) for method in _IN_PLACE))
+        before = f"BINARY_OP {each.argrepr}" if each.opname == "BINARY_OP" else each.opname
+    for inner in code.co_consts:
+        if isinstance(inner, CodeType) and name in inner.co_freevars:
+            yield from _bindings(inner, name, state)
+
+
+def _is_lost(bound: Any, given: Any) -> bool:
+    """Return whether a value is another state; a name may also be used again for something else, or a part."""
+    if not isinstance(bound, type(given)) and not isinstance(given, type(bound)):
+        return False
+    parts = [*getattr(given, "__dict__", {}).values()]
+    parts += given.values() if isinstance(given, Mapping) else given if isinstance(given, (list, tuple)) else ()
+    return not any(part is bound for part in parts)

@@ -1,0 +1,132 @@
+"""Finds out whether the object of a stateless computation keeps something from one message to the next.
+
+Wallaroo 0.1 ran a step of `to` as one object in the whole cluster: an object that counts in itself saw every message.
+Here steps run in several processes. Such an object becomes the state of a state computation: one, saved, in order.
+"""
+
+import ast
+import copy
+import inspect
+import pickle
+from collections.abc import Callable, Collection, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from wallaroo.check.check import MAX_NAME
+from wallaroo.check.source_tree import source_tree
+from wallaroo.message.output import collected
+
+_VALUES = (str, bytes, int, float, complex, bool, type(None), type, range)
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """What an object keeps.
+
+    Attributes:
+        where: A text for people; empty: nothing is kept.
+        is_inside: Whether all of it is in the object, which can be saved.
+    """
+
+    where: str = ""
+    is_inside: bool = True
+
+
+def kept_by(computation: Any) -> Kept:
+    """Return what the object of a computation keeps, as far as its attributes and its source show.
+
+    Example:
+        >>> class Scale:
+        ...     def __init__(self):
+        ...         self.factor = 2
+        ...
+        ...     def compute(self, data):
+        ...         return data * self.factor
+        >>> class Seen(Scale):
+        ...     def __init__(self):
+        ...         self.words = set()
+        >>> kept_by(Scale()).where, kept_by(Seen()).where
+        ('', 'self.words')
+    """
+    classes = [each for each in type(computation).__mro__ if each is not object]
+    assigned = sorted((pair for cls in classes for pair in assignments(cls)), key=lambda pair: pair[1])
+    for where, is_inside in assigned:  # what is outside of the object comes first: it decides
+        return Kept(where, is_inside and _is_saved(computation))
+    for name, value in vars(computation).items() if hasattr(computation, "__dict__") else ():
+        if not _is_constant(value):
+            return Kept(f"self.{name}", _is_saved(computation))
+    return Kept()
+
+
+def state_builder(computation: Any, given: Any) -> Callable[[], Any]:
+    """Return what makes the object again: the class that the program gave, or a copy of its object."""
+    return given if isinstance(given, type) else lambda: copy.deepcopy(computation)
+
+
+def free_name(step: str, taken: Collection[str]) -> str:
+    """Return a name for the state that an object is.
+
+    Example:
+        >>> free_name("count", ["object of count"])
+        'object of count 2'
+    """
+    name, number = f"object of {step}"[:MAX_NAME], 1
+    while name in taken:
+        number += 1
+        name = f"object of {step}"[: MAX_NAME - 8] + f" {number}"
+    return name
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectStep:
+    """A state computation whose state is the object that has the method.
+
+    Attributes:
+        where: What the object keeps, for people.
+    """
+
+    method: str
+    where: str
+
+    def __call__(self, data: Any, state: Any) -> tuple[Any, bool]:
+        """Run the method on a message."""
+        return collected(getattr(state, self.method))(data), True
+
+
+def assignments(cls: type) -> Iterator[tuple[str, bool]]:
+    """Yield what methods of a class assign to, and whether it is in the object."""
+    try:
+        tree = source_tree(cls)
+    except (OSError, TypeError, SyntaxError):
+        return  # no source, such as for a class made at run time: its attributes tell
+    for method in ast.walk(tree):
+        if isinstance(method, ast.FunctionDef) and method.name != "__init__" and method.args.args:
+            yield from _targets(method, cls.__name__)
+
+
+def _targets(method: ast.FunctionDef, class_name: str) -> Iterator[tuple[str, bool]]:
+    own = method.args.args[0].arg
+    for node in ast.walk(method):
+        if isinstance(node, ast.Global):
+            yield f"global {node.names[0]}", False
+        if isinstance(node, (ast.Attribute, ast.Subscript)) and isinstance(node.ctx, (ast.Store, ast.Del)):
+            text = ast.unparse(node)
+            root = text.replace("[", ".").partition(".")[0]
+            if root == class_name or text.startswith((f"type({own})", f"{own}.__class__")):
+                yield text, False
+            elif root == own:
+                yield text, True
+
+
+def _is_constant(value: Any) -> bool:
+    if isinstance(value, (tuple, frozenset)):
+        return all(map(_is_constant, value))
+    return isinstance(value, _VALUES) or callable(value) or inspect.ismodule(value) or type(value).__name__ == "Pattern"
+
+
+def _is_saved(computation: Any) -> bool:
+    try:
+        pickle.dumps(computation)
+    except Exception:
+        return False
+    return True

@@ -1,0 +1,213 @@
+"""Finds the methods of what a program hands over: decorated functions, classes, objects."""
+
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+from wallaroo.component.application import RemoteComponent
+from wallaroo.component.signature import call_finding, shown_name
+from wallaroo.component.wrapped import BaseWrapped
+from wallaroo.diagnostic.diagnostic import Diagnostic, did_you_mean, shown
+from wallaroo.diagnostic.location import Location, declared_at
+
+# Where a decorated function belongs that is no computation of the kind that a method takes.
+_OTHER_METHOD = {
+    "computation": "to",
+    "computation_multi": "to",
+    "state_computation": "to_state_partition",
+    "state_computation_multi": "to_state_partition",
+    "key_extractor": "key_by",
+}
+
+
+@dataclass(slots=True)
+class Place:
+    """Which call of the program is being looked at; findings go to `findings`."""
+
+    method: str
+    pointer: str
+    location: Location
+    findings: list[Diagnostic]
+
+    def add(self, code: str, location: Location | None = None, *, remedy: str = "", **values: Any) -> None:
+        """Record a finding at this place, or at another location that is known; `remedy` replaces the catalogue's."""
+        at = (location if location and location.file else self.location).shown()
+        finding = Diagnostic.of(code, pointer=self.pointer, file=at.file, line=at.line, **values)
+        self.findings.append(replace(finding, fix=remedy or finding.fix))
+
+    def wrong(self, parameter: str, actual: str, expected: str, *, fix: str = "") -> None:
+        """Record that a parameter of the call, as it is shown, is not what is expected."""
+        fix = fix or f"pass {expected}"
+        self.add("T207", method=self.method, parameter=parameter, actual=actual, expected=expected, fix=fix)
+
+
+@dataclass(slots=True)
+class Call:
+    """A method of a component, as it is to be called."""
+
+    kind: str
+    name: str
+    run: Callable[..., Any]
+    is_multi: bool = False
+    outputs: tuple[str, ...] = ()
+    visits: tuple[str, ...] = ()
+    visit: Callable[..., Any] | None = None
+
+
+def instance(place: Place, parameter: str, value: Any, decorator: str, expected: str) -> Any:
+    """Return the object of a component: itself, or an instance of the class; None after a finding."""
+    if inspect.isabstract(value):
+        _lacks(place, parameter, value)
+        return None
+    if isinstance(value, type):
+        try:
+            return value()
+        except Exception as err:
+            fix = f"give the class a constructor without arguments, or pass an object; {err}"
+            place.wrong(parameter, shown_name(value), expected, fix=fix)
+            return None
+    if inspect.isroutine(value):
+        _plain(place, value, f"@wallaroo.{decorator}")
+        return None
+    if value is None or isinstance(value, (str, bytes, int, float, list, tuple, dict)):
+        fix = f"pass a function decorated with @wallaroo.{decorator}, or an object of a class"
+        place.wrong(parameter, shown(value), expected, fix=fix)
+        return None
+    return value
+
+
+def _plain(place: Place, function: Any, decorator: str) -> None:
+    """Record that a function is not decorated; one of which there is no `def` in the program cannot be."""
+    remedy = ""
+    if getattr(function, "__name__", "") == "<lambda>":
+        remedy = f"write a function with `def` in its place, and decorate that with {decorator}"
+    elif not hasattr(inspect.unwrap(function), "__code__"):
+        remedy = f"write a function that calls it, and decorate that with {decorator}"
+    place.add(
+        "T206", declared_at(function), method=place.method, function=shown_name(function), decorator=decorator,
+        remedy=remedy,
+    )  # fmt: skip
+
+
+def _lacks(place: Place, what: str, cls: type) -> None:
+    """Record which methods a class lacks that it must have."""
+    own = [name for name in vars(cls) if callable(getattr(cls, name)) and not name.startswith("__")]
+    for name in sorted(cls.__abstractmethods__):  # type: ignore[attr-defined]
+        parameters = ", ".join(inspect.signature(getattr(cls, name)).parameters)
+        place.add(
+            "T223", declared_at(cls), what=what, type=shown_name(cls), method=name + did_you_mean(name, own),
+            signature=f"`def {name}({parameters})`",
+        )  # fmt: skip
+
+
+def method(
+    place: Place,
+    what: str,
+    component: Any,
+    names: tuple[str, ...],
+    parameters: tuple[str, ...],
+    *,
+    may_yield: bool = False,
+) -> Callable[..., Any] | None:
+    """Return the first of `names` that the component has, checked with `call_finding`; None after a finding.
+
+    For decorated functions it is the function itself: the methods only pass the arguments on.
+    """
+    if isinstance(component, BaseWrapped) and hasattr(component, names[0]) and names[0] in _DIRECT:
+        if component.finding is not None:
+            place.findings.append(_at(component.finding, place))
+            return None
+        if component.is_direct:
+            return component.function
+    for name in names:
+        found = getattr(component, name, None)
+        if callable(found):
+            finding = call_finding(what, _name(component), found, parameters, may_yield=may_yield)
+            if finding is not None:
+                place.findings.append(_at(finding, place))
+                return None
+            run: Callable[..., Any] = found
+            return run
+    signature = f"`def {names[0]}({', '.join(('self', *parameters))})`"
+    owner = shown_name(type(component))
+    place.add("T223", declared_at(component), what=what, type=owner, method=names[0], signature=signature)
+    return None
+
+
+def computation(place: Place, value: Any, *, has_state: bool) -> Call | None:
+    """Return how to call a computation; None after a finding."""
+    decorator = 'state_computation("name")' if has_state else 'computation("name")'
+    expected = "a state computation" if has_state else "a computation"
+    component = instance(place, "computation", value, decorator, expected)
+    if component is None:
+        return None
+    if isinstance(component, BaseWrapped) and component.kind not in _kinds(has_state):
+        other = _OTHER_METHOD.get(component.kind)
+        fix = f"decorate {component.name()} with @wallaroo.{decorator}" + (f", or use {other}" if other else "")
+        article = "an" if component.kind == "encoder" else "a"
+        place.wrong("computation", f"{article} {component.kind}", expected, fix=fix)
+        return None
+    if has_state and getattr(component, "state_class", None) is not None and place.method != "to":
+        fix = f'leave `state` out: @wallaroo.{component.kind}("{component.name()}"), and return (output, True)'
+        other_generation(place, component, SOURCE, BUILDER, fix=fix)
+        return None
+    is_multi = callable(getattr(component, "compute_multi", None))
+    names = ("compute_multi",) if is_multi else ("compute",)
+    parameters = ("data", "state") if has_state else ("data",)
+    kind = ("state_computation" if has_state else "computation") + ("_multi" if is_multi else "")
+    # What yields cannot say whether the state is to be persisted.
+    may_yield = is_multi and (not has_state or getattr(component, "state_class", None) is not None)
+    run = method(place, kind, component, names, parameters, may_yield=may_yield)
+    label = method(place, kind, component, ("name",), ())
+    if run is None or label is None:
+        return None
+    call = Call(kind, label(), run, is_multi, outputs_of(component))
+    if has_state and (visits := _names(component, "visits")):
+        call.visits = visits
+        call.visit = method(place, "visitor", component, ("visit",), VISITOR, may_yield=may_yield)
+    return call
+
+
+def outputs_of(component: Any) -> tuple[str, ...]:
+    """Return the names of the outputs that a component declares; windows have those of their aggregation."""
+    component = getattr(component, "aggregation", component)
+    if isinstance(component, (BaseWrapped, RemoteComponent)):
+        return tuple(component.outputs)
+    return _names(component, "outputs")
+
+
+def _names(component: Any, attribute: str) -> tuple[str, ...]:
+    cls = component if isinstance(component, type) else type(component)
+    found = getattr(component, attribute, ()) if hasattr(cls, attribute) else ()
+    # Another program's class may have an attribute of this name that is no declaration.
+    return tuple(found) if isinstance(found, (tuple, list)) and all(isinstance(name, str) for name in found) else ()
+
+
+def other_generation(place: Place, component: Any, actual: str, expected: str, *, fix: str) -> None:
+    """Record that a part of one generation of the API is used where one of another belongs."""
+    at = declared_at(component)
+    place.add("T230", at, method=place.method, function=_name(component), actual=actual, expected=expected, fix=fix)
+
+
+_DIRECT = {"compute", "compute_multi", "partition", "extract_key", "encode", "decode"}
+VISITOR = ("name", "metadata", "key", "state")
+BUILDER, SOURCE = "ApplicationBuilder (Wallaroo 0.1 to 0.5)", "wallaroo.source (Wallaroo 0.6)"
+
+
+def _kinds(has_state: bool) -> tuple[str, str]:
+    return ("state_computation", "state_computation_multi") if has_state else ("computation", "computation_multi")
+
+
+def _name(component: Any) -> str:
+    name = getattr(component, "name", None)
+    if callable(name):
+        try:
+            return str(name())
+        except Exception:
+            return shown_name(component)  # the error is about the arity; the name only helps to find it
+    return shown_name(component)
+
+
+def _at(finding: Diagnostic, place: Place) -> Diagnostic:
+    return replace(finding, pointer=place.pointer)

@@ -1,0 +1,310 @@
+"""The decorators of Wallaroo 0.4 to 0.6.
+
+A decorated function can still be called; `f()` gives the object, `f(x)` runs the function.
+"""
+
+import functools
+import inspect
+import struct
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol, TypeVar, overload
+
+from wallaroo.component.wrapped import (
+    Computation,
+    ComputationMulti,
+    Decoder,
+    Encoder,
+    EventTime,
+    KeyExtractor,
+    P,
+    Partition,
+    R,
+    StateComputation,
+    StateComputationMulti,
+)
+from wallaroo.diagnostic.diagnostic import shown
+from wallaroo.diagnostic.error import WallarooParameterError
+from wallaroo.diagnostic.location import called_from
+
+C = TypeVar("C", covariant=True)
+G = TypeVar("G")
+
+
+class StateDecorator(Protocol[C]):
+    """What `state_computation` gives: a decorator that keeps the type of the function."""
+
+    def __call__(self, function: Callable[P, R]) -> StateComputation[P, R, C]:
+        """Make a function a state computation."""
+
+
+class StateDecoratorMulti(Protocol[C]):
+    """What `state_computation_multi` gives."""
+
+    def __call__(self, function: Callable[P, R]) -> StateComputationMulti[P, R, C]:
+        """Make a function a state computation with any number of outputs."""
+
+
+def computation(name: str, *, outputs: Sequence[str] = ()) -> Callable[[Callable[P, R]], Computation[P, R]]:
+    """Make a function `f(data)` a computation: it returns one message, or None for no message.
+
+    It runs once per message, on any process, and again after a failure: it should depend on the message alone.
+
+    Args:
+        name: Name of the step, as the topology and the logs show it.
+        outputs: Names of further outputs, to which it emits with `wallaroo.output(name, value)` in place of a message.
+
+    Raises:
+        WallarooParameterError: A name is no text, or what is decorated no function (T207).
+
+    Example:
+        >>> @computation("reverse")
+        ... def reverse(data):
+        ...     return data[::-1]
+        >>> reverse("abc"), reverse().name()
+        ('cba', 'reverse')
+
+    Source: Wallaroo 0.4 to 0.6.
+    """
+    made: Callable[[Callable[P, R]], Computation[P, R]] = _named(Computation, name, outputs=outputs)
+    return made
+
+
+def computation_multi(name: str, *, outputs: Sequence[str] = ()) -> Callable[[Callable[P, R]], ComputationMulti[P, R]]:
+    """Make a function `f(data)` a computation that returns a list of messages; None is an empty list.
+
+    None items of the list are left out. A generator function may yield the messages.
+
+    Args:
+        name: Name of the step.
+        outputs: As for `computation`; messages for them stand in the list.
+
+    Raises:
+        WallarooParameterError: A name is no text, or what is decorated no function (T207).
+
+    Example:
+        >>> @computation_multi("split")
+        ... def split(data):
+        ...     return data.split(" ")
+        >>> split("a b")
+        ['a', 'b']
+
+    Source: Wallaroo 0.4 to 0.6; None items since 0.5.
+    """
+    made: Callable[[Callable[P, R]], ComputationMulti[P, R]] = _named(ComputationMulti, name, outputs=outputs)
+    return made
+
+
+@overload
+def state_computation(name: str, state: None = None, *, outputs: Sequence[str] = ()) -> StateDecorator[None]: ...
+
+
+@overload
+def state_computation(name: str, state: G, *, outputs: Sequence[str] = ()) -> StateDecorator[G]: ...
+
+
+def state_computation(name: str, state: Any = None, *, outputs: Sequence[str] = ()) -> Any:
+    """Make a function `f(data, state)` a state computation. What it returns depends on `state`.
+
+    With a state class, for `wallaroo.source(...).to(...)`: the message or None; the state is always saved. Without one,
+    for `ApplicationBuilder`: `(message or None, persist)`.
+
+    It may change the state in place. Messages of one key run one after the other, in arrival order. With `persist`
+    False nothing is written for that message: what it changed is saved with the key's next True, and is undefined
+    after the state has been read again (restart, failure, full cache). `wallaroo run --check-persist` finds
+    such changes.
+
+    Args:
+        name: Name of the step.
+        state: Class that makes the state of a key; its constructor takes no arguments. Its objects must change in
+            place (T207), and keep what they fill in themselves (T234).
+        outputs: As for `computation`.
+
+    Raises:
+        WallarooParameterError: A name is no text, or what is decorated no function (T207).
+
+    Example:
+        >>> class Total:
+        ...     votes = 0
+        >>> @state_computation("add", state=Total)
+        ... def add(data, state):
+        ...     state.votes += data
+        ...     return state.votes
+        >>> @state_computation("count")
+        ... def count(data, state):
+        ...     state[data] = state.get(data, 0) + 1
+        ...     return state[data], True
+        >>> add(3, Total()), count("a", {"a": 1})
+        (3, (2, True))
+
+    Source: Wallaroo 0.4 to 0.5 without, 0.6 with a state class.
+    """
+    return _named(StateComputation, name, state, outputs=outputs)
+
+
+@overload
+def state_computation_multi(
+    name: str, state: None = None, *, outputs: Sequence[str] = ()
+) -> StateDecoratorMulti[None]: ...
+
+
+@overload
+def state_computation_multi(name: str, state: G, *, outputs: Sequence[str] = ()) -> StateDecoratorMulti[G]: ...
+
+
+def state_computation_multi(name: str, state: Any = None, *, outputs: Sequence[str] = ()) -> Any:
+    """Make a function `f(data, state)` a state computation with any number of outputs.
+
+    It returns a list of messages or None, and without a state class the pair of that and `persist`.
+
+    Args:
+        name: Name of the step.
+        state: As for `state_computation`.
+        outputs: As for `computation`.
+
+    Raises:
+        WallarooParameterError: A name is no text, or what is decorated no function (T207).
+
+    Example:
+        >>> @state_computation_multi("pair", state=list)
+        ... def pair(data, state):
+        ...     state.append(data)
+        ...     return [data, len(state)]
+        >>> pair("a", [])
+        ['a', 1]
+
+    Source: Wallaroo 0.4 to 0.5 without, 0.6 with a state class.
+    """
+    return _named(StateComputationMulti, name, state, outputs=outputs)
+
+
+def key_extractor(function: Callable[P, R]) -> KeyExtractor[P, R]:
+    """Make a function `f(data)` a key extractor for `key_by`: it returns a key as str, bytes or int.
+
+    It runs once per message and again after a restart, so it must depend on the message alone.
+
+    Args:
+        function: Takes a message.
+
+    Raises:
+        WallarooParameterError: It is no function (T207).
+
+    Example:
+        >>> @key_extractor
+        ... def symbol(order):
+        ...     return order["symbol"]
+        >>> symbol({"symbol": "AAPL"})
+        'AAPL'
+
+    Source: Wallaroo 0.6.
+    """
+    return KeyExtractor(function)
+
+
+def partition(function: Callable[P, R]) -> Partition[P, R]:
+    """Make a function `f(data)` a partition function: it returns the key of a message as str, bytes or int.
+
+    It runs once per message and again after a restart, so it must depend on the message alone.
+
+    Args:
+        function: Takes a message.
+
+    Raises:
+        WallarooParameterError: It is no function (T207).
+
+    Example:
+        >>> @partition
+        ... def first_letter(data):
+        ...     return data[0]
+        >>> first_letter("abc")
+        'a'
+
+    Source: Wallaroo 0.4 and 0.5.
+    """
+    return Partition(function)
+
+
+def encoder(function: Callable[P, R]) -> Encoder[P, R]:
+    r"""Make a function `f(data)` an encoder: it returns bytes, str (sent as UTF-8), or None to send nothing.
+
+    Args:
+        function: Takes a message. For Kafka and Spark it may return a pair of value and key, too.
+
+    Raises:
+        WallarooParameterError: It is no function (T207).
+
+    Example:
+        >>> @encoder
+        ... def line(data):
+        ...     return data + "\n"
+        >>> line("abc")
+        'abc\n'
+
+    Source: Wallaroo 0.4 to 0.6.
+    """
+    return Encoder(function)
+
+
+def _with_brackets(declare: Callable[P, G]) -> Callable[P, G]:
+    """Refuse a function in place of the arguments: a decorator without brackets is called with it."""
+
+    @functools.wraps(declare)
+    def called(*args: P.args, **kwargs: P.kwargs) -> G:
+        if len(args) == 1 and not kwargs and inspect.isroutine(args[0]):
+            name, length = declare.__name__, 'header_length=4, length_fmt=">I"'
+            raise WallarooParameterError.of(
+                called_from(), method=name, parameter="header_length", actual=_shown(args[0]), expected="an int",
+                fix=f"write @wallaroo.{name}({length}) above `def {args[0].__name__}`",
+            )  # fmt: skip
+        return declare(*args, **kwargs)
+
+    return called
+
+
+@_with_brackets
+def decoder(
+    header_length: int, length_fmt: str, *, event_time: EventTime | None = None
+) -> Callable[[Callable[P, R]], Decoder[P, R]]:
+    """Make a function `f(bs)` a decoder: it gets exactly the payload as bytes, returns a message or None.
+
+    Args:
+        header_length: Bytes that stand before each payload.
+        length_fmt: Format of `struct` that reads the payload's length from them.
+        event_time: As for `line_decoder`.
+
+    Raises:
+        WallarooParameterError: The first two do not go together, or what is decorated is no function (T207).
+
+    Example:
+        >>> @decoder(header_length=4, length_fmt=">I")
+        ... def text(bs):
+        ...     return bs.decode("utf-8")
+        >>> text.payload_length(bytes([0, 0, 0, 44]))
+        44
+
+    Source: Wallaroo 0.4 to 0.6.
+    """
+    try:
+        size = struct.calcsize(length_fmt)
+    except (struct.error, TypeError):
+        size = -1
+    if size != header_length:
+        raise WallarooParameterError.of(
+            called_from(), method="decoder", parameter="length_fmt", actual=shown(length_fmt),
+            expected=f"a struct format of header_length = {shown(header_length)} bytes",
+            fix='for a length of 4 bytes, big-endian, write decoder(header_length=4, length_fmt=">I")',
+        )  # fmt: skip
+    return lambda function: Decoder(function, header_length, length_fmt, event_time=event_time)
+
+
+def _shown(value: Any) -> str:
+    """Show the value of a parameter; that of a decorator without brackets is the function itself."""
+    return f"the function {value.__name__}" if inspect.isroutine(value) else shown(value)
+
+
+def _named(cls: Any, name: str, *rest: Any, **more: Any) -> Any:
+    if not isinstance(name, str):
+        raise WallarooParameterError.of(
+            called_from(), method=cls.kind, parameter="name", actual=_shown(name), expected="a str",
+            fix=f'write @wallaroo.{cls.kind}("name")',
+        )  # fmt: skip
+    return lambda function: cls(function, name, *rest, **more)

@@ -1,0 +1,149 @@
+"""The forms in which programs hand over their parts, for type checkers: decorated functions, classes, objects.
+
+Each union is what one parameter takes. Checks at run time are in `component`; these only let mypy find faults earlier.
+"""
+
+from collections.abc import Callable, Iterable
+from typing import Any, Protocol, TypeAlias, TypeVar
+
+from wallaroo.component.application import RemoteComponent
+from wallaroo.component.window import Windows
+from wallaroo.message.kafka_record import KafkaRecord
+
+S = TypeVar("S")
+T = TypeVar("T", covariant=True)
+N = TypeVar("N", contravariant=True)
+
+
+class Named(Protocol):
+    """What names itself."""
+
+    def name(self) -> str:
+        """Return the name of the step."""
+
+
+class OneComputed(Named, Protocol):
+    """A computation of Wallaroo 0.1: one message in, at most one out."""
+
+    def compute(self, data: Any, /) -> Any:
+        """Run the computation."""
+
+
+class ManyComputed(Named, Protocol):
+    """A computation of Wallaroo 0.1 with any number of outputs."""
+
+    def compute_multi(self, data: Any, /) -> Iterable[Any] | None:
+        """Run the computation."""
+
+
+class OneWithState(Named, Protocol[N]):
+    """A state computation of Wallaroo 0.1."""
+
+    def compute(self, data: Any, state: N, /) -> tuple[Any, Any]:
+        """Run the computation."""
+
+
+class ManyWithState(Named, Protocol[N]):
+    """A state computation of Wallaroo 0.1 with any number of outputs."""
+
+    def compute_multi(self, data: Any, state: N, /) -> tuple[Any, Any]:
+        """Run the computation."""
+
+
+class HasState(Named, Protocol[T]):
+    """What names the state that it takes, as the computations of Wallaroo 0.6 do."""
+
+    @property
+    def state_class(self) -> "StateOf[T]":
+        """Return what makes the state."""
+
+
+class OneWithItsState(HasState[S], Protocol[S]):
+    """A state computation that names its state; the decorated ones are such."""
+
+    def compute(self, data: Any, state: S, /) -> Any:
+        """Run the computation."""
+
+
+class ManyWithItsState(HasState[S], Protocol[S]):
+    """A state computation with any number of outputs that names its state; the decorated ones are such."""
+
+    def compute_multi(self, data: Any, state: S, /) -> Iterable[Any] | None:
+        """Run the computation."""
+
+
+class Builds(Protocol[T]):
+    """What makes a state."""
+
+    def build(self) -> T:
+        """Return a new state."""
+
+
+class GivesPartition(Protocol):
+    """A partition function of Wallaroo 0.1."""
+
+    def partition(self, data: Any, /) -> Any:
+        """Return the key of a message."""
+
+
+class ExtractsKey(Protocol):
+    """A key extractor as an object."""
+
+    def extract_key(self, data: Any, /) -> Any:
+        """Return the key of a message."""
+
+
+class Encodes(Protocol):
+    """An encoder."""
+
+    def encode(self, data: Any, /) -> Any:
+        """Return the bytes of a message."""
+
+
+class Decodes(Protocol):
+    """A decoder."""
+
+    def decode(self, bs: bytes, /) -> Any:
+        """Return the message of a payload."""
+
+
+class DecodesRecord(Protocol):
+    """A decoder of whole records of Kafka."""
+
+    def decode(self, record: KafkaRecord, /) -> Any:
+        """Return the message of a record."""
+
+
+class Cuts(Decodes, Protocol):
+    """A decoder that finds where messages end."""
+
+    def header_length(self) -> int:
+        """Return the number of bytes before each payload."""
+
+    def payload_length(self, bs: bytes, /) -> int:
+        """Return the length of the payload that follows a header."""
+
+
+class CutsLines(Decodes, Protocol):
+    """A decoder of lines."""
+
+    @property
+    def framing(self) -> str:
+        """Return "newline"."""
+
+
+# The decorated ones are such objects, too: what their methods take is what the function takes.
+Stateless: TypeAlias = RemoteComponent | OneComputed | ManyComputed | type[OneComputed] | type[ManyComputed]
+# With its state: the decorator names a class, whose objects the function takes.
+Stateful: TypeAlias = (
+    OneWithItsState[S] | ManyWithItsState[S] | type[OneWithItsState[S]] | type[ManyWithItsState[S]] | Windows
+)
+# Without: the pipeline names the class, and the function returns the pair of output and `persist`.
+StateGiven: TypeAlias = OneWithState[S] | ManyWithState[S] | type[OneWithState[S]] | type[ManyWithState[S]]
+StateOf: TypeAlias = Callable[[], S] | Builds[S]
+KeyOf: TypeAlias = ExtractsKey | type[ExtractsKey]
+PartitionOf: TypeAlias = GivesPartition | type[GivesPartition]
+Encoding: TypeAlias = Encodes | type[Encodes]
+Decoding: TypeAlias = Decodes | type[Decodes]
+DecodingRecord: TypeAlias = DecodesRecord | type[DecodesRecord]
+Framing: TypeAlias = Cuts | CutsLines | type[Cuts] | type[CutsLines]

@@ -1,0 +1,120 @@
+"""Checks that user functions can be called with what they will get, and that a call gives their result."""
+
+import functools
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+from wallaroo.diagnostic.diagnostic import Diagnostic
+from wallaroo.diagnostic.location import declared_at
+
+_CACHED = type(functools.cache(lambda: None))
+_DEFERRED = (
+    (inspect.iscoroutinefunction, "`async def`", "write `def`, and run what is awaited: `return asyncio.run(...)`"),
+    (inspect.isasyncgenfunction, "an async generator", "write `def`, and run what is awaited with asyncio.run(...)"),
+    (inspect.isgeneratorfunction, "a generator function", "return the result in place of `yield`"),
+)
+_OTHER_TYPES = {"complex", "list", "dict", "set", "None", "NoneType"}
+
+
+def call_finding(
+    kind: str, name: str, function: Callable[..., Any], parameters: tuple[str, ...], *, may_yield: bool = False
+) -> Diagnostic | None:
+    """Return the finding of a function that cannot be called (T202), or whose call only promises a result (T207).
+
+    Args:
+        kind: Of the part, for the text.
+        name: Of the part.
+        function: What is called.
+        parameters: Names of the arguments that it gets.
+        may_yield: Whether it may be a generator function.
+    """
+    target = target_of(function)
+    for is_deferred, form, fix in _DEFERRED[:2] if may_yield else _DEFERRED:
+        if is_deferred(target):
+            if form == "a generator function" and kind in ("computation", "state_computation"):
+                fix = f"return the message in place of `yield`, or declare it as {kind}_multi"
+            return Diagnostic.of(
+                "T207", **declared_at(target).shown()._asdict(), method=f'{kind} "{name}"', parameter="function",
+                actual=f"{shown_name(target)}, {form}", expected="a function that returns its result", fix=fix,
+            )  # fmt: skip
+    try:
+        signature = inspect.signature(function)
+    except (TypeError, ValueError):
+        return None  # written in C, without a signature: only a call can tell
+    taken = len(signature.parameters)
+    try:
+        signature.bind(*parameters)
+    except TypeError:
+        return Diagnostic.of(
+            "T202",
+            **declared_at(function).shown()._asdict(),
+            kind=kind,
+            name=name,
+            function=shown_name(function),
+            actual=f"{taken} parameter" if taken == 1 else f"{taken} parameters",
+            expected=len(parameters),
+            signature=_definition(function, parameters),
+        )
+    return None
+
+
+def target_of(function: Any) -> Any:
+    """Return the function that a call runs in the end, as far as the object shows it."""
+    while True:
+        if isinstance(function, functools.partial):
+            function = function.func
+        elif isinstance(function, _CACHED):
+            function = function.__wrapped__
+        elif inspect.ismethod(function) or isinstance(function, (staticmethod, classmethod)):
+            function = function.__func__
+        elif hasattr(type(function), "is_direct"):  # what a decorator has made
+            function = function.function
+        elif (
+            inspect.isroutine(function)
+            or isinstance(function, type)
+            or not inspect.isfunction(call := type(function).__call__)
+        ):
+            return function
+        else:
+            return call
+
+
+def takes_bounds(output: object) -> bool:
+    """Return whether the `output` of an aggregation has the parameter `bounds`.
+
+    Example:
+        >>> takes_bounds(lambda key, accumulator, bounds=None: key), takes_bounds(lambda key, accumulator: key)
+        (True, False)
+    """
+    try:
+        return callable(output) and "bounds" in inspect.signature(output).parameters
+    except (TypeError, ValueError):
+        return False
+
+
+def partition_finding(state: str, function: Callable[..., Any], owner: object) -> Diagnostic | None:
+    """Return T208 when a partition function's annotation says that it returns what cannot be a key."""
+    target = inspect.unwrap(function)
+    annotation = getattr(target, "__annotations__", {}).get("return", "")
+    name = annotation if isinstance(annotation, str) else getattr(annotation, "__name__", repr(annotation))
+    if name.split("[")[0] not in _OTHER_TYPES:
+        return None
+    return Diagnostic.of(
+        "T208", **declared_at(target).shown()._asdict(), state=state, type=shown_name(owner), actual=name,
+        expected="str, bytes or int",
+    )  # fmt: skip
+
+
+def shown_name(component: object) -> str:
+    """Return the name by which a user knows a function, class or object."""
+    name = getattr(component, "__qualname__", None) or type(component).__qualname__
+    return str(name).replace("<locals>.", "").replace("application_setup.", "")
+
+
+def _definition(function: Callable[..., Any], parameters: tuple[str, ...]) -> str:
+    name = "__init__" if isinstance(function, type) else getattr(function, "__name__", type(function).__name__)
+    if isinstance(function, type):
+        parameters = ("self", *parameters)
+    bound = ("self", *parameters) if inspect.ismethod(function) else parameters
+    return f"`def {name}({', '.join(bound)})`"

@@ -1,0 +1,400 @@
+"""What the decorators make of functions: objects with the methods that Wallaroo's components have."""
+
+import functools
+import importlib
+import struct
+from collections.abc import Callable, Sequence
+from typing import Any, Generic, ParamSpec, TypeAlias, TypeVar, overload
+
+from wallaroo.component.signature import call_finding
+from wallaroo.diagnostic.diagnostic import Diagnostic, shown
+from wallaroo.diagnostic.error import WallarooParameterError
+from wallaroo.message.output import collected
+
+P = ParamSpec("P")
+R = TypeVar("R", covariant=True)
+C = TypeVar("C", covariant=True)
+Own = TypeVar("Own")
+F = TypeVar("F", bound=Callable[..., Any])
+EventTime: TypeAlias = Callable[[bytes], float]
+_declared: dict[tuple[str, str], "BaseWrapped[..., Any]"] = {}
+
+
+def declared(module: str, qualname: str) -> "BaseWrapped[..., Any]":
+    """Return the decorated object of a name; unpickling calls it."""
+    if (module, qualname) not in _declared:
+        importlib.import_module(module)
+    return _declared[module, qualname]
+
+
+class BaseWrapped(Generic[P, R]):
+    """A decorated function; what all decorators make.
+
+    `f()` gives the object, `f(x)` runs the function. Pickles hold its module and name. Type checkers see the parameters
+    and the result of the function: `BaseWrapped[P, R]`.
+
+    Args:
+        function: The user's function.
+        name: Name of the step; None: the function's.
+
+    Raises:
+        WallarooParameterError: It is no function (T207).
+
+    Source: Wallaroo 0.4 and 0.5, where `f` and `f()` are the same object too; the class is public since 0.5.2.
+    """
+
+    kind = "component"
+    parameters: tuple[str, ...] = ("data",)
+    outputs: tuple[str, ...] = ()
+    # Whether the methods only pass their arguments on to the function; workers call the function itself then.
+    is_direct = True
+
+    def __init__(self, function: Callable[P, R], name: str | None = None) -> None:
+        if not callable(function):
+            raise WallarooParameterError.of(
+                method=self.kind, parameter="function", actual=repr(function), expected="a function",
+                fix=f"put the decorator right above a function `def f({_list(self)})`",
+            )  # fmt: skip
+        functools.update_wrapper(self, function)
+        self.function: Callable[..., R] = function
+        self._name = getattr(function, "__name__", type(function).__name__) if name is None else name
+        self.may_yield = self.kind.endswith("_multi") and getattr(self, "state_class", self) is not None
+        self.finding = call_finding(self.kind, self._name, function, self.parameters, may_yield=self.may_yield)
+        _declared[self.__module__, getattr(self, "__qualname__", self._name)] = self
+
+    def name(self) -> str:
+        """Return the name that was given to the decorator, else the function's."""
+        return self._name
+
+    @overload
+    def __call__(self: Own) -> Own: ...
+
+    @overload
+    def __call__(self, *arguments: P.args, **keywords: P.kwargs) -> R: ...
+
+    def __call__(self, *arguments: Any, **keywords: Any) -> Any:
+        """Run the function; without arguments return the object."""
+        return self.function(*arguments, **keywords) if arguments or keywords else self
+
+    def __reduce__(self) -> Any:
+        return declared, (self.__module__, getattr(self, "__qualname__", self._name))
+
+
+class _WithOutputs(BaseWrapped[P, R]):
+    """What the kinds of computation have.
+
+    Attributes:
+        outputs: Names of the outputs to which it may emit.
+    """
+
+    def __init__(self, function: Callable[P, R], name: str | None = None, *, outputs: Sequence[str] = ()) -> None:
+        super().__init__(function, name)
+        if isinstance(outputs, str) or not all(isinstance(each, str) for each in outputs):
+            raise WallarooParameterError.of(
+                method=self.kind, parameter="outputs", actual=shown(outputs), expected="names, e.g. a tuple of str",
+                fix=f'write @wallaroo.{self.kind}("{self._name}", outputs=("NAME",))',
+            )  # fmt: skip
+        self.outputs = tuple(outputs)
+
+
+class Computation(_WithOutputs[P, R]):
+    """One message in, at most one out; what `computation` makes.
+
+    Args:
+        function: Takes a message.
+        name: Name of the step; None: the function's.
+        outputs: Names of the outputs to which it may emit.
+
+    Raises:
+        WallarooParameterError: It is no function, or `outputs` no names (T207).
+
+    It may be made of a function that is defined in another place and cannot be decorated.
+
+    Example:
+        >>> upper = Computation(str.upper, "upper")
+        >>> upper.name(), upper.compute("abc")
+        ('upper', 'ABC')
+
+    Source: Wallaroo 0.5.2.
+    """
+
+    kind = "computation"
+
+    def compute(self, *arguments: P.args, **keywords: P.kwargs) -> R:
+        """Run the computation."""
+        return self.function(*arguments, **keywords)
+
+
+class ComputationMulti(_WithOutputs[P, R]):
+    """One message in, any number out; what `computation_multi` makes. Parameters are those of `Computation`.
+
+    Example:
+        >>> split = ComputationMulti(str.split, "split")
+        >>> split.compute_multi("to be or")
+        ['to', 'be', 'or']
+
+    Source: Wallaroo 0.5.2.
+    """
+
+    kind = "computation_multi"
+
+    def compute_multi(self, *arguments: P.args, **keywords: P.kwargs) -> R:
+        """Run the computation."""
+        return self.function(*arguments, **keywords)
+
+
+class _WithState(_WithOutputs[P, R], Generic[P, R, C]):
+    """What both kinds of state computation have.
+
+    Attributes:
+        state_class: The class that was given to the decorator; None where the pipeline names it (Wallaroo 0.4 and 0.5).
+        visitors: The functions for visits, by the visit's name.
+    """
+
+    parameters = ("data", "state")
+
+    def __init__(
+        self,
+        function: Callable[P, R],
+        name: str | None = None,
+        state_class: C = None,  # type: ignore[assignment]
+        *,
+        outputs: Sequence[str] = (),
+    ) -> None:
+        self.state_class = state_class
+        super().__init__(function, name, outputs=outputs)
+        self.visitors: dict[str, Callable[..., Any]] = {}
+
+    @property
+    def visits(self) -> tuple[str, ...]:
+        """Names of the visits that it takes."""
+        return tuple(self.visitors)
+
+    def visitor(self, name: str) -> Callable[[F], F]:
+        """Make a function `f(metadata, key, state)` the visitor of a visit: it runs for every key that has state.
+
+        It returns what the computation returns, or `wallaroo.Deleted` to delete the key's state. A visit is asked for
+        with `wallaroo visit`, which also gives the metadata, bytes of any content.
+
+        Args:
+            name: Of the visit.
+
+        Raises:
+            WallarooParameterError: The name is no text or is taken (T207), or it is no such function (T202, T207).
+        """
+
+        def add(function: F) -> F:
+            finding = None
+            if not isinstance(name, str) or name in self.visitors or not callable(function):
+                finding = Diagnostic.of(
+                    "T207", method="visitor", parameter="name", actual=shown(name), expected="a name of its own",
+                    fix=f'put @{self._name}.visitor("NAME") right above `def f(metadata, key, state)`',
+                )  # fmt: skip
+            taken = ("metadata", "key", "state")
+            finding = finding or call_finding("visitor", name, function, taken, may_yield=self.may_yield)
+            if finding is not None:
+                raise WallarooParameterError(finding)
+            self.visitors[name] = collected(function)
+            return function
+
+        return add
+
+    def visit(self, name: str, metadata: bytes, key: Any, state: Any) -> Any:
+        """Run the visitor of a visit."""
+        return self.visitors[name](metadata, key, state)
+
+
+class StateComputation(_WithState[P, R, C]):
+    """A message and its state in; (output or None, persist) out, with a state class the output or None.
+
+    What `state_computation` makes.
+
+    Args:
+        function: Takes message and state.
+        name: Name of the step; None: the function's.
+        state_class: Makes the state of a key; None where the pipeline names the class.
+        outputs: As for `Computation`.
+
+    Raises:
+        WallarooParameterError: It is no function, or `outputs` no names (T207).
+
+    Example:
+        >>> def add(data, state):
+        ...     state["sum"] = state.get("sum", 0) + data
+        ...     return state["sum"]
+        >>> total = StateComputation(add, "total", state_class=dict)
+        >>> state = total.state_class()
+        >>> total.compute(3, state), total.compute(4, state)
+        (3, 7)
+
+    Source: Wallaroo 0.5.2; with a state class 0.6.
+    """
+
+    kind = "state_computation"
+
+    def compute(self, *arguments: P.args, **keywords: P.kwargs) -> R:
+        """Run the computation."""
+        return self.function(*arguments, **keywords)
+
+
+class StateComputationMulti(_WithState[P, R, C]):
+    """A message and its state in; (list of outputs or None, persist) out, with a state class the list or None.
+
+    What `state_computation_multi` makes. Parameters are those of `StateComputation`.
+
+    Example:
+        >>> def pair(data, state):
+        ...     state.append(data)
+        ...     return state[-2:] if len(state) % 2 == 0 else None
+        >>> pairs, state = StateComputationMulti(pair, "pairs", list), []
+        >>> pairs.compute_multi("a", state), pairs.compute_multi("b", state)
+        (None, ['a', 'b'])
+
+    Source: Wallaroo 0.5.2; with a state class 0.6.
+    """
+
+    kind = "state_computation_multi"
+
+    def compute_multi(self, *arguments: P.args, **keywords: P.kwargs) -> R:
+        """Run the computation."""
+        return self.function(*arguments, **keywords)
+
+
+class Partition(BaseWrapped[P, R]):
+    """Gives a message's key: str, bytes or int; what `partition` makes. Parameters are those of `BaseWrapped`.
+
+    Example:
+        >>> Partition(len).partition("abc")
+        3
+
+    Source: Wallaroo 0.5.2.
+    """
+
+    kind = "partition"
+
+    def partition(self, *arguments: P.args, **keywords: P.kwargs) -> R:
+        """Return the key of a message."""
+        return self.function(*arguments, **keywords)
+
+
+class KeyExtractor(BaseWrapped[P, R]):
+    """Gives a message's key: str, bytes or int; what `key_extractor` makes. Parameters are those of `BaseWrapped`.
+
+    Example:
+        >>> def symbol(order):
+        ...     return order["symbol"]
+        >>> KeyExtractor(symbol).extract_key({"symbol": "AAPL", "amount": 5})
+        'AAPL'
+
+    Source: Wallaroo 0.6.
+    """
+
+    kind = "key_extractor"
+
+    def extract_key(self, *arguments: P.args, **keywords: P.kwargs) -> R:
+        """Return the key of a message."""
+        return self.function(*arguments, **keywords)
+
+
+class Encoder(BaseWrapped[P, R]):
+    """Turns a message into the bytes that a sink sends; what `encoder` makes. Parameters are those of `BaseWrapped`.
+
+    Example:
+        >>> Encoder(str.encode).encode("abc")
+        b'abc'
+
+    Source: Wallaroo 0.5.2.
+    """
+
+    kind = "encoder"
+
+    def encode(self, data: Any) -> Any:
+        """Return the bytes of a message."""
+        return self.function(data)
+
+
+class WithTime(BaseWrapped[P, R]):
+    """What decoders have: perhaps an `event_time`, which gives a payload's time in milliseconds since 1970."""
+
+    parameters = ("bs",)
+    event_time: EventTime | None = None
+
+    def __init__(self, function: Callable[P, R], *, event_time: EventTime | None = None) -> None:
+        super().__init__(function)
+        if event_time is None:
+            return  # a class made of this one may have a method of the name
+        if not callable(event_time):
+            raise WallarooParameterError.of(
+                method=self.kind, parameter="event_time", actual=shown(event_time), expected="a function",
+                fix="pass a function `def f(bs)` that returns milliseconds since 1970",
+            )  # fmt: skip
+        self.finding = self.finding or call_finding("event_time", self._name, event_time, self.parameters)
+        self.event_time = event_time
+
+
+class Decoder(WithTime[P, R]):
+    """Turns a payload into a message; what `decoder` makes, which also checks the two lengths.
+
+    Args:
+        function: Takes a payload.
+        header_length: Bytes that stand before each payload.
+        length_fmt: Format of `struct` that reads the payload's length in bytes from them.
+        event_time: Takes a payload, returns its time in milliseconds since 1970; windows go by it.
+
+    Raises:
+        WallarooParameterError: It is no function (T207).
+        struct.error: There is no such format.
+
+    Example:
+        >>> text = Decoder(bytes.decode, header_length=2, length_fmt=">H")
+        >>> text.header_length(), text.payload_length(bytes([0, 3])), text.decode(b"abc")
+        (2, 3, 'abc')
+
+    Source: Wallaroo 0.5.2.
+    """
+
+    kind = "decoder"
+
+    def __init__(
+        self, function: Callable[P, R], header_length: int, length_fmt: str, *, event_time: EventTime | None = None
+    ) -> None:
+        super().__init__(function, event_time=event_time)
+        self._header_length = header_length
+        self._format = struct.Struct(length_fmt)
+
+    def header_length(self) -> int:
+        """Return the number of bytes before each payload."""
+        return self._header_length
+
+    def payload_length(self, bs: bytes) -> int:
+        """Return the length of the payload that follows a header."""
+        return int(self._format.unpack(bs)[0])
+
+    def decode(self, bs: bytes) -> R:
+        """Return the message of a payload, or None to drop it."""
+        return self.function(bs)
+
+
+class StateBuilder(Generic[R]):
+    """Makes the state of a key from a class.
+
+    Args:
+        state_class: Class, or function, that takes no arguments.
+
+    Example:
+        >>> StateBuilder(dict).build()
+        {}
+
+    Source: Wallaroo 0.5.
+    """
+
+    def __init__(self, state_class: Callable[[], R]) -> None:
+        self.state_class = state_class
+
+    def build(self) -> R:
+        """Return a new state."""
+        return self.state_class()
+
+
+def _list(wrapped: BaseWrapped[..., Any]) -> str:
+    return ", ".join(wrapped.parameters)

@@ -1,0 +1,314 @@
+"""Makes an application of a pipeline of Wallaroo 0.6: all checks, and the graph as the document writes it."""
+
+from dataclasses import replace
+from typing import Any
+
+from wallaroo.check import check
+from wallaroo.component import application as model
+from wallaroo.component import component
+from wallaroo.component.component import Place
+from wallaroo.component.signature import shown_name, takes_bounds
+from wallaroo.component.window import CountWindowsBuilder, RangeWindowsBuilder, Windows
+from wallaroo.component.wrapped import Partition
+from wallaroo.declare.declaration import Declaration
+from wallaroo.declare.library import declare_codecs
+from wallaroo.declare.pipeline import Merge, Node, Pipeline, joined
+from wallaroo.declare.unkeyed import CHOICES, REFUSE, with_keys
+from wallaroo.diagnostic.diagnostic import Diagnostic, did_you_mean, shown
+from wallaroo.diagnostic.error import WallarooParameterError
+from wallaroo.diagnostic.location import called_from
+
+PARTS = ("sources", "steps", "sinks")
+# The origin of the keys of messages after a node.
+BY_STEP, BY_SOURCE, NO_KEY = "step", "source", ""
+
+
+def build_application(
+    app_name: str, pipeline: Pipeline, *others: Pipeline, on_error: str | None = None, unkeyed: str = REFUSE
+) -> model.Application:
+    """Return the application of a pipeline.
+
+    Args:
+        app_name: Name of the application.
+        pipeline: A pipeline that ends with `to_sink` or `to_sinks`.
+        others: Further ends of it, e.g. what goes on from a named output to a sink of its own.
+        on_error: What happens when user code fails on a message, as for `ApplicationBuilder`.
+        unkeyed: What state computations and windows do with messages without a key: "refuse" the application (T229);
+            "one key" gives all of them one state, as Wallaroo 0.6.0; "random key" gives each of them a state of its
+            own, as 0.6.1, which is never removed.
+
+    Raises:
+        WallarooParameterError: The declaration has faults; it lists every one of them.
+
+    Example:
+        >>> import wallaroo
+        >>> class Numbers:
+        ...     def initial_value(self):
+        ...         return 1
+        ...
+        ...     def apply(self, previous):
+        ...         return previous + 1
+        >>> @wallaroo.encoder
+        ... def encode(number):
+        ...     return b"%d" % number
+        >>> numbers = wallaroo.source("numbers", wallaroo.GenSourceConfig(Numbers()))
+        >>> build_application("Count up", numbers.to_sink(wallaroo.TCPSinkConfig("127.0.0.1", "7002", encode))).name
+        'Count up'
+
+    Source: Wallaroo 0.6.
+    """
+    build = _Build(app_name, on_error, unkeyed)
+    wrong = next((each for each in (pipeline, *others) if not isinstance(each, Pipeline)), None)
+    if wrong is None and isinstance(pipeline, Pipeline):
+        pipeline = joined(pipeline, *others)
+        build.run(pipeline)
+        if build.keyless and not build.findings:
+            pipeline = with_keys(pipeline, build.keyless, unkeyed)
+            build = _Build(app_name, on_error, REFUSE)
+            build.run(pipeline)
+    else:
+        build.place("build_application", "/pipelines/0").wrong("pipeline", shown(wrong), "a Pipeline")
+    if build.findings:
+        raise WallarooParameterError(build.findings)
+    connectors = build.connectors
+    return model.Application(build.name, [build.line], build.components, on_error=build.on_error, connectors=connectors)
+
+
+class _Build(Declaration):
+    """One build: findings and parts of the declaration."""
+
+    def __init__(self, name: Any, on_error: str | None, unkeyed: str) -> None:
+        super().__init__()
+        place = self.place("build_application", "/name")
+        self.unkeyed = check.choice(place, "unkeyed", unkeyed, CHOICES)
+        self.keyless: dict[Node, list[Node]] = {}
+        self.name = check.name(place, "application", name)
+        self.on_error = check.policy(replace(place, pointer="/on_error"), on_error)
+        self.line = model.Pipeline(self.name, 0, place.location)
+        self._paths: dict[Node, str] = {}
+        self._keys: dict[Node, str] = {}
+        self._times: dict[Node, bool] = {}
+        self._states: set[str] = set()
+
+    def place(self, method: str, pointer: str) -> Place:
+        return Place(method, pointer, called_from(), self.findings)
+
+    def run(self, pipeline: Pipeline) -> None:
+        """Declare all parts of a pipeline."""
+        ends, merges, misplaced = pipeline.parts
+        for call in misplaced:
+            Place(call.method, "/pipelines/0", call.location, self.findings).add(
+                "T212", method=call.method, previous=call.previous, reason="the pipeline has ended",
+                fix="put it before the sinks",
+            )  # fmt: skip
+        nodes = _reachable(ends)
+        self._number(nodes)
+        if not misplaced:  # what was put after an end has been reported
+            for node in (node for node in ends if node.part != "sinks"):
+                self._open_end(node)
+        for node in sorted(nodes, key=lambda node: (PARTS.index(node.part), node.number)):
+            self._node(node)
+        for merge in merges:
+            self._merge(merge)
+        self.findings += check.application(self.name, [self.line], has_sink=True)
+        self.findings += declare_codecs([self.line])
+
+    def _open_end(self, node: Node) -> None:
+        pointer, at = f"/pipelines/{self._paths[node]}", node.location.shown()
+        self.findings.append(Diagnostic.of("T222", pointer=pointer, **at._asdict(), name=self.name, last=_label(node)))
+
+    def _number(self, nodes: list[Node]) -> None:
+        """Give nodes their paths; the outputs of a computation stand right after it, whether they are used or not."""
+        for part in PARTS:
+            number = 0
+            for node in (node for node in nodes if node.part == part):
+                self._paths[node] = f"0/{part}/{number}"
+                if node.method != "output":
+                    number += 1 + len(_outputs(node))
+        for node in nodes:
+            declared = _outputs(node.inputs[0]) if node.method == "output" else ()
+            if node.value in declared:
+                base = int(self._paths[node.inputs[0]].rpartition("/")[2])
+                self._paths[node] = f"0/steps/{base + 1 + declared.index(node.value)}"
+
+    def _node(self, node: Node) -> None:
+        path = self._paths[node]
+        place = Place(node.method, "/pipelines/" + path, node.location, self.findings)
+        inputs = tuple(sorted((self._paths[each] for each in node.inputs), key=_document_order))
+        self._times[node] = bool(node.inputs) and all(self._times[each] for each in node.inputs)
+        self._keys[node] = min((self._keys[each] for each in node.inputs), key=len, default=NO_KEY)
+        if node.part == "sinks":
+            self.sink(self.line, place, node.value, self.name, inputs)
+        elif node.part == "sources":
+            self._source(place, node)
+        else:
+            self._step(place, node, inputs)
+
+    def _source(self, place: Place, node: Node) -> None:
+        name, config = node.value
+        self.source(self.line, place, config, check.name(place, "source", name))
+        made = self.line.sources[-1:]
+        if made and made[0].path == self._paths[node]:
+            self._times[node] = made[0].gives_time
+            self._keys[node] = BY_SOURCE if made[0].gives_keys else NO_KEY
+
+    def _step(self, place: Place, node: Node, inputs: tuple[str, ...]) -> None:
+        value, policy = node.value, check.policy(place, node.on_error)
+        state_class = getattr(value, "state_class", None)
+        if node.method == "output":
+            self._output(place, node)
+        elif node.method == "merge":
+            place.wrong("pipeline", shown(value), "a Pipeline")
+        elif node.method == "collect":
+            self._keys[node] = BY_STEP
+            path = self._paths[node]
+            self.line.steps.append(model.Step(path, "collect", "collect", inputs, None, node.location))
+        elif node.method == "key_by":
+            self._key_by(place, node, inputs, policy)
+        elif isinstance(value, model.RemoteComponent):
+            self._remote(place, node, inputs, policy)
+        elif isinstance(value, Windows):
+            self._windows(place, node, inputs, policy)
+        elif isinstance(value, (RangeWindowsBuilder, CountWindowsBuilder)):
+            place.add(
+                "T207", method="to", parameter="computation", actual=repr(value),
+                expected="windows with an aggregation", fix="end them with .over(YourAggregation)",
+            )  # fmt: skip
+        elif hasattr(value, "state_class") and state_class is None:
+            declared = f'@wallaroo.{value.kind}("{value.name()}", state=StateClass)'
+            fix = f"name its state, {declared}, and return the output alone"
+            component.other_generation(place, value, component.BUILDER, component.SOURCE, fix=fix)
+        else:
+            self._computation(place, node, inputs, policy)
+
+    def _output(self, place: Place, node: Node) -> None:
+        """Check that a computation has an output; its step has been added with that of the computation."""
+        first, *others = node.inputs
+        declared = () if others else _outputs(first)
+        if node.value not in declared:
+            step = "what is merged" if others else f'{first.part[:-1]} "{_label(first)}"'
+            hint = did_you_mean(node.value, declared) if isinstance(node.value, str) else ""
+            declare = f"outputs=({shown(node.value)},) with the computation"
+            place.add("T273", step=step, output=shown(node.value), hint=hint, declare=declare)
+
+    def _computation(self, place: Place, node: Node, inputs: tuple[str, ...], policy: str) -> None:
+        state_class = getattr(node.value, "state_class", None)
+        call = component.computation(place, node.value, has_state=state_class is not None)
+        if call is None:
+            return
+        if state_class is None:
+            self.step(self.line, place, node.value, call, inputs, None, policy)
+            return
+        build = self.state_build(place, state_class)
+        if build is None:
+            return
+        state = model.State(self._state_name(call.name), state_class, build, is_by_message=True)
+        step = self.step(self.line, place, node.value, call, inputs, state, policy)
+        step.is_always_persisted = True
+        self.note(step.path + "/state", state_class)
+        self._needs_key(place, node, step)
+
+    def _remote(self, place: Place, node: Node, inputs: tuple[str, ...], policy: str) -> None:
+        found: model.RemoteComponent = node.value
+        if not found.kind.startswith("state"):
+            self.remote(self.line, place, found, inputs, None, policy)
+            return
+        state = model.State(self._state_name(found.name), found, dict, is_by_message=True)
+        self._needs_key(place, node, self.remote(self.line, place, found, inputs, state, policy))
+
+    def _windows(self, place: Place, node: Node, inputs: tuple[str, ...], policy: str) -> None:
+        windows: Windows = node.value
+        found = component.instance(place, "aggregation", windows.aggregation, "Aggregation", "an Aggregation")
+        parameters: dict[str, tuple[str, ...]] = {
+            "initial_accumulator": (), "update": ("input", "accumulator"),
+            "combine": ("accumulator1", "accumulator2"), "output": ("key", "accumulator"),
+        }  # fmt: skip
+        if found is None:
+            return
+        if takes_bounds(getattr(found, "output", None)):
+            parameters["output"] += ("bounds",)
+        for name, expected in parameters.items():
+            if component.method(place, "aggregation", found, (name,), expected) is None:
+                return
+        name = found.name() if callable(getattr(found, "name", None)) else shown_name(type(found))
+        state = model.State(self._state_name(name), type(found), found.initial_accumulator, is_by_message=True)
+        call = component.Call("window", name, found.update, outputs=component.outputs_of(found))
+        step = self.step(self.line, place, found, call, inputs, state, policy)
+        step.aggregation = found
+        step.window = windows.document(has_event_time=self._times[node])
+        self._needs_key(place, node, step)
+
+    def _key_by(self, place: Place, node: Node, inputs: tuple[str, ...], policy: str) -> None:
+        self._keys[node] = BY_STEP
+        if isinstance(node.value, Partition):
+            fix = f"decorate {node.value.name()} with @wallaroo.key_extractor"
+            component.other_generation(place, node.value, component.BUILDER, component.SOURCE, fix=fix)
+            return
+        found = component.instance(place, "key_extractor", node.value, "key_extractor", "a key extractor")
+        run = found and component.method(place, "key_extractor", found, ("extract_key",), ("data",))
+        if run:
+            name = found.name() if callable(getattr(found, "name", None)) else shown_name(type(found))
+            call = component.Call("key_by", name, run)
+            self.step(self.line, place, found, call, inputs, None, policy)
+
+    def _needs_key(self, place: Place, node: Node, step: model.Step) -> None:
+        keyless = [each for each in node.inputs if self._keys[each] == NO_KEY]
+        if keyless and self.unkeyed == REFUSE:
+            other = f'.{step.kind.removeprefix("state_")}("{step.name}")'
+            remedy = f"put key_by or collect before it, or, if it keeps no state, declare it with {other}"
+            remedy = remedy if step.remote else ""
+            place.add("T229", step=step.name, input=self._origin(keyless[0]), remedy=remedy)
+        elif keyless:
+            self.keyless[node] = keyless
+        self._keys[node] = BY_STEP
+
+    def _origin(self, node: Node) -> str:
+        """Return the name of a source whose messages come without a key to a node."""
+        while node.inputs:
+            node = next(each for each in node.inputs if self._keys[each] == NO_KEY)
+        return str(node.value[0])
+
+    def _merge(self, merge: Merge) -> None:
+        place = Place("merge", "/pipelines/0", merge.location, self.findings)
+        paths = {self._paths[node] for node in merge.left}
+        for node in (node for node in merge.right if self._paths[node] in paths):
+            place.add("T232", step=_label(node))
+        for one, other in ((merge.left, merge.right), (merge.right, merge.left)):
+            keyless = [node for node in other if self._keys[node] == NO_KEY]
+            if keyless and all(self._keys[node] == BY_STEP for node in one):
+                place.add("T231", unkeyed=self._origin(keyless[0]))
+
+    def _state_name(self, name: str) -> str:
+        number, unique = 1, name
+        while unique in self._states:
+            number += 1
+            unique = f"{name} {number}"
+        self._states.add(unique)
+        return unique
+
+
+def _reachable(ends: tuple[Node, ...]) -> list[Node]:
+    found: set[Node] = set()
+    waiting = list(ends)
+    while waiting:
+        node = waiting.pop()
+        if node not in found:
+            found.add(node)
+            waiting += node.inputs
+    return sorted(found, key=lambda node: node.number)
+
+
+def _outputs(node: Node) -> tuple[str, ...]:
+    """Return the outputs that a node's computation declares."""
+    return component.outputs_of(node.value) if node.method == "to" else ()
+
+
+def _document_order(path: str) -> tuple[int, int]:
+    _, part, number = path.split("/")
+    return PARTS.index(part), int(number)
+
+
+def _label(node: Node) -> str:
+    if isinstance(node.value, str):  # of an output
+        return node.value
+    return str(node.value[0]) if node.part == "sources" else getattr(node.value, "__name__", node.method)

@@ -1,0 +1,171 @@
+"""What declarations of all generations do alike: sources, steps and sinks with their findings and components."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from wallaroo.check import check
+from wallaroo.check.state_check import check_state
+from wallaroo.component import component
+from wallaroo.component.application import Component, Pipeline, RemoteComponent, State, Step
+from wallaroo.component.component import Place
+from wallaroo.component.signature import call_finding, partition_finding, shown_name
+from wallaroo.component.wrapped import BaseWrapped, KeyExtractor
+from wallaroo.connector import SinkConnectorConfig, SourceConnectorConfig, hint_of
+from wallaroo.diagnostic.diagnostic import Diagnostic, shown
+from wallaroo.diagnostic.location import Location, declared_at
+from wallaroo.endpoint.config import SinkConfig, SourceConfig
+from wallaroo.message.kafka_record import WholeRecord
+from wallaroo.message.output import collected
+
+
+@dataclass(slots=True)
+class Declaration:
+    """An application as far as it is declared: what was wrong with it, and the user's code of its parts."""
+
+    findings: list[Diagnostic] = field(default_factory=list)
+    components: list[Component] = field(default_factory=list)
+    connectors: dict[str, Any] = field(default_factory=dict)
+
+    def note(self, path: str, value: object, location: Location | None = None) -> None:
+        """Note the user's code of a part; what the SDK has put in its place is declared at `location`."""
+        target = value if isinstance(value, (type, BaseWrapped)) else type(value)
+        at = location if location is not None and isinstance(value, WholeRecord) else declared_at(value)
+        self.components.append(Component(path, shown_name(target), Location(*at)))
+
+    def source(self, pipeline: Pipeline, place: Place, config: Any, name: str) -> None:
+        """Add a source; `name` is its name unless the config has one."""
+        if not isinstance(config, SourceConfig):
+            place.wrong("source_config", shown(config), "a source config, e.g. TCPSourceConfig")
+            return
+        found = component.instance(place, _parameter(config), config.given, config.decorator, _expected(config))
+        if found is None:
+            return
+        path = f"{pipeline.number}/sources/{len(pipeline.sources)}"
+        name = name if config.name is None else check.name(place, "source", config.name)
+        if isinstance(config, SourceConnectorConfig):
+            self.connectors[name] = config
+        source = config.declare(place, path, name, found)
+        if source is not None:
+            policy = check.policy(replace(place, method=type(config).__name__), config.on_error)
+            pipeline.sources.append(replace(source, on_error=policy))
+            self.note(path, found, config.location)
+
+    def sink(self, pipeline: Pipeline, place: Place, config: Any, name: str, inputs: tuple[str, ...]) -> None:
+        """Add a sink."""
+        if not isinstance(config, SinkConfig):
+            is_list = place.method == "to_sinks"
+            parameter, expected = ("sink_configs", "sink configs, e.g. [TCPSinkConfig(...)]") if is_list else (
+                "sink_config", "a sink config, e.g. TCPSinkConfig"
+            )  # fmt: skip
+            place.wrong(parameter, shown(config), expected)
+            return
+        encoder = component.instance(place, "encoder", config.encoder, "encoder", "an encoder")
+        if encoder is None:
+            return
+        if isinstance(config, SinkConnectorConfig) and config.name is not None:
+            name = check.name(place, "sink", config.name)
+            self.connectors[name] = config
+        path = f"{pipeline.number}/sinks/{len(pipeline.sinks)}"
+        sink = config.declare(place, path, name, inputs, encoder)
+        if sink is not None:
+            policy = check.policy(replace(place, method=type(config).__name__), config.on_error)
+            pipeline.sinks.append(replace(sink, on_error=policy))
+            self.note(path, encoder, config.location)
+
+    def step(
+        self,
+        pipeline: Pipeline,
+        place: Place,
+        value: Any,
+        call: component.Call,
+        inputs: tuple[str, ...],
+        state: State | None,
+        on_error: str,
+    ) -> Step:
+        """Add a computation."""
+        path = f"{pipeline.number}/steps/{len(pipeline.steps)}"
+        name = check.name(place, "computation", call.name)
+        if state is not None:
+            check_state(place, call, state)
+        step = Step(path, name, call.kind, inputs, collected(call.run), place.location, state, on_error)
+        pipeline.steps.append(step)
+        self.note(path, value)
+        self._visits(place, step, call)
+        self._outputs(pipeline, place, step, call.outputs)
+        return step
+
+    def _visits(self, place: Place, step: Step, call: component.Call) -> None:
+        step.visits, step.visit = call.visits, None if call.visit is None else collected(call.visit)
+        for number, name in enumerate(call.visits):
+            check.name(place, "visit", name)
+            if name in call.visits[:number]:
+                place.wrong("visits", shown(call.visits), "each name once")
+
+    def remote(
+        self, pipeline: Pipeline, place: Place, found: RemoteComponent, inputs: tuple[str, ...], state: State | None,
+        on_error: str,
+    ) -> Step:  # fmt: skip
+        """Add a step that another program runs."""
+        path = f"{pipeline.number}/steps/{len(pipeline.steps)}"
+        step = Step(path, found.name, found.kind, inputs, None, place.location, state, on_error)
+        step.remote, step.codec = found, found.output
+        pipeline.steps.append(step)
+        self._outputs(pipeline, place, step, tuple(found.outputs))
+        return step
+
+    def _outputs(self, pipeline: Pipeline, place: Place, step: Step, names: tuple[str, ...]) -> None:
+        """Add the outputs of a computation, right after it."""
+        step.outputs = names
+        for number, name in enumerate(names):
+            check.name(place, "output", name)
+            if name in names[:number]:
+                place.wrong("outputs", shown(names), "each name once")
+            path = f"{pipeline.number}/steps/{len(pipeline.steps)}"
+            made = Step(path, name, "output", (step.path,), None, place.location, remote=step.remote)
+            made.codec = step.remote.outputs[name] if step.remote else made.codec
+            pipeline.steps.append(made)
+
+    def connector(self, place: Place, config: Any, cls: type) -> Any:
+        """Return a config, or that of the connector which it names; None after T233."""
+        if not isinstance(config, str):
+            return config
+        of_kind = {name: each for name, each in self.connectors.items() if isinstance(each, cls)}
+        if config not in of_kind:
+            place.add("T233", name=config, hint=hint_of(of_kind))
+        return of_kind.get(config)
+
+    def partition(self, place: Place, state: str, function: Any) -> Callable[[Any], Any] | None:
+        """Return what gives the key of a message; None after a finding."""
+        if isinstance(function, KeyExtractor):
+            fix = f"decorate {function.name()} with @wallaroo.partition"
+            component.other_generation(place, function, component.SOURCE, component.BUILDER, fix=fix)
+            return None
+        found = component.instance(place, "partition_function", function, "partition", "a partition function")
+        if found is None:
+            return None
+        run = component.method(place, "partition", found, ("partition",), ("data",))
+        finding = None if run is None else partition_finding(state, run, found)
+        if finding is not None:
+            self.findings.append(replace(finding, pointer=place.pointer))
+        return run
+
+    def state_build(self, place: Place, builder: Any) -> Callable[[], Any] | None:
+        """Return what makes a new state; None after a finding."""
+        if isinstance(builder, type):
+            finding = call_finding("state class", shown_name(builder), builder, ())
+            if finding is not None:
+                self.findings.append(replace(finding, pointer=place.pointer))
+            return builder
+        if callable(getattr(builder, "build", None)):
+            return component.method(place, "state class", builder, ("build",), ())
+        place.wrong("state_class", shown(builder), "a class, or an object with build()")
+        return None
+
+
+def _parameter(config: SourceConfig) -> str:
+    return "gen" if config.decorator == "GenSourceConfig" else "decoder"
+
+
+def _expected(config: SourceConfig) -> str:
+    return "a generator" if config.decorator == "GenSourceConfig" else "a decoder"

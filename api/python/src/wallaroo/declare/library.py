@@ -1,0 +1,245 @@
+"""Components that one program hosts for another, in whatever language: how they are offered, and how they are named."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from wallaroo.check import check
+from wallaroo.check.state_check import check_state
+from wallaroo.component import component
+from wallaroo.component.application import Application, Pipeline, RemoteComponent, Source, State, Step
+from wallaroo.component.component import Place
+from wallaroo.component.signature import shown_name
+from wallaroo.diagnostic.diagnostic import Diagnostic, did_you_mean, shown
+from wallaroo.diagnostic.error import WallarooParameterError
+from wallaroo.diagnostic.location import Location, called_from, declared_at
+from wallaroo.message.codec import NATIVE, codec_of, expected_codec
+from wallaroo.message.output import collected
+
+
+class Program:
+    """Another program, whose components take part in this application; made by `wallaroo.other_program`."""
+
+    def __init__(self, worker: str, target: str) -> None:
+        self.worker, self.target = worker, target
+
+    def __repr__(self) -> str:
+        return f"<Program {self.worker} {self.target}>"
+
+    def computation(
+        self, name: str, *, input: str = "json", output: str = "json", outputs: Mapping[str, str] | None = None
+    ) -> RemoteComponent:
+        """Name a computation: one message in, at most one out.
+
+        Args:
+            name: Name under which the program offers it.
+            input: Codec of its input: "bytes", "string", "int64", "float64", "json" or "protobuf:FULL.NAME".
+            output: Codec of its output.
+            outputs: Codec of each of its named outputs.
+
+        Raises:
+            WallarooParameterError: There is no such codec (T207).
+        """
+        return self._component("computation", name, input, output, outputs or {})
+
+    def computation_multi(
+        self, name: str, *, input: str = "json", output: str = "json", outputs: Mapping[str, str] | None = None
+    ) -> RemoteComponent:
+        """Name a computation that gives any number of messages; arguments as for `computation`."""
+        return self._component("computation_multi", name, input, output, outputs or {})
+
+    def state_computation(
+        self, name: str, *, input: str = "json", output: str = "json", outputs: Mapping[str, str] | None = None
+    ) -> RemoteComponent:
+        """Name a state computation; its key is that of the message, from `key_by` or `collect`."""
+        return self._component("state_computation", name, input, output, outputs or {})
+
+    def state_computation_multi(
+        self, name: str, *, input: str = "json", output: str = "json", outputs: Mapping[str, str] | None = None
+    ) -> RemoteComponent:
+        """Name a state computation that gives any number of messages; its key is that of the message."""
+        return self._component("state_computation_multi", name, input, output, outputs or {})
+
+    def _component(self, kind: str, name: str, input: str, output: str, outputs: Mapping[str, str]) -> RemoteComponent:
+        place = Place(kind, "", called_from(), [])
+        checked = check.name(place, "component", name)
+        for parameter, value in (("input", input), ("output", output), *outputs.items()):
+            _check_codec(place, parameter, value)
+        _raise(place.findings)
+        return RemoteComponent(self.worker, self.target, checked, kind, input, output, dict(outputs))
+
+
+def other_program(worker: str, target: str) -> Program:
+    """Name another program, in Python or Go, that hosts components for this application.
+
+    Args:
+        worker: Name that its worker gets in the topology; not "main".
+        target: A Python file or module, or a Go package directory, relative to this program's directory.
+
+    Raises:
+        WallarooParameterError: The name cannot be used (T207, T210).
+
+    Example:
+        >>> scorer = other_program("scorer", "scorer")
+        >>> score = scorer.computation("score", input="json", output="float64")
+        >>> score.worker, score.name, score.kind
+        ('scorer', 'score', 'computation')
+    """
+    place = Place("other_program", "", called_from(), [])
+    name = check.name(place, "worker", worker)
+    if name == "main" or not isinstance(target, str) or not target:
+        wrong, expected = (worker, 'a name other than "main"') if name == "main" else (target, "a file or directory")
+        place.add(
+            "T207", method="other_program", parameter="worker" if name == "main" else "target", actual=shown(wrong),
+            expected=expected, fix=f"pass {expected}",
+        )  # fmt: skip
+    _raise(place.findings)
+    return Program(name, target)
+
+
+@dataclass(slots=True)
+class Offer:
+    """A component that a library offers.
+
+    Attributes:
+        step: The component as a step; its path is its name.
+        symbol: The user's code.
+    """
+
+    step: Step
+    input: str
+    output: str
+    symbol: str
+    location: Location
+    outputs: Mapping[str, str] = field(default_factory=dict)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return what another program must agree with."""
+        found = {"name": self.step.name, "kind": self.step.kind, "input": self.input, "output": self.output}
+        outputs = [{"name": name, "codec": self.outputs[name]} for name in self.step.outputs]
+        return found | ({"outputs": outputs} if outputs else {})
+
+
+@dataclass(slots=True)
+class Library:
+    """Components for other programs; what the setup of a program that is no application returns."""
+
+    offers: dict[str, Offer]
+
+    def application(self) -> Application:
+        """Return the components as an application without pipelines, for the worker."""
+        return Application("library", [], [], offers={name: offer.step for name, offer in self.offers.items()})
+
+
+def offer(value: Any, *, input: str = "json", output: str = "json", outputs: Mapping[str, str] | None = None) -> Offer:
+    """Offer a computation to other programs, under the name that it has.
+
+    Args:
+        value: A function with `@computation`, `@computation_multi`, `@state_computation(name, state=Cls)` or its
+            `_multi`.
+        input: Codec of the messages that it takes: "bytes", "string", "int64", "float64", "json" or
+            "protobuf:FULL.NAME", whose messages are those of the generated module, imported before.
+        output: Codec of the messages that it gives.
+        outputs: Codecs of the messages for its named outputs; json for those that are left out.
+
+    Raises:
+        WallarooParameterError: It is none of these, there is no such codec (T207), or no such output (T273).
+
+    Example:
+        >>> import wallaroo
+        >>> @wallaroo.computation("length")
+        ... def length(text):
+        ...     return len(text)
+        >>> offer(length, input="string", output="int64").to_json()
+        {'name': 'length', 'kind': 'computation', 'input': 'string', 'output': 'int64'}
+    """
+    place = Place("offer", "", called_from(), [])
+    given = outputs or {}
+    for parameter, codec in (("input", input), ("output", output), *given.items()):
+        _check_codec(place, parameter, codec)
+    state_class = getattr(value, "state_class", None)
+    place.method = "to"
+    call = component.computation(place, value, has_state=state_class is not None)
+    if call is not None:
+        _check_outputs(place, call, given)
+    _raise(place.findings)
+    assert call is not None
+    kept = None if state_class is None else State(call.name, state_class, state_class, is_by_message=True)
+    if kept is not None:
+        check_state(place, call, kept)
+        _raise(place.findings)
+    step = Step(call.name, call.name, call.kind, (), collected(call.run), place.location, kept)
+    step.is_always_persisted, step.outputs = kept is not None, call.outputs
+    codecs = {name: given.get(name, "json") for name in call.outputs}
+    return Offer(step, input, output, shown_name(value), Location(*declared_at(value)), codecs)
+
+
+def build_library(offers: Sequence[Offer]) -> Library:
+    """Return what `application_setup` returns in a program that only hosts components for others.
+
+    Args:
+        offers: From `wallaroo.offer`; at least one, each with a name of its own.
+
+    Example:
+        >>> import wallaroo
+        >>> @wallaroo.computation(name="double")
+        ... def double(number):
+        ...     return 2 * number
+        >>> def application_setup(args):
+        ...     return build_library([offer(double, input="int64", output="int64")])
+        >>> isinstance(application_setup([]), Library)
+        True
+
+    Raises:
+        WallarooParameterError: There is none, or two have one name (T207).
+    """
+    place = Place("build_library", "", called_from(), [])
+    names = [each.step.name for each in offers if isinstance(each, Offer)]
+    if not names or len(set(names)) < len(offers):
+        expected = "components with names of their own, at least one"
+        place.add("T207", method="build_library", parameter="offers", actual=shown(names), expected=expected,
+                  fix="pass what wallaroo.offer(...) returns, each name once")  # fmt: skip
+    _raise(place.findings)
+    return Library({each.step.name: each for each in offers})
+
+
+def declare_codecs(pipelines: Iterable[Pipeline]) -> list[Diagnostic]:
+    """Give the messages that go to another program the codec that it takes; returns what cannot be."""
+    findings: list[Diagnostic] = []
+    for pipeline in pipelines:
+        parts: dict[str, Source | Step] = {source.path: source for source in pipeline.sources}
+        parts.update({step.path: step for step in pipeline.steps})
+        for step in pipeline.steps:
+            if step.remote is not None and step.kind != "output":
+                producers = [parts[path] for path in step.inputs]
+                findings += filter(None, (_declare_codec(each, step, step.remote.input) for each in producers))
+    return findings
+
+
+def _declare_codec(producer: Source | Step, step: Step, codec: str) -> Diagnostic | None:
+    if producer.codec == NATIVE:
+        producer.codec = codec
+    if producer.codec == codec:
+        return None
+    return Diagnostic.of(
+        "T261", pointer="/pipelines/" + step.path, **step.location.shown()._asdict(), step=step.name, input=codec,
+        producer=producer.name, codec=producer.codec,
+    )  # fmt: skip
+
+
+def _check_outputs(place: Place, call: component.Call, given: Iterable[str]) -> None:
+    for name in given:
+        if name not in call.outputs:
+            hint, declare = did_you_mean(name, call.outputs), f"outputs=({shown(name)},) with the computation"
+            place.add("T273", step=f'component "{call.name}"', output=shown(name), hint=hint, declare=declare)
+
+
+def _check_codec(place: Place, parameter: str, value: Any) -> None:
+    if not isinstance(value, str) or codec_of(value) is None:
+        expected, fix = expected_codec(value)
+        place.wrong(parameter, shown(value), expected, fix=fix)
+
+
+def _raise(findings: list[Diagnostic]) -> None:
+    if findings:
+        raise WallarooParameterError(findings)

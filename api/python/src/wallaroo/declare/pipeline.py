@@ -1,0 +1,223 @@
+"""Declares an application as a pipeline of sources, steps and sinks, as Wallaroo 0.6 did."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import count
+from typing import Any
+
+from wallaroo.component.interface import KeyOf, S, Stateful, Stateless
+from wallaroo.diagnostic.location import Location, called_from
+from wallaroo.endpoint.config import SinkConfig, SourceConfig
+
+_numbers = count()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Node:
+    """One call of the program: a source, a step or a sink. Faults are looked for when the application is built.
+
+    Attributes:
+        number: Grows with each call of the program; a step that no call declared lies between two of them.
+        method: What was called.
+        part: `sources`, `steps` or `sinks`.
+        value: What was handed over; for a source the pair of name and config.
+    """
+
+    number: float
+    method: str
+    part: str
+    value: Any
+    on_error: str | None
+    location: Location
+    inputs: tuple["Node", ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Merge:
+    """One call of `merge`: the last nodes of both sides."""
+
+    location: Location
+    left: tuple[Node, ...]
+    right: tuple[Node, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Misplaced:
+    """A call after the end of a pipeline."""
+
+    location: Location
+    method: str
+    previous: str
+
+
+class Pipeline:
+    """Sources, steps and sinks. It never changes: every method returns a new pipeline.
+
+    Two pipelines that go on from one share what they have in common, so both get its messages. `from_source` begins
+    one, as `wallaroo.source` does; programs do not call the class.
+
+    Example:
+        >>> import wallaroo
+        >>> @wallaroo.decoder(header_length=4, length_fmt=">I")
+        ... def decode(bs):
+        ...     return bs.decode()
+        >>> @wallaroo.computation("reverse")
+        ... def reverse(data):
+        ...     return data[::-1]
+        >>> @wallaroo.encoder
+        ... def encode(data):
+        ...     return data
+        >>> lines = Pipeline.from_source("lines", wallaroo.TCPSourceConfig("127.0.0.1", "7010", decode))
+        >>> lines = lines.to(reverse).to_sink(wallaroo.TCPSinkConfig("127.0.0.1", "7002", encode))
+        >>> wallaroo.build_application("Reverse", lines).name
+        'Reverse'
+
+    Source: Wallaroo 0.6.
+    """
+
+    __slots__ = ("_ends", "_merges", "_misplaced")
+
+    def __init__(
+        self, ends: tuple[Node, ...], merges: tuple[Merge, ...] = (), misplaced: tuple[Misplaced, ...] = ()
+    ) -> None:
+        self._ends, self._merges, self._misplaced = ends, merges, misplaced
+
+    @classmethod
+    def from_source(cls, name: str, source_config: SourceConfig) -> "Pipeline":
+        """Begin a pipeline with a source; the same as `wallaroo.source`."""
+        return cls((Node(next(_numbers), "source", "sources", (name, source_config), None, called_from()),))
+
+    def __repr__(self) -> str:
+        return f"<Pipeline {' and '.join(end.method for end in self._ends)}>"
+
+    @property
+    def parts(self) -> tuple[tuple[Node, ...], tuple[Merge, ...], tuple[Misplaced, ...]]:
+        """The last nodes, the merges and the calls after the end."""
+        return self._ends, self._merges, self._misplaced
+
+    def clone(self) -> "Pipeline":
+        """Return a pipeline that is equal to this one."""
+        return Pipeline(self._ends, self._merges, self._misplaced)
+
+    def to(self, computation: Stateless | Stateful[S], *, on_error: str | None = None) -> "Pipeline":
+        """Send each message to a computation, a state computation or windows.
+
+        State computations and windows keep a state per key of messages: `key_by` or `collect` comes before them, or the
+        source gives keys.
+
+        Args:
+            computation: A function with `@computation(name)`, `@computation_multi(name)`, or `@state_computation(name,
+                state=StateClass)` or its `_multi`; or `range_windows(...).over(...)`, `count_windows(...).over(...)`.
+            on_error: What happens when it fails: "dead_letter" or "fail"; None: what the application says.
+        """
+        return self._then("to", computation, on_error)
+
+    def output(self, name: str) -> "Pipeline":
+        """Go on with the messages for a named output of the computation, or windows, that the pipeline ends in.
+
+        The pipeline itself goes on with the other messages. Messages of an output that nothing goes on from are counted
+        and dropped.
+
+        Args:
+            name: Of an output that the computation declares.
+        """
+        return self._then("output", name, None)
+
+    def key_by(self, key_extractor: KeyOf, *, on_error: str | None = None) -> "Pipeline":
+        """Give each message the key that a key extractor returns, until the next `key_by` or `collect`.
+
+        Args:
+            key_extractor: A function with `@key_extractor`.
+            on_error: As for `to`.
+        """
+        return self._then("key_by", key_extractor, on_error)
+
+    def collect(self) -> "Pipeline":
+        """Give all messages one key: state computations and windows after it have a single state."""
+        return self._then("collect", None, None)
+
+    def merge(self, pipeline: "Pipeline") -> "Pipeline":
+        """Return a pipeline with the messages of both, in the order of their arrival.
+
+        Args:
+            pipeline: Another pipeline; neither may have a sink.
+        """
+        at = called_from()
+        if not isinstance(pipeline, Pipeline):
+            return self._then("merge", pipeline, None)
+        misplaced = self._misplaced + pipeline._misplaced
+        for side in (self, pipeline):
+            if side._end():
+                misplaced += (Misplaced(at, "merge", side._end()),)
+        ends = tuple(dict.fromkeys(self._ends + pipeline._ends))
+        merges = tuple(dict.fromkeys(self._merges + pipeline._merges)) + (Merge(at, self._ends, pipeline._ends),)
+        return Pipeline(ends, merges, tuple(dict.fromkeys(misplaced)))
+
+    def to_sink(self, sink_config: SinkConfig) -> "Pipeline":
+        """Send the messages to a sink; ends the pipeline.
+
+        Args:
+            sink_config: Where they go.
+        """
+        return self._to_sinks("to_sink", [sink_config])
+
+    def to_sinks(self, sink_configs: Sequence[SinkConfig]) -> "Pipeline":
+        """Send every message to each of several sinks; ends the pipeline.
+
+        Args:
+            sink_configs: Where they go; at least one.
+        """
+        is_list = isinstance(sink_configs, (list, tuple)) and bool(sink_configs)
+        return self._to_sinks("to_sinks", sink_configs if is_list else [sink_configs])
+
+    def _to_sinks(self, method: str, configs: Sequence[Any]) -> "Pipeline":
+        at = called_from()
+        ends = [Node(next(_numbers), method, "sinks", config, None, at, self._ends) for config in configs]
+        return self._goes_on(method, at, tuple(ends))
+
+    def _then(self, method: str, value: Any, on_error: str | None) -> "Pipeline":
+        at = called_from()
+        return self._goes_on(method, at, (Node(next(_numbers), method, "steps", value, on_error, at, self._ends),))
+
+    def _goes_on(self, method: str, at: Location, ends: tuple[Node, ...]) -> "Pipeline":
+        if self._end():
+            return Pipeline(self._ends, self._merges, (*self._misplaced, Misplaced(at, method, self._end())))
+        return Pipeline(ends, self._merges, self._misplaced)
+
+    def _end(self) -> str:
+        """Return the method that ended the pipeline, or an empty text."""
+        return next((end.method for end in self._ends if end.part == "sinks"), "")
+
+
+def joined(*pipelines: Pipeline) -> Pipeline:
+    """Return the parts of several pipelines as those of one that has all their ends."""
+    ends, merges, misplaced = (
+        tuple(dict.fromkeys(each for pipeline in pipelines for each in pipeline.parts[at])) for at in range(3)
+    )
+    return Pipeline(ends, merges, misplaced)  # type: ignore[arg-type]
+
+
+def source(name: str, source_config: SourceConfig) -> Pipeline:
+    """Begin a pipeline with a source.
+
+    Args:
+        name: Name of the source, unless its config has one.
+        source_config: Where the messages come from, e.g. a `TCPSourceConfig`.
+
+    Example:
+        >>> import wallaroo
+        >>> class Numbers:
+        ...     def initial_value(self):
+        ...         return 1
+        ...
+        ...     def apply(self, previous):
+        ...         return previous + 1
+        >>> @wallaroo.computation(name="double")
+        ... def double(number):
+        ...     return 2 * number
+        >>> isinstance(source("numbers", wallaroo.GenSourceConfig(Numbers())).to(double), Pipeline)
+        True
+
+    Source: Wallaroo 0.6.
+    """
+    return Pipeline.from_source(name, source_config)

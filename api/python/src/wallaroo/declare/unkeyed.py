@@ -1,0 +1,59 @@
+"""Keys for messages that reach a state step without one, as releases of Wallaroo 0.6 gave them."""
+
+import uuid
+from collections.abc import Collection, Mapping
+from dataclasses import replace
+from typing import Any
+
+from wallaroo.declare.pipeline import Merge, Node, Pipeline
+
+REFUSE, ONE_KEY, RANDOM_KEY = "refuse", "one key", "random key"
+CHOICES = (REFUSE, ONE_KEY, RANDOM_KEY)
+
+
+class RandomKey:
+    """Gives each message a key of its own.
+
+    Example:
+        >>> RandomKey().extract_key("a") != RandomKey().extract_key("a")
+        True
+
+    Source: Wallaroo 0.6.1.
+    """
+
+    def name(self) -> str:
+        """Return the name of the step."""
+        return RANDOM_KEY
+
+    def extract_key(self, data: Any) -> bytes:
+        """Return a new key, whatever the message is."""
+        return uuid.uuid4().bytes
+
+
+def with_keys(pipeline: Pipeline, keyless: Mapping[Node, Collection[Node]], choice: str) -> Pipeline:
+    """Return a pipeline in which the given inputs of nodes get a key first.
+
+    Args:
+        pipeline: The pipeline as it was declared.
+        keyless: By node, those of its inputs whose messages have no key.
+        choice: `ONE_KEY` or `RANDOM_KEY`.
+    """
+    made: dict[Node, Node] = {}
+
+    def keyed(node: Node) -> Node:
+        inputs = [again(each) for each in node.inputs if each in keyless[node]]
+        method, value = ("collect", None) if choice == ONE_KEY else ("key_by", RandomKey())
+        # Its number puts it right before the step that needs it.
+        return Node(node.number - 0.5, method, "steps", value, None, node.location, tuple(inputs))
+
+    def again(node: Node) -> Node:
+        if node not in made:
+            inputs = [again(each) for each in node.inputs if each not in keyless.get(node, ())]
+            if node in keyless:
+                inputs.append(keyed(node))
+            made[node] = replace(node, inputs=tuple(inputs))
+        return made[node]
+
+    ends, merges, misplaced = pipeline.parts
+    again_all = [Merge(each.location, tuple(map(again, each.left)), tuple(map(again, each.right))) for each in merges]
+    return Pipeline(tuple(map(again, ends)), tuple(again_all), misplaced)

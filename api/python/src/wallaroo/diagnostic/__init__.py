@@ -1,0 +1,1 @@
+"""Findings with their codes, the places of user code that they name, and kill points for tests."""

@@ -1,0 +1,26 @@
+"""The exception that a wrong declaration raises."""
+
+from collections.abc import Iterable
+from typing import Any
+
+from wallaroo.diagnostic.diagnostic import Diagnostic, DiagnosticError
+from wallaroo.diagnostic.location import Location
+
+
+class WallarooParameterError(DiagnosticError):
+    """A declaration has faults; `diagnostics` lists every one of them.
+
+    Args:
+        diagnostics: The findings, or one.
+
+    Source: Wallaroo 0.1, where the first fault raised it.
+    """
+
+    def __init__(self, diagnostics: Iterable[Diagnostic] | Diagnostic) -> None:
+        super().__init__([diagnostics] if isinstance(diagnostics, Diagnostic) else diagnostics)
+
+    @classmethod
+    def of(cls, at: Location | None = None, **values: Any) -> "WallarooParameterError":
+        """Make the error of a parameter (T207) at a place; `values` as its text in the catalogue has them."""
+        place = at.shown()._asdict() if at else {}
+        return cls(Diagnostic.of("T207", **place, **values))

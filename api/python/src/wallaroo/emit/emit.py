@@ -1,0 +1,96 @@
+"""`python -m wallaroo.emit APP [ARGS]`: writes the topology of a program.
+
+With WALLAROO_EMIT_FILE the result, topology or diagnostics, goes to that file. Without it the topology goes to
+stdout, what the program prints to stderr.
+"""
+
+import json
+import os
+import sys
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+from wallaroo.diagnostic.diagnostic import Diagnostic, DiagnosticError
+from wallaroo.emit.program import load
+from wallaroo.emit.topology import canonical
+
+USAGE_STATUS = 2
+TOPOLOGY_STATUS = 3
+
+
+def result_of(app: str, args: Sequence[str]) -> dict[str, Any]:
+    """Return what the program declares, `{"topology": ...}` or `{"library": ...}`; its faults as `{"diagnostics"}`."""
+    warnings.simplefilter("default")
+    try:
+        return load(app, args).to_json()
+    except DiagnosticError as err:
+        return {"diagnostics": [finding.to_json() for finding in err.diagnostics]}
+
+
+def application_args(default: Sequence[str]) -> list[str]:
+    """Return the application's arguments: from the environment, else `default`.
+
+    Raises:
+        DiagnosticError: The variable does not hold a JSON array of texts.
+    """
+    text = os.environ.get("WALLAROO_ARGS")
+    if text is None:
+        return list(default)
+    try:
+        args = json.loads(text)
+    except ValueError:
+        args = None
+    if isinstance(args, list) and all(isinstance(item, str) for item in args):
+        return args
+    finding = Diagnostic.of(
+        "R716", what="WALLAROO_ARGS", reason="it is not a JSON array of texts", fix="let the runtime set it"
+    )
+    raise DiagnosticError([finding])
+
+
+def write_result(file: str, result: dict[str, Any]) -> None:
+    """Write a result so that a reader sees all of it or nothing."""
+    temporary = f"{file}.{os.getpid()}"
+    with open(temporary, "w", encoding="utf-8", errors="backslashreplace") as out:
+        json.dump(result, out, ensure_ascii=False)
+    os.replace(temporary, file)
+
+
+def emit_to_file(app: str, file: str, default_args: Sequence[str] = ()) -> int:
+    """Run a program's setup and write the result to a file; returns the exit status."""
+    try:
+        result = result_of(app, application_args(default_args))
+    except DiagnosticError as err:
+        result = {"diagnostics": [finding.to_json() for finding in err.diagnostics]}
+    write_result(file, result)
+    return 0
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run the command; returns the exit status."""
+    if not arguments:
+        print("usage: python -m wallaroo.emit APP [ARGUMENTS OF THE APPLICATION]", file=sys.stderr)
+        return USAGE_STATUS
+    app, *args = arguments
+    file = os.environ.get("WALLAROO_EMIT_FILE")
+    if file:
+        return emit_to_file(app, file, args)
+    out = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    os.dup2(2, 1)
+    try:
+        document = load(app, application_args(args)).document
+    except DiagnosticError as err:
+        print(err, file=sys.stderr)
+        return TOPOLOGY_STATUS
+    with out:
+        out.write(canonical(document))
+    return 0
+
+
+if __name__ == "__main__":
+    status = main(sys.argv[1:])
+    for stream in (sys.stdout, sys.stderr):
+        stream.flush()
+    # The ordinary end would wait for threads that the program may have started.
+    os._exit(status)

@@ -1,0 +1,361 @@
+"""What a program's states are made of, as far as the program says so: what decides whether an old state can be read.
+
+A pickle names a class by module and name, and holds what its objects had. So a field that is new is missing in old
+states unless the class has a value for it, and nothing turns an old value into one of another type. No user code runs
+for this: the classes say it themselves, by their annotations, slots, values and the source of their methods.
+"""
+
+import ast
+import hashlib
+import inspect
+import sys
+import types
+import typing
+from collections import abc
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields, is_dataclass
+from enum import Enum
+from typing import Any
+
+from wallaroo.check.source_tree import source_tree
+from wallaroo.message.serialization import Serializer
+
+MAX_FIELDS, MAX_CHARACTERS = 1000, 1000
+MUST, UNSURE = "!", "?"  # cannot be missing in old states; may read them or not
+# With one of these a class is written and read in its own way.
+HOOKS = ("__reduce_ex__", "__reduce__", "__getstate__", "__setstate__", "__getnewargs__", "__getnewargs_ex__")
+_DISPLAYS = {
+    ast.List: list, ast.ListComp: list, ast.Dict: dict, ast.DictComp: dict, ast.Set: set, ast.SetComp: set,
+    ast.Tuple: tuple, ast.JoinedStr: str,
+}  # fmt: skip
+_CLOSED = (str, bytes, bytearray, range)  # collections that hold nothing of a program's own
+
+
+def state_shape(maker: Any, serializer: Serializer, is_own: Callable[[str], bool]) -> dict[str, str] | None:
+    """Return the types of a state's fields by their paths; None: nobody can know.
+
+    Args:
+        maker: The class, or what makes the state: a function, or an object with `build`.
+        serializer: The application's functions.
+        is_own: Says of the name of a module whether it is the program's own.
+
+    Example:
+        >>> @dataclass
+        ... class Total:
+        ...     count: int
+        ...     by_day: dict[str, float]
+        >>> state_shape(Total, Serializer(), lambda module: module == Total.__module__)
+        {'': 'wallaroo.emit.state_shape.Total', 'by_day': 'dict[str, float]!', 'count': 'int!'}
+    """
+    if serializer.is_custom:
+        return None
+    shaper = _Shaper(is_own)
+    try:
+        text = shaper.of_maker(maker)
+    except (SyntaxError, OSError, TypeError, ValueError, RecursionError):
+        return None
+    if text is None:
+        return None
+    found = {"": text, **shaper.fields}
+    if shaper.is_open:
+        found |= {f"any {name}": text for name, text in _own_classes(is_own, shaper.root)}
+    if len(found) > MAX_FIELDS:
+        return None
+    return {path: found[path] if len(found[path]) <= MAX_CHARACTERS else _short(found[path]) for path in sorted(found)}
+
+
+def _unsure(text: str) -> str:
+    return text.rstrip(MUST + UNSURE) + UNSURE
+
+
+def _short(text: str) -> str:
+    digest = hashlib.sha256(text.encode()).hexdigest()[:8]
+    return f"{text[:80]}… {digest}" + (text[-1] if text[-1] in MUST + UNSURE else "")
+
+
+def codec_text(codec: Any) -> str:
+    """Describe a codec of Goka: one of the SDK always writes alike."""
+    kind = type(codec)
+    return kind.__name__ if kind.__module__.startswith("wallaroo.") else named(kind) + UNSURE
+
+
+def named(cls: type) -> str:
+    """Return the name by which a pickle finds a class."""
+    return cls.__qualname__ if cls.__module__ == "builtins" else f"{cls.__module__}.{cls.__qualname__}"
+
+
+def _own_classes(is_own: Callable[[str], bool], root: type) -> Iterator[tuple[str, str]]:
+    """Yield each class of the program, and what its objects are made of: a list may hold any of them."""
+    for name, module in sorted(sys.modules.items()):
+        if not is_own(name):
+            continue
+        for cls in list(vars(module).values()):
+            is_data = isinstance(cls, type) and cls.__module__ == name and not issubclass(cls, BaseException)
+            if (
+                is_data
+                and cls not in root.__mro__  # a protocol can answer issubclass with an error
+                and not any(part.__module__.partition(".")[0] == "wallaroo" for part in cls.__mro__)
+            ):
+                inner = _Shaper(is_own)
+                text = inner.text(cls, "")
+                parts = [f"{path}: {kind}" for path, kind in sorted(inner.fields.items())]
+                yield named(cls), f"{text} ({', '.join(parts)})" if parts else text
+
+
+@dataclass(slots=True)
+class _Shaper:
+    """Describes types; notes the fields of classes below their path.
+
+    Attributes:
+        is_open: Whether something may hold any object at all.
+        within: The classes that the one at hand is part of.
+        root: The state's own class, if it is the program's.
+    """
+
+    is_own: Callable[[str], bool]
+    fields: dict[str, str] = field(default_factory=dict)
+    is_open: bool = False
+    within: list[type] = field(default_factory=list)
+    root: type = object
+
+    def of_maker(self, maker: Any) -> str | None:
+        """Describe what a class, a function, or an object with `build` makes."""
+        if isinstance(maker, type) and not callable(vars(maker).get("build")):
+            return self.text(maker, "")
+        inner = getattr(maker, "state_class", None)  # of a StateBuilder
+        if inner is not None:
+            return self.of_maker(inner)
+        build = getattr(maker, "build", maker)
+        if not inspect.isroutine(build):
+            return self.text(type(maker), "") if not callable(maker) else None
+        hint = _hints(build).get("return")
+        if hint is not None:
+            return self.text(hint, "")
+        tree = source_tree(build)
+        returned = [node.value for node in ast.walk(tree) if isinstance(node, ast.Return) and node.value is not None]
+        returned += [node.body for node in ast.walk(tree) if isinstance(node, ast.Lambda)][:1]
+        texts = {self.value(each, "", getattr(build, "__globals__", {})) for each in returned}
+        return texts.pop() if len(texts) == 1 else None
+
+    def text(self, hint: Any, path: str) -> str:
+        """Describe a type or an annotation; the fields of the program's own classes are noted below `path`."""
+        if hint is None or hint is type(None):
+            return "None"
+        origin, arguments = typing.get_origin(hint), typing.get_args(hint)
+        if origin in (typing.Union, types.UnionType):
+            return " | ".join(sorted(self.text(each, path) for each in arguments))
+        if origin in (typing.Annotated, typing.ClassVar, typing.Final):
+            return self.text(arguments[0], path)
+        if isinstance(origin, type) and arguments:
+            return self._generic(origin, arguments, path)
+        if isinstance(hint, type):
+            return self._class(hint, path)
+        self.is_open = True
+        return str(hint)
+
+    def _generic(self, origin: type, arguments: Sequence[Any], path: str) -> str:
+        places = [f"{path}[key]", f"{path}[]"] if issubclass(origin, abc.Mapping) and len(arguments) > 1 else []
+        inner = [
+            "..." if each is Ellipsis else self.text(each, places[at] if at < len(places) else f"{path}[]")
+            for at, each in enumerate(arguments)
+        ]
+        text = f"{self._class(origin, path, is_filled=True)}[{', '.join(inner)}]"
+        return _unsure(text.replace(UNSURE, "")) if UNSURE in text else text
+
+    def _class(self, cls: type, path: str, *, is_filled: bool = False) -> str:
+        if not self.is_own(cls.__module__) or cls in self.within:
+            self.is_open |= cls is object or (not is_filled and issubclass(cls, abc.Collection) and cls not in _CLOSED)
+            return named(cls)
+        if issubclass(cls, Enum):
+            return f"{named(cls)} of {', '.join(f'{each.name}={each.value!r}' for each in cls)}"
+        self.root = cls if not path else self.root
+        self.within.append(cls)
+        try:
+            return self._own(cls, path)
+        finally:
+            self.within.pop()
+
+    def _own(self, cls: type, path: str) -> str:
+        """Describe a class of the program, and note its fields."""
+        parts = [part for part in cls.__mro__ if part is not object and part.__module__ not in ("typing", "abc")]
+        outer = [part for part in parts if not self.is_own(part.__module__)]
+        hooks = [vars(part)[name] for part in parts for name in HOOKS if name in vars(part)]
+        ordered = _positional(cls, hooks)
+        hooks = [] if ordered else [hook for hook in hooks if not _of_dataclasses(hook)]
+        found: dict[str, str] = {}
+        for part in reversed([part for part in parts if part not in outer]):
+            found |= self._fields(part, path, cls)
+        start = f"{path}." if path else ""
+        for name, text in found.items():
+            self.fields[start + name] = _unsure(text) if hooks else text
+        text = named(cls)
+        # What lies outside of the program may keep more, such as the items of a dict.
+        if outer:
+            self.is_open, text = True, f"{text} on {', '.join(map(named, outer))}"
+        slots = sorted({name for part in parts for name in _slots(part)})
+        if ordered or slots:
+            text = f"{text} of {', '.join(ordered or slots)}"
+        return text + UNSURE if hooks else text
+
+    def _fields(self, part: type, path: str, cls: type) -> dict[str, str]:
+        """Return the fields that one class declares: by annotations, by values, and by what its methods assign."""
+        hints = {name: hint for name, hint in _hints(part).items() if name in _annotations(part)}
+        of_class = {each.name for each in fields(part)} if is_dataclass(part) else set()
+        below = f"{path}." if path else ""
+        found = {}
+        for name, value in vars(part).items():
+            is_field = not (name.startswith("__") or callable(value) or hasattr(value, "__get__"))
+            if is_field and name not in _slots(part) and not isinstance(value, (staticmethod, classmethod)):
+                found[name] = self.text(hints.pop(name, None) or type(value), below + name)
+        assigned = dict(self._assigned(part, below, set(hints)))
+        for name, hint in hints.items():
+            if typing.get_origin(hint) is not typing.ClassVar:
+                text = self.text(hint, below + name)
+                must = name in of_class or assigned.get(name, "").endswith(MUST)
+                found[name] = text.rstrip(MUST) + MUST if must else text
+        for name, text in assigned.items():
+            has_value = name in found or hasattr(cls, name) and not hasattr(getattr(cls, name), "__get__")
+            if name not in found:
+                found[name] = text.rstrip(MUST) if has_value and text.endswith(MUST) else text
+        return found
+
+    def _assigned(self, part: type, below: str, known: set[str]) -> Iterator[tuple[str, str]]:
+        """Yield what methods assign to; last what the constructor does, since each object has that."""
+        try:
+            tree = source_tree(part)
+        except (OSError, TypeError, SyntaxError):
+            if "__init__" in vars(part) and not is_dataclass(part):
+                self.is_open = True
+                yield "", f"unknown{UNSURE}"
+            return
+        names = vars(sys.modules.get(part.__module__, typing))
+        methods = [node for node in vars(tree.body[0])["body"] if isinstance(node, ast.FunctionDef)]
+        for method in sorted(methods, key=lambda each: each.name == "__init__"):
+            is_first = method.name == "__init__"
+            for name, value, annotation in _targets(method):
+                text = "" if name in known else self._of_target(method, value, annotation, below + name, names)
+                yield name, text.rstrip(MUST) + MUST if is_first else text
+
+    def _of_target(
+        self, method: ast.FunctionDef, value: ast.expr | None, annotation: ast.expr | None, path: str, names: Any
+    ) -> str:
+        """Describe what a method assigns: as the annotation has it, else as the value."""
+        if annotation is None:
+            return self.value(value, path, _names_in(method, names))
+        hint = _evaluated(annotation, names)
+        if isinstance(hint, str):
+            hint = _evaluated(ast.parse(hint, mode="eval").body, names)
+        return self._unknown(annotation) if isinstance(hint, ast.expr) else self.text(hint, path)
+
+    def value(self, node: ast.expr | None, path: str, names: Mapping[str, Any]) -> str:
+        """Describe the value of an expression, without running it."""
+        if isinstance(node, ast.Constant):
+            return self.text(type(node.value), path)
+        kind: Any = next((kind for display, kind in _DISPLAYS.items() if isinstance(node, display)), None)
+        if isinstance(node, (ast.Name, ast.Attribute)):
+            found = _evaluated(node, names)
+            if isinstance(found, ast.expr):
+                return self._unknown(node)
+            kind = type(found)
+        elif isinstance(node, ast.Call):
+            called = _evaluated(node.func, names)
+            if not isinstance(called, type) and getattr(called, "__module__", None) in sys.stdlib_module_names:
+                return ast.unparse(node)
+            kind = called if isinstance(called, type) else None
+        return self._unknown(node) if kind is None else self.text(kind, path)
+
+    def _unknown(self, node: ast.expr | None) -> str:
+        self.is_open = True
+        return f"{ast.unparse(node) if node is not None else 'unknown'}{UNSURE}"
+
+
+def _targets(method: ast.FunctionDef) -> Iterator[tuple[str, ast.expr | None, ast.expr | None]]:
+    """Yield attribute, value and annotation of each assignment to the first parameter of a method."""
+    own = method.args.args[0].arg if method.args.args else ""
+    nodes = [node for node in ast.walk(method) if isinstance(node, (ast.Assign, ast.AnnAssign))]
+    for node in nodes:
+        for target in node.targets if isinstance(node, ast.Assign) else [node.target]:
+            pairs = [(part, value) for part, value in _paired(target, node.value) if isinstance(part, ast.Attribute)]
+            own_pairs = [pair for pair in pairs if isinstance(pair[0].value, ast.Name) and pair[0].value.id == own]
+            yield from ((part.attr, value, getattr(node, "annotation", None)) for part, value in own_pairs)
+
+
+def _paired(target: ast.expr, value: ast.expr | None) -> list[tuple[ast.expr, ast.expr | None]]:
+    """Return the parts of a target, each with its value where the source shows that."""
+    parts: list[ast.expr] | None = getattr(target, "elts", None)
+    if parts is None:
+        return [(target, value)]
+    values = getattr(value, "elts", [])
+    return list(zip(parts, values if len(values) == len(parts) else [None] * len(parts), strict=True))
+
+
+def _names_in(method: ast.FunctionDef, names: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what names mean in a method that is called without arguments; those of its own variables are left out."""
+    local = {node.id for node in ast.walk(method) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
+    known = {name: value for name, value in names.items() if name not in local}
+    given = [*method.args.posonlyargs, *method.args.args]
+    defaults = dict(zip((each.arg for each in reversed(given)), reversed(method.args.defaults), strict=False))
+    defaults |= {
+        each.arg: default
+        for each, default in zip(method.args.kwonlyargs, method.args.kw_defaults, strict=True)
+        if default
+    }
+    for each in (*given, *method.args.kwonlyargs):
+        default = defaults.get(each.arg)
+        value = _evaluated(default, names) if default is not None and each.arg not in local else method
+        known.pop(each.arg, None)
+        if not isinstance(value, ast.AST):
+            known[each.arg] = value
+    return known
+
+
+def _evaluated(node: ast.expr, names: Mapping[str, Any]) -> Any:
+    """Return what a name, a module's attribute, a constant or an annotation means; the node itself: none of these."""
+    allowed = (
+        ast.Name,
+        ast.Attribute,
+        ast.Subscript,
+        ast.Constant,
+        ast.Tuple,
+        ast.BinOp,
+        ast.BitOr,
+        ast.Load,
+        ast.List,
+    )
+    if not all(isinstance(each, allowed) for each in ast.walk(node)):
+        return node
+    try:
+        return eval(compile(ast.Expression(node), "<shape>", "eval"), dict(names))  # noqa: S307 - names alone
+    except Exception:
+        return node
+
+
+def _hints(owner: Any) -> dict[str, Any]:
+    try:
+        return typing.get_type_hints(owner)
+    except Exception:  # a name that only a type checker knows
+        return dict(_annotations(owner))
+
+
+def _annotations(owner: Any) -> Mapping[str, Any]:
+    return inspect.get_annotations(owner) if isinstance(owner, type) else getattr(owner, "__annotations__", {})
+
+
+def _slots(part: type) -> tuple[str, ...]:
+    slots = vars(part).get("__slots__", ())
+    return (
+        (slots,) if isinstance(slots, str) else tuple(name for name in slots if name not in ("__dict__", "__weakref__"))
+    )
+
+
+def _of_dataclasses(hook: Any) -> bool:
+    return getattr(hook, "__module__", "") == "dataclasses"
+
+
+def _positional(cls: type, hooks: Sequence[Any]) -> list[str]:
+    """Return the fields of a class whose objects are written without the names of their fields, in order."""
+    if issubclass(cls, tuple) and hasattr(cls, "_fields"):
+        return list(cls._fields)
+    if is_dataclass(cls) and hooks and all(map(_of_dataclasses, hooks)):
+        return [each.name for each in fields(cls)]
+    return []

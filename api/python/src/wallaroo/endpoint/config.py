@@ -1,0 +1,72 @@
+"""What all configs of sources and sinks have in common."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import Any
+
+from wallaroo.component import component
+from wallaroo.component.application import Sink, Source
+from wallaroo.component.component import Place
+from wallaroo.diagnostic.location import called_from
+
+MAX_MESSAGE_BYTES = 16 * 1024 * 1024
+
+
+class SourceConfig(ABC):
+    """Where messages come from.
+
+    Attributes:
+        name: Name of the source; None: the pipeline's.
+        on_error: What happens when its user code fails on a message; None: what the application says.
+        location: Where the program made it.
+    """
+
+    decorator = "decoder(header_length, length_fmt)"
+
+    def __init__(self, name: str | None, on_error: str | None) -> None:
+        self.name, self.on_error = name, on_error
+        self.location = called_from()
+
+    @property
+    @abstractmethod
+    def given(self) -> Any:
+        """The user's decoder or generator, as the program gave it."""
+
+    @abstractmethod
+    def declare(self, place: Place, path: str, name: str, found: Any) -> Source | None:
+        """Return the source; None after a finding.
+
+        Args:
+            place: Takes findings.
+            path: The source's path.
+            name: Its name.
+            found: The object of `given`.
+        """
+
+
+class SinkConfig(ABC):
+    """Where messages go.
+
+    Attributes:
+        on_error: What happens when its encoder fails on a message; None: what the application says.
+        location: Where the program made it.
+    """
+
+    def __init__(self, encoder: Any, on_error: str | None) -> None:
+        self.encoder, self.on_error = encoder, on_error
+        self.location = called_from()
+
+    @abstractmethod
+    def fields(self, place: Place) -> tuple[str, dict[str, Any]]:
+        """Return the kind, and what the document says of it; records findings."""
+
+    def declare(self, place: Place, path: str, name: str, inputs: tuple[str, ...], found: Any) -> Sink | None:
+        """Return the sink; None after a finding. `found` is the encoder's object."""
+        kind, fields = self.fields(place)
+        encode = component.method(place, "encoder", found, ("encode",), ("data",))
+        return None if encode is None else Sink(path, name, kind, fields, inputs, encode)
+
+
+def decode_of(place: Place, found: Any) -> Callable[[bytes], Any] | None:
+    """Return the function that decodes a payload; None after a finding."""
+    return component.method(place, "decoder", found, ("decode",), ("bs",))

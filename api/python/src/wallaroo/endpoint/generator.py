@@ -1,0 +1,56 @@
+"""Sources whose messages user code makes."""
+
+from typing import Any
+
+from wallaroo.component import component
+from wallaroo.component.application import Generator, Source
+from wallaroo.component.component import Place
+from wallaroo.endpoint.config import SourceConfig
+
+
+class GenSourceConfig(SourceConfig):
+    """Messages that a generator makes, each from the one before.
+
+    Both `(gen)` and, with a name first, `(name, gen)` are taken. A message that was made is kept: after a restart the
+    generator goes on from the last one. So `apply` must depend on its argument alone.
+
+    Args:
+        name: Name of the source; the pipeline's by default.
+        gen: Object (or class) with `initial_value()` and `apply(previous)`; None ends the messages.
+        on_error: What happens when it fails, as for `ApplicationBuilder`; None: what the application says.
+
+    Example:
+        >>> class Numbers:
+        ...     def initial_value(self):
+        ...         return 1
+        ...
+        ...     def apply(self, previous):
+        ...         return previous + 1 if previous < 10 else None
+        >>> GenSourceConfig("numbers", Numbers()).name
+        'numbers'
+
+    Source: Wallaroo 0.5.4 and 0.6.1.
+    """
+
+    decorator = "GenSourceConfig"
+
+    def __init__(self, *args: Any, gen: Any = None, name: str | None = None, on_error: str | None = None) -> None:
+        given = list(args)
+        if len(given) + (gen is not None) + (name is not None) > 2 or not given and gen is None:
+            msg = "GenSourceConfig takes a generator, or a name and a generator"
+            raise TypeError(msg)
+        self.gen = given.pop() if gen is None else gen
+        super().__init__(given[0] if given else name, on_error)
+
+    @property
+    def given(self) -> Any:
+        """The generator."""
+        return self.gen
+
+    def declare(self, place: Place, path: str, name: str, found: Any) -> Source | None:
+        """Return the source; None after a finding."""
+        first = component.method(place, "generator", found, ("initial_value",), ())
+        following = component.method(place, "generator", found, ("apply",), ("previous",))
+        if first is None or following is None:
+            return None
+        return Source(path, name, "generator", {}, None, generator=Generator(first, following))

@@ -1,0 +1,290 @@
+"""Kafka sources and sinks: in the program (Wallaroo 0.1 to 0.4), or by options (0.5 and 0.6)."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from wallaroo.check import check
+from wallaroo.component.application import Source
+from wallaroo.component.component import Place
+from wallaroo.component.interface import Decoding, DecodingRecord, Encoding
+from wallaroo.diagnostic.diagnostic import shown
+from wallaroo.endpoint import argument
+from wallaroo.endpoint.config import MAX_MESSAGE_BYTES, SinkConfig, SourceConfig, decode_of
+from wallaroo.endpoint.kafka_option import LINGER, MESSAGE_SIZE, Topic, sink_topic, source_topic
+from wallaroo.endpoint.spark import option_texts
+from wallaroo.message.kafka_record import content_of, create_of, edge, table_of
+
+Broker = tuple[str, str | int]
+
+
+class KafkaSourceConfig(SourceConfig):
+    """A Kafka topic that is read. Messages carry the keys and times of the records.
+
+    Args:
+        topic: Name of the topic.
+        brokers: Hosts and ports from which the client learns of all brokers.
+        log_level: Has no effect.
+        decoder: Object (or class) with `decode(bs)`, which gets a record's value, or with content "record" a
+            `KafkaRecord`; None then: messages are these records.
+        start: Where reading begins: "start", "end", an offset, or "-n": n before the end.
+        options: Settings of Kafka's client and of Spark's source, e.g. {"kafka.security.protocol": "SSL"}.
+        name: Name of the source; the pipeline's by default.
+        on_error: What happens when the decoder fails, as for `ApplicationBuilder`; None: what the application says.
+        content: "record" for whole records with key, headers and so on, tombstones included, those of aborted
+            transactions not; None: their values.
+        table: Whether the topic is a table, the latest record of each key: its records precede the other messages of
+            a micro-batch, and the first micro-batch reads all of it. It needs content "record" and start "start".
+        create: How the topic is created before a run if it does not exist: {"like": TOPIC}, with as many partitions as
+            that one, or {"partitions": NUMBER}; "replicas" and "options" may be there. None: it must exist.
+
+    Example:
+        >>> import wallaroo
+        >>> @wallaroo.decoder(header_length=4, length_fmt=">I")
+        ... def decode(value):
+        ...     return value.decode("utf-8")
+        >>> source = KafkaSourceConfig("orders", [("127.0.0.1", 9092)], "Warn", decode, start="end", name="Orders")
+        >>> source.name
+        'Orders'
+
+    Source: Wallaroo 0.1 to 0.4.
+    """
+
+    def __init__(
+        self,
+        topic: str,
+        brokers: Sequence[Broker],
+        log_level: str,
+        decoder: Decoding | DecodingRecord | None,
+        *,
+        start: str = "start",
+        options: Mapping[str, Any] | None = None,
+        name: str | None = None,
+        on_error: str | None = None,
+        content: str | None = None,
+        table: bool = False,
+        create: Mapping[str, Any] | None = None,
+    ) -> None:
+        super().__init__(name, on_error)
+        self.decoder = edge(decoder, content)
+        self.content, self.table, self.create = content, table, create
+        self.said = Topic(topic, list(brokers), log_level, start, options=dict(options or {}))  # type: ignore[arg-type]
+
+    @property
+    def given(self) -> Any:
+        """The decoder."""
+        return self.decoder
+
+    def declare(self, place: Place, path: str, name: str, found: Any) -> Source | None:
+        """Return the source; None after a finding."""
+        fields = _fields(place, self.said)
+        if fields is None:
+            return None
+        options = fields.pop("options")
+        if not check.is_start(self.said.start):
+            place.wrong("start", shown(self.said.start), '"start", "end", an offset, or "-n"', fix='pass e.g. "end"')
+        partitions = {"partitions": self.said.partitions} if self.said.partitions else {}
+        fields |= {"start": self.said.start, **partitions, "options": options}
+        fields |= content_of(place, self.content) | table_of(place, self.table) | create_of(place, self.create)
+        fields |= {"max_message_bytes": MAX_MESSAGE_BYTES}
+        decode = decode_of(place, found)
+        return decode and Source(path, name, "kafka", fields, decode, gives_keys=True, gives_time=True)
+
+
+class KafkaSinkConfig(SinkConfig):
+    """A Kafka topic that is written.
+
+    Args:
+        topic: Name of the topic.
+        brokers: Hosts and ports from which the client learns of all brokers.
+        log_level: Has no effect.
+        max_produce_buffer_ms: How long the client may wait for more messages, in milliseconds.
+        max_message_size: Largest request in bytes.
+        encoder: Object (or class) with `encode(data)`; it returns `(value, key)` or `(value, key, partition_id)`, key
+            and partition being None where Kafka may choose, or the value alone. With content "record" it returns a
+            `KafkaRecord`, or None for nothing; None in its place then: messages are such records.
+        options: Settings of Kafka's client.
+        exactly_once: Whether readers of committed records (`isolation.level=read_committed`) see each record exactly
+            once, whatever dies. Records are then written in transactions, and `wallaroo run` needs confluent_kafka,
+            whose settings the options are. Else a micro-batch may be written twice when the driver dies.
+        on_error: What happens when the encoder fails, as for `ApplicationBuilder`; None: what the application says.
+        content: "record" for whole records with headers, time, and tombstones, only with `exactly_once`; None: values.
+        create: As for `KafkaSourceConfig`.
+
+    Attributes:
+        said: Topic, brokers and options, as they go to Kafka's client.
+
+    Example:
+        >>> import wallaroo
+        >>> @wallaroo.encoder
+        ... def encode(order):
+        ...     return order["text"], order["symbol"]
+        >>> sink = KafkaSinkConfig("orders", [("127.0.0.1", 9092)], "Warn", 5, 100_000, encode)
+        >>> sink.said.topic, sink.said.options["kafka.linger.ms"]
+        ('orders', 5)
+
+    Source: Wallaroo 0.1 to 0.4.
+    """
+
+    def __init__(
+        self,
+        topic: str,
+        brokers: Sequence[Broker],
+        log_level: str,
+        max_produce_buffer_ms: int,
+        max_message_size: int,
+        encoder: Encoding | None,
+        *,
+        options: Mapping[str, Any] | None = None,
+        exactly_once: bool = False,
+        on_error: str | None = None,
+        content: str | None = None,
+        create: Mapping[str, Any] | None = None,
+    ) -> None:
+        super().__init__(edge(encoder, content), on_error)
+        self.content, self.create = content, create
+        settings = {LINGER: max_produce_buffer_ms, MESSAGE_SIZE: max_message_size, **(options or {})}
+        self.said = Topic(topic, list(brokers), log_level, options=settings)  # type: ignore[arg-type]
+        self.said.exactly_once = exactly_once
+
+    def fields(self, place: Place) -> tuple[str, dict[str, Any]]:
+        """Return the kind, and what the document says of it."""
+        fields = _fields(place, self.said) or {}
+        if not isinstance(self.said.exactly_once, bool):
+            place.wrong("exactly_once", shown(self.said.exactly_once), "True or False", fix="pass exactly_once=True")
+        fields |= {"exactly_once": True} if self.said.exactly_once else {}
+        return "kafka", fields | content_of(place, self.content) | create_of(place, self.create)
+
+
+class DefaultKafkaSourceCLIParser(KafkaSourceConfig):
+    """A Kafka topic that is read; the application's arguments say which.
+
+    `--NAME_topic` and `--NAME_brokers HOST:PORT,...` must be there. `--NAME_partitions 0,1:END`,
+    `--NAME_offset_default` (START, END, an offset, or -n: n before the end; START by default), `--NAME_fetch_interval`,
+    `_min_fetch_bytes`, `_max_fetch_bytes`, `_partition_fetch_max_bytes`, all five also with `consumer_` in front, and
+    `--NAME_consumer_check_crc` may be.
+
+    Args:
+        decoder: Object (or class) with `decode(bs)`, which gets a record's value.
+        name: What the options begin with.
+        on_error: As for `KafkaSourceConfig`.
+
+    Attributes:
+        said: What the options say; faults are reported when the application is built (T240).
+
+    Example:
+        >>> import wallaroo
+        >>> from wallaroo.endpoint.argument import given
+        >>> args = "--orders_topic in --orders_brokers 127.0.0.1:9092 --orders_offset_default END"
+        >>> with given(args.split()):  # as `wallaroo run` does around `application_setup`
+        ...     source = DefaultKafkaSourceCLIParser(wallaroo.Decoder(bytes.decode, 4, ">I"), name="orders")
+        >>> source.said.topic, source.said.brokers, source.said.start
+        ('in', [('127.0.0.1', '9092')], 'end')
+
+    Source: Wallaroo 0.5 and 0.6.
+    """
+
+    def __init__(self, decoder: Decoding, name: str = "kafka_source", *, on_error: str | None = None) -> None:
+        super().__init__("", (), "Warn", decoder, on_error=on_error)
+        self.said = source_topic(name, argument.current())
+
+
+class CustomKafkaSourceCLIParser(KafkaSourceConfig):
+    """A Kafka topic that is read; `args` say which, by the options `--kafka_source_topic` and so on.
+
+    Args:
+        args: What `application_setup` got.
+        decoder: Object (or class) with `decode(bs)`, which gets a record's value.
+        on_error: As for `KafkaSourceConfig`.
+
+    Attributes:
+        said: What the options say; faults are reported when the application is built (T240).
+
+    Example:
+        >>> import wallaroo
+        >>> args = "--kafka_source_topic in --kafka_source_brokers one,two:9093 --kafka_source_partitions 0,1"
+        >>> source = CustomKafkaSourceCLIParser(args.split(), wallaroo.Decoder(bytes.decode, 4, ">I"))
+        >>> source.said.brokers, source.said.partitions
+        ([('one', '9092'), ('two', '9093')], [{'number': 0}, {'number': 1}])
+
+    Source: Wallaroo 0.5 and 0.6.
+    """
+
+    def __init__(self, args: Sequence[str], decoder: Decoding, *, on_error: str | None = None) -> None:
+        super().__init__("", (), "Warn", decoder, on_error=on_error)
+        self.said = source_topic("kafka_source", args)
+
+
+class DefaultKafkaSinkCLIParser(KafkaSinkConfig):
+    """A Kafka topic that is written; the application's arguments say which.
+
+    `--NAME_topic` and `--NAME_brokers HOST:PORT,...` must be there. `--NAME_produce_timeout_ms`,
+    `_max_produce_buffer_ms`, `_max_produce_message_size` (or `_max_message_size`), `_max_inflight_requests`,
+    `_produce_acks` and `_producer_compression` may be, and `--NAME_exactly_once`, which has no value.
+
+    Args:
+        encoder: As for `KafkaSinkConfig`.
+        name: What the options begin with.
+        on_error: As for `KafkaSinkConfig`.
+
+    Attributes:
+        said: What the options say; faults are reported when the application is built (T240).
+
+    Example:
+        >>> import wallaroo
+        >>> from wallaroo.endpoint.argument import given
+        >>> args = "--kafka_sink_topic out --kafka_sink_brokers 127.0.0.1:9092 --kafka_sink_produce_acks 1"
+        >>> with given(args.split()):  # as `wallaroo run` does around `application_setup`
+        ...     sink = DefaultKafkaSinkCLIParser(wallaroo.Encoder(str.encode))
+        >>> sink.said.topic, sink.said.options
+        ('out', {'kafka.acks': '1'})
+
+    Source: Wallaroo 0.5 and 0.6.
+    """
+
+    def __init__(self, encoder: Encoding, name: str = "kafka_sink", *, on_error: str | None = None) -> None:
+        super().__init__("", (), "Warn", 0, 0, encoder, on_error=on_error)
+        self.said = sink_topic(name, argument.current())
+
+
+class CustomKafkaSinkCLIParser(KafkaSinkConfig):
+    """A Kafka topic that is written; `args` say which, by the options `--kafka_sink_topic` and so on.
+
+    Args:
+        args: What `application_setup` got.
+        encoder: As for `KafkaSinkConfig`.
+        on_error: As for `KafkaSinkConfig`.
+
+    Attributes:
+        said: What the options say; faults are reported when the application is built (T240).
+
+    Example:
+        >>> import wallaroo
+        >>> args = "--kafka_sink_topic out --kafka_sink_brokers one,two:9093 --kafka_sink_producer_compression lz4"
+        >>> sink = CustomKafkaSinkCLIParser(args.split(), wallaroo.Encoder(str.encode))
+        >>> sink.said.brokers, sink.said.options
+        ([('one', '9092'), ('two', '9093')], {'kafka.compression.type': 'lz4'})
+
+    Source: Wallaroo 0.5 and 0.6.
+    """
+
+    def __init__(self, args: Sequence[str], encoder: Encoding, *, on_error: str | None = None) -> None:
+        super().__init__("", (), "Warn", 0, 0, encoder, on_error=on_error)
+        self.said = sink_topic("kafka_sink", args)
+
+
+def _fields(place: Place, said: Topic) -> dict[str, Any] | None:
+    """Return topic, brokers and options as the document has them; None after a finding of the options."""
+    if said.findings:
+        for finding in said.findings:
+            place.findings.append(check.at(finding, place.pointer))
+        return None
+    topic = check.name(place, "topic", said.topic)
+    brokers = []
+    if not said.brokers:
+        place.wrong("brokers", "[]", "a list of (host, port)", fix='pass e.g. [("127.0.0.1", "9092")]')
+    for broker in said.brokers:
+        is_pair = isinstance(broker, (tuple, list)) and len(broker) == 2
+        given_host, given_port = broker if is_pair else (broker, "")
+        host, port = check.address(place, "broker", given_host, given_port, place.location)
+        brokers.append(f"[{host}]:{port}" if ":" in host else f"{host}:{port}")
+    return {"topic": topic, "brokers": brokers, "options": option_texts(place, said.options)}

@@ -1,0 +1,131 @@
+"""Sources and sinks of Spark, by the name of their format: files, rate, Delta, JDBC and all others."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from wallaroo.component.application import Source
+from wallaroo.component.component import Place
+from wallaroo.component.interface import Decoding, Encoding
+from wallaroo.diagnostic.diagnostic import shown
+from wallaroo.endpoint.config import MAX_MESSAGE_BYTES, SinkConfig, SourceConfig, decode_of
+
+
+class SparkSourceConfig(SourceConfig):
+    """Any streaming source of Spark; each row is a message.
+
+    Args:
+        format: Name of the format, e.g. "text", "json", "rate", "delta".
+        options: Options of the format; values become text.
+        decoder: Object (or class) with `decode(bs)`; it gets what `value` gives, text as UTF-8.
+        value: SQL expression over the columns of a row that gives the message, BINARY or STRING.
+        key: SQL expression that gives the message's key; None: messages have no key.
+        timestamp: SQL expression that gives the message's time, a TIMESTAMP; None: its time is that of its arrival.
+        schema: Schema of the rows as DDL, where the format needs one.
+        name: Name of the source; the pipeline's by default.
+        on_error: What happens when the decoder fails, as for `ApplicationBuilder`; None: what the application says.
+
+    Example:
+        >>> import wallaroo
+        >>> @wallaroo.decoder(header_length=4, length_fmt=">I")
+        ... def text(bs):
+        ...     return bs.decode()
+        >>> SparkSourceConfig("text", {"path": "/data/in"}, text).options
+        {'path': '/data/in'}
+    """
+
+    def __init__(
+        self,
+        format: str,
+        options: Mapping[str, Any],
+        decoder: Decoding,
+        value: str = "value",
+        key: str | None = None,
+        timestamp: str | None = None,
+        schema: str | None = None,
+        *,
+        name: str | None = None,
+        on_error: str | None = None,
+    ) -> None:
+        super().__init__(name, on_error)
+        self.format, self.options, self.decoder, self.value = format, options, decoder, value
+        self.key, self.timestamp, self.schema = key, timestamp, schema
+
+    @property
+    def given(self) -> Any:
+        """The decoder."""
+        return self.decoder
+
+    def declare(self, place: Place, path: str, name: str, found: Any) -> Source | None:
+        """Return the source; None after a finding."""
+        fields: dict[str, Any] = {"format": _text(place, "format", self.format)}
+        fields["options"] = option_texts(place, self.options)
+        for parameter in ("schema", "value", "key", "timestamp"):
+            text = getattr(self, parameter)
+            if text is not None:
+                fields[parameter] = _text(place, parameter, text)
+        fields["max_message_bytes"] = MAX_MESSAGE_BYTES
+        decode = decode_of(place, found)
+        keys, times = self.key is not None, self.timestamp is not None
+        return decode and Source(path, name, "spark", fields, decode, gives_keys=keys, gives_time=times)
+
+
+class SparkSinkConfig(SinkConfig):
+    """Any sink of Spark; each message becomes a row.
+
+    A micro-batch that is repeated after a failure is written again, unless the format itself knows batches.
+
+    Args:
+        format: Name of the format, e.g. "parquet", "json", "delta".
+        options: Options of the format; values become text.
+        encoder: Object (or class) with `encode(data)`; it returns bytes or str, or a pair of value and key.
+        value: What is written, as a select list over the columns `value` and `key`, both BINARY.
+        on_error: What happens when the encoder fails, as for `ApplicationBuilder`; None: what the application says.
+
+    Example:
+        >>> import wallaroo
+        >>> @wallaroo.encoder
+        ... def encode(order):
+        ...     return order["text"], order["symbol"]
+        >>> columns = "cast(key AS STRING) AS symbol, value"
+        >>> sink = SparkSinkConfig("parquet", {"path": "/data/out"}, encode, columns)
+        >>> sink.options, sink.value
+        ({'path': '/data/out'}, 'cast(key AS STRING) AS symbol, value')
+    """
+
+    def __init__(
+        self,
+        format: str,
+        options: Mapping[str, Any],
+        encoder: Encoding,
+        value: str = "value",
+        *,
+        on_error: str | None = None,
+    ) -> None:
+        super().__init__(encoder, on_error)
+        self.format, self.options, self.value = format, options, value
+
+    def fields(self, place: Place) -> tuple[str, dict[str, Any]]:
+        """Return the kind, and what the document says of it."""
+        return "spark", {
+            "format": _text(place, "format", self.format),
+            "options": option_texts(place, self.options),
+            "value": _text(place, "value", self.value),
+        }
+
+
+def option_texts(place: Place, options: Any) -> dict[str, str]:
+    """Return options sorted by name, values as text; records T207 for what is none."""
+    if not isinstance(options, Mapping) or not all(isinstance(name, str) and name for name in options):
+        place.wrong("options", shown(options), "a dict of options", fix='pass a dict, e.g. {"path": "/data/in"}')
+        return {}
+    texts = {}
+    for name in sorted(options):
+        value = options[name]
+        texts[name] = str(value).lower() if isinstance(value, bool) else str(value)
+    return texts
+
+
+def _text(place: Place, parameter: str, value: Any) -> str:
+    if not isinstance(value, str) or not value:
+        place.wrong(parameter, shown(value), "a text", fix=f"pass {parameter} as a str that is not empty")
+    return str(value)

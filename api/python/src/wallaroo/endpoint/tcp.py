@@ -1,0 +1,241 @@
+"""TCP sources and sinks, and the options that give their addresses."""
+
+import argparse
+import inspect
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any, overload
+
+from wallaroo.check import check
+from wallaroo.component import component
+from wallaroo.component.application import Source
+from wallaroo.component.component import Place
+from wallaroo.component.interface import Encoding, Framing
+from wallaroo.diagnostic.diagnostic import Diagnostic, shown
+from wallaroo.diagnostic.error import WallarooParameterError
+from wallaroo.diagnostic.location import called_from, declared_at
+from wallaroo.endpoint.config import MAX_MESSAGE_BYTES, SinkConfig, SourceConfig, decode_of
+from wallaroo.message.framing import NEWLINE, probe
+
+MAX_HEADER_BYTES = 64
+_TIME = ("event_time",)
+
+
+class TCPSourceConfig(SourceConfig):
+    """A listener to which senders connect.
+
+    Two orders of parameters are taken: `(host, port, decoder)` and, with a name first, `(name, host, port, decoder)`.
+
+    Args:
+        name: Name of the source; the pipeline's by default.
+        host: Host name or address to listen at.
+        port: Port as text or number; 0 lets the system choose.
+        decoder: Object (or class) with `header_length()`, `payload_length(bs)` and `decode(bs)`; or with `decode(bs)`
+            and an attribute `framing = "newline"`, as `line_decoder` makes it. With `event_time(bs)` windows go by the
+            milliseconds since 1970 that it returns; where it fails the message is a dead letter (C505).
+        parallelism: Has no effect: a listener takes any number of connections. Nor have `valid`, `max_size` and
+            `max_received_count`.
+        on_error: What happens when it fails on a message, as for `ApplicationBuilder`; None: what the application says.
+
+    Example:
+        >>> import wallaroo
+        >>> @wallaroo.decoder(header_length=4, length_fmt=">I")
+        ... def decode(payload):
+        ...     return payload.decode("utf-8")
+        >>> TCPSourceConfig("lines", "127.0.0.1", "7010", decode).name
+        'lines'
+
+    Source: Wallaroo 0.1 to 0.6, and its unreleased version, where the name comes first.
+    """
+
+    @overload
+    def __init__(
+        self, host: str, port: str | int, decoder: Framing, parallelism: int = 10, *, name: str | None = None,
+        on_error: str | None = None,
+    ) -> None: ...  # fmt: skip
+
+    @overload
+    def __init__(
+        self, name: str, host: str, port: str | int, decoder: Framing, valid: bool = True, parallelism: int = 10,
+        max_size: int = 16384, max_received_count: int = 50, *, on_error: str | None = None,
+    ) -> None: ...  # fmt: skip
+
+    def __init__(self, *args: Any, **keywords: Any) -> None:
+        is_named = len(args) > 2 and isinstance(args[2], (str, int))
+        form: Callable[..., tuple[Any, ...]] = _named if is_named else _plain
+        inspect.signature(form).bind(*args, **keywords)
+        name, self.host, self.port, self.decoder, on_error = form(*args, **keywords)
+        super().__init__(name, on_error)
+
+    @property
+    def given(self) -> Any:
+        """The decoder."""
+        return self.decoder
+
+    def declare(self, place: Place, path: str, name: str, found: Any) -> Source | None:
+        """Return the source; None after a finding."""
+        host, port = check.address(place, "source", self.host, self.port, self.location)
+        fields: dict[str, Any] = {"host": host, "port": port}
+        if getattr(found, "framing", None) == NEWLINE:
+            source = self._lines(place, path, name, found, fields)
+        else:
+            source = self._framed(place, path, name, found, fields)
+        times = getattr(found, "event_time", None)
+        if (
+            source is None
+            or not callable(times)
+            or component.method(place, "event_time", found, _TIME, ("bs",)) is None
+        ):
+            return source
+        return replace(source, event_time=times, gives_time=True)
+
+    def _lines(self, place: Place, path: str, name: str, found: Any, fields: dict[str, Any]) -> Source | None:
+        decode = decode_of(place, found)
+        fields |= {"framing": {"kind": NEWLINE}, "max_message_bytes": MAX_MESSAGE_BYTES}
+        return None if decode is None else Source(path, name, "tcp", fields, decode)
+
+    def _framed(self, place: Place, path: str, name: str, found: Any, fields: dict[str, Any]) -> Source | None:
+        header_length = component.method(place, "decoder", found, ("header_length",), ())
+        payload_length = component.method(place, "decoder", found, ("payload_length",), ("bs",))
+        decode = decode_of(place, found)
+        if header_length is None or payload_length is None or decode is None:
+            return None
+        size = header_length()
+        if not isinstance(size, int) or not 1 <= size <= MAX_HEADER_BYTES:
+            place.add("T224", declared_at(found), name=name, value=shown(size))
+            return None
+        fields |= {"framing": probe(size, payload_length), "max_message_bytes": MAX_MESSAGE_BYTES}
+        return Source(path, name, "tcp", fields, decode, header_length=size, payload_length=payload_length)
+
+
+class TCPSinkConfig(SinkConfig):
+    """A receiver to which output is sent.
+
+    Args:
+        host: Host name or address to connect to.
+        port: Port as text or number.
+        encoder: Object (or class) with `encode(data)`.
+        on_error: What happens when it fails on a message, as for `ApplicationBuilder`; None: what the application says.
+
+    Example:
+        >>> import wallaroo
+        >>> @wallaroo.encoder
+        ... def encode(data):
+        ...     return data.to_bytes(4, "big")
+        >>> wallaroo.TCPSinkConfig("127.0.0.1", "7002", encode, on_error="fail").port
+        '7002'
+
+    Source: Wallaroo 0.1 to 0.6.
+    """
+
+    def __init__(self, host: str, port: str | int, encoder: Encoding, *, on_error: str | None = None) -> None:
+        super().__init__(encoder, on_error)
+        self.host, self.port = host, port
+
+    def fields(self, place: Place) -> tuple[str, dict[str, Any]]:
+        """Return the kind, and the address."""
+        host, port = check.address(place, "sink", self.host, self.port, self.location)
+        return "tcp", {"host": host, "port": port}
+
+
+class Address(tuple[str, str]):
+    """Host and port of `[NAME@]HOST:PORT`, as text.
+
+    Attributes:
+        name: The name in front of them, empty without one.
+    """
+
+    name: str
+
+    def __new__(cls, host: str, port: str, name: str = "") -> "Address":
+        """Make the pair."""
+        made = super().__new__(cls, (host, port))
+        made.name = name
+        return made
+
+
+def tcp_parse_input_addrs(args: Sequence[str]) -> list[Address]:
+    """Return the addresses of `-i/--in [NAME@]HOST:PORT,...` as (host, port) pairs of text, each with its `name`.
+
+    Args:
+        args: What `application_setup` got; other options are left alone.
+
+    Raises:
+        WallarooParameterError: The option is missing, or is no list of addresses (T211).
+
+    Example:
+        >>> tcp_parse_input_addrs(["wallaroo", "--in", "127.0.0.1:7010,127.0.0.1:7011"])
+        [('127.0.0.1', '7010'), ('127.0.0.1', '7011')]
+        >>> tcp_parse_input_addrs(["wallaroo", "--in", "orders@127.0.0.1:7010"])[0].name
+        'orders'
+
+    Source: Wallaroo 0.1 to 0.6.
+    """
+    return _addresses("source", "-i", "--in", args)
+
+
+def tcp_parse_output_addrs(args: Sequence[str]) -> list[Address]:
+    """Return the addresses of `-o/--out HOST:PORT,...` as (host, port) pairs of text.
+
+    Args:
+        args: What `application_setup` got; other options are left alone.
+
+    Raises:
+        WallarooParameterError: The option is missing, or is no list of addresses (T211).
+
+    Example:
+        >>> tcp_parse_output_addrs(["wallaroo", "--out", "127.0.0.1:7002"])
+        [('127.0.0.1', '7002')]
+
+    Source: Wallaroo 0.1 to 0.6.
+    """
+    return _addresses("sink", "-o", "--out", args)
+
+
+def split_address(text: str) -> tuple[str, str]:
+    """Return host and port of `[NAME@]HOST:PORT`; an IPv6 host is written in brackets.
+
+    Raises:
+        ValueError: There is no port.
+    """
+    host, colon, port = text.rpartition("@")[2].rpartition(":")
+    if not colon:
+        msg = "it has no port"
+        raise ValueError(msg)
+    return host.removeprefix("[").removesuffix("]"), port
+
+
+def _addresses(what: str, short: str, option: str, args: Sequence[str]) -> list[Address]:
+    parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
+    parser.add_argument(short, option, dest="addresses")
+    text = parser.parse_known_args(list(args))[0].addresses
+    if text is None:
+        raise WallarooParameterError(_finding(what, text, f"{option} is missing"))
+    found, findings = [], []
+    for part in text.split(","):
+        try:
+            name, _, rest = part.rpartition("@")
+            found.append(Address(*split_address(rest), name))
+        except ValueError as err:
+            findings.append(_finding(what, part, str(err)))
+    if findings:
+        raise WallarooParameterError(findings)
+    return found
+
+
+def _finding(what: str, value: object, reason: str) -> Diagnostic:
+    return Diagnostic.of("T211", **called_from().shown()._asdict(), what=what, value=shown(value), reason=reason)
+
+
+def _plain(
+    host: str, port: str | int, decoder: Any, parallelism: int = 10, *, name: str | None = None,
+    on_error: str | None = None,
+) -> tuple[Any, ...]:  # fmt: skip
+    return name, host, port, decoder, on_error
+
+
+def _named(
+    name: str, host: str, port: str | int, decoder: Any, valid: bool = True, parallelism: int = 10,
+    max_size: int = 16384, max_received_count: int = 50, *, on_error: str | None = None,
+) -> tuple[Any, ...]:  # fmt: skip
+    return name, host, port, decoder, on_error

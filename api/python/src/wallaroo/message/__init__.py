@@ -1,0 +1,1 @@
+"""Messages, keys, states and records as values and as bytes: shared with workers, test kit and runtime."""

@@ -1,0 +1,37 @@
+"""What worker and runtime agree on before the first call: a version of the protocol, and capabilities."""
+
+from wallaroo.emit.topology import PROTOCOL_VERSION
+
+PROTOCOLS = (1, PROTOCOL_VERSION)  # the lowest and the highest version that this release speaks
+
+WINDOWS, CROSSING, PROTOBUF = "windows", "crossing", "protobuf"
+GENERATE, SPLIT_FRAMES = "generate", "split_frames"
+IN_FLIGHT, CHECK_PERSIST, OUTPUTS, VISITS, RELEASE = "in_flight", "check_persist", "outputs", "visits", "release"
+SHOW_STATE = "show_state"
+# What a worker may leave out; SPECIFICATION.md, section 9, has what each one means.
+CAPABILITIES = (
+    WINDOWS, CROSSING, PROTOBUF, GENERATE, SPLIT_FRAMES, IN_FLIGHT, CHECK_PERSIST, OUTPUTS, VISITS, RELEASE,
+    SHOW_STATE,
+)  # fmt: skip
+
+
+def common_version(ours: tuple[int, int], theirs: tuple[int, int]) -> int:
+    """Return the highest version in both ranges; 0: there is none.
+
+    Example:
+        >>> common_version((1, 3), (2, 5)), common_version((1, 3), (4, 5))
+        (3, 0)
+    """
+    lowest, highest = max(ours[0], theirs[0], 1), min(ours[1], theirs[1])
+    return highest if lowest <= highest else 0
+
+
+def shown_versions(versions: tuple[int, int]) -> str:
+    """Return a range of versions as a message shows it.
+
+    Example:
+        >>> shown_versions((1, 3)), shown_versions((2, 2))
+        ('1 to 3', '2')
+    """
+    lowest, highest = versions
+    return str(lowest) if lowest == highest else f"{lowest} to {highest}"

@@ -1,0 +1,68 @@
+"""Topics of Kafka in memory: what a test's engine keeps in place of a broker."""
+
+from collections import defaultdict
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+
+from wallaroo.message.kafka_record import KafkaRecord, has_time
+
+
+class Topics:
+    """Topics of one partition each, with all their records.
+
+    Example:
+        >>> topics = Topics()
+        >>> topics.append(KafkaRecord("users-table", b"Ann", b"7"), 1000).offset
+        0
+        >>> topics.table("users-table")
+        {b'Ann': b'7'}
+    """
+
+    def __init__(self) -> None:
+        self._records: dict[str, list[KafkaRecord]] = defaultdict(list)
+        self._tables: dict[str, dict[bytes, bytes]] = defaultdict(dict)
+
+    def append(self, record: KafkaRecord, now_ms: int) -> KafkaRecord:
+        """Write a record; returns it as it is read, with offset, partition and time."""
+        records, table = self._records[record.topic], self._tables[record.topic]
+        time = record.timestamp_ms if has_time(record.timestamp_ms) else now_ms
+        kept = replace(record, timestamp_ms=time, partition=record.partition or 0, offset=len(records))
+        records.append(kept)
+        key = kept.key or b""
+        if kept.value is None:
+            table.pop(key, None)
+        else:
+            table[key] = kept.value
+        return kept
+
+    def __contains__(self, topic: object) -> bool:
+        return topic in self._records
+
+    def records(self, topic: str) -> list[KafkaRecord]:
+        """Return the records of a topic."""
+        return list(self._records.get(topic, ()))
+
+    def table(self, topic: str) -> dict[bytes, bytes]:
+        """Return the last value of each key that has one."""
+        return self._tables.get(topic, {})
+
+
+# Topics that programs of this process look up as tables; a topology does not name them.
+looked_up: set[str] = set()
+_current: list[Topics] = []
+
+
+def current() -> Topics | None:
+    """Return the topics of the engine whose messages are processed now; None: the topics are Kafka's."""
+    return _current[-1] if _current else None
+
+
+@contextmanager
+def using(topics: Topics) -> Iterator[None]:
+    """Let user code that runs within see these topics."""
+    _current.append(topics)
+    try:
+        yield
+    finally:
+        _current.pop()

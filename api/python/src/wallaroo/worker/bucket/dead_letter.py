@@ -1,0 +1,64 @@
+"""The messages of a bucket call that become dead letters."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from wallaroo.diagnostic.diagnostic import Diagnostic, shown
+from wallaroo.message.key import readable
+from wallaroo.worker.bucket.state_order import Messages
+from wallaroo.worker.stage.stage import Stage
+from wallaroo.worker.value.dead_letter import Unread
+from wallaroo.worker.value.value import NotSerializableError
+
+
+class UnsavedChangeError(Exception):
+    """A message changed its state and said that nothing is to be persisted. Code: C510."""
+
+
+def sort_out(stage: Stage, part: Messages, unread: Mapping[int, Unread]) -> None:
+    """Make dead letters of the messages that are not to be run, or cannot be read."""
+    kept = []
+    path, step = part.entry.node.path, part.entry.step.name
+    for position, ordinal in enumerate(part.ordinals):
+        found, skip = unread.get(position), stage.skips.get(ordinal - 1)
+        message, sequence = part.messages[position], part.sequences[position]
+        key = part.keys[part.indexes[position]]
+        if skip is not None and found is not None:
+            stage.box.skip(skip, path, step, found.data, sequence, key=key, is_payload=True)
+        elif skip is not None:
+            stage.box.skip(skip, path, step, message, sequence, key=key)
+        elif found is not None:
+            stage.box.unread(found, path, step, sequence, key)
+        else:
+            kept.append(position)
+    part.keep(kept)
+
+
+def refuse(stage: Stage, part: Messages, refused: dict[int, Any]) -> None:
+    """Make dead letters of the messages of keys, by their position, that cannot have a state."""
+    kept = []
+    box = stage.box
+    for position, index in enumerate(part.indexes):
+        if index not in refused:
+            kept.append(position)
+            continue
+        message, sequence, key = part.messages[position], part.sequences[position], part.keys[index]
+        if isinstance(refused[index], Diagnostic):
+            box.put(refused[index], part.entry.node.path, part.entry.step.name, message, sequence, key=key)
+        else:
+            box.add(part.entry.node.path, part.entry.step.name, message, sequence, refused[index], key=key)
+    part.keep(kept)
+
+
+def bury(stage: Stage, part: Messages, key: bytes, failed: tuple[Any, int, int, BaseException]) -> None:
+    """Make a dead letter of what a loop said of the message that failed."""
+    message, _, sequence, error = failed
+    box, path, name = stage.box, part.entry.node.path, part.entry.step.name
+    if isinstance(error, UnsavedChangeError):
+        finding = Diagnostic.of("C510", step=name, key=shown(readable(key)))
+        box.put(finding, path, name, message, sequence, key=key, is_payload=part.is_visit)
+    elif isinstance(error, NotSerializableError):
+        finding = error.finding("C504", name, shown(readable(key)))
+        box.put(finding, path, name, message, sequence, key=key, is_payload=part.is_visit)
+    else:
+        box.add(path, name, message, sequence, error, key=key, is_payload=part.is_visit)

@@ -1,0 +1,154 @@
+"""Runs the parts of a bucket call that stays open: the outputs of each leave at once, changes come at the end."""
+
+from collections.abc import Sequence
+from contextlib import suppress
+
+from wallaroo.diagnostic.diagnostic import Diagnostic, DiagnosticError
+from wallaroo.worker._proto import worker_pb2 as pb
+from wallaroo.worker.bucket.bucket import BucketResult, BucketRun
+from wallaroo.worker.bucket.state import UNREAD, BucketState, Cell
+from wallaroo.worker.bucket.window_run import WindowTurn
+from wallaroo.worker.stage.flight import MESSAGE
+from wallaroo.worker.stage.stage import Stage
+from wallaroo.worker.value.value import NotSerializableError
+
+
+class OpenRun(BucketRun):
+    """One try of a call that stays open. Other calls may use the stage between its parts.
+
+    Args:
+        call: The first request of the call.
+        state: The committed state.
+        checks_persist: Whether a change of state that is not persisted is a failure; slow.
+        before: The try before, which has spoilt its state: what it has released runs again, and nothing of it leaves.
+    """
+
+    def __init__(
+        self,
+        stage: Stage,
+        call: pb.Bucket,
+        state: BucketState,
+        *,
+        checks_persist: bool = False,
+        before: "OpenRun | None" = None,
+    ) -> None:
+        super().__init__(stage, call, ())
+        self.stage, self._state, self._before = stage, state, before
+        self._checks_persist, self._is_watched = checks_persist, call.careful
+        self._is_careful = call.careful or checks_persist
+        self._wants_snapshot = False
+        self._turn: WindowTurn | None = None
+        self._saved: dict[Cell, bytes] = {}
+        self._released: list[Sequence[bytes]] = []
+        self._ordinal = 0
+        self._counts: list[pb.StepCount] = []
+        self._visited: list[pb.Visited] = []
+
+    def part(self, last: pb.Bucket, frames: Sequence[bytes]) -> list[pb.Output] | BucketResult | None:
+        """Run a part.
+
+        Returns:
+            Its outputs; for the last part of the call its result; None when user code failed: the state is then spoilt.
+
+        Raises:
+            FrameError: The frames are damaged or do not belong to this stage.
+            DiagnosticError: W430, user code fails on a message that it did not fail on the first time; C511, a state
+                that no message of the last part has spoilt cannot be written.
+        """
+        self._wants_snapshot = self._wants_snapshot or last.wants_snapshot
+        turn = self._turn or self._begin_try()
+        self._forget()
+        if not self._run_frames(frames, turn):
+            return None
+        self.stage.order()
+        given = self._release(frames) if last.more else self._end()
+        self.stage.clear()
+        return given
+
+    def _begin_try(self) -> WindowTurn:
+        self._begin(self._state)
+        self._turn = WindowTurn(self.stage, self._state)
+        if self._is_careful:
+            self._saved = self._unread(self._state)
+        if self._is_watched:
+            self._state.watch = self._watch
+            self.stage.note("")
+        if self._before is not None:
+            self._repeat(self._before, self._turn)
+        return self._turn
+
+    def _release(self, frames: Sequence[bytes]) -> list[pb.Output]:
+        self.stage.flight[MESSAGE] = 0
+        outputs = list(self.stage.outputs(self._call.index, self._timestamp_ms))
+        self._counts = self._counted(self.stage.counts())
+        self._visited += self._visits.counts
+        self._released.append(frames)
+        return outputs
+
+    def _end(self) -> BucketResult | None:
+        """Write what has changed; None when a state cannot be written, which is then spoilt."""
+        self._call.wants_snapshot = self._wants_snapshot
+        try:
+            result = self._careful_result(self._state) if self._is_careful else self._result(self._state)
+        except NotSerializableError:
+            if self._is_careful:
+                raise
+            return None
+        finally:
+            self._state.watch = None
+        counts, visits = self._counted(result.done.counts), [*self._visited, *result.done.visits]
+        result.done.ClearField("counts")
+        result.done.ClearField("visits")
+        result.done.counts.extend(counts)
+        result.done.visits.extend(visits)
+        return result
+
+    def _run_frames(self, frames: Sequence[bytes], turn: WindowTurn) -> bool:
+        """Run frames; False when user code failed."""
+        self._frames, self._timestamp_ms = frames, 0
+        if self._is_careful:
+            self._run_carefully(self._state, turn, self._saved)
+        elif not self._run_fast(self._state, turn):
+            return False
+        self._ordinal = self.stage.ordinal
+        return True
+
+    def _repeat(self, before: "OpenRun", turn: WindowTurn) -> None:
+        """Run what the try before has released as it ran there, so that the states become what they were."""
+        for frames in before._released:
+            self._forget()
+            if not self._run_frames(frames, turn):
+                raise DiagnosticError([Diagnostic.of("W430", step=self._failing)])
+        self._released, self._counts, self._visited = before._released, before._counts, before._visited
+        self._is_careful, self._before, self._saved = True, None, self._written()
+
+    def _forget(self) -> None:
+        """Prepare the stage, which other calls may have used, for the next part."""
+        self.stage.clear()
+        self.stage.ordinal = self._ordinal
+        self._visits.waiting.clear()
+        self._visits.counts = []
+
+    def _written(self) -> dict[Cell, bytes]:
+        """Return the states as they are, to go back to, as far as they can be written."""
+        saved: dict[Cell, bytes] = {}
+        for table in self._state.tables.values():
+            for cell in table.values():
+                with suppress(NotSerializableError):
+                    saved[cell] = cell.data if cell.live is UNREAD else self._state.write(cell)
+        return saved
+
+    def _counted(self, counts: Sequence[pb.StepCount]) -> list[pb.StepCount]:
+        """Return what the parts before have counted, and what this one has."""
+        if not self._counts:
+            return list(counts)
+        return [
+            pb.StepCount(
+                path=one.path,
+                messages_in=one.messages_in + other.messages_in,
+                messages_out=one.messages_out + other.messages_out,
+                dead_letters=one.dead_letters + other.dead_letters,
+                dropped_late=one.dropped_late + other.dropped_late,
+            )
+            for one, other in zip(self._counts, counts, strict=True)
+        ]

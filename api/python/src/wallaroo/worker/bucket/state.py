@@ -1,0 +1,338 @@
+"""Live state: one copy per bucket, under the version that it belongs to, within a bound of bytes."""
+
+import threading
+from bisect import bisect_right
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import accumulate
+from typing import Any, NamedTuple
+
+from wallaroo.message import state_piece
+from wallaroo.message.frame import FrameError, encode_frame
+from wallaroo.worker.value.value import NotSerializableError, StateReadError, StateTooLargeError, ValueCodec
+from wallaroo.worker.window.calendar import WINDOWED, Calendar
+from wallaroo.worker.window.window import Window
+
+ENTRY_BYTES = 1024 * 1024
+MAX_STATE_BYTES = 256 * 1024 * 1024  # of one state; the copies of a call are a few times as large
+# Objects take more memory than their pickles; measured on dicts of short texts it is 4 to 6 times as much.
+LIVE_FACTOR = 5
+KEY_BYTES = 200
+ENTRY_COST = 16  # what a state costs in an entry besides its key and its bytes
+
+
+class NotAsked:
+    """Stands for a state that no message has asked for since it came from the log."""
+
+
+UNREAD: Any = NotAsked()
+
+
+class Version(NamedTuple):
+    """The version of a bucket's state: (0, 0) is the empty state."""
+
+    counter: int
+    nonce: int
+
+
+class BucketKey(NamedTuple):
+    """Whose state a copy is."""
+
+    application: str
+    query: str
+    stage: str
+    bucket: int
+
+
+class Cell:
+    """The state of one key.
+
+    Attributes:
+        live: The state, or `UNREAD`: no message has asked for it since it came from the log.
+        data: Its serialized form while it is unread.
+        size: Of its serialized form when it was last written or read; below 0: never.
+    """
+
+    __slots__ = ("data", "live", "size")
+
+    def __init__(self, live: Any, data: bytes = b"", size: int = -1) -> None:
+        self.live, self.data, self.size = live, data, size
+
+
+Table = dict[bytes, Cell]  # by key
+
+
+@dataclass(slots=True)
+class BucketState:
+    """The states of one bucket.
+
+    Attributes:
+        max_bytes: How many bytes a state may have; one that has more already may not grow.
+        tables: The states of one name, by the port of its log frames.
+        calendars: Those of window steps, likewise.
+        watch: Called with what is done to the state of a key, the port of its table, and the key; None: nobody asks.
+    """
+
+    codec: ValueCodec
+    max_bytes: int = MAX_STATE_BYTES
+    tables: dict[int, Table] = field(default_factory=dict)
+    calendars: dict[int, Calendar] = field(default_factory=dict)
+    watch: Callable[[str, int, bytes], None] | None = None
+    _log: state_piece.Joiner = field(default_factory=state_piece.Joiner)
+    _written: int = 0  # bytes of all states as they were last written or read
+    _unread: int = 0  # of those that are unread
+
+    def table(self, port: int) -> Table:
+        """Return the states of one name."""
+        return self.tables.setdefault(port, {})
+
+    def calendar(self, port: int) -> Calendar:
+        """Return the states of a window step."""
+        found = self.calendars.get(port)
+        if found is None:
+            found = self.calendars[port] = Calendar(self.codec, self.max_bytes)
+        return found
+
+    def read(self, entries: Iterable[bytes]) -> None:
+        """Take over the entries of a state log, in order.
+
+        Raises:
+            FrameError: An entry is damaged.
+        """
+        for entry in entries:
+            frame = self._log.take(entry)
+            if frame is None:
+                continue
+            if frame.header.count and not frame.keys:
+                msg = "an entry of a state log has no keys"
+                raise FrameError(msg)
+            if frame.header.encoding == WINDOWED:
+                self.calendar(frame.header.port).read(frame)
+                continue
+            table, encoding = self.table(frame.header.port), frame.header.encoding
+            keys = [frame.keys[index] for index in frame.key_indexes]
+            absent = set(frame.absent)
+            load = self.codec.loader(encoding)
+            for position, (key, data) in enumerate(zip(keys, frame.values(), strict=True)):
+                self.remove(table, key)
+                if position in absent:
+                    continue
+                # States of an encoding that this program no longer writes are written again.
+                known = data if encoding == self.codec.encoding else self._rewritten(key, data, load)
+                table[key] = Cell(UNREAD, known, len(known))
+                self._written += len(known)
+                self._unread += len(known)
+
+    def end_log(self) -> None:
+        """Note that the log has been read to its end.
+
+        Raises:
+            FrameError: Its last state is not whole.
+        """
+        self._log.end()
+
+    def _rewritten(self, key: bytes, data: bytes, load: Callable[[bytes], Any]) -> bytes:
+        try:
+            return self.codec.dump(load(data))
+        except BaseException as err:
+            raise StateReadError(key, err) from err
+
+    def cell(self, table: Table, key: bytes, build: Callable[[], Any]) -> Cell:
+        """Return a key's state, which is live then: read from its serialized form, or new.
+
+        Raises:
+            StateReadError: It is in the log and cannot be read.
+        """
+        cell = table.get(key)
+        if cell is None:
+            cell = table[key] = Cell(build())
+        elif cell.live is UNREAD:
+            if self.watch is not None:
+                self.watch("read", next(port for port, each in self.tables.items() if each is table), key)
+            cell.live = self.load(key, cell.data)
+            self._unread -= len(cell.data)
+            cell.data = b""
+        return cell
+
+    def remove(self, table: Table, key: bytes) -> None:
+        """Take the state of a key away, if it has one."""
+        cell = table.pop(key, None)
+        if cell is not None:
+            self._written -= max(0, cell.size)
+            self._unread -= len(cell.data)
+
+    def entries(self, states: Mapping[int, Table]) -> Iterator[bytes]:
+        """Yield frames of some serialized states.
+
+        Raises:
+            NotSerializableError: One cannot be written.
+        """
+        for port, table in sorted(states.items()):
+            keys, cells, values = list(table), list(table.values()), self._dumped(port, table)
+            sizes = list(map(len, values))
+            if max(sizes, default=0) > self.max_bytes:
+                self._check_sizes(port, keys, cells, sizes)
+            self._written += sum(sizes) - sum([cell.size for cell in cells if cell.size > 0])
+            for cell, size in zip(cells, sizes, strict=True):
+                cell.size = size
+            costs = [size + len(key) + ENTRY_COST for size, key in zip(sizes, keys, strict=True)]
+            ends = list(accumulate(costs, initial=0))
+            start = 0
+            while start < len(keys):
+                # As many as fit, but one at least.
+                end = max(start + 1, bisect_right(ends, ends[start] + ENTRY_BYTES - 64) - 1)
+                if sizes[start] > state_piece.PIECE_BYTES:
+                    end, encoding = start + 1, self.codec.encoding
+                    yield from state_piece.write_pieces(values[start], key=keys[start], port=port, encoding=encoding)
+                else:
+                    yield _entry(port, keys[start:end], values[start:end], self.codec)
+                start = end
+
+    def absent_entry(self, port: int, keys: Sequence[bytes]) -> bytes:
+        """Return the frame of an entry: these keys no longer have a state."""
+        empty, places = [b""] * len(keys), range(len(keys))
+        return encode_frame(
+            empty, port=port, encoding=self.codec.encoding, keys=keys, key_indexes=places, absent=places
+        )
+
+    def window_entries(self, port: int, window: Window, *, is_whole: bool) -> Iterator[bytes]:
+        """Yield frames of the states of a window step: of the keys that changed, or of all.
+
+        Raises:
+            NotSerializableError: An accumulator cannot be written.
+        """
+        calendar = self.calendar(port)
+        try:
+            yield from calendar.entries(window, port, calendar.names() if is_whole else calendar.changed, ENTRY_BYTES)
+        except StateTooLargeError:
+            raise
+        except BaseException as err:
+            raise NotSerializableError(window, err) from err
+
+    def _check_sizes(self, port: int, keys: list[bytes], cells: list[Cell], sizes: list[int]) -> None:
+        for key, cell, size in zip(keys, cells, sizes, strict=True):
+            if size > max(self.max_bytes, cell.size):
+                raise StateTooLargeError(cell.live, size, self.max_bytes, port, key)
+
+    def _dumped(self, port: int, table: Table) -> list[bytes]:
+        if self.watch is not None:
+            return self._dumped_one_by_one(port, table)
+        cells = table.values()
+        lives = [cell.live for cell in cells]
+        try:
+            if NotAsked not in set(map(type, lives)):
+                return self.codec.dump_all(lives)
+            return [cell.data if cell.live is UNREAD else self.codec.dump(cell.live) for cell in cells]
+        except BaseException:
+            return self._dumped_one_by_one(port, table)
+
+    def _dumped_one_by_one(self, port: int, table: Table) -> list[bytes]:
+        """Find the state that cannot be written, or ends the process."""
+        values: list[bytes] = []
+        for key, cell in table.items():
+            if self.watch is not None:
+                self.watch("wrote", port, key)
+            try:
+                values.append(cell.data if cell.live is UNREAD else self.codec.dump(cell.live))
+            except BaseException as err:
+                raise NotSerializableError(cell.live, err, port, key) from err
+        return values
+
+    def write(self, cell: Cell) -> bytes:
+        """Return a state's bytes.
+
+        Raises:
+            NotSerializableError: It cannot be written, or is too large.
+        """
+        try:
+            data = self.codec.dump(cell.live)
+        except BaseException as err:
+            raise NotSerializableError(cell.live, err) from err
+        if len(data) > max(self.max_bytes, cell.size):
+            raise StateTooLargeError(cell.live, len(data), self.max_bytes)
+        return data
+
+    def load(self, key: bytes, data: bytes) -> Any:
+        """Return the state of its bytes.
+
+        Raises:
+            StateReadError: They cannot be read.
+        """
+        try:
+            return self.codec.load(data)
+        except BaseException as err:
+            raise StateReadError(key, err) from err
+
+    def values(self, read: Callable[[int, bytes], Any]) -> Iterator[tuple[int, bytes, Any]]:
+        """Yield port, key and state of each key, as they came from the log.
+
+        Args:
+            read: Returns the state of an encoding and bytes.
+
+        Raises:
+            StateReadError: One cannot be read.
+        """
+        stored = [
+            (port, key, self.codec.encoding, cell.data)
+            for port, table in self.tables.items()
+            for key, cell in table.items()
+        ]
+        stored += [
+            (port, key, WINDOWED, data) for port, each in self.calendars.items() for key, data in each.stored.items()
+        ]
+        for port, key, encoding, data in stored:
+            try:
+                value = read(encoding, data)
+            except BaseException as err:
+                raise StateReadError(key, err) from err
+            yield port, key, value
+
+    def count(self) -> int:
+        """Return how many keys have a state."""
+        return sum(map(len, self.tables.values())) + sum(calendar.count() for calendar in self.calendars.values())
+
+    def cost(self) -> int:
+        """Return about how many bytes of memory the copy takes."""
+        unread = self._unread + sum(calendar.unread for calendar in self.calendars.values())
+        written = self._written + sum(calendar.written for calendar in self.calendars.values())
+        return unread + (written - unread) * LIVE_FACTOR + KEY_BYTES * self.count()
+
+
+class StateCache:
+    """Keeps copies of buckets, the least recently used ones leaving first.
+
+    A copy is taken out while a call works on it, so that no two calls ever change one.
+
+    Args:
+        limit_bytes: How much memory all copies together may take, about.
+    """
+
+    def __init__(self, limit_bytes: int) -> None:
+        self._limit, self._total = limit_bytes, 0
+        self._copies: OrderedDict[BucketKey, tuple[Version, BucketState, int]] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def take(self, key: BucketKey, version: Version) -> BucketState | None:
+        """Take out the copy of exactly this version; a copy of another version is dropped."""
+        with self._lock:
+            found = self._copies.pop(key, None)
+            if found is None:
+                return None
+            self._total -= found[2]
+            return found[1] if found[0] == version else None
+
+    def file(self, key: BucketKey, version: Version, state: BucketState) -> int:
+        """Keep a copy under its new version; returns the bytes that it takes."""
+        cost = state.cost()
+        with self._lock:
+            old = self._copies.pop(key, None)
+            self._total += cost - (old[2] if old else 0)
+            self._copies[key] = (version, state, cost)
+            while self._total > self._limit and self._copies:
+                self._total -= self._copies.popitem(last=False)[1][2]
+            return cost
+
+
+def _entry(port: int, keys: list[bytes], states: list[bytes], codec: ValueCodec) -> bytes:
+    return encode_frame(states, port=port, encoding=codec.encoding, keys=keys, key_indexes=range(len(keys)))

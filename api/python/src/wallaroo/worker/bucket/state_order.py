@@ -1,0 +1,85 @@
+"""The messages of a bucket call's state steps, in the order of their sequences, however frames hold them."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import accumulate, chain, groupby
+from typing import Any
+
+from wallaroo.message.frame import HEADER_BYTES, FrameHeader, read_sequences
+from wallaroo.worker.bucket.state import Table
+from wallaroo.worker.stage.keyed import StateEntry
+
+Place = tuple[FrameHeader, bytes, int]  # of a frame: header, the bytes that hold it, and where it begins
+
+
+@dataclass(slots=True)
+class Messages:
+    """The messages of one frame that have a state to go to."""
+
+    entry: StateEntry
+    table: Table
+    keys: list[bytes]
+    messages: Sequence[Any]
+    indexes: Sequence[int]
+    sequences: Sequence[int]
+    ordinals: Sequence[int]
+    times: Sequence[int] = ()  # where the stage needs them
+    timestamp_ms: int = 0  # of the frame
+    is_thinned: bool = False  # some have been dropped, so that a key may have none left
+    is_visit: bool = False  # they are keys that a visit comes to, and its metadata
+
+    def keep(self, positions: Sequence[int]) -> None:
+        """Drop all messages but those at some positions."""
+        self.is_thinned = True
+        self.messages = [self.messages[position] for position in positions]
+        self.indexes = [self.indexes[position] for position in positions]
+        self.sequences = [self.sequences[position] for position in positions]
+        self.ordinals = [self.ordinals[position] for position in positions]
+        self.times = [self.times[position] for position in positions] if self.times else ()
+
+    def pick(self, positions: Sequence[int]) -> "Messages":
+        """Return the messages at some positions, with their keys alone."""
+        places: dict[int, int] = {}
+        return Messages(
+            self.entry,
+            self.table,
+            messages=[self.messages[position] for position in positions],
+            indexes=[places.setdefault(self.indexes[position], len(places)) for position in positions],
+            keys=[self.keys[index] for index in places],
+            sequences=[self.sequences[position] for position in positions],
+            ordinals=[self.ordinals[position] for position in positions],
+            times=[self.times[position] for position in positions] if self.times else (),
+            timestamp_ms=self.timestamp_ms,
+            is_visit=self.is_visit,
+        )
+
+
+def is_in_order(frames: Iterable[Place]) -> bool:
+    """Say whether frames, one after the other, hold their messages in the order of their sequences.
+
+    Raises:
+        FrameError: The columns of one contradict each other.
+    """
+    last = 0
+    for header, data, start in frames:
+        if not header.count:
+            continue
+        sequences = read_sequences(header, data, start + HEADER_BYTES)
+        if header.sequence + sequences[0] < last:
+            return False
+        if not isinstance(sequences, range):
+            numbers = list(sequences)  # once: what is sorted are then the same objects, which compare quickly
+            if sorted(numbers) != numbers:
+                return False
+        last = header.sequence + sequences[-1]
+    return True
+
+
+def in_turn(parts: Sequence[Messages]) -> Iterator[Messages]:
+    """Yield the messages of frames that overlap, by sequence; those of one sequence in the order of the frames."""
+    sequences = list(chain.from_iterable(part.sequences for part in parts))
+    owners = [number for number, part in enumerate(parts) for _ in part.sequences]
+    starts = list(accumulate((len(part.sequences) for part in parts), initial=0))
+    order = sorted(range(len(sequences)), key=sequences.__getitem__)
+    for number, run in groupby(order, key=owners.__getitem__):
+        yield parts[number].pick([at - starts[number] for at in run])

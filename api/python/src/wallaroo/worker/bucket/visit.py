@@ -1,0 +1,165 @@
+"""Visits in one bucket call: where they stand among the messages, and what they do to which keys."""
+
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from wallaroo.message.frame import Frame, FrameError
+from wallaroo.message.key import readable
+from wallaroo.message.visit import Deleted
+from wallaroo.worker._proto import worker_pb2 as pb
+from wallaroo.worker.bucket.state import BucketState, Table
+from wallaroo.worker.bucket.state_order import Messages
+from wallaroo.worker.stage.flight import PROGRESS
+from wallaroo.worker.stage.keyed import StateEntry
+from wallaroo.worker.stage.stage import Stage
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Visit:
+    """A visit; several sort in the order in which they run. `ordinal` is 1 + its ordinal in the call."""
+
+    sequence: int
+    id: int
+    ordinal: int
+    timestamp_ms: int
+    name: str
+    metadata: bytes
+
+    @classmethod
+    def of(cls, frame: Frame, ordinal: int) -> "Visit":
+        """Read a frame.
+
+        Raises:
+            FrameError: It holds no visit.
+        """
+        values = frame.values()
+        if len(values) != 1 or frame.absent:
+            msg = f"a frame of visits has {len(values)} values; expected 1"
+            raise FrameError(msg)
+        try:
+            found = pb.Visit.FromString(bytes(values[0]))
+        except Exception as err:
+            msg = "the value of a frame of visits is no Visit"
+            raise FrameError(msg) from err
+        return cls(frame.header.sequence, found.id, ordinal, frame.header.timestamp_ms, found.name, found.metadata)
+
+
+def with_visits(parts: Iterable[Messages], visits: Iterable[Visit]) -> Iterator[Messages | Visit]:
+    """Yield messages, which are in order, and visits by sequence; a visit precedes the messages of its sequence."""
+    waiting = sorted(visits, reverse=True)
+    for part in parts:
+        rest = part
+        while waiting and rest.sequences and waiting[-1].sequence <= rest.sequences[-1]:
+            at = bisect_left(rest.sequences, waiting[-1].sequence)
+            if at:
+                yield rest.pick(range(at))
+            yield waiting.pop()
+            rest = rest.pick(range(at, len(rest.sequences))) if at else rest
+        if rest.sequences:
+            yield rest
+    while waiting:
+        yield waiting.pop()
+
+
+@dataclass(slots=True)
+class VisitTurn:
+    """What the visits of a call do; one for each try.
+
+    Attributes:
+        stage: The stage; no other call may run on it meanwhile.
+        state: The bucket's.
+        changed: The states that are to be persisted, by the port of their table.
+        waiting: The visits of the call.
+        deleted: Keys whose states are to be taken out of the log, by the port of their table.
+    """
+
+    stage: Stage
+    state: BucketState
+    changed: dict[int, Table]
+    waiting: list[Visit] = field(default_factory=list)
+    counts: list[pb.Visited] = field(default_factory=list)
+    deleted: dict[int, set[bytes]] = field(default_factory=dict)
+
+    def take(self, frame: Frame) -> None:
+        """Take a frame of port 65533."""
+        self.waiting.append(Visit.of(frame, self.stage.take(1)[0]))
+
+    def parts(self, visit: Visit) -> Iterator[Messages]:
+        """Yield the keys of each step that a visit concerns, as messages with its metadata; none if it is skipped."""
+        skip = self.stage.skips.get(visit.ordinal - 1)
+        for entry in self.stage.states.values():
+            if visit.name not in entry.node.visits:
+                continue
+            if skip is not None:
+                self.stage.visited[entry.number] += 1
+                path, name = entry.node.path, entry.step.name
+                self.stage.box.skip(skip, path, name, visit.metadata, visit.sequence, is_payload=True)
+                continue
+            keys = self._keys(entry)
+            count = len(keys)
+            self.stage.visited[entry.number] += count
+            self.counts.append(pb.Visited(id=visit.id, path=entry.node.path, keys=count))
+            if count:
+                times = [visit.timestamp_ms] * count if self.stage.has_times else ()
+                yield Messages(
+                    replace(entry, closed_keys=None), self.state.table(entry.node.state_port), keys,
+                    [visit.metadata] * count, range(count), [visit.sequence] * count, [visit.ordinal] * count,
+                    times, visit.timestamp_ms, is_visit=True,
+                )  # fmt: skip
+
+    def _keys(self, entry: StateEntry) -> list[bytes]:
+        """Return the keys that the log has, or will have, a state of, in the order of their bytes."""
+        port = entry.node.state_port
+        changed, absent = self.changed.get(port, {}), {*self._absent(entry)}
+        table = self.state.table(port)
+        return sorted(key for key, cell in table.items() if (cell.size >= 0 or key in changed) and key not in absent)
+
+    def _absent(self, entry: StateEntry) -> list[bytes]:
+        """Return the keys of changed states of which the step says that they are none."""
+        is_absent, changed = entry.state.is_absent, self.changed.get(entry.node.state_port, {})
+        return [] if is_absent is None else [key for key, cell in changed.items() if is_absent(cell.live)]
+
+    @contextmanager
+    def visitor(self, visit: Visit, part: Messages) -> Iterator[set[bytes]]:
+        """Run the visitor in place of the state computation; gives the keys whose states it deletes."""
+        entry, flight, keys = part.entry, self.stage.flight, iter(part.keys)
+        deleted: set[bytes] = set()
+
+        def run(metadata: bytes, state: Any) -> Any:
+            key = next(keys)
+            flight[PROGRESS] += 1
+            assert entry.step.visit is not None
+            result = entry.step.visit(visit.name, metadata, readable(key), state)
+            if result.__class__ is not Deleted:
+                return result
+            deleted.add(key)
+            return result.result if entry.step.is_always_persisted else (result.result, True)
+
+        with self.stage.replaced(entry.number, run):
+            yield deleted
+
+    def delete(self, part: Messages, keys: Iterable[bytes]) -> None:
+        """Delete the states of visited keys, out of the log too."""
+        port = part.entry.node.state_port
+        for key in keys:
+            self.state.remove(part.table, key)
+            self.changed.get(port, {}).pop(key, None)
+            self.deleted.setdefault(port, set()).add(key)
+
+    def delete_absent(self) -> None:
+        """Delete changed states of which their step says that they are none."""
+        for entry in self.stage.states.values():
+            port = entry.node.state_port
+            for key in self._absent(entry):
+                self.state.remove(self.state.table(port), key)
+                del self.changed[port][key]
+                self.deleted.setdefault(port, set()).add(key)
+
+    def gone(self) -> Iterator[tuple[int, list[bytes]]]:
+        """Yield the keys that the log must no longer have, by the port of their table."""
+        for port, keys in sorted(self.deleted.items()):
+            if left := sorted(keys - self.changed.get(port, {}).keys()):
+                yield port, left

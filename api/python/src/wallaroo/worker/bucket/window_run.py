@@ -1,0 +1,272 @@
+"""Runs the messages and ticks of windows in one call: in the order of their sequences, whatever that of the frames."""
+
+from collections.abc import Iterator, Mapping
+from datetime import datetime, timedelta
+from typing import Any
+
+from wallaroo.check.in_place import check_returned
+from wallaroo.diagnostic.diagnostic import Diagnostic, shown
+from wallaroo.diagnostic.location import one_line, user_traceback
+from wallaroo.message.frame import Frame, FrameError, FrameHeader
+from wallaroo.message.key import readable
+from wallaroo.worker.bucket.state import BucketState
+from wallaroo.worker.stage.crossing import read_messages
+from wallaroo.worker.stage.flight import MESSAGE, OUTSIDE
+from wallaroo.worker.stage.keyed import WindowEntry
+from wallaroo.worker.stage.stage import Stage
+from wallaroo.worker.value.dead_letter import Unread
+from wallaroo.worker.value.unpicklable import REMEDY
+from wallaroo.worker.value.value import NotSerializableError, StateReadError, StateTooLargeError
+from wallaroo.worker.window.calendar import Calendar
+from wallaroo.worker.window.window import (
+    DROPPED,
+    FIRST_MS,
+    LAST_MS,
+    CountWindow,
+    Failed,
+    Given,
+    Stuck,
+    WindowState,
+    split,
+)
+from wallaroo.worker.window.window_order import Run, Tick, in_order
+
+
+class WindowTurn:
+    """What a bucket call does with its windows.
+
+    Args:
+        stage: The stage; no other call may run on it meanwhile.
+        state: The bucket's.
+    """
+
+    def __init__(self, stage: Stage, state: BucketState) -> None:
+        self._stage = stage
+        self._runs: dict[int, list[Run]] = {port: [] for port in stage.windows}
+        self._ticks: list[Tick] = []
+        self.failing = ""  # the step that ran last
+        self._calendars: dict[int, Calendar] = {}
+        for port, entry in stage.windows.items():
+            calendar = self._calendars[port] = state.calendar(entry.node.state_port)
+            calendar.begin(entry.window)
+
+    def tick(self, header: FrameHeader) -> None:
+        """Take a tick."""
+        self._ticks.append(Tick(header.sequence, header.timestamp_ms, self._stage.take(1)[0]))
+
+    def take(self, frame: Frame) -> None:
+        """Take the messages of a frame.
+
+        Raises:
+            FrameError: It has no keys.
+        """
+        header, base = frame.header, frame.header.sequence
+        if frame.absent or (header.count and not frame.keys):
+            msg = f"a frame of port {header.port} with {len(frame.keys)} keys and {len(frame.absent)} absent values"
+            raise FrameError(msg)
+        entry = self._stage.windows[header.port]
+        self._stage.entered[entry.number] += header.count
+        messages, unread = read_messages(entry.values, frame)
+        run = Run(
+            frame.keys,
+            frame.key_indexes,
+            messages,
+            [base + each for each in frame.sequences] if frame.sequences else range(base, base + header.count),
+            [header.timestamp_ms + each for each in frame.timestamps] or [header.timestamp_ms] * header.count,
+            self._stage.take(header.count),
+        )
+        has_wrong_times = bool(run.times) and not FIRST_MS <= min(run.times) <= max(run.times) <= LAST_MS
+        if self._stage.skips or unread or has_wrong_times:
+            run = self._sort_out(entry, run, unread)
+        self._runs[header.port].append(run)
+
+    def attempt(self) -> bool:
+        """Run everything at full speed; False when user code failed on a message: the state is then spoilt."""
+        try:
+            for entry, calendar, item in self._items():
+                if isinstance(item, Tick):
+                    self._tick(entry, calendar, item)
+                elif isinstance(entry.window, CountWindow):
+                    self._fast_count(entry, calendar, item, entry.window.count - 1)
+                else:
+                    self._fast(entry, calendar, item)
+        except StateReadError:
+            raise
+        except BaseException:
+            return False  # `careful` finds the message, and reports the error
+        return True
+
+    def careful(self) -> None:
+        """Run message by message, so that one that user code fails on leaves the state as before it."""
+        for entry, calendar, item in self._items():
+            if isinstance(item, Tick):
+                self._tick(entry, calendar, item)
+                continue
+            for at, index in enumerate(item.indexes):
+                self._one(entry, calendar, item.keys[index], item.at(at, at + 1))
+
+    def _items(self) -> Iterator[tuple[WindowEntry, Calendar, Any]]:
+        runs, ticks = self._runs, self._ticks
+        self._runs, self._ticks = {port: [] for port in runs}, []  # of the next part of the call
+        for port, entry in self._stage.windows.items():
+            self.failing = entry.step.name
+            for item in in_order(runs[port], ticks):
+                yield entry, self._calendars[port], item
+                self._stage.flight[MESSAGE] = 0
+
+    def _fast(self, entry: WindowEntry, calendar: Calendar, run: Run) -> None:
+        update, flight, keys = entry.window.update, self._stage.flight, run.keys
+        states = self._states(calendar, run)
+        for flight[MESSAGE], message, index, sequence, time in run.rows():  # noqa: B020 - a store for the supervisor
+            state = states[index]
+            if state is not None and state.low <= time < state.high:
+                if (returned := update(message, state.pane)) is not None:
+                    check_returned(returned, state.pane)
+                if time > state.latest:
+                    state.latest = time
+                continue
+            states[index], given = self._enter(entry, calendar, keys[index], state, message, time)
+            if given:
+                self._give(entry, keys[index], given, sequence)
+
+    def _fast_count(self, entry: WindowEntry, calendar: Calendar, run: Run, last: int) -> None:
+        update, flight, keys = entry.window.update, self._stage.flight, run.keys
+        states = self._states(calendar, run)
+        for flight[MESSAGE], message, index, sequence, time in run.rows():  # noqa: B020 - a store for the supervisor
+            state = states[index]
+            if state is not None and state.high and state.oldest < last:
+                if (returned := update(message, state.pane)) is not None:
+                    check_returned(returned, state.pane)
+                state.oldest += 1
+                state.latest = time
+                continue
+            states[index], given = self._enter(entry, calendar, keys[index], state, message, time)
+            if given:
+                self._give(entry, keys[index], given, sequence)
+
+    @staticmethod
+    def _states(calendar: Calendar, run: Run) -> list[WindowState | None]:
+        """Return the state of each key of a run, all of which change."""
+        calendar.changed.update((run.keys[index], None) for index in set(run.indexes))
+        return [calendar.find(key) for key in run.keys]
+
+    @staticmethod
+    def _enter(
+        entry: WindowEntry, calendar: Calendar, key: bytes, state: WindowState | None, message: Any, time: int
+    ) -> tuple[WindowState | None, Given]:
+        """Add a message to a key's state; returns the state that the key then has."""
+        window = entry.window
+        is_new = state is None
+        state = WindowState(readable(key)) if state is None else state
+        given = window.enter(state, is_new, message, time)
+        if state.is_over:
+            calendar.drop(key)
+            return None, given
+        if is_new:
+            calendar.live[key] = state
+        if is_new or not window.waits or state.silent is None:
+            calendar.enroll(window, key, state)
+        return state, given
+
+    def _one(self, entry: WindowEntry, calendar: Calendar, key: bytes, run: Run) -> None:
+        """Run one message; a failure puts its key's state back."""
+        self._stage.flight[MESSAGE] = OUTSIDE
+        state = calendar.find(key)
+        saved = None if state is None else calendar.dump(entry.window, key, state)
+        self._stage.flight[MESSAGE] = run.ordinals[0]
+        try:
+            after, given = self._enter(entry, calendar, key, state, run.messages[0], run.times[0])
+            if after is not None:
+                self._check(entry, calendar, key, after)
+        except BaseException as err:
+            self._put_back(entry, calendar, key, saved)
+            self._letter(entry, key, run, err)
+            return
+        calendar.changed[key] = None
+        self._give(entry, key, given, run.sequences[0])
+
+    @staticmethod
+    def _check(entry: WindowEntry, calendar: Calendar, key: bytes, state: WindowState) -> None:
+        try:
+            calendar.dump(entry.window, key, state)
+        except StateTooLargeError:
+            raise
+        except BaseException as err:
+            raise NotSerializableError(next(iter(state.panes.values()), state), err) from err
+
+    @staticmethod
+    def _put_back(entry: WindowEntry, calendar: Calendar, key: bytes, saved: bytes | None) -> None:
+        calendar.drop(key)
+        if saved is not None:
+            state = calendar.live[key] = calendar.load(key, saved)
+            state.queued = None
+            calendar.enroll(entry.window, key, state)
+
+    def _tick(self, entry: WindowEntry, calendar: Calendar, tick: Tick) -> None:
+        skip = self._stage.skips.get(tick.ordinal - 1)
+        if skip is not None:
+            self._stage.box.skip(skip, entry.node.path, entry.step.name, None, tick.sequence)
+            return
+        self._stage.flight[MESSAGE] = tick.ordinal
+        for key, _, given in calendar.tick(entry.window, tick.time):
+            self._give(entry, key, given, tick.sequence)
+
+    def _give(self, entry: WindowEntry, key: bytes, given: Given, sequence: int) -> None:
+        """Pass on what windows gave; those that failed become dead letters."""
+        entry.give(list(split(given)), sequence, key)
+        path, name = entry.node.path, entry.step.name
+        for item, _ in given:
+            if item is DROPPED:
+                self._stage.late[entry.number] += 1
+            elif isinstance(item, Failed):
+                finding = Diagnostic.of("C517", step=name, key=shown(readable(key)), error=one_line(item.error))
+                trace = user_traceback(item.error)
+                self._stage.box.put(finding, path, name, item.accumulator, sequence, key=key, trace=trace)
+            elif isinstance(item, Stuck):
+                finding = Diagnostic.of("C524", step=name, key=shown(readable(key)), time=moment(item.latest))
+                self._stage.box.put(finding, path, name, None, sequence, key=key)
+
+    def _letter(self, entry: WindowEntry, key: bytes, run: Run, error: BaseException) -> None:
+        box, path, name = self._stage.box, entry.node.path, entry.step.name
+        message, sequence = run.messages[0], run.sequences[0]
+        if isinstance(error, StateTooLargeError):
+            box.put(error.finding("C526", name, shown(readable(key))), path, name, message, sequence, key=key)
+        elif isinstance(error, NotSerializableError):
+            finding = Diagnostic.of(
+                "C504", step=name, type=error.type_name, error=error,
+                fix=f"keep only what can be pickled in an accumulator, {REMEDY}",
+            )  # fmt: skip
+            box.put(finding, path, name, message, sequence, key=key)
+        else:
+            box.add(path, name, message, sequence, error, key=key)
+
+    def _sort_out(self, entry: WindowEntry, run: Run, unread: Mapping[int, Unread]) -> Run:
+        """Make dead letters of the messages that are not to be run, cannot be read, or have an impossible time."""
+        kept = []
+        box, path, name = self._stage.box, entry.node.path, entry.step.name
+        for position, ordinal in enumerate(run.ordinals):
+            found, skip, time = unread.get(position), self._stage.skips.get(ordinal - 1), run.times[position]
+            message, sequence = run.messages[position], run.sequences[position]
+            key = run.keys[run.indexes[position]]
+            if skip is not None and found is not None:
+                box.skip(skip, path, name, found.data, sequence, key=key, is_payload=True)
+            elif skip is not None:
+                box.skip(skip, path, name, message, sequence, key=key)
+            elif found is not None:
+                box.unread(found, path, name, sequence, key)
+            elif not FIRST_MS <= time <= LAST_MS:
+                finding = Diagnostic.of("C523", step=name, key=shown(readable(key)), time=time)
+                box.put(finding, path, name, message, sequence, key=key)
+            else:
+                kept.append(position)
+        return run.pick(kept)
+
+
+def moment(time_ms: int) -> str:
+    """Return a time as people read it.
+
+    Example:
+        >>> moment(-1)
+        '1969-12-31T23:59:59.999Z'
+    """
+    return (datetime(1970, 1, 1) + timedelta(milliseconds=time_ms)).isoformat(timespec="milliseconds") + "Z"

@@ -1,0 +1,1 @@
+"""The worker as a process: calls, their gRPC service, sockets, signals, traces and the debugger."""

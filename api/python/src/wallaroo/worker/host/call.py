@@ -1,0 +1,341 @@
+"""Runs the calls of the worker protocol, whatever brings them: gRPC, or the engine in the same process."""
+
+import pickle
+import threading
+import traceback
+from collections import OrderedDict
+from collections.abc import Callable, Generator, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from wallaroo.component.application import Source
+from wallaroo.diagnostic.diagnostic import Diagnostic, DiagnosticError, shown
+from wallaroo.diagnostic.fault import reach
+from wallaroo.emit.program import Program
+from wallaroo.message import deferred
+from wallaroo.message.frame import FRAMED, FrameError
+from wallaroo.worker._proto import worker_pb2 as pb
+from wallaroo.worker.bucket.bucket import BucketResult, BucketRun
+from wallaroo.worker.bucket.bucket_requests import BucketRequests, ProtocolError
+from wallaroo.worker.bucket.open_run import OpenRun
+from wallaroo.worker.bucket.state import MAX_STATE_BYTES, BucketKey, BucketState, StateCache, Version
+from wallaroo.worker.stage.flight import InFlight
+from wallaroo.worker.stage.generate import generate
+from wallaroo.worker.stage.stage import Stage
+from wallaroo.worker.value.dead_letter import LetterBox
+from wallaroo.worker.value.show import shown_json
+from wallaroo.worker.value.unpicklable import REMEDY
+from wallaroo.worker.value.value import NotSerializableError, StateReadError, ValueCodec
+from wallaroo.worker.value.wire import HeaderError, WireReader
+from wallaroo.worker.window.calendar import DUE_BYTES, WINDOWED
+
+MAX_STAGES = 64
+SHOW_WAIT_S = 3.0  # at most, for user code that runs
+EMPTY = Version(0, 0)
+
+
+class CallRunner:
+    """Runs the calls of one process.
+
+    User code runs under one lock: like in Wallaroo, it never runs in two threads of a process at once.
+
+    Args:
+        program: The program whose setup has run.
+        cache_bytes: Bound of the state cache of this process.
+        checks_persist: Whether a change of state that is not persisted is a failure; slow.
+        max_state_bytes: How many bytes the state of one key may have.
+    """
+
+    def __init__(
+        self,
+        program: Program,
+        cache_bytes: int,
+        *,
+        checks_persist: bool = False,
+        max_state_bytes: int = MAX_STATE_BYTES,
+    ) -> None:
+        self._checks_persist, self._max_state_bytes = checks_persist, max_state_bytes
+        self._program = program
+        self._codec = ValueCodec(program.application.serializer)
+        self._cache = StateCache(cache_bytes)
+        self._stages: OrderedDict[bytes, Stage] = OrderedDict()
+        self._user = threading.Lock()
+
+    def process(self, requests: Iterator[pb.ProcessRequest]) -> Generator[pb.ProcessReply, None, None]:
+        """Run a stage without state; the last reply says why, when it cannot go on."""
+        try:
+            yield from self._data_calls(requests)
+        except Exception as err:
+            yield pb.ProcessReply(failure=failure_of(err))
+
+    def process_state(self, requests: Iterator[pb.StateRequest]) -> Generator[pb.StateReply, None, None]:
+        """Run a stage that begins with state; the last reply says why, when it cannot go on."""
+        try:
+            yield from self._bucket_calls(requests)
+        except Exception as err:
+            yield pb.StateReply(failure=failure_of(err))
+
+    def split(self, request: pb.SplitRequest) -> pb.SplitReply:
+        """Cut bytes where the user's decoder says."""
+        try:
+            reader = WireReader(self._source("SplitFrames", request.path), LetterBox(self._codec))
+            with self._user:
+                lengths, wanted = reader.split(request.data, request.max_message_bytes)
+        except Exception as err:
+            return pb.SplitReply(failure=failure_of(err))
+        return pb.SplitReply(lengths=lengths, wanted_bytes=wanted)
+
+    def generate(self, request: pb.GenerateRequest) -> pb.GenerateReply:
+        """Make the next messages of a generator; each process can, for it knows nothing of the ones before."""
+        reply = pb.GenerateReply(encoding=self._codec.encoding)
+        try:
+            source = self._source("Generate", request.path)
+            with self._user:
+                generate(source, self._codec, request, reply)
+        except Exception as err:
+            reply.failure.CopyFrom(failure_of(err))
+        return reply
+
+    def message_bytes(self, message: Any) -> tuple[int, bytes]:
+        """Return a message's encoding and bytes, as frames between stages have them."""
+        return self._codec.encoding, self._codec.dump(message)
+
+    def message(self, encoding: int, data: bytes) -> Any:
+        """Return the message of an encoding and bytes; what came over the wire is bytes."""
+        return data if encoding == FRAMED else self._codec.decode(encoding, [len(data)], data)[0]
+
+    def state(self, encoding: int, data: bytes) -> Any:
+        """Return a state as its log has it; of a window the accumulators of its open parts, oldest first."""
+        if encoding != WINDOWED:
+            return self._codec.loader(encoding)(data)
+        inner, _, panes = pickle.loads(data[DUE_BYTES:])
+        load = self._codec.loader(inner)
+        return [load(pane) for _, pane in sorted(panes)]
+
+    def show_state(self, request: pb.ShowStateRequest) -> pb.ShowStateReply:
+        """Show people what a state log has at its end."""
+        reply = pb.ShowStateReply()
+        try:
+            with self._idle():
+                self._stage(request.stage)
+                log = self._empty()
+                log.read(request.entries)
+                log.end_log()
+                shows = self._shows(request.stage)
+                for port, key, value in log.values(self.state):
+                    show = shows.get(port)
+                    reply.states.add(port=port, key=key, json=shown_json(show(value) if show else value))
+        except Exception as err:
+            return pb.ShowStateReply(failure=failure_of(err))
+        return reply
+
+    def _shows(self, stage: pb.Stage) -> dict[int, Callable[[Any], Any] | None]:
+        """Return by port what people see of the states that a stage keeps, where that is not the state itself."""
+        steps = {step.path: step for line in self._program.application.pipelines for step in line.steps}
+        states = {node.state_port: steps[node.path].state for node in stage.nodes if node.path in steps}
+        return {port: state.show for port, state in states.items() if state is not None}
+
+    @contextmanager
+    def _idle(self) -> Iterator[None]:
+        """Run no user code meanwhile; a page that asks must not wait as long as a call of the user's may take.
+
+        Raises:
+            DiagnosticError: W431.
+        """
+        if not self._user.acquire(timeout=SHOW_WAIT_S):
+            worker = self._program.document["workers"][0]["name"]
+            raise DiagnosticError([Diagnostic.of("W431", worker=worker, seconds=f"{SHOW_WAIT_S:g}")])
+        try:
+            yield
+        finally:
+            self._user.release()
+
+    def _source(self, call: str, path: str) -> Source:
+        """Return the source that a call names, if it is one for this call."""
+        for node in self._program.application.nodes():
+            wanted = isinstance(node, Source) and (node.generator if call == "Generate" else node.payload_length)
+            if node.path == path and isinstance(node, Source) and wanted:
+                return node
+        raise DiagnosticError([Diagnostic.of("W413", stage=call, path=path)])
+
+    def _data_calls(self, requests: Iterator[pb.ProcessRequest]) -> Iterator[pb.ProcessReply]:
+        opening = _opening(next(requests, None))
+        with InFlight(opening.in_flight) as flight:
+            for request in requests:
+                yield from self._data(opening, request, flight)
+
+    def _bucket_calls(self, requests: Iterator[pb.StateRequest]) -> Iterator[pb.StateReply]:
+        opening = _opening(next(requests, None))
+        with InFlight(opening.in_flight) as flight:
+            calls = BucketRequests(requests)
+            while (request := calls.first()) is not None:
+                yield from self._bucket(opening, request, calls, flight)
+
+    def _data(self, opening: pb.Opening, request: pb.ProcessRequest, flight: InFlight) -> Iterator[pb.ProcessReply]:
+        if request.WhichOneof("kind") != "data":
+            msg = f"a stream without state got {request.WhichOneof('kind')}"
+            raise ProtocolError(msg)
+        index = request.data.index
+        reach("worker.before_compute")
+        with self._user:
+            stage = self._stage(opening.stage)
+            with stage.call(index, flight, request.data.skips):
+                outputs = stage.run(index, request.data.frames)
+                deferred.settle()
+            done = pb.Done(index=index, counts=stage.counts())
+            stage.clear()
+        reach("worker.after_compute")
+        for output in outputs:
+            yield pb.ProcessReply(output=output)
+        yield pb.ProcessReply(done=done)
+        reach("worker.after_reply")
+
+    def _bucket(
+        self, opening: pb.Opening, first: pb.Bucket, requests: BucketRequests, flight: InFlight
+    ) -> Iterator[pb.StateReply]:
+        call, frames = requests.part(first)
+        reach("worker.before_compute")
+        key, version = _owner(opening, call)
+        state = self._cache.take(key, version)
+        if version == EMPTY:
+            state = self._empty()
+        elif state is None or call.careful:
+            yield pb.StateReply(need_state=pb.NeedState(index=call.index))
+            state = self._read_log(call.index, requests)
+        if call.release:
+            yield from self._open_bucket(opening, first, requests, flight, state=state, part=(call, frames))
+            return
+        with self._user, self._stage(opening.stage).call(call.index, flight, first.skips):
+            run = BucketRun(self._stage(opening.stage), call, frames)
+            result: BucketResult | None
+            if call.careful:
+                result = run.watched(state, checks_persist=self._checks_persist)
+            else:
+                result = run.checked(state) if self._checks_persist else run.attempt(state)
+            deferred.settle()
+        if result is None:
+            state = yield from self._committed(call, requests)
+            with self._user, self._stage(opening.stage).call(call.index, flight, first.skips):
+                result = BucketRun(self._stage(opening.stage), call, frames).careful(state)
+                deferred.settle()
+        yield from self._end(opening, call, state, result)
+
+    def _open_bucket(
+        self,
+        opening: pb.Opening,
+        first: pb.Bucket,
+        requests: BucketRequests,
+        flight: InFlight,
+        *,
+        state: BucketState,
+        part: tuple[pb.Bucket, list[bytes]],
+    ) -> Iterator[pb.StateReply]:
+        """Run a call that stays open, part by part."""
+        stage = self._stage(opening.stage)
+        run = OpenRun(stage, first, state, checks_persist=self._checks_persist)
+        while True:
+            given = self._run_part(run, first, part, flight)
+            if given is None:
+                state = yield from self._committed(first, requests)
+                run = OpenRun(stage, first, state, before=run)
+                given = self._run_part(run, first, part, flight)
+            if isinstance(given, BucketResult):
+                yield from self._end(opening, first, state, given)
+                return
+            assert given is not None, "a try after a rollback runs message by message"
+            reach("worker.after_compute")
+            for output in given:
+                yield pb.StateReply(output=output)
+            yield pb.StateReply(released=pb.Released(index=first.index))
+            reach("worker.after_reply")
+            part = requests.part(requests.following(first.index))
+            reach("worker.before_compute")
+
+    def _run_part(
+        self, run: OpenRun, first: pb.Bucket, part: tuple[pb.Bucket, list[bytes]], flight: InFlight
+    ) -> list[pb.Output] | BucketResult | None:
+        with self._user, run.stage.call(first.index, flight, first.skips):
+            given = run.part(*part)
+            deferred.settle()
+        return given
+
+    def _committed(self, call: pb.Bucket, requests: BucketRequests) -> Generator[pb.StateReply, None, BucketState]:
+        """Read the committed state once more, after user code has spoilt the copy."""
+        if Version(call.version.counter, call.version.nonce) == EMPTY:
+            return self._empty()
+        yield pb.StateReply(need_state=pb.NeedState(index=call.index, rollback=True))
+        return self._read_log(call.index, requests)
+
+    def _end(
+        self, opening: pb.Opening, call: pb.Bucket, state: BucketState, result: BucketResult
+    ) -> Iterator[pb.StateReply]:
+        """Send what a call gave, and keep its state."""
+        reach("worker.after_compute")
+        for output in result.outputs:
+            yield pb.StateReply(output=output)
+        for change in result.changes:
+            yield pb.StateReply(change=change)
+        key, version = _owner(opening, call)
+        result.done.cached_bytes = self._cache.file(key, Version(version.counter + 1, result.done.nonce), state)
+        yield pb.StateReply(done=result.done)
+        reach("worker.after_reply")
+
+    def _empty(self) -> BucketState:
+        return BucketState(self._codec, self._max_state_bytes)
+
+    def _read_log(self, index: int, requests: BucketRequests) -> BucketState:
+        state = self._empty()
+        while True:
+            log = requests.log(index)
+            state.read(log.entries)
+            if not log.more:
+                state.end_log()
+                return state
+
+    def _stage(self, stage: pb.Stage) -> Stage:
+        wire = stage.SerializeToString(deterministic=True)
+        if wire not in self._stages:
+            self._stages[wire] = Stage(self._program.application, stage)
+            if len(self._stages) > MAX_STAGES:
+                self._stages.popitem(last=False)
+        return self._stages[wire]
+
+
+def failure_of(error: Exception) -> pb.Failure:
+    """Return an error as it crosses the process border; none of these goes away by trying again."""
+    trace = ""
+    if isinstance(error, DiagnosticError):
+        finding = error.diagnostics[0]
+        trace = finding.traceback
+    elif isinstance(error, FrameError):
+        finding = Diagnostic.of("W414", reason=error)
+    elif isinstance(error, StateReadError):
+        finding = Diagnostic.of("C507", key=shown(error.key), error=error)
+    elif isinstance(error, NotSerializableError):
+        fix = f"keep only what can be pickled in the state, {REMEDY}"
+        finding = Diagnostic.of("C504", step="a snapshot", type=error.type_name, error=error, fix=fix)
+    elif isinstance(error, HeaderError):
+        finding = Diagnostic.of("C505", step="payload_length", error=error)
+    elif isinstance(error, MemoryError):
+        finding = Diagnostic.of("W417", reason="MemoryError outside of user code")
+    elif isinstance(error, ProtocolError):
+        finding = Diagnostic.of("I901", reason=error)
+    else:
+        finding = Diagnostic.of("I901", reason=f"{type(error).__name__}: {error}")
+        trace = "".join(traceback.format_exception(error))
+    message = finding.message.encode("utf-8", "backslashreplace").decode()
+    return pb.Failure(code=finding.code, message=message, fix=finding.fix, retriable=False, traceback=trace)
+
+
+def _opening(request: Any) -> pb.Opening:
+    if request is None or request.WhichOneof("kind") != "opening":
+        msg = "a stream does not begin with its opening"
+        raise ProtocolError(msg)
+    opening: pb.Opening = request.opening
+    return opening
+
+
+def _owner(opening: pb.Opening, call: pb.Bucket) -> tuple[BucketKey, Version]:
+    """Return whose state a call needs, and in which version."""
+    key = BucketKey(opening.application, opening.query, opening.stage.id, call.bucket)
+    return key, Version(call.version.counter, call.version.nonce)

@@ -1,0 +1,125 @@
+"""The processes of a worker: the parent serves the first endpoint, its children one each.
+
+Pipes tie them together, so that none outlives the other: a child ends when its parent's end closes, and the
+parent sees a child's death at once.
+"""
+
+import json
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+from wallaroo.diagnostic.diagnostic import Diagnostic, DiagnosticError
+
+NUMBER = "WALLAROO_WORKER_NUMBER"
+LIFELINE = "WALLAROO_WORKER_LIFELINE"
+READY = "WALLAROO_WORKER_READY"
+KILL_SECONDS = 4.5
+
+
+def socket_path(directory: Path, number: int) -> Path:
+    """Return the socket of a worker's process."""
+    return directory / ("worker.sock" if number == 0 else f"worker-{number}.sock")
+
+
+class Children:
+    """The other processes of a worker.
+
+    Args:
+        count: How many.
+        command: Starts one; its environment says which.
+    """
+
+    def __init__(self, count: int, command: Sequence[str]) -> None:
+        self._processes: list[subprocess.Popen[bytes]] = []
+        self._ready: list[int] = []
+        lifeline, self._held = os.pipe()
+        try:
+            for number in range(1, count + 1):
+                self._processes.append(self._start(command, number, lifeline))
+        finally:
+            os.close(lifeline)
+
+    def wait_ready(self) -> None:
+        """Wait until every child serves.
+
+        Raises:
+            DiagnosticError: One ended before.
+        """
+        for number, pipe in enumerate(self._ready, 1):
+            with os.fdopen(pipe, "rb") as ready:
+                if ready.read(1):
+                    continue
+            status = self._processes[number - 1].wait()
+            reason = f"its process {number} ended with status {status}"
+            raise DiagnosticError([Diagnostic.of("W401", worker="main", reason=reason, fix="look into its log")])
+
+    def watch(self, on_death: Callable[[int, int], None]) -> None:
+        """Call `on_death` with process id and status as soon as any child ends, in a thread of its own."""
+        for process in self._processes:
+            threading.Thread(target=_wait, args=(process, on_death), daemon=True).start()
+
+    def kill(self) -> None:
+        """End all children at once."""
+        for process in self._processes:
+            process.kill()
+
+    def stop(self) -> None:
+        """End all children, politely at first."""
+        for process in self._processes:
+            process.terminate()
+        for process in self._processes:
+            try:
+                process.wait(KILL_SECONDS)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+
+    def _start(self, command: Sequence[str], number: int, lifeline: int) -> "subprocess.Popen[bytes]":
+        ready, write = os.pipe()
+        self._ready.append(ready)
+        added = {NUMBER: str(number), LIFELINE: str(lifeline), READY: str(write)}
+        try:
+            return subprocess.Popen(
+                command, env={**os.environ, **added}, pass_fds=(lifeline, write), stdin=subprocess.DEVNULL
+            )
+        finally:
+            os.close(write)
+
+
+def end_with_parent(environment: Mapping[str, str]) -> None:
+    """In a child: end this process as soon as the parent is gone, whatever it died of."""
+    lifeline = int(environment[LIFELINE])
+    for pipe in (lifeline, int(environment[READY])):
+        os.set_inheritable(pipe, False)
+
+    def wait() -> None:
+        os.read(lifeline, 1)
+        os._exit(1)
+
+    threading.Thread(target=wait, name="lifeline", daemon=True).start()
+
+
+def tell_ready(environment: Mapping[str, str]) -> None:
+    """In a child: notify the parent that the socket is in its place."""
+    with os.fdopen(int(environment[READY]), "wb") as pipe:
+        pipe.write(b"1")
+
+
+def command_of(app: str) -> list[str]:
+    """Return the command that starts a process of this worker."""
+    return [sys.executable, "-m", "wallaroo.worker", app]
+
+
+def tell_end(directory: Path, process_id: int, status: int) -> None:
+    """Leave word which process of the worker ended first, and how."""
+    temporary = directory / ".ended.json"
+    temporary.write_text(json.dumps({"process_id": process_id, "status": status}), encoding="ascii")
+    temporary.rename(directory / "ended.json")
+
+
+def _wait(process: "subprocess.Popen[bytes]", on_death: Callable[[int, int], None]) -> None:
+    on_death(process.pid, process.wait())

@@ -1,0 +1,87 @@
+"""The worker's gRPC service."""
+
+import os
+import platform
+from collections.abc import Generator, Iterator
+from typing import Any, TypeVar
+
+from wallaroo.diagnostic.diagnostic import Diagnostic
+from wallaroo.emit.program import Program
+from wallaroo.emit.topology import SDK_VERSION
+from wallaroo.message.handshake import CAPABILITIES, PROTOCOLS, common_version, shown_versions
+from wallaroo.worker._proto import worker_pb2 as pb
+from wallaroo.worker._proto import worker_pb2_grpc
+from wallaroo.worker.host import trace
+from wallaroo.worker.host.call import CallRunner
+
+T = TypeVar("T")
+
+
+class WorkerService(worker_pb2_grpc.WorkerServicer):
+    """Serves the calls of one process.
+
+    Args:
+        program: The program whose setup has run.
+        endpoints: All endpoints of the worker, this one included.
+    """
+
+    def __init__(self, program: Program, endpoints: list[str], calls: CallRunner) -> None:
+        self._program, self._endpoints, self._calls = program, endpoints, calls
+
+    def Init(self, request: pb.InitRequest, context: Any) -> pb.InitReply:
+        """State what this worker is; refuse what it cannot serve."""
+        worker = self._program.document["workers"][0]
+        reply = pb.InitReply(
+            protocol_min=PROTOCOLS[0],
+            protocol_max=PROTOCOLS[1],
+            capabilities=CAPABILITIES,
+            sdk_version=SDK_VERSION,
+            language="python",
+            language_version=platform.python_version(),
+            application=self._program.application.name,
+            interface_hash=worker["interface_hash"],
+            code_hash=worker["code_hash"],
+            endpoints=self._endpoints,
+            process_id=os.getpid(),
+        )
+        finding = _refusal(request, reply, worker["name"])
+        if finding is not None:
+            reply.failure.CopyFrom(pb.Failure(code=finding.code, message=finding.message, fix=finding.fix))
+        return reply
+
+    def Process(self, request_iterator: Iterator[pb.ProcessRequest], context: Any) -> Iterator[pb.ProcessReply]:
+        """Run a stage without state."""
+        return self._traced("Process", context, self._calls.process(request_iterator))
+
+    def ProcessState(self, request_iterator: Iterator[pb.StateRequest], context: Any) -> Iterator[pb.StateReply]:
+        """Run a stage that begins with state."""
+        return self._traced("ProcessState", context, self._calls.process_state(request_iterator))
+
+    def _traced(self, method: str, context: Any, replies: Generator[T, None, None]) -> Iterator[T]:
+        """Return the replies of a call, in a span if its client has sent one."""
+        span = trace.call_span(self._program.application.name, method, context.invocation_metadata())
+        return replies if span is None else trace.within(span, replies)
+
+    def SplitFrames(self, request: pb.SplitRequest, context: Any) -> pb.SplitReply:
+        """Cut bytes where the user's decoder says."""
+        return self._calls.split(request)
+
+    def Generate(self, request: pb.GenerateRequest, context: Any) -> pb.GenerateReply:
+        """Make the next messages of a generator."""
+        return self._calls.generate(request)
+
+    def ShowState(self, request: pb.ShowStateRequest, context: Any) -> pb.ShowStateReply:
+        """Show people the states of a state log."""
+        return self._calls.show_state(request)
+
+
+def _refusal(request: pb.InitRequest, reply: pb.InitReply, worker: str) -> Diagnostic | None:
+    asked = (request.protocol_min, request.protocol_max)
+    if not common_version(PROTOCOLS, asked):
+        return Diagnostic.of("W402", worker=worker, actual=shown_versions(PROTOCOLS), expected=shown_versions(asked))
+    if request.interface_hash and request.interface_hash != reply.interface_hash:
+        return Diagnostic.of(
+            "W403", worker=worker, actual=reply.interface_hash, expected=request.interface_hash,
+            fix="emit the topology again with this program",
+        )  # fmt: skip
+    return None

@@ -1,0 +1,346 @@
+"""Where messages leave a stage: frames per bucket for the next state step, or a sink's frames."""
+
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from itertools import accumulate
+from typing import Any, Protocol
+from zlib import crc32
+
+from wallaroo.message.frame import (
+    DEAD_LETTER_PORT,
+    KEYS,
+    MAX_BODY_BYTES,
+    PLAIN,
+    SEQUENCES,
+    TIMESTAMPS,
+    FrameHeader,
+    column,
+    encode_frame,
+    write_frame,
+)
+from wallaroo.message.key import MASK, SPREAD, key_bytes
+from wallaroo.worker._proto import worker_pb2 as pb
+from wallaroo.worker.value import dead_letter
+from wallaroo.worker.value.dead_letter import LetterBox, WrongResultError
+from wallaroo.worker.value.value import encode_text
+
+# Room that a frame's columns take at most, besides the bytes of values: widths of 8 for length, sequence and index.
+COLUMN_BYTES = 24
+# So many keys of a call are found at once. Frequent ones come early; to remember more costs more than to find the rest.
+MAX_SLOTS = 8192
+MAX_JOINED_BYTES = MAX_BODY_BYTES // 2  # of several messages in one frame
+MANY_KEY_BYTES = 1 << 20  # keys of so many bytes count where frames are cut
+KEY_EXPECTED = "a key: str, bytes, a number, a tuple, a frozenset, an enum member, or a frozen dataclass"
+
+Slot = tuple[Any, ...]  # functions that append value, index of the key and sequence; the index; one for the time
+
+
+class Writer(Protocol):
+    """Writes the messages of a frame, after it has made each of them unchangeable."""
+
+    def freeze(self, message: Any, /) -> Any:
+        """Return a message in a form that later changes to it cannot reach."""
+
+    def encode(self, messages: Sequence[Any], /) -> tuple[int, Sequence[int], bytes]:
+        """Return encoding, lengths and bytes of frozen messages."""
+
+
+class Group:
+    """Messages of one bucket that wait for their frame."""
+
+    __slots__ = ("bucket", "indexes", "keys", "parts", "sequences", "times", "values")
+
+    def __init__(self, bucket: int) -> None:
+        self.bucket = bucket
+        self.keys: dict[bytes, int] = {}
+        self.values: list[Any] = []
+        self.indexes: list[int] = []
+        self.sequences: list[int] = []
+        self.times: list[int] = []
+        self.parts = self.values.append, self.indexes.append, self.sequences.append, self.keys
+
+
+class KeyExit:
+    """Sorts messages by their keys' buckets.
+
+    Attributes:
+        slots: For str and bytes keys of this call, the functions that append a message, and the key's index.
+    """
+
+    def __init__(self, node: pb.Node, name: str, stage: pb.Stage, codec: Writer, box: LetterBox) -> None:
+        self.path, self.port, self.name = node.path, node.port, name
+        self._bucket_count, self._frame_bytes = max(1, stage.bucket_count), stage.frame_bytes
+        self._codec, self._box, self._has_times = codec, box, node.timestamps
+        self._int_slots: dict[int, Slot] = {}
+        self._groups: dict[int, Group] = {}
+        self.slots: dict[Any, Slot] = {}
+
+    def clear(self) -> None:
+        """Forget the messages of this call."""
+        self._groups = {}
+        self._int_slots.clear()
+        self.slots.clear()
+
+    def slot(self, key: Any, message: Any, sequence: int) -> Slot | None:
+        """Return where to put messages of a key that is not in `slots`; None after a dead letter."""
+        # 1, True and 1.0 are equal: only keys of exact type int may find the slot of an int.
+        kind = type(key)
+        if kind is int and key in self._int_slots:
+            return self._int_slots[key]
+        try:
+            data = key.encode() if kind is str else key_bytes(key)
+        except (TypeError, ValueError):
+            self._box.add(self.path, self.name, message, sequence, WrongResultError(key, KEY_EXPECTED))
+            return None
+        bucket = (crc32(data) * SPREAD & MASK) * self._bucket_count >> 32  # as `bucket_of`; a call less for each key
+        group = self._groups.get(bucket)
+        if group is None:
+            group = self._groups[bucket] = Group(bucket)
+        add, point, mark, keys = group.parts
+        slot: Slot = (add, point, mark, keys.setdefault(data, len(keys)))
+        if self._has_times:
+            slot = (*slot, group.times.append)
+        if kind is int:
+            if len(self._int_slots) < MAX_SLOTS:
+                self._int_slots[key] = slot
+        elif len(self.slots) < MAX_SLOTS and isinstance(key, (str, bytes, tuple)):
+            self.slots[key] = slot
+        return slot
+
+    def freeze(self, message: Any, sequence: int) -> Any:
+        """Return a message that can no longer change; None after a dead letter."""
+        try:
+            return self._codec.freeze(message)
+        except BaseException as err:
+            self._box.add(self.path, self.name, message, sequence, err, code="C504")
+            return None
+
+    def order(self) -> None:
+        """Put the messages in the order of their sequences."""
+        for group in self._groups.values():
+            put_in_order(group.sequences, group.values, group.indexes, group.times)
+
+    def outputs(self, index: int, timestamp_ms: int) -> Iterator[pb.Output]:
+        """Yield the frames of this call, bucket by bucket."""
+        for bucket in sorted(self._groups):
+            group = self._groups[bucket]
+            if not group.values:
+                continue
+            encoding, lengths, data = self._codec.encode(group.values)
+            keys, sizes = list(group.keys), None
+            key_lengths = list(map(len, keys))
+            if sum(key_lengths) > MANY_KEY_BYTES:
+                sizes = [length + key_lengths[key] for length, key in zip(lengths, group.indexes, strict=True)]
+            for start, end, piece in cut_ranges(lengths, data, self._frame_bytes, sizes):
+                value, sequence = group.values[start], group.sequences[start]
+                if self._box.refuses(self, value, sequence, lengths[start], key_size=key_lengths[group.indexes[start]]):
+                    continue
+                used, indexes = keys, group.indexes
+                if end - start < len(lengths):
+                    used, indexes = _reindex(keys, group.indexes[start:end])
+                header = FrameHeader(self.port, end - start, 0, KEYS | SEQUENCES, encoding, timestamp_ms)
+                body = [
+                    len(used).to_bytes(4, "little"), column(list(map(len, used))), b"".join(used), column(indexes)
+                ]  # fmt: skip
+                times = group.times[start:end]
+                frame = finish(header, body, group.sequences[start:end], lengths[start:end], piece, times)
+                yield pb.Output(index=index, port=self.port, bucket=bucket, frame=frame)
+
+
+class SinkExit:
+    """Collects what a sink's encoder gives."""
+
+    def __init__(self, node: pb.Node, name: str, stage: pb.Stage, box: LetterBox) -> None:
+        self.path, self.port, self.name = node.path, node.port, name
+        self._frame_bytes, self._box = stage.frame_bytes, box
+        self.values: list[Any] = []
+        self.sequences: list[int] = []
+        self.short = dead_letter.MAX_VALUE_BYTES // 4  # so many characters are never too large
+
+    def clear(self) -> None:
+        """Forget the messages of this call."""
+        self.values.clear()
+        self.sequences.clear()
+
+    def other(self, result: Any, message: Any, sequence: int) -> bytes | None:
+        """Return the bytes of a result that is long, or neither str nor bytes exactly; None after a dead letter."""
+        if isinstance(result, str):
+            try:
+                result = str.encode(result)
+            except UnicodeEncodeError as err:
+                self._box.add(self.path, self.name, message, sequence, err, code="C504")
+                return None
+        if not isinstance(result, (bytes, bytearray, memoryview)):
+            self._box.add(self.path, self.name, message, sequence, WrongResultError(result, "str, bytes or None"))
+            return None
+        data = bytes(result)
+        return None if self._box.refuses(self, message, sequence, len(data)) else data
+
+    def order(self) -> None:
+        """Put the messages in the order of their sequences."""
+        put_in_order(self.sequences, self.values)
+
+    def outputs(self, index: int, timestamp_ms: int) -> Iterator[pb.Output]:
+        """Yield the frames of this call."""
+        if not self.values:
+            return
+        try:
+            lengths, data = self._bytes()
+        except UnicodeEncodeError:
+            self._drop_unencodable()
+            lengths, data = self._bytes()
+        for start, end, piece in cut_ranges(lengths, data, self._frame_bytes):
+            header = FrameHeader(self.port, end - start, 0, SEQUENCES, PLAIN, timestamp_ms)
+            frame = finish(header, [], self.sequences[start:end], lengths[start:end], piece)
+            yield pb.Output(index=index, port=self.port, bucket=-1, frame=frame)
+
+    def _bytes(self) -> tuple[Sequence[int], bytes]:
+        if set(map(type, self.values)) == {str}:
+            return encode_text(self.values, "strict")
+        parts = [value if type(value) is bytes else value.encode() for value in self.values]
+        return list(map(len, parts)), b"".join(parts)
+
+    def _drop_unencodable(self) -> None:
+        """Make dead letters of texts with lone surrogates; by now only the encoder's result is at hand."""
+        kept: list[tuple[Any, int]] = []
+        for value, sequence in zip(self.values, self.sequences, strict=True):
+            try:
+                kept.append((value if type(value) is bytes else value.encode(), sequence))
+            except UnicodeEncodeError as err:
+                self._box.add(self.path, self.name, value, sequence, err, code="C504")
+        # The loop holds the lists' own append functions: they must stay the same lists.
+        self.values[:] = [value for value, _ in kept]
+        self.sequences[:] = [sequence for _, sequence in kept]
+
+
+class KeyedExit:
+    """Collects values of messages, each with a key and one thing more, which subclasses write."""
+
+    has_keys = True
+
+    def __init__(self, node: pb.Node, name: str, stage: pb.Stage, box: LetterBox) -> None:
+        self.path, self.port, self.name = node.path, node.port, name
+        self._frame_bytes, self._box = stage.frame_bytes, box
+        self._values: list[bytes] = []
+        self._sequences: list[int] = []
+        self._keys: list[bytes] = []
+        self._more: list[Any] = []
+
+    def clear(self) -> None:
+        """Forget the messages of this call."""
+        for each in (self._values, self._sequences, self._keys, self._more):
+            each.clear()
+
+    def take(self, value: bytes, sequence: int, key: bytes, more: Any) -> None:
+        """Take a message."""
+        self._values.append(value)
+        self._sequences.append(sequence)
+        self._keys.append(key)
+        self._more.append(more)
+
+    def order(self) -> None:
+        """Put the messages in the order of their sequences."""
+        put_in_order(self._sequences, self._values, self._keys, self._more)
+
+    def columns(self, more: Sequence[Any], timestamp_ms: int) -> dict[str, Any]:
+        """Return the other arguments of `encode_frame`."""
+        raise NotImplementedError
+
+    def outputs(self, index: int, timestamp_ms: int) -> Iterator[pb.Output]:
+        """Yield the frames of this call."""
+        sizes = [len(value) + len(key) for value, key in zip(self._values, self._keys, strict=True)]
+        for start, end, _ in cut_ranges(sizes, b"", self._frame_bytes, sizes):
+            keys: dict[bytes, int] = {}
+            indexes = [keys.setdefault(key, len(keys)) for key in self._keys[start:end]]
+            first = min(self._sequences[start:end])
+            frame = encode_frame(
+                self._values[start:end],
+                port=self.port,
+                sequence=first,
+                keys=list(keys) if self.has_keys else (),
+                key_indexes=indexes if self.has_keys else (),
+                sequences=[sequence - first for sequence in self._sequences[start:end]],
+                **self.columns(self._more[start:end], timestamp_ms),
+            )
+            yield pb.Output(index=index, port=self.port, bucket=-1, frame=frame)
+
+
+def put_in_order(sequences: list[int], *columns: list[Any]) -> None:
+    """Put messages in the order of their sequences, those of one sequence as they are; a column may be empty.
+
+    Example:
+        >>> sequences, values = [2, 1, 2], ["a", "b", "c"]
+        >>> put_in_order(sequences, values)
+        >>> sequences, values
+        ([1, 2, 2], ['b', 'a', 'c'])
+    """
+    order = sorted(range(len(sequences)), key=sequences.__getitem__)
+    # The loops hold the lists' own functions: they must stay the same lists.
+    for each in (*columns, sequences):
+        if each:
+            each[:] = [each[position] for position in order]
+
+
+def letter_outputs(box: LetterBox, index: int, frame_bytes: int) -> Iterator[pb.Output]:
+    """Yield the frames of a call's dead letters."""
+    lengths = list(map(len, box.letters))
+    for start, end, piece in cut_ranges(lengths, b"".join(box.letters), frame_bytes):
+        header = FrameHeader(DEAD_LETTER_PORT, end - start, 0, SEQUENCES, PLAIN, box.timestamp_ms)
+        frame = finish(header, [], box.sequences[start:end], lengths[start:end], piece)
+        yield pb.Output(index=index, port=DEAD_LETTER_PORT, bucket=-1, frame=frame)
+
+
+def finish(
+    header: FrameHeader,
+    body: list[bytes],
+    sequences: Sequence[int],
+    lengths: Sequence[int],
+    data: bytes,
+    times: Sequence[int] = (),
+) -> bytes:
+    """Write a frame with the columns that all our frames have, and that of the times where there are any."""
+    first = min(sequences)
+    header.sequence = first
+    body.append(column([sequence - first for sequence in sequences]))
+    if times:
+        earliest = min(times)
+        header.flags |= TIMESTAMPS
+        header.timestamp_ms = earliest
+        body.append(column([time - earliest for time in times]))
+    body += [column(lengths), data]
+    return write_frame(header, body)
+
+
+def cut_ranges(
+    lengths: Sequence[int], data: bytes, frame_bytes: int, sizes: Sequence[int] | None = None
+) -> Iterator[tuple[int, int, bytes]]:
+    """Yield start, end and bytes of the messages of each frame: a frame is closed when it exceeds `frame_bytes`.
+
+    Args:
+        data: Their bytes.
+        frame_bytes: What a frame's body may have.
+        sizes: What each message takes in a frame, if that is more than its value.
+    """
+    limit = min(frame_bytes or MAX_JOINED_BYTES, MAX_JOINED_BYTES)
+    if (len(data) if sizes is None else sum(sizes)) + COLUMN_BYTES * len(lengths) <= limit:
+        if lengths:
+            yield 0, len(lengths), data
+        return
+    ends = list(accumulate(size + COLUMN_BYTES for size in sizes or lengths))
+    start = at = 0
+    while start < len(ends):
+        before = ends[start - 1] if start else 0
+        end = bisect_right(ends, before + limit) + 1
+        # Closing after the message that exceeds the limit must not exceed what a frame can hold.
+        if end > len(ends) or (end - 1 > start and ends[end - 1] - before > MAX_JOINED_BYTES):
+            end = min(end - 1, len(ends))
+        end = max(end, start + 1)
+        size = sum(lengths[start:end])
+        yield start, end, data[at : at + size]
+        start, at = end, at + size
+
+
+def _reindex(keys: list[bytes], indexes: Sequence[int]) -> tuple[list[bytes], list[int]]:
+    new: dict[int, int] = {}
+    renumbered = [new.setdefault(index, len(new)) for index in indexes]
+    return [keys[index] for index in new], renumbered

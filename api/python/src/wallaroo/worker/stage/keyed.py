@@ -1,0 +1,42 @@
+"""The state steps and windows that a stage begins with."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from wallaroo.component.application import State, Step
+from wallaroo.worker._proto import worker_pb2 as pb
+from wallaroo.worker.stage.crossing import Values
+from wallaroo.worker.window.window import Window
+
+
+@dataclass(slots=True)
+class StateEntry:
+    """A state step that a stage begins with.
+
+    Attributes:
+        closed_keys: The only keys that may have state; None when any may.
+    """
+
+    number: int
+    node: pb.Node
+    step: Step
+    state: State
+    closed_keys: frozenset[bytes] | None
+    values: Values
+
+
+@dataclass(slots=True)
+class WindowEntry:
+    """A window step that a stage begins with.
+
+    Attributes:
+        give: Passes on messages with their times, a sequence and a key.
+    """
+
+    number: int
+    node: pb.Node
+    step: Step
+    window: Window
+    values: Values
+    give: Callable[[list[tuple[Any, int]], int, bytes], None]

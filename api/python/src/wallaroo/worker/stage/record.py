@@ -1,0 +1,63 @@
+"""Where messages leave a stage as records with keys: sinks of Kafka and Spark."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from wallaroo.component.application import Sink
+from wallaroo.message.kafka_record import RECORD
+from wallaroo.message.key import key_bytes
+from wallaroo.worker.stage.exit import KeyedExit
+from wallaroo.worker.value.dead_letter import WrongResultError
+
+EXPECTED = "bytes or str, or a tuple (value, key) or (value, key, partition)"
+MAX_PARTITION = 0x7FFFFFFF
+_PARTITION = b"\x09\x00partition\x04\x00\x00\x00"
+
+
+def makes_rows(sink: Sink) -> bool:
+    """Say whether a sink's encoder may return a key and a partition besides the value."""
+    return sink.kind != "tcp" and sink.fields.get("content") != RECORD
+
+
+class RecordExit(KeyedExit):
+    """Collects what a sink's encoder gives: values, each with a key and perhaps a partition."""
+
+    def put(self, result: Any, message: Any, sequence: int) -> bool:
+        """Take an encoder's result; returns False when there is no value, or it is a dead letter now."""
+        try:
+            value, key, headers = _parts(result)
+        except (TypeError, ValueError) as err:
+            is_text = isinstance(err, UnicodeEncodeError)
+            error = err if is_text else WrongResultError(result, EXPECTED)
+            self._box.add(self.path, self.name, message, sequence, error, code="C504" if is_text else "C501")
+            return True  # as a dead letter it is counted already
+        if value is None:
+            return False
+        if self._box.refuses(self, message, sequence, len(value), key_size=len(key)):
+            return True
+        self.take(value, sequence, key, headers)
+        return True
+
+    def columns(self, more: Sequence[bytes], timestamp_ms: int) -> dict[str, Any]:
+        """Return the headers, which hold the partitions."""
+        return {"timestamp_ms": timestamp_ms, "headers": more if any(more) else ()}
+
+
+def _parts(result: Any) -> tuple[bytes | None, bytes, bytes]:
+    """Return value, key and encoded headers of an encoder's result."""
+    value, key, partition = result, None, None
+    if isinstance(result, tuple):
+        value, key, partition = result if len(result) == 3 else (*result, None)
+    if isinstance(value, str):
+        value = value.encode()
+    elif isinstance(value, (bytearray, memoryview)):
+        value = bytes(value)
+    elif value is not None and not isinstance(value, bytes):
+        raise TypeError
+    if partition is None:
+        headers = b""
+    elif isinstance(partition, int) and 0 <= partition <= MAX_PARTITION:
+        headers = _PARTITION + partition.to_bytes(4, "little")
+    else:
+        raise TypeError
+    return value, b"" if key is None else key_bytes(key), headers

@@ -1,0 +1,49 @@
+"""What the loops of a stage call when user code fails, or returns what it must not."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from wallaroo.message.key import key_bytes
+from wallaroo.worker._proto import worker_pb2 as pb
+from wallaroo.worker.stage.exit import KEY_EXPECTED
+from wallaroo.worker.value.dead_letter import LetterBox, WrongResultError
+from wallaroo.worker.value.result import LIST_EXPECTED, listed
+
+
+def fail_of(
+    box: LetterBox, node: pb.Node, step: str, code: str = "C501", *, is_payload: bool = False
+) -> Callable[[Any, int, BaseException], None]:
+    """Return what makes a dead letter of a message and its error."""
+    path, add = node.path, box.add
+
+    def fail(message: Any, sequence: int, error: BaseException) -> None:
+        add(path, step, message, sequence, error, code=code, is_payload=is_payload)
+
+    return fail
+
+
+def items_of(box: LetterBox, node: pb.Node, step: str) -> Callable[[Any, Any, int], Sequence[Any]]:
+    """Return what gives the messages of a multi result, or makes a dead letter."""
+    path, add = node.path, box.add
+
+    def items(result: Any, message: Any, sequence: int) -> Sequence[Any]:
+        found = listed(result)
+        if found is None:
+            add(path, step, message, sequence, WrongResultError(result, LIST_EXPECTED))
+        return found or ()
+
+    return items
+
+
+def keyed_of(box: LetterBox, node: pb.Node, step: str) -> Callable[[Any, Any, int], bytes | None]:
+    """Return what gives the bytes of a key, or makes a dead letter."""
+    path, add = node.path, box.add
+
+    def keyed(key: Any, message: Any, sequence: int) -> bytes | None:
+        try:
+            return key_bytes(key)
+        except (TypeError, ValueError):
+            add(path, step, message, sequence, WrongResultError(key, KEY_EXPECTED))
+            return None
+
+    return keyed

@@ -1,0 +1,201 @@
+"""Dead letters: messages that user code failed on."""
+
+from types import CoroutineType
+from typing import Any, NamedTuple, Protocol
+
+from wallaroo.check.in_place import NotInPlaceError
+from wallaroo.diagnostic.diagnostic import Diagnostic, shown
+from wallaroo.diagnostic.location import one_line, raised_at, user_traceback
+from wallaroo.message.frame import DEAD_LETTER_PORT, PLAIN
+from wallaroo.message.output import UndeclaredOutputError
+from wallaroo.worker._proto import worker_pb2 as pb
+from wallaroo.worker.value.unpicklable import REMEDY, is_refused, reason_of
+from wallaroo.worker.value.value import ValueCodec
+
+PREVIEW_CHARACTERS = 200
+MAX_VALUE_BYTES = 48 * 1024 * 1024  # with its key; leaves room for a frame's other columns
+
+
+class WrongResultError(Exception):
+    """User code returned what its kind of step cannot return. Code: C503."""
+
+    def __init__(self, result: Any, expected: str) -> None:
+        if isinstance(result, CoroutineType):
+            result.close()  # nobody awaits it
+            expected += ", e.g. what `asyncio.run(...)` makes of the coroutine"
+        super().__init__(f"returned {shown(result)}; expected {expected}")
+        self.actual, self.expected = shown(result), expected
+
+
+class Leaving(Protocol):
+    """Where a message leaves a stage.
+
+    Attributes:
+        path: Of the part.
+        name: Its name.
+    """
+
+    path: str
+    name: str
+
+
+class Unread(NamedTuple):
+    """A message that cannot be read. Code: C505 where it should be in a codec, else C504."""
+
+    data: bytes
+    code: str
+    reason: str
+
+
+class LetterBox:
+    """Collects the dead letters of one call.
+
+    Args:
+        codec: Serializes the failing steps' inputs.
+    """
+
+    def __init__(self, codec: ValueCodec) -> None:
+        self._codec = codec
+        self.source_port = DEAD_LETTER_PORT
+        self.timestamp_ms = 0
+        self.letters: list[bytes] = []
+        self.sequences: list[int] = []
+        self.counts: dict[str, int] = {}
+
+    def clear(self) -> None:
+        """Forget all letters."""
+        self.letters, self.sequences, self.counts = [], [], {}
+
+    def add(
+        self,
+        path: str,
+        step: str,
+        message: Any,
+        sequence: int,
+        error: BaseException,
+        *,
+        code: str = "C501",
+        key: bytes | None = None,
+        is_payload: bool = False,
+    ) -> None:
+        """Record that user code raised an error on a message, or returned a wrong result."""
+        if isinstance(error, WrongResultError):
+            finding = Diagnostic.of("C503", step=step, actual=error.actual, expected=error.expected)
+        elif isinstance(error, UndeclaredOutputError):
+            finding = Diagnostic.of("C527", step=step, output=error.name, declared=error.declared)
+        elif isinstance(error, NotInPlaceError):
+            finding = Diagnostic.of("C522", step=step, did=error)
+        elif code == "C504":
+            finding = _not_serializable(step, message, error)
+        else:
+            finding = Diagnostic.of(code, step=step, error=one_line(error))
+        is_ours = (
+            isinstance(error, (WrongResultError, UndeclaredOutputError, NotInPlaceError)) and not raised_at(error).line
+        )
+        trace = "" if is_ours else user_traceback(error)
+        self.put(finding, path, step, message, sequence, key=key, is_payload=is_payload, trace=trace)
+
+    def put(
+        self,
+        finding: Diagnostic,
+        path: str,
+        step: str,
+        message: Any,
+        sequence: int,
+        *,
+        key: bytes | None = None,
+        is_payload: bool = False,
+        trace: str = "",
+    ) -> None:
+        """Record a dead letter with the text of a diagnostic."""
+        encoding, data = (PLAIN, bytes(message)) if is_payload else self._input(message)
+        if len(data) + len(key or b"") > MAX_VALUE_BYTES:
+            data = b""  # it is a dead letter whatever its input
+        letter = pb.DeadLetter(
+            code=finding.code,
+            path=path,
+            step=step,
+            key=key or b"",
+            has_key=key is not None,
+            sequence=sequence,
+            port=self.source_port,
+            input=data,
+            encoding=encoding,
+            preview=preview(message),
+            error=_clean(_told(finding).removeprefix(f"{step}: ")),
+            traceback=_clean(trace),
+            timestamp_ms=self.timestamp_ms,
+        )
+        self.letters.append(letter.SerializeToString())
+        self.sequences.append(sequence)
+        self.counts[path] = self.counts.get(path, 0) + 1
+
+    def skip(
+        self,
+        skip: pb.Skip,
+        path: str,
+        step: str,
+        message: Any,
+        sequence: int,
+        *,
+        key: bytes | None = None,
+        is_payload: bool = False,
+    ) -> None:
+        """Record a message that is not run because it ended a worker before."""
+        self.put(Diagnostic(skip.code, skip.reason, ""), path, step, message, sequence, key=key, is_payload=is_payload)
+
+    def refuses(self, part: Leaving, message: Any, sequence: int, size: int, *, key_size: int = 0) -> bool:
+        """Record a message that is too large, with its key, to leave a stage; returns False for others."""
+        if size + key_size <= MAX_VALUE_BYTES:
+            return False
+        self.put(too_large(part.name, size, key_size), part.path, part.name, message, sequence)
+        return True
+
+    def unread(self, unread: Unread, path: str, step: str, sequence: int, key: bytes) -> None:
+        """Record a message that cannot be read."""
+        finding = Diagnostic(unread.code, unread.reason, "")
+        self.put(finding, path, step, unread.data, sequence, key=key, is_payload=True)
+
+    def _input(self, message: Any) -> tuple[int, bytes]:
+        try:
+            encoding, _, data = self._codec.encode([self._codec.freeze(message)])
+        except Exception:
+            # It is a dead letter whatever its input; the preview still shows it.
+            return PLAIN, b""
+        return encoding, data
+
+
+def too_large(step: str, size: int, key_size: int = 0) -> Diagnostic:
+    """Return the report of a value or key that is too large."""
+    is_key = key_size > MAX_VALUE_BYTES // 2
+    what, most = ("its key", key_size) if is_key else ("its value", size)
+    if is_key:
+        fix = "let the partition function return a shorter key, e.g. a digest"
+    else:
+        fix = "split it, e.g. let a @computation_multi return several smaller messages"
+    return Diagnostic.of("C525", step=step, what=what, size=most, limit=MAX_VALUE_BYTES, fix=fix)
+
+
+def preview(message: Any) -> str:
+    """Return a message for people, at most 200 characters."""
+    try:
+        text = repr(message[:PREVIEW_CHARACTERS] if isinstance(message, (str, bytes)) else message)
+    except Exception as err:
+        text = f"<{type(message).__name__} whose repr fails: {type(err).__name__}>"
+    text = _clean(text)
+    return text if len(text) <= PREVIEW_CHARACTERS else text[: PREVIEW_CHARACTERS - 1] + "…"
+
+
+def _told(finding: Diagnostic) -> str:
+    """Return what a letter says: the remedy of C504, too, which the catalogue does not have."""
+    return f"{finding.message}; {finding.fix}" if finding.code == "C504" and finding.fix else finding.message
+
+
+def _not_serializable(step: str, message: Any, error: BaseException) -> Diagnostic:
+    fix = f"use classes of a module's top level, {REMEDY}" if is_refused(message, one_line(error)) else ""
+    return Diagnostic.of("C504", step=step, type=type(message).__name__, error=reason_of(message, error), fix=fix)
+
+
+def _clean(text: str) -> str:
+    # Protobuf refuses lone surrogates, which a repr or an error text may hold.
+    return text.encode("utf-8", "backslashreplace").decode("utf-8")

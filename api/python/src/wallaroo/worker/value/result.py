@@ -1,0 +1,93 @@
+"""What user functions return: lists of messages, pairs with `persist`, messages for named outputs."""
+
+from collections.abc import Callable, Collection
+from numbers import Number
+from typing import Any
+
+from wallaroo.component.application import Source, Step
+from wallaroo.diagnostic.diagnostic import shown
+from wallaroo.message.output import FIT, Output, UndeclaredOutputError, is_promise
+from wallaroo.worker.value.dead_letter import WrongResultError
+
+MESSAGE_EXPECTED = "a message or None"
+LIST_EXPECTED = "a list or None"
+PAIR_EXPECTED = "a tuple (message or None, persist)"
+PAIRS_EXPECTED = "a tuple (list of messages or None, persist)"
+
+
+def promised(result: Any) -> WrongResultError:
+    """Return the error of a result, or of the first item of several, that is none yet."""
+    found = next(filter(is_promise, result)) if isinstance(result, list) else result
+    return WrongResultError(found.value if isinstance(found, Output) else found, MESSAGE_EXPECTED)
+
+
+def present(result: Any, expected: str = MESSAGE_EXPECTED) -> Any:
+    """Return a result.
+
+    Raises:
+        WrongResultError: It is none yet.
+    """
+    if type(result) not in FIT and is_promise(result):
+        raise WrongResultError(result, expected)
+    return result
+
+
+def listed(result: Any) -> list[Any] | None:
+    """Return the items of a multi result; None when it is no list."""
+    if result is None:
+        return []
+    return list(result) if isinstance(result, (list, tuple)) else None
+
+
+def paired(result: Any) -> tuple[Any, Any] | None:
+    """Return the pair that a tuple of another class, e.g. a named tuple, holds."""
+    return (result[0], result[1]) if isinstance(result, tuple) and len(result) == 2 else None
+
+
+def time_of(source: Source) -> Callable[[bytes], int]:
+    """Return what gives the time of a source's payload; it fails where the user's function does, or gives no number."""
+
+    def time(payload: bytes) -> int:
+        assert source.event_time is not None
+        found = source.event_time(payload)
+        try:
+            if isinstance(found, bool) or not isinstance(found, Number):
+                raise TypeError
+            return max(-(1 << 63), min((1 << 63) - 1, int(found)))
+        except (TypeError, ValueError, OverflowError):
+            msg = f"event_time returned {shown(found)}; expected milliseconds since 1970, an int or a float"
+            raise ValueError(msg) from None
+
+    return time
+
+
+def expected_of(step: Step) -> str:
+    """Return what a state computation must return."""
+    if step.is_always_persisted:
+        return LIST_EXPECTED
+    return PAIRS_EXPECTED if _is_multi(step) else PAIR_EXPECTED
+
+
+def checked(step: Step, run: Callable[..., Any], declared: Collection[str]) -> Callable[..., Any]:
+    """Return the user's function of a step, which fails where it emits to an output that the step does not declare.
+
+    It fails before any of its messages goes on. Stages without outputs need no such check: there `output` fails.
+    """
+    is_multi = _is_multi(step)
+    is_pair = step.kind.startswith("state_") and not step.is_always_persisted
+
+    def run_checked(*arguments: Any) -> Any:
+        result = run(*arguments)
+        messages = result
+        if is_pair:
+            messages, _ = paired(result) or (None, None)
+        for message in (listed(messages) or ()) if is_multi else (messages,):
+            if message.__class__ is Output and message.name not in declared:
+                raise UndeclaredOutputError(message.name, declared)
+        return result
+
+    return run_checked
+
+
+def _is_multi(step: Step) -> bool:
+    return step.kind.endswith("_multi")

@@ -1,0 +1,76 @@
+"""Where in a message or state the part is that cannot be pickled."""
+
+import pickle
+from collections.abc import Iterator
+from itertools import islice
+from typing import Any
+
+from wallaroo.diagnostic.diagnostic import shown
+from wallaroo.diagnostic.location import one_line
+
+REMEDY = (
+    "no lock, file, generator or lambda: leave such a field out with __getstate__, or define serialize and "
+    "deserialize next to application_setup"
+)
+MAX_DEPTH = 8
+MAX_PARTS = 1000  # that are tried at each depth
+_REFUSALS = (TypeError, AttributeError, pickle.PicklingError)
+
+
+def reason_of(value: Any, error: BaseException) -> str:
+    """Return why a value cannot be serialized, on one line, with the place of what pickle refuses in it.
+
+    Example:
+        >>> from threading import Lock
+        >>> value = {"guards": [1, Lock()]}
+        >>> try:
+        ...     pickle.dumps(value)
+        ... except TypeError as error:
+        ...     reason_of(value, error)
+        "TypeError: cannot pickle '_thread.lock' object; at dict['guards'][1]"
+    """
+    reason = one_line(error)
+    path = _path(value, reason) if isinstance(error, _REFUSALS) else ""
+    return f"{reason}; at {type(value).__name__}{path}" if path else reason
+
+
+def _path(value: Any, reason: str) -> str:
+    path = ""
+    for _ in range(MAX_DEPTH):
+        found = next((each for each in islice(_parts(value), MAX_PARTS) if is_refused(each[1], reason)), None)
+        if found is None:
+            break
+        step, value = found
+        path += step
+    return path
+
+
+def is_refused(value: Any, reason: str) -> bool:
+    """Say whether pickle refuses a value, and for this reason."""
+    try:
+        pickle.dumps(value, 5)
+    except Exception as error:
+        return one_line(error) == reason
+    return False
+
+
+def _parts(value: Any) -> Iterator[tuple[str, Any]]:
+    """Yield what pickle writes of an object, each with the way to it."""
+    if isinstance(value, (list, tuple)):
+        yield from ((f"[{number}]", part) for number, part in enumerate(value))
+    if isinstance(value, dict):
+        yield from ((f"[{shown(key)}]", part) for key, part in value.items())
+    try:
+        reduced = value.__reduce_ex__(5)
+    except Exception:
+        return  # this one is refused itself
+    if not isinstance(reduced, tuple):
+        return
+    state, items = (*reduced[2:4], None, None)[:2]
+    if isinstance(state, list):  # of a frozen dataclass with slots
+        state = dict(zip(getattr(value, "__dataclass_fields__", ()), state, strict=False))
+    for fields in state if isinstance(state, tuple) else (state,):
+        if isinstance(fields, dict):
+            yield from ((f".{name}", part) for name, part in fields.items())
+    if items is not None and not isinstance(value, list):
+        yield from ((f"[{number}]", part) for number, part in enumerate(items))

@@ -1,0 +1,186 @@
+"""How messages and states become bytes: columns of one simple type as they are, all else one pickle per message.
+
+Messages are never pickled together: which objects are the same one after reading would then depend on how
+messages were framed.
+"""
+
+import sys
+from array import array
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+from typing import Any
+
+from wallaroo.diagnostic.diagnostic import Diagnostic
+from wallaroo.diagnostic.location import one_line
+from wallaroo.message.frame import PLAIN, FrameError, cut
+from wallaroo.message.serialization import Serializer, deserialize
+from wallaroo.worker.value import pickle_template
+from wallaroo.worker.value.unpicklable import REMEDY, reason_of
+
+PICKLED, TEXT, BYTES, INTEGERS, FLOATS, CUSTOM = 16, 17, 18, 19, 20, 32
+
+_IMMUTABLE = frozenset((str, bytes, int, float, bool))
+_NUMBERS = {INTEGERS: "q", FLOATS: "d"}
+_SIMPLE = frozenset((TEXT, BYTES, INTEGERS, FLOATS))
+
+
+class NotSerializableError(Exception):
+    """A state cannot be written. Code: C504 where a message is at fault, else C511.
+
+    Attributes:
+        port: Of its log frames; below 0: not known.
+    """
+
+    def __init__(self, state: Any, cause: BaseException, port: int = -1, key: bytes = b"") -> None:
+        super().__init__(reason_of(state, cause))
+        self.type_name, self.port, self.key = type(state).__name__, port, key
+
+    def finding(self, code: str, step: str, key: str) -> Diagnostic:
+        """Return the report to a step's user: C504 of a message that left the state so, C511 of a call."""
+        if code == "C511":
+            return Diagnostic.of(code, step=step, key=key, error=self)
+        fix = f"keep only what can be pickled in the state, {REMEDY}"
+        return Diagnostic.of(code, step=step, type=self.type_name, error=self, fix=fix)
+
+
+class StateTooLargeError(NotSerializableError):
+    """A state has more bytes than one may have. Code: C526.
+
+    Attributes:
+        size: Its bytes.
+        limit: How many it may have.
+    """
+
+    def __init__(self, state: Any, size: int, limit: int, port: int = -1, key: bytes = b"") -> None:
+        super().__init__(state, ValueError(f"it has {size} bytes; at most {limit} are possible"), port, key)
+        self.size, self.limit = size, limit
+
+    def finding(self, code: str, step: str, key: str) -> Diagnostic:
+        """Return the report to a step's user, whatever code another state that cannot be written has."""
+        fix = "give the messages more keys, or let the state forget what it no longer needs; it stays as it was"
+        return Diagnostic.of("C526", step=step, key=key, size=self.size, limit=self.limit, fix=fix)
+
+
+class StateReadError(Exception):
+    """A state of the log cannot be read. Code: C507."""
+
+    def __init__(self, key: bytes, cause: BaseException) -> None:
+        super().__init__(one_line(cause))
+        self.key = key
+
+
+class Serialized(bytes):
+    """A message that is bytes already, because it could change before its frame is written."""
+
+
+class ValueCodec:
+    """Writes and reads the values of frames between stages and in state logs.
+
+    Args:
+        serializer: The application's functions; the user's own see every message.
+    """
+
+    def __init__(self, serializer: Serializer) -> None:
+        self.is_custom = serializer.is_custom
+        self.encoding = CUSTOM if serializer.is_custom else PICKLED
+        self._dump, self.load = serializer.dump, serializer.load
+        # Serializes one message or state; TypeError when the user's `serialize` does not return bytes.
+        self.dump: Callable[[Any], bytes] = self._checked if serializer.is_custom else pickle_template.dump
+        # The same of many.
+        self.dump_all: Callable[[Sequence[Any]], list[bytes]] = (
+            self._all_checked if serializer.is_custom else pickle_template.dump_all
+        )
+
+    def _checked(self, value: Any) -> bytes:
+        data = self._dump(value)
+        if isinstance(data, (bytes, bytearray)):
+            return bytes(data)
+        msg = f"serialize returned {type(data).__name__}; expected bytes"
+        raise TypeError(msg)
+
+    def _all_checked(self, values: Sequence[Any]) -> list[bytes]:
+        return list(map(self._checked, values))
+
+    def freeze(self, message: Any) -> Any:
+        """Return a message in a form that later changes to it cannot reach."""
+        if not self.is_custom and type(message) in _IMMUTABLE:
+            return message
+        return Serialized(self.dump(message))
+
+    def encode(self, messages: Sequence[Any]) -> tuple[int, Sequence[int], bytes]:
+        """Return encoding, lengths and bytes of frozen messages."""
+        types = set(map(type, messages))
+        if types == {str}:
+            return (TEXT, *encode_text(messages))
+        if types == {Serialized}:
+            return self.encoding, list(map(len, messages)), b"".join(messages)
+        if types == {bytes}:
+            return BYTES, list(map(len, messages)), b"".join(messages)
+        if types == {float} or (types == {int} and _fit(messages)):
+            encoding = FLOATS if types == {float} else INTEGERS
+            numbers = array(_NUMBERS[encoding], messages)
+            if sys.byteorder == "big":
+                numbers.byteswap()
+            return encoding, bytes((8,)) * len(messages), numbers.tobytes()
+        parts = [value if type(value) is Serialized else self.dump(value) for value in messages]
+        return self.encoding, list(map(len, parts)), b"".join(parts)
+
+    def decode(self, encoding: int, lengths: Sequence[int], data: bytes) -> list[Any]:
+        """Return the messages of a frame.
+
+        Raises:
+            FrameError: The encoding is not one of ours.
+        """
+        if encoding == TEXT:
+            return decode_text(lengths, data)
+        if encoding in (BYTES, PLAIN):
+            return cut(data, lengths)
+        if encoding in _NUMBERS:
+            if len(data) != 8 * len(lengths):
+                msg = f"numbers of {len(data)} bytes; expected {8 * len(lengths)}"
+                raise FrameError(msg)
+            numbers = array(_NUMBERS[encoding], data)
+            if sys.byteorder == "big":
+                numbers.byteswap()
+            return numbers.tolist()
+        return list(map(self.loader(encoding), cut(data, lengths)))
+
+    def loader(self, encoding: int) -> Any:
+        """Return the function that reads one value of an encoding.
+
+        Raises:
+            FrameError: The encoding is not one of ours.
+        """
+        if encoding == self.encoding:
+            return self.load
+        if encoding == PICKLED:
+            return deserialize
+        if encoding in _SIMPLE:
+            return partial(self._read_simple, encoding)
+        msg = f"values have encoding {encoding}, which this worker did not write"
+        raise FrameError(msg)
+
+    def _read_simple(self, encoding: int, data: bytes) -> Any:
+        return self.decode(encoding, (len(data),), data)[0]
+
+
+def encode_text(texts: Sequence[str], errors: str = "surrogatepass") -> tuple[Sequence[int], bytes]:
+    """Return lengths and UTF-8 bytes of texts."""
+    joined = "".join(texts)
+    if joined.isascii():
+        return list(map(len, texts)), joined.encode()
+    parts = [text.encode("utf-8", errors) for text in texts]
+    return list(map(len, parts)), b"".join(parts)
+
+
+def decode_text(lengths: Iterable[int], data: bytes) -> list[str]:
+    """Return the texts; lengths are in bytes."""
+    if data.isascii():
+        joined: Any = data.decode("ascii")
+        texts: list[str] = cut(joined, lengths)  # type: ignore[assignment]
+        return texts
+    return [part.decode("utf-8", "surrogatepass") for part in cut(data, lengths)]
+
+
+def _fit(numbers: Sequence[int]) -> bool:
+    return min(numbers) >= -(1 << 63) and max(numbers) < 1 << 63

@@ -1,0 +1,220 @@
+"""The keys of one window step in one bucket: their states, and when a tick concerns them."""
+
+import pickle
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from heapq import heapify, heappop, heappush
+
+from wallaroo.message import state_piece
+from wallaroo.message.frame import Frame, encode_frame
+from wallaroo.message.key import readable
+from wallaroo.worker.value.value import StateReadError, StateTooLargeError, ValueCodec
+from wallaroo.worker.window.window import EARLIEST, Given, Window, WindowState
+
+# Encoding of state entries: 8 bytes due time, then a pickle of the encoding of the accumulators, the state's fields,
+# and number and bytes of each accumulator.
+WINDOWED = 33
+DUE_BYTES = 8
+PICKLE_PROTOCOL = 4
+
+
+@dataclass(slots=True)
+class Calendar:
+    """States of the keys of one window step.
+
+    Attributes:
+        max_bytes: How many bytes a state may have; one that has more already may not grow.
+        stored: Serialized states of the other keys.
+        sizes: Serialized size of each state that is in the log.
+        changed: Keys whose state differs from the log's.
+        fresh: Keys that the next tick has to look at: they got a message since the last one.
+        heap: Times at which a tick may concern a key; None: not made yet.
+        last_tick: Time of the last tick, as far as it matters to a key.
+        written: Bytes of all states as they were last written or read.
+        unread: Of those that are `stored`.
+    """
+
+    codec: ValueCodec
+    max_bytes: int
+    live: dict[bytes, WindowState] = field(default_factory=dict)
+    stored: dict[bytes, bytes] = field(default_factory=dict)
+    sizes: dict[bytes, int] = field(default_factory=dict)
+    changed: dict[bytes, None] = field(default_factory=dict)
+    fresh: dict[bytes, None] = field(default_factory=dict)
+    heap: list[tuple[int, bytes]] | None = None
+    last_tick: int = EARLIEST
+    written: int = 0
+    unread: int = 0
+
+    def read(self, frame: Frame) -> None:
+        """Take over an entry of the state log."""
+        absent = set(frame.absent)
+        for position, data in enumerate(frame.values()):
+            key = frame.keys[frame.key_indexes[position]]
+            self._forget(key)
+            self._measure(key, b"" if position in absent else data)
+            if position not in absent:
+                self.stored[key] = data
+                self.unread += len(data)
+
+    def begin(self, window: Window) -> None:
+        """Prepare for a call."""
+        self.changed = {}
+        if self.heap is None:
+            dues = [(int.from_bytes(data[:DUE_BYTES], "big", signed=True), key) for key, data in self.stored.items()]
+            self.fresh = {key: None for due, key in dues if due == EARLIEST}
+            self.heap = [item for item in dues if item[0] != EARLIEST]
+            heapify(self.heap)
+            self.last_tick = max((due - window.patience for due, _ in self.heap), default=EARLIEST)
+
+    def find(self, key: bytes) -> WindowState | None:
+        """Return the state of a key, None when it has none.
+
+        Raises:
+            StateReadError: Its accumulators cannot be read.
+        """
+        state = self.live.get(key)
+        if state is None and key in self.stored:
+            state = self.live[key] = self.load(key, self.stored[key])
+            self._forget(key)
+        return state
+
+    def load(self, key: bytes, data: bytes) -> WindowState:
+        """Return a state of its bytes.
+
+        Raises:
+            StateReadError: They cannot be read.
+        """
+        try:
+            encoding, fields, panes = pickle.loads(data[DUE_BYTES:])
+            load = self.codec.loader(encoding)
+            state = WindowState.of(readable(key), fields, {number: load(pane) for number, pane in panes})
+        except BaseException as err:
+            raise StateReadError(key, err) from err
+        due = int.from_bytes(data[:DUE_BYTES], "big", signed=True)
+        state.queued = None if due == EARLIEST else due
+        return state
+
+    def dump(self, window: Window, key: bytes, state: WindowState) -> bytes:
+        """Return a state's bytes.
+
+        Raises:
+            StateTooLargeError: They are too many.
+        """
+        panes = [(number, self.codec.dump(pane)) for number, pane in state.panes.items()]
+        content = pickle.dumps((self.codec.encoding, state.fields(), panes), PICKLE_PROTOCOL)
+        if DUE_BYTES + len(content) > max(self.max_bytes, self.sizes.get(key, 0)):
+            raise StateTooLargeError(state, DUE_BYTES + len(content), self.max_bytes, key=key)
+        return window.due(state).to_bytes(DUE_BYTES, "big", signed=True) + content
+
+    def enroll(self, window: Window, key: bytes, state: WindowState) -> None:
+        """See that the tick that concerns a state next will find it."""
+        assert self.heap is not None
+        due = window.due(state)
+        if due == EARLIEST:
+            self.fresh[key] = None
+        elif state.queued is None or due < state.queued:
+            state.queued = due
+            heappush(self.heap, (due, key))
+
+    def drop(self, key: bytes) -> None:
+        """Take away the state of a key."""
+        self.live.pop(key, None)
+        self._forget(key)
+        self.fresh.pop(key, None)
+
+    def _forget(self, key: bytes) -> None:
+        self.unread -= len(self.stored.pop(key, b""))
+
+    def _measure(self, key: bytes, data: bytes) -> None:
+        """Take note of a state's size in the log; no bytes: it is gone."""
+        self.written += len(data) - self.sizes.pop(key, 0)
+        if data:
+            self.sizes[key] = len(data)
+
+    def tick(self, window: Window, time: int) -> Iterator[tuple[bytes, WindowState, Given]]:
+        """Run a tick; yield the keys that give something out, in the order of their bytes."""
+        assert self.heap is not None
+        if window.waits:
+            self._go_back(window, time)
+            for key in self.fresh:
+                state = self.find(key)
+                if state is not None:
+                    state.silent = time
+                    state.slow()
+                    self.changed[key] = None
+                    self.enroll(window, key, state)
+            self.fresh = {}
+        for key in sorted(self._due(time)):
+            state = self.find(key)
+            assert state is not None
+            if not EARLIEST < window.due(state) <= time:
+                self.enroll(window, key, state)
+                continue
+            given, is_over = window.tick(state, time)
+            self.changed[key] = None
+            if is_over:
+                self.drop(key)
+            else:
+                self.enroll(window, key, state)
+            yield key, state, given
+
+    def _go_back(self, window: Window, time: int) -> None:
+        """Let keys that fell silent at a later time than this tick's do so now: the clock was set back."""
+        assert self.heap is not None
+        if time < self.last_tick:
+            for key in self.names():
+                state = self.find(key)
+                assert state is not None
+                if state.silent is not None and state.silent > time:
+                    state.silent = time
+                    self.changed[key] = None
+                    self.enroll(window, key, state)
+        self.last_tick = time
+
+    def _due(self, time: int) -> Iterator[bytes]:
+        """Take the keys out of the heap that a tick may concern."""
+        assert self.heap is not None
+        while self.heap and self.heap[0][0] <= time:
+            due, key = heappop(self.heap)
+            state = self.find(key)
+            if state is not None and state.queued == due:
+                state.queued = None
+                yield key
+
+    def entries(self, window: Window, port: int, keys: Iterable[bytes], entry_bytes: int) -> Iterator[bytes]:
+        """Yield frames of the states of some keys; absent where a key of the log no longer has one."""
+        names: list[bytes] = []
+        values: list[bytes] = []
+        size = 0
+        for key in keys:
+            state = self.live.get(key)
+            data = self.stored.get(key, b"") if state is None else self.dump(window, key, state)
+            if not data and key not in self.sizes:
+                continue
+            self._measure(key, data)
+            if len(data) > state_piece.PIECE_BYTES:
+                yield from state_piece.write_pieces(data, key=key, port=port, encoding=WINDOWED)
+                continue
+            cost = len(key) + len(data) + 2 * DUE_BYTES
+            if names and size + cost > entry_bytes:
+                yield _entry(port, names, values)
+                names, values, size = [], [], 0
+            names.append(key)
+            values.append(data)
+            size += cost
+        if names:
+            yield _entry(port, names, values)
+
+    def count(self) -> int:
+        """Return how many keys have a state."""
+        return len(self.live) + len(self.stored)
+
+    def names(self) -> list[bytes]:
+        """Return all keys that have a state."""
+        return [*self.live, *self.stored]
+
+
+def _entry(port: int, keys: list[bytes], values: list[bytes]) -> bytes:
+    absent = [position for position, value in enumerate(values) if not value]
+    return encode_frame(values, port=port, encoding=WINDOWED, keys=keys, key_indexes=range(len(keys)), absent=absent)

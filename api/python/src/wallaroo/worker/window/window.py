@@ -1,0 +1,343 @@
+"""Windows of one step: what a message or a tick does to the state of its key, and what that emits.
+
+SPECIFICATION.md, section 8, says what is right; here a message costs one call of `update` as long as it falls into the
+pane of the message before it.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping
+from math import gcd
+from typing import Any, NamedTuple
+
+from wallaroo.check.in_place import check_returned, guarded
+from wallaroo.component.aggregation import WindowBounds
+from wallaroo.component.signature import takes_bounds
+from wallaroo.worker.value.result import present
+
+EARLIEST = -(1 << 63)
+# The times that messages of windows can have, in milliseconds since 1970: the years 1 to 9999.
+FIRST_MS, LAST_MS = -62_135_596_800_000, 253_402_300_799_999
+
+
+class Failed(NamedTuple):
+    """Stands for what a window would have given, had `combine` or `output` not failed. Code: C517."""
+
+    accumulator: Any
+    error: BaseException
+
+
+class Stuck(NamedTuple):
+    """Says that a key began again because a message of a time far ahead had made all others late. Code: C524."""
+
+    latest: int
+
+
+class Dropped:
+    """Says that a message came too late, and went nowhere."""
+
+
+DROPPED = Dropped()
+
+
+Given = list[tuple[Any, int]]  # message, `Failed`, `Stuck` or `Dropped`; time
+NOTHING: Given = []  # never changed
+
+
+class WindowState:
+    """State of one key.
+
+    Attributes:
+        key: The key as user code gets it.
+        low: Messages from this time to before `high` only update `pane`; of a count window all do while `high` is 1.
+        pane: The accumulator that the last message updated.
+        first: Time of the first message.
+        latest: The latest time of a message; of a count window that of its last message.
+        oldest: Number of the oldest open window; of a count window how many messages it has.
+        has_begun: Whether a window with messages was emitted.
+        is_late: Whether messages came after the last one in time, and all were late.
+        silent: Time of the first tick after the last message in time; where ticks move time, that of the first
+            late message after it; None: none came.
+        panes: Accumulators by number of the pane.
+        is_over: Whether a message has taken the state away.
+        queued: Under which time the calendar has the key; None: it does not.
+    """
+
+    __slots__ = (
+        "first", "has_begun", "high", "is_late", "is_over", "key", "latest", "low", "oldest", "pane", "panes", "queued",
+        "silent",
+    )  # fmt: skip
+
+    def __init__(self, key: Any) -> None:
+        self.key = key
+        self.queued: int | None = None
+        self.is_over = False
+        self.reset()
+
+    def reset(self) -> None:
+        """Become the state of a key without messages."""
+        self.low = self.high = 0
+        self.first: int = 0
+        self.latest: int = 0
+        self.oldest: int = 0
+        self.pane: Any = None
+        self.has_begun = self.is_late = False
+        self.silent: int | None = None
+        self.panes: dict[int, Any] = {}
+
+    def slow(self) -> None:
+        """Let the next message look at everything."""
+        self.low = self.high = 0
+
+    def fields(self) -> tuple[int, int, int, bool, int | None, bool]:
+        """Return what is saved besides the accumulators."""
+        return self.first, self.latest, self.oldest, self.has_begun, self.silent, self.is_late
+
+    @classmethod
+    def of(cls, key: Any, fields: tuple[Any, ...], panes: dict[int, Any]) -> "WindowState":
+        """Return the state that had these fields and accumulators."""
+        state = cls(key)
+        state.first, state.latest, state.oldest, state.has_begun, state.silent, state.is_late = fields
+        state.panes = panes
+        return state
+
+
+class Window(ABC):
+    """The windows of one step.
+
+    Args:
+        patience_ms: How long a key may be silent before all that it has is emitted.
+    """
+
+    waits = False  # whether ticks report silence instead of advancing time
+
+    def __init__(self, aggregation: Any, patience_ms: int) -> None:
+        self.patience = patience_ms  # how long a key may be silent
+        self.initial: Callable[[], Any] = aggregation.initial_accumulator
+        self.update = self._guarded(aggregation)
+        self.combine: Callable[[Any, Any], Any] = aggregation.combine
+        self.output: Callable[..., Any] = aggregation.output
+        self.tells_bounds = takes_bounds(aggregation.output)
+
+    @staticmethod
+    def _guarded(aggregation: Any) -> Callable[[Any, Any], Any]:
+        try:
+            return guarded(aggregation.update, 1, aggregation.initial_accumulator())
+        except Exception:
+            update: Callable[[Any, Any], Any] = aggregation.update
+            return update  # each message reports it
+
+    @abstractmethod
+    def enter(self, state: WindowState, is_new: bool, message: Any, time: int) -> Given:
+        """Add a message to the state of its key; what `update` raises goes through, and the state is then spoilt."""
+
+    @abstractmethod
+    def due(self, state: WindowState) -> int:
+        """Return the time of the first tick that emits something; EARLIEST where only a tick can tell."""
+
+    @abstractmethod
+    def tick(self, state: WindowState, time: int) -> tuple[Given, bool]:
+        """Return what a tick emits, and whether the key has no more state."""
+
+    def add(self, message: Any, accumulator: Any) -> None:
+        """Let `update` add a message to an accumulator.
+
+        Raises:
+            NotInPlaceError: It made a new one.
+        """
+        returned = self.update(message, accumulator)
+        if returned is not None:
+            check_returned(returned, accumulator)
+
+    def result(self, state: WindowState, accumulator: Any, time: int, given: Given, bounds: tuple[int, int]) -> None:
+        """Add what `output` gives."""
+        try:
+            if self.tells_bounds:
+                value = present(self.output(state.key, accumulator, bounds=WindowBounds(*bounds)))
+            else:
+                value = present(self.output(state.key, accumulator))
+        except BaseException as err:
+            given.append((Failed(accumulator, err), time))
+            return
+        if value is not None:
+            given.append((value, time))
+
+
+class RangeWindow(Window):
+    """Windows of a length of time."""
+
+    def __init__(self, aggregation: Any, window: Mapping[str, Any]) -> None:
+        self.range: int = window["range_ms"]
+        self.slide: int = window["slide_ms"]
+        self.late: str = window["late"]
+        self.delay: int = -(-window["delay_ms"] // self.slide) * self.slide
+        self.waits = window["time"] == "event"
+        super().__init__(aggregation, 2 * (self.range + self.delay))
+        self.length = gcd(self.range, self.slide)
+        self.per_window, self.per_slide = self.range // self.length, self.slide // self.length
+
+    def enter(self, state: WindowState, is_new: bool, message: Any, time: int) -> Given:
+        """Add a message; windows that its time makes due come before it."""
+        given: Given = []
+        if is_new:
+            self._begin(state, time)
+        elif time >= state.latest + self.patience:
+            self._begin_anew(state, time, given)
+        elif time >= self._end(state) + self.delay:
+            self._advance(state, time, time, given)
+        elif self._is_stuck(state, time):
+            latest = state.latest
+            self._begin_anew(state, time, given)
+            given.append((Stuck(latest), time))
+        if time >= self._oldest(state):
+            state.silent, state.is_late = None, False
+            self._add(state, message, time)
+        else:
+            self._late(state, message, time, given)
+        return given
+
+    def _oldest(self, state: WindowState) -> int:
+        """Return the begin of the oldest open window."""
+        return state.first + state.oldest * self.slide
+
+    def _is_stuck(self, state: WindowState, time: int) -> bool:
+        """Say whether messages have been late for the longest silence; by event time only ticks decide."""
+        if self.waits or state.silent is None or time >= self._oldest(state):
+            return False
+        return time >= state.silent + self.patience
+
+    def _begin_anew(self, state: WindowState, time: int, given: Given) -> None:
+        self._advance(state, state.latest + self.patience, time, given)
+        state.reset()
+        self._begin(state, time)
+
+    def due(self, state: WindowState) -> int:
+        """Return when the next window is due, or the key ends."""
+        if self.waits:
+            return EARLIEST if state.silent is None else state.silent + self.patience
+        return min(self._end(state) + self.delay, state.latest + self.patience)
+
+    def tick(self, state: WindowState, time: int) -> tuple[Given, bool]:
+        """Emit what is due."""
+        given: Given = []
+        last = state.latest + self.patience
+        is_over = self.waits or time >= last
+        self._advance(state, last if is_over else time, time, given)
+        if self.waits and state.is_late and state.latest > time:
+            given.append((Stuck(state.latest), time))
+        return given, is_over
+
+    def _begin(self, state: WindowState, time: int) -> None:
+        state.first = state.latest = time
+        state.oldest = -((self.range + self.delay) // self.slide)
+        if (self.range + self.delay) % self.slide == 0:
+            state.oldest += 1
+
+    def _end(self, state: WindowState) -> int:
+        """Return the end of the oldest open window."""
+        return self._oldest(state) + self.range
+
+    def _add(self, state: WindowState, message: Any, time: int) -> None:
+        number = (time - state.first) // self.length
+        pane = self._pane(state, number, message)
+        if time > state.latest:
+            state.latest = time
+        state.pane = pane
+        state.low = state.first + number * self.length
+        state.high = min(state.low + self.length, self._end(state) + self.delay, state.latest + self.patience)
+
+    def _pane(self, state: WindowState, number: int, message: Any) -> Any:
+        pane = state.panes[number] if number in state.panes else self.initial()
+        self.add(message, pane)
+        state.panes[number] = pane
+        return pane
+
+    def _late(self, state: WindowState, message: Any, time: int, given: Given) -> None:
+        state.slow()
+        state.is_late = True
+        if not self.waits and state.silent is None:
+            state.silent = time
+        if self.late == "place_in_oldest_window":
+            self._pane(state, state.oldest * self.per_slide, message)
+        elif self.late == "fire_per_message":
+            accumulator = self.initial()
+            self.add(message, accumulator)
+            self.result(state, accumulator, time, given, (time, time))
+        else:
+            given.append((DROPPED, time))
+
+    def _advance(self, state: WindowState, until: int, time: int, given: Given) -> None:
+        """Emit the windows that are due at the time `until`."""
+        state.slow()
+        while (end := self._end(state)) + self.delay <= until:
+            begin = state.oldest * self.per_slide
+            inside = self._numbers(state, begin, begin + self.per_window)
+            state.has_begun = state.has_begun or bool(inside)
+            if state.has_begun:
+                self._give(state, inside, end - 1 if self.waits else time, given, (end - self.range, end))
+            for number in self._numbers(state, begin, begin + self.per_slide):
+                del state.panes[number]
+            state.oldest += 1
+
+    @staticmethod
+    def _numbers(state: WindowState, begin: int, end: int) -> list[int]:
+        """Return the panes from `begin` to before `end` that have an accumulator, in order."""
+        panes = state.panes
+        if len(panes) < end - begin:
+            return sorted(number for number in panes if begin <= number < end)
+        return [number for number in range(begin, end) if number in panes]
+
+    def _give(self, state: WindowState, inside: list[int], time: int, given: Given, bounds: tuple[int, int]) -> None:
+        accumulator: Any = None
+        try:
+            accumulator = self.initial()
+            for number in inside:
+                accumulator = present(self.combine(accumulator, state.panes[number]), "an accumulator")
+        except BaseException as err:
+            given.append((Failed(accumulator, err), time))
+        else:
+            self.result(state, accumulator, time, given, bounds)
+
+
+class CountWindow(Window):
+    """Windows of a number of messages; `oldest` of a state counts them."""
+
+    waits = True
+
+    def __init__(self, aggregation: Any, window: Mapping[str, Any]) -> None:
+        super().__init__(aggregation, window["flush_ms"])
+        self.count: int = window["count"]
+
+    def enter(self, state: WindowState, is_new: bool, message: Any, time: int) -> Given:
+        """Add a message; the one that fills the window emits it."""
+        if is_new:
+            state.panes[0], state.first = self.initial(), time
+        self.add(message, state.panes[0])
+        state.oldest += 1
+        state.latest, state.silent = time, None
+        state.pane, state.high = state.panes[0], 1
+        if state.oldest < self.count:
+            return NOTHING
+        given: Given = []
+        state.is_over = True
+        self.result(state, state.panes[0], time, given, (state.first, time))
+        return given
+
+    def due(self, state: WindowState) -> int:
+        """Return when the silence has been long enough."""
+        return EARLIEST if state.silent is None else state.silent + self.patience
+
+    def tick(self, state: WindowState, time: int) -> tuple[Given, bool]:
+        """Emit what there is."""
+        given: Given = []
+        self.result(state, state.panes[0], state.latest, given, (state.first, state.latest))
+        return given, True
+
+
+def window_of(aggregation: Any, window: Mapping[str, Any]) -> Window:
+    """Return the windows of a step from what the topology says of it."""
+    return (RangeWindow if window["kind"] == "range" else CountWindow)(aggregation, window)
+
+
+def split(given: Given) -> Iterator[tuple[Any, int]]:
+    """Yield what was emitted."""
+    return (item for item in given if not isinstance(item[0], (Failed, Stuck, Dropped)))
