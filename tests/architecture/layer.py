@@ -4,7 +4,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from architecture.source import PYTHON_SDK, RUNTIME, Import, imports
+from architecture.source import PYTHON_SDK, RUNTIME, Import, imports, module_of
 
 # What each package of the runtime may import; the packages stand from top to bottom.
 IMPORTS: dict[str, set[str]] = {
@@ -54,21 +54,41 @@ ONLY_IN = {
     "grpc_health": {"worker"},
     "prometheus_client": {"monitor"},
 }
-# Decision 9: what the runtime takes from the Python SDK.
+# What each room of the Python SDK may import of it, from top to bottom; the empty name is the package itself.
+LOWEST = {"component", "diagnostic", "message"}
+SDK_IMPORTS: dict[str, set[str]] = {
+    "": {*LOWEST, "declare", "endpoint"},
+    "testing": {"diagnostic", "message"},
+    "worker": {"diagnostic", "emit", "worker.bucket", "worker.host"},
+    "worker.host": {*LOWEST, "emit", "worker._proto", "worker.bucket", "worker.stage", "worker.value", "worker.window"},
+    "worker.bucket": {
+        *("check", "diagnostic", "message"),
+        *("worker._proto", "worker.stage", "worker.value", "worker.window"),
+    },
+    "worker.stage": {*LOWEST, "check", "worker._proto", "worker.value", "worker.window"},
+    "worker.window": {"check", "component", "message", "worker.value"},
+    "worker.value": {*LOWEST, "check", "worker._proto"},
+    "experimental": {"component", "connector", "diagnostic", "emit"},
+    # States of groups are messages of protobuf; workers alone write and read them.
+    "goka": {*LOWEST, "check", "declare", "emit", "endpoint", "worker._proto"},
+    "emit": {*LOWEST, "check", "declare", "endpoint"},
+    "declare": {*LOWEST, "check", "connector", "endpoint"},
+    "connector": {"check", "component", "diagnostic", "endpoint"},
+    "endpoint": {*LOWEST, "check"},
+    "check": LOWEST,
+    "component": {"diagnostic", "message"},
+    "message": {"diagnostic"},
+    "diagnostic": set(),
+    "worker._proto": set(),
+}
+# Idea 10: what the runtime takes from the Python SDK.
 SHARED = (
-    "wallaroo.message.frame",
-    "wallaroo.diagnostic.diagnostic",
+    "wallaroo.diagnostic",
+    "wallaroo.emit.program",
     "wallaroo.experimental.protocol",
     "wallaroo.experimental.transaction",
-    "wallaroo.diagnostic.fault",
     "wallaroo.goka.state",
-    "wallaroo.message.handshake",
-    "wallaroo.message.kafka_record",
-    "wallaroo.message.key",
-    "wallaroo.message.memory_topic",
-    "wallaroo.message.state_piece",
-    "wallaroo.emit.program",
-    "wallaroo.testing",
+    "wallaroo.message",
     "wallaroo.worker._proto",
     "wallaroo.worker.host.debugger",
     "wallaroo.worker.host.trace",
@@ -84,13 +104,10 @@ LIBRARIES = {
     f"{PYTHON_SDK}/wallaroo/message/codec.py": ("google",),
     f"{PYTHON_SDK}/wallaroo/goka/client.py": ("confluent_kafka",),
 }
-# States of groups are messages of protobuf; workers alone write and read them.
-STATES = f"{PYTHON_SDK}/wallaroo/goka/state.py"
 # What connector programs know of the SDK; clients of other systems are imported when a program starts (`library`).
 CONNECTORS_USE = (
     "wallaroo.connector",
-    "wallaroo.diagnostic.diagnostic",
-    "wallaroo.diagnostic.error",
+    "wallaroo.diagnostic",
     "wallaroo.experimental",
     "wallaroo_connectors",
 )
@@ -118,15 +135,22 @@ def runtime_violations(file: str, text: str) -> Iterator[str]:
             yield said(found, "the top package imports nothing")
 
 
+def room_of(module: str) -> str:
+    """Return the room of the Python SDK that a module, or a name in it, is in."""
+    inside = module.removeprefix("wallaroo").lstrip(".") + "."
+    return max((room for room in SDK_IMPORTS if not room or inside.startswith(room + ".")), key=len)
+
+
 def sdk_violations(file: str, text: str) -> Iterator[str]:
     """Yield the imports of a file of the Python SDK that break a rule."""
+    room = room_of(module_of(file, PYTHON_SDK))
+    known = SDK_IMPORTS[room]
     for found in imports(file, text):
         top = found.module.split(".")[0]
-        hosts = found.file.startswith(f"{PYTHON_SDK}/wallaroo/worker/")
+        hosts = room.startswith("worker")
         if top == "wallaroo":
-            is_state = found.file == STATES and found.module.startswith("wallaroo.worker._proto")
-            if not hosts and not is_state and found.module.startswith("wallaroo.worker"):
-                yield said(found, "the front-end does not need the worker")
+            if room_of(found.module) not in {room, *known}:
+                yield said(found, f"{room or 'wallaroo'} may import {', '.join(sorted(known)) or 'nothing'}")
         elif top == "wallaroo_runtime":
             if found.file != TEST_KIT or not found.module.startswith("wallaroo_runtime.memory"):
                 yield said(found, "the SDK does not know the runtime")

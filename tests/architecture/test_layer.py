@@ -5,8 +5,16 @@ from graphlib import TopologicalSorter
 
 import pytest
 
-from architecture.layer import IMPORTS, ONLY_IN, connector_violations, runtime_violations, sdk_violations
-from architecture.source import CONNECTORS, PYTHON_SDK, ROOT, RUNTIME, imports, texts
+from architecture.layer import (
+    IMPORTS,
+    ONLY_IN,
+    SDK_IMPORTS,
+    connector_violations,
+    room_of,
+    runtime_violations,
+    sdk_violations,
+)
+from architecture.source import CONNECTORS, PYTHON_SDK, ROOT, RUNTIME, imports, module_of, texts
 
 Rule = Callable[[str, str], Iterator[str]]
 
@@ -28,15 +36,19 @@ def test_connector_programs_know_the_public_sdk_alone() -> None:
     assert [found for file, text in texts(CONNECTORS) for found in connector_violations(file, text)] == []
 
 
-def test_every_package_of_the_runtime_has_a_rule() -> None:
+def test_every_package_has_a_rule() -> None:
     packages = {path.parent.name for path in (ROOT / RUNTIME / "wallaroo_runtime").glob("*/__init__.py")}
     assert packages == {*IMPORTS}
+    sdk = ROOT / PYTHON_SDK / "wallaroo"
+    rooms = {".".join(path.parent.relative_to(sdk).parts) for path in sdk.rglob("__init__.py")}
+    assert {*rooms, "connector", "testing"} == {*SDK_IMPORTS}
 
 
-def test_packages_form_no_circle_and_stand_from_top_to_bottom() -> None:
-    assert set(TopologicalSorter(IMPORTS).static_order()) == {*IMPORTS, "errors"}
-    names = [*IMPORTS, "errors"]
-    assert all(names.index(package) < names.index(used) for package, its in IMPORTS.items() for used in its)
+@pytest.mark.parametrize("rules", [IMPORTS | {"errors": set()}, SDK_IMPORTS], ids=["runtime", "sdk"])
+def test_packages_form_no_circle_and_stand_from_top_to_bottom(rules: dict[str, set[str]]) -> None:
+    assert set(TopologicalSorter(rules).static_order()) == {*rules}
+    names = [*rules]
+    assert all(names.index(package) < names.index(used) for package, its in rules.items() for used in its)
 
 
 def test_every_import_that_is_allowed_is_used() -> None:
@@ -49,10 +61,29 @@ def test_every_import_that_is_allowed_is_used() -> None:
     assert used == IMPORTS
 
 
+def test_every_import_of_the_sdk_that_is_allowed_is_used() -> None:
+    used: dict[str, set[str]] = {room: set() for room in SDK_IMPORTS}
+    for file, text in texts(PYTHON_SDK):
+        room = room_of(module_of(file, PYTHON_SDK))
+        rooms = {room_of(found.module) for found in imports(file, text) if found.module.startswith("wallaroo.")}
+        used[room] |= rooms - {room}
+    assert used == SDK_IMPORTS
+
+
 @pytest.mark.parametrize("top", [RUNTIME, PYTHON_SDK, CONNECTORS])
 def test_rules_are_given_every_program(top: str) -> None:
     present = {str(path.relative_to(ROOT)) for path in (ROOT / top).rglob("*.py") if "_proto" not in path.parts}
     assert {file for file, _ in texts(top)} == present != set()
+
+
+@pytest.mark.parametrize(
+    ("room", "target"),
+    [(low, high) for low, its in SDK_IMPORTS.items() for high in SDK_IMPORTS if high not in {low, *its}],
+)
+def test_planted_import_of_a_room(room: str, target: str) -> None:
+    file = f"{PYTHON_SDK}/wallaroo/{room.replace('.', '/')}/planted.py".replace("//", "/")
+    line = f"from wallaroo.{target} import x".replace(". ", " ")
+    assert len(planted(sdk_violations, file, line)) == 1
 
 
 FORBIDDEN = [(low, high) for low in IMPORTS for high in IMPORTS if high != low and high not in IMPORTS[low]]

@@ -5,7 +5,6 @@ frames and the same checks; what is Spark's own (several processes, failures, re
 """
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from datetime import timedelta
 from os import PathLike, fspath
 from types import TracebackType
@@ -13,78 +12,12 @@ from typing import TYPE_CHECKING, Any
 
 from wallaroo.diagnostic.diagnostic import Diagnostic, DiagnosticError
 from wallaroo.message.kafka_record import KafkaRecord
+from wallaroo.message.kit import DeadLetter, Message, Record
 
 if TYPE_CHECKING:
     from wallaroo_runtime.memory import MemoryRun
 
 __all__ = ["DeadLetter", "Message", "Record", "Run", "run"]
-
-
-@dataclass(frozen=True, slots=True)
-class Message:
-    """A message with what its value does not hold.
-
-    Attributes:
-        value: A payload as bytes, or an object of the program's.
-        key: For sources whose messages have keys: Kafka, connectors, Spark.
-        time_ms: When it was made, in milliseconds since 1970; None: as late as the application's clock says.
-
-    Example:
-        >>> Message(b"42", key=b"AAPL").key
-        b'AAPL'
-    """
-
-    value: Any
-    key: bytes = b""
-    time_ms: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Record:
-    """A message at a sink of Kafka or Spark: what its encoder returned.
-
-    Attributes:
-        value: Its bytes; None: there are none.
-        key: Its key; None: it has none.
-        partition: The partition that the encoder chose; None: it chose none.
-
-    Example:
-        >>> Record(b"42", key=b"AAPL").partition is None
-        True
-    """
-
-    value: bytes | None
-    key: bytes | None = None
-    partition: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class DeadLetter:
-    """A message on which user code failed, and why.
-
-    Attributes:
-        step: Name of the source, step or sink.
-        code: Of the failure, as in the runtime's messages.
-        error: What it says, on one line.
-        message: Input of the step: of a source the payload, else the message; of other languages its bytes.
-        key: The message's key, at steps with state; else None.
-        source: Name of the source that the message came from.
-        sequence: Position of that source's message among all that were sent, from 0.
-        traceback: Of user code.
-
-    Example:
-        >>> DeadLetter("halve", "C501", "TypeError: no number", "x", None, "in", 0, "").step
-        'halve'
-    """
-
-    step: str
-    code: str
-    error: str
-    message: Any
-    key: str | bytes | None
-    source: str
-    sequence: int
-    traceback: str
 
 
 def run(

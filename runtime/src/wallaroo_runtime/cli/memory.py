@@ -10,7 +10,7 @@ from functools import partial
 
 from wallaroo.diagnostic.diagnostic import Diagnostic, DiagnosticError
 from wallaroo.message.kafka_record import KafkaRecord
-from wallaroo.testing import DeadLetter
+from wallaroo.message.kit import DeadLetter
 from wallaroo.worker._proto import worker_pb2 as pb
 from wallaroo_runtime.checkpoint.manifest import REALTIME
 from wallaroo_runtime.cli import breakpoint as debugger

@@ -4,7 +4,7 @@ from collections import Counter
 from dataclasses import replace
 
 from wallaroo.message.kafka_record import KafkaRecord
-from wallaroo.testing import Message
+from wallaroo.message.kit import Message
 from wallaroo.worker.value.kafka_record import write_record
 from wallaroo_runtime.topology.model import Source
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator
 
 from wallaroo.message.frame import read_frame
-from wallaroo.testing import Message, Record
+from wallaroo.message.kit import Message, Record
 from wallaroo_runtime.lowering.sink_record import rows_of
 from wallaroo_runtime.memory.engine import Batch
 

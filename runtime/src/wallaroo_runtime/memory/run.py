@@ -9,8 +9,8 @@ from wallaroo.diagnostic.diagnostic import shown
 from wallaroo.message.frame import FRAMED, PLAIN, FrameHeader, read_frame, write_frame
 from wallaroo.message.kafka_record import KafkaRecord
 from wallaroo.message.key import key_bytes, readable
+from wallaroo.message.kit import DeadLetter, Message, Record
 from wallaroo.message.memory_topic import using
-from wallaroo.testing import DeadLetter, Message, Record
 from wallaroo.worker._proto import worker_pb2 as pb
 from wallaroo.worker.host.call import CallRunner
 from wallaroo.worker.value.kafka_record import read_record

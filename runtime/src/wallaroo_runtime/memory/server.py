@@ -9,7 +9,7 @@ from typing import Any
 
 from wallaroo.diagnostic.diagnostic import Diagnostic
 from wallaroo.message.kafka_record import KafkaRecord
-from wallaroo.testing import DeadLetter
+from wallaroo.message.kit import DeadLetter
 from wallaroo_runtime.errors import TOPOLOGY, USAGE, RunError
 from wallaroo_runtime.gateway.clock import Clock
 from wallaroo_runtime.gateway.connection import EOF, RESET, listen, real_address

@@ -10,8 +10,8 @@ from typing import Any
 
 from wallaroo.diagnostic.diagnostic import Diagnostic, closest, shown
 from wallaroo.message.kafka_record import KafkaRecord
+from wallaroo.message.kit import Message, Record
 from wallaroo.message.memory_topic import Topics, looked_up
-from wallaroo.testing import Message, Record
 from wallaroo.worker.value.kafka_record import read_record, write_record
 from wallaroo_runtime.errors import USAGE, RunError
 from wallaroo_runtime.topology.model import KafkaSink, KafkaSource, Topology, has_records

@@ -7,10 +7,10 @@ from dataclasses import replace
 from typing import Any
 
 from wallaroo.component.application import POLICIES, Pipeline, Step
-from wallaroo.component.component import Place
 from wallaroo.component.signature import shown_name
 from wallaroo.diagnostic.diagnostic import Diagnostic, shown
 from wallaroo.diagnostic.location import Location
+from wallaroo.diagnostic.place import Place
 from wallaroo.message.key import key_bytes
 
 MAX_NAME = 200

@@ -10,9 +10,10 @@ from wallaroo.check.in_place import guarded, is_fixed
 from wallaroo.check.object_state import ObjectStep, assignments
 from wallaroo.check.source_tree import source_tree
 from wallaroo.component.application import State
-from wallaroo.component.component import Call, Place
+from wallaroo.component.component import Call
 from wallaroo.component.signature import shown_name
 from wallaroo.diagnostic.diagnostic import shown
+from wallaroo.diagnostic.place import Place
 from wallaroo.message.output import is_promise
 
 _CONTAINERS = (MutableMapping, MutableSequence, MutableSet)

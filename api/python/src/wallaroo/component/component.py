@@ -9,7 +9,8 @@ from wallaroo.component.application import RemoteComponent
 from wallaroo.component.signature import call_finding, shown_name
 from wallaroo.component.wrapped import BaseWrapped
 from wallaroo.diagnostic.diagnostic import Diagnostic, did_you_mean, shown
-from wallaroo.diagnostic.location import Location, declared_at
+from wallaroo.diagnostic.location import declared_at
+from wallaroo.diagnostic.place import Place
 
 # Where a decorated function belongs that is no computation of the kind that a method takes.
 _OTHER_METHOD = {
@@ -19,27 +20,6 @@ _OTHER_METHOD = {
     "state_computation_multi": "to_state_partition",
     "key_extractor": "key_by",
 }
-
-
-@dataclass(slots=True)
-class Place:
-    """Which call of the program is being looked at; findings go to `findings`."""
-
-    method: str
-    pointer: str
-    location: Location
-    findings: list[Diagnostic]
-
-    def add(self, code: str, location: Location | None = None, *, remedy: str = "", **values: Any) -> None:
-        """Record a finding at this place, or at another location that is known; `remedy` replaces the catalogue's."""
-        at = (location if location and location.file else self.location).shown()
-        finding = Diagnostic.of(code, pointer=self.pointer, file=at.file, line=at.line, **values)
-        self.findings.append(replace(finding, fix=remedy or finding.fix))
-
-    def wrong(self, parameter: str, actual: str, expected: str, *, fix: str = "") -> None:
-        """Record that a parameter of the call, as it is shown, is not what is expected."""
-        fix = fix or f"pass {expected}"
-        self.add("T207", method=self.method, parameter=parameter, actual=actual, expected=expected, fix=fix)
 
 
 @dataclass(slots=True)

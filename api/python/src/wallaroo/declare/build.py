@@ -6,7 +6,6 @@ from typing import Any
 from wallaroo.check import check
 from wallaroo.component import application as model
 from wallaroo.component import component
-from wallaroo.component.component import Place
 from wallaroo.component.signature import shown_name, takes_bounds
 from wallaroo.component.window import CountWindowsBuilder, RangeWindowsBuilder, Windows
 from wallaroo.component.wrapped import Partition
@@ -17,6 +16,7 @@ from wallaroo.declare.unkeyed import CHOICES, REFUSE, with_keys
 from wallaroo.diagnostic.diagnostic import Diagnostic, did_you_mean, shown
 from wallaroo.diagnostic.error import WallarooParameterError
 from wallaroo.diagnostic.location import called_from
+from wallaroo.diagnostic.place import Place
 
 PARTS = ("sources", "steps", "sinks")
 # The origin of the keys of messages after a node.

@@ -6,7 +6,6 @@ from typing import Any
 from wallaroo.check import check, object_state
 from wallaroo.component import component
 from wallaroo.component.application import CREATE, DEAD_LETTER, Application, Pipeline, RemoteComponent, State
-from wallaroo.component.component import Place
 from wallaroo.component.interface import Decoding, Encoding, PartitionOf, S, StateGiven, Stateless, StateOf
 from wallaroo.component.wrapped import BaseWrapped
 from wallaroo.connector import SINK_PORT, SOURCE_PORT, SinkConnectorConfig, SourceConnectorConfig
@@ -15,6 +14,7 @@ from wallaroo.declare.library import declare_codecs
 from wallaroo.diagnostic.diagnostic import Diagnostic, did_you_mean, shown
 from wallaroo.diagnostic.error import WallarooParameterError
 from wallaroo.diagnostic.location import called_from
+from wallaroo.diagnostic.place import Place
 from wallaroo.endpoint.config import SinkConfig, SourceConfig
 
 
@@ -388,8 +388,7 @@ class ApplicationBuilder:
         inputs = self._inputs(pipeline)
         for config in configs:
             place.pointer = f"/pipelines/{pipeline.number}/sinks/{len(pipeline.sinks)}"
-            found = self._declaration.connector(place, config, SinkConnectorConfig)
-            if found is not None:
+            if (found := self._declaration.connector(place, config, SinkConnectorConfig)) is not None:
                 self._declaration.sink(pipeline, place, found, pipeline.name, inputs)
         self._open = None
         return self

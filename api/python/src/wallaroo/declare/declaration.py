@@ -8,12 +8,12 @@ from wallaroo.check import check
 from wallaroo.check.state_check import check_state
 from wallaroo.component import component
 from wallaroo.component.application import Component, Pipeline, RemoteComponent, State, Step
-from wallaroo.component.component import Place
 from wallaroo.component.signature import call_finding, partition_finding, shown_name
 from wallaroo.component.wrapped import BaseWrapped, KeyExtractor
 from wallaroo.connector import SinkConnectorConfig, SourceConnectorConfig, hint_of
 from wallaroo.diagnostic.diagnostic import Diagnostic, shown
 from wallaroo.diagnostic.location import Location, declared_at
+from wallaroo.diagnostic.place import Place
 from wallaroo.endpoint.config import SinkConfig, SourceConfig
 from wallaroo.message.kafka_record import WholeRecord
 from wallaroo.message.output import collected

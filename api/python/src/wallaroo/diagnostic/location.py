@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from wallaroo.diagnostic.diagnostic import closest
 
-_HERE = os.path.dirname(os.path.abspath(__file__)) + os.sep
+_SDK = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 _LIBRARY = tuple({os.path.join(sysconfig.get_path(name), "") for name in ("stdlib", "platstdlib")})
 MAX_FRAMES = 20
 MAX_TRACEBACK_CHARACTERS = 8000
@@ -131,7 +131,7 @@ def hint_of(error: BaseException) -> str:
 
 
 def _is_ours(file: str) -> bool:
-    return os.path.abspath(file).startswith(_HERE) or file.startswith("<frozen ") or file.startswith("<stage ")
+    return os.path.abspath(file).startswith(_SDK) or file.startswith("<frozen ") or file.startswith("<stage ")
 
 
 def _is_library(file: str) -> bool:

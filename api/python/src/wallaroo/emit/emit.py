@@ -86,11 +86,3 @@ def main(arguments: Sequence[str]) -> int:
     with out:
         out.write(canonical(document))
     return 0
-
-
-if __name__ == "__main__":
-    status = main(sys.argv[1:])
-    for stream in (sys.stdout, sys.stderr):
-        stream.flush()
-    # The ordinary end would wait for threads that the program may have started.
-    os._exit(status)

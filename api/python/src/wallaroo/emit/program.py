@@ -24,7 +24,7 @@ from wallaroo.message.serialization import Serializer, deserialize, serialize
 SETUP = "application_setup"
 PROGRAM_NAME = "wallaroo"
 _PROGRAMS: dict[str, ModuleType] = {}  # by name, as far as `load` has imported them: the next one may take the name
-_HERE = os.path.dirname(os.path.realpath(__file__))
+_SDK = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
 
 
 @dataclass(slots=True)
@@ -123,7 +123,7 @@ def other_wallaroo(directories: Iterable[str]) -> str:
     for directory in directories:
         spec = importlib.machinery.PathFinder.find_spec("wallaroo", [directory or os.getcwd()])
         # A bare directory of that name is no package: the SDK, found later on the path, wins over it.
-        if spec is not None and spec.origin and os.path.dirname(os.path.realpath(spec.origin)) != _HERE:
+        if spec is not None and spec.origin and os.path.dirname(os.path.realpath(spec.origin)) != _SDK:
             return spec.origin
     return ""
 

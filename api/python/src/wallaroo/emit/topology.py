@@ -13,11 +13,11 @@ from wallaroo.component.application import Application, Component, Pipeline, Sin
 from wallaroo.declare.library import Library
 from wallaroo.diagnostic.location import relative
 from wallaroo.emit.state_shape import state_shape
+from wallaroo.message.handshake import PROTOCOL_VERSION
 from wallaroo.message.key import key_json
 from wallaroo.message.serialization import Serializer
 
 TOPOLOGY_VERSION = 1
-PROTOCOL_VERSION = 1
 SDK_VERSION = "0.1.0"
 WORKER = "main"
 CODEC = "native"
@@ -126,7 +126,8 @@ def source_place(file: object, directory: str) -> tuple[str, str] | None:
 
 @cache
 def _installed() -> tuple[str, ...]:
-    places = [sysconfig.get_path(name) for name in ("stdlib", "purelib", "platlib")] + [os.path.dirname(__file__)]
+    sdk = os.path.dirname(os.path.dirname(__file__))
+    places = [*(sysconfig.get_path(name) for name in ("stdlib", "purelib", "platlib")), sdk]
     return tuple({place + os.sep for each in places for place in (each, os.path.realpath(each))})
 
 

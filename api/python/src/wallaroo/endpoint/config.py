@@ -6,8 +6,8 @@ from typing import Any
 
 from wallaroo.component import component
 from wallaroo.component.application import Sink, Source
-from wallaroo.component.component import Place
 from wallaroo.diagnostic.location import called_from
+from wallaroo.diagnostic.place import Place
 
 MAX_MESSAGE_BYTES = 16 * 1024 * 1024
 

@@ -5,9 +5,9 @@ from typing import Any
 
 from wallaroo.check import check
 from wallaroo.component.application import Source
-from wallaroo.component.component import Place
 from wallaroo.component.interface import Decoding, DecodingRecord, Encoding
 from wallaroo.diagnostic.diagnostic import shown
+from wallaroo.diagnostic.place import Place
 from wallaroo.endpoint import argument
 from wallaroo.endpoint.config import MAX_MESSAGE_BYTES, SinkConfig, SourceConfig, decode_of
 from wallaroo.endpoint.kafka_option import LINGER, MESSAGE_SIZE, Topic, sink_topic, source_topic

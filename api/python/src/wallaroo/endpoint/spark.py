@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from wallaroo.component.application import Source
-from wallaroo.component.component import Place
 from wallaroo.component.interface import Decoding, Encoding
 from wallaroo.diagnostic.diagnostic import shown
+from wallaroo.diagnostic.place import Place
 from wallaroo.endpoint.config import MAX_MESSAGE_BYTES, SinkConfig, SourceConfig, decode_of
 
 

@@ -9,11 +9,11 @@ from typing import Any, overload
 from wallaroo.check import check
 from wallaroo.component import component
 from wallaroo.component.application import Source
-from wallaroo.component.component import Place
 from wallaroo.component.interface import Encoding, Framing
 from wallaroo.diagnostic.diagnostic import Diagnostic, shown
 from wallaroo.diagnostic.error import WallarooParameterError
 from wallaroo.diagnostic.location import called_from, declared_at
+from wallaroo.diagnostic.place import Place
 from wallaroo.endpoint.config import MAX_MESSAGE_BYTES, SinkConfig, SourceConfig, decode_of
 from wallaroo.message.framing import NEWLINE, probe
 

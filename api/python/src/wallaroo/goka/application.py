@@ -6,12 +6,13 @@ from typing import Any
 from wallaroo.check import check
 from wallaroo.component import application as model
 from wallaroo.component.application import Component
-from wallaroo.component.component import Call, Place
+from wallaroo.component.component import Call
 from wallaroo.component.signature import shown_name
 from wallaroo.declare.declaration import Declaration
 from wallaroo.diagnostic.diagnostic import shown
 from wallaroo.diagnostic.error import WallarooParameterError
 from wallaroo.diagnostic.location import Location, called_from, declared_at
+from wallaroo.diagnostic.place import Place
 from wallaroo.emit.state_shape import codec_text
 from wallaroo.endpoint.kafka import KafkaSinkConfig, KafkaSourceConfig
 from wallaroo.endpoint.kafka_option import MESSAGE_SIZE

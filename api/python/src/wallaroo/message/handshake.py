@@ -1,7 +1,6 @@
 """What worker and runtime agree on before the first call: a version of the protocol, and capabilities."""
 
-from wallaroo.emit.topology import PROTOCOL_VERSION
-
+PROTOCOL_VERSION = 1
 PROTOCOLS = (1, PROTOCOL_VERSION)  # the lowest and the highest version that this release speaks
 
 WINDOWS, CROSSING, PROTOBUF = "windows", "crossing", "protobuf"

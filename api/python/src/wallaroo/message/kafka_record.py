@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from wallaroo.component.component import Place
 from wallaroo.diagnostic.diagnostic import shown
+from wallaroo.diagnostic.place import Place
 
 RECORD = "record"
 # How many bytes a broker takes in one record with its defaults (message.max.bytes).
