@@ -12,10 +12,10 @@ from confluent_kafka import Producer
 from support.kafka import Broker
 from support.run import Run, wallaroo
 from wallaroo import KafkaRecord
-from wallaroo_runtime.cli.case import read_case
-from wallaroo_runtime.cli.case_topics import steps
+from wallaroo_runtime.case.case import read_case
+from wallaroo_runtime.case.record_line import record_line
+from wallaroo_runtime.case.topics import steps
 from wallaroo_runtime.cli.main import main
-from wallaroo_runtime.cli.record_line import record_line
 from wallaroo_runtime.kafka.record import follow
 
 pytestmark = pytest.mark.kafka

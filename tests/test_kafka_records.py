@@ -23,10 +23,10 @@ from wallaroo_runtime.egress.kafka_session import Lasting, Session, Unavailable
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.kafka.client import kafka_client
 from wallaroo_runtime.kafka.topic import describe_topic
-from wallaroo_runtime.lowering.sink_record import whole_record
 from wallaroo_runtime.run.topics import create_topics
 from wallaroo_runtime.service._proto import service_pb2 as pb
 from wallaroo_runtime.storage.outbox.position import Delivered
+from wallaroo_runtime.storage.outbox.sink_record import whole_record
 from wallaroo_runtime.topology.load import load_document
 from wallaroo_runtime.topology.model import Topology
 

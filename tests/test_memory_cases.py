@@ -12,7 +12,7 @@ from support.memory_query import query_of
 from wallaroo import KafkaRecord
 from wallaroo.experimental.stream import TIME
 from wallaroo.testing import Message, Record, Run, run
-from wallaroo_runtime.cli.case_topics import feed_records, topic_lines
+from wallaroo_runtime.case.topics import feed_records, topic_lines
 
 LATER = timedelta(hours=1)  # after which all windows are over
 

@@ -17,10 +17,10 @@ from wallaroo import testing
 from wallaroo.diagnostic.diagnostic import DiagnosticError
 from wallaroo.message.frame import DEAD_LETTER_PORT, FRAMED, FrameHeader, read_frame, write_frame
 from wallaroo.worker._proto import worker_pb2 as pb
-from wallaroo_runtime.lowering.error_policy import ErrorPolicy
 from wallaroo_runtime.memory import Batch, Engine, MemoryRun, start
 from wallaroo_runtime.memory.source_frame import tick_frame
 from wallaroo_runtime.memory.state import read_states
+from wallaroo_runtime.topology.error_policy import ErrorPolicy
 
 ARGS = ["--in", "127.0.0.1:7010", "--out", "127.0.0.1:7002", "--windows", json.dumps(VECTOR_WINDOWS)]
 Event = dict[str, Any]

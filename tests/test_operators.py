@@ -15,7 +15,13 @@ from pyspark.java_gateway import launch_gateway
 from wallaroo_runtime.cli import dead_letters, egress, gateway, pack, run, state, submit
 from wallaroo_runtime.cli.parser import Parser
 from wallaroo_runtime.cli.run import conf_of
-from wallaroo_runtime.spark.settings import LOCAL_SETTINGS, REMOTE_FILES, SETTINGS, YARN_SETTINGS, memory_settings
+from wallaroo_runtime.spark.machine.settings import (
+    LOCAL_SETTINGS,
+    REMOTE_FILES,
+    SETTINGS,
+    YARN_SETTINGS,
+    memory_settings,
+)
 from wallaroo_runtime.topology.override import parse_addresses
 
 # Of a user's choice, of Hadoop, of a state store, and one that Spark reads by its name alone.

@@ -18,8 +18,8 @@ from conformance.session import Answer, BucketStore, StateStream, process
 from support.run import TESTS, wallaroo
 from wallaroo.message.frame import encode_frame, read_frame
 from wallaroo.worker._proto import worker_pb2 as pb
-from wallaroo_runtime.lowering.state_log import latest_states
-from wallaroo_runtime.spark.rescale_log import bucket_frames
+from wallaroo_runtime.spark.state_store.rescale_log import bucket_frames
+from wallaroo_runtime.storage.state_log import latest_states
 from wallaroo_runtime.worker.audit import Audit, messages_by_port
 
 pytestmark = pytest.mark.slow

@@ -19,12 +19,12 @@ from wallaroo.message.frame import encode_frame
 from wallaroo_runtime.cli.main import command_parser, main
 from wallaroo_runtime.cli.state_query import print_states
 from wallaroo_runtime.errors import RunError
-from wallaroo_runtime.lowering.state_choice import StateChoice
 from wallaroo_runtime.memory.run import MemoryRun
 from wallaroo_runtime.memory.start import start
 from wallaroo_runtime.monitor.board import Board
 from wallaroo_runtime.monitor.server import Server
 from wallaroo_runtime.run.state_query import StateQuery, key_text, keys_of
+from wallaroo_runtime.spark.state_store.choice import StateChoice
 
 ARGS = ["--in", "127.0.0.1:7010,127.0.0.1:7011,127.0.0.1:7012", "--out", "127.0.0.1:7002,127.0.0.1:7003,127.0.0.1:7004"]
 KEYS = st.text("ab€1 ", min_size=1, max_size=3).map(str.strip).filter(bool) | st.sampled_from(["0xff", "0x12ab", "0xz"])

@@ -16,7 +16,7 @@ from wallaroo_runtime.storage.outbox.log import LogReader
 from wallaroo_runtime.system.process import process_start_time
 from wallaroo_runtime.worker.channel import close_all
 from wallaroo_runtime.worker.directory import worker_directory
-from wallaroo_runtime.worker.owner import Owner
+from wallaroo_runtime.worker.owner_process import Owner
 from wallaroo_runtime.worker.spec import WorkerSpec
 
 PLAIN_WORKER = str(Path(__file__).with_name("plain_worker.py"))

@@ -12,13 +12,13 @@ from hypothesis import strategies as st
 
 from wallaroo.message.frame import DEAD_LETTER_PORT
 from wallaroo_runtime.errors import RunError
-from wallaroo_runtime.lowering.batch_report import BatchReport
-from wallaroo_runtime.lowering.step_count import StepCount
 from wallaroo_runtime.plan import Node, NodeKind, Plan, Stage
 from wallaroo_runtime.plan.bucket import bucket_ids
 from wallaroo_runtime.spark.account import Account, AccountParam, Accounts, Balance, last_attempts
+from wallaroo_runtime.spark.batch_report import BatchReport
 from wallaroo_runtime.spark.session import _keep_accumulators_quiet
 from wallaroo_runtime.storage.outbox.staging import StagedFile
+from wallaroo_runtime.worker.step_count import StepCount
 
 BUCKETS, PARTITIONS, SOURCE, FIRST, SECOND, SINK = 6, 3, 0, 1, 2, 3
 PORTS = {1: FIRST, 2: SECOND}  # of the state step that each level begins with

@@ -19,7 +19,7 @@ from wallaroo_runtime.topology.load import load_document
 from wallaroo_runtime.topology.model import Topology
 from wallaroo_runtime.worker import discovery
 from wallaroo_runtime.worker.channel import WorkerChannel
-from wallaroo_runtime.worker.owner import Owner
+from wallaroo_runtime.worker.owner_process import Owner
 from wallaroo_runtime.worker.spec import WorkerSpec
 
 ROOT = Path(__file__).parents[2]

@@ -14,7 +14,7 @@ from wallaroo.worker._proto import worker_pb2 as pb
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.worker.audit import MOST_KEYS, Audit, RuleError, messages_by_port
 from wallaroo_runtime.worker.channel import WorkerChannel
-from wallaroo_runtime.worker.owner import Owner
+from wallaroo_runtime.worker.owner_process import Owner
 from wallaroo_runtime.worker.process import ProcessCall
 from wallaroo_runtime.worker.session import StateSession, Version
 from wallaroo_runtime.worker.spec import WorkerSpec

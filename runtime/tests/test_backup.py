@@ -11,12 +11,12 @@ import pytest
 from test_integrity import STEPS, History, resumed
 
 from support.small_checkpoint import files_of
-from wallaroo_runtime.checkpoint import backup as module
-from wallaroo_runtime.checkpoint.backup import back_up, restore
 from wallaroo_runtime.checkpoint.directory import Place
 from wallaroo_runtime.checkpoint.manifest import sealed, unsealed
 from wallaroo_runtime.cli.main import main
 from wallaroo_runtime.errors import RunError
+from wallaroo_runtime.maintenance import backup as module
+from wallaroo_runtime.maintenance.backup import back_up, restore
 from wallaroo_runtime.system.process import process_start_time
 
 

@@ -16,9 +16,9 @@ from hypothesis import strategies as st
 from test_memory_debug import read_patiently
 
 from wallaroo import KafkaRecord
-from wallaroo_runtime.cli.case import Case, Found
+from wallaroo_runtime.case.case import Case, Found
+from wallaroo_runtime.case.record_line import record_line
 from wallaroo_runtime.cli.main import main
-from wallaroo_runtime.cli.record_line import record_line
 from wallaroo_runtime.cli.test import differences
 
 PROGRAM = """
@@ -92,7 +92,7 @@ def test_a_file_that_is_missing_is_told_before_a_program_compiles(
 ) -> None:
     path = project / "cases" / "small" / name
     path.unlink()
-    monkeypatch.setattr("wallaroo_runtime.cli.case_run.run_case", None)
+    monkeypatch.setattr("wallaroo_runtime.case.run.run_case", None)
     assert main(["test", str(project)]) == 1
     assert f"  R745 case {path} cannot be run; there is no such file\n" in capsys.readouterr().out
 

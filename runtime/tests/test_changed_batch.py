@@ -16,7 +16,7 @@ from wallaroo_runtime.checkpoint.integrity import SparkFiles
 from wallaroo_runtime.checkpoint.manifest import read_manifest, sealed
 from wallaroo_runtime.cli.main import main
 from wallaroo_runtime.peer.remote import RemoteOptions
-from wallaroo_runtime.run.past import tell_past
+from wallaroo_runtime.run.history import tell_past
 from wallaroo_runtime.storage.outbox.log import Published, read_base
 from wallaroo_runtime.storage.outbox.written import write_written
 from wallaroo_runtime.topology.load import load_document

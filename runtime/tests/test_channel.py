@@ -13,7 +13,7 @@ from wallaroo.message.frame import DEAD_LETTER_PORT, FRAMED, FrameHeader, read_f
 from wallaroo.worker._proto import worker_pb2 as pb
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.worker.channel import WorkerChannel, take_endings
-from wallaroo_runtime.worker.owner import Owner
+from wallaroo_runtime.worker.owner_process import Owner
 from wallaroo_runtime.worker.process import ProcessCall
 from wallaroo_runtime.worker.session import BucketResult, StateSession, Version
 from wallaroo_runtime.worker.spec import WorkerSpec

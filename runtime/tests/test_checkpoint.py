@@ -15,12 +15,12 @@ from wallaroo.message.frame import encode_frame
 from wallaroo_runtime.checkpoint.checkpoint import HERE, Checkpoint
 from wallaroo_runtime.checkpoint.directory import Place, default_directory
 from wallaroo_runtime.checkpoint.manifest import sealed, unsealed
-from wallaroo_runtime.cli.reporter import TextReporter
+from wallaroo_runtime.console.reporter import TextReporter
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.peer.configuration import open_sources
 from wallaroo_runtime.peer.remote import RemoteOptions
 from wallaroo_runtime.plan.change import Impact
-from wallaroo_runtime.run.past import tell_past
+from wallaroo_runtime.run.history import tell_past
 from wallaroo_runtime.storage.journal.reader import JournalReader
 from wallaroo_runtime.storage.journal.writer import JournalWriter
 from wallaroo_runtime.storage.outbox.outbox import Outbox

@@ -14,7 +14,7 @@ import pytest
 
 from wallaroo_runtime.cli import main as cli
 from wallaroo_runtime.cli.option import split
-from wallaroo_runtime.cli.reporter import READY, JsonReporter, TextReporter, says_ready
+from wallaroo_runtime.console.reporter import READY, JsonReporter, TextReporter, says_ready
 from wallaroo_runtime.run.snapshot import Listening, Snapshot
 from wallaroo_runtime.topology.canonical import canonical_text
 

@@ -15,14 +15,14 @@ from support.delivery import frame_of
 from support.small_checkpoint import WORD_COUNT, Small
 from wallaroo.message.frame import DEAD_LETTER_PORT
 from wallaroo_runtime.checkpoint.checkpoint import Checkpoint
-from wallaroo_runtime.checkpoint.convert import batch_after
-from wallaroo_runtime.checkpoint.convertible import check_microbatch, check_realtime, end_of
 from wallaroo_runtime.checkpoint.directory import MANIFEST, Place
 from wallaroo_runtime.checkpoint.manifest import LocalDirectory, read_manifest, sealed
 from wallaroo_runtime.checkpoint.uncommitted import repeated
 from wallaroo_runtime.cli.main import main
 from wallaroo_runtime.durable.line import pack_line
 from wallaroo_runtime.errors import RunError
+from wallaroo_runtime.maintenance.convert import batch_after
+from wallaroo_runtime.maintenance.convertible import check_microbatch, check_realtime, end_of
 from wallaroo_runtime.storage.journal.reader import JournalReader
 from wallaroo_runtime.storage.outbox.live import OPENING, OUTPUT, Entry
 from wallaroo_runtime.storage.outbox.live_log import LiveLog

@@ -19,10 +19,10 @@ from wallaroo.worker._proto import worker_pb2 as pb
 from wallaroo_runtime.checkpoint.dead_letter import DeadLetter, read_letters
 from wallaroo_runtime.checkpoint.directory import Place
 from wallaroo_runtime.checkpoint.manifest import sealed
-from wallaroo_runtime.checkpoint.prune import prune
 from wallaroo_runtime.cli import main as cli
 from wallaroo_runtime.egress.delivery import Deliveries
 from wallaroo_runtime.errors import RunError
+from wallaroo_runtime.maintenance.prune import prune
 from wallaroo_runtime.service._proto import service_pb2 as pb2
 from wallaroo_runtime.service.store import PROTOCOL_VERSION, Store
 from wallaroo_runtime.storage.outbox.live_log import LiveLog

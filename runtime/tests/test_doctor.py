@@ -21,7 +21,7 @@ from wallaroo_runtime.cli.option import OWN, VISIBLE, WITHOUT_EFFECT, split
 from wallaroo_runtime.cli.parser import tell_split
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.program.application import unused_addresses
-from wallaroo_runtime.spark import machine
+from wallaroo_runtime.spark.machine import check as machine
 from wallaroo_runtime.topology.load import load
 
 VALID = Path(__file__).parents[2] / "topology-schema" / "vectors" / "topologies" / "valid"

@@ -9,7 +9,7 @@ import pytest
 
 from wallaroo.message.frame import DEAD_LETTER_PORT, encode_frame
 from wallaroo.worker._proto import worker_pb2 as pb
-from wallaroo_runtime.lowering.error_policy import ErrorPolicy, first_that_stops
+from wallaroo_runtime.topology.error_policy import ErrorPolicy, first_that_stops
 from wallaroo_runtime.topology.load import load_document
 
 VECTORS = Path(__file__).parents[2] / "topology-schema" / "vectors" / "topologies" / "valid"

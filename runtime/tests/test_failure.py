@@ -5,8 +5,8 @@ from tempfile import gettempdir
 
 import pytest
 
-from wallaroo_runtime.spark.cause import causes_of
-from wallaroo_runtime.spark.failure import translated
+from wallaroo_runtime.spark.failure.cause import causes_of
+from wallaroo_runtime.spark.failure.translate import translated
 
 JAVA = """org.apache.spark.SparkException: [STREAM_FAILED] Query [id = 5] terminated with exception: {text}
 	at org.apache.spark.sql.execution.streaming.StreamExecution.run(StreamExecution.scala:1)

@@ -15,14 +15,14 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from wallaroo_runtime.spark import fork_client
-from wallaroo_runtime.spark.fork_server import receive
-from wallaroo_runtime.spark.settings import FORKS, interpreter
+from wallaroo_runtime.spark.machine.settings import FORKS, interpreter
+from wallaroo_runtime.spark.task import fork_client
+from wallaroo_runtime.spark.task.fork_server import receive
 
 pytestmark = pytest.mark.slow
 SERVER = """
 import socket, sys
-from wallaroo_runtime.spark.fork_server import ForkServer
+from wallaroo_runtime.spark.task.fork_server import ForkServer
 listener = socket.socket(socket.AF_UNIX)
 listener.bind(sys.argv[1])
 listener.listen()
@@ -157,8 +157,8 @@ def asked_arguments(listener: socket.socket, count: int) -> tuple[str, ...]:
         (("-m", "pyspark.sql.streaming.python_streaming_source_runner"), "", True),
         (("-m", "pyspark.daemon", "pyspark.sql.worker.create_data_source"), "", True),
         (("-m", "pyspark.daemon", "pyspark.sql.worker.create_data_source"), "planner.before_commit:2", False),
-        (("-m", "wallaroo_runtime.spark.daemon", "pyspark.worker"), "", True),
-        (("-m", "wallaroo_runtime.spark.daemon", "pyspark.worker"), "worker.before_commit:2", False),
+        (("-m", "wallaroo_runtime.spark.task.daemon", "pyspark.worker"), "", True),
+        (("-m", "wallaroo_runtime.spark.task.daemon", "pyspark.worker"), "worker.before_commit:2", False),
         (("-c", "pass"), "", False),
     ],
 )

@@ -10,9 +10,9 @@ from support.line_program import line_program
 from wallaroo_runtime.checkpoint.directory import LOCK, MANIFEST, Place
 from wallaroo_runtime.checkpoint.manifest import sealed
 from wallaroo_runtime.cli.main import main
-from wallaroo_runtime.cli.reporter import TextReporter
+from wallaroo_runtime.console.reporter import TextReporter
 from wallaroo_runtime.errors import RunError
-from wallaroo_runtime.run.fresh import start_over, start_over_at
+from wallaroo_runtime.run.start_over import start_over, start_over_at
 from wallaroo_runtime.system.disk import measure
 
 APP = line_program("Sessions")

@@ -19,11 +19,10 @@ from wallaroo_runtime.checkpoint.directory import Place
 from wallaroo_runtime.checkpoint.manifest import PENDING, TAKEN, read_manifest
 from wallaroo_runtime.cli.main import main
 from wallaroo_runtime.errors import RunError
-from wallaroo_runtime.lowering.group_state import form_of
-from wallaroo_runtime.lowering.state_log import latest_states
 from wallaroo_runtime.plan import compile_topology
-from wallaroo_runtime.spark.goka import Input, check_some, double_of, line_of, table_of
-from wallaroo_runtime.spark.goka_table import (
+from wallaroo_runtime.spark.goka.group import Input, check_some, double_of, line_of, table_of
+from wallaroo_runtime.spark.goka.group_state import form_of
+from wallaroo_runtime.spark.goka.table import (
     VALUES,
     Found,
     Last,
@@ -34,6 +33,7 @@ from wallaroo_runtime.spark.goka_table import (
     take_chunk,
     values_of,
 )
+from wallaroo_runtime.storage.state_log import latest_states
 from wallaroo_runtime.topology.load import load_document
 from wallaroo_runtime.topology.model import KafkaSink, KafkaSource
 

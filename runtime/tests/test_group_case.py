@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from support.run import CASES, WALLAROO
 from wallaroo import KafkaRecord
+from wallaroo_runtime.case.record_line import record_line
 from wallaroo_runtime.cli.main import main
-from wallaroo_runtime.cli.record_line import record_line
 
 PROGRAM = """
 from wallaroo import goka

@@ -13,7 +13,7 @@ from support.run import wait_until
 PROGRAM = """
 import sys, time
 from pathlib import Path
-from wallaroo_runtime.spark.virtual_machine import launch
+from wallaroo_runtime.spark.machine.virtual_machine import launch
 
 print(launch("local[2]", Path(sys.argv[1]), {}).process.pid, flush=True)
 time.sleep(float(sys.argv[2]))

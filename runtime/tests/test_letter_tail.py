@@ -12,7 +12,7 @@ from support.letter import Kept
 from wallaroo.message.frame import DEAD_LETTER_PORT, encode_frame
 from wallaroo.worker._proto import worker_pb2 as pb
 from wallaroo_runtime.checkpoint.dead_letter import read_letters
-from wallaroo_runtime.lowering import letter_tail
+from wallaroo_runtime.storage.outbox import letter_tail
 
 QUERY = "0a1b2c3d-1111-2222-3333-444455556666"
 

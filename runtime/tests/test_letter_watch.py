@@ -17,12 +17,12 @@ from wallaroo.message.frame import DEAD_LETTER_PORT, encode_frame
 from wallaroo.worker._proto import worker_pb2 as pb
 from wallaroo_runtime.checkpoint.dead_letter import find_letter
 from wallaroo_runtime.cli import main as cli
-from wallaroo_runtime.lowering.error_policy import ErrorPolicy
 from wallaroo_runtime.spark import letter_watch
 from wallaroo_runtime.spark.letter_watch import Notable, is_power_of_ten, shortened
 from wallaroo_runtime.spark.publish import Publisher
 from wallaroo_runtime.storage.outbox.outbox import Outbox
 from wallaroo_runtime.storage.outbox.staging import StagedFile, StagingWriter
+from wallaroo_runtime.topology.error_policy import ErrorPolicy
 
 QUERY = "0b9a1f60-1111-2222-3333-444455556666"
 KINDS = st.tuples(st.sampled_from("abc"), st.sampled_from(["C501", "C505"]))

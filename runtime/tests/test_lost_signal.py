@@ -18,7 +18,7 @@ from test_fresh import written
 
 from support.run import CASES
 from wallaroo_runtime.checkpoint import directory
-from wallaroo_runtime.cli.reporter import JsonReporter
+from wallaroo_runtime.console.reporter import JsonReporter
 from wallaroo_runtime.run import run as run_module
 from wallaroo_runtime.run.options import AppOptions, CheckpointOptions, RunOptions
 from wallaroo_runtime.run.run import execute

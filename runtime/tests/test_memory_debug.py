@@ -18,9 +18,9 @@ from pathlib import Path
 import pytest
 
 from wallaroo.worker.host.debugger import NoTerminalError, refuse_breakpoints
-from wallaroo_runtime.cli.breakpoint import breakpoints
+from wallaroo_runtime.case.record_input import RecordInput
 from wallaroo_runtime.cli.main import main
-from wallaroo_runtime.cli.record_input import RecordInput
+from wallaroo_runtime.console.breakpoint import breakpoints
 
 PROGRAM = """
 import wallaroo

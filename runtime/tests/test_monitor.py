@@ -20,9 +20,6 @@ from wallaroo.diagnostic.diagnostic import Diagnostic
 from wallaroo.message.frame import encode_frame
 from wallaroo.worker._proto import worker_pb2 as pb
 from wallaroo_runtime.errors import RunError
-from wallaroo_runtime.lowering.batch_report import BatchReport
-from wallaroo_runtime.lowering.histogram import Histogram
-from wallaroo_runtime.lowering.step_count import StepCount
 from wallaroo_runtime.monitor import server as server_module
 from wallaroo_runtime.monitor.access import has_token, is_own_name, parse_address
 from wallaroo_runtime.monitor.board import Board, Sample
@@ -32,7 +29,10 @@ from wallaroo_runtime.monitor.resource import Family, resident_bytes
 from wallaroo_runtime.monitor.server import Server
 from wallaroo_runtime.plan.compile import compile_topology
 from wallaroo_runtime.run.monitor import since
+from wallaroo_runtime.service.histogram import Histogram
+from wallaroo_runtime.spark.batch_report import BatchReport
 from wallaroo_runtime.topology.load import load
+from wallaroo_runtime.worker.step_count import StepCount
 
 WORD_COUNT = Path(__file__).parents[2] / "topology-schema" / "vectors" / "topologies" / "valid" / "word_count.json"
 NUMBERS = {

@@ -18,16 +18,16 @@ from wallaroo_runtime.checkpoint.registry import registered
 from wallaroo_runtime.cli.logs import Log
 from wallaroo_runtime.cli.main import main
 from wallaroo_runtime.cli.status import NAME, labels, lines
-from wallaroo_runtime.lowering.batch_report import BatchReport
-from wallaroo_runtime.lowering.step_count import StepCount
 from wallaroo_runtime.monitor.board import Board, Sample
 from wallaroo_runtime.monitor.endpoint import MONITOR_FILE, driver_of
 from wallaroo_runtime.monitor.server import Server
 from wallaroo_runtime.peer.local import announce
 from wallaroo_runtime.plan.compile import compile_topology
 from wallaroo_runtime.run import offline_state
+from wallaroo_runtime.spark.batch_report import BatchReport
 from wallaroo_runtime.system.process import process_start_time
 from wallaroo_runtime.topology.load import load
+from wallaroo_runtime.worker.step_count import StepCount
 
 WORD_COUNT = Path(__file__).parents[2] / "topology-schema" / "vectors" / "topologies" / "valid" / "word_count.json"
 EGRESS = {"sinks": [{"name": "out", "address": "h:1", "messages": 5, "pending_messages": 2}]}

@@ -17,12 +17,12 @@ import pytest
 from pyspark.errors import StreamingQueryException
 
 from wallaroo_runtime.errors import RunError
-from wallaroo_runtime.spark.cause import causes_of
-from wallaroo_runtime.spark.failure import TaskFailure, translated
+from wallaroo_runtime.spark.failure.cause import causes_of
+from wallaroo_runtime.spark.failure.translate import TaskFailure, translated
+from wallaroo_runtime.spark.machine.temporary import temporary_directory
 from wallaroo_runtime.spark.micro_batches import MicroBatches
-from wallaroo_runtime.spark.temporary import temporary_directory
 from wallaroo_runtime.spark.worker_start import STOP_S
-from wallaroo_runtime.worker.owner import is_java
+from wallaroo_runtime.worker.owner_process import is_java
 
 pytestmark = pytest.mark.jvm
 END_S = 300.0  # a start of Spark and STOP_S: 30 s on a quiet machine
@@ -36,14 +36,14 @@ PROGRAM = """
 import json, sys, time
 from pathlib import Path
 from test_spark import topology
-from wallaroo_runtime.spark.level import ReadCounts
+from wallaroo_runtime.spark.task.level import ReadCounts
 from wallaroo_runtime.spark.publish import Publisher
-from wallaroo_runtime.lowering.error_policy import ErrorPolicy
+from wallaroo_runtime.topology.error_policy import ErrorPolicy
 from wallaroo_runtime.spark.query import QueryOptions, RunningQuery
 from wallaroo_runtime.spark.backpressure import OutboxRoom
 from wallaroo_runtime.spark.micro_batches import MicroBatches
 from wallaroo_runtime.spark.session import create_session, stop_session
-from wallaroo_runtime.spark.row_sink import RowSinks
+from wallaroo_runtime.spark.task.row_sink import RowSinks
 
 folder = Path(sys.argv[1])
 session = create_session("gone", master="local[2]", shuffle_partitions=2, directory=folder / "logs")

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from wallaroo.diagnostic.diagnostic import Diagnostic
+from wallaroo_runtime.run.lasting_findings import lasting
 from wallaroo_runtime.run.monitor import Flow
-from wallaroo_runtime.run.outage import lasting
 from wallaroo_runtime.spark.progress import Progress
 
 NAMES = ["a", 'a"b', "ab"]

@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from wallaroo_runtime.egress import outstanding as module
-from wallaroo_runtime.egress.outstanding import COARSE_MS, Outstanding
-from wallaroo_runtime.lowering.histogram import STEP, Histogram
+from wallaroo_runtime.egress import latency as module
+from wallaroo_runtime.egress.latency import COARSE_MS, Outstanding
 from wallaroo_runtime.monitor.delivery import Latencies
 from wallaroo_runtime.monitor.latency import Latency
+from wallaroo_runtime.service.histogram import STEP, Histogram
 
 PORTS = (1, 2)
 GROUPS = st.lists(

@@ -33,7 +33,7 @@ from wallaroo_runtime.service._proto import service_pb2 as pb
 from wallaroo_runtime.service.client import Client, close_channel
 from wallaroo_runtime.service.endpoint import Service
 from wallaroo_runtime.service.local import READY
-from wallaroo_runtime.spark.master import shuffle_partitions
+from wallaroo_runtime.spark.machine.master import shuffle_partitions
 from wallaroo_runtime.storage.journal.reader import JournalReader
 from wallaroo_runtime.system.stop import SIGNALS
 from wallaroo_runtime.topology.load import load_document

@@ -14,18 +14,18 @@ from hypothesis import strategies as some
 from py4j.protocol import Py4JNetworkError  # type: ignore[import-untyped]
 
 from wallaroo_runtime.errors import RunError
-from wallaroo_runtime.lowering.error_policy import ErrorPolicy
 from wallaroo_runtime.service.client import Away
 from wallaroo_runtime.service.endpoint import Service
 from wallaroo_runtime.spark.backpressure import OutboxRoom
-from wallaroo_runtime.spark.cause import causes_of
-from wallaroo_runtime.spark.failure import TaskFailure, translated
+from wallaroo_runtime.spark.failure.cause import causes_of
+from wallaroo_runtime.spark.failure.translate import TaskFailure, translated
 from wallaroo_runtime.spark.micro_batches import MicroBatches, Rows
 from wallaroo_runtime.spark.progress import Progress
 from wallaroo_runtime.spark.publish import Publisher
 from wallaroo_runtime.spark.realtime.query import RealTimeQuery
 from wallaroo_runtime.storage import remote_outbox
 from wallaroo_runtime.storage.remote_outbox import RemoteOutbox
+from wallaroo_runtime.topology.error_policy import ErrorPolicy
 
 
 class Java:

@@ -16,22 +16,22 @@ from wallaroo.message.frame import DEAD_LETTER_PORT, encode_frame
 from wallaroo.worker._proto import worker_pb2 as pb
 from wallaroo_runtime.checkpoint.checkpoint import Checkpoint
 from wallaroo_runtime.checkpoint.directory import Place
-from wallaroo_runtime.checkpoint.rescale import rescale
 from wallaroo_runtime.cli.main import main
 from wallaroo_runtime.errors import RunError
-from wallaroo_runtime.lowering.error_policy import ErrorPolicy, stop_at_dead_letter
+from wallaroo_runtime.maintenance.rescale import rescale
 from wallaroo_runtime.peer.remote import RemoteOptions
 from wallaroo_runtime.plan import NodeKind, compile_topology
 from wallaroo_runtime.plan.block import blocks_of
 from wallaroo_runtime.plan.realtime import in_realtime, obstacles
 from wallaroo_runtime.run.realtime import check_realtime
 from wallaroo_runtime.service.endpoint import Service
-from wallaroo_runtime.spark import jar
-from wallaroo_runtime.spark.cause import causes_of
-from wallaroo_runtime.spark.master import cluster_of
+from wallaroo_runtime.spark.failure.cause import causes_of
+from wallaroo_runtime.spark.machine import jar
+from wallaroo_runtime.spark.machine.master import cluster_of
+from wallaroo_runtime.spark.machine.settings import start_settings
 from wallaroo_runtime.spark.realtime.failure import translated_operator
 from wallaroo_runtime.spark.realtime.settings import RunningWorker, Services, operator_settings
-from wallaroo_runtime.spark.settings import start_settings
+from wallaroo_runtime.topology.error_policy import ErrorPolicy, stop_at_dead_letter
 from wallaroo_runtime.topology.load import load_document
 from wallaroo_runtime.worker.spec import WorkerSpec
 

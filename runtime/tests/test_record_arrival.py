@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from wallaroo.message.frame import encode_frame
-from wallaroo_runtime.spark.stage import arrivals_of_records
+from wallaroo_runtime.spark.task.stage import arrivals_of_records
 
 NOW = 1_800_000_000_000
 

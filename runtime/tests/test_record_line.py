@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from wallaroo import KafkaRecord
 from wallaroo.diagnostic.diagnostic import Diagnostic
-from wallaroo_runtime.cli.record_input import RecordInput
-from wallaroo_runtime.cli.record_line import parse_record, record_line
+from wallaroo_runtime.case.record_input import RecordInput
+from wallaroo_runtime.case.record_line import parse_record, record_line
 
 TEXTS = st.text("ab= -\"0x\\'é€\n\t", max_size=8).map(str.encode)
 DATA = TEXTS | st.binary(max_size=5) | st.sampled_from([b"", b"-", b"visit", b"0xff", b'"', b"a=b", b"a  b", b"b a=b"])

@@ -20,17 +20,17 @@ from wallaroo.message.frame import TICK_PORT, read_frame, read_header
 from wallaroo.worker.host.call import CallRunner
 from wallaroo.worker.value.kafka_record import read_record, write_record
 from wallaroo_runtime.errors import RunError
-from wallaroo_runtime.lowering.bucket import in_order
-from wallaroo_runtime.lowering.crossing import controls_of
-from wallaroo_runtime.lowering.error_policy import ErrorPolicy
-from wallaroo_runtime.lowering.sink_record import whole_record
 from wallaroo_runtime.memory.channel import LocalChannel
 from wallaroo_runtime.memory.engine import Batch, Engine, Row
 from wallaroo_runtime.memory.source_frame import tick_frame
 from wallaroo_runtime.plan import compile_topology
-from wallaroo_runtime.spark import row_source
-from wallaroo_runtime.spark.kafka import CONSUMER, PATIENCE, read_options
-from wallaroo_runtime.spark.row_source import RecordSource
+from wallaroo_runtime.plan.bucket_stages import in_order
+from wallaroo_runtime.plan.crossing import controls_of
+from wallaroo_runtime.spark.source.kafka import CONSUMER, PATIENCE, read_options
+from wallaroo_runtime.spark.task import row_source
+from wallaroo_runtime.spark.task.row_source import RecordSource
+from wallaroo_runtime.storage.outbox.sink_record import whole_record
+from wallaroo_runtime.topology.error_policy import ErrorPolicy
 from wallaroo_runtime.topology.load import load_document
 from wallaroo_runtime.topology.model import KafkaSource, Topology
 from wallaroo_runtime.worker.spec import WorkerSpec

@@ -17,10 +17,10 @@ from wallaroo.emit.program import load_setup
 from wallaroo_runtime.checkpoint.checkpoint import Checkpoint
 from wallaroo_runtime.checkpoint.directory import MANIFEST, Place
 from wallaroo_runtime.checkpoint.manifest import MICROBATCH, REALTIME
-from wallaroo_runtime.cli.reporter import JsonReporter
+from wallaroo_runtime.console.reporter import JsonReporter
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.program.application import Application, load_application
-from wallaroo_runtime.run.fit import check_continues
+from wallaroo_runtime.run.check import check_continues
 from wallaroo_runtime.run.options import AppOptions, CheckpointOptions, RunOptions
 from wallaroo_runtime.run.reload import Program
 from wallaroo_runtime.topology.load import load_document

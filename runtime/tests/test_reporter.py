@@ -18,7 +18,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from wallaroo.diagnostic.diagnostic import Diagnostic
-from wallaroo_runtime.cli.reporter import JsonReporter, TextReporter
+from wallaroo_runtime.console.reporter import JsonReporter, TextReporter
 from wallaroo_runtime.run.snapshot import Snapshot
 
 SNAPSHOT = Snapshot("running", 1_234_567, 1_234_567, 1_234_567, 0, 7, 99.96, 0)

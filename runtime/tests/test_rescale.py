@@ -14,10 +14,10 @@ from wallaroo_runtime.checkpoint.checkpoint import Checkpoint
 from wallaroo_runtime.checkpoint.directory import Place
 from wallaroo_runtime.cli.main import main
 from wallaroo_runtime.errors import RunError
-from wallaroo_runtime.lowering.state_log import latest_states
-from wallaroo_runtime.spark import rescale_log
-from wallaroo_runtime.spark.batch_log import pending_batch
-from wallaroo_runtime.spark.rescale_log import bucket_frames
+from wallaroo_runtime.spark.state_store import rescale_log
+from wallaroo_runtime.spark.state_store.rescale_log import bucket_frames
+from wallaroo_runtime.storage.spark_log import pending_batch
+from wallaroo_runtime.storage.state_log import latest_states
 from wallaroo_runtime.topology.load import load
 
 WORD_COUNT = Path(__file__).parents[2] / "topology-schema" / "vectors" / "topologies" / "valid" / "word_count.json"

@@ -18,15 +18,15 @@ from wallaroo.message.frame import encode_frame, read_frame
 from wallaroo.message.kafka_record import too_large
 from wallaroo_runtime.checkpoint.manifest import LocalDirectory
 from wallaroo_runtime.errors import RunError
-from wallaroo_runtime.lowering.sink_record import PARTITION, rows_of
 from wallaroo_runtime.plan import compile_topology
 from wallaroo_runtime.program.app import resolve
 from wallaroo_runtime.program.emit import emit
-from wallaroo_runtime.spark.file_name import check_files
 from wallaroo_runtime.spark.query import QueryOptions, RunningQuery, start_query
-from wallaroo_runtime.spark.row_sink import Limits
-from wallaroo_runtime.spark.row_source import FRAME_MESSAGES, NO_HEADERS, RecordSource
+from wallaroo_runtime.spark.source.file_name import check_files
+from wallaroo_runtime.spark.task.row_sink import Limits
+from wallaroo_runtime.spark.task.row_source import FRAME_MESSAGES, NO_HEADERS, RecordSource
 from wallaroo_runtime.storage.journal.writer import JournalWriter
+from wallaroo_runtime.storage.outbox.sink_record import PARTITION, rows_of
 from wallaroo_runtime.storage.record_count import RecordCount
 from wallaroo_runtime.topology.load import load_document
 from wallaroo_runtime.topology.model import KafkaSource, SparkSource, Topology

@@ -11,8 +11,8 @@ from pyspark import SparkContext
 
 from support.run import wait_until
 from wallaroo_runtime.errors import RunError
+from wallaroo_runtime.spark.machine.virtual_machine import launch
 from wallaroo_runtime.spark.session import create_session
-from wallaroo_runtime.spark.virtual_machine import launch
 
 
 @pytest.fixture(autouse=True)
@@ -74,13 +74,13 @@ def test_it_ends_with_the_process_that_launched_it(tmp_path: Path, monkeypatch: 
 LAUNCHING = """
 import sys
 from pathlib import Path
-from wallaroo_runtime.spark.virtual_machine import launch
+from wallaroo_runtime.spark.machine.virtual_machine import launch
 
 launch("local[1]", Path(sys.argv[1]), {})
 print("launched", flush=True)
 sys.stdin.read()
 """
-TAKING = "from wallaroo_runtime.spark.temporary import temporary_directory; temporary_directory()"
+TAKING = "from wallaroo_runtime.spark.machine.temporary import temporary_directory; temporary_directory()"
 
 
 @pytest.mark.slow
@@ -130,7 +130,7 @@ def test_port_and_secret_are_taken_as_java_writes_them(tmp_path: Path, monkeypat
 
 @pytest.mark.slow
 def test_what_a_run_imports_before_java_starts_knows_nothing_of_pyspark() -> None:
-    modules = "wallaroo_runtime.run.run, wallaroo_runtime.spark.connector, wallaroo_runtime.spark.settings"
+    modules = "wallaroo_runtime.run.run, wallaroo_runtime.spark.source.kafka_connector, wallaroo_runtime.spark.machine.settings"
     code = f"import sys, {modules}; print('pyspark' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=120)
     assert done.stdout == "False\n"

@@ -10,9 +10,9 @@ import pytest
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.run.options import AppOptions, RunOptions, SparkOptions
 from wallaroo_runtime.run.run import _spark_settings
-from wallaroo_runtime.spark.connector import connector_jars, coordinates, jar_settings, uses_kafka
-from wallaroo_runtime.spark.kafka import check_kafka
-from wallaroo_runtime.spark.master import SUBMITTED
+from wallaroo_runtime.spark.machine.master import SUBMITTED
+from wallaroo_runtime.spark.source.kafka import check_kafka
+from wallaroo_runtime.spark.source.kafka_connector import connector_jars, coordinates, jar_settings, uses_kafka
 from wallaroo_runtime.topology.model import KafkaSink, Pipeline, Topology
 
 MAVEN = "#!/bin/sh\n{}\n"

@@ -15,8 +15,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from wallaroo_runtime.run.signals import end_java
-from wallaroo_runtime.spark.settings import interpreter
-from wallaroo_runtime.spark.virtual_machine import VirtualMachine
+from wallaroo_runtime.spark.machine.settings import interpreter
+from wallaroo_runtime.spark.machine.virtual_machine import VirtualMachine
 from wallaroo_runtime.system.class_archive import (
     ABANDONED_S,
     DAY_S,

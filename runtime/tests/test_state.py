@@ -10,17 +10,17 @@ from pyspark.sql.streaming.tws_tester import TwsTester
 
 from wallaroo.message.frame import encode_frame, read_frame
 from wallaroo.worker._proto import worker_pb2 as pb
-from wallaroo_runtime.lowering.compaction_due import SMALL_LOG_BYTES, compaction_ratio
 from wallaroo_runtime.plan import Node, NodeKind, Stage
-from wallaroo_runtime.spark import state as state_module
-from wallaroo_runtime.spark.level import Attempt, Level
 from wallaroo_runtime.spark.publish import longest
-from wallaroo_runtime.spark.row import DATA, DONE
-from wallaroo_runtime.spark.state import BucketProcessor, to_signed, to_unsigned
+from wallaroo_runtime.spark.task import state as state_module
+from wallaroo_runtime.spark.task.level import Attempt, Level
+from wallaroo_runtime.spark.task.row import DATA, DONE
+from wallaroo_runtime.spark.task.state import BucketProcessor, to_signed, to_unsigned
 from wallaroo_runtime.storage.outbox.staging import StagedFile
 from wallaroo_runtime.storage.place import OutputPlace
 from wallaroo_runtime.worker.channel import WorkerChannel
-from wallaroo_runtime.worker.owner import Owner
+from wallaroo_runtime.worker.compaction import SMALL_LOG_BYTES, compaction_ratio
+from wallaroo_runtime.worker.owner_process import Owner
 from wallaroo_runtime.worker.session import BucketResult, Version
 from wallaroo_runtime.worker.spec import WorkerSpec
 

@@ -14,10 +14,10 @@ from wallaroo.worker.host.call import failure_of
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.plan import compile_topology
 from wallaroo_runtime.program.application import load_application
-from wallaroo_runtime.spark.level import Attempt, levels_of
+from wallaroo_runtime.spark.task.level import Attempt, levels_of
 from wallaroo_runtime.storage.place import OutputPlace
 from wallaroo_runtime.worker.channel import WorkerChannel
-from wallaroo_runtime.worker.owner import Owner
+from wallaroo_runtime.worker.owner_process import Owner
 from wallaroo_runtime.worker.process import ProcessCall
 from wallaroo_runtime.worker.session import BucketResult, StateSession, Version
 from wallaroo_runtime.worker.spec import WorkerSpec

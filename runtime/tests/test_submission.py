@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from wallaroo_runtime.errors import RunError
-from wallaroo_runtime.spark.master import check_master
-from wallaroo_runtime.spark.yarn import resource_managers
+from wallaroo_runtime.spark.machine.master import check_master
+from wallaroo_runtime.spark.machine.yarn import resource_managers
 from wallaroo_runtime.submit.submission import Submission
 
 WAIT_S = 120.0

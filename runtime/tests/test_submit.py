@@ -17,8 +17,8 @@ from pyspark import SparkConf
 from wallaroo_runtime.cli.main import main
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.program.pack import PackOptions, pack
-from wallaroo_runtime.spark.jar import operator_jar
-from wallaroo_runtime.spark.master import check_master
+from wallaroo_runtime.spark.machine.jar import operator_jar
+from wallaroo_runtime.spark.machine.master import check_master
 from wallaroo_runtime.spark.session import open_cluster
 from wallaroo_runtime.submit import submit
 from wallaroo_runtime.submit.submit import DriverKeeper

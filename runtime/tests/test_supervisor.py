@@ -12,13 +12,13 @@ from unittest.mock import Mock
 import pytest
 
 from wallaroo_runtime.errors import RunError
-from wallaroo_runtime.run import idle_ending
+from wallaroo_runtime.run import worker_exit as idle_ending
 from wallaroo_runtime.run.monitor import Flow
 from wallaroo_runtime.system.process import process_start_time
 from wallaroo_runtime.worker import discovery
 from wallaroo_runtime.worker.directory import worker_directory
 from wallaroo_runtime.worker.log import RotatingLog
-from wallaroo_runtime.worker.owner import Owner
+from wallaroo_runtime.worker.owner_process import Owner
 from wallaroo_runtime.worker.spec import WorkerSpec
 
 PLAIN_WORKER = Path(__file__).with_name("plain_worker.py")

@@ -14,7 +14,7 @@ from test_reporter import looked_at, terminal
 from wallaroo_runtime.checkpoint.registry import registered
 from wallaroo_runtime.cli.dead_letters import COLUMNS, GROUPS, shown_input
 from wallaroo_runtime.cli.main import main
-from wallaroo_runtime.cli.table import Table, columns_of, number, pieces, place, shortened, text, wrapped
+from wallaroo_runtime.console.table import Table, columns_of, number, pieces, place, shortened, text, wrapped
 
 FORMS = {
     "ps": (number("pid", 8), text("application", 32), place("checkpoint")),

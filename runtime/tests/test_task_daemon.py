@@ -7,7 +7,7 @@ import pytest
 
 PROGRAM = """
 import gc, sys
-from wallaroo_runtime.spark.daemon import preload
+from wallaroo_runtime.spark.task.daemon import preload
 preload()
 print(gc.get_freeze_count(), len(gc.get_objects()))
 import pyarrow

@@ -13,12 +13,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from wallaroo_runtime.spark.temporary import take
+from wallaroo_runtime.spark.machine.temporary import take
 
 PROGRAM = """
 import os, sys
 from wallaroo_runtime.errors import RunError
-from wallaroo_runtime.spark.temporary import temporary_directory
+from wallaroo_runtime.spark.machine.temporary import temporary_directory
 
 try:
     directory = temporary_directory()

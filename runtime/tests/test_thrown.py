@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 from py4j.protocol import Py4JJavaError
 
 from wallaroo_runtime.cli.main import unforeseen
-from wallaroo_runtime.spark.cause import causes_of
-from wallaroo_runtime.spark.failure import translated
-from wallaroo_runtime.spark.failure_table import TABLE, row_of
+from wallaroo_runtime.spark.failure.cause import causes_of
+from wallaroo_runtime.spark.failure.table import TABLE, row_of
+from wallaroo_runtime.spark.failure.translate import translated
 
 pytestmark = pytest.mark.jvm
 CHECKPOINT = "/c/spark"

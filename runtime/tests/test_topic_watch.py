@@ -10,13 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from wallaroo_runtime.checkpoint.checkpoint import Checkpoint
-from wallaroo_runtime.checkpoint.convert_topic import Topics
 from wallaroo_runtime.checkpoint.directory import Place
 from wallaroo_runtime.checkpoint.manifest import LocalDirectory, read_manifest
 from wallaroo_runtime.cli.main import main
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.gateway.source_progress import Past
 from wallaroo_runtime.kafka.offset import EARLIEST, lost_records
+from wallaroo_runtime.maintenance.convert_topic import Topics
 from wallaroo_runtime.peer.configuration import kafka_sources
 from wallaroo_runtime.run import topic_watch
 from wallaroo_runtime.run.topic_watch import TopicWatch

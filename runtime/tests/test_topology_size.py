@@ -10,7 +10,7 @@ import pytest
 
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.topology import load
-from wallaroo_runtime.topology.shape import check_shape
+from wallaroo_runtime.topology.schema_validation import check_shape
 
 VALID = Path(__file__).parents[2] / "topology-schema" / "vectors" / "topologies" / "valid"
 WORD_COUNT = json.loads((VALID / "word_count.json").read_bytes())

@@ -18,7 +18,7 @@ from wallaroo.worker.host import trace
 from wallaroo_runtime.cli.main import main
 from wallaroo_runtime.worker.channel import WorkerChannel, close_all
 from wallaroo_runtime.worker.discovery import stop_worker
-from wallaroo_runtime.worker.owner import Owner
+from wallaroo_runtime.worker.owner_process import Owner
 from wallaroo_runtime.worker.process import ProcessCall
 from wallaroo_runtime.worker.spec import WorkerSpec
 

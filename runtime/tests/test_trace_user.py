@@ -22,7 +22,7 @@ from wallaroo_runtime.program.module import sdk_modules
 from wallaroo_runtime.program.sdk import sdk_directory
 from wallaroo_runtime.worker.channel import WorkerChannel, close_all
 from wallaroo_runtime.worker.discovery import stop_worker
-from wallaroo_runtime.worker.owner import Owner
+from wallaroo_runtime.worker.owner_process import Owner
 from wallaroo_runtime.worker.process import ProcessCall
 from wallaroo_runtime.worker.spec import WorkerSpec
 

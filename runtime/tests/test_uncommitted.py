@@ -17,7 +17,7 @@ from wallaroo_runtime.checkpoint.directory import Place
 from wallaroo_runtime.checkpoint.manifest import REALTIME, read_manifest, sealed
 from wallaroo_runtime.cli.main import main
 from wallaroo_runtime.errors import RunError
-from wallaroo_runtime.run.past import tell_past
+from wallaroo_runtime.run.history import tell_past
 from wallaroo_runtime.storage.journal.reader import JournalReader
 from wallaroo_runtime.storage.journal.writer import JournalWriter
 from wallaroo_runtime.storage.outbox.position import begin_position

@@ -13,12 +13,12 @@ from support.visits import Event, Reference
 from wallaroo.message.frame import FRAMED, FrameHeader, read_frame, write_frame
 from wallaroo.worker._proto import worker_pb2 as pb
 from wallaroo.worker.bucket.state import StateCache
-from wallaroo_runtime.lowering.error_policy import ErrorPolicy
-from wallaroo_runtime.lowering.visit import add_visits
 from wallaroo_runtime.memory.engine import Batch, Engine
 from wallaroo_runtime.memory.run import MemoryRun
 from wallaroo_runtime.memory.source_frame import visit_frame
 from wallaroo_runtime.memory.start import start
+from wallaroo_runtime.topology.error_policy import ErrorPolicy
+from wallaroo_runtime.worker.visit_count import add_visits
 
 KEYS = "abcde"
 messages = st.tuples(st.sampled_from(KEYS), st.sampled_from(("1", "2", "3", "peek")))

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from wallaroo_runtime.cli.reporter import JsonReporter, TextReporter
+from wallaroo_runtime.console.reporter import JsonReporter, TextReporter
 from wallaroo_runtime.run.worker_output import BACKLOG_BYTES, LOOK_BYTES, WorkerOutput
 from wallaroo_runtime.worker.log import RotatingLog
 

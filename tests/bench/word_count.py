@@ -21,10 +21,10 @@ from text import fill_journal
 
 from wallaroo_runtime.plan import compile_topology
 from wallaroo_runtime.program.application import load_application
-from wallaroo_runtime.spark.level import CHUNK_BYTES
 from wallaroo_runtime.spark.query import QueryOptions, start_query
 from wallaroo_runtime.spark.session import create_session
-from wallaroo_runtime.spark.source import BATCH_BYTES
+from wallaroo_runtime.spark.task.journal_source import BATCH_BYTES
+from wallaroo_runtime.spark.task.level import CHUNK_BYTES
 
 CASE = Path(__file__).resolve().parent.parent / "cases" / "word_count"
 APPS = {"python": CASE / "app.py", "go": CASE}

@@ -14,11 +14,11 @@ from model.outcome import Published, collected
 from model.worker import Nursery
 from wallaroo.emit.program import load
 from wallaroo.worker.host.call import CallRunner
-from wallaroo_runtime.lowering.error_policy import ErrorPolicy
 from wallaroo_runtime.memory.channel import LocalChannel
 from wallaroo_runtime.memory.engine import Engine, Row
 from wallaroo_runtime.memory.store import Store
 from wallaroo_runtime.storage.journal.reader import JournalReader
+from wallaroo_runtime.topology.error_policy import ErrorPolicy
 from wallaroo_runtime.topology.load import load_document
 from wallaroo_runtime.topology.model import Topology
 from wallaroo_runtime.worker.channel import WorkerChannel

@@ -1,6 +1,6 @@
 """The case folders of this repository: input as messages, output as lines, golden files.
 
-What `case.toml` says is described in `wallaroo_runtime.cli.case`. Here there are also inputs of kind "float32" and
+What `case.toml` says is described in `wallaroo_runtime.case.case`. Here there are also inputs of kind "float32" and
 "votes" (a letter and a number), output = "votes", and `runner`, who runs a folder: test_run_cases.py for "tcp"; other
 runners have tests of their own. Theirs are output = "records" (of Kafka, "PARTITION KEY VALUE" with - for no key) and
 inputs of kind "keyed" ("KEY VALUE"). Where languages declare one thing by different steps, as groups of Goka,
@@ -20,7 +20,7 @@ else:
     import tomli as tomllib
 
 from wallaroo.experimental.stream import LENGTH, TIME
-from wallaroo_runtime.cli import case
+from wallaroo_runtime.case import case
 
 CASES = Path(__file__).resolve().parents[1] / "cases"
 VOTES = struct.Struct(">IsQ")

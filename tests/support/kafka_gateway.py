@@ -14,8 +14,8 @@ from support.run import wait_until
 from wallaroo.message.frame import read_frame, split_frames
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.kafka.consumer import consumer_settings
-from wallaroo_runtime.lowering.sink_record import SinkRecord, whole_record
 from wallaroo_runtime.storage.journal.reader import JournalReader
+from wallaroo_runtime.storage.outbox.sink_record import SinkRecord, whole_record
 
 PORT, DEADLINE_S = 3, 120.0
 

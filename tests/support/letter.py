@@ -1,7 +1,7 @@
 """What is found of dead letters."""
 
-from wallaroo_runtime.lowering.letter_tail import Found
 from wallaroo_runtime.spark.letter_watch import LetterWatch
+from wallaroo_runtime.storage.outbox.letter_tail import Found
 
 
 class Kept(LetterWatch):

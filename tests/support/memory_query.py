@@ -4,10 +4,10 @@ from collections.abc import Iterator
 from typing import Any
 
 from wallaroo.worker._proto import worker_pb2 as pb
-from wallaroo_runtime.lowering.state_choice import StateChoice, StateRow
 from wallaroo_runtime.memory.channel import LocalChannel
 from wallaroo_runtime.memory.run import MemoryRun
 from wallaroo_runtime.run.state_query import StateQuery
+from wallaroo_runtime.spark.state_store.choice import StateChoice, StateRow
 from wallaroo_runtime.worker.show import Shown, WorkerShower, shown_of
 
 BATCH = 4

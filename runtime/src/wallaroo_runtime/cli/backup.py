@@ -7,7 +7,7 @@ from typing import Any
 from wallaroo_runtime.checkpoint.directory import find_directory
 from wallaroo_runtime.cli.parser import wrong_usage
 from wallaroo_runtime.cli.run import URL
-from wallaroo_runtime.cli.stamp import print_json
+from wallaroo_runtime.console.json_line import print_json
 
 
 def add_parser(subparsers: Any) -> None:
@@ -20,7 +20,7 @@ def add_parser(subparsers: Any) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Copy it, and say how much that was."""
-    from wallaroo_runtime.checkpoint.backup import back_up  # late: it knows much of a checkpoint
+    from wallaroo_runtime.maintenance.backup import back_up  # late: it knows much of a checkpoint
 
     if URL.match(arguments.checkpoint):
         reason = f"{arguments.checkpoint} is at a URL"

@@ -13,11 +13,11 @@ from typing import Any
 
 from wallaroo.diagnostic.diagnostic import Diagnostic
 from wallaroo_runtime.checkpoint.directory import state_directory
-from wallaroo_runtime.cli.stamp import print_json
+from wallaroo_runtime.console.json_line import print_json
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.kafka.broker import VERSION, Broker
 from wallaroo_runtime.service.credential import is_loopback
-from wallaroo_runtime.spark.java import check_java
+from wallaroo_runtime.spark.machine.java import check_java
 from wallaroo_runtime.system.maven import Waiting
 from wallaroo_runtime.system.stop import SIGNALLED, stop_event
 from wallaroo_runtime.topology.override import parse_address

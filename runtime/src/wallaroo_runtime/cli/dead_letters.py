@@ -9,15 +9,15 @@ from pathlib import Path
 from typing import Any
 
 from wallaroo_runtime.checkpoint.dead_letter import DeadLetter, find_letter, find_letters, is_chosen, read_letters
-from wallaroo_runtime.checkpoint.replay import Replay
-from wallaroo_runtime.checkpoint.replay_mark import read_marks
 from wallaroo_runtime.cli.dead_letters_prune import declare_prune, run_prune
 from wallaroo_runtime.cli.parser import Parser, wrong_usage
-from wallaroo_runtime.cli.reporter import printable
-from wallaroo_runtime.cli.stamp import print_json
-from wallaroo_runtime.cli.table import number, print_table, room, table, text
+from wallaroo_runtime.console.json_line import print_json
+from wallaroo_runtime.console.reporter import printable
+from wallaroo_runtime.console.table import number, print_table, room, table, text
 from wallaroo_runtime.errors import USAGE, RunError
 from wallaroo_runtime.kafka.letter import record_place, record_words
+from wallaroo_runtime.maintenance.replay import Replay
+from wallaroo_runtime.maintenance.replay_mark import read_marks
 
 WHOLE = 24  # of a time, an id or a code: it is not shortened
 COLUMNS = (

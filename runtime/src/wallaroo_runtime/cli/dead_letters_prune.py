@@ -7,9 +7,9 @@ import time
 from pathlib import Path
 
 from wallaroo_runtime.checkpoint.dead_letter import DeadLetter, is_chosen
-from wallaroo_runtime.checkpoint.prune import prune
 from wallaroo_runtime.cli.parser import wrong_usage
-from wallaroo_runtime.cli.stamp import print_json
+from wallaroo_runtime.console.json_line import print_json
+from wallaroo_runtime.maintenance.prune import prune
 
 OF_LAST_RUN = (
     "{count} of them are of the last run in real-time mode, which may write them again; "

@@ -16,7 +16,7 @@ from wallaroo_runtime.checkpoint.directory import MANIFEST, running_directory
 from wallaroo_runtime.checkpoint.manifest import read_manifest
 from wallaroo_runtime.checkpoint.uncommitted import find_repeated
 from wallaroo_runtime.cli.document import WHAT, add_app_options, read_topology, split_document
-from wallaroo_runtime.cli.stamp import print_json
+from wallaroo_runtime.console.json_line import print_json
 from wallaroo_runtime.errors import RUN
 from wallaroo_runtime.monitor.endpoint import driver_of
 from wallaroo_runtime.plan.change import Impact, compare

@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import Any
 
 from wallaroo_runtime.checkpoint.directory import state_directory
-from wallaroo_runtime.cli.stamp import print_json
+from wallaroo_runtime.console.json_line import print_json
 from wallaroo_runtime.errors import RUN, RunError
 from wallaroo_runtime.program.sdk import go_command
-from wallaroo_runtime.spark.java import check_java
-from wallaroo_runtime.spark.machine import GIB, Outcome, caches, directory, lacks, limits, temporary_files
+from wallaroo_runtime.spark.machine.check import GIB, Outcome, caches, directory, lacks, limits, temporary_files
+from wallaroo_runtime.spark.machine.java import check_java
 
 NEEDED_BYTES = 2 << 30  # a JVM, its Python daemons and a worker
 CGROUP = Path("/sys/fs/cgroup/memory.max")

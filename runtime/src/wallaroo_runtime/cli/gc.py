@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from wallaroo_runtime.cli.parser import wrong_usage
-from wallaroo_runtime.cli.stamp import print_json
-from wallaroo_runtime.cli.table import Table, number, place, table, text
+from wallaroo_runtime.console.json_line import print_json
+from wallaroo_runtime.console.table import Table, number, place, table, text
 from wallaroo_runtime.errors import RunError
 
 if TYPE_CHECKING:
-    from wallaroo_runtime.cli.unused import Unused
+    from wallaroo_runtime.maintenance.garbage import Unused
 
 COLUMNS = (number("bytes", 16), text("kind", 10), text("why", 28), place("path"))
 DAYS = 30.0
@@ -42,7 +42,7 @@ def _days(text: str) -> float:
 
 def run(arguments: argparse.Namespace) -> int:
     """Remove what is unused, and print it."""
-    from wallaroo_runtime.cli.unused import find_unused  # late: it imports a client of HTTP
+    from wallaroo_runtime.maintenance.garbage import find_unused  # late: it imports a client of HTTP
 
     days = arguments.older_than
     if not (math.isfinite(days) and days >= 0):
@@ -73,7 +73,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _collect(entry: "Unused", is_dry: bool) -> bool:
     """Remove an entry, unless only its name is wanted; False: it is in use after all."""
-    from wallaroo_runtime.cli.unused import held
+    from wallaroo_runtime.maintenance.garbage import held
 
     with held(entry) as is_free:
         if is_free and not is_dry:

@@ -4,7 +4,7 @@ import argparse
 from typing import Any
 
 from wallaroo_runtime.cli.document import WHAT, add_app_options, read_topology, split_document
-from wallaroo_runtime.cli.stamp import print_json
+from wallaroo_runtime.console.json_line import print_json
 from wallaroo_runtime.plan.graph import dot, mermaid
 
 FORMATS = {"mermaid": mermaid, "dot": dot}

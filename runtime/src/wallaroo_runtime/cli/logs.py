@@ -13,9 +13,9 @@ from typing import Any
 
 from wallaroo_runtime.checkpoint.directory import find_directory
 from wallaroo_runtime.cli.parser import wrong_usage
-from wallaroo_runtime.cli.reporter import printable
-from wallaroo_runtime.cli.stamp import print_json
 from wallaroo_runtime.cli.status import only_one
+from wallaroo_runtime.console.json_line import print_json
+from wallaroo_runtime.console.reporter import printable
 from wallaroo_runtime.run.log_mark import is_begin
 
 SILENT = "nothing was printed in the last run; --all shows former ones"

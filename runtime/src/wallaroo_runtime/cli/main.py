@@ -122,8 +122,8 @@ def unforeseen(error: Exception) -> list[Diagnostic]:
     finding, path = internal(error)
     if not type(error).__module__.startswith(("py4j.", "pyspark.")):
         return [finding]
-    from wallaroo_runtime.spark.cause import causes_of
-    from wallaroo_runtime.spark.failure import translated
+    from wallaroo_runtime.spark.failure.cause import causes_of
+    from wallaroo_runtime.spark.failure.translate import translated
 
     return translated(causes_of(error), log=path).diagnostics
 

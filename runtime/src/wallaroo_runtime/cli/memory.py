@@ -12,13 +12,13 @@ from wallaroo.diagnostic.diagnostic import Diagnostic, DiagnosticError
 from wallaroo.message.kafka_record import KafkaRecord
 from wallaroo.message.kit import DeadLetter
 from wallaroo.worker._proto import worker_pb2 as pb
+from wallaroo_runtime.case.record_input import RecordInput
+from wallaroo_runtime.case.record_line import record_line
 from wallaroo_runtime.checkpoint.manifest import REALTIME
-from wallaroo_runtime.cli import breakpoint as debugger
 from wallaroo_runtime.cli.parser import wrong_usage
-from wallaroo_runtime.cli.record_input import RecordInput
-from wallaroo_runtime.cli.record_line import record_line
-from wallaroo_runtime.cli.reporter import JsonReporter, TextReporter
-from wallaroo_runtime.cli.stamp import print_json
+from wallaroo_runtime.console import breakpoint as debugger
+from wallaroo_runtime.console.json_line import print_json
+from wallaroo_runtime.console.reporter import JsonReporter, TextReporter
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.kafka.record import Record
 from wallaroo_runtime.memory.run import MemoryRun

@@ -9,7 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from wallaroo_runtime.cli.stamp import print_json
+from wallaroo_runtime.console.json_line import print_json
 from wallaroo_runtime.errors import USAGE, RunError
 
 TEMPLATES, SUFFIX = Path(__file__).parents[1] / "template", ".template"

@@ -5,8 +5,8 @@ from pathlib import Path
 from typing import Any
 
 from wallaroo_runtime.checkpoint.registry import running
-from wallaroo_runtime.cli.stamp import print_json
-from wallaroo_runtime.cli.table import number, place, print_table, text
+from wallaroo_runtime.console.json_line import print_json
+from wallaroo_runtime.console.table import number, place, print_table, text
 
 COLUMNS = (number("pid", 8), text("application", 32), place("checkpoint"))
 

@@ -17,7 +17,7 @@ def add_parser(subparsers: Any) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Restore it, and say how much that was."""
-    from wallaroo_runtime.checkpoint.backup import restore  # late: it knows much of a checkpoint
+    from wallaroo_runtime.maintenance.backup import restore  # late: it knows much of a checkpoint
 
     target = Path(arguments.checkpoint).absolute() if arguments.checkpoint else None
     done = restore(Path(arguments.backup).absolute(), target)

@@ -11,8 +11,8 @@ from typing import Any
 from wallaroo_runtime.cli.gateway_option import add_remote, remote_of
 from wallaroo_runtime.cli.option import OWN, Split, split
 from wallaroo_runtime.cli.parser import app_of, refuse_together, tell_split, wrong_usage
-from wallaroo_runtime.cli.reporter import JsonReporter, TextReporter
 from wallaroo_runtime.cli.size import add_bounds, bounds_of
+from wallaroo_runtime.console.reporter import JsonReporter, TextReporter
 from wallaroo_runtime.monitor.access import LOOPBACK, parse_address
 from wallaroo_runtime.system.stop import signals_kill
 
@@ -118,7 +118,7 @@ def monitor_of(arguments: argparse.Namespace) -> str:
 
     A driver that spark-submit has started shows it only if asked to: what it prints may be for others to read.
     """
-    from wallaroo_runtime.spark.master import SUBMITTED  # late: as the engines
+    from wallaroo_runtime.spark.machine.master import SUBMITTED  # late: as the engines
 
     place = arguments.monitor or (OFF if SUBMITTED in os.environ else FREE)
     return "" if place == OFF else str(place)
@@ -168,7 +168,7 @@ def sockets_of(texts: list[str], master: str) -> dict[str, Path]:
         if name in found:
             raise wrong_usage(reason=f"--attach: worker {name} is named twice", fix="name it once")
         found[name] = path
-    from wallaroo_runtime.spark.master import cores  # late: as the engines
+    from wallaroo_runtime.spark.machine.master import cores  # late: as the engines
 
     if found and cores(master) is None:
         reason = f"--attach: tasks of the Spark master {master} run on other machines"

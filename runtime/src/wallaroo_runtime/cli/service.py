@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from wallaroo_runtime.cli.stamp import print_json
+from wallaroo_runtime.console.json_line import print_json
 from wallaroo_runtime.topology.override import parse_address
 
 TOKEN_HELP = "file with the token, mode 0600; needed beyond loopback"

@@ -13,7 +13,7 @@ def main() -> int:
     handler = signal.getsignal(signal.SIGINT)
     if handler is signal.default_int_handler:
         signal.signal(signal.SIGINT, signal.SIG_DFL)  # Ctrl-C during imports: no traceback through them
-    from wallaroo_runtime.cli.shadow import set_aside_others
+    from wallaroo_runtime.cli.shadowing import set_aside_others
 
     others = set_aside_others()
     from wallaroo.diagnostic.diagnostic import Diagnostic

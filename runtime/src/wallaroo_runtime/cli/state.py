@@ -6,13 +6,13 @@ from dataclasses import asdict
 from typing import Any
 
 from wallaroo_runtime.checkpoint.directory import find_directory
-from wallaroo_runtime.checkpoint.rescale import Rescaled, rescale, rescale_at
 from wallaroo_runtime.cli.gateway_option import add_remote, remote_of
 from wallaroo_runtime.cli.parser import Parser, wrong_usage
 from wallaroo_runtime.cli.run import conf_of, location_of
-from wallaroo_runtime.cli.stamp import print_json
 from wallaroo_runtime.cli.state_convert import add_convert, check_numbers, run_convert
 from wallaroo_runtime.cli.state_query import add_queries, show_states
+from wallaroo_runtime.console.json_line import print_json
+from wallaroo_runtime.maintenance.rescale import Rescaled, rescale, rescale_at
 from wallaroo_runtime.plan.explain import count
 
 

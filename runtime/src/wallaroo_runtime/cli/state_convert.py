@@ -9,11 +9,11 @@ from wallaroo_runtime.checkpoint.directory import find_directory
 from wallaroo_runtime.checkpoint.manifest import MODES, REALTIME, mode_of, read_manifest
 from wallaroo_runtime.cli.parser import wrong_usage
 from wallaroo_runtime.cli.run import MAX_PARTITIONS, location_of
-from wallaroo_runtime.cli.stamp import print_json
+from wallaroo_runtime.console.json_line import print_json
 from wallaroo_runtime.plan.explain import count
 
 if TYPE_CHECKING:
-    from wallaroo_runtime.checkpoint.convert import Converted
+    from wallaroo_runtime.maintenance.convert import Converted
 
 MAX_BUCKETS = 1024
 OTHER = "run it as before; a new --checkpoint, with a gateway and an egress of its own, begins in the other mode"
@@ -39,8 +39,8 @@ def run_convert(arguments: argparse.Namespace) -> int:
             `convert`.
     """
     # Late: they import gRPC.
-    from wallaroo_runtime.checkpoint.convert import convert
-    from wallaroo_runtime.checkpoint.convertible import refused
+    from wallaroo_runtime.maintenance.convert import convert
+    from wallaroo_runtime.maintenance.convertible import refused
 
     mode, numbers = arguments.to, (arguments.partitions, arguments.buckets)
     check_numbers(*numbers)
@@ -72,7 +72,7 @@ def run_convert(arguments: argparse.Namespace) -> int:
 def _check_application(manifest: Any) -> None:
     """Refuse what `run --mode realtime` does."""
     # Late: they import much.
-    from wallaroo_runtime.checkpoint.convert import HERE
+    from wallaroo_runtime.maintenance.convert import HERE
     from wallaroo_runtime.peer.remote import RemoteOptions
     from wallaroo_runtime.run.realtime import check_realtime
     from wallaroo_runtime.topology.load import load_document
@@ -101,7 +101,7 @@ def told(done: "Converted", seconds: float) -> str:
     """Return what was done, in words.
 
     Example:
-        >>> from wallaroo_runtime.checkpoint.convert import Converted
+        >>> from wallaroo_runtime.maintenance.convert import Converted
         >>> print(told(Converted(("microbatch", "realtime"), (2, 1), (4, 8), 1200, 34567), 8.04))
         run it with --mode realtime now, 8 buckets; moved the states of 1,200 keys, 34,567 bytes, in 8.0 s
         >>> print(told(Converted(("realtime", "microbatch"), (1, 2), (8, 4)), 3))

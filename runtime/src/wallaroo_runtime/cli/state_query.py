@@ -10,10 +10,10 @@ from urllib.parse import quote, unquote, urlsplit
 
 from wallaroo_runtime.checkpoint.directory import find_directory
 from wallaroo_runtime.cli.parser import wrong_usage
-from wallaroo_runtime.cli.reporter import printable
 from wallaroo_runtime.cli.run import conf_of, location_of
-from wallaroo_runtime.cli.stamp import print_json
-from wallaroo_runtime.cli.table import number, print_table, text
+from wallaroo_runtime.console.json_line import print_json
+from wallaroo_runtime.console.reporter import printable
+from wallaroo_runtime.console.table import number, print_table, text
 
 if TYPE_CHECKING:
     from wallaroo_runtime.run.state_query import StateQuery

@@ -11,9 +11,9 @@ from wallaroo_runtime.checkpoint.directory import find_directory
 from wallaroo_runtime.checkpoint.end_note import failed_runs
 from wallaroo_runtime.checkpoint.registry import running
 from wallaroo_runtime.cli.parser import wrong_usage
-from wallaroo_runtime.cli.reporter import printable
-from wallaroo_runtime.cli.stamp import print_json
-from wallaroo_runtime.cli.table import number, room, table, text, wrapped
+from wallaroo_runtime.console.json_line import print_json
+from wallaroo_runtime.console.reporter import printable
+from wallaroo_runtime.console.table import number, room, table, text, wrapped
 
 NAME = 28
 COUNTS = ("messages_in", "messages_out", "dead_letters")

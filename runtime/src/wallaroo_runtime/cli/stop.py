@@ -5,7 +5,7 @@ import time
 from typing import Any
 
 from wallaroo_runtime.checkpoint.directory import find_directory
-from wallaroo_runtime.cli.stamp import print_json
+from wallaroo_runtime.console.json_line import print_json
 from wallaroo_runtime.errors import RunError
 
 TIMEOUT_S = 60.0

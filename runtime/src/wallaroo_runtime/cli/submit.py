@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 from wallaroo_runtime.cli.gateway_option import remote_of
 from wallaroo_runtime.cli.option import OWN, VISIBLE, Split, extracted, split
 from wallaroo_runtime.cli.parser import app_of, tell_split, wrong_usage
-from wallaroo_runtime.cli.reporter import says_ready
 from wallaroo_runtime.cli.run import add_run_options, conf_of, joined, location_of
+from wallaroo_runtime.console.reporter import says_ready
 from wallaroo_runtime.program.app import AppKind, resolve
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ def run(arguments: argparse.Namespace) -> int:
     from wallaroo_runtime.checkpoint.url import check_services
     from wallaroo_runtime.program.application import check_runnable, load_application
     from wallaroo_runtime.run.realtime import check_realtime
-    from wallaroo_runtime.spark.master import check_master
+    from wallaroo_runtime.spark.machine.master import check_master
     from wallaroo_runtime.submit.submission import Submission
     from wallaroo_runtime.submit.submit import DriverKeeper, check_deploy_mode, client_command
 
@@ -77,7 +77,7 @@ def run(arguments: argparse.Namespace) -> int:
     else:
         command = client_command([str(Path(app).absolute()), *tokens])
     if arguments.dry_run:
-        from wallaroo_runtime.spark.settings import client_settings, is_local
+        from wallaroo_runtime.spark.machine.settings import client_settings, is_local
 
         if not in_cluster and not is_local(arguments.master):
             pairs = (client_settings(arguments.master, location_of(arguments)) | conf).items()
@@ -96,9 +96,8 @@ def _cluster_command(
 ) -> list[str]:
     """Return the command of spark-submit; the driver gets the user's settings too, else its own would win over them."""
     from wallaroo_runtime.checkpoint.url import is_remote
-    from wallaroo_runtime.spark.connector import connector_jars, uses_kafka
-    from wallaroo_runtime.spark.jar import operator_jar
-    from wallaroo_runtime.spark.settings import (
+    from wallaroo_runtime.spark.machine.jar import operator_jar
+    from wallaroo_runtime.spark.machine.settings import (
         JARS,
         JAVA_OPTIONS,
         REMOTE_FILES,
@@ -106,6 +105,7 @@ def _cluster_command(
         authentication,
         with_jar,
     )
+    from wallaroo_runtime.spark.source.kafka_connector import connector_jars, uses_kafka
     from wallaroo_runtime.submit.submit import cluster_command
 
     settings = {name: SETTINGS[name] for name in OF_DRIVER} | {"spark.driver.extraJavaOptions": JAVA_OPTIONS}

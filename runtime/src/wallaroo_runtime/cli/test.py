@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from wallaroo.diagnostic.diagnostic import DiagnosticError
-from wallaroo_runtime.cli import case as cases
-from wallaroo_runtime.cli.case import FILE, Case, Found, bad, read_case
-from wallaroo_runtime.cli.reporter import printable
-from wallaroo_runtime.cli.stamp import print_json
+from wallaroo_runtime.case import case as cases
+from wallaroo_runtime.case.case import FILE, Case, Found, bad, read_case
+from wallaroo_runtime.console.json_line import print_json
+from wallaroo_runtime.console.reporter import printable
 from wallaroo_runtime.errors import RUN
 
 MAX_LINES = 60
@@ -48,7 +48,7 @@ def add_parser(subparsers: Any) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the cases one after the other; 1 when one of them differs."""
-    from wallaroo_runtime.cli.breakpoint import breakpoints  # late, as is `run_case`
+    from wallaroo_runtime.console.breakpoint import breakpoints  # late, as is `run_case`
 
     outcomes = []
     with breakpoints() as debugging:
@@ -75,7 +75,7 @@ def _found(directory: Path) -> list[Case]:
 
 
 def _outcomes(case: Case, arguments: argparse.Namespace) -> Iterator[Outcome]:
-    from wallaroo_runtime.cli.case_run import run_case  # late: it imports the engine
+    from wallaroo_runtime.case.run import run_case  # late: it imports the engine
 
     apps = case.apps()
     for language, app in apps.items():
@@ -100,7 +100,7 @@ def _check(case: Case, language: str | None) -> None:
     Raises:
         RunError: R745, R721.
     """
-    from wallaroo_runtime.cli.case_topics import steps
+    from wallaroo_runtime.case.topics import steps
 
     if language is not None:
         case.expected(language)

@@ -12,8 +12,8 @@ from itertools import islice
 from typing import Any
 
 from wallaroo_runtime.cli.parser import Parser, wrong_usage
-from wallaroo_runtime.cli.stamp import print_json
-from wallaroo_runtime.cli.table import number, print_table, text
+from wallaroo_runtime.console.json_line import print_json
+from wallaroo_runtime.console.table import number, print_table, text
 from wallaroo_runtime.kafka.client import Cluster
 from wallaroo_runtime.kafka.record import PARTITIONERS, Record, emit, follow
 from wallaroo_runtime.kafka.topic import MAX_PARTITIONS, Topic, create_topic, describe_topic, list_topics

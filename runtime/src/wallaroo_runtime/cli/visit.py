@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from wallaroo_runtime.checkpoint.directory import find_directory
 from wallaroo_runtime.cli.parser import wrong_usage
-from wallaroo_runtime.cli.stamp import print_json
+from wallaroo_runtime.console.json_line import print_json
 from wallaroo_runtime.errors import USAGE, RunError
 
 if TYPE_CHECKING:

@@ -4,15 +4,15 @@ import threading
 from collections.abc import Callable, Collection, Iterable, Iterator
 
 from wallaroo.message.frame import DEAD_LETTER_PORT, FRAMED, HEADER_BYTES, Frame, read_body, split_frames
-from wallaroo_runtime.egress.outstanding import Outstanding, now_ms
+from wallaroo_runtime.egress.latency import Outstanding, now_ms
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.service._proto import service_pb2 as pb
 from wallaroo_runtime.service.chunk import Joiner
 from wallaroo_runtime.service.store import Store
+from wallaroo_runtime.storage.outbox.deduplication import OutOfOrderError, Place, Run
 from wallaroo_runtime.storage.outbox.live import OUTPUT, Entry
 from wallaroo_runtime.storage.outbox.live_log import LiveLog
 from wallaroo_runtime.storage.outbox.live_state import Writer
-from wallaroo_runtime.storage.outbox.mark import OutOfOrderError, Place, Run
 from wallaroo_runtime.storage.outbox.position import begin_position
 
 

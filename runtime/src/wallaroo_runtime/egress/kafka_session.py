@@ -15,9 +15,9 @@ from wallaroo.message.kafka_record import has_time, too_large
 from wallaroo_runtime.errors import USAGE, RunError
 from wallaroo_runtime.kafka.client import silence_of
 from wallaroo_runtime.kafka.topic import batch_settings, record_limits
-from wallaroo_runtime.lowering.sink_record import SinkRecord
 from wallaroo_runtime.service._proto import service_pb2 as pb
 from wallaroo_runtime.storage.outbox.position import Delivered
+from wallaroo_runtime.storage.outbox.sink_record import SinkRecord
 
 ANSWER_S, COMMIT_S, POLL_S = 15.0, 30.0, 0.05
 LOOK_S = 0.5  # between two looks for an outage while a call is under way

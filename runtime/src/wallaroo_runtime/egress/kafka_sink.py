@@ -23,10 +23,10 @@ from wallaroo_runtime.egress.recorder import RECORD_DURABLY_S
 from wallaroo_runtime.egress.sink import IDLE_S, Sink
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.kafka.client import kafka_client
-from wallaroo_runtime.lowering.sink_record import SinkRecord, records_of, whole_record
 from wallaroo_runtime.service._proto import service_pb2 as pb
 from wallaroo_runtime.storage.outbox.position import Delivered
 from wallaroo_runtime.storage.outbox.refused import CORRECT, SET_ASIDE, refused_letter, told_refused, write_refused
+from wallaroo_runtime.storage.outbox.sink_record import SinkRecord, records_of, whole_record
 
 TRANSACTION_BYTES = 4 * 1024 * 1024
 TRANSACTION_RECORDS = 100_000

@@ -8,7 +8,7 @@ from pathlib import Path
 from wallaroo.diagnostic.diagnostic import Diagnostic
 from wallaroo.message.frame import DEAD_LETTER_PORT
 from wallaroo_runtime.durable.file import disk_failure
-from wallaroo_runtime.egress.outstanding import Outstanding
+from wallaroo_runtime.egress.latency import Outstanding
 from wallaroo_runtime.egress.sink import Sink
 from wallaroo_runtime.egress.sink_kind import sink_of
 from wallaroo_runtime.errors import RunError

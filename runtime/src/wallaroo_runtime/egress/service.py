@@ -14,7 +14,7 @@ from wallaroo.message.frame import DEAD_LETTER_PORT, FrameError, split_frames
 from wallaroo_runtime.durable.file import replace_file
 from wallaroo_runtime.egress.delivery import Deliveries
 from wallaroo_runtime.egress.delivery_stream import DeliveryStream
-from wallaroo_runtime.egress.fresh_letter import FreshLetters
+from wallaroo_runtime.egress.latest_letters import FreshLetters
 from wallaroo_runtime.egress.sender import Sender
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.service._proto import service_pb2 as pb

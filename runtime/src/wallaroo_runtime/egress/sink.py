@@ -13,7 +13,7 @@ from wallaroo.diagnostic.diagnostic import Diagnostic
 from wallaroo.diagnostic.fault import reach
 from wallaroo_runtime.durable.file import NO_ROOM
 from wallaroo_runtime.egress.feed import Feed, Piece
-from wallaroo_runtime.egress.outstanding import Outstanding
+from wallaroo_runtime.egress.latency import Outstanding
 from wallaroo_runtime.egress.recorder import RECORD_S, Recorder
 from wallaroo_runtime.egress.stream import Stream
 from wallaroo_runtime.errors import RunError

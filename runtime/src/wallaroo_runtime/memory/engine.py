@@ -8,17 +8,17 @@ from itertools import chain
 
 from wallaroo.message.frame import DEAD_LETTER_PORT, TICK_PORT, read_header
 from wallaroo.worker._proto import worker_pb2 as pb
-from wallaroo_runtime.lowering.bucket import FIRST_OF_TABLE, in_order, later_ports, run_bucket
-from wallaroo_runtime.lowering.crossing import CONTROL_PORTS, Crossing, controls_of, frames_of_ports
-from wallaroo_runtime.lowering.error_policy import ErrorPolicy, stop_at_dead_letter
-from wallaroo_runtime.lowering.stage_message import stage_message
-from wallaroo_runtime.lowering.visit import Visits, count_visits
 from wallaroo_runtime.memory.store import Store
 from wallaroo_runtime.plan import NodeKind, Plan, Stage
+from wallaroo_runtime.plan.bucket_stages import FIRST_OF_TABLE, in_order, later_ports, run_bucket
+from wallaroo_runtime.plan.crossing import CONTROL_PORTS, Crossing, controls_of, frames_of_ports
+from wallaroo_runtime.plan.stage_message import stage_message
+from wallaroo_runtime.topology.error_policy import ErrorPolicy, stop_at_dead_letter
 from wallaroo_runtime.worker.audit import messages_by_port
 from wallaroo_runtime.worker.channel import WorkerChannel
 from wallaroo_runtime.worker.process import ProcessCall
 from wallaroo_runtime.worker.session import StateSession
+from wallaroo_runtime.worker.visit_count import Visits, count_visits
 
 
 @dataclass(frozen=True, slots=True)

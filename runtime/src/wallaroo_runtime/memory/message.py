@@ -4,8 +4,8 @@ from collections.abc import Iterable, Iterator
 
 from wallaroo.message.frame import read_frame
 from wallaroo.message.kit import Message, Record
-from wallaroo_runtime.lowering.sink_record import rows_of
 from wallaroo_runtime.memory.engine import Batch
+from wallaroo_runtime.storage.outbox.sink_record import rows_of
 
 
 def in_order(batch: Batch, port: int) -> Iterator[Record]:

@@ -16,8 +16,6 @@ from wallaroo.worker.host.call import CallRunner
 from wallaroo.worker.value.kafka_record import read_record
 from wallaroo_runtime.errors import USAGE, RunError
 from wallaroo_runtime.gateway.framing import KINDS, Splitter, misfit
-from wallaroo_runtime.lowering.error_policy import ErrorPolicy
-from wallaroo_runtime.lowering.visit import VisitCount
 from wallaroo_runtime.memory.channel import LocalChannel, LocalSplitter
 from wallaroo_runtime.memory.engine import Batch, Engine
 from wallaroo_runtime.memory.kafka_record import Numbering
@@ -27,6 +25,7 @@ from wallaroo_runtime.memory.source_frame import tick_frames, value_frames, visi
 from wallaroo_runtime.memory.state import foreign_state, read_states, state_names
 from wallaroo_runtime.memory.topic import Feed, written_record
 from wallaroo_runtime.plan import Plan
+from wallaroo_runtime.topology.error_policy import ErrorPolicy
 from wallaroo_runtime.topology.model import (
     GeneratorSource,
     KafkaSink,
@@ -40,6 +39,7 @@ from wallaroo_runtime.topology.model import (
 from wallaroo_runtime.worker.channel import WorkerChannel
 from wallaroo_runtime.worker.generate import Made, WorkerMaker, made_of, request_of
 from wallaroo_runtime.worker.split import WorkerSplitter
+from wallaroo_runtime.worker.visit_count import VisitCount
 
 FIRST_MS = 1_700_000_000_000  # where the clock of an application begins, so that it is the same each time
 MOST_GENERATED, MOST_BYTES = 4096, 1 << 20  # of one micro-batch

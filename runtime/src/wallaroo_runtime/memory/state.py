@@ -1,10 +1,10 @@
 """Reads states out of their logs."""
 
 from wallaroo.goka.state import GroupState
-from wallaroo_runtime.lowering.state_log import latest_states
 from wallaroo_runtime.memory.store import Store
 from wallaroo_runtime.plan import Plan
 from wallaroo_runtime.plan.stage import STATE_ENTRIES
+from wallaroo_runtime.storage.state_log import latest_states
 
 # How Go's worker writes a message of protobuf: a mark, the length of its name, the name, its bytes.
 PROTOBUF_MARK = 0x48

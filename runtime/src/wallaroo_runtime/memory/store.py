@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
-from wallaroo_runtime.lowering.compaction_due import SMALL_LOG_BYTES, is_due
+from wallaroo_runtime.worker.compaction import SMALL_LOG_BYTES, is_due
 from wallaroo_runtime.worker.session import BucketResult, Version
 
 Place = tuple[str, int]  # id of the stage, bucket

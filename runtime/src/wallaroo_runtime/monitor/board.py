@@ -13,15 +13,15 @@ from typing import Any
 
 from wallaroo.diagnostic.diagnostic import Diagnostic
 from wallaroo_runtime.checkpoint.end_note import running_note
-from wallaroo_runtime.lowering.batch_report import BatchReport, LiveReport, Stores
-from wallaroo_runtime.lowering.step_count import StepCount, StepCounts, add_steps
 from wallaroo_runtime.monitor.delivery import Latencies
 from wallaroo_runtime.monitor.graph import parts_of
 from wallaroo_runtime.monitor.lag import Lag
 from wallaroo_runtime.monitor.rate import Rates
 from wallaroo_runtime.plan.graph import edges_of
 from wallaroo_runtime.plan.stage import Plan
+from wallaroo_runtime.spark.batch_report import BatchReport, LiveReport, Stores
 from wallaroo_runtime.topology.model import Topology
+from wallaroo_runtime.worker.step_count import StepCount, StepCounts, add_steps
 
 KEPT_FINDINGS = 100
 VERSION = 1  # of the document

@@ -5,8 +5,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from wallaroo_runtime.lowering.batch_report import BatchReport
 from wallaroo_runtime.monitor.latency import Latency
+from wallaroo_runtime.spark.batch_report import BatchReport
 
 STAGES = ("wait", "compute", "deliver", "end_to_end")
 MOST_BATCHES = 10_000

@@ -3,7 +3,7 @@
 from collections import deque
 from collections.abc import Mapping
 
-from wallaroo_runtime.lowering.histogram import Histogram
+from wallaroo_runtime.service.histogram import Histogram
 
 RECENT_S = 300.0
 SLICE_S = 30.0

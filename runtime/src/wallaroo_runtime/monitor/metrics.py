@@ -6,7 +6,7 @@ from typing import Any
 from prometheus_client import CollectorRegistry, exposition
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 
-from wallaroo_runtime.lowering.histogram import Histogram
+from wallaroo_runtime.service.histogram import Histogram
 
 BOUNDS_MS = (1, 2, 5, 10, 25, 50, 100, 250, 500, 1000, 2500, 5000, 10_000, 30_000, 60_000, 300_000)
 # Of each: what it is of, the name of its field there, and a text.

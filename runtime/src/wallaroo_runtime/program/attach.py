@@ -9,7 +9,7 @@ from wallaroo_runtime.errors import USAGE, RunError
 from wallaroo_runtime.topology.model import Topology
 from wallaroo_runtime.worker.spec import PYTHON_PLACEHOLDER
 
-STAND_IN = "wallaroo_runtime.worker.stand_in"
+STAND_IN = "wallaroo_runtime.worker.attached_worker"
 # Who looks at a message in a debugger takes his time: no call takes too long.
 DEADLINE_MS = 24 * 60 * 60 * 1000
 

@@ -27,7 +27,7 @@ def check_left(checkpoint: Checkpoint) -> None:
     if checkpoint.goka != PENDING or any(tables_left(topology)):
         return
     # Late: pyspark takes a second to import.
-    from wallaroo_runtime.spark.goka import inputs_of, nothing_left
+    from wallaroo_runtime.spark.goka.group import inputs_of, nothing_left
 
     inputs = ((group.name, source) for group in topology.pipelines for source in inputs_of(group))
     if not any(has_committed(source, group) for group, source in inputs):
@@ -59,8 +59,8 @@ def begin_groups(
         RunError: R788 and whatever reading Kafka raises; the checkpoint is as before.
     """
     # Late: pyspark takes a second to import.
-    from wallaroo_runtime.spark.goka import continue_goka
-    from wallaroo_runtime.spark.kafka import tables_left
+    from wallaroo_runtime.spark.goka.group import continue_goka
+    from wallaroo_runtime.spark.source.kafka import tables_left
 
     if checkpoint.goka != PENDING:
         for finding in tables_left(session, checkpoint.topology) if tells_left and not checkpoint.continues else []:

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 from wallaroo.diagnostic.diagnostic import Diagnostic, Kind
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.run.idle import Activity
-from wallaroo_runtime.run.idle_ending import IdleEndings
-from wallaroo_runtime.run.outage import lasting
+from wallaroo_runtime.run.lasting_findings import lasting
 from wallaroo_runtime.run.peers import Peers
 from wallaroo_runtime.run.snapshot import Snapshot
 from wallaroo_runtime.run.topic_watch import TopicWatch
+from wallaroo_runtime.run.worker_exit import IdleEndings
 from wallaroo_runtime.run.worker_output import WorkerOutput
 
 if TYPE_CHECKING:

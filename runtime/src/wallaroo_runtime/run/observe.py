@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 
 from wallaroo.diagnostic.diagnostic import Diagnostic
 from wallaroo_runtime.durable.file import replace_file
-from wallaroo_runtime.lowering.batch_report import BatchReport, LiveReport
 from wallaroo_runtime.monitor.board import Board, Sample
 from wallaroo_runtime.monitor.endpoint import MONITOR_FILE
 from wallaroo_runtime.monitor.resource import Family, resident_bytes
@@ -21,6 +20,7 @@ from wallaroo_runtime.run.options import RunOptions
 from wallaroo_runtime.run.peers import Peers
 from wallaroo_runtime.run.snapshot import Listening, Reporter, Snapshot
 from wallaroo_runtime.run.state_query import StateQuery
+from wallaroo_runtime.spark.batch_report import BatchReport, LiveReport
 from wallaroo_runtime.system.process import process_start_time
 from wallaroo_runtime.topology.model import Topology
 from wallaroo_runtime.worker import control

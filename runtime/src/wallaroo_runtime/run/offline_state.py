@@ -23,7 +23,7 @@ from wallaroo_runtime.checkpoint.manifest import (
 from wallaroo_runtime.checkpoint.spark_folder import plan_of
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.run.state_query import StateQuery, state_named, states_of
-from wallaroo_runtime.spark.java import check_java
+from wallaroo_runtime.spark.machine.java import check_java
 from wallaroo_runtime.topology.canonical import interface_hash
 from wallaroo_runtime.topology.load import load_document
 from wallaroo_runtime.topology.model import Topology
@@ -107,11 +107,11 @@ def open_states(
     check_java()
     # Late: pyspark takes a second to import.
     from wallaroo_runtime.checkpoint.url import check_answer, is_remote
-    from wallaroo_runtime.spark.hadoop import HadoopDirectory
+    from wallaroo_runtime.spark.machine.hadoop import HadoopDirectory
+    from wallaroo_runtime.spark.machine.settings import REMOTE_FILES
     from wallaroo_runtime.spark.realtime.settings import STATE_FORMAT, STATES_WITH_IDS
     from wallaroo_runtime.spark.session import create_session, stop_session
-    from wallaroo_runtime.spark.settings import REMOTE_FILES
-    from wallaroo_runtime.spark.state_reader import SparkLogs
+    from wallaroo_runtime.spark.state_store.reader import SparkLogs
 
     with ExitStack() as stack:
         work = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="wallaroo-state-")))

@@ -7,7 +7,7 @@ from pathlib import Path
 from wallaroo_runtime.checkpoint.manifest import MICROBATCH
 from wallaroo_runtime.peer.limits import Bounds
 from wallaroo_runtime.peer.remote import RemoteOptions
-from wallaroo_runtime.spark.master import cores, shuffle_partitions
+from wallaroo_runtime.spark.machine.master import cores, shuffle_partitions
 
 PARTITIONS = "spark.sql.shuffle.partitions"
 

@@ -12,7 +12,7 @@ from wallaroo_runtime.plan.compile import compile_topology
 from wallaroo_runtime.plan.realtime import BUCKETS, MICROBATCH, PARTITIONS, obstacles
 from wallaroo_runtime.plan.stage import Plan
 from wallaroo_runtime.run.peers import Peers
-from wallaroo_runtime.spark.master import cluster_of
+from wallaroo_runtime.spark.machine.master import cluster_of
 from wallaroo_runtime.topology.model import Topology
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ def check_realtime(topology: Topology, *, master: str, remote: RemoteOptions) ->
     Raises:
         RunError: R755, with every obstacle.
     """
-    from wallaroo_runtime.spark.jar import check_spark
+    from wallaroo_runtime.spark.machine.jar import check_spark
 
     plan = compile_topology(topology, shuffle_partitions=PARTITIONS, buckets_per_partition=BUCKETS_PER_PARTITION)
     found = [*_of_services(remote), *obstacles(plan, topology, cluster=cluster_of(master))]

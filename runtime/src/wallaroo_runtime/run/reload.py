@@ -10,7 +10,7 @@ from wallaroo_runtime.errors import TOPOLOGY, WORKER, RunError
 from wallaroo_runtime.monitor.access import new_token, parse_address
 from wallaroo_runtime.program.application import Application, load_application
 from wallaroo_runtime.program.watched import ProgramFiles
-from wallaroo_runtime.run.fit import check_application, check_continues
+from wallaroo_runtime.run.check import check_application, check_continues
 from wallaroo_runtime.run.options import RunOptions
 from wallaroo_runtime.run.run import LOOK_S, STOPPED, Ending, run_once
 from wallaroo_runtime.run.signals import BROKEN_OFF, RunStop, stop_signals
@@ -191,8 +191,8 @@ def _runnable(loading: Loading) -> Application:
     if loading.error is not None:
         raise loading.error
     assert loading.application is not None
-    from wallaroo_runtime.spark.kafka import check_connector
     from wallaroo_runtime.spark.session import running_session
+    from wallaroo_runtime.spark.source.kafka import check_connector
 
     check_connector(running_session(), loading.application.topology)
     return loading.application

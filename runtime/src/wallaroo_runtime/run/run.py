@@ -25,28 +25,28 @@ from wallaroo_runtime.plan.stage import Plan
 from wallaroo_runtime.program.application import Application, load_application, unused_addresses
 from wallaroo_runtime.program.attach import attached
 from wallaroo_runtime.program.interface_diff import explained
-from wallaroo_runtime.run.fit import check_application
-from wallaroo_runtime.run.fresh import start_over, start_over_at
+from wallaroo_runtime.run.check import check_application
+from wallaroo_runtime.run.gateway_workers import path_of, start_beside
 from wallaroo_runtime.run.goka import begin_groups, check_left
-from wallaroo_runtime.run.hosted import path_of, start_beside
+from wallaroo_runtime.run.history import records_of, tell_past
 from wallaroo_runtime.run.idle import IdleWatch
 from wallaroo_runtime.run.log_mark import mark_begin, mark_stop
 from wallaroo_runtime.run.monitor import Flow
 from wallaroo_runtime.run.observe import Watch, start_watch
 from wallaroo_runtime.run.options import AppOptions, RunOptions
-from wallaroo_runtime.run.past import records_of, tell_past
 from wallaroo_runtime.run.peers import Peers
 from wallaroo_runtime.run.realtime import realtime_bounds, start_in_realtime
 from wallaroo_runtime.run.realtime_kafka import kafka_starts, tables_left
 from wallaroo_runtime.run.running_state import states_of_run
 from wallaroo_runtime.run.signals import BROKEN_OFF, RunStop, end_java, ending_java, kept_signals, stop_signals
 from wallaroo_runtime.run.snapshot import Reporter, listening
+from wallaroo_runtime.run.start_over import start_over, start_over_at
 from wallaroo_runtime.run.topic_watch import watch_topics
 from wallaroo_runtime.run.topics import check_topics, create_topics
 from wallaroo_runtime.run.worker_output import WorkerOutput
-from wallaroo_runtime.spark.machine import check_machine
-from wallaroo_runtime.spark.master import SUBMITTED, check_master, cores, shuffle_partitions
-from wallaroo_runtime.spark.virtual_machine import VirtualMachine, is_launched, launch
+from wallaroo_runtime.spark.machine.check import check_machine
+from wallaroo_runtime.spark.machine.master import SUBMITTED, check_master, cores, shuffle_partitions
+from wallaroo_runtime.spark.machine.virtual_machine import VirtualMachine, is_launched, launch
 from wallaroo_runtime.topology.model import KafkaSource, SparkSource, Topology
 
 if TYPE_CHECKING:
@@ -164,7 +164,7 @@ def _directory_of(
     location = options.checkpoint.location
     if not location:
         return LocalDirectory(place.path)
-    from wallaroo_runtime.spark.hadoop import HadoopDirectory
+    from wallaroo_runtime.spark.machine.hadoop import HadoopDirectory
 
     mark_begin(place.path / "logs")
     session = _session(options, topology, shuffle_partitions(options.spark.master), place.path / "logs")
@@ -176,8 +176,8 @@ def _directory_of(
 
 def _spark_settings(options: RunOptions, topology: Topology) -> dict[str, str]:
     """Return the settings of Spark that depend on the run; Kafka's connector is fetched where it is used."""
-    from wallaroo_runtime.spark.connector import connector_jars, jar_settings, uses_kafka
-    from wallaroo_runtime.spark.settings import JARS, REMOTE_FILES, memory_settings
+    from wallaroo_runtime.spark.machine.settings import JARS, REMOTE_FILES, memory_settings
+    from wallaroo_runtime.spark.source.kafka_connector import connector_jars, jar_settings, uses_kafka
 
     spark = options.spark
     files = REMOTE_FILES if is_remote(options.checkpoint.location) else {}
@@ -264,7 +264,7 @@ def _run(
             )
             stopped.begin()
         reporter, flow, query, watch = started
-        from wallaroo_runtime.spark.failure import JavaEnded
+        from wallaroo_runtime.spark.failure.translate import JavaEnded
 
         reporter.initialized(listening(topology, peers.addresses()), checkpoint.path)
         try:
@@ -309,7 +309,7 @@ def _start(
         reporter = watch = start_watch(options, reporter, topology, plan, checkpoint.path, stack)
     check()
     peers.launch(stack)
-    from wallaroo_runtime.spark.failure import needing_java
+    from wallaroo_runtime.spark.failure.translate import needing_java
     from wallaroo_runtime.spark.query import QueryOptions, start_query
     from wallaroo_runtime.spark.session import open_cluster, stop_session
 

@@ -21,7 +21,7 @@ def states_of_run(
         asks: Whether workers are on this machine, so that they can be asked; else states are shown as their bytes.
     """
     # Late: the modules import much, which the run needs by now.
-    from wallaroo_runtime.spark.state_reader import SparkLogs
+    from wallaroo_runtime.spark.state_store.reader import SparkLogs
     from wallaroo_runtime.worker.show import WorkerShower
 
     showers: dict[str, WorkerShower] = {}

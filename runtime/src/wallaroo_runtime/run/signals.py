@@ -8,7 +8,7 @@ from types import FrameType
 
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.run.snapshot import Reporter
-from wallaroo_runtime.spark.virtual_machine import VirtualMachine
+from wallaroo_runtime.spark.machine.virtual_machine import VirtualMachine
 from wallaroo_runtime.system.stop import SIGNALLED, SIGNALS, Raised, Stop, handle_ending
 
 BROKEN_OFF = "stopped before it was ready"

@@ -10,10 +10,10 @@ from wallaroo.message.key import bucket_of
 from wallaroo.worker._proto import worker_pb2 as pb
 from wallaroo_runtime.checkpoint.dead_letter import shown_key
 from wallaroo_runtime.errors import RunError
-from wallaroo_runtime.lowering.stage_message import stage_message
-from wallaroo_runtime.lowering.state_choice import StateChoice, StateRow, row_bytes
 from wallaroo_runtime.plan import Plan, Stage
 from wallaroo_runtime.plan.stage import STATE_ENTRIES
+from wallaroo_runtime.plan.stage_message import stage_message
+from wallaroo_runtime.spark.state_store.choice import StateChoice, StateRow, row_bytes
 from wallaroo_runtime.worker.session import grouped
 from wallaroo_runtime.worker.show import Shown
 
@@ -192,7 +192,9 @@ class StateQuery:
 
     def _asked(self, state: StateOf, rows: Sequence[StateRow]) -> Mapping[tuple[int, bytes], Any] | None:
         """Return what a worker says of some states; None: nobody is asked, or the worker has not learned it."""
-        from wallaroo_runtime.spark.rescale_log import bucket_frames  # late: pyspark takes a second to import
+        from wallaroo_runtime.spark.state_store.rescale_log import (
+            bucket_frames,  # late: pyspark takes a second to import
+        )
 
         if self._shower is None or not rows:
             return None

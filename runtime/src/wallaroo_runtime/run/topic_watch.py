@@ -83,7 +83,7 @@ def watch_topics(stack: ExitStack, topology: Topology, ids: Mapping[str, str], s
     """Start the watch over all topics that are read; `stack` ends it. Without a session the gateway reads them."""
     ask: Callable[[KafkaSource], str] = topic_id
     if session is not None:
-        from wallaroo_runtime.spark.kafka import topic_id as topic_id_of  # late: it imports pyspark
+        from wallaroo_runtime.spark.source.kafka import topic_id as topic_id_of  # late: it imports pyspark
 
         ask = partial(topic_id_of, session)
     watch = TopicWatch(kafka_sources(topology), ids, ask, is_realtime=session is None)

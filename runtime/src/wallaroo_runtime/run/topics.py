@@ -45,7 +45,7 @@ def check_topics(session: Any, topology: Topology, checkpoint: Checkpoint, reset
     Raises:
         RunError: As `check_kafka`.
     """
-    from wallaroo_runtime.spark.kafka import check_kafka  # late: it imports pyspark
+    from wallaroo_runtime.spark.source.kafka import check_kafka  # late: it imports pyspark
 
     place = f"{checkpoint.directory}/{checkpoint.spark}"
     known, repeats = checkpoint.topic_ids, checkpoint.repeated >= 0

@@ -15,12 +15,12 @@ from itertools import chain, product
 from pyspark import AccumulatorParam
 
 from wallaroo_runtime.errors import RunError
-from wallaroo_runtime.lowering.batch_report import Stores
-from wallaroo_runtime.lowering.step_count import StepCounts
-from wallaroo_runtime.lowering.visit import Visits, add_visits
 from wallaroo_runtime.plan import Plan
 from wallaroo_runtime.plan.stage import STATE_ENTRIES
+from wallaroo_runtime.spark.batch_report import Stores
 from wallaroo_runtime.storage.outbox.staging import StagedFile
+from wallaroo_runtime.worker.step_count import StepCounts
+from wallaroo_runtime.worker.visit_count import Visits, add_visits
 
 
 @dataclass(slots=True)

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from wallaroo.diagnostic.diagnostic import Diagnostic
 from wallaroo_runtime.durable.file import disk_failure
 from wallaroo_runtime.errors import RunError
-from wallaroo_runtime.spark.failure import TaskFailure
+from wallaroo_runtime.spark.failure.translate import TaskFailure
 from wallaroo_runtime.spark.micro_batches import Publish, Rows
 from wallaroo_runtime.storage.place import Output
 

@@ -4,7 +4,7 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from wallaroo_runtime.spark.settings import is_local
+from wallaroo_runtime.spark.machine.settings import is_local
 
 HEARTBEATS = "executor-heartbeater"  # the thread of an executor that ends with it and with nothing else
 

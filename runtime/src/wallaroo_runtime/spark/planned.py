@@ -5,7 +5,7 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from wallaroo_runtime.spark.hadoop import HadoopDirectory
+from wallaroo_runtime.spark.machine.hadoop import HadoopDirectory
 
 
 class Planned:

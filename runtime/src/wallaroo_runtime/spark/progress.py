@@ -8,9 +8,9 @@ from typing import Any, Protocol
 
 from pyspark.sql import SparkSession
 
-from wallaroo_runtime.spark.batch_log import last_batch, last_commit
-from wallaroo_runtime.spark.hadoop import HadoopDirectory
+from wallaroo_runtime.spark.machine.hadoop import HadoopDirectory
 from wallaroo_runtime.storage.record_count import RecordCount
+from wallaroo_runtime.storage.spark_log import last_batch, last_commit
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,18 +8,18 @@ from wallaroo.diagnostic.fault import reach
 from wallaroo.message.frame import DEAD_LETTER_PORT
 from wallaroo.worker.host import trace
 from wallaroo_runtime.errors import RunError
-from wallaroo_runtime.lowering.batch_report import BatchReport, LiveReport
-from wallaroo_runtime.lowering.error_policy import ErrorPolicy, stop_at_dead_letter
 from wallaroo_runtime.spark.account import Balance, last_attempts, visits_of
-from wallaroo_runtime.spark.failure import TaskFailure
+from wallaroo_runtime.spark.batch_report import BatchReport, LiveReport
+from wallaroo_runtime.spark.failure.translate import TaskFailure
 from wallaroo_runtime.spark.letter_watch import LetterWatch
-from wallaroo_runtime.spark.level import ReadCounts
 from wallaroo_runtime.spark.micro_batches import Rows
 from wallaroo_runtime.spark.planned import Planned
-from wallaroo_runtime.spark.row_sink import RowSinks
+from wallaroo_runtime.spark.task.level import ReadCounts
+from wallaroo_runtime.spark.task.row_sink import RowSinks
 from wallaroo_runtime.storage.outbox.staging import StagedFile
 from wallaroo_runtime.storage.place import Output
 from wallaroo_runtime.storage.record_count import RecordCount
+from wallaroo_runtime.topology.error_policy import ErrorPolicy, stop_at_dead_letter
 
 TellBatch = Callable[[BatchReport], None]
 TellLive = Callable[[LiveReport], None]

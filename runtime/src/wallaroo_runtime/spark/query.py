@@ -17,32 +17,32 @@ from wallaroo.diagnostic.fault import reach
 from wallaroo.worker.host import trace
 from wallaroo_runtime.archive.archive import Archive
 from wallaroo_runtime.errors import RunError
-from wallaroo_runtime.lowering.error_policy import ErrorPolicy
 from wallaroo_runtime.plan import NodeKind, Plan
 from wallaroo_runtime.spark.account import Balance
 from wallaroo_runtime.spark.backpressure import MAX_OUTBOX_BYTES, OutboxRoom
-from wallaroo_runtime.spark.cause import causes_of, query_causes
 from wallaroo_runtime.spark.executor_watch import ExecutorWatch
-from wallaroo_runtime.spark.failure import JavaEnded, is_end_of_java, is_loss, needing_java, translated
-from wallaroo_runtime.spark.file_name import check_batch, check_names, file_sources, forget_renamed
-from wallaroo_runtime.spark.hadoop import spark_path
-from wallaroo_runtime.spark.kafka import records_lost
-from wallaroo_runtime.spark.level import CHUNK_BYTES, Level, ReadCounts, levels_of
+from wallaroo_runtime.spark.failure.cause import causes_of, query_causes
+from wallaroo_runtime.spark.failure.translate import JavaEnded, is_end_of_java, is_loss, needing_java, translated
+from wallaroo_runtime.spark.machine.hadoop import spark_path
+from wallaroo_runtime.spark.machine.settings import POLLING, is_local
 from wallaroo_runtime.spark.micro_batches import MicroBatches
 from wallaroo_runtime.spark.planned import Planned
 from wallaroo_runtime.spark.progress import Progress, past_progress, unread_records
 from wallaroo_runtime.spark.publish import Publisher, TellBatch, TellLive, TellVisits, ignore_visits
-from wallaroo_runtime.spark.row import DESCRIPTOR_SCHEMA, FRAME_SCHEMA
-from wallaroo_runtime.spark.row_sink import RowSinks
-from wallaroo_runtime.spark.row_source import RecordSource, record_sources
-from wallaroo_runtime.spark.settings import POLLING, is_local
-from wallaroo_runtime.spark.source import BATCH_BYTES, JournalSource
-from wallaroo_runtime.spark.stage import RecordLevel, StatelessLevel
-from wallaroo_runtime.spark.state import BucketProcessor
+from wallaroo_runtime.spark.source.file_name import check_batch, check_names, file_sources, forget_renamed
+from wallaroo_runtime.spark.source.kafka import records_lost
+from wallaroo_runtime.spark.task.journal_source import BATCH_BYTES, JournalSource
+from wallaroo_runtime.spark.task.level import CHUNK_BYTES, Level, ReadCounts, levels_of
+from wallaroo_runtime.spark.task.row import DESCRIPTOR_SCHEMA, FRAME_SCHEMA
+from wallaroo_runtime.spark.task.row_sink import RowSinks
+from wallaroo_runtime.spark.task.row_source import RecordSource, record_sources
+from wallaroo_runtime.spark.task.stage import RecordLevel, StatelessLevel
+from wallaroo_runtime.spark.task.state import BucketProcessor
 from wallaroo_runtime.spark.warmup import rehearse
 from wallaroo_runtime.spark.worker_start import start_workers, stop_workers, worker_specs
 from wallaroo_runtime.storage.place import JournalPlace, OutputPlace
 from wallaroo_runtime.storage.record_count import RecordCount
+from wallaroo_runtime.topology.error_policy import ErrorPolicy
 from wallaroo_runtime.topology.model import KafkaSource, SparkSource, Topology
 from wallaroo_runtime.worker.spec import CACHE_BYTES, WorkerSpec
 

@@ -15,13 +15,13 @@ from pyspark.sql import SparkSession
 from wallaroo.diagnostic.diagnostic import Diagnostic
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.spark.account import note_lost
-from wallaroo_runtime.spark.cause import causes_of
-from wallaroo_runtime.spark.failure import described, is_end_of_java, needing_java
-from wallaroo_runtime.spark.java import check_java
-from wallaroo_runtime.spark.master import SUBMITTED
-from wallaroo_runtime.spark.settings import retrying, start_settings
-from wallaroo_runtime.spark.virtual_machine import VirtualMachine, launch
-from wallaroo_runtime.spark.without_pandas import map_without_pandas, without_pandas
+from wallaroo_runtime.spark.failure.cause import causes_of
+from wallaroo_runtime.spark.failure.translate import described, is_end_of_java, needing_java
+from wallaroo_runtime.spark.machine.java import check_java
+from wallaroo_runtime.spark.machine.master import SUBMITTED
+from wallaroo_runtime.spark.machine.settings import retrying, start_settings
+from wallaroo_runtime.spark.machine.virtual_machine import VirtualMachine, launch
+from wallaroo_runtime.spark.task.without_pandas import map_without_pandas, without_pandas
 
 SECRET = "PYSPARK_GATEWAY_SECRET"
 _log = logging.getLogger(__name__)

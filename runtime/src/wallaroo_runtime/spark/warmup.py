@@ -13,12 +13,12 @@ from pathlib import Path
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
-from wallaroo_runtime.spark.cause import causes_of
-from wallaroo_runtime.spark.failure import translated
-from wallaroo_runtime.spark.hadoop import spark_path
-from wallaroo_runtime.spark.level import Level
+from wallaroo_runtime.spark.failure.cause import causes_of
+from wallaroo_runtime.spark.failure.translate import translated
+from wallaroo_runtime.spark.machine.hadoop import spark_path
+from wallaroo_runtime.spark.machine.temporary import temporary_directory
 from wallaroo_runtime.spark.micro_batches import MicroBatches
-from wallaroo_runtime.spark.temporary import temporary_directory
+from wallaroo_runtime.spark.task.level import Level
 from wallaroo_runtime.storage.journal.writer import JournalWriter
 from wallaroo_runtime.storage.place import JournalPlace, OutputPlace
 

@@ -12,10 +12,10 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from wallaroo.worker.host import trace
-from wallaroo_runtime.spark.cause import causes_of
-from wallaroo_runtime.spark.executor import LOGS_OF_CLUSTER, located, ship
-from wallaroo_runtime.spark.failure import carried, translated
-from wallaroo_runtime.spark.settings import is_local
+from wallaroo_runtime.spark.failure.cause import causes_of
+from wallaroo_runtime.spark.failure.translate import carried, translated
+from wallaroo_runtime.spark.machine.settings import is_local
+from wallaroo_runtime.spark.task.executor import LOGS_OF_CLUSTER, located, ship
 from wallaroo_runtime.topology.model import Topology
 from wallaroo_runtime.worker.channel import WorkerChannel, close_all
 from wallaroo_runtime.worker.discovery import ensure_worker, stop_worker

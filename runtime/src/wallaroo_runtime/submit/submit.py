@@ -14,7 +14,7 @@ from typing import Any
 
 from wallaroo_runtime.errors import TOPOLOGY, USAGE, RunError
 from wallaroo_runtime.program.app import resolve
-from wallaroo_runtime.spark.yarn import driver_settings
+from wallaroo_runtime.spark.machine.yarn import driver_settings
 from wallaroo_runtime.system.backoff import Backoff
 from wallaroo_runtime.system.process import dying_with_parent
 from wallaroo_runtime.system.stop import SIGNALLED, SIGNALS, handle_ending

@@ -38,7 +38,7 @@ def load_document(document: Any) -> Topology:
     if type(version) is not int or version != VERSION:
         raise RunError.of("T103", TOPOLOGY, pointer="/topology_version", version=shown_json(version))
     # It imports jsonschema, 3 MB: a process that is given a checked topology does without.
-    from wallaroo_runtime.topology.shape import check_shape
+    from wallaroo_runtime.topology.schema_validation import check_shape
 
     findings = list(check_shape(document, MAX_FINDINGS))
     if isinstance(document, dict):

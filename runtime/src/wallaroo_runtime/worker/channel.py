@@ -18,7 +18,7 @@ from wallaroo_runtime.worker.discovery import ensure_worker, excuse_endings, fin
 from wallaroo_runtime.worker.endpoint import Endpoints, connect, remote_error
 from wallaroo_runtime.worker.flight import FlightFile, InFlight, Mark
 from wallaroo_runtime.worker.launch import NO_MEMORY
-from wallaroo_runtime.worker.owner import Owner
+from wallaroo_runtime.worker.owner_process import Owner
 from wallaroo_runtime.worker.poison import Cause, Ending, Quarantine, Suspect
 from wallaroo_runtime.worker.spec import WorkerSpec
 

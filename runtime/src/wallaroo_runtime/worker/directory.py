@@ -11,7 +11,7 @@ from pathlib import Path
 
 from wallaroo_runtime.errors import WORKER, RunError
 from wallaroo_runtime.system.lock import take_lock
-from wallaroo_runtime.worker.owner import Owner
+from wallaroo_runtime.worker.owner_process import Owner
 from wallaroo_runtime.worker.spec import WorkerSpec
 
 SOCKET_PATH_BYTES = 108

@@ -10,7 +10,7 @@ from wallaroo_runtime.errors import WORKER, RunError
 from wallaroo_runtime.worker import control, supervisor
 from wallaroo_runtime.worker.directory import check_existing, locked, make_private, worker_directory
 from wallaroo_runtime.worker.launch import SOCKET
-from wallaroo_runtime.worker.owner import Owner, find_owner
+from wallaroo_runtime.worker.owner_process import Owner, find_owner
 from wallaroo_runtime.worker.poison import Ending
 from wallaroo_runtime.worker.spec import WorkerSpec
 

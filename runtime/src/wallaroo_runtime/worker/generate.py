@@ -4,7 +4,7 @@ from wallaroo.message.frame import PLAIN
 from wallaroo.message.handshake import GENERATE
 from wallaroo.worker._proto import worker_pb2 as pb
 from wallaroo_runtime.errors import WORKER, RunError
-from wallaroo_runtime.worker.asking import RESTART_SECONDS, Asking
+from wallaroo_runtime.worker.idempotent_call import RESTART_SECONDS, Asking
 
 PRIVATE = 16  # encodings from here on are the worker's own
 

@@ -7,8 +7,8 @@ from typing import Any
 from wallaroo.message.handshake import SHOW_STATE
 from wallaroo.worker._proto import worker_pb2 as pb
 from wallaroo_runtime.errors import WORKER, RunError
-from wallaroo_runtime.worker.asking import RESTART_SECONDS, Asking
 from wallaroo_runtime.worker.endpoint import remote_error
+from wallaroo_runtime.worker.idempotent_call import RESTART_SECONDS, Asking
 
 Shown = dict[tuple[int, bytes], Any]  # by port and key
 

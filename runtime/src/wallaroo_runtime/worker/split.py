@@ -3,8 +3,8 @@
 from wallaroo.message.handshake import SPLIT_FRAMES
 from wallaroo.worker._proto import worker_pb2 as pb
 from wallaroo_runtime.errors import WORKER, RunError
-from wallaroo_runtime.worker.asking import RESTART_SECONDS, Asking
 from wallaroo_runtime.worker.endpoint import remote_error
+from wallaroo_runtime.worker.idempotent_call import RESTART_SECONDS, Asking
 
 
 class WorkerSplitter(Asking):

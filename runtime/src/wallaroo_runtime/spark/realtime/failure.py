@@ -10,9 +10,9 @@ from typing import Any
 from wallaroo.diagnostic.diagnostic import Diagnostic
 from wallaroo.worker._proto import worker_pb2 as pb
 from wallaroo_runtime.errors import RUN, WORKER, RunError
-from wallaroo_runtime.lowering.error_policy import ErrorPolicy, stopped_by
-from wallaroo_runtime.spark.cause import Cause
-from wallaroo_runtime.spark.failure import translated
+from wallaroo_runtime.spark.failure.cause import Cause
+from wallaroo_runtime.spark.failure.translate import translated
+from wallaroo_runtime.topology.error_policy import ErrorPolicy, stopped_by
 from wallaroo_runtime.worker.endpoint import remote_error
 
 _MARKED = re.compile("wallaroo-operator:([A-Za-z0-9+/=]+):")

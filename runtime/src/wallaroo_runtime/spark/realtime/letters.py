@@ -4,8 +4,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from wallaroo.worker._proto import worker_pb2 as pb
-from wallaroo_runtime.lowering.letter_tail import LetterTail
 from wallaroo_runtime.spark.letter_watch import LetterWatch
+from wallaroo_runtime.storage.outbox.letter_tail import LetterTail
 from wallaroo_runtime.storage.outbox.outbox import Outbox
 from wallaroo_runtime.storage.place import Output, OutputPlace
 

@@ -13,14 +13,12 @@ from pyspark.sql.streaming import StreamingQuery
 from wallaroo.diagnostic.diagnostic import Diagnostic
 from wallaroo.message.handshake import RELEASE
 from wallaroo_runtime.errors import WORKER, RunError
-from wallaroo_runtime.lowering.error_policy import ErrorPolicy
-from wallaroo_runtime.lowering.stage_message import stage_message
 from wallaroo_runtime.plan import Plan, Stage
+from wallaroo_runtime.plan.stage_message import stage_message
 from wallaroo_runtime.service.client import Away
-from wallaroo_runtime.spark.cause import query_causes
-from wallaroo_runtime.spark.executor import located
-from wallaroo_runtime.spark.failure import JavaEnded, is_end_of_java, needing_java
-from wallaroo_runtime.spark.hadoop import spark_path
+from wallaroo_runtime.spark.failure.cause import query_causes
+from wallaroo_runtime.spark.failure.translate import JavaEnded, is_end_of_java, needing_java
+from wallaroo_runtime.spark.machine.hadoop import spark_path
 from wallaroo_runtime.spark.planned import Planned
 from wallaroo_runtime.spark.progress import Progress, past_progress
 from wallaroo_runtime.spark.query import QueryOptions
@@ -29,14 +27,16 @@ from wallaroo_runtime.spark.realtime.letters import Letters, open_output
 from wallaroo_runtime.spark.realtime.report import LiveReports
 from wallaroo_runtime.spark.realtime.settings import BATCH_S, BATCH_SETTING, RunningWorker, Services, operator_settings
 from wallaroo_runtime.spark.realtime.visits import TellDone, VisitCounts
+from wallaroo_runtime.spark.task.executor import located
 from wallaroo_runtime.spark.worker_start import worker_specs
 from wallaroo_runtime.storage.place import Output
 from wallaroo_runtime.system.process import process_start_time
+from wallaroo_runtime.topology.error_policy import ErrorPolicy
 from wallaroo_runtime.topology.model import Topology
 from wallaroo_runtime.worker.capability import check_capabilities
 from wallaroo_runtime.worker.channel import WorkerChannel
 from wallaroo_runtime.worker.discovery import ensure_worker, stop_worker
-from wallaroo_runtime.worker.owner import Owner
+from wallaroo_runtime.worker.owner_process import Owner
 from wallaroo_runtime.worker.spec import WorkerSpec
 
 END_S, LOOK_S, LETTERS_S, NUMBERS_S = 30.0, 0.02, 0.5, 0.5

@@ -2,8 +2,8 @@
 
 import json
 
-from wallaroo_runtime.lowering.batch_report import LiveReport
-from wallaroo_runtime.lowering.step_count import StepCount, StepCounts
+from wallaroo_runtime.spark.batch_report import LiveReport
+from wallaroo_runtime.worker.step_count import StepCount, StepCounts
 
 
 class LiveReports:

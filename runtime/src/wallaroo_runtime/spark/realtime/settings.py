@@ -10,13 +10,13 @@ from typing import Any
 
 from wallaroo.message.handshake import CAPABILITIES, PROTOCOLS
 from wallaroo.worker._proto import worker_pb2 as pb
-from wallaroo_runtime.lowering.crossing import CONTROL_PORTS
-from wallaroo_runtime.lowering.error_policy import ErrorPolicy
-from wallaroo_runtime.lowering.stage_message import stage_message
 from wallaroo_runtime.plan import Plan, Stage
 from wallaroo_runtime.plan.block import blocks_of
+from wallaroo_runtime.plan.crossing import CONTROL_PORTS
+from wallaroo_runtime.plan.stage_message import stage_message
 from wallaroo_runtime.service.endpoint import Service
-from wallaroo_runtime.spark.temporary import temporary_directory
+from wallaroo_runtime.spark.machine.temporary import temporary_directory
+from wallaroo_runtime.topology.error_policy import ErrorPolicy
 from wallaroo_runtime.worker.spec import WorkerSpec
 
 BATCH_S = 300  # a batch without input; one with input ends after BATCH_MS, after so many bytes, or in an idle moment

@@ -1,0 +1,1 @@
+"""Case folders of `wallaroo test`: input, expected output, a run in this process."""

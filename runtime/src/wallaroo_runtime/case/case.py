@@ -1,0 +1,220 @@
+"""Case folders: input as messages, the output expected of an application, and what may differ.
+
+`case.toml` describes a folder; every line of it may be left out:
+
+    app = "../app.py"         # none: app.py or the .go files of the folder, else of the nearest above,
+                              # up to DIR or, if that is above DIR, the working directory
+    order = "key"             # "key": rising within a key, the first word of a line, of a record its topic and key;
+                              # "any": as lines, in any order
+    dead_letters = 2          # how many there are; none: 0
+    output = "lines"          # "lines"; "hex": frames of u32 length, shown as hex digits
+    args = []                 # the application's arguments; none: --in and --out
+
+    [[input]]                 # for each source, in the order of its number; sent one after the other, none: no --in
+    file = "input.txt"
+    kind = "lines"            # a message for each line: "lines", "hex"
+
+Groups of Goka have topics: an input of kind "records" has a record for each line, `TOPIC KEY VALUE`, with
+`HEADER=VALUE` at the end where there are headers, and `-` for no value; an empty line ends a micro-batch, `visit NAME
+METADATA` runs visitors. The expected lines are records of the same form:
+
+    topics = ["my-group-table"]  # whose; none: all that the application writes, topic by topic
+
+The expected lines are in `expected.txt`, or in `expected.python.txt` and `expected.go.txt` where languages differ.
+"""
+
+import sys
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from wallaroo.diagnostic.diagnostic import closest
+from wallaroo_runtime.case.record_line import topic_and_key
+from wallaroo_runtime.errors import USAGE, RunError
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+FILE = "case.toml"
+ADDRESSES = ("127.0.0.1:7010", "127.0.0.1:7011", "127.0.0.1:7012")
+RECORDS = "records"
+KINDS = ("lines", "hex", RECORDS)
+TYPES: dict[str, type] = {
+    **dict.fromkeys(("app", "order", "output"), str),
+    **dict.fromkeys(("args", "input", "topics"), list),
+    "dead_letters": int,
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Case:
+    """One case folder.
+
+    Attributes:
+        top: The uppermost folder in which its application is looked for.
+    """
+
+    folder: Path
+    settings: dict[str, Any] = field(default_factory=dict)
+    top: Path | None = None
+
+    def setting(self, name: str, default: object = None) -> Any:
+        """Return a value of case.toml."""
+        return self.settings.get(name, default)
+
+    @property
+    def has_records(self) -> bool:
+        """Whether its input are records of topics."""
+        return any(item["kind"] == RECORDS for item in self.setting("input", []))
+
+    def apps(self) -> dict[str, Path]:
+        """Return what `wallaroo run` is given, by language.
+
+        Raises:
+            RunError: R745, there is no application.
+        """
+        if "app" in self.settings:
+            path = (self.folder / self.settings["app"]).resolve()
+            return {"python" if path.suffix == ".py" else "go" if path.is_dir() else "": path}
+        top = (self.top or self.folder).resolve()
+        for folder in (self.folder.resolve(), *self.folder.resolve().parents):
+            found = {"python": folder / "app.py"} if (folder / "app.py").is_file() else {}
+            found |= {"go": folder} if any(folder.glob("*.go")) else {}
+            if found:
+                return found
+            if folder == top:
+                break
+        raise bad(self.folder, "it has no application", 'say where it is in case.toml: app = "PATH"')
+
+    def inputs(self) -> list[list[bytes]]:
+        """Return the input of each source as payloads.
+
+        Raises:
+            RunError: R745, a file cannot be read as its kind.
+        """
+        return [self._payloads(item) for item in self.setting("input", [])]
+
+    def _payloads(self, item: dict[str, str]) -> list[bytes]:
+        path, number = self.folder / item["file"], 0
+        try:
+            found = []
+            for number, line in enumerate(path.read_text("utf-8").splitlines(), 1):  # noqa: B007
+                found.append(self.payload(item["kind"], line))
+        except (OSError, ValueError) as error:
+            place = f"line {number} is no {item['kind']}; " if number else ""
+            raise bad(path, f"{place}{said(error)}", "correct the file, or its kind in case.toml") from error
+        return found
+
+    def payload(self, kind: str, line: str) -> bytes:
+        """Return the message that a line of an input file stands for."""
+        return bytes.fromhex(line) if kind == "hex" else line.encode()
+
+    def arguments(self, addresses: Iterable[str] = ADDRESSES, out: str = "127.0.0.1:7002") -> list[str]:
+        """Return the application's arguments: its own, or `--in` for as many sources as it has inputs, and `--out`."""
+        if "args" in self.settings:
+            return list(self.settings["args"])
+        sources = ",".join(address for address, _ in zip(addresses, self.setting("input", []), strict=False))
+        return [*(["--in", sources] if sources else []), "--out", out]
+
+    def expected_file(self, language: str) -> Path:
+        """Return the file with the expected lines."""
+        own = self.folder / f"expected.{language}.txt"
+        return own if own.exists() else self.folder / "expected.txt"
+
+    def expected(self, language: str) -> list[str]:
+        """Return the expected lines.
+
+        Raises:
+            RunError: R745, they cannot be read.
+        """
+        path = self.expected_file(language)
+        try:
+            return path.read_text(encoding="utf-8").splitlines()
+        except (OSError, UnicodeDecodeError) as error:
+            raise bad(path, said(error), "write the lines that are expected, or let --write do it") from error
+
+    def lines(self, data: bytes) -> list[str]:
+        """Return received bytes as lines; bytes of a message that is not whole yet are left out."""
+        if self.setting("output") == "hex":
+            return [frame.hex() for frame in unframed(data)]
+        return data.decode("utf-8", "backslashreplace").split("\n")[:-1]
+
+    def arranged(self, lines: Iterable[str]) -> list[str]:
+        """Sort lines as far as their order is free: by key, keeping each key's order; else as text."""
+        if self.setting("order") != "key":
+            return sorted(lines)
+        keys: dict[tuple[str, ...], list[str]] = defaultdict(list)
+        for line in lines:
+            keys[topic_and_key(line) if self.has_records else (line.split(" ")[0],)].append(line)
+        return [line for key in sorted(keys) for line in keys[key]]
+
+
+class Found(NamedTuple):
+    """What a case gave.
+
+    Attributes:
+        dead_letters: How many there were.
+        said: The first of them, for people.
+    """
+
+    lines: list[str]
+    dead_letters: int
+    said: list[str]
+
+
+def read_case(folder: Path, top: Path | None = None) -> Case:
+    """Return the case of a folder.
+
+    Raises:
+        RunError: R745, its case.toml is not correct.
+    """
+    path = folder / FILE
+    try:
+        settings = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise bad(path, said(error), "correct it") from error
+    for name, value in settings.items():
+        if name not in TYPES:
+            close = closest(name, TYPES)
+            raise bad(path, f"{name} means nothing", f"did you mean {close}?" if close else f"use {', '.join(TYPES)}")
+        if not isinstance(value, TYPES[name]):
+            raise bad(path, f"{name} is {value!r}", "see `wallaroo test --help`")
+    for item in settings.get("input", []):
+        if not isinstance(item, dict) or set(item) != {"file", "kind"} or not all(map(_is_text, item.values())):
+            raise bad(path, f"an input is {item!r}", 'write [[input]], file = "NAME" and kind = "lines"')
+        if item["kind"] not in KINDS:
+            raise bad(path, f"there is no kind {item['kind']!r} of input", f"use {', '.join(KINDS)}")
+    return Case(folder, settings, top)
+
+
+def unframed(data: bytes) -> Iterable[bytes]:
+    """Yield the whole messages of a stream that has four bytes of length before each."""
+    at = 0
+    while at + 4 <= len(data) and at + 4 + (size := int.from_bytes(data[at : at + 4], "big")) <= len(data):
+        yield data[at + 4 : at + 4 + size]
+        at += 4 + size
+
+
+def bad(path: Path, reason: str, fix: str) -> RunError:
+    """Return the error of a case that cannot be run."""
+    return RunError.of("R745", USAGE, path=path, reason=reason, fix=fix)
+
+
+def said(error: Exception) -> str:
+    """Return why a file cannot be read, for people.
+
+    Example:
+        >>> said(FileNotFoundError(2, "No such file or directory", "expected.txt"))
+        'there is no such file'
+    """
+    if isinstance(error, FileNotFoundError):
+        return "there is no such file"
+    return (isinstance(error, OSError) and error.strerror) or str(error)
+
+
+def _is_text(value: object) -> bool:
+    return isinstance(value, str)

@@ -1,0 +1,83 @@
+"""Lines of standard input as records of topics, for `run --engine memory`: read in a thread, taken in micro-batches."""
+
+import os
+import select
+import threading
+from collections import deque
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from wallaroo.diagnostic.diagnostic import Diagnostic
+from wallaroo.message.kafka_record import KafkaRecord
+from wallaroo_runtime.case.topics import VISIT, record_of
+from wallaroo_runtime.errors import RunError
+
+SOURCE, STDIN, READ_BYTES = "standard input", 0, 65536
+
+
+class RecordInput:
+    """Reads standard input.
+
+    Args:
+        say: Called with what is wrong in it.
+        descriptor: Of the input.
+
+    Attributes:
+        is_over: Whether all that there will ever be has been taken.
+    """
+
+    def __init__(self, say: Callable[[Diagnostic], None], descriptor: int = STDIN) -> None:
+        self._say, self._descriptor = say, descriptor
+        self._lines, self._number, self.is_over = deque[str | None](), 0, False
+        self._turn = threading.Lock()
+        threading.Thread(target=self._read, name="records", daemon=True).start()
+
+    def _read(self) -> None:
+        """Read the descriptor itself: a file object has a lock, which the end of the process would wait for."""
+        rest = b""
+        try:
+            while data := self._next():
+                *lines, rest = (rest + data).split(b"\n")
+                self._lines += [line.decode("utf-8", "backslashreplace").rstrip("\r") for line in lines]
+        except OSError:
+            pass  # it is closed
+        self._lines += [rest.decode("utf-8", "backslashreplace"), "", None]
+
+    def _next(self) -> bytes:
+        while True:
+            select.select([self._descriptor], [], [])
+            with self._turn:
+                # Who had the turn may have read it.
+                if select.select([self._descriptor], [], [], 0)[0]:
+                    return os.read(self._descriptor, READ_BYTES)
+
+    @contextmanager
+    def paused(self) -> Iterator[None]:
+        """Leave what comes meanwhile to somebody else."""
+        with self._turn:
+            yield
+
+    def take(self) -> list[KafkaRecord] | str | None:
+        """Return the next micro-batch of what has come, or a visit: name and metadata; None: nothing has come."""
+        batch: list[KafkaRecord] = []
+        while self._lines:
+            line = self._lines[0]
+            if batch and not (line and not line.startswith(VISIT)):
+                break
+            self._lines.popleft()
+            self._number += 1
+            if line is None:
+                self.is_over = True
+            elif line.startswith(VISIT):
+                return line.removeprefix(VISIT)
+            elif line:
+                batch += self._record(line)
+        return batch or None
+
+    def _record(self, line: str) -> list[KafkaRecord]:
+        try:
+            return [record_of(line, self._number, SOURCE)]
+        except RunError as error:
+            for finding in error.diagnostics:
+                self._say(finding)
+            return []

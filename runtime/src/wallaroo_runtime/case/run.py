@@ -1,0 +1,52 @@
+"""Runs a case in this process."""
+
+from datetime import timedelta
+from pathlib import Path
+
+from wallaroo_runtime.case.case import FILE, RECORDS, Case, Found, bad
+from wallaroo_runtime.case.topics import feed_records, topic_lines
+from wallaroo_runtime.memory.start import start
+from wallaroo_runtime.topology.model import GeneratorSource, KafkaSource, Topology
+
+LATER = timedelta(hours=1)  # after which all windows of a case are over
+MAX_LETTERS = 5
+
+
+def run_case(case: Case, app: Path) -> Found:
+    """Run a case in this process: no Spark, and an hour passes at its end.
+
+    Raises:
+        RunError: The application cannot be run.
+    """
+    run = start(str(app), case.arguments())
+    try:
+        check_input(case, run.topology)
+        if case.has_records:
+            feed_records(case, run)
+        for number, payloads in enumerate(() if case.has_records else case.inputs()):
+            run.send(payloads, str(number))
+        for number, source in enumerate(run.topology.sources()):
+            if isinstance(source, GeneratorSource):
+                run.generate(source=str(number))
+        run.advance(int(LATER.total_seconds() * 1000))
+        count = sum(1 for _ in run.topology.sinks())
+        values = [record.value or b"" for number in range(count) for record in run.records(str(number))]
+        said = [f"{letter.code} {letter.step}: {letter.error}" for letter in run.letters[:MAX_LETTERS]]
+        lines = topic_lines(case, run) if case.has_records else case.lines(b"".join(values))
+        return Found(lines, run.letter_count, said)
+    finally:
+        run.close()
+
+
+def check_input(case: Case, topology: Topology) -> None:
+    """Refuse a case without input whose application reads topics alone.
+
+    Raises:
+        RunError: R745.
+    """
+    sources = list(topology.sources())
+    if case.setting("input", []) or not sources or not all(isinstance(each, KafkaSource) for each in sources):
+        return
+    topics = ", ".join(dict.fromkeys(source.place for source in sources))
+    fix = f'write [[input]], file = "input.txt" and kind = "{RECORDS}"; each line of the file is TOPIC KEY VALUE'
+    raise bad(case.folder / FILE, f"it has no input, and its application reads topics alone: {topics}", fix)

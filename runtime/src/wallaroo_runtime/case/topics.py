@@ -1,0 +1,87 @@
+"""Runs a case whose input are records of topics, in this process."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from wallaroo.diagnostic.diagnostic import shown
+from wallaroo.message.kafka_record import KafkaRecord
+from wallaroo_runtime.case.case import Case, bad, said
+from wallaroo_runtime.case.record_line import parse_record, record_line
+from wallaroo_runtime.errors import USAGE, RunError
+from wallaroo_runtime.memory.run import MemoryRun
+from wallaroo_runtime.topology.model import Topology
+
+VISIT = "visit "
+Step = list[KafkaRecord] | str  # the records of a micro-batch, or a visit: name and metadata
+
+
+def feed_records(case: Case, run: MemoryRun) -> None:
+    """Write the records of a case's files to their topics, and run its visits, in their order.
+
+    Raises:
+        RunError: R745, a file cannot be read; R721, a line is no record; or the application cannot go on.
+    """
+    for item in case.setting("input", []):
+        for step in steps(case.folder / item["file"]):
+            if isinstance(step, str):
+                name, _, metadata = step.partition(" ")
+                run.visit(name, metadata)
+            else:
+                run.produce(step)
+
+
+def steps(path: Path) -> Iterator[Step]:
+    """Yield the micro-batches of a file, which an empty line ends, and its visits: name and metadata.
+
+    Raises:
+        RunError: R745, R721.
+    """
+    batch: list[KafkaRecord] = []
+    try:
+        lines = path.read_text("utf-8").splitlines()
+    except (OSError, ValueError) as error:
+        raise bad(path, said(error), "correct the file, or its kind in case.toml") from error
+    for number, line in enumerate([*lines, ""], 1):
+        is_visit = line.startswith(VISIT)
+        if line and not is_visit:
+            batch.append(record_of(line, number, str(path)))
+            continue
+        if batch:
+            yield batch
+            batch = []
+        if is_visit:
+            yield line.removeprefix(VISIT)
+
+
+def record_of(line: str, number: int, source: str) -> KafkaRecord:
+    """Return the record of a line.
+
+    Raises:
+        RunError: R721.
+    """
+    try:
+        return parse_record(line)
+    except ValueError as error:
+        raise RunError.of(
+            "R721",
+            USAGE,
+            place=f"line {number} of {source}",
+            value=shown(line),
+            reason=error,
+            fix="write TOPIC KEY VALUE, with HEADER=VALUE at the end where it has headers, and - for no value",
+        ) from error
+
+
+def topic_lines(case: Case, run: MemoryRun) -> list[str]:
+    """Return the records of the case's topics; it names none: of all that the application writes.
+
+    Raises:
+        RunError: R720, there is no such topic.
+    """
+    topics = case.setting("topics", written_topics(run.topology))
+    return [record_line(record) for topic in topics for record in run.topic(topic)]
+
+
+def written_topics(topology: Topology) -> list[str]:
+    """Return the topics that an application writes, each once."""
+    return list(dict.fromkeys(sink.place for sink in topology.sinks() if sink.kind == "kafka"))

@@ -1,0 +1,185 @@
+"""Shows the user how a run goes: for people, or as JSON."""
+
+import json
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from pathlib import Path
+from typing import Any
+
+from wallaroo.diagnostic.diagnostic import Diagnostic
+from wallaroo_runtime.console.json_line import print_json
+from wallaroo_runtime.console.status_line import StatusLine
+from wallaroo_runtime.gateway.framing import KINDS
+from wallaroo_runtime.run.snapshot import Listening, Snapshot
+
+READY = "Application has successfully initialized."
+INITIALIZED = "initialized"
+STARTING, RUNNING, STOPPING = "starting", "running", "stopping"
+
+
+def says_ready(line: str) -> bool:
+    """Return whether a line of a driver's stdout, with or without `--json`, says that it is initialized.
+
+    Example:
+        >>> says_ready(READY), says_ready('{"time": "...", "state": "initialized"}'), says_ready("{}"), says_ready("{")
+        (True, True, False, False)
+    """
+    if not line.startswith("{"):
+        return line.strip() == READY
+    try:
+        return bool(json.loads(line).get("state") == INITIALIZED)
+    except ValueError:
+        return False
+
+
+class TextReporter:
+    """Writes for people; the status line only where stderr is a terminal.
+
+    Args:
+        is_quiet: Whether neither that line nor what workers print is shown.
+        is_shared: Whether a debugger has the terminal: its prompt is the last line, and workers print there themselves.
+    """
+
+    def __init__(self, *, is_quiet: bool = False, is_shared: bool = False) -> None:
+        self._is_quiet, self._is_shared = is_quiet, is_shared
+        self._line = StatusLine() if sys.stderr.isatty() and not (is_quiet or is_shared) else None
+
+    def note(self, text: str) -> None:
+        """Print a line to stdout."""
+        with self._above():
+            print(text, flush=True)
+
+    def output(self, worker: str, line: str) -> None:
+        """Print the line to stdout, the worker's name in front; what a terminal would obey is escaped."""
+        if not (self._is_quiet or self._is_shared):
+            self.note(f"{worker} | {printable(line.expandtabs())}")
+
+    def warn(self, finding: Diagnostic) -> None:
+        """Print a finding to stderr."""
+        with self._above():
+            print(finding, file=sys.stderr, flush=True)
+
+    def doing(self, state: str, what: str, *, is_shared: bool = False) -> None:
+        """Rewrite the status line, with the seconds that pass; a line of stdout where there is none."""
+        if self._line is not None and not is_shared:
+            self._line.show(what, is_timed=True)
+        elif not self._is_quiet:
+            self._clear()
+            self.note(what)
+
+    def event(self, state: str, text: str, findings: Sequence[Diagnostic] = ()) -> None:
+        """Print the findings, and a line to stdout."""
+        self._clear()
+        for finding in findings:
+            self.warn(finding)
+        self.note(text)
+
+    def initialized(self, sources: Sequence[Listening], checkpoint: Path | None) -> None:
+        """Print where sources listen and how to send to them, and Wallaroo's line that says so."""
+        self._clear()
+        for source in sources:
+            how = f" (wallaroo send --framing {source.framing})" if source.framing in KINDS else ""
+            self.note(f'source "{source.name}" listens at {source.address}{how}')
+        self.note(READY)
+
+    def progress(self, snapshot: Snapshot) -> None:
+        """Rewrite the status line; at the end leave a summary, also where there is no terminal."""
+        waiting = f"waiting for sinks {snapshot.waiting:,}  " if snapshot.waiting else ""
+        least = "at least " if snapshot.is_least else ""
+        text = (
+            f"in {least}{snapshot.messages_in:,}  out {least}{snapshot.messages_out:,}  {snapshot.rate:,.0f}/s  "
+            f"lag {snapshot.lag:,}  {waiting}dead letters {snapshot.dead_letters:,}"
+        )
+        if snapshot.state == "stopped":
+            self._clear()
+            self.note(f"stopped: {text}{_of_this_run(snapshot)}")
+        elif self._line is not None:
+            self._line.show(text)
+
+    @contextmanager
+    def beside(self) -> Iterator[Callable[[], None]]:
+        """Let programs of this process print meanwhile; gives what draws the status line again when they have."""
+        if self._line is None:
+            yield nothing
+            return
+        with self._line.beside():
+            yield self._line.draw_again
+
+    def close(self) -> None:
+        """Leave nothing on the line of the terminal."""
+        self._clear()
+
+    def _clear(self) -> None:
+        if self._line is not None:
+            self._line.show("")
+
+    def _above(self) -> AbstractContextManager[None]:
+        return nullcontext() if self._line is None else self._line.above()
+
+
+def nothing() -> None:
+    """Do nothing: there is no status line."""
+
+
+def printable(text: str) -> str:
+    """Escape what would move the cursor or hide text in a terminal."""
+    return "".join(each if each.isprintable() else each.encode("unicode_escape").decode("ascii") for each in text)
+
+
+def _of_this_run(snapshot: Snapshot) -> str:
+    """Return the numbers of this run, where they are not those since the checkpoint began."""
+    run = snapshot.run
+    if not run or run["messages_in"] == snapshot.messages_in and run["messages_out"] == snapshot.messages_out:
+        return ""
+    numbers = f"in {run['messages_in']:,}  out {run['messages_out']:,}  dead letters {run['dead_letters']:,}"
+    return f" since the checkpoint began; in this run: {numbers}"
+
+
+class JsonReporter:
+    """Writes one JSON object a line to stdout for all that a run says, each with its state; findings go to stderr."""
+
+    def __init__(self) -> None:
+        self._state = "starting"
+
+    def note(self, text: str) -> None:
+        """Print an object with the text."""
+        self._print(self._state, note=text)
+
+    def output(self, worker: str, line: str) -> None:
+        """Show nothing: programs read the logs."""
+
+    def warn(self, finding: Diagnostic) -> None:
+        """Print the finding as a JSON array, like every finding."""
+        print(json.dumps([finding.to_json()], ensure_ascii=False), file=sys.stderr, flush=True)
+
+    def doing(self, state: str, what: str, *, is_shared: bool = False) -> None:
+        """Print an object with the state and what is done."""
+        self._print(state, doing=what)
+        # A changed program is tried while the one before it runs.
+        self._state = state if state in (STARTING, STOPPING) else self._state
+
+    def event(self, state: str, text: str, findings: Sequence[Diagnostic] = ()) -> None:
+        """Print an object with the state, and the findings that have led to it."""
+        self._print(state, text=text, findings=[finding.to_json() for finding in findings])
+
+    def initialized(self, sources: Sequence[Listening], checkpoint: Path | None) -> None:
+        """Print an object with the addresses."""
+        listed = [source._asdict() for source in sources]
+        self._print(INITIALIZED, checkpoint=str(checkpoint) if checkpoint else None, sources=listed)
+        self._state = RUNNING
+
+    def progress(self, snapshot: Snapshot) -> None:
+        """Print the numbers."""
+        print_json(snapshot.to_json())
+
+    @contextmanager
+    def beside(self) -> Iterator[Callable[[], None]]:
+        """There is no status line."""
+        yield nothing
+
+    def close(self) -> None:
+        """Nothing is left to do."""
+
+    def _print(self, state: str, **values: Any) -> None:
+        print_json({"state": state, **values})

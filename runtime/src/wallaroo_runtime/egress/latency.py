@@ -1,0 +1,127 @@
+"""Messages whose output sinks have not taken yet: how long they take from the gateway on, and from the outbox on."""
+
+import threading
+import time
+from collections import Counter, defaultdict, deque
+from collections.abc import Callable, Mapping
+
+from wallaroo_runtime.service.histogram import Histogram
+
+MOST_GROUPS = 10_000
+COARSE_MS = 100  # of the arrivals of what joins another group; more when that waits for hours
+MOST_TIMES = 4096  # of one group
+
+
+def now_ms() -> int:
+    """Return milliseconds since 1970."""
+    return time.time_ns() // 1_000_000
+
+
+class _Group:
+    """Messages that end together.
+
+    Attributes:
+        arrived: Messages by the time of their arrival, in milliseconds since 1970.
+        published: Messages by the time at which their output was in the outbox.
+        sinks: How many sinks have not taken it.
+        coarse_ms: The times of messages that have joined are multiples of it.
+    """
+
+    __slots__ = ("arrived", "coarse_ms", "published", "sinks")
+
+    def __init__(self, arrived: Mapping[int, int], published_ms: int, sinks: int) -> None:
+        self.arrived, self.published = Counter(arrived), Counter({published_ms: sum(arrived.values())})
+        self.sinks, self.coarse_ms = sinks, COARSE_MS
+
+    def join(self, arrived: Mapping[int, int], published_ms: int) -> None:
+        """Take messages that end with these: their times become earlier by less than `coarse_ms`."""
+        for time_ms, count in arrived.items():
+            self.arrived[time_ms - time_ms % self.coarse_ms] += count
+            self.published[published_ms - published_ms % self.coarse_ms] += count
+        while max(len(self.arrived), len(self.published)) > MOST_TIMES:
+            self.coarse_ms *= 2
+            self.arrived = _coarse(self.arrived, self.coarse_ms)
+            self.published = _coarse(self.published, self.coarse_ms)
+
+
+def _coarse(counts: Mapping[int, int], step_ms: int) -> Counter[int]:
+    found = Counter[int]()
+    for time_ms, count in counts.items():
+        found[time_ms - time_ms % step_ms] += count
+    return found
+
+
+class Outstanding:
+    """Latencies of the messages of running micro-batches; a message ends when all sinks have taken its output.
+
+    Any thread may call it. While 10,000 groups wait for a sink, as when its receiver is away, further ones join the
+    latest of those: they end with that sink.
+
+    Args:
+        clock: Returns milliseconds since 1970.
+
+    Example:
+        >>> outstanding = Outstanding(lambda: 1005)
+        >>> outstanding.publish({7: 3}, {1000: 2}, 1004)
+        >>> outstanding.take(7, 2)
+        >>> outstanding.to_json()
+        {'deliver': {}, 'end_to_end': {}}
+        >>> outstanding.take(7, 3)
+        >>> outstanding.to_json()
+        {'deliver': {1: 2}, 'end_to_end': {5: 2}}
+    """
+
+    def __init__(self, clock: Callable[[], int] = now_ms) -> None:
+        self._lock, self._clock = threading.Lock(), clock
+        self._waiting: dict[int, deque[tuple[int, _Group]]] = defaultdict(deque)  # by port, with where the group ends
+        self._taken: Counter[int] = Counter()
+        self._end_to_end, self._deliver = Histogram(), Histogram()
+
+    def publish(self, ends: Mapping[int, int], arrived: Mapping[int, int], published_ms: int) -> None:
+        """Take messages whose output is in the outbox.
+
+        Args:
+            ends: By port, how many messages the outbox has with that output.
+            arrived: Messages by the time of their arrival, in milliseconds since 1970.
+            published_ms: When the output came into the outbox.
+        """
+        with self._lock:
+            open_ends = {port: end for port, end in ends.items() if end > self._taken[port]}
+            if not open_ends:
+                self._end(_Group(arrived, published_ms, 0), has_sinks=bool(ends))
+                return
+            slowest = max((self._waiting[port] for port in open_ends), key=len)
+            if len(slowest) < MOST_GROUPS:
+                group = _Group(arrived, published_ms, len(open_ends))
+                for port, end in open_ends.items():
+                    self._waiting[port].append((end, group))
+                return
+            latest = slowest[-1][1]
+            latest.join(arrived, published_ms)
+            for port, end in open_ends.items():
+                waiting = self._waiting[port]
+                if waiting and waiting[-1][1] is latest:
+                    waiting[-1] = end, latest
+
+    def take(self, port: int, messages: int) -> None:
+        """Take note that a sink has so many messages."""
+        with self._lock:
+            self._taken[port] = messages
+            waiting = self._waiting[port]
+            while waiting and waiting[0][0] <= messages:
+                _, group = waiting.popleft()
+                group.sinks -= 1
+                if not group.sinks:
+                    self._end(group)
+
+    def _end(self, group: _Group, *, has_sinks: bool = True) -> None:
+        now = self._clock()
+        for time_ms, count in group.arrived.items():
+            self._end_to_end.add(now - time_ms, count)
+        for time_ms, count in group.published.items() if has_sinks and group.arrived else ():
+            self._deliver.add(now - time_ms, count)
+
+    def to_json(self) -> dict[str, dict[int, int]]:
+        """Return how many messages took how many milliseconds since the process began, by stage."""
+        with self._lock:
+            return {"deliver": self._deliver.to_counts(), "end_to_end": self._end_to_end.to_counts()}

@@ -1,0 +1,60 @@
+"""The latest dead letters of running micro-batches, for a driver that does not see their files."""
+
+from collections import deque
+from pathlib import Path
+
+from wallaroo.worker._proto import worker_pb2 as worker
+from wallaroo_runtime.service._proto import service_pb2 as pb
+from wallaroo_runtime.storage.outbox.letter_tail import Found, LetterTail
+
+MOST_LETTERS = 1000
+MOST_BYTES = 1024 * 1024
+MOST_CHARACTERS = 2000  # of each text
+
+
+class FreshLetters:
+    """Finds dead letters, and keeps some of the latest ones until a driver knows them.
+
+    Args:
+        folder: With their files.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._tail = LetterTail(folder, self._add)
+        self._kept: deque[tuple[int, pb.FreshLetter]] = deque(maxlen=MOST_LETTERS)
+        self._count = 0
+
+    def _add(self, found: Found, count: int) -> None:
+        for number, (name, letter) in enumerate(found[:MOST_LETTERS], self._count + 1):
+            self._kept.append((number, pb.FreshLetter(id=name, letter=_shown(letter).SerializeToString())))
+        self._count += count
+
+    def after(self, known: int) -> tuple[int, list[pb.FreshLetter]]:
+        """Return the number of the last letter, and those after a known one that are kept.
+
+        Args:
+            known: What the call before returned as the last; a call that was not answered may be repeated.
+        """
+        self._tail.look()
+        if known > self._count:  # of an egress that was there before this one
+            known = 0
+        while self._kept and self._kept[0][0] <= known:
+            self._kept.popleft()
+        letters, size = list[pb.FreshLetter](), 0
+        for _, letter in self._kept:
+            size += letter.ByteSize() + 8
+            if size > MOST_BYTES:
+                break
+            letters.append(letter)
+        return self._count, letters
+
+
+def _shown(letter: worker.DeadLetter) -> worker.DeadLetter:
+    """Return what is shown of a letter: its input may be as large as a frame."""
+    shown = worker.DeadLetter()
+    shown.CopyFrom(letter)
+    for name in ("key", "input"):
+        shown.ClearField(name)
+    for name in ("error", "preview", "traceback"):
+        setattr(shown, name, getattr(letter, name)[:MOST_CHARACTERS])
+    return shown

@@ -1,1 +1,0 @@
-"""What the lowerings of a plan have in common."""

@@ -1,0 +1,212 @@
+"""Copies of a whole checkpoint: made while nothing runs, compared file by file, and put in place at once.
+
+Spark's records name files by their absolute path, so those of a copy that is restored are written again for its place.
+"""
+
+import hashlib
+import json
+import os
+import shutil
+import stat
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any
+
+from wallaroo_runtime.checkpoint.directory import LOCK, WORKERS, Place
+from wallaroo_runtime.checkpoint.manifest import read_manifest
+from wallaroo_runtime.checkpoint.spark_folder import WORK
+from wallaroo_runtime.durable.file import refuse_links, replace_file, sync_directory
+from wallaroo_runtime.errors import USAGE, RunError
+from wallaroo_runtime.system.process import process_start_time
+
+LIST, FILES = "backup.json", "files"
+VERSION = 1
+LEFT_OUT = (LOCK, WORKERS, WORK, "logs", "monitor.json", "driver.json")  # of a run, and made again by the next one
+SERVERS = ("gateway.json", "egress.json")
+
+
+@dataclass(frozen=True, slots=True)
+class Copied:
+    """What was copied.
+
+    Attributes:
+        backup: The directory of the copy.
+        files: How many.
+    """
+
+    checkpoint: Path
+    backup: Path
+    files: int
+    bytes: int
+
+
+def back_up(checkpoint: Path, backup: Path) -> Copied:
+    """Copy a checkpoint that nobody uses; the copy is there as a whole, or not at all.
+
+    Raises:
+        RunError: R610, a driver uses it; R616, it cannot be copied as a whole; R616, R698, R711, it is no checkpoint.
+    """
+    manifest = read_manifest(checkpoint)
+    if remote := sorted(manifest.get("services", {})):
+        names = " and ".join(name.replace("gateway", "the gateway") for name in remote)
+        raise _refused(checkpoint, f"part of it lies at remote services ({names})", "copy their directories with it")
+    if backup.resolve().is_relative_to(checkpoint.resolve()):
+        raise _refused(checkpoint, f"{backup} is within it", "give a directory outside of it")
+    place = Place.take(checkpoint)
+    try:
+        place.check_links()
+        _check_servers(checkpoint)
+        listed: dict[str, dict[str, Any]] = {}
+        with _made(backup, checkpoint) as made:
+            for name in _names(checkpoint):
+                listed[name] = _copy(checkpoint / name, made / FILES / name)
+            content = {
+                "version": VERSION,
+                "application": manifest["name"],
+                "checkpoint": str(checkpoint),
+                "spark": manifest.get("spark", "spark"),
+                "time": datetime.now(timezone.utc).isoformat(timespec="seconds"),
+                "files": listed,
+            }
+            replace_file(made / LIST, (json.dumps(content, indent=1) + "\n").encode())
+    except OSError as error:
+        raise _refused(checkpoint, f"{error.filename}: {error.strerror}", "correct that, and repeat it") from error
+    finally:
+        place.release()
+    return _counted(checkpoint, backup, listed)
+
+
+def restore(backup: Path, checkpoint: Path | None = None) -> Copied:
+    """Put a copy in the place of a checkpoint, which must not be there.
+
+    Args:
+        backup: The directory that `back_up` made.
+        checkpoint: The directory to make; None: where it was.
+
+    Raises:
+        RunError: R698, the backup is not what was written; R616, there is something else in its place.
+    """
+    # Late: pyspark takes a second to import.
+    from wallaroo_runtime.spark.state_store.rescale import relocate
+
+    content = _read_list(backup)
+    refuse_links(backup)
+    target = (checkpoint or Path(content["checkpoint"])).absolute()
+    listed: Mapping[str, Mapping[str, Any]] = content["files"]
+    found = set(_all_names(backup / FILES))
+    if found != set(listed):
+        name = min(found ^ set(listed))
+        raise _damaged(backup, f"{name} is {'not in its list' if name in found else 'missing'}")
+    try:
+        with _made(target, backup) as made:
+            _copy_all(backup, made, listed)
+            spark = str(content["spark"])
+            relocate(made / spark, f"file:{target / spark}")
+    except OSError as error:
+        raise _refused(backup, f"{error.filename}: {error.strerror}", "correct that, and repeat it") from error
+    return _counted(target, backup, listed)
+
+
+def _copy_all(backup: Path, target: Path, listed: Mapping[str, Mapping[str, Any]]) -> None:
+    for name, wanted in listed.items():
+        if _copy(backup / FILES / name, target / name) != wanted:
+            raise _damaged(backup, f"{name} is not what was written")
+
+
+def _counted(checkpoint: Path, backup: Path, listed: Mapping[str, Mapping[str, Any]]) -> Copied:
+    return Copied(checkpoint, backup, len(listed), sum(each["bytes"] for each in listed.values()))
+
+
+def _read_list(backup: Path) -> dict[str, Any]:
+    path = backup / LIST
+    try:
+        content = json.loads(path.read_bytes())
+        if content["version"] != VERSION:
+            raise _damaged(backup, f"its version is {content['version']}; this release reads {VERSION}")
+        names = [*content["files"], content["spark"]]
+        if any(os.path.isabs(name) or ".." in Path(name).parts for name in names):
+            raise _damaged(backup, "its list has a name outside of it")
+        return {name: content[name] for name in ("checkpoint", "spark", "files")}
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise _damaged(backup, f"{path}: {error}") from error
+
+
+def _check_servers(checkpoint: Path) -> None:
+    """Refuse a checkpoint whose gateway or egress goes on after its driver; they end within seconds."""
+    for name in SERVERS:
+        try:
+            status = json.loads((checkpoint / name).read_bytes())
+        except FileNotFoundError:
+            continue
+        pid = int(status.get("pid") or 0)
+        if pid and process_start_time(pid) == status.get("start_time"):
+            what = name.partition(".")[0]
+            raise _refused(checkpoint, f"its {what}, process {pid}, still runs", "wait until it ends, or stop it")
+
+
+def _names(checkpoint: Path) -> Iterator[str]:
+    """Yield the files that belong together."""
+    for entry in sorted(checkpoint.iterdir()):
+        if entry.name in LEFT_OUT:
+            continue
+        if entry.is_dir():
+            yield from (f"{entry.name}/{name}" for name in _all_names(entry))
+        elif stat.S_ISREG(entry.lstat().st_mode):
+            yield entry.name
+
+
+def _all_names(directory: Path) -> Iterator[str]:
+    """Yield the regular files below a directory; sockets are of processes."""
+    for folder, names, files in os.walk(directory):
+        names.sort()
+        for name in sorted(files):
+            path = Path(folder, name)
+            if stat.S_ISREG(path.lstat().st_mode):
+                yield path.relative_to(directory).as_posix()
+
+
+def _copy(source: Path, target: Path) -> dict[str, Any]:
+    """Copy a file; returns its size and hash."""
+    target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    with source.open("rb") as file:
+        digest = hashlib.file_digest(file, "sha256").hexdigest() if hasattr(hashlib, "file_digest") else _digest(file)
+    shutil.copy2(source, target)
+    return {"bytes": target.stat().st_size, "sha256": digest}
+
+
+def _digest(file: Any) -> str:
+    found = hashlib.sha256()
+    while block := file.read(1 << 20):
+        found.update(block)
+    return found.hexdigest()
+
+
+@contextmanager
+def _made(target: Path, source: Path) -> Iterator[Path]:
+    """Give a directory to fill, which becomes `target` when all is in it; a failure leaves nothing."""
+    if target.is_symlink() or (target.exists() and (not target.is_dir() or any(target.iterdir()))):
+        raise _refused(source, f"{target} is there already", "give another directory, or move that one away")
+    target.parent.mkdir(parents=True, exist_ok=True)
+    made = target.with_name(f".{target.name}.{os.getpid()}.new")
+    made.mkdir(mode=0o700)
+    try:
+        yield made
+        os.sync()  # once, not file by file
+        if target.exists():
+            target.rmdir()
+        made.rename(target)
+        sync_directory(target.parent)
+    except BaseException:
+        shutil.rmtree(made, ignore_errors=True)
+        raise
+
+
+def _refused(path: Path, reason: str, fix: str) -> RunError:
+    return RunError.of("R616", USAGE, path=path, done="copied", reason=f"{reason}: {fix}")
+
+
+def _damaged(backup: Path, reason: str) -> RunError:
+    return RunError.of("R698", what=f"backup {backup}", reason=reason)

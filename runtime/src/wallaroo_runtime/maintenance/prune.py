@@ -1,0 +1,171 @@
+"""Removes dead letters, also while the application runs.
+
+A letter's id has its number among those of its micro-batch and partition. So a file that keeps a letter, or that comes
+before one that does, is written again with an empty value in the place of each removed letter; the last files without
+letters are removed. Counts of a run come from the log of the outbox, not from these files.
+
+In real-time mode the live log has the letters of its last segment, too, and writes them once more after a crash. So the
+application must not run, and a new segment is begun first; the file of the last run, which the next one may go on with,
+stays as it is until another run has begun one of its own.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import groupby
+from pathlib import Path
+
+from wallaroo.message.frame import HEADER_BYTES, encode_frame, read_frame, read_header
+from wallaroo_runtime.checkpoint.dead_letter import FOLDER, DeadLetter, LetterFile, letter_files, read_group
+from wallaroo_runtime.checkpoint.directory import MANIFEST, Place
+from wallaroo_runtime.checkpoint.manifest import REALTIME, mode_of, read_manifest
+from wallaroo_runtime.durable.file import replace_file, sync_directory
+from wallaroo_runtime.errors import USAGE, RunError
+from wallaroo_runtime.maintenance.replay_mark import letters_locked, read_marks, replace_marks
+from wallaroo_runtime.storage.outbox.live import FOLDER as LIVE
+from wallaroo_runtime.storage.outbox.live import live_segments
+from wallaroo_runtime.storage.outbox.live_log import LiveLog
+from wallaroo_runtime.storage.outbox.live_state import read_last
+from wallaroo_runtime.storage.outbox.log import read_base
+
+
+@dataclass
+class Pruned:
+    """What came of a prune, or would come of it.
+
+    Attributes:
+        removed: Letters.
+        kept: Letters that were not chosen, or whose micro-batch is being published, or of the last run in real-time
+            mode.
+        of_last_run: Of these, letters that were chosen, but are of the last run in real-time mode.
+        bytes: By how much the files became shorter; 0 in a dry run.
+    """
+
+    removed: int = 0
+    kept: int = 0
+    of_last_run: int = 0
+    bytes: int = 0
+
+
+def prune(checkpoint: Path, choose: Callable[[DeadLetter, bool], bool], *, dry_run: bool = False) -> Pruned:
+    """Remove letters of micro-batches that are published; after a kill, the same command removes the rest.
+
+    Args:
+        checkpoint: The checkpoint directory, or that of a remote egress.
+        choose: Says whether to remove a letter, which it gets with whether it was replayed.
+        dry_run: Whether to count only.
+
+    Raises:
+        RunError: R698, a file is damaged; R610, a replay or prune is running; R610, the application runs, and
+            it has a live log; R608, that of a remote egress.
+        OSError: The disk failed.
+    """
+    if not live_segments(checkpoint / "outbox" / LIVE):
+        return _prune(checkpoint, choose, _is_published(checkpoint), dry_run=dry_run)
+    if not (checkpoint / MANIFEST).is_file():
+        reason = (
+            f"the dead letters of {checkpoint} cannot be pruned; its egress is not in a checkpoint, and its live log "
+        )
+        raise RunError.of("R608", USAGE, reason=f"{reason}names places in their files", fix="keep them")
+    if dry_run:
+        return _prune(checkpoint, choose, _is_settled(checkpoint), dry_run=True, is_realtime=_is_realtime(checkpoint))
+    place = Place.take(checkpoint)
+    try:
+        return _prune_live(place, choose)
+    finally:
+        place.release()
+
+
+def _prune_live(place: Place, choose: Callable[[DeadLetter, bool], bool]) -> Pruned:
+    from wallaroo_runtime.peer.local import stop_left_behind  # late: it imports gRPC
+
+    place.check_links()
+    stop_left_behind(place.path)  # an egress that outlives its driver writes them
+    is_settled, is_realtime = _is_settled(place.path), _is_realtime(place.path)
+    live = LiveLog(place.path / "outbox", place.path / FOLDER)
+    try:
+        if not is_realtime:
+            live.state.forget_writers()  # of input that is committed, which no task repeats
+        live.roll()
+    finally:
+        live.close()
+    return _prune(place.path, choose, is_settled, dry_run=False, is_realtime=is_realtime)
+
+
+def _is_realtime(checkpoint: Path) -> bool:
+    return mode_of(read_manifest(checkpoint)) == REALTIME
+
+
+def _is_settled(checkpoint: Path) -> Callable[[int, Path], bool]:
+    """Return what says whether a file of a checkpoint with a live log gets no more letters."""
+    if not _is_realtime(checkpoint):
+        return _is_published(checkpoint)
+    used = {writer.letters for writer in read_last(checkpoint / "outbox").state.writers.values()}
+    return lambda batch, path: path.name not in used
+
+
+def _is_published(checkpoint: Path) -> Callable[[int, Path], bool]:
+    """Return what says whether the micro-batch of a file is published; the driver writes the files of the next one."""
+    published = read_base(checkpoint / "outbox").batches
+    return lambda batch, path: batch <= published.get(_query(path), -1)
+
+
+def _prune(
+    checkpoint: Path,
+    choose: Callable[[DeadLetter, bool], bool],
+    is_settled: Callable[[int, Path], bool],
+    *,
+    dry_run: bool,
+    is_realtime: bool = False,
+) -> Pruned:
+    result = Pruned()
+    with letters_locked(checkpoint):
+        marks = set(read_marks(checkpoint))
+        gone: set[str] = set()
+        for _, files in groupby(letter_files(checkpoint / FOLDER), key=lambda file: file[:2]):
+            group = list(files)
+            is_safe = all(is_settled(batch, path) for batch, _, _, path in group)
+            judged = [(letter.id, choose(letter, letter.id in marks)) for letter in read_group(group)]
+            wanted = {id_ for id_, is_chosen in judged if is_chosen}
+            chosen = wanted if is_safe else set()
+            result.kept += len(judged) - len(chosen)
+            result.of_last_run += len(wanted - chosen) if is_realtime else 0
+            result.removed += len(chosen)
+            if chosen and not dry_run:
+                result.bytes += _rewrite(group, chosen)
+                gone |= chosen
+        if gone:
+            sync_directory(checkpoint / FOLDER)
+        if gone & marks:
+            replace_marks(checkpoint, [each for each in read_marks(checkpoint) if each not in gone])
+    return result
+
+
+def _query(path: Path) -> str:
+    return path.name[:36]
+
+
+def _rewrite(group: list[LetterFile], chosen: set[str]) -> int:
+    """Write the files of a micro-batch and partition without these letters; return the bytes saved."""
+    batch, partition = group[0][:2]
+    number, contents = 0, []
+    for _, _, _, path in group:
+        data, at, frames, is_empty = path.read_bytes(), 0, [], True
+        while at < len(data):
+            header = read_header(data[at : at + HEADER_BYTES])
+            end = at + HEADER_BYTES + header.body_bytes
+            values = read_frame(data[at:end]).values()
+            ids = [f"{batch}-{partition}-{number + index}" for index in range(len(values))]
+            left = [b"" if each in chosen else value for each, value in zip(ids, values, strict=True)]
+            is_empty = is_empty and not any(left)
+            frames.append(data[at:end] if left == list(values) else encode_frame(left, port=header.port))
+            number, at = number + len(values), end
+        contents.append((path, data, b"".join(frames), is_empty))
+    saved, is_last = 0, True
+    for path, data, content, is_empty in reversed(contents):
+        is_last = is_last and is_empty
+        if is_last:
+            path.unlink()
+        elif data != content:
+            replace_file(path, content, durable=True)
+        saved += len(data) - (0 if is_last else len(content))
+    return saved

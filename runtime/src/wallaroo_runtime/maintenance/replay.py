@@ -1,0 +1,222 @@
+"""Sends the messages on which a decoder failed to their source once more.
+
+Such a letter has the message as it came over the wire. A message on which a later step failed is one of several results
+of a source message, in the worker's own form: no source takes it.
+"""
+
+import json
+import socket
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from wallaroo.diagnostic.diagnostic import Diagnostic
+from wallaroo.message.frame import FRAMED, PLAIN
+from wallaroo_runtime.checkpoint.dead_letter import DeadLetter
+from wallaroo_runtime.checkpoint.directory import MANIFEST
+from wallaroo_runtime.checkpoint.manifest import read_manifest
+from wallaroo_runtime.errors import RunError
+from wallaroo_runtime.gateway.framing import KINDS, framer, misfit
+from wallaroo_runtime.maintenance.replay_mark import letters_locked, mark, read_marks
+from wallaroo_runtime.service.store import ATTACHMENT_FILE
+from wallaroo_runtime.system.process import process_start_time
+from wallaroo_runtime.topology.override import parse_address
+
+BLOCK_BYTES = 8 * 1024 * 1024
+ACKNOWLEDGE_SECONDS = 60.0
+MAX_FINDINGS = 20
+STEP_FIX = "send what came to the source again, if its other results may come twice"
+RERUN = "a changed program has run its message again after a kill (R754), so states may have it already"
+
+
+@dataclass(frozen=True, slots=True)
+class SourceOf:
+    """What a replay must know of a source."""
+
+    name: str
+    path: str
+    framing: str
+
+
+@dataclass
+class Replayed:
+    """What came of a replay.
+
+    Attributes:
+        sent: Letters whose messages are in the journal again.
+        before: Letters that were left out because they had been replayed before.
+        refused: Letters that cannot be replayed.
+        findings: R621 for the first of these.
+    """
+
+    sent: int = 0
+    before: int = 0
+    refused: int = 0
+    findings: list[Diagnostic] = field(default_factory=list)
+
+
+@dataclass
+class _Block:
+    """Messages for one source that are marked together."""
+
+    ids: list[str] = field(default_factory=list)
+    data: bytearray = field(default_factory=bytearray)
+
+
+class Replay:
+    """Replays letters of one checkpoint.
+
+    Args:
+        checkpoint: The checkpoint directory, or that of a remote egress.
+        to: HOST:PORT to send to; empty: where the running application's sources listen, which an egress does not know.
+        again: Whether letters that were replayed before, or ran again after a kill, are sent once more.
+
+    Raises:
+        RunError: R616 or R698, what the application is cannot be read.
+    """
+
+    def __init__(self, checkpoint: Path, *, to: str = "", again: bool = False) -> None:
+        self._checkpoint, self._again = checkpoint, again
+        self._to = parse_address("--to", to) if to else None
+        self._sources = read_sources(checkpoint)
+        self._addresses = {} if to else _listening(checkpoint)
+        self._rerun = [] if again else read_rerun(checkpoint)
+
+    def run(self, letters: Iterable[DeadLetter]) -> Replayed:
+        """Send the letters and mark those that are safe in the journal; in blocks, so that memory is bounded.
+
+        A block for a source is marked when it has acknowledged it: a replay that is killed in between sends it again.
+
+        Raises:
+            RunError: R618, the source cannot be reached or did not take the messages.
+        """
+        result, blocks = Replayed(), dict[int, _Block]()
+        with letters_locked(self._checkpoint):
+            for letter in self._replayable(letters, result):
+                port = letter.record.port
+                block = blocks.setdefault(port, _Block())
+                block.ids.append(letter.id)
+                block.data += _message(letter, self._sources[port].framing)
+                if len(block.data) >= BLOCK_BYTES:
+                    result.sent += self._send(port, blocks.pop(port))
+            for port, block in blocks.items():
+                result.sent += self._send(port, block)
+        return result
+
+    def _replayable(self, letters: Iterable[DeadLetter], result: Replayed) -> Iterator[DeadLetter]:
+        """Yield what shall be sent, and count the rest."""
+        marked = set() if self._again else set(read_marks(self._checkpoint))
+        for letter in letters:
+            if letter.id in marked:
+                result.before += 1
+                continue
+            reason, fix = self._why_not(letter)
+            if not reason:
+                yield letter
+                continue
+            result.refused += 1
+            if len(result.findings) < MAX_FINDINGS:
+                result.findings.append(_not_replayable(letter, reason, fix))
+
+    def _why_not(self, letter: DeadLetter) -> tuple[str, str]:
+        """Say why a letter is not replayed, and what to do; empty when it is."""
+        if "/sources/" not in letter.record.path:
+            return f'it failed at "{letter.record.step}", and only messages of sources are sent again', STEP_FIX
+        if int(letter.id.partition("-")[0]) in self._rerun:
+            return RERUN, "if its result is missing, --again sends it all the same"
+        return self._obstacle(letter), ""
+
+    def _obstacle(self, letter: DeadLetter) -> str:
+        """Say why a letter cannot be replayed; empty when it can."""
+        record = letter.record
+        source = self._sources.get(record.port)
+        if source is None:
+            return f'source "{record.step}" is no longer in the application'
+        if source.framing not in (*KINDS, "worker"):
+            return f'source "{source.name}" is of kind {source.framing}, which takes nothing over plain TCP'
+        if source.framing not in KINDS:
+            return f'only the decoder of source "{source.name}" knows the bytes around a message'
+        if record.encoding not in (PLAIN, FRAMED):
+            return "its input is in the worker's own form"
+        if not record.input and record.preview not in ("", "b''", "''", '""'):
+            return "its input was too long to be kept"
+        return misfit(source.framing, record.input)
+
+    def _address(self, port: int) -> tuple[str, int]:
+        if self._to is not None:
+            return self._to
+        if port not in self._addresses:
+            at_egress = (self._checkpoint / ATTACHMENT_FILE).is_file()
+            reason = "its egress does not know where; give --to" if at_egress else "the application does not run"
+            raise RunError.of("R618", address=f'source "{self._sources[port].name}"', reason=reason)
+        return self._addresses[port]
+
+    def _send(self, port: int, block: _Block) -> int:
+        host, tcp_port = address = self._address(port)
+        try:
+            with socket.create_connection(address, timeout=ACKNOWLEDGE_SECONDS) as connection:
+                connection.sendall(block.data)
+                connection.shutdown(socket.SHUT_WR)
+                while connection.recv(65536):
+                    pass  # a source says nothing; its EOF is the acknowledgement
+        except OSError as error:
+            reason = f"{error.strerror or error}; {len(block.ids)} dead letters were not marked as replayed"
+            raise RunError.of("R618", address=f"{host}:{tcp_port}", reason=reason) from error
+        mark(self._checkpoint, block.ids)
+        return len(block.ids)
+
+
+def _message(letter: DeadLetter, framing: str) -> bytes:
+    """Return a letter's input as it came over the wire."""
+    data = letter.record.input
+    return data if letter.record.encoding == FRAMED else framer(framing)(data)
+
+
+def _not_replayable(letter: DeadLetter, reason: str, fix: str) -> Diagnostic:
+    show = f"take its input with `wallaroo dead-letters show CHECKPOINT {letter.id} --input FILE`"
+    return Diagnostic.of("R621", id=letter.id, reason=reason, fix=f"{fix}; else {show}" if fix else show)
+
+
+def read_sources(directory: Path) -> dict[int, SourceOf]:
+    """Return the sources of the application whose dead letters are here, by the port that their frames carry."""
+    at_egress = directory / ATTACHMENT_FILE
+    path = at_egress if at_egress.is_file() else directory / MANIFEST
+    try:
+        if path == at_egress:
+            sources = json.loads(path.read_bytes())["config"]["sources"]
+            return {source["port"]: SourceOf(source["name"], source["path"], source["framing"]) for source in sources}
+        manifest = read_manifest(directory)
+        sources = [source for pipeline in manifest["topology"]["pipelines"] for source in pipeline["sources"]]
+        ports = manifest.get("ports") or {source["path"]: port for port, source in enumerate(sources)}
+        return {ports[source["path"]]: SourceOf(source["name"], source["path"], _framing(source)) for source in sources}
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise RunError.of("R698", what=path, reason=repr(error)) from error
+
+
+def read_rerun(directory: Path) -> list[int]:
+    """Return the micro-batches that ran again in a changed program; the directory of an egress does not know.
+
+    Raises:
+        RunError: R616 or R698, what the application is cannot be read.
+    """
+    if (directory / ATTACHMENT_FILE).is_file():
+        return []
+    return list(read_manifest(directory).get("rerun_batches", ()))
+
+
+def _framing(source: Mapping[str, Any]) -> str:
+    return str(source["framing"]["kind"] if source["kind"] == "tcp" else source["kind"])
+
+
+def _listening(checkpoint: Path) -> dict[int, tuple[str, int]]:
+    """Return where the sources of a running gateway listen; empty when none runs."""
+    try:
+        status = json.loads((checkpoint / "gateway.json").read_bytes())
+        if process_start_time(status["pid"]) != status["start_time"]:
+            return {}
+        return {source["port"]: (source["host"], source["tcp_port"]) for source in status.get("sources", ())}
+    except FileNotFoundError:
+        return {}
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise RunError.of("R698", what=checkpoint / "gateway.json", reason=repr(error)) from error

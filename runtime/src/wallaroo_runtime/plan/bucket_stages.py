@@ -1,0 +1,80 @@
+"""One bucket at one level of a plan: the order of its rows, and its stages one after the other."""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Protocol, TypeVar
+
+from wallaroo.worker._proto import worker_pb2 as pb
+from wallaroo_runtime.plan import Plan, Stage
+from wallaroo_runtime.plan.crossing import Crossing
+
+FIRST_OF_TABLE = -(1 << 31)  # ordinals of tables' frames begin here, before ticks and all other frames of sequence 0
+TIME = slice(24, 32)  # where the header of a frame has its time
+FRAMES_PER_BUCKET = 1 << 16  # ordinals of one bucket's outputs stay below those of the next bucket
+
+
+class Row(Protocol):
+    """A frame on its way to a bucket."""
+
+    @property
+    def sequence(self) -> int:
+        """Sequence of the frame."""
+
+    @property
+    def ordinal(self) -> int:
+        """Which of two frames of one sequence was made first; a tick precedes the messages of its sequence."""
+
+    @property
+    def port(self) -> int:
+        """Port of the frame."""
+
+    @property
+    def payload(self) -> bytes:
+        """The frame."""
+
+
+R = TypeVar("R", bound=Row)
+Run = Callable[[Stage, list[R], Crossing], Iterable[pb.Output]]
+
+
+def in_order(rows: Iterable[R]) -> list[R]:
+    """Return the rows of one bucket in the order in which they were made; a shuffle gives them in any order.
+
+    Frames of several tasks may agree in sequence and ordinal, and so may ticks and visits: their times decide, then
+    their bytes, so that a repeated micro-batch is the same one.
+    """
+    return sorted(rows, key=lambda row: (row.sequence, row.ordinal, _time_of(row.payload), row.payload))
+
+
+def _time_of(frame: bytes) -> int:
+    return int.from_bytes(frame[TIME], "little", signed=True)
+
+
+def later_ports(plan: Plan) -> list[frozenset[int]]:
+    """Return for each level the ports of frames that later levels take."""
+    ports = [frozenset[int]().union(*(stage.entry_ports for stage in level)) for level in plan.levels]
+    return [frozenset[int]().union(*ports[number + 1 :]) for number in range(len(ports))]
+
+
+def run_bucket(
+    stages: Sequence[Stage], bucket: int, rows: Sequence[R], *, batch: int, run: Run[R]
+) -> Iterator[tuple[int, pb.Output]]:
+    """Run the stages of a level on the rows of one bucket.
+
+    Args:
+        stages: Of the level, in the order in which they run.
+        rows: In order.
+        run: Runs one stage on those of the rows that it takes, and on what earlier stages have passed to it.
+
+    Yields:
+        Each output that leaves the bucket, after its ordinal.
+
+    Raises:
+        RunError: I902, a stage has not taken all that was sent to it.
+    """
+    crossing, ordinal = Crossing(stages), bucket * FRAMES_PER_BUCKET
+    for stage in stages:
+        mine = [row for row in rows if row.port in stage.entry_ports]
+        for output in crossing.keep(run(stage, mine, crossing)):
+            yield ordinal, output
+            ordinal += 1
+    crossing.check(batch)

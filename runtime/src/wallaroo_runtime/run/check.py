@@ -1,0 +1,53 @@
+"""Whether a program can be run as the options say, as far as that is known before anything is started or ends."""
+
+from wallaroo_runtime.archive.archive import check_platform
+from wallaroo_runtime.checkpoint.checkpoint import check_program
+from wallaroo_runtime.checkpoint.manifest import REALTIME, Directory, LocalDirectory
+from wallaroo_runtime.checkpoint.url import check_services
+from wallaroo_runtime.peer.remote import sources_by_gateway
+from wallaroo_runtime.program.application import Application, check_runnable
+from wallaroo_runtime.program.interpreter import check_interpreter
+from wallaroo_runtime.run.gateway_workers import path_of
+from wallaroo_runtime.run.options import RunOptions
+from wallaroo_runtime.run.realtime import check_realtime
+
+
+def check_application(options: RunOptions, application: Application) -> None:
+    """Refuse an application that the options do not suit.
+
+    Raises:
+        RunError: T211, R608, W432, R655, or what real-time mode does not have; R608, R640, R647 or R616, remote
+            services are not named as they must be.
+    """
+    topology, archive, is_here = application.topology, application.archive, options.runs_code_here
+    check_runnable(topology)
+    check_interpreter(options.spark.worker_python, topology, is_here=is_here, is_packed=bool(archive))
+    if archive and is_here:
+        check_platform(application.path, archive.manifest)
+    check_services(options.checkpoint.location, options.remote)
+    if options.mode == REALTIME:
+        check_realtime(topology, master=options.spark.master, remote=options.remote)
+    options.remote.check()
+    if options.remote.gateways:
+        sources_by_gateway(topology, options.remote)
+
+
+def check_continues(options: RunOptions, application: Application) -> None:
+    """Refuse a changed program that the checkpoint would refuse once the program before it has ended.
+
+    Whether something is left that only that one can process (R790) shows when it has ended.
+
+    Raises:
+        RunError: R603, R605, R615, R757.
+    """
+    place = path_of(options.checkpoint, application)
+    directory: Directory = LocalDirectory(place)
+    if options.checkpoint.location:
+        from wallaroo_runtime.spark.machine.hadoop import HadoopDirectory
+        from wallaroo_runtime.spark.session import running_session
+
+        session = running_session()
+        if session is None:
+            return
+        directory = HadoopDirectory(session, options.checkpoint.location)
+    check_program(directory, application.topology, options.mode, accepts_changed=options.checkpoint.accepts_changed)

@@ -1,0 +1,78 @@
+"""What `--fresh` removes before a run: the application's own checkpoint, and no other one."""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from wallaroo.diagnostic.diagnostic import Kind
+from wallaroo_runtime.checkpoint.directory import SPARK, Place
+from wallaroo_runtime.checkpoint.manifest import Directory, LocalDirectory, find_manifest, other_application
+from wallaroo_runtime.errors import RunError
+from wallaroo_runtime.peer.local import stop_left_behind
+from wallaroo_runtime.run.snapshot import Reporter
+from wallaroo_runtime.system.disk import measure
+
+if TYPE_CHECKING:
+    from wallaroo_runtime.spark.machine.hadoop import HadoopDirectory
+
+
+def start_over(place: Place, name: str, reporter: Reporter, check: Callable[[], None] = lambda: None) -> None:
+    """Remove everything in a checkpoint directory of this machine, and notify the user of what that is.
+
+    Args:
+        name: Of the application.
+        check: Raises what shall keep anything from being removed.
+
+    Raises:
+        RunError: R603, it is the checkpoint of another application; everything stays.
+    """
+    directory = LocalDirectory(place.path)
+    found = _found(directory, name)
+    size = measure(place.path) if found else 0
+    check()
+    stop_left_behind(place.path)
+    check()
+    if found:
+        reporter.note(f"--fresh removes {found}, {size:,} bytes")
+    place.clear()
+
+
+def start_over_at(
+    directory: "HadoopDirectory", name: str, reporter: Reporter, check: Callable[[], None] = lambda: None
+) -> None:
+    """Do what `start_over` does, with a checkpoint at a URL.
+
+    Raises:
+        RunError: As `start_over`, and what the directory raises.
+    """
+    found = _found(directory, name)
+    size = directory.size() if found else 0
+    check()
+    if found:
+        reporter.note(f"--fresh removes {found}, {size:,} bytes")
+    directory.clear()
+
+
+def _found(directory: Directory, name: str) -> str:
+    """Return in words what lies in a directory; empty: nothing."""
+    try:
+        manifest = find_manifest(directory)
+    except RunError as error:
+        if error.kind is not Kind.DAMAGED:
+            raise
+        return f"checkpoint {directory}, of which {error.diagnostics[0].message}"
+    if manifest is None:
+        return ""
+    if manifest["name"] != name:
+        raise other_application(directory, manifest["name"], name)
+    count = _processed(directory, str(manifest.get("spark", SPARK)))
+    return f'checkpoint {directory} of "{name}": {count}'
+
+
+def _processed(directory: Directory, spark: str) -> str:
+    from wallaroo_runtime.spark.progress import progress_in  # late: it imports pyspark
+
+    try:
+        count = progress_in(directory, f"{spark}/").messages_in
+    except (OSError, ValueError, KeyError, TypeError):  # what is damaged may be removed
+        return "its positions cannot be read"
+    return f"{count:,} messages of its journal processed"

@@ -1,0 +1,1 @@
+"""Errors of Spark, Java and py4j as diagnostics."""

@@ -1,0 +1,151 @@
+"""Carries errors through Spark, which knows only texts."""
+
+import base64
+import json
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import gettempdir
+from typing import NamedTuple
+
+from py4j.protocol import Py4JError, Py4JJavaError  # type: ignore[import-untyped]
+from pyspark.find_spark_home import _find_spark_home
+
+from wallaroo.diagnostic.diagnostic import Diagnostic
+from wallaroo_runtime.errors import RunError
+from wallaroo_runtime.spark.failure.cause import Cause, causes_of, significant
+from wallaroo_runtime.spark.failure.table import LOSS, Outcome, row_of
+
+MARK = "wallaroo-error:"
+AGAIN = "run again to continue from the checkpoint"
+OTHER_FIX = f"check its address, its permissions and its disk; {AGAIN}"
+_MARKED = re.compile(MARK + r"([A-Za-z0-9+/=]+):")
+
+
+class TaskFailure(RuntimeError):
+    """A `RunError` in a form that Spark's report of a failed task keeps whole."""
+
+    def __init__(self, error: RunError) -> None:
+        value = {"exit_code": error.exit_code, "diagnostics": [finding.to_json() for finding in error.diagnostics]}
+        text = base64.b64encode(json.dumps(value).encode()).decode()
+        super().__init__(f"{error}\n{MARK}{text}:")
+
+
+@contextmanager
+def carried() -> Iterator[None]:
+    """Turn a `RunError` of the block into one that crosses Spark."""
+    try:
+        yield
+    except RunError as error:
+        raise TaskFailure(error) from error
+
+
+class JavaEnded(RunError):
+    """The Java virtual machine has ended, or was asked to (R617)."""
+
+    @classmethod
+    def because(cls, reason: str, log: Path) -> "JavaEnded":
+        """Say how it is known to have ended, and what Spark's log is."""
+        return cls(RunError.of("R617", process="Spark process", reason=reason, log=log).diagnostics)
+
+
+def is_end_of_java(error: BaseException) -> bool:
+    """Say whether an error of Py4J means that the Java virtual machine has ended, or is about to."""
+    if not isinstance(error, Py4JJavaError):
+        return isinstance(error, Py4JError | ConnectionError)
+    try:
+        chain = causes_of(error)
+    except (Py4JError, ConnectionError):
+        return True
+    found = row_of(chain)
+    return found is not None and found[0].outcome is Outcome.ENDED
+
+
+@contextmanager
+def needing_java(log: Path) -> Iterator[None]:
+    """Raise R617 when the Java virtual machine ends below the block; supervisors then end the workers.
+
+    Args:
+        log: Spark's, which the error names.
+    """
+    try:
+        yield
+    except (Py4JError, ConnectionError) as error:
+        if not is_end_of_java(error):
+            raise
+        reason = "the Java virtual machine is gone"
+        raise JavaEnded.because(reason, log) from error
+
+
+class Described(NamedTuple):
+    """What a chain of causes comes to; an empty `fix`: nobody could know one."""
+
+    outcome: Outcome
+    reason: str
+    fix: str
+
+
+def described(chain: Sequence[Cause], checkpoint: str = "", log: Path | None = None) -> Described:
+    """Return what a chain of causes comes to, in words, without stacks of Java and without Py4J.
+
+    Example:
+        >>> described(causes_of("java.nio.file.AccessDeniedException: /in/a.txt")).reason
+        'a file cannot be read or written for want of permission: /in/a.txt'
+    """
+    if found := row_of(chain, checkpoint):
+        row, cause = found
+        fix = row.fix.format(temporary=gettempdir(), log=_source(log), hadoop=_hadoop_version())
+        return Described(row.outcome, f"{row.what}: {cause.line}" if row.what else cause.line, fix)
+    root = ([*significant(chain)] or [Cause("", "no reason given")])[-1]
+    is_named = root.kind and not root.kind.startswith("py4j.")
+    return Described(Outcome.QUERY_FAILED, f"{root.kind}: {root.line}" if is_named and root.message else root.line, "")
+
+
+def is_loss(chain: Sequence[Cause]) -> bool:
+    """Say whether a topic of Kafka has lost records."""
+    found = row_of(chain)
+    return found is not None and found[0] is LOSS
+
+
+def _hadoop_version() -> str:
+    """Return that of Spark's jars; the name of the place where it belongs, without them."""
+    jars = Path(_find_spark_home(), "jars").glob("hadoop-client-api-*.jar")
+    return next((jar.stem.rpartition("-")[2] for jar in jars), "VERSION")
+
+
+def _source(log: Path | None) -> str:
+    return str(log) if log is not None and log.exists() else "what the driver's Spark has logged"
+
+
+def translated(chain: Sequence[Cause], checkpoint: str = "", log: Path | None = None) -> RunError:
+    """Return the error that a chain of causes comes to.
+
+    Args:
+        chain: From `causes_of` or `query_causes`.
+        checkpoint: Its checkpoint directory; empty: it has none yet.
+        log: Where Spark writes, unless spark-submit has started it.
+
+    Example:
+        >>> failure = TaskFailure(RunError.of("R602", reason="no `java` on PATH"))
+        >>> print(translated(causes_of(failure)))
+        R602 Java was not found; no `java` on PATH
+          fix: install Java 17 and put `java` on PATH, or set JAVA_HOME
+    """
+    for cause in chain:
+        if marked := _MARKED.search(cause.message):
+            value = json.loads(base64.b64decode(marked[1]))
+            return RunError([Diagnostic.from_json(finding) for finding in value["diagnostics"]], value["exit_code"])
+    outcome, reason, fix = described(chain, checkpoint, log)
+    path = checkpoint or "not made yet"
+    if outcome is Outcome.ENDED and log is not None:
+        return JavaEnded.because("it was asked to end", log)
+    if outcome is Outcome.DISK:
+        fix = f"free some space (the checkpoint is {path}, temporary files are in {gettempdir()})"
+        return RunError.of("R626", what="Spark", reason=reason, fix=fix)
+    if outcome is Outcome.DAMAGED:
+        reason = f"Spark cannot read it: {reason}; its log is {_source(log)}"
+        return RunError.of("R698", what=f"checkpoint {path}", reason=reason)
+    if outcome is Outcome.FILE_SYSTEM:
+        return RunError.of("R684", path=path, reason=reason, fix=OTHER_FIX)
+    return RunError.of("R611", reason=reason, fix=f"{fix or f'look into {_source(log)}'}; {AGAIN}")

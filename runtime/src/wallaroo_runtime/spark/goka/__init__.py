@@ -1,0 +1,1 @@
+"""Groups that continue Goka's own processors."""

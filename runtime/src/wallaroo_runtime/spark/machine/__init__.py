@@ -1,0 +1,1 @@
+"""Java, its settings and files, the master: everything that a query's machine must have."""

@@ -1,0 +1,113 @@
+"""What a run needs of its machine: `wallaroo doctor` shows it, and a start refuses a machine that lacks it."""
+
+import os
+import resource
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from wallaroo.diagnostic.diagnostic import Diagnostic
+from wallaroo_runtime.errors import RunError
+from wallaroo_runtime.spark.machine.java import check_java
+from wallaroo_runtime.system.cache import cache_directory
+
+FREE_DISK_BYTES = 1 << 30
+GIB = 1 << 30
+# Kind of limit, how many are good, with how few no run on Spark starts, and the letter of `ulimit`.
+LIMITS = (
+    ("open files", resource.RLIMIT_NOFILE, 1024, 512, "-n"),
+    ("processes", resource.RLIMIT_NPROC, 512, 256, "-u"),  # threads count: Java has some hundred
+)
+
+
+class Outcome(NamedTuple):
+    """What one look has found.
+
+    Attributes:
+        finding: What is wrong with it.
+        needed: Whether no run works without it.
+    """
+
+    what: str
+    text: str = ""
+    finding: Diagnostic | None = None
+    needed: bool = True
+
+    @property
+    def state(self) -> str:
+        """Return `ok`, `warning` or `missing`."""
+        if self.finding is None:
+            return "ok"
+        return "missing" if self.needed else "warning"
+
+
+def lacks(what: str, reason: str, fix: str, *, needed: bool = True) -> Outcome:
+    """Return that the machine lacks something."""
+    return Outcome(what, finding=Diagnostic.of("R742", what=what, reason=reason, fix=fix), needed=needed)
+
+
+def check_machine() -> None:
+    """Refuse a machine on which Spark does not start; limits that a user may raise are raised.
+
+    Raises:
+        RunError: R602; R742, a directory or a limit.
+    """
+    check_java()
+    for _, number, *_ in LIMITS:
+        hard = resource.getrlimit(number)[1]
+        resource.setrlimit(number, (hard, hard))
+    findings = [each.finding for each in (*limits(), temporary_files()) if each.finding and each.needed]
+    if findings:
+        raise RunError(findings)
+
+
+def limits() -> Iterator[Outcome]:
+    """Look at the limits of the shell that the user has started this in."""
+    for what, number, good, least, letter in LIMITS:
+        soft, hard = (limit if limit != resource.RLIM_INFINITY else 1 << 62 for limit in resource.getrlimit(number))
+        if soft >= good:
+            yield Outcome(what, f"limit {soft}" if soft < 1 << 62 else "limit unlimited")
+            continue
+        fix = f"ulimit {letter} {good}" + ("" if hard >= good else ", which an administrator has to allow")
+        is_bound = number != resource.RLIMIT_NPROC or os.geteuid() != 0
+        reason = f"the limit is {soft}; at least {good} are good"
+        yield lacks(what, reason, fix, needed=hard < least and is_bound)
+
+
+def temporary_files() -> Outcome:
+    """Look at the directory of temporary files, from which Java also loads native libraries."""
+    try:
+        path = Path(tempfile.gettempdir())
+    except OSError as error:  # it has tried to write a file
+        fix = "free some space, or give a directory with TMPDIR"
+        return lacks("temporary files", error.strerror or str(error), fix)
+    return directory("temporary files", path, "TMPDIR", runs="Java loads libraries from there")
+
+
+def caches() -> Outcome:
+    """Look at the directory of caches, from which programs in Go are run."""
+    return directory("caches", cache_directory(), "XDG_CACHE_HOME", runs="programs in Go run from there", needed=False)
+
+
+def directory(what: str, path: Path, variable: str, *, runs: str = "", needed: bool = True) -> Outcome:
+    """Look at a directory that runs write to.
+
+    Args:
+        variable: Names another one.
+        runs: What is executed there; empty: nothing.
+        needed: Whether no run works where nothing can be executed there.
+    """
+    there = next(each for each in (path, *path.parents) if each.exists())
+    fix = f"give another directory with {variable}"
+    is_read_only = os.statvfs(there).f_flag & os.ST_RDONLY  # for root, too, and `access` need not know
+    if not there.is_dir() or is_read_only or not os.access(there, os.W_OK | os.X_OK):
+        return lacks(what, f"{there} cannot be written to", fix)
+    if runs and os.statvfs(there).f_flag & os.ST_NOEXEC:
+        return lacks(what, f"{there} is mounted noexec; {runs}", fix, needed=needed)
+    free = shutil.disk_usage(there).free
+    text = f"{path}, {free / GIB:.1f} GiB free"
+    if free < FREE_DISK_BYTES:
+        return lacks(what, f"{text}; runs write until the disk is full", f"free some space, or {fix}", needed=False)
+    return Outcome(what, text)

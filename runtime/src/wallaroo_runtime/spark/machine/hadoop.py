@@ -1,0 +1,146 @@
+"""Small files in any file system that Hadoop knows, through Spark's JVM."""
+
+import os
+import shlex
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from wallaroo_runtime.errors import RunError
+from wallaroo_runtime.spark.failure.cause import causes_of
+from wallaroo_runtime.spark.failure.translate import AGAIN, OTHER_FIX, described
+
+MAX_FILE_BYTES = 64 * 1024 * 1024
+
+
+def spark_path(place: object) -> str:
+    """Return a place as Spark needs it.
+
+    A path alone would be one of the default file system, which is HDFS where the cluster says so.
+
+    Example:
+        >>> spark_path("/var/checkpoint"), spark_path("hdfs://name/checkpoint")
+        ('file:///var/checkpoint', 'hdfs://name/checkpoint')
+    """
+    text = str(place)
+    return text if "://" in text else f"file://{os.path.abspath(text)}"
+
+
+class HadoopDirectory:
+    """A directory, e.g. a checkpoint in HDFS or S3.
+
+    Args:
+        session: Its JVM is used, with its configuration of Hadoop.
+        url: With a scheme: `file:///var/checkpoint`, `hdfs://name/checkpoint`, `s3a://bucket/checkpoint`.
+
+    Raises (from every method): `RunError` R684, the file system says no.
+    """
+
+    def __init__(self, session: SparkSession, url: str) -> None:
+        self._jvm: Any = session.sparkContext._jvm
+        self._gateway: Any = session.sparkContext._gateway
+        self._conf: Any = session.sparkContext._jsc.hadoopConfiguration()
+        self.url = url.rstrip("/")
+        with self._told(""):
+            self._files = self._path("").getFileSystem(self._conf)
+
+    def __str__(self) -> str:
+        return self.url
+
+    @property
+    def removal(self) -> str:
+        """The command that removes it."""
+        return f"hadoop fs -rm -r {shlex.quote(self.url)}"
+
+    def _path(self, name: str) -> Any:
+        return self._jvm.org.apache.hadoop.fs.Path(self._url(name))
+
+    def _url(self, name: str) -> str:
+        return f"{self.url}/{name}" if name else self.url
+
+    @contextmanager
+    def _told(self, name: str) -> Iterator[None]:
+        try:
+            yield
+        except (Py4JJavaError, PySparkException) as error:
+            _, reason, fix = described(causes_of(error))
+            fix = f"{fix}; {AGAIN}" if fix else OTHER_FIX
+            raise RunError.of("R684", path=self._url(name), reason=reason, fix=fix) from error
+
+    def read(self, name: str) -> bytes | None:
+        """Return the content of a file; None when there is none."""
+        path = self._path(name)
+        with self._told(name):
+            if not self._files.exists(path):
+                return None
+            if self._files.getFileStatus(path).getLen() > MAX_FILE_BYTES:
+                raise RunError.of(
+                    "R616", path=f"{self.url}/{name}", done="read", reason=f"it is larger than {MAX_FILE_BYTES} bytes"
+                )
+            stream = self._files.open(path)
+            try:
+                return bytes(self._jvm.org.apache.commons.io.IOUtils.toByteArray(stream))
+            finally:
+                stream.close()
+
+    def write(self, name: str, content: bytes) -> None:
+        """Give a file this content; a reader sees the old content or the new one."""
+        new, path = self._path(f"{name}.new"), self._path(name)
+        with self._told(name):
+            stream = self._files.create(new, True)
+            stream.write(bytearray(content))
+            stream.close()
+            kind = getattr(self._jvm.org.apache.hadoop.fs, "Options$Rename")
+            options = self._gateway.new_array(kind, 1)
+            options[0] = kind.OVERWRITE
+            self._jvm.org.apache.hadoop.fs.FileContext.getFileContext(path.toUri(), self._conf).rename(
+                new, path, options
+            )
+
+    def names(self, name: str) -> list[str]:
+        """Return the names in a directory; none when there is no such directory."""
+        path = self._path(name)
+        with self._told(name):
+            if not self._files.exists(path):
+                return []
+            return [status.getPath().getName() for status in self._files.listStatus(path)]
+
+    def size(self) -> int:
+        """Return the bytes of all files in the directory."""
+        with self._told(""):
+            return int(self._files.getContentSummary(self._path("")).getLength())
+
+    def clear(self) -> None:
+        """Remove everything in the directory."""
+        self.remove("")
+
+    def remove(self, name: str) -> None:
+        """Remove a file, or a directory and everything in it; nothing when there is no such thing."""
+        with self._told(name):
+            self._files.delete(self._path(name), True)
+
+    def fetch(self, name: str, to: Path) -> None:
+        """Copy a directory to this machine.
+
+        Args:
+            name: Of the directory; nothing is copied when there is no such thing.
+            to: Does not exist.
+        """
+        path = self._path(name)
+        with self._told(name):
+            if self._files.exists(path):
+                self._files.copyToLocalFile(False, path, self._local(to), True)  # without Hadoop's files of checksums
+
+    def put(self, source: Path, name: str) -> None:
+        """Make a directory that is a copy of one of this machine; one that is there is replaced."""
+        self.remove(name)
+        with self._told(name):
+            self._files.copyFromLocalFile(False, True, self._local(source), self._path(name))
+
+    def _local(self, path: Path) -> Any:
+        return self._jvm.org.apache.hadoop.fs.Path(path.absolute().as_uri())

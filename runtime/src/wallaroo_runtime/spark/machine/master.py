@@ -1,0 +1,91 @@
+"""What follows from the address of the Spark master."""
+
+import os
+import re
+import socket
+from collections.abc import Iterator
+from urllib.parse import urlsplit
+
+from wallaroo_runtime.errors import RunError
+from wallaroo_runtime.spark.machine.yarn import resource_managers
+
+CLUSTER_PARTITIONS = 16
+SUBMITTED = "PYSPARK_GATEWAY_PORT"  # set by spark-submit, which has then found the master
+CONNECT_S = 5.0
+STANDALONE_PORT = 7077
+KINDS = ("local", "local[N]", "spark://HOST:PORT", "yarn", "k8s://https://HOST:PORT")
+
+
+def cores(master: str) -> int | None:
+    """Return how many tasks run at once on a local master; None on a cluster, where only Spark knows.
+
+    Example:
+        >>> cores("local"), cores("local[3]"), cores("spark://host:7077")
+        (1, 3, None)
+    """
+    if master == "local":
+        return 1
+    local = re.fullmatch(r"local\[(\*|0*[1-9][0-9]*)(?:\s*,\s*[0-9]+)?\]", master, re.ASCII)
+    if local is None:
+        return None
+    return len(os.sched_getaffinity(0)) if local[1] == "*" else int(local[1])
+
+
+def cluster_of(master: str) -> str:
+    """Return the master of a cluster; empty: it is a local one.
+
+    Example:
+        >>> cluster_of("yarn"), cluster_of("local[2]")
+        ('yarn', '')
+    """
+    return "" if cores(master) else master
+
+
+def shuffle_partitions(master: str) -> int:
+    """Return how many shuffle partitions a new checkpoint gets: one for each core of a local master."""
+    return cores(master) or CLUSTER_PARTITIONS
+
+
+def check_master(master: str) -> None:
+    """Refuse a cluster that is not there: Spark itself would try for a minute, and then say so on many lines.
+
+    Raises:
+        RunError: R659.
+    """
+    if cores(master) or SUBMITTED in os.environ:
+        return
+    reasons = []
+    for host, port in _addresses(master):
+        try:
+            socket.create_connection((host, port), timeout=CONNECT_S).close()
+        except OSError as error:
+            reasons.append(f"{host}:{port}: {error.strerror or error}")
+        else:
+            return
+    if reasons:
+        fix = "check the address; start the master, or open the port for this machine"
+        raise RunError.of("R659", master=master, reason="; ".join(reasons), fix=fix)
+
+
+def _addresses(master: str) -> Iterator[tuple[str, int]]:
+    """Yield where a cluster takes connections."""
+    if master == "yarn":
+        yield from resource_managers(os.environ)
+        return
+    found = re.fullmatch(r"(spark://|k8s://)(.+)", master)
+    if found is None:
+        raise _unknown(master, "it is no address of one")
+    for text in found[2].split(",") if found[1] == "spark://" else [found[2]]:
+        url = urlsplit(text if "://" in text else f"//{text}")
+        default = STANDALONE_PORT if found[1] == "spark://" else 80 if url.scheme == "http" else 443
+        try:
+            port = url.port or default
+        except ValueError as error:
+            raise _unknown(master, str(error)) from error
+        if not url.hostname:
+            raise _unknown(master, "it names no host")
+        yield url.hostname, port
+
+
+def _unknown(master: str, reason: str) -> RunError:
+    return RunError.of("R659", master=master, reason=reason, fix=f"give one of {', '.join(KINDS)}")

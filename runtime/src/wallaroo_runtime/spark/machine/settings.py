@@ -1,0 +1,246 @@
+"""The settings of Spark that frames need, and what its processes are started with; knows nothing of PySpark."""
+
+import os
+import re
+import shlex
+import sys
+from importlib.metadata import version
+from importlib.util import find_spec
+from pathlib import Path
+
+from wallaroo_runtime.spark.machine.jar import operator_jar
+from wallaroo_runtime.spark.machine.master import SUBMITTED
+from wallaroo_runtime.spark.machine.temporary import temporary_directory
+from wallaroo_runtime.system.class_archive import archive_option
+
+TASK_FAILURES = 4
+CLASS_PATH, JARS = "spark.driver.extraClassPath", "spark.jars"
+STREAMING = "org.apache.spark.sql.execution.streaming"
+POLLING = "spark.sql.streaming.pollingDelay"
+SETTINGS = {
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.driver.memory": "2g",  # a row may be a frame of 64 MiB
+    "spark.task.maxFailures": str(TASK_FAILURES),
+    "spark.speculation": "false",
+    # A sort begins with a page of zeros, by default one of 16 MB in each task, for rows of some kilobytes. A longer row
+    # has a page to itself.
+    "spark.buffer.pageSize": "1m",
+    "spark.locality.wait": "0s",
+    "spark.python.daemon.module": "wallaroo_runtime.spark.task.daemon",
+    "spark.python.unix.domain.socket.enabled": "true",
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.redaction.options.regex": "(?i)url|password|passphrase|secret|token|credential|jaas|key",  # in plans
+    # A micro-batch has few rows: to generate code for it again each time took 15 % of its CPU (docs/measurements.md).
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    "spark.sql.codegen.wholeStage": "false",
+    # Rows are frames, few and long, or records of sources that Spark reads, many and short.
+    "spark.sql.execution.arrow.maxBytesPerBatch": "8388608",
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "1024",
+    "spark.sql.execution.arrow.transformWithStateInPySpark.maxStateRecordsPerBatch": "16",
+    # Else stages with and without state would have daemons of their own: it is a variable of the first only.
+    "spark.sql.execution.pyspark.udf.simplifiedTraceback.enabled": "false",
+    "spark.sql.streaming.checkpointFileManagerClass": f"{STREAMING}.checkpointing.FileSystemBasedCheckpointFileManager",
+    "spark.sql.streaming.noDataMicroBatches.enabled": "false",
+    POLLING: "25ms",
+    "spark.sql.streaming.stateStore.providerClass": f"{STREAMING}.state.RocksDBStateStoreProvider",
+    "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
+    "spark.sql.streaming.stateStore.rocksdb.trackTotalNumberOfRows": "false",
+}
+LOCAL_SETTINGS = {"spark.driver.bindAddress": "127.0.0.1", "spark.driver.host": "127.0.0.1"}
+# A peer at a port of Spark's must know the application's secret. Where Spark makes it and hands it to its
+# executors, it is asked for; a standalone cluster has one of its own.
+AUTHENTICATION = {
+    "spark.authenticate": "true",
+    "spark.network.crypto.enabled": "true",
+    "spark.network.crypto.saslFallback": "false",
+    "spark.network.crypto.cipher": "AES/GCM/NoPadding",
+}
+SECRET_OF_SPARK = ("local", "yarn", "k8s://")
+CONTAINERS = ("yarn", "k8s://")
+# PySpark's processes and the worker itself, while the collector holds all of a worker near 1.25 times its cache.
+MIB, BESIDE_STATE_MIB = 1024 * 1024, 512
+# Paths of a container's directory are too long for Spark's sockets.
+YARN_SETTINGS = {"spark.python.unix.domain.socket.enabled": "false"}
+# Of HDFS and its like: the other class does not replace what the first attempt at a micro-batch has left there, and a
+# name node that is started again should find its clients waiting. Six times six attempts, a second apart: connections
+# and calls count by themselves.
+REMOTE_FILES = {
+    "spark.sql.streaming.checkpointFileManagerClass": (
+        f"{STREAMING}.checkpointing.FileContextBasedCheckpointFileManager"
+    ),
+    "spark.hadoop.dfs.client.retry.policy.enabled": "true",
+    "spark.hadoop.dfs.client.retry.policy.spec": "1000,5",
+}
+# The JVM moves frames and computes little: with the small compiler and collector 24 million words of the word count
+# took 25 CPU seconds in all processes, with Spark's defaults 30.
+JAVA_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+# Java begins with a share of the machine's memory, of which the youngest objects fill a third, needed or not. It takes
+# more when it needs more.
+FIRST_HEAP = "-Xms128m"
+FORKS = "forks"  # socket of the server that forks
+INTERPRETER = """\
+#!/bin/sh
+{path}
+case "$1 $2 $3" in
+"-m wallaroo_runtime.spark.task.daemon "* | "-m pyspark.daemon pyspark.sql."* | "-m pyspark.sql."*)
+    [ -n "$WALLAROO_FAULT" ] || exec {client} {forks} {python} "$@" ;;
+esac
+exec {python} "$@"
+"""
+LOG4J = """\
+status = error
+rootLogger.level = warn
+rootLogger.appenderRef.file.ref = file
+# It lists our operators at each start: they are not Spark's own, which real-time mode is enabled for all the same.
+logger.modes.name = org.apache.spark.sql.execution.streaming.runtime.RealTimeModeAllowlist
+logger.modes.level = error
+# Says of each connection that a Unix socket has no TCP keepalive.
+logger.sockets.name = io.grpc.netty.shaded.io.netty.bootstrap.Bootstrap
+logger.sockets.level = error
+appender.file.type = RollingFile
+appender.file.name = file
+appender.file.fileName = {path}
+appender.file.filePattern = {path}.%i
+appender.file.layout.type = PatternLayout
+appender.file.layout.pattern = %d{{yyyy-MM-dd HH:mm:ss.SSS}} %p %c{{1}}: %m%n%ex
+appender.file.policies.type = Policies
+appender.file.policies.size.type = SizeBasedTriggeringPolicy
+appender.file.policies.size.size = 8MB
+appender.file.strategy.type = DefaultRolloverStrategy
+appender.file.strategy.max = 2
+"""
+
+
+def memory_settings(master: str, cache_bytes: int) -> dict[str, str]:
+    """Return what a container with workers needs besides the JVM: Spark's own default knows of no worker.
+
+    Args:
+        master: As spark-submit takes it.
+        cache_bytes: That the workers may keep of states.
+
+    Example:
+        >>> memory_settings("yarn", 512 * 1024 * 1024), memory_settings("spark://host:7077", 0)
+        ({'spark.executor.memoryOverhead': '1152m'}, {})
+    """
+    if not master.startswith(CONTAINERS):
+        return {}
+    return {"spark.executor.memoryOverhead": f"{cache_bytes * 5 // 4 // MIB + BESIDE_STATE_MIB}m"}
+
+
+def start_settings(master: str, directory: Path, settings: dict[str, str]) -> dict[str, str]:
+    """Return all settings with which Spark starts; writes what they name, and sets the variables that name Python.
+
+    Args:
+        master: As spark-submit takes it.
+        directory: Where the logs go; made when it is missing.
+        settings: Further settings; they win over ours, but the driver has our jar besides theirs.
+
+    Raises:
+        RunError: R758, our jar is missing.
+    """
+    class_path = with_jar(settings.get(CLASS_PATH), operator_jar(), os.pathsep)
+    directory.mkdir(parents=True, exist_ok=True)
+    log4j, temporary = directory / "log4j2.properties", temporary_directory()
+    log4j.write_text(LOG4J.format(path=directory / "spark.log"), encoding="utf-8")
+    if SUBMITTED not in os.environ:  # else spark-submit has chosen the interpreters
+        python = str(interpreter(temporary)) if is_local(master) else sys.executable
+        os.environ["PYSPARK_PYTHON"] = settings.get("spark.pyspark.python", python)
+        os.environ["PYSPARK_DRIVER_PYTHON"] = python  # Java looks for data sources with it
+    own = {
+        "spark.sql.warehouse.dir": str(temporary / "warehouse"),
+        "spark.driver.extraJavaOptions": _java_options(log4j, temporary, class_path),
+    }
+    return SETTINGS | _settings_of(master) | own | settings | {CLASS_PATH: class_path}
+
+
+def with_jar(given: str | None, jar: Path, between: str = ",") -> str:
+    """Return a list of jars and one more.
+
+    Example:
+        >>> with_jar(None, Path("a.jar")), with_jar("b.jar,c.jar", Path("a.jar"))
+        ('a.jar', 'b.jar,c.jar,a.jar')
+    """
+    return between.join(filter(None, [given, str(jar)]))
+
+
+def client_settings(master: str, location: str) -> dict[str, str]:
+    """Return the settings with which a cluster's client starts Spark, but for those that name directories of its own.
+
+    Args:
+        master: As spark-submit takes it.
+        location: The checkpoint, when it is at a URL; else empty.
+    """
+    return SETTINGS | _settings_of(master) | (REMOTE_FILES if location else {})
+
+
+def spark_home() -> str:
+    """Return the directory of Spark, found as PySpark finds it, without importing it."""
+    found = find_spec("pyspark")
+    package = os.path.dirname(str(found and found.origin))
+    downloaded = os.path.join(package, "spark-distribution")
+    return os.environ.get("SPARK_HOME") or (downloaded if os.path.isdir(downloaded) else package)
+
+
+def _java_options(log4j: Path, temporary: Path, class_path: str) -> str:
+    parts = (version("pyspark"), spark_home(), *filter(None, [class_path]))
+    kept = archive_option("spark", *parts)
+    options = (kept, f"-Dlog4j2.configurationFile=file:{log4j}", f"-Djava.io.tmpdir={temporary}")
+    return " ".join((JAVA_OPTIONS, FIRST_HEAP, *(f'"{option}"' for option in options if option)))
+
+
+def interpreter(directory: Path) -> Path:
+    """Write a program that starts this interpreter for Spark's processes, and return its path.
+
+    Spark puts archives of PySpark's sources first into their PYTHONPATH, and Python compiles what it imports from an
+    archive in each process again. Here they are to import what this process has imported. The daemon of tasks and those
+    that plan sources and prepare states are forks where a server forks (`fork_server`), unless a test ends one of them.
+
+    Args:
+        directory: Where to write it.
+    """
+    given = os.environ.get("PYTHONPATH")
+    path = "unset PYTHONPATH" if given is None else f"export PYTHONPATH={shlex.quote(given)}"
+    program, python = directory / "python", shlex.quote(sys.executable)
+    client = shlex.join([sys.executable, "-I", "-S", str(Path(__file__).with_name("fork_client.py"))])
+    text = INTERPRETER.format(path=path, python=python, client=client, forks=shlex.quote(str(directory / FORKS)))
+    program.write_text(text, encoding="utf-8")
+    program.chmod(0o700)
+    return program
+
+
+def _settings_of(master: str) -> dict[str, str]:
+    secret = authentication(master)
+    if is_local(master):
+        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+        # Blocks on disk hold messages. Remote executors have directories of their own.
+        own = {name: str(temporary_directory()) for name in ("spark.local.dir", "spark.python.unix.domain.socket.dir")}
+        return LOCAL_SETTINGS | secret | own
+    return {"spark.executor.extraJavaOptions": JAVA_OPTIONS} | secret | (YARN_SETTINGS if master == "yarn" else {})
+
+
+def authentication(master: str) -> dict[str, str]:
+    """Return the settings by which Spark's processes take connections of one another only.
+
+    Example:
+        >>> authentication("local[2]")["spark.authenticate"], authentication("spark://host:7077")
+        ('true', {})
+    """
+    return AUTHENTICATION if master.startswith(SECRET_OF_SPARK) else {}
+
+
+def is_local(master: str | None) -> bool:
+    """Say whether executors are on this machine, in the driver's own JVM."""
+    return (master or "").startswith("local")
+
+
+def retrying(master: str) -> str:
+    """Return a local master that repeats failed tasks; others do by themselves.
+
+    Example:
+        >>> retrying("local"), retrying("local[*]"), retrying("local[2,1]"), retrying("spark://host:7077")
+        ('local[1,4]', 'local[*,4]', 'local[2,1]', 'spark://host:7077')
+    """
+    if master == "local":
+        master = "local[1]"
+    return re.sub(r"^local\[([^],]+)\]$", rf"local[\1,{TASK_FAILURES}]", master)

@@ -1,0 +1,1 @@
+"""Sources that Spark reads itself, as the driver sees them."""

@@ -1,0 +1,134 @@
+r"""Names of files that Spark's sources read wrongly: refused instead of read twice, or passed over in silence.
+
+Spark takes a path with one of `{ } [ ] * ? \` as a pattern. It does so even with each file that it has found: where
+one has such a character, it reads all files of the micro-batch once more for each of these. Hadoop's local file system
+cannot read a file with a colon in its name.
+"""
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+from urllib.parse import unquote
+
+from pyspark.sql import SparkSession
+
+from wallaroo.diagnostic.diagnostic import Diagnostic
+from wallaroo_runtime.errors import RUN, USAGE, RunError
+from wallaroo_runtime.spark.failure.translate import AGAIN
+from wallaroo_runtime.spark.machine.hadoop import HadoopDirectory, spark_path
+from wallaroo_runtime.topology.model import SparkSource, Topology
+
+FORMATS = ("avro", "binaryfile", "csv", "json", "orc", "parquet", "text", "xml")
+PATTERN, SEPARATOR = "{}[]*?\\", "\0"
+
+
+def is_pattern(path: str) -> bool:
+    """Say whether Spark takes a path as a pattern."""
+    return any(character in PATTERN for character in path)
+
+
+def file_sources(topology: Topology) -> list[SparkSource]:
+    """Return the sources that read files."""
+    return [each for each in topology.sources() if isinstance(each, SparkSource) and each.format.lower() in FORMATS]
+
+
+def check_names(session: SparkSession, topology: Topology) -> Iterator[Diagnostic]:
+    """Yield an R801 for each source whose path is a pattern that no file matches.
+
+    Raises:
+        RunError: R716, there is such a path, which Spark would take as a pattern.
+    """
+    jvm: Any = session.sparkContext._jvm
+    configuration = session.sparkContext._jsc.hadoopConfiguration()
+    for source in file_sources(topology):
+        name = next((value for key, value in source.options.items() if key.lower() == "path"), "")
+        if not is_pattern(name):
+            continue
+        path = jvm.org.apache.hadoop.fs.Path(name)
+        files = path.getFileSystem(configuration)
+        if files.exists(path):
+            reason = "Spark takes such a name as a pattern: { } [ ] * ? and \\ are its signs"
+            fix = "rename it, or give a symbolic link to it whose path has none of these"
+            raise RunError.of("R716", USAGE, what=f'path {name} of source "{source.name}"', reason=reason, fix=fix)
+        if not len(files.globStatus(path) or ()):
+            yield Diagnostic.of("R801", source=source.name, path=name)
+
+
+def forget_renamed(session: SparkSession, checkpoint: str) -> None:
+    """Take files that are there no longer, and have such names, out of the micro-batch that Spark has planned last.
+
+    Spark passes over a file that is missing, but would still read the others once more for its name.
+    """
+    directory = HadoopDirectory(session, spark_path(checkpoint))
+    jvm: Any = session.sparkContext._jvm
+    configuration = session.sparkContext._jsc.hadoopConfiguration()
+
+    def is_there(line: str) -> bool:
+        url = _url(line)
+        if not is_pattern(unquote(url)):
+            return True
+        path = jvm.org.apache.hadoop.fs.Path(jvm.java.net.URI(url))
+        return bool(path.getFileSystem(configuration).exists(path))
+
+    for source in directory.names("sources"):
+        plans = [name for name in directory.names(f"sources/{source}") if name.isdecimal()]
+        if plans:
+            name = f"sources/{source}/{max(plans, key=int)}"
+            version, *lines = (directory.read(name) or b"").decode("utf-8").split("\n")
+            left = [line for line in lines if is_there(line)]
+            if left and left != lines:
+                directory.write(name, "\n".join([version, *left]).encode("utf-8"))
+
+
+def _url(line: str) -> str:
+    """Return the file of a line of what Spark has planned; empty: it is of another kind of source."""
+    entry = json.loads(line) if line.startswith("{") else {}
+    return str(entry.get("path", "")) if "timestamp" in entry else ""
+
+
+def check_batch(session: SparkSession) -> None:
+    """Refuse the micro-batch that begins when Spark would read its files wrongly.
+
+    Raises:
+        RunError: R611, as `check_files`.
+    """
+    for location in _locations(session):
+        check_files(location.rootPaths().mkString(SEPARATOR).split(SEPARATOR), location.inputFiles)
+
+
+def _locations(session: SparkSession) -> Iterator[Any]:
+    """Yield the files of each source in the micro-batch that runs."""
+    for query in session.streams.active:
+        leaves = query._jsq.streamingQuery().lastExecution().analyzed().collectLeaves()
+        found = [leaves.apply(number) for number in range(leaves.size())]
+        relations = [leaf.relation() for leaf in found if leaf.getClass().getSimpleName() == "LogicalRelation"]
+        for relation in relations:
+            if relation.getClass().getSimpleName() == "HadoopFsRelation":
+                yield relation.location()
+
+
+def check_files(paths: Sequence[str], present: Callable[[], Sequence[str]]) -> None:
+    """Refuse files of one source in a micro-batch that Spark reads wrongly.
+
+    Args:
+        paths: As Spark has planned them.
+        present: Returns the URLs of those that are there, each as often as Spark reads it.
+
+    Raises:
+        RunError: R611, it names the first one.
+    """
+    colons = [path for path in paths if path.startswith("file:") and ":" in path.rpartition("/")[2]]
+    if not colons and len(set(paths)) == len(paths):
+        return
+    there = list(present())
+    urls = [unquote(url) for url in there]
+    if colon := next((path for path in colons if path.rpartition("/")[2] in {u.rpartition("/")[2] for u in urls}), ""):
+        raise _refused(colon, "Hadoop cannot read a file with a colon in its name", "rename it, e.g. with - for :")
+    if len(set(there)) < len(there):
+        odd = next((url for url in urls if is_pattern(url)), next(filter(is_pattern, paths)))
+        reason = "Spark reads files twice where the path of one has { } [ ] * ? or \\"
+        raise _refused(odd, reason, "rename it, or its directory")
+
+
+def _refused(path: str, reason: str, fix: str) -> RunError:
+    return RunError.of("R611", RUN, reason=f"{reason}: {path.removeprefix('file:')}", fix=f"{fix}; {AGAIN}")

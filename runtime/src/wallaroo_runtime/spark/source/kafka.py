@@ -1,0 +1,346 @@
+"""Kafka by Spark's own connector: where reading begins, and errors that say what to do."""
+
+import json
+from collections.abc import Callable, Container, Iterable, Mapping
+from typing import Any, TypeGuard, cast
+
+from py4j.protocol import Py4JError, Py4JJavaError  # type: ignore[import-untyped]
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+
+from wallaroo.diagnostic.diagnostic import Diagnostic, Kind
+from wallaroo_runtime.errors import RunError
+from wallaroo_runtime.kafka.client import check_answer
+from wallaroo_runtime.kafka.identity import IS_RESET, REPEATED, RESET, id_of, is_other, other_topic
+from wallaroo_runtime.kafka.java import PREFIX, java_options
+from wallaroo_runtime.kafka.offset import EARLIEST, LATEST, check_partitions, lost_records, starting_offsets
+from wallaroo_runtime.spark.machine.hadoop import HadoopDirectory, spark_path
+from wallaroo_runtime.spark.progress import past_progress, plan_elsewhere
+from wallaroo_runtime.spark.source.kafka_connector import uses_kafka
+from wallaroo_runtime.topology.model import KafkaSink, KafkaSource, Sink, Topology, has_records, place_of
+from wallaroo_runtime.topology.secret import resolved
+
+FORMAT = "kafka"
+OFFSETS_PER_BATCH = 500_000
+# Spark asks for a topic's ends after each poll, on the connection on which the client has a fetch under way: at the end
+# of the topic that waits for fetch.max.wait.ms, 500 by default. What was fetched and not polled, all but 500 records by
+# default, is thrown away then and fetched again.
+CONSUMER = {
+    "kafka.fetch.max.wait.ms": "5",
+    "kafka.max.poll.records": "100000",
+    "kafka.max.partition.fetch.bytes": str(4 * 1024 * 1024),
+}
+# While no broker answers, the query waits for at least an hour. A task waits for records (Spark's default: two minutes)
+# and after each poll for the topic's ends (the client's default: one minute); where it fails, a local run ends. The
+# driver asks for the ends before each micro-batch, twice. That a topic is gone is an answer: then that takes a minute.
+HOUR_MS = "3600000"
+PATIENCE = {
+    "kafkaConsumer.pollTimeoutMs": HOUR_MS,
+    "kafka.default.api.timeout.ms": HOUR_MS,
+    "fetchOffset.numRetries": "2",
+    "fetchOffset.retryIntervalMs": "60000",
+}
+ANSWER_S = 20
+NONE_KNOWN: Mapping[str, str] = {}
+POLICY, COMPACT = "cleanup.policy", "compact"  # of a table's topic
+FAIL_ON_LOSS = "failOnDataLoss"
+NO_GROUP = "GroupIdNotFoundException"
+
+
+def read_kafka(session: SparkSession, source: KafkaSource) -> DataFrame:
+    """Return the records of a topic; a new checkpoint begins where the topology says."""
+    return session.readStream.format(FORMAT).options(**read_options(session, source)).load()
+
+
+def read_options(session: SparkSession, source: KafkaSource) -> dict[str, str]:
+    """Return the options of Spark's source.
+
+    Raises:
+        RunError: R672, R673 or R716.
+    """
+    partitions = dict(source.partitions) if source.partitions is not None else None
+    chosen = {"subscribe": source.topic}
+    if partitions is not None:
+        chosen = {"assign": json.dumps({source.topic: sorted(partitions)})}
+    starts = set(partitions.values()) if partitions else {source.start}
+    beginning = "earliest"
+    if not starts <= {"start"}:  # the end is where it is now: Spark would look later, when the first micro-batch begins
+        beginning = json.dumps({source.topic: _offsets(session, source, partitions)})
+    defaults = {**CONSUMER, **PATIENCE}
+    if not source.table:
+        defaults |= {"maxOffsetsPerTrigger": str(OFFSETS_PER_BATCH)}
+    if has_records(source):  # groups read what exactly-once sinks write: records of aborted transactions are none
+        defaults |= {"kafka.isolation.level": "read_committed"}
+    fixed = {"kafka.bootstrap.servers": ",".join(source.brokers), "includeHeaders": "true"}
+    own = java_options(resolved(source.options), f'source "{source.name}"')
+    return {**defaults, **own, **fixed, **chosen, "startingOffsets": beginning}
+
+
+def _offsets(session: SparkSession, source: KafkaSource, partitions: Mapping[int, str] | None) -> dict[str, int]:
+    with KafkaAdmin(session, source) as admin:
+        starts = partitions or dict.fromkeys(admin.partitions(source.topic), source.start)
+        found = starting_offsets(admin, source.topic, starts)
+    return {str(number): offset for number, offset in found.items()}
+
+
+def check_connector(session: SparkSession | None, topology: Topology) -> None:
+    """Refuse an application that needs Spark's Kafka connector where a Spark runs that was started without it.
+
+    Raises:
+        RunError: R795.
+    """
+    if session is None or not uses_kafka(topology):
+        return
+    jvm = cast(Any, session.sparkContext._jvm)
+    settings = cast(Any, session)._jsparkSession.sessionState().conf()
+    try:
+        jvm.org.apache.spark.sql.execution.datasources.DataSource.lookupDataSource(FORMAT, settings)
+    except (PySparkException, Py4JJavaError) as error:
+        raise RunError.of("R795", application=topology.name) from error
+
+
+def check_kafka(
+    session: SparkSession,
+    topology: Topology,
+    before: Mapping[str, str] = NONE_KNOWN,
+    checkpoint: str = "",
+    warn: Callable[[Diagnostic], None] | None = None,
+    *,
+    repeats: bool = False,
+) -> dict[str, str]:
+    """Refuse to start where a broker cannot be reached, or a topic is not known or is another one than before.
+
+    Args:
+        before: Path of a source to the id of the topic that the checkpoint has read.
+        checkpoint: Spark's own; empty: there is none.
+        warn: Takes what was lost of topics, and those that were created again, which are then read from their start;
+            None: it ends the run; what was lost does not where the source says `failOnDataLoss` false.
+        repeats: Whether the micro-batch that comes next has been published: the outbox has its offsets.
+
+    Returns:
+        The same of now; empty: the brokers give no ids.
+
+    Raises:
+        RunError: R672, R673, R738; of the first source or sink that is concerned. R792, R795.
+    """
+    check_connector(session, topology)
+    found, begins = dict[str, str](), dict[str, dict[int, int]]()
+    for source in topology.sources():
+        if isinstance(source, KafkaSource):
+            with KafkaAdmin(session, source) as admin:
+                known, found[source.path] = admin.partitions(source.topic), admin.topic_id(source.topic)
+                was, now = before.get(source.path, ""), found[source.path]
+                offsets = admin.offsets(source.topic, known if is_other(was, now) else (), EARLIEST)
+            if offsets:
+                fix = REPEATED if repeats else RESET if warn is None else IS_RESET
+                _told(other_topic(source.name, source.topic, was, now, fix), None if repeats else warn)
+                begins[source.topic] = offsets
+            check_partitions(source.topic, source.brokers[0], known, (number for number, _ in source.partitions or ()))
+    for sink in topology.sinks():
+        if isinstance(sink, KafkaSink):
+            check_answer(sink.brokers, place_of(sink))
+    lost = records_lost(session, topology, checkpoint, begins) if checkpoint else []
+    if begins:
+        plan_elsewhere(HadoopDirectory(session, spark_path(checkpoint)), begins)
+    if warn is not None:
+        for _, finding in lost:
+            warn(finding)
+    elif ending := [finding for source, finding in lost if not passes_lost(source)]:
+        raise RunError(ending)
+    return found
+
+
+def _told(other: RunError, warn: Callable[[Diagnostic], None] | None) -> None:
+    if warn is None:
+        raise other
+    warn(other.diagnostics[0])
+
+
+def passes_lost(source: KafkaSource) -> bool:
+    """Say whether a source goes on where its topic has lost records."""
+    return source.options.get(FAIL_ON_LOSS, "").lower() == "false"
+
+
+def records_lost(
+    session: SparkSession, topology: Topology, checkpoint: str, others: Container[str] = ()
+) -> list[tuple[KafkaSource, Diagnostic]]:
+    """Return what topics no longer have of the records that follow those of the last micro-batch, with their sources.
+
+    Args:
+        others: Topics that were created again, which had none of them.
+
+    Raises:
+        RunError: R672, R673.
+    """
+    past, found = past_progress(session, checkpoint).topics, list[tuple[KafkaSource, Diagnostic]]()
+    for source in topology.sources():
+        if isinstance(source, KafkaSource) and source.topic not in others and (ends := past.get(source.topic)):
+            chosen = ends if source.partitions is None else dict(source.partitions).keys() & ends.keys()
+            with KafkaAdmin(session, source) as admin:
+                lost = lost_records(admin, source.name, source.topic, {number: ends[number] for number in chosen})
+                found += [(source, finding) for finding in lost]
+    return found
+
+
+def topic_id(session: SparkSession, source: KafkaSource) -> str:
+    """Return the id of a source's topic; empty: the brokers give none.
+
+    Raises:
+        RunError: R672, R673. R672, too, when Java has ended: who looks after the query reports that.
+    """
+    try:
+        with KafkaAdmin(session, source) as admin:
+            return admin.topic_id(source.topic)
+    except (Py4JError, ConnectionError) as error:
+        raise RunError.of(
+            "R672", what=place_of(source), brokers=",".join(source.brokers), reason="Java has ended"
+        ) from error
+
+
+def tables_left(session: SparkSession, topology: Topology) -> list[Diagnostic]:
+    """Return a finding for each table of a group whose topic has records already; a new checkpoint has no states.
+
+    Goka would read its states from that topic. Here it is output: the first values that a group sets would replace it.
+
+    Raises:
+        RunError: R672.
+    """
+    found = [sink for sink in topology.sinks() if is_table(sink) and has_content(session, sink)]
+    return [Diagnostic.of("R779", topic=sink.topic, brokers=sink.brokers[0]) for sink in found]
+
+
+def is_table(sink: Sink) -> TypeGuard[KafkaSink]:
+    """Say whether a sink is the table of a group."""
+    return isinstance(sink, KafkaSink) and sink.create is not None and sink.create.options.get(POLICY) == COMPACT
+
+
+def has_content(session: SparkSession, sink: KafkaSink) -> bool:
+    """Say whether a topic has records.
+
+    Raises:
+        RunError: R672.
+    """
+    with KafkaAdmin(session, sink) as admin:
+        try:
+            numbers = admin.partitions(sink.topic)
+        except RunError as error:
+            if error.kind is not Kind.NO_TOPIC:
+                raise
+            return False  # the egress will create it
+        return admin.offsets(sink.topic, numbers, EARLIEST) != admin.offsets(sink.topic, numbers, LATEST)
+
+
+class KafkaAdmin:
+    """Asks a broker about topics, by the client that Spark's connector brings along."""
+
+    def __init__(self, session: SparkSession, part: KafkaSource | KafkaSink) -> None:
+        check_answer(part.brokers, place_of(part))
+        self._part = part
+        self._jvm = cast(Any, session.sparkContext._jvm)
+        options = java_options(resolved(part.options), place_of(part))
+        settings = {name.removeprefix(PREFIX): value for name, value in options.items() if name.startswith(PREFIX)}
+        settings |= dict.fromkeys(("default.api.timeout.ms", "request.timeout.ms"), str(ANSWER_S * 1000))
+        settings["bootstrap.servers"] = ",".join(part.brokers)
+        try:
+            self._client: Any = self._jvm.org.apache.kafka.clients.admin.AdminClient.create(self._map(settings.items()))
+        except Py4JJavaError as error:
+            cause = error.java_exception.getCause() or error.java_exception
+            raise RunError.of(
+                "R672", what=place_of(part), brokers=",".join(part.brokers), reason=str(cause.getMessage())
+            ) from error
+
+    def __enter__(self) -> "KafkaAdmin":
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._client.close()
+
+    def _map(self, items: Iterable[tuple[Any, Any]]) -> Any:
+        values = self._jvm.java.util.HashMap()
+        for name, value in items:
+            values.put(name, value)
+        return values
+
+    def partitions(self, topic: str) -> list[int]:
+        """Return the numbers of a topic's partitions.
+
+        Raises:
+            RunError: R673, the topic is not known; R672, no answer.
+        """
+        return sorted(partition.partition() for partition in self._described(topic).partitions())
+
+    def topic_id(self, topic: str) -> str:
+        """Return the id of a topic; empty: the brokers give none.
+
+        Raises:
+            RunError: R673, the topic is not known; R672, no answer.
+        """
+        return id_of(str(self._described(topic).topicId().toString()))
+
+    def _described(self, topic: str) -> Any:
+        names = self._jvm.java.util.ArrayList()
+        names.add(topic)
+        return self._get(self._client.describeTopics(names).allTopicNames()).get(topic)
+
+    def offsets(self, topic: str, partitions: Iterable[int], kind: int) -> dict[int, int]:
+        """Return the first (`EARLIEST`) or the next (`LATEST`) offset of partitions."""
+        specs = self._jvm.org.apache.kafka.clients.admin.OffsetSpec
+        spec = specs.latest() if kind == LATEST else specs.earliest()
+        keys = {number: self._jvm.org.apache.kafka.common.TopicPartition(topic, number) for number in partitions}
+        if not keys:
+            return {}
+        found = self._get(self._client.listOffsets(self._map((key, spec) for key in keys.values())).all())
+        return {number: int(found.get(key).offset()) for number, key in keys.items()}
+
+    def settings(self, topic: str, *wanted: str) -> list[str]:
+        """Return settings of a topic."""
+        resource = self._jvm.org.apache.kafka.common.config.ConfigResource
+        kind = getattr(self._jvm.org.apache.kafka.common.config, "ConfigResource$Type")
+        asked = resource(kind.TOPIC, topic)
+        names = self._jvm.java.util.ArrayList()
+        names.add(asked)
+        found = self._get(self._client.describeConfigs(names).all()).get(asked)
+        return [str(found.get(name).value()) for name in wanted]
+
+    def members(self, group: str) -> int:
+        """Return how many members a consumer group has now."""
+        names = self._jvm.java.util.ArrayList()
+        names.add(group)
+        found = self._get(self._client.describeConsumerGroups(names).describedGroups().get(group), NO_GROUP)
+        return 0 if found is None else int(found.members().size())
+
+    def committed(self, group: str, topic: str) -> dict[int, tuple[int, str]]:
+        """Return the offsets that a consumer group has committed, by partition, each with its metadata."""
+        found = self._get(self._client.listConsumerGroupOffsets(group).partitionsToOffsetAndMetadata(), NO_GROUP) or {}
+        pairs = ((place, found.get(place)) for place in found)
+        return {
+            int(place.partition()): (int(position.offset()), str(position.metadata()))
+            for place, position in pairs
+            if place.topic() == topic and position is not None
+        }
+
+    def commit(self, group: str, topic: str, offsets: Mapping[int, int], metadata: str) -> None:
+        """Commit offsets of a consumer group without members."""
+        common, consumer = self._jvm.org.apache.kafka.common, self._jvm.org.apache.kafka.clients.consumer
+        pairs = (
+            (common.TopicPartition(topic, number), consumer.OffsetAndMetadata(offset, metadata))
+            for number, offset in offsets.items()
+        )
+        self._get(self._client.alterConsumerGroupOffsets(group, self._map(pairs)).all())
+
+    def _get(self, future: Any, absent: str = "") -> Any:
+        """Return what Kafka answers; None when that is the error of this name."""
+        seconds = self._jvm.java.util.concurrent.TimeUnit.SECONDS
+        try:
+            return future.get(ANSWER_S, seconds)
+        except Py4JJavaError as error:
+            cause = error.java_exception.getCause() or error.java_exception
+            name, text = cause.getClass().getSimpleName(), cause.getMessage() or "no answer in time"
+            if name == absent:
+                return None
+            if name == "UnknownTopicOrPartitionException":
+                topic, broker = self._part.topic, self._part.brokers[0]
+                raise RunError.of("R673", topic=topic, brokers=broker, reason="it does not exist") from error
+            raise RunError.of(
+                "R672", what=place_of(self._part), brokers=",".join(self._part.brokers), reason=f"{name}: {text}"
+            ) from error

@@ -1,0 +1,80 @@
+"""The jars of Spark's Kafka connector, which PySpark does not bring along: fetched when they are needed."""
+
+import json
+import os
+import tempfile
+from importlib.metadata import version
+from importlib.resources import files
+from pathlib import Path
+
+from wallaroo_runtime.errors import USAGE, RunError
+from wallaroo_runtime.spark.machine.settings import JARS
+from wallaroo_runtime.system.cache import cache_directory
+from wallaroo_runtime.system.maven import run_maven
+from wallaroo_runtime.topology.model import KafkaSink, KafkaSource, Topology
+
+CONNECTOR = "spark-sql-kafka"
+
+
+def uses_kafka(topology: Topology) -> bool:
+    """Say whether Spark reads or writes Kafka for an application."""
+    parts = (*topology.sources(), *topology.spark_sinks())
+    return any(isinstance(part, KafkaSource | KafkaSink) for part in parts)
+
+
+def coordinates(spark: str) -> list[str]:
+    """Return the Maven coordinates that fit a version of Spark; connector.json has them.
+
+    Example:
+        >>> coordinates("4.9.1")[0]
+        'org.apache.spark:spark-sql-kafka-0-10_2.13:4.9.1'
+    """
+    known: dict[str, list[str]] = json.loads(files(__package__).joinpath("connector.json").read_text(encoding="utf-8"))
+    chosen = known.get(".".join(spark.split(".")[:2]), known[""])
+    return [coordinate.format(spark=spark) for coordinate in chosen]
+
+
+def connector_jars(given: str = "", cache: Path | None = None) -> list[str]:
+    """Return the jars that a session needs, fetching with Maven those of the connector that are not there yet.
+
+    Args:
+        given: The user's setting `spark.jars`; with the connector among them nothing is fetched.
+        cache: Directory of fetched jars; None: the user's.
+
+    Raises:
+        RunError: R675, Maven is missing or does not find one.
+    """
+    named = [name for name in given.split(",") if name]
+    if any(CONNECTOR in name for name in named):
+        return named
+    cache = cache or cache_directory() / "jars"
+    cache.mkdir(parents=True, exist_ok=True)
+    return [*(str(_fetched(coordinate, cache)) for coordinate in coordinates(version("pyspark"))), *named]
+
+
+def _fetched(coordinate: str, cache: Path) -> Path:
+    _, artifact, number = coordinate.split(":")
+    target = cache / f"{artifact}-{number}.jar"
+    if target.is_file():
+        return target
+    # In a directory of its own, then renamed: another run may fetch the same.
+    with tempfile.TemporaryDirectory(dir=cache) as directory:
+        options = (f"-Dartifact={coordinate}", f"-DoutputDirectory={directory}")
+        reason, fetched = run_maven(Path(directory), "copy", *options), Path(directory, target.name)
+        if reason or not fetched.is_file():
+            raise RunError.of(
+                "R675",
+                USAGE,
+                what=f"Spark's Kafka connector {coordinate}",
+                reason=reason or "Maven failed",
+                more=", or give the jars with --conf spark.jars=PATH,PATH",
+            )
+        fetched.replace(target)
+    return target
+
+
+def jar_settings(jars: list[str]) -> dict[str, str]:
+    """Return the settings by which a session has the jars, in the driver and in executors."""
+    files = [jar.removeprefix("file://") for jar in jars]
+    local = [file for file in files if "://" not in file]
+    return {JARS: ",".join(jars), "spark.driver.extraClassPath": os.pathsep.join(local)}

@@ -1,0 +1,106 @@
+"""The dead letters of a running query, read where the egress writes them."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from wallaroo.message.frame import HEADER_BYTES, FrameError, FrameHeader, read_header
+from wallaroo.worker._proto import worker_pb2 as pb
+from wallaroo_runtime.topology.error_policy import letters_of
+
+LETTERS_PER_BATCH = 10_000
+Found = list[tuple[str, pb.DeadLetter]]  # with their ids, as `wallaroo dead-letters` names them
+_SUFFIX = ".frames"
+
+
+class LetterTail:
+    """Finds the dead letters that come after a moment.
+
+    Args:
+        folder: Where the egress writes them, a file for each micro-batch.
+        add: Gets what is found, not all where it is much, and how many came.
+
+    Attributes:
+        count: How many were found.
+    """
+
+    def __init__(self, folder: Path, add: Callable[[Found, int], None]) -> None:
+        self._folder, self._add, self.count = folder, add, 0
+        self._known = {path: path.stat().st_size for path in self._files()}  # how much of it is known
+        self._numbers: dict[Path, int] = {}  # how many letters that much has, where it was asked for
+        self._cut: set[Path] = set()  # files whose end was written once more
+
+    def _files(self) -> list[Path]:
+        return sorted(self._folder.glob(f"*{_SUFFIX}"), key=_place_of)
+
+    def look(self) -> None:
+        """Find what has come since the last look."""
+        for path in self._files():
+            known, size = self._known.get(path, 0), path.stat().st_size
+            if size < known or size >= known + HEADER_BYTES and not _begins(path, known):
+                self._cut.add(path)
+            if path in self._cut:
+                self._known[path] = self._recount(path, size)
+            elif size > known:
+                self._known[path] = self._read(path, known)
+
+    def _recount(self, path: Path, size: int) -> int:
+        """Count a file whose end was written once more, cut in another way; returns where its last whole frame ends."""
+        frames = list(_frames(path, 0, size))
+        number, known = sum(header.count for _, _, header in frames), self._known.get(path, 0)
+        before = self._numbers.get(path, sum(header.count for _, end, header in frames if end <= known))
+        self.count += max(0, number - before)
+        self._add([], max(0, number - before))
+        self._numbers[path] = max(number, before)
+        return frames[-1][1] if frames else 0
+
+    def _read(self, path: Path, begin: int) -> int:
+        """Take in what a file has after a place; returns where its last whole frame ends."""
+        if path not in self._numbers:
+            self._numbers[path] = sum(header.count for _, _, header in _frames(path, 0, begin))
+        batch, partition = _place_of(path)
+        found: Found = []
+        number, end = self._numbers[path], begin
+        with path.open("rb") as file:
+            for start, end, header in _frames(path, begin, path.stat().st_size):
+                file.seek(start)
+                if len(found) < LETTERS_PER_BATCH:
+                    letters = enumerate(letters_of([file.read(end - start)]), number)
+                    found += [(f"{batch}-{partition}-{at}", letter) for at, letter in letters]
+                number += header.count
+        self.count += number - self._numbers[path]
+        self._add(found, number - self._numbers[path])
+        self._numbers[path] = number
+        return end
+
+
+def _begins(path: Path, at: int) -> bool:
+    """Return whether a frame begins there."""
+    with path.open("rb") as file:
+        file.seek(at)
+        try:
+            read_header(file.read(HEADER_BYTES))
+        except FrameError:
+            return False
+    return True
+
+
+def _place_of(path: Path) -> tuple[int, int]:
+    """Return the number of the micro-batch and of the partition."""
+    _, batch, partition = path.name.removesuffix(_SUFFIX).rsplit("-", 2)
+    return int(batch), int(partition)
+
+
+def _frames(path: Path, begin: int, end: int) -> Iterator[tuple[int, int, FrameHeader]]:
+    """Yield begin, end and header of each frame that is whole; one that is being written is none yet."""
+    with path.open("rb") as file:
+        while begin + HEADER_BYTES <= end:
+            file.seek(begin)
+            try:
+                header = read_header(file.read(HEADER_BYTES))
+            except FrameError:
+                return  # the egress, started again, writes here once more; `wallaroo dead-letters` finds real damage
+            following = begin + HEADER_BYTES + header.body_bytes
+            if following > end:
+                return
+            yield begin, following, header
+            begin = following
