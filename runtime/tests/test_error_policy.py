@@ -9,6 +9,7 @@ import pytest
 
 from wallaroo.message.frame import DEAD_LETTER_PORT, encode_frame
 from wallaroo.worker._proto import worker_pb2 as pb
+from wallaroo_runtime.storage.outbox.letter_tail import letters_of
 from wallaroo_runtime.topology.error_policy import ErrorPolicy, first_that_stops
 from wallaroo_runtime.topology.load import load_document
 
@@ -50,7 +51,7 @@ def test_the_first_letter_that_stops() -> None:
     values = [pb.DeadLetter(path=path, sequence=sequence).SerializeToString() for path, sequence in letters]
     pieces = [encode_frame(half, port=DEAD_LETTER_PORT) for half in (values[:2], values[2:])]
     policy = ErrorPolicy(parts={"0/steps/1": True})
-    first = first_that_stops(pieces, policy)
+    first = first_that_stops(letters_of(pieces), policy)
     assert first is not None and (first.path, first.sequence) == ("0/steps/1", 7)
-    assert first_that_stops(pieces[1:], ErrorPolicy(fails=True)).sequence == 1  # type: ignore[union-attr]
-    assert first_that_stops(pieces, ErrorPolicy()) is None
+    assert first_that_stops(letters_of(pieces[1:]), ErrorPolicy(fails=True)).sequence == 1  # type: ignore[union-attr]
+    assert first_that_stops(letters_of(pieces), ErrorPolicy()) is None

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from wallaroo.diagnostic.diagnostic import Diagnostic
 from wallaroo_runtime.run.lasting_findings import lasting
 from wallaroo_runtime.run.monitor import Flow
-from wallaroo_runtime.spark.progress import Progress
+from wallaroo_runtime.storage.progress import Progress
 
 NAMES = ["a", 'a"b', "ab"]
 SINKS, SOURCES = [("sink", name) for name in NAMES], [("source", name) for name in NAMES]

@@ -20,10 +20,10 @@ from wallaroo_runtime.spark.backpressure import OutboxRoom
 from wallaroo_runtime.spark.failure.cause import causes_of
 from wallaroo_runtime.spark.failure.translate import TaskFailure, translated
 from wallaroo_runtime.spark.micro_batches import MicroBatches, Rows
-from wallaroo_runtime.spark.progress import Progress
 from wallaroo_runtime.spark.publish import Publisher
 from wallaroo_runtime.spark.realtime.query import RealTimeQuery
 from wallaroo_runtime.storage import remote_outbox
+from wallaroo_runtime.storage.progress import Progress
 from wallaroo_runtime.storage.remote_outbox import RemoteOutbox
 from wallaroo_runtime.topology.error_policy import ErrorPolicy
 

@@ -12,7 +12,6 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from wallaroo.message.frame import DEAD_LETTER_PORT, encode_frame
 from wallaroo.worker._proto import worker_pb2 as pb
 from wallaroo_runtime.checkpoint.checkpoint import Checkpoint
 from wallaroo_runtime.checkpoint.directory import Place
@@ -311,7 +310,7 @@ def test_a_dead_letter_that_ends_the_query_reads_as_in_micro_batches(tmp_path: P
     for policy in (ErrorPolicy(fails=True), ErrorPolicy(parts={"0/steps/0": True})):
         error = translated_operator(causes_of(report_of({"letter": packed})), "", tmp_path / "spark.log", policy)
         with pytest.raises(RunError) as raised:
-            stop_at_dead_letter([encode_frame([letter.SerializeToString()], port=DEAD_LETTER_PORT)], policy)
+            stop_at_dead_letter([letter], policy)
         assert str(error) == str(raised.value)
         assert error.diagnostics[0].traceback == "line 3\n"
 

@@ -130,14 +130,15 @@ def test_port_and_secret_are_taken_as_java_writes_them(tmp_path: Path, monkeypat
 
 @pytest.mark.slow
 def test_what_a_run_imports_before_java_starts_knows_nothing_of_pyspark() -> None:
-    modules = "wallaroo_runtime.run.run, wallaroo_runtime.spark.source.kafka_connector, wallaroo_runtime.spark.machine.settings"
+    names = ("run.run", "spark.source.kafka_connector", "spark.machine.settings")
+    modules = ", ".join(f"wallaroo_runtime.{name}" for name in names)
     code = f"import sys, {modules}; print('pyspark' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=120)
     assert done.stdout == "False\n"
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("module", ["worker.supervisor", "egress.service", "spark.stage"])
+@pytest.mark.parametrize("module", ["worker.supervisor", "egress.service", "spark.task.stage"])
 def test_a_process_that_is_given_a_checked_topology_does_not_import_what_checks_it(module: str) -> None:
     code = f"import sys, wallaroo_runtime.{module}; print('jsonschema' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=120)

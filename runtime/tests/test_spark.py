@@ -22,11 +22,11 @@ from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.plan import Node, NodeKind, Plan, Stage
 from wallaroo_runtime.plan.bucket import bucket_ids
 from wallaroo_runtime.spark import session
-from wallaroo_runtime.spark.progress import committed_progress
 from wallaroo_runtime.spark.query import QueryOptions, RunningQuery, start_query
 from wallaroo_runtime.spark.session import running_session
 from wallaroo_runtime.spark.source.kafka import check_connector, check_kafka
 from wallaroo_runtime.storage.journal.writer import JournalWriter
+from wallaroo_runtime.storage.progress import committed_progress
 from wallaroo_runtime.topology.load import load_document
 from wallaroo_runtime.topology.model import KafkaSink, Pipeline, Topology, Worker
 from wallaroo_runtime.worker import control

@@ -20,8 +20,8 @@ from wallaroo_runtime.maintenance.convert_topic import Topics
 from wallaroo_runtime.peer.configuration import kafka_sources
 from wallaroo_runtime.run import topic_watch
 from wallaroo_runtime.run.topic_watch import TopicWatch
-from wallaroo_runtime.spark.progress import plan_elsewhere
 from wallaroo_runtime.storage.journal.writer import JournalWriter
+from wallaroo_runtime.storage.progress import plan_elsewhere
 from wallaroo_runtime.topology.load import load_document
 from wallaroo_runtime.topology.model import KafkaSource
 

@@ -9,32 +9,33 @@ from architecture.source import PYTHON_SDK, RUNTIME, Import, imports, module_of
 # What each package of the runtime may import; the packages stand from top to bottom.
 IMPORTS: dict[str, set[str]] = {
     "cli": {
-        *("archive", "checkpoint", "durable", "errors", "gateway", "kafka", "memory", "monitor", "peer", "plan"),
-        *("program", "run", "service", "spark", "submit", "system", "topology"),
+        *("archive", "case", "checkpoint", "console", "durable", "errors", "gateway", "kafka", "maintenance"),
+        *("memory", "monitor", "peer", "plan", "program", "run", "service", "spark", "submit", "system", "topology"),
     },
+    "console": {"gateway", "run", "system"},
+    "case": {"errors", "memory", "topology"},
     "run": {
-        *("archive", "checkpoint", "durable", "errors", "kafka", "lowering", "monitor", "peer", "plan", "program"),
-        *("spark", "storage", "system", "topology", "worker"),
+        *("archive", "checkpoint", "durable", "errors", "kafka", "monitor", "peer", "plan", "program", "spark"),
+        *("storage", "system", "topology", "worker"),
     },
-    "monitor": {"checkpoint", "errors", "lowering", "plan", "topology"},
-    "checkpoint": {
-        *("durable", "errors", "gateway", "peer", "plan", "program", "service", "spark", "storage", "system"),
-        "topology",
+    "maintenance": {
+        *("checkpoint", "durable", "errors", "gateway", "monitor", "peer", "plan", "service", "spark", "storage"),
+        *("system", "topology"),
     },
+    "monitor": {"checkpoint", "errors", "plan", "service", "spark", "topology", "worker"},
+    "checkpoint": {"durable", "errors", "peer", "plan", "program", "service", "storage", "system", "topology"},
     "submit": {"errors", "program", "spark", "system", "worker"},
     "peer": {
         *("archive", "durable", "egress", "errors", "gateway", "kafka", "plan", "service", "storage", "system"),
         *("topology", "worker"),
     },
-    # Two lowerings of a plan: neither knows the other.
+    # Two engines for a plan: neither knows the other.
     "spark": {
-        *("archive", "durable", "errors", "kafka", "lowering", "plan", "service", "storage", "system", "topology"),
-        "worker",
+        *("archive", "durable", "errors", "kafka", "plan", "service", "storage", "system", "topology", "worker"),
     },
-    "memory": {"errors", "gateway", "lowering", "plan", "program", "service", "system", "topology", "worker"},
+    "memory": {"errors", "gateway", "plan", "program", "service", "storage", "system", "topology", "worker"},
     "gateway": {"durable", "errors", "kafka", "service", "storage"},
-    "egress": {"durable", "errors", "kafka", "lowering", "service", "storage", "system"},
-    "lowering": {"errors", "plan", "topology"},
+    "egress": {"durable", "errors", "kafka", "service", "storage", "system"},
     "kafka": {"durable", "errors", "system"},
     "storage": {"durable", "errors", "service", "system"},
     "service": {"durable", "errors", "system"},
@@ -46,6 +47,8 @@ IMPORTS: dict[str, set[str]] = {
     "durable": {"errors"},
     "system": {"errors"},
 }
+# The rooms of `spark` from top to bottom: each imports rooms below it alone.
+SPARK_ROOMS = ("goka", "state_store", "realtime", "task", "source", "machine", "failure")
 # Libraries that only some packages may import.
 ONLY_IN = {
     "pyspark": {"spark"},
@@ -126,6 +129,10 @@ def runtime_violations(file: str, text: str) -> Iterator[str]:
         known = IMPORTS.get(package, set())
         if top == "wallaroo_runtime" and rest and package and rest[0] not in {package, *known}:
             yield said(found, f"{package} may import {', '.join(sorted(known)) or 'nothing: name it in IMPORTS'}")
+        if package == "spark" and rest[:1] == ["spark"] and parts[2] in SPARK_ROOMS:
+            above = SPARK_ROOMS[: SPARK_ROOMS.index(parts[2])]
+            if rest[1] in above:
+                yield said(found, f"in `spark` {parts[2]} stands below {', '.join(above)}")
         if package not in ONLY_IN.get(top, {package}):
             yield said(found, f"only {', '.join(ONLY_IN[top])} may")
         shared = SHARED + RUNS_CALLS.get(package, ())

@@ -9,6 +9,7 @@ from architecture.layer import (
     IMPORTS,
     ONLY_IN,
     SDK_IMPORTS,
+    SPARK_ROOMS,
     connector_violations,
     room_of,
     runtime_violations,
@@ -111,7 +112,20 @@ def test_planted_import_of_the_sdk(line: str) -> None:
     assert len(planted(runtime_violations, f"{RUNTIME}/wallaroo_runtime/plan/planted.py", line)) == 1
 
 
-def test_planted_import_of_the_other_lowering() -> None:
+def test_planted_import_of_a_room_of_spark_that_stands_above() -> None:
+    for at, low in enumerate(SPARK_ROOMS):
+        file = f"{RUNTIME}/wallaroo_runtime/spark/{low}/planted.py"
+        lines = [f"from wallaroo_runtime.spark.{room} import x" for room in SPARK_ROOMS]
+        found = [planted(runtime_violations, file, line) for line in lines]
+        assert [len(each) for each in found] == [1] * at + [0] * (len(SPARK_ROOMS) - at)
+
+
+def test_every_room_of_spark_has_a_place() -> None:
+    rooms = {path.parent.name for path in (ROOT / RUNTIME / "wallaroo_runtime/spark").glob("*/__init__.py")}
+    assert rooms == {*SPARK_ROOMS}
+
+
+def test_planted_import_of_the_other_engine() -> None:
     file = f"{RUNTIME}/wallaroo_runtime/spark/planted.py"
     assert len(planted(runtime_violations, file, "from wallaroo_runtime.memory import engine")) == 1
 

@@ -4,7 +4,6 @@ import json
 from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from wallaroo_runtime.checkpoint.manifest import Directory
 from wallaroo_runtime.checkpoint.uncommitted import between, delivered_of, next_of
@@ -15,9 +14,7 @@ from wallaroo_runtime.service._proto import service_pb2 as pb
 from wallaroo_runtime.storage.journal.reader import JournalReader
 from wallaroo_runtime.storage.journal.visit import read_visits
 from wallaroo_runtime.storage.outbox.position import undelivered
-
-if TYPE_CHECKING:
-    from wallaroo_runtime.spark.progress import Progress
+from wallaroo_runtime.storage.progress import Progress, progress_in
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,9 +85,7 @@ class Drain:
             raise self.hold.client(kind, name).broke_rules(reason=f"it does not say {field} in its status")
         return int(getattr(reply, field))
 
-    def _progress(self) -> "Progress":
-        from wallaroo_runtime.spark.progress import progress_in  # late: pyspark takes a second to import
-
+    def _progress(self) -> Progress:
         return progress_in(self.directory, f"{self.spark}/")
 
     def _left(self, gone_sinks: Collection[int]) -> str:

@@ -14,6 +14,7 @@ from wallaroo_runtime.storage.journal.reader import JournalReader
 from wallaroo_runtime.storage.outbox.live_state import read_last
 from wallaroo_runtime.storage.outbox.log import Published, read_base
 from wallaroo_runtime.storage.outbox.written import read_written
+from wallaroo_runtime.storage.progress import progress_in
 from wallaroo_runtime.topology.load import load_document
 from wallaroo_runtime.topology.model import Topology
 
@@ -70,8 +71,6 @@ def find_repeated(path: Path, topology: Topology, *, is_in_use: bool) -> Found:
             else "it is in use: stop it with Ctrl-C or SIGTERM; after a kill a run"
         )
         return None, f"{where} may refuse this change (R790)"
-    from wallaroo_runtime.spark.progress import progress_in  # late: pyspark takes a second to import
-
     if found := repeated(path, progress_in(LocalDirectory(path), f"{manifest.get('spark', SPARK)}/").offset):
         raise refused(found)
     return None, ""

@@ -13,6 +13,7 @@ from wallaroo_runtime.plan import NodeKind, Plan, Stage
 from wallaroo_runtime.plan.bucket_stages import FIRST_OF_TABLE, in_order, later_ports, run_bucket
 from wallaroo_runtime.plan.crossing import CONTROL_PORTS, Crossing, controls_of, frames_of_ports
 from wallaroo_runtime.plan.stage_message import stage_message
+from wallaroo_runtime.storage.outbox.letter_tail import letters_of
 from wallaroo_runtime.topology.error_policy import ErrorPolicy, stop_at_dead_letter
 from wallaroo_runtime.worker.audit import messages_by_port
 from wallaroo_runtime.worker.channel import WorkerChannel
@@ -109,7 +110,7 @@ class Engine:
             for depth in range(1, len(self.plan.levels)):
                 rows = self._level(depth, rows, batch)
             if self._policy.may_fail:
-                stop_at_dead_letter(batch.letters, self._policy)
+                stop_at_dead_letter(letters_of(batch.letters), self._policy)
         except BaseException:
             self.store.roll_back()
             raise

@@ -1,4 +1,4 @@
-"""The plan as data: what the compiler gives and what a lowering reads."""
+"""The plan as data: what the compiler gives and what an engine reads."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

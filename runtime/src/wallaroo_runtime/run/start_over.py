@@ -9,6 +9,7 @@ from wallaroo_runtime.checkpoint.manifest import Directory, LocalDirectory, find
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.peer.local import stop_left_behind
 from wallaroo_runtime.run.snapshot import Reporter
+from wallaroo_runtime.storage.progress import progress_in
 from wallaroo_runtime.system.disk import measure
 
 if TYPE_CHECKING:
@@ -69,8 +70,6 @@ def _found(directory: Directory, name: str) -> str:
 
 
 def _processed(directory: Directory, spark: str) -> str:
-    from wallaroo_runtime.spark.progress import progress_in  # late: it imports pyspark
-
     try:
         count = progress_in(directory, f"{spark}/").messages_in
     except (OSError, ValueError, KeyError, TypeError):  # what is damaged may be removed

@@ -6,6 +6,7 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 from wallaroo_runtime.spark.machine.hadoop import HadoopDirectory
+from wallaroo_runtime.storage.progress import Progress, committed_progress, progress_in
 
 
 class Planned:
@@ -45,6 +46,13 @@ class Planned:
         end = journal_messages(self.offsets(batch))
         self._ends = {batch: end}
         return end - before
+
+
+def past_progress(session: SparkSession, checkpoint: str) -> Progress:
+    """Return what `committed_progress` does, of a checkpoint in any file system."""
+    if "://" not in checkpoint:
+        return committed_progress(Path(checkpoint))
+    return progress_in(HadoopDirectory(session, checkpoint))
 
 
 def journal_messages(plan: str) -> int:

@@ -16,6 +16,7 @@ from wallaroo_runtime.spark.micro_batches import Rows
 from wallaroo_runtime.spark.planned import Planned
 from wallaroo_runtime.spark.task.level import ReadCounts
 from wallaroo_runtime.spark.task.row_sink import RowSinks
+from wallaroo_runtime.storage.outbox.letter_tail import letters_of
 from wallaroo_runtime.storage.outbox.staging import StagedFile
 from wallaroo_runtime.storage.place import Output
 from wallaroo_runtime.storage.record_count import RecordCount
@@ -171,7 +172,8 @@ class Publisher:
             (file for file in files if file.port == DEAD_LETTER_PORT), key=lambda file: (file.partition, file.path)
         )
         if letters and self._policy.may_fail:
-            stop_at_dead_letter((data for file in letters for data in self._outbox.read_staged(file)), self._policy)
+            pieces = (data for file in letters for data in self._outbox.read_staged(file))
+            stop_at_dead_letter(letters_of(pieces), self._policy)
         seen = self.watch.look(batch, letters, self._outbox.read_staged)
         reach("driver.before_publish")
         others = files if self._rows is None else self._rows.write(query, batch, files)

@@ -26,8 +26,7 @@ from wallaroo_runtime.spark.failure.translate import JavaEnded, is_end_of_java, 
 from wallaroo_runtime.spark.machine.hadoop import spark_path
 from wallaroo_runtime.spark.machine.settings import POLLING, is_local
 from wallaroo_runtime.spark.micro_batches import MicroBatches
-from wallaroo_runtime.spark.planned import Planned
-from wallaroo_runtime.spark.progress import Progress, past_progress, unread_records
+from wallaroo_runtime.spark.planned import Planned, past_progress
 from wallaroo_runtime.spark.publish import Publisher, TellBatch, TellLive, TellVisits, ignore_visits
 from wallaroo_runtime.spark.source.file_name import check_batch, check_names, file_sources, forget_renamed
 from wallaroo_runtime.spark.source.kafka import records_lost
@@ -41,6 +40,7 @@ from wallaroo_runtime.spark.task.state import BucketProcessor
 from wallaroo_runtime.spark.warmup import rehearse
 from wallaroo_runtime.spark.worker_start import start_workers, stop_workers, worker_specs
 from wallaroo_runtime.storage.place import JournalPlace, OutputPlace
+from wallaroo_runtime.storage.progress import Progress, unread_records
 from wallaroo_runtime.storage.record_count import RecordCount
 from wallaroo_runtime.topology.error_policy import ErrorPolicy
 from wallaroo_runtime.topology.model import KafkaSource, SparkSource, Topology

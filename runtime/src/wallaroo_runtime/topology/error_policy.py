@@ -1,9 +1,8 @@
 """Which dead letters stop an application, and the first one that does."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from wallaroo.message.frame import read_frame, split_frames
 from wallaroo.worker._proto import worker_pb2 as pb
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.topology.model import Topology
@@ -44,32 +43,22 @@ class ErrorPolicy:
         return self.parts.get(path, self.fails)
 
 
-def letters_of(pieces: Iterable[bytes]) -> Iterator[pb.DeadLetter]:
-    """Yield the dead letters in pieces of whole frames, in order."""
-    for data in pieces:
-        for _, start, _ in split_frames(data):
-            yield from map(pb.DeadLetter.FromString, read_frame(data, start).values())
-
-
-def first_that_stops(pieces: Iterable[bytes], policy: ErrorPolicy) -> pb.DeadLetter | None:
+def first_that_stops(letters: Iterable[pb.DeadLetter], policy: ErrorPolicy) -> pb.DeadLetter | None:
     """Return the dead letter of the earliest source message among those that stop the query."""
     first: pb.DeadLetter | None = None
-    for letter in letters_of(pieces):
+    for letter in letters:
         is_earlier = first is None or letter.sequence < first.sequence
         first = letter if is_earlier and policy.stops_at(letter.path) else first
     return first
 
 
-def stop_at_dead_letter(pieces: Iterable[bytes], policy: ErrorPolicy) -> None:
+def stop_at_dead_letter(letters: Iterable[pb.DeadLetter], policy: ErrorPolicy) -> None:
     """Refuse dead letters that stop the query.
-
-    Args:
-        pieces: Frames of dead letters.
 
     Raises:
         RunError: R611, with what the earliest of them says.
     """
-    letter = first_that_stops(pieces, policy)
+    letter = first_that_stops(letters, policy)
     if letter is not None:
         raise stopped_by(letter, policy)
 

@@ -1,7 +1,7 @@
 """A process in place of a worker that somebody else started: `wallaroo run --attach`.
 
-Run as `python -m wallaroo_runtime.worker.attached_worker NAME SOCKET` by a supervisor, in the directory of the worker. It puts
-the socket where tasks look for the worker, and ends with the process that listens there.
+Run as `python -m wallaroo_runtime.worker.attached_worker NAME SOCKET` by a supervisor, in the directory of the worker.
+It puts the socket where tasks look for the worker, and ends with the process that listens there.
 """
 
 import json

@@ -29,7 +29,7 @@ def operator_jar() -> Path:
         RunError: R758, it is missing.
     """
     packed = Path(str(files("wallaroo_runtime"))) / "_java" / NAME
-    built = Path(__file__).resolve().parents[3] / "build" / "java" / NAME
+    built = Path(__file__).resolve().parents[4] / "build" / "java" / NAME
     for path in (packed, built):
         if path.is_file():
             return path

@@ -1,1 +1,1 @@
-"""Lowering of a plan to Spark's real-time mode, whose operators are in Java."""
+"""A plan in Spark's real-time mode, whose operators are in Java."""

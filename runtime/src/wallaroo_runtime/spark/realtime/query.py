@@ -19,8 +19,7 @@ from wallaroo_runtime.service.client import Away
 from wallaroo_runtime.spark.failure.cause import query_causes
 from wallaroo_runtime.spark.failure.translate import JavaEnded, is_end_of_java, needing_java
 from wallaroo_runtime.spark.machine.hadoop import spark_path
-from wallaroo_runtime.spark.planned import Planned
-from wallaroo_runtime.spark.progress import Progress, past_progress
+from wallaroo_runtime.spark.planned import Planned, past_progress
 from wallaroo_runtime.spark.query import QueryOptions
 from wallaroo_runtime.spark.realtime.failure import translated_operator
 from wallaroo_runtime.spark.realtime.letters import Letters, open_output
@@ -30,6 +29,7 @@ from wallaroo_runtime.spark.realtime.visits import TellDone, VisitCounts
 from wallaroo_runtime.spark.task.executor import located
 from wallaroo_runtime.spark.worker_start import worker_specs
 from wallaroo_runtime.storage.place import Output
+from wallaroo_runtime.storage.progress import Progress
 from wallaroo_runtime.system.process import process_start_time
 from wallaroo_runtime.topology.error_policy import ErrorPolicy
 from wallaroo_runtime.topology.model import Topology

@@ -15,8 +15,9 @@ from wallaroo_runtime.kafka.identity import IS_RESET, REPEATED, RESET, id_of, is
 from wallaroo_runtime.kafka.java import PREFIX, java_options
 from wallaroo_runtime.kafka.offset import EARLIEST, LATEST, check_partitions, lost_records, starting_offsets
 from wallaroo_runtime.spark.machine.hadoop import HadoopDirectory, spark_path
-from wallaroo_runtime.spark.progress import past_progress, plan_elsewhere
+from wallaroo_runtime.spark.planned import past_progress
 from wallaroo_runtime.spark.source.kafka_connector import uses_kafka
+from wallaroo_runtime.storage.progress import plan_elsewhere
 from wallaroo_runtime.topology.model import KafkaSink, KafkaSource, Sink, Topology, has_records, place_of
 from wallaroo_runtime.topology.secret import resolved
 

@@ -17,10 +17,10 @@ from wallaroo_runtime.plan import Plan
 from wallaroo_runtime.spark.failure.cause import causes_of
 from wallaroo_runtime.spark.failure.translate import carried, described
 from wallaroo_runtime.spark.machine.hadoop import spark_path
-from wallaroo_runtime.spark.progress import Files
 from wallaroo_runtime.spark.state_store.choice import StateChoice, StateRow, row_bytes
 from wallaroo_runtime.spark.state_store.stage_log import LOG, stage_log, variable_of
 from wallaroo_runtime.spark.task.state import LOG_SCHEMA
+from wallaroo_runtime.storage.progress import Files
 from wallaroo_runtime.storage.spark_log import last_batch
 from wallaroo_runtime.worker.session import grouped
 

@@ -1,7 +1,7 @@
 """PySpark's daemon, with what our tasks import already in memory: each worker process is a fork of it.
 
-Spark runs it as `python -m wallaroo_runtime.spark.task.daemon MODULE` (setting `spark.python.daemon.module`). PySpark's own
-daemon imports nothing before it forks, since a library might start threads; none of the ones below does.
+Spark runs it as `python -m wallaroo_runtime.spark.task.daemon MODULE` (setting `spark.python.daemon.module`). PySpark's
+own daemon imports nothing before it forks, since a library might start threads; none of the ones below does.
 """
 
 import contextlib

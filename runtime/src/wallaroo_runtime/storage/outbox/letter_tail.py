@@ -1,15 +1,21 @@
 """The dead letters of a running query, read where the egress writes them."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
-from wallaroo.message.frame import HEADER_BYTES, FrameError, FrameHeader, read_header
+from wallaroo.message.frame import HEADER_BYTES, FrameError, FrameHeader, read_frame, read_header, split_frames
 from wallaroo.worker._proto import worker_pb2 as pb
-from wallaroo_runtime.topology.error_policy import letters_of
 
 LETTERS_PER_BATCH = 10_000
 Found = list[tuple[str, pb.DeadLetter]]  # with their ids, as `wallaroo dead-letters` names them
 _SUFFIX = ".frames"
+
+
+def letters_of(pieces: Iterable[bytes]) -> Iterator[pb.DeadLetter]:
+    """Yield the dead letters in pieces of whole frames, in order."""
+    for data in pieces:
+        for _, start, _ in split_frames(data):
+            yield from map(pb.DeadLetter.FromString, read_frame(data, start).values())
 
 
 class LetterTail:

@@ -35,7 +35,7 @@ record BucketVersion(long counter, long nonce, int first, int last, long snapsho
         return new BucketVersion(counter, nonce, first, entry, snapshotBytes, changeBytes);
     }
 
-    /** Says whether the log is to be compacted; the rule is that of {@code lowering/compaction_due.py}. */
+    /** Says whether the log is to be compacted; the rule is that of {@code worker/compaction.py}. */
     boolean isCompactionDue(int bucket) {
         double most = Math.min(snapshotBytes * (1 + bucket * GOLDEN_RATIO % 1), LARGE_LOG_BYTES);
         return changeBytes > Math.max(most, SMALL_LOG_BYTES);

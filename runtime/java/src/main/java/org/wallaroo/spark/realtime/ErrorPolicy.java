@@ -4,7 +4,7 @@ import java.util.List;
 import java.util.Map;
 
 /**
- * Which dead letters end the query; {@code lowering/error_policy.py} has the same rule.
+ * Which dead letters end the query; {@code topology/error_policy.py} has the same rule.
  *
  * @param fails whether those of parts do that have no policy of their own
  * @param parts whether those of a part do, by its path

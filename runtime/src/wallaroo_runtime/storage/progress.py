@@ -6,9 +6,6 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Protocol
 
-from pyspark.sql import SparkSession
-
-from wallaroo_runtime.spark.machine.hadoop import HadoopDirectory
 from wallaroo_runtime.storage.record_count import RecordCount
 from wallaroo_runtime.storage.spark_log import last_batch, last_commit
 
@@ -159,13 +156,6 @@ def _ending_at(offsets: bytes, topics: Mapping[str, Mapping[int, int]]) -> bytes
             if topic in topics:
                 lines[number] = json.dumps({topic: {str(at): topics[topic][at] for at in ends if at in topics[topic]}})
     return "\n".join([head, metadata, *lines]).encode()
-
-
-def past_progress(session: SparkSession, checkpoint: str) -> Progress:
-    """Return what `committed_progress` does, of a checkpoint in any file system."""
-    if "://" not in checkpoint:
-        return committed_progress(Path(checkpoint))
-    return progress_in(HadoopDirectory(session, checkpoint))
 
 
 def progress_in(files: Files, folder: str = "") -> Progress:
