@@ -202,7 +202,7 @@ def interpreter(directory: Path) -> Path:
     given = os.environ.get("PYTHONPATH")
     path = "unset PYTHONPATH" if given is None else f"export PYTHONPATH={shlex.quote(given)}"
     program, python = directory / "python", shlex.quote(sys.executable)
-    client = shlex.join([sys.executable, "-I", "-S", str(Path(__file__).with_name("fork_client.py"))])
+    client = shlex.join([sys.executable, "-I", "-S", str(Path(__file__).parents[1] / "task" / "fork_client.py")])
     text = INTERPRETER.format(path=path, python=python, client=client, forks=shlex.quote(str(directory / FORKS)))
     program.write_text(text, encoding="utf-8")
     program.chmod(0o700)
