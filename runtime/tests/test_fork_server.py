@@ -43,7 +43,7 @@ if sys.argv[1] == "kill":
 sys.exit(eval(sys.argv[1]))
 """
 OWNED = """
-from wallaroo_runtime.worker import owner
+from wallaroo_runtime.worker import owner_process as owner
 owner.is_java = lambda pid: open(f"/proc/{pid}/cmdline").read().endswith("\\0as Java\\0")
 print(owner.find_owner().pid)
 """
