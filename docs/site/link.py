@@ -50,7 +50,7 @@ def with_links(markdown: str, page: str, codes: Collection[str]) -> str:
 
     Example:
         >>> with_links("See `docs/kafka.md`; R714, not `R714`.", "faq.md", {"R714"})
-        'See [`docs/kafka.md`](kafka.md); [R714](reference/errors.md#r601), not `R714`.'
+        'See [`docs/kafka.md`](kafka.md); [R714](reference/errors.md#r714), not `R714`.'
     """
     fenced, lines = False, []
     for line in markdown.split("\n"):

@@ -1,5 +1,6 @@
 """Prose and contracts: named files exist, copies are equal, every error code is tested."""
 
+import ast
 import json
 import re
 from collections.abc import Iterator
@@ -107,6 +108,21 @@ def untested_codes(root: Path, folders: tuple[str, ...] = TEST_FILES) -> list[st
     text = "".join(path.read_text(encoding="utf-8") for path in [*files, *root.glob(VECTORS)])
     named = set(CODE.findall(text))
     return [code for code in codes(root) if code not in named]
+
+
+def kinds(root: Path) -> set[str]:
+    """Return the kinds of the catalogue."""
+    catalogue = json.loads((root / "topology-schema/errors.json").read_text(encoding="utf-8"))
+    return {entry["kind"] for entry in catalogue["errors"] if "kind" in entry}
+
+
+def code_comparisons(root: Path) -> Iterator[str]:
+    """Yield places at which the runtime compares the code of an error, where it is to look at its kind."""
+    for path in sorted((root / PACKAGES).rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            values = [each.value for each in ast.walk(node) if isinstance(each, ast.Constant)]
+            if isinstance(node, ast.Compare) and any(CODE.fullmatch(str(value)) for value in values):
+                yield f"{path.relative_to(root)}:{node.lineno}: compares a code; compare its kind"
 
 
 PRODUCT = ("api/", "runtime/src/", "runtime/java/src/main/")

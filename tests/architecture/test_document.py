@@ -11,6 +11,7 @@ import pytest
 from architecture import document, prose
 from architecture.source import ROOT
 from architecture.surface import GO_PACKAGES, surface
+from wallaroo.diagnostic.diagnostic import Kind
 
 HERE = Path(__file__).resolve().parent
 
@@ -33,6 +34,13 @@ def test_every_code_has_a_test() -> None:
 
 def test_every_code_can_be_reported() -> None:
     assert " ".join(document.unused_codes(ROOT)) == ""
+
+
+def test_programs_decide_on_kinds_and_not_on_codes(copy: Path) -> None:
+    assert document.kinds(ROOT) == {kind.value for kind in Kind} - {""}
+    assert "\n".join(document.code_comparisons(ROOT)) == ""
+    (copy / document.PACKAGES / "errors.py").write_text('is_gone = error.code in ("R616", "R609")\n', encoding="utf-8")
+    assert len(list(document.code_comparisons(copy))) == 1
 
 
 @pytest.mark.slow

@@ -12,6 +12,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"wallarooapi/internal/diagnostic"
 )
 
 const (
@@ -84,11 +86,11 @@ func (c *child) failure(err error) error {
 	return fmt.Errorf("`wallaroo run` failed (%w):\n%s", err, text)
 }
 
-// said reports whether a text is in the last lines.
-func (c *child) said(text string) bool {
+// reports says whether the last lines have a finding of a kind.
+func (c *child) reports(kind string) bool {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
-	return strings.Contains(strings.Join(c.lines, "\n"), text)
+	return diagnostic.Reports(strings.Join(c.lines, "\n"), kind)
 }
 
 // Write takes output of the runtime; stdout and stderr are one.

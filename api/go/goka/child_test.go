@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"wallarooapi/internal/diagnostic"
 )
 
 // shell is a child that runs a script in place of the runtime.
@@ -24,7 +26,7 @@ func TestAChildThatFails(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "exit status 4") || !strings.Contains(err.Error(), "R611 the query stopped") {
 		t.Errorf("%v", err)
 	}
-	if !c.said("R611") || c.said("R610") || said.String() != "wallaroo: one\nwallaroo: R611 the query stopped\n" {
+	if c.reports(diagnostic.InUse) || said.String() != "wallaroo: one\nwallaroo: R611 the query stopped\n" {
 		t.Errorf("%q", said)
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"wallarooapi/internal/declaration"
+	"wallarooapi/internal/diagnostic"
 	"wallarooapi/internal/launch"
 	"wallarooapi/stream"
 )
@@ -22,7 +23,6 @@ const (
 	// A run that was killed takes some time to give its checkpoint up.
 	takeoverTime = 2 * time.Minute
 	takeoverStep = time.Second
-	alreadyRuns  = "R610"
 )
 
 // host serves the worker of processors from this process and runs the runtime until either ends.
@@ -66,7 +66,7 @@ func supervise(ctx context.Context, all []*Processor, command []string) error {
 		run := &child{command: command, log: all[0].group.options.log, ready: func() { setState(all, ProcStateRunning) }}
 		err := run.run(ctx)
 		setState(all, ProcStateStopping)
-		if err == nil || !run.said(alreadyRuns) || time.Since(began) > takeoverTime {
+		if err == nil || !run.reports(diagnostic.InUse) || time.Since(began) > takeoverTime {
 			return err
 		}
 		select {

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"wallarooapi/internal/codec"
+	"wallarooapi/internal/diagnostic"
 	"wallarooapi/internal/recordpb"
 	"wallarooapi/stream"
 )
@@ -22,10 +23,7 @@ import (
 // metaMagic precedes what VisitAll sends as metadata; other metadata are those of `wallaroo visit`.
 var metaMagic = []byte("\x00goka\x00")
 
-const (
-	tokenBytes  = 26
-	runHasEnded = "R733"
-)
+const tokenBytes = 26
 
 // visits are the visits that this process asked for and that are not done.
 type visits struct {
@@ -103,7 +101,7 @@ func (p *Processor) visit(ctx context.Context, name string, metadata []byte) (ke
 		return 0, ctx.Err()
 	case p.context().Err() != nil:
 		return 0, ErrVisitAborted
-	case err != nil && bytes.Contains(said.Bytes(), []byte(runHasEnded)):
+	case err != nil && diagnostic.Reports(said.String(), diagnostic.NoVisit):
 		return 0, fmt.Errorf("%w: %s", ErrVisitAborted, bytes.TrimSpace(said.Bytes()))
 	case err != nil:
 		return 0, fmt.Errorf("`wallaroo visit` failed (%w): %s", err, bytes.TrimSpace(said.Bytes()))

@@ -6,6 +6,8 @@ import (
 	_ "embed"
 	"encoding/json"
 	"fmt"
+	"regexp"
+	"slices"
 	"sort"
 	"strconv"
 	"strings"
@@ -20,6 +22,7 @@ var catalogueJSON []byte
 
 type entry struct {
 	Code    string `json:"code"`
+	Kind    string `json:"kind"`
 	Message string `json:"message"`
 	Fix     string `json:"fix"`
 }
@@ -47,6 +50,19 @@ type Diagnostic struct {
 	File      string `json:"file,omitempty"`
 	Line      int    `json:"line,omitempty"`
 	Traceback string `json:"traceback,omitempty"`
+}
+
+// Kinds of errors on which a program decides; the catalogue says which code is of which.
+const (
+	InUse   = "in_use"
+	NoVisit = "no_visit"
+)
+
+var codes = regexp.MustCompile(`\b[TPWCRI][0-9]{3}\b`)
+
+// Reports says whether what a command of the runtime has written has a finding of a kind.
+func Reports(output, kind string) bool {
+	return slices.ContainsFunc(codes.FindAllString(output, -1), func(code string) bool { return catalogue()[code].Kind == kind })
 }
 
 // Of makes the diagnostic of a code of the catalogue. The pairs are names and values for its texts.

@@ -5,7 +5,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from wallaroo.diagnostic.diagnostic import catalogue
+from wallaroo.diagnostic.diagnostic import Kind, catalogue, kind_of
 from wallaroo_runtime.cli.document import WHAT, add_app_options, read_topology, split_document
 from wallaroo_runtime.cli.parser import usage_error
 from wallaroo_runtime.console.json_line import print_json
@@ -21,13 +21,13 @@ KINDS = {
     "T2": "the meaning of a program or topology",
     "P3": "what cannot be compiled",
     "W4": "a worker",
-    **dict.fromkeys(("C507", "C511", "C528"), "user code; the run ends, and goes on when that is corrected"),
     "C5": "user code; the message becomes a dead letter, unless its policy says otherwise",
     "R6": "a run or a command",
     "R7": "a run or a command",
     "R8": "a run or a command",
     "I9": "a bug of ours",
 }
+ENDS_RUN = "user code; the run ends, and goes on when that is corrected"
 PART = re.compile(r"\{(\w+)[^}]*\}")
 
 split_arguments = split_document
@@ -105,7 +105,8 @@ def meaning(code: str) -> str:
           fix: give each pipeline a name of its own
     """
     entry = _entry(code)
-    lines = [f"{code} {entry['name']}: about {KINDS.get(code) or KINDS[code[:2]]}", f"  {_filled(entry['message'])}"]
+    about = ENDS_RUN if kind_of(code) is Kind.ENDS_RUN else KINDS[code[:2]]
+    lines = [f"{code} {entry['name']}: about {about}", f"  {_filled(entry['message'])}"]
     lines += [f"  cause: {cause}" for cause in entry.get("causes", ())]
     fix = _filled(entry["fix"])
     return "\n".join([*lines, f"  fix: {'the finding has it' if fix == '<fix>' else fix}"])

@@ -45,7 +45,6 @@ class Kind(Enum):
     OTHER_APPLICATION = "other_application"
     OUTAGE = "outage"
     QUERY = "query"
-    SPOILT_STATE = "spoilt_state"
     UNAVAILABLE = "unavailable"
     USAGE = "usage"
 
