@@ -187,7 +187,7 @@ def test_archive_that_was_changed(kind: str, packed: Path, tmp_path: Path) -> No
     content, said = found[kind]
     file = written(tmp_path / "changed.tar.gz", content)
     text = refused(lambda: load_application(str(file), (), "", ""))
-    assert text.startswith(f"R655 {file} is not the archive of an application, or was changed after it was packed; ")
+    assert text.startswith(f"R655 {file} cannot be used as an archive; it is not the archive of an application, ")
     assert said in text
     if kind != "topology":  # what is unpacked has the digest that the driver has read
         unpacked = tmp_path / "unpacked"

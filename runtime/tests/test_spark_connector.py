@@ -71,7 +71,8 @@ def test_without_maven(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     assert failure("", tmp_path / "cache").startswith("R675 Spark's Kafka connector org.apache.spark:")
     assert failure("", tmp_path / "cache").endswith(
-        "; there is no `mvn` on PATH\n  fix: install Maven, or give the jars with --conf spark.jars=PATH,PATH"
+        "; there is no `mvn` on PATH\n  fix: install Maven and run this once where its repository is reached, or "
+        "give the jars with --conf spark.jars=PATH,PATH"
     )
 
 

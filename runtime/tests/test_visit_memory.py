@@ -136,7 +136,7 @@ def test_a_text_is_the_value_of_a_visit_as_its_bytes_are(text: str, other: objec
             shows.append((shown(app), [letter.error for letter in app.dead_letters]))
             with pytest.raises(DiagnosticError) as caught:
                 app.visit("set failing", other)  # type: ignore[arg-type]
-            assert str(caught.value).startswith('R733 visit "set failing" cannot take ')
+            assert str(caught.value).startswith('R733 visit "set failing": it cannot take ')
     assert shows[0] == shows[1]
 
 
