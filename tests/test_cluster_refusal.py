@@ -63,8 +63,8 @@ def test_what_is_refused_starts_nothing(deployment: Deployment, archives: Callab
         (
             changed.name,
             (),
-            "R655 {} cannot be used as an archive; it is not the archive of an application, or was changed after it was "
-            "packed; top",
+            "R655 {} cannot be used as an archive; it is not the archive of an application, or was changed after it "
+            "was packed; top",
         ),
         (
             newer.name,
