@@ -193,6 +193,13 @@ def test_a_module_that_cannot_be_fetched(program: Path, tmp_path: Path, monkeypa
     assert caught.value.exit_code == 4
 
 
+@pytest.mark.parametrize("reason", ["no space left on device", "read-only file system"])
+def test_a_disk_that_is_full_is_no_fault_of_the_program(tmp_path: Path, reason: str) -> None:
+    (finding,) = go_module.broken(tmp_path, f"main.go:3:1: write /tmp/go-build1/b.a: {reason}").diagnostics
+    assert finding.code == "R742" and finding.file == ""
+    assert reason in finding.message and "XDG_CACHE_HOME" in finding.fix
+
+
 def test_a_build_that_takes_long_is_told(
     program: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:

@@ -6,6 +6,7 @@ import resource
 import socket
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -113,6 +114,17 @@ def test_doctor_looks_at_limits(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(socket, "create_server", refuse)
     assert "no server can listen at 127.0.0.1; Cannot assign" in str(outcome("ports").finding)
     assert outcome("ports").state == "missing"
+
+
+def test_temporary_files_that_have_no_place(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", None)
+    monkeypatch.setenv("TMPDIR", str(tmp_path / "nowhere"))
+    finding = machine.temporary_files().finding
+    assert finding is not None
+    assert finding.message == f"temporary files: TMPDIR is {tmp_path}/nowhere, to which nothing can be written"
+    (tmp_path / "nowhere").mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", None)
+    assert machine.temporary_files().finding is None
 
 
 LACKING = """

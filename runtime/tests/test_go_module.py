@@ -196,13 +196,15 @@ def test_a_directory_of_any_name_is_built(name: str, tmp_path: Path) -> None:
     assert build(made(tmp_path / name)).is_file()
 
 
-def test_a_program_without_a_module_imports_its_own_packages(tmp_path: Path) -> None:
+def test_a_program_without_a_module_imports_its_own_packages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GO111MODULE", "off")  # as those have it whose programs are in a GOPATH
     program = made(tmp_path / "any name")
     (program / "order").mkdir()
     (program / "order" / "order.go").write_text("package order\n\nconst Empty = 0\n")
     (program / "more.go").write_text('package main\n\nimport "wallaroo.local/program/order"\n\nvar _ = order.Empty\n')
     build(program)
     init(program)
+    monkeypatch.delenv("GO111MODULE")
     ran(program, "go", "list", "-deps", "./...")
 
 

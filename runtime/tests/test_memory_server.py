@@ -155,8 +155,43 @@ def test_what_a_sender_does_wrong_is_told(app: Path, receiver: Receiver, capsys:
     assert ran(app, receiver, client=client) == 0
     said = capsys.readouterr().err
     assert 'R607 source "numbers", connection 127.0.0.1:' in said
-    assert "2 of more bytes of a message came" in said
+    assert "2 of all its bytes of a message came" in said
     assert receiver.close() == b"2,"
+
+
+@pytest.mark.parametrize("answer", ["-1", "None", "2.0", "'5'", "1 / 0"])
+def test_a_decoder_that_names_no_length_is_told(
+    answer: str, app: Path, receiver: Receiver, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def client(address: str) -> None:
+        with connected(address) as sender:
+            sender.sendall(framed("1"))
+            sender.shutdown(socket.SHUT_WR)
+            with pytest.raises(ConnectionResetError):
+                sender.recv(1)
+
+    app.write_text(PROGRAM.replace("int(header)", answer))
+    assert ran(app, receiver, client=client) == 0
+    said = capsys.readouterr()
+    assert 'source "numbers", connection 127.0.0.1:' in said.err and "Traceback" not in said.err
+    assert "payload_length" in said.err and "in 0  out 0" in said.out
+
+
+def test_results_that_nobody_takes_are_told(app: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    source, sink = free_address(), free_address()
+
+    def client() -> None:
+        with connected(source) as sender:
+            sender.sendall(framed("1", "2"))
+
+    thread = threading.Thread(target=client)
+    thread.start()
+    options = ("--engine", "memory", "--in", source, "--out", sink, "--stop-when-idle", "0.5")
+    assert main(["run", str(app), *options]) == 0
+    thread.join(SECONDS)
+    said = capsys.readouterr().out
+    assert 'results that were not sent, and are lost: 2 of "Numbers"' in said
+    assert re.search(r"stopped: in 2  out 0 ", said)
 
 
 @pytest.mark.parametrize("seed", range(2))

@@ -185,8 +185,7 @@ var topicName = regexp.MustCompile(`^[a-zA-Z0-9._-]{1,249}$`)
 func (g *GroupGraph) checkTopics() error {
 	for _, e := range g.of(input, joint, lookup, output, table, loop) {
 		if name := e.Topic(); !topicName.MatchString(name) || strings.Trim(name, ".") == "" && len(name) < 3 {
-			return fmt.Errorf("group %s: Kafka has no topic of the name %q; give group and topics names of 1 to 249 of the characters a-z, A-Z, 0-9, '.', '_', '-'",
-				g.Group(), name)
+			return fmt.Errorf("Kafka has no topic of the name %q; give group and topics names of 1 to 249 of the characters a-z, A-Z, 0-9, '.', '_', '-'", name)
 		}
 	}
 	return nil

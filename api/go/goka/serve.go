@@ -3,6 +3,7 @@ package goka
 import (
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 
 	"wallarooapi/internal/declaration"
@@ -30,6 +31,9 @@ func Serve(brokers []string, groups ...*GroupGraph) {
 		for _, graph := range groups {
 			if err := graph.Validate(); err != nil {
 				panic(fmt.Errorf("group %s: %w", graph.Group(), err))
+			}
+			if slices.ContainsFunc(all, func(g *group) bool { return g.graph.Group() == graph.Group() }) {
+				panic(fmt.Errorf("group %s has two graphs, which would both write its table; a group has one", graph.Group()))
 			}
 			g, err := newGroup(graph, newOptions(graph, nil), life.Context)
 			if err != nil {

@@ -33,6 +33,7 @@ from wallaroo_runtime.topology.model import KafkaSource
 NOTE = "note: --engine memory is for a first look: one process, nothing is kept, and nothing is recovered"
 HINT = "write records to standard input, a line each: TOPIC KEY VALUE; topics that are read: {}"
 UNFED = "no records came for: {}"
+UNSENT = "results that were not sent, and are lost: {}"
 # Options that mean something on Spark alone, as argparse has them.
 ONLY_SPARK = (
     "checkpoint",
@@ -208,6 +209,8 @@ def _conclude(run: MemoryRun, server: MemoryServer, console: _Console) -> None:
         raise server.failure
     if unfed := run.feed.unfed():
         reporter.note(UNFED.format(", ".join(unfed)))
+    if unsent := server.unsent:
+        reporter.note(UNSENT.format(", ".join(f'{count:,} of "{name}"' for name, count in unsent.items())))
     reporter.progress(_snapshot("stopped", run, server))
     if run.letter_count >= max(server.received, 1) and not server.emitted:
         found = Diagnostic.of("R741", count=f"{server.received:,}", command="")
@@ -230,7 +233,7 @@ def _snapshot(state: str, run: MemoryRun, server: MemoryServer) -> Snapshot:
         state=state,
         messages_in=server.received,
         messages_processed=server.received,
-        messages_out=server.emitted,
+        messages_out=server.emitted - sum(server.unsent.values()),
         dead_letters=run.letter_count,
         batches=run.batches,
         rate=server.received / (time.monotonic() - server.began),

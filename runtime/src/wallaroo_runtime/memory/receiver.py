@@ -17,15 +17,17 @@ class Receiver:
 
     Attributes:
         pending: Bytes that wait.
+        waiting: How many messages they are.
     """
 
     def __init__(self, sink: TcpSink, say: Callable[[Diagnostic], None]) -> None:
-        self.sink, self.pending = sink, bytearray()
+        self.sink, self.pending, self.waiting = sink, bytearray(), 0
         self._say, self._wake = say, asyncio.Event()
 
-    def put(self, data: bytes) -> None:
-        """Send bytes, as soon as there is a connection."""
+    def put(self, data: bytes, messages: int) -> None:
+        """Send the bytes of messages, as soon as there is a connection."""
         self.pending += data
+        self.waiting += messages
         self._wake.set()
 
     async def run(self) -> None:
@@ -57,10 +59,11 @@ class Receiver:
             while True:
                 await self._wake.wait()
                 self._wake.clear()
-                data = bytes(self.pending)
+                data, messages = bytes(self.pending), self.waiting
                 writer.write(data)
                 await writer.drain()
                 del self.pending[: len(data)]
+                self.waiting -= messages
                 if self.pending:
                     self._wake.set()
         finally:

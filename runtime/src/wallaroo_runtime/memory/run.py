@@ -109,6 +109,8 @@ class MemoryRun:
                 application; or what a worker reports. Nothing of the micro-batch counts then.
         """
         part = self.source(source)
+        if isinstance(messages, bytes | bytearray | memoryview | str) or not isinstance(messages, Iterable):
+            raise refused(part, shown(messages), "expected a list of messages", "send([message])")
         items = [item if isinstance(item, Message) else Message(item) for item in messages]
         if has_records(part):
             items = [self._record(part, item) for item in items]
@@ -124,8 +126,8 @@ class MemoryRun:
             raise
         self._follow()
 
-    def produce(self, records: Iterable[KafkaRecord] | KafkaRecord) -> None:
-        """Write records to topics; the sources of these topics read them as one micro-batch.
+    def produce(self, records: Iterable[KafkaRecord] | KafkaRecord) -> int:
+        """Write records to topics, whose sources read them as one micro-batch; returns how many are read.
 
         What sinks write to topics that sources read is the next one, and so on until all is quiet.
 
@@ -140,7 +142,9 @@ class MemoryRun:
         for topic in dict.fromkeys(each.topic for each in written if isinstance(each, KafkaRecord)):
             self.feed.check(topic, is_new=True)
         self._waiting = self.feed.write(written, self.now_ms)
+        count = len(self._waiting)
         self._follow()
+        return count
 
     def topic(self, name: str) -> list[KafkaRecord]:
         """Return the records that `produce` and sinks have written to a topic, in order.

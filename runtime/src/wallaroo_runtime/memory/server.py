@@ -4,10 +4,11 @@ import asyncio
 import socket
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from wallaroo.diagnostic.diagnostic import Diagnostic
+from wallaroo.diagnostic.diagnostic import Diagnostic, DiagnosticError
 from wallaroo.message.kafka_record import KafkaRecord
 from wallaroo.message.kit import DeadLetter
 from wallaroo_runtime.errors import TOPOLOGY, USAGE, RunError
@@ -86,6 +87,11 @@ class MemoryServer:
         """Bytes that wait for receivers."""
         return sum(len(receiver.pending) for receiver in self._receivers.values())
 
+    @property
+    def unsent(self) -> dict[str, int]:
+        """How many messages wait, by the name of their sink."""
+        return {each.sink.name: each.waiting for each in self._receivers.values() if each.waiting}
+
     async def start(self) -> list[tuple[str, str]]:
         """Listen, and connect to receivers; returns name and address of each source that listens.
 
@@ -119,8 +125,7 @@ class MemoryServer:
         self._checked.add(topic)
 
     def _produce(self, records: list[KafkaRecord]) -> None:
-        self.run.produce(records)
-        self._received(len(records))
+        self._received(self.run.produce(records))
 
     def visit(self, name: str, metadata: str) -> None:
         """Run visitors; a visit that is not there is reported."""
@@ -189,7 +194,7 @@ class MemoryServer:
                         source=source.name,
                         peer=peer,
                         received=len(tail),
-                        expected="more",
+                        expected="all its",
                         reason="the sender closed the connection",
                     )
                 )
@@ -198,6 +203,11 @@ class MemoryServer:
                 connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, EOF)
         except ConnectionError:
             return
+        except DiagnosticError as error:  # the decoder does not say where messages end
+            for finding in error.diagnostics:
+                self._say(replace(finding, message=f'source "{source.name}", connection {peer}: {finding.message}'))
+        except ValueError as error:
+            self._say(Diagnostic.of("W410", worker=source.name, reason=str(error)))
         finally:
             writer.close()
 
@@ -240,7 +250,7 @@ class MemoryServer:
                 for record in records:
                     self._show(written_record(self._topics[path], record))
             elif records and path in self._receivers:
-                self._receivers[path].put(b"".join(record.value or b"" for record in records))
+                self._receivers[path].put(b"".join(record.value or b"" for record in records), len(records))
         return is_done
 
 

@@ -118,8 +118,8 @@ def write_workspace(go: str, version: str, program: Path, work: Path, replace: d
 
 
 def go_environment(workspace: str = "off") -> dict[str, str]:
-    """Return the environment of go commands; a user's GOFLAGS may refuse a workspace, and no toolchain is fetched."""
-    return {**os.environ, "GOWORK": workspace, "GOFLAGS": "", "GOTOOLCHAIN": "local"}
+    """Return the environment of go commands, whatever a user's says of modules; no toolchain is fetched."""
+    return {**os.environ, "GOWORK": workspace, "GOFLAGS": "", "GO111MODULE": "on", "GOTOOLCHAIN": "local"}
 
 
 def _write_module(path: str, directory: Path, work: Path, replace: dict[str, str]) -> None:
