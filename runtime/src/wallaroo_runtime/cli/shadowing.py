@@ -4,7 +4,7 @@ import importlib.util
 import sys
 from pathlib import Path
 
-SIGN = "diagnostic.py"  # a file of the SDK that Wallaroo's own package did not have
+SIGN = "diagnostic/diagnostic.py"  # a file of the SDK that Wallaroo's own package did not have
 
 
 def set_aside_others() -> list[str]:
