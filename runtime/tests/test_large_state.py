@@ -9,7 +9,8 @@ import pytest
 from wallaroo_runtime.checkpoint.dead_letter import read_letters
 from wallaroo_runtime.plan import compile_topology
 from wallaroo_runtime.program.application import load_application
-from wallaroo_runtime.spark.query import QueryOptions, start_query
+from wallaroo_runtime.spark.options import QueryOptions
+from wallaroo_runtime.spark.query import start_query
 from wallaroo_runtime.storage.journal.writer import JournalWriter
 
 pytestmark = [pytest.mark.jvm, pytest.mark.long]

@@ -14,7 +14,8 @@ from wallaroo_runtime.peer.local import announce
 from wallaroo_runtime.plan import compile_topology
 from wallaroo_runtime.program.app import resolve
 from wallaroo_runtime.program.emit import emit
-from wallaroo_runtime.spark.query import QueryOptions, start_query
+from wallaroo_runtime.spark.options import QueryOptions
+from wallaroo_runtime.spark.query import start_query
 from wallaroo_runtime.storage.journal.writer import JournalWriter
 from wallaroo_runtime.topology.load import load_document
 from wallaroo_runtime.topology.model import Topology

@@ -39,7 +39,8 @@ from test_spark import topology
 from wallaroo_runtime.spark.task.level import ReadCounts
 from wallaroo_runtime.spark.publish import Publisher
 from wallaroo_runtime.topology.error_policy import ErrorPolicy
-from wallaroo_runtime.spark.query import QueryOptions, RunningQuery
+from wallaroo_runtime.spark.options import QueryOptions
+from wallaroo_runtime.spark.query import RunningQuery
 from wallaroo_runtime.spark.backpressure import OutboxRoom
 from wallaroo_runtime.spark.micro_batches import MicroBatches
 from wallaroo_runtime.spark.session import create_session, stop_session

@@ -12,7 +12,8 @@ import pytest
 from wallaroo_runtime.checkpoint.dead_letter import read_letters
 from wallaroo_runtime.plan import compile_topology
 from wallaroo_runtime.program.application import load_application
-from wallaroo_runtime.spark.query import QueryOptions, RunningQuery, start_query
+from wallaroo_runtime.spark.options import QueryOptions
+from wallaroo_runtime.spark.query import RunningQuery, start_query
 from wallaroo_runtime.storage.journal.writer import JournalWriter
 from wallaroo_runtime.topology.model import Topology
 from wallaroo_runtime.worker import control

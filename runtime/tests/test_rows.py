@@ -21,7 +21,8 @@ from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.plan import compile_topology
 from wallaroo_runtime.program.app import resolve
 from wallaroo_runtime.program.emit import emit
-from wallaroo_runtime.spark.query import QueryOptions, RunningQuery, start_query
+from wallaroo_runtime.spark.options import QueryOptions
+from wallaroo_runtime.spark.query import RunningQuery, start_query
 from wallaroo_runtime.spark.source.file_name import check_files
 from wallaroo_runtime.spark.task.row_sink import Limits
 from wallaroo_runtime.spark.task.row_source import FRAME_MESSAGES, NO_HEADERS, RecordSource

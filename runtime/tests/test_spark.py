@@ -22,7 +22,8 @@ from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.plan import Node, NodeKind, Plan, Stage
 from wallaroo_runtime.plan.bucket import bucket_ids
 from wallaroo_runtime.spark import session
-from wallaroo_runtime.spark.query import QueryOptions, RunningQuery, start_query
+from wallaroo_runtime.spark.options import QueryOptions
+from wallaroo_runtime.spark.query import RunningQuery, start_query
 from wallaroo_runtime.spark.session import running_session
 from wallaroo_runtime.spark.source.kafka import check_connector, check_kafka
 from wallaroo_runtime.storage.journal.writer import JournalWriter

@@ -12,7 +12,8 @@ from wallaroo.message.frame import TICK_PORT
 from wallaroo_runtime.plan import compile_topology
 from wallaroo_runtime.program.application import load_application
 from wallaroo_runtime.spark.batch_report import BatchReport
-from wallaroo_runtime.spark.query import QueryOptions, start_query
+from wallaroo_runtime.spark.options import QueryOptions
+from wallaroo_runtime.spark.query import start_query
 from wallaroo_runtime.storage.journal.reader import JournalReader
 from wallaroo_runtime.storage.journal.writer import JournalWriter
 

@@ -1,6 +1,6 @@
 """Imports go downwards only; a planted violation of each rule is red."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from graphlib import TopologicalSorter
 
 import pytest
@@ -69,6 +69,19 @@ def test_every_import_of_the_sdk_that_is_allowed_is_used() -> None:
         rooms = {room_of(found.module) for found in imports(file, text) if found.module.startswith("wallaroo.")}
         used[room] |= rooms - {room}
     assert used == SDK_IMPORTS
+
+
+def test_files_of_sdk_runtime_and_connectors_import_each_other_in_no_circle() -> None:
+    tops = (PYTHON_SDK, RUNTIME, CONNECTORS)
+    found = {module_of(file, top): (file, text) for top in tops for file, text in texts(top)}
+    used = {name: {owner(each.module, found) for each in imports(*given)} - {name} for name, given in found.items()}
+    assert len([*TopologicalSorter(used).static_order()]) >= len(found)  # a circle is a CycleError that names it
+
+
+def owner(name: str, modules: Collection[str]) -> str:
+    """Return the module that a dotted name is, or is in; the name where none of `modules` is."""
+    parts = name.split(".")
+    return next((each for end in range(len(parts), 0, -1) if (each := ".".join(parts[:end])) in modules), name)
 
 
 @pytest.mark.parametrize("top", [RUNTIME, PYTHON_SDK, CONNECTORS])

@@ -26,7 +26,8 @@ from word_count import process_behind
 
 from wallaroo_runtime.plan import compile_topology
 from wallaroo_runtime.program.application import load_application
-from wallaroo_runtime.spark.query import QueryOptions, RunningQuery, start_query
+from wallaroo_runtime.spark.options import QueryOptions
+from wallaroo_runtime.spark.query import RunningQuery, start_query
 from wallaroo_runtime.spark.session import create_session
 from wallaroo_runtime.storage.outbox.log import LogReader
 from wallaroo_runtime.worker.spec import CACHE_BYTES

@@ -21,7 +21,8 @@ from text import fill_journal
 
 from wallaroo_runtime.plan import compile_topology
 from wallaroo_runtime.program.application import load_application
-from wallaroo_runtime.spark.query import QueryOptions, start_query
+from wallaroo_runtime.spark.options import QueryOptions
+from wallaroo_runtime.spark.query import start_query
 from wallaroo_runtime.spark.session import create_session
 from wallaroo_runtime.spark.task.journal_source import BATCH_BYTES
 from wallaroo_runtime.spark.task.level import CHUNK_BYTES

@@ -27,7 +27,7 @@ from wallaroo_runtime.peer.peer import Request
 from wallaroo_runtime.peer.remote import driver_of
 from wallaroo_runtime.plan.realtime import BUCKETS, PARTITIONS, obstacles
 from wallaroo_runtime.run.peers import LOCAL
-from wallaroo_runtime.spark.query import QueryOptions
+from wallaroo_runtime.spark.options import QueryOptions
 from wallaroo_runtime.spark.realtime import settings
 from wallaroo_runtime.spark.realtime.query import start_realtime
 from wallaroo_runtime.spark.realtime.settings import Services, session_settings

@@ -11,7 +11,8 @@ from model.emitted import plan_of, topology_of
 from model.journal import journaled
 from model.outcome import Published, published
 from model.worker import Nursery
-from wallaroo_runtime.spark.query import QueryOptions, RunningQuery, start_query
+from wallaroo_runtime.spark.options import QueryOptions
+from wallaroo_runtime.spark.query import RunningQuery, start_query
 from wallaroo_runtime.spark.realtime.query import RealTimeQuery
 from wallaroo_runtime.worker import control
 

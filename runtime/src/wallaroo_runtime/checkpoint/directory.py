@@ -8,6 +8,7 @@ import unicodedata
 from pathlib import Path
 
 from wallaroo.diagnostic.diagnostic import Kind
+from wallaroo_runtime.checkpoint.registry import running, state_directory
 from wallaroo_runtime.durable.file import disk_failure, refuse_links
 from wallaroo_runtime.errors import USAGE, RunError
 from wallaroo_runtime.program.app import hint, resolve
@@ -62,8 +63,6 @@ def running_directory(name: str) -> Path | None:
     Raises:
         RunError: R715, several run.
     """
-    from wallaroo_runtime.checkpoint.registry import running  # it asks where this user's states are
-
     found = [Path(each["checkpoint"]) for each in running() if each["application"] == name]
     if len(found) > 1:
         fix = f"give one of {', '.join(map(str, found))}"
@@ -89,12 +88,6 @@ def _program(text: str) -> Path | None:
         if error.kind is not Kind.ABSENT:
             raise
         return None
-
-
-def state_directory() -> Path:
-    """Return where this user's programs keep what lasts."""
-    root = os.environ.get("XDG_STATE_HOME", "")
-    return (Path(root) if os.path.isabs(root) else Path.home() / ".local" / "state") / "wallaroo"
 
 
 def _digest(app: Path) -> str:

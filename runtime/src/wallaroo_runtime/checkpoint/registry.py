@@ -9,11 +9,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from wallaroo_runtime.checkpoint.directory import state_directory
 from wallaroo_runtime.durable.file import replace_file
 from wallaroo_runtime.system.process import process_start_time
 
 RUNNING = "running"
+
+
+def state_directory() -> Path:
+    """Return where this user's programs keep what lasts."""
+    root = os.environ.get("XDG_STATE_HOME", "")
+    return (Path(root) if os.path.isabs(root) else Path.home() / ".local" / "state") / "wallaroo"
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from wallaroo.diagnostic.diagnostic import Diagnostic
-from wallaroo_runtime.checkpoint.directory import state_directory
+from wallaroo_runtime.checkpoint.registry import state_directory
 from wallaroo_runtime.console.json_line import print_json
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.kafka.broker import VERSION, Broker

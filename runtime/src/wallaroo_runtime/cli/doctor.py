@@ -11,7 +11,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-from wallaroo_runtime.checkpoint.directory import state_directory
+from wallaroo_runtime.checkpoint.registry import state_directory
 from wallaroo_runtime.console.json_line import print_json
 from wallaroo_runtime.errors import RUN, RunError
 from wallaroo_runtime.program.sdk import go_command

@@ -13,7 +13,7 @@ from pathlib import Path
 from types import ModuleType
 
 from wallaroo.diagnostic.diagnostic import Diagnostic, DiagnosticError, Family, Kind
-from wallaroo_runtime.checkpoint.directory import state_directory
+from wallaroo_runtime.checkpoint.registry import state_directory
 from wallaroo_runtime.cli.option import Split
 from wallaroo_runtime.cli.parser import Parser, unknown_arguments
 from wallaroo_runtime.durable.file import disk_failure

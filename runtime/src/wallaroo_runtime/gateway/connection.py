@@ -13,7 +13,7 @@ from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.gateway.config import CONNECTOR, WORKER
 from wallaroo_runtime.gateway.connector_protocol import MESSAGE_FIELDS_BYTES
 from wallaroo_runtime.gateway.framing import NEWLINE, Cutter, fixed_cutter
-from wallaroo_runtime.gateway.stall import Pace
+from wallaroo_runtime.gateway.pace import Pace
 from wallaroo_runtime.service._proto import service_pb2 as pb
 
 RESET, EOF = struct.pack("ii", 1, 0), struct.pack("ii", 0, 0)  # how a connection is closed: SO_LINGER

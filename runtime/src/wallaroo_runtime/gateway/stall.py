@@ -1,61 +1,17 @@
 """How long a large half message may keep its part of the gateway's memory."""
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
 
 from wallaroo.diagnostic.diagnostic import Diagnostic
+from wallaroo_runtime.gateway.connection import Connection
 
-if TYPE_CHECKING:
-    from wallaroo_runtime.gateway.connection import Connection
-
-LEAST_BYTES_PER_S = 64 * 1024
 PRESSED = 6  # so much shorter is the limit while others wait for room
 SMALL_TAIL_BYTES = 64 * 1024  # half messages up to this size may wait as long as they like
 
 
-class Pace:
-    """When a message that is not whole has last come as fast as it must.
-
-    Bytes move that moment on, each as far as the least rate says, up to now: a pause counts, a slow peer falls back.
-
-    Example:
-        >>> pace = Pace()
-        >>> pace.begin(100.0)
-        >>> pace.came(LEAST_BYTES_PER_S * 3, 110.0)
-        >>> pace.behind_s(110.0)
-        7.0
-    """
-
-    __slots__ = ("_kept_up", "_paused")
-
-    def __init__(self) -> None:
-        self._kept_up, self._paused = 0.0, 0.0
-
-    def begin(self, now: float) -> None:
-        """Note that a message begins."""
-        self._kept_up = now
-
-    def came(self, size: int, now: float) -> None:
-        """Note that bytes of it came."""
-        self._kept_up = min(now, self._kept_up + size / LEAST_BYTES_PER_S)
-
-    def pause(self, now: float) -> None:
-        """Note that the connection is not read from now on: that is not the peer's fault."""
-        self._paused = self._paused or now
-
-    def go_on(self, now: float) -> None:
-        """Note that the connection is read again."""
-        if self._paused:
-            self._kept_up, self._paused = self._kept_up + now - self._paused, 0.0
-
-    def behind_s(self, now: float) -> float:
-        """Return how many seconds the peer is late."""
-        return 0.0 if self._paused else now - self._kept_up
-
-
 def stalled(
-    connections: Iterable["Connection"], now: float, limit_s: float, is_pressed: bool
-) -> list[tuple["Connection", Diagnostic]]:
+    connections: Iterable[Connection], now: float, limit_s: float, is_pressed: bool
+) -> list[tuple[Connection, Diagnostic]]:
     """Return the connections whose half messages must go, and what to say of each (R607).
 
     Args:
@@ -70,7 +26,7 @@ def stalled(
     ]
 
 
-def resumed(connections: set["Connection"], waiting: set["Connection"], has_room: bool) -> list["Connection"]:
+def resumed(connections: set[Connection], waiting: set[Connection], has_room: bool) -> list[Connection]:
     """Return the waiting connections that are read again: all with room for them, else one when no other has a turn.
 
     A half message that nobody reads is never late, so without the last rule all could wait for each other.
@@ -86,7 +42,7 @@ def resumed(connections: set["Connection"], waiting: set["Connection"], has_room
     return [max(waiting, key=lambda each: len(each.tail))]
 
 
-def _finding(connection: "Connection", limit_s: float) -> Diagnostic:
+def _finding(connection: Connection, limit_s: float) -> Diagnostic:
     received = len(connection.tail)
     return Diagnostic.of(
         "R607",

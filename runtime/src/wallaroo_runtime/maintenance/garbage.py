@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from wallaroo_runtime.checkpoint.directory import LOCK, MANIFEST, state_directory
+from wallaroo_runtime.checkpoint.directory import LOCK, MANIFEST
+from wallaroo_runtime.checkpoint.registry import state_directory
 from wallaroo_runtime.monitor.endpoint import is_served
 from wallaroo_runtime.system.cache import cache_directory
 from wallaroo_runtime.system.disk import measure

@@ -16,7 +16,7 @@ from wallaroo_runtime.spark.machine.master import cluster_of
 from wallaroo_runtime.topology.model import Topology
 
 if TYPE_CHECKING:
-    from wallaroo_runtime.spark.query import QueryOptions
+    from wallaroo_runtime.spark.options import QueryOptions
     from wallaroo_runtime.spark.realtime.query import RealTimeQuery
 
 BUCKETS_PER_PARTITION = BUCKETS // PARTITIONS

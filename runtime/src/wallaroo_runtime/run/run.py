@@ -310,7 +310,8 @@ def _start(
     check()
     peers.launch(stack)
     from wallaroo_runtime.spark.failure.translate import needing_java
-    from wallaroo_runtime.spark.query import QueryOptions, start_query
+    from wallaroo_runtime.spark.options import QueryOptions
+    from wallaroo_runtime.spark.query import start_query
     from wallaroo_runtime.spark.session import open_cluster, stop_session
 
     peers.start()
@@ -324,7 +325,6 @@ def _start(
     spark.callback(stop_session, session)
     if opened := open_cluster(session.sparkContext.getConf()):
         reporter.warn(opened)
-    records = records_of(checkpoint)
     with needing_java(logs / "spark.log"):
         tells_left = not options.checkpoint.fresh
         if is_realtime:  # `kafka_starts` has checked the topics
@@ -350,7 +350,7 @@ def _start(
         python=options.spark.worker_python,
         tell_batch=watch.tell_batch if watch is not None else None,
         tell_live=watch.tell_live if watch is not None else None,
-        records=records,
+        records=records_of(checkpoint),
         passes_lost=bool(options.checkpoint.topic_reset),
     )
     try:

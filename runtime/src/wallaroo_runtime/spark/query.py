@@ -3,9 +3,8 @@
 import json
 import threading
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import partial, reduce
-from pathlib import Path
 from typing import Any
 
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]
@@ -15,23 +14,23 @@ from pyspark.sql.streaming import StreamingQuery
 from wallaroo.diagnostic.diagnostic import Diagnostic
 from wallaroo.diagnostic.fault import reach
 from wallaroo.worker.host import trace
-from wallaroo_runtime.archive.archive import Archive
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.plan import NodeKind, Plan
 from wallaroo_runtime.spark.account import Balance
-from wallaroo_runtime.spark.backpressure import MAX_OUTBOX_BYTES, OutboxRoom
+from wallaroo_runtime.spark.backpressure import OutboxRoom
 from wallaroo_runtime.spark.executor_watch import ExecutorWatch
 from wallaroo_runtime.spark.failure.cause import causes_of, query_causes
 from wallaroo_runtime.spark.failure.translate import JavaEnded, is_end_of_java, is_loss, needing_java, translated
 from wallaroo_runtime.spark.machine.hadoop import spark_path
 from wallaroo_runtime.spark.machine.settings import POLLING, is_local
 from wallaroo_runtime.spark.micro_batches import MicroBatches
+from wallaroo_runtime.spark.options import QueryOptions
 from wallaroo_runtime.spark.planned import Planned, past_progress
-from wallaroo_runtime.spark.publish import Publisher, TellBatch, TellLive, TellVisits, ignore_visits
+from wallaroo_runtime.spark.publish import Publisher, TellVisits, ignore_visits
 from wallaroo_runtime.spark.source.file_name import check_batch, check_names, file_sources, forget_renamed
 from wallaroo_runtime.spark.source.kafka import records_lost
 from wallaroo_runtime.spark.task.journal_source import BATCH_BYTES, JournalSource
-from wallaroo_runtime.spark.task.level import CHUNK_BYTES, Level, ReadCounts, levels_of
+from wallaroo_runtime.spark.task.level import Level, ReadCounts, levels_of
 from wallaroo_runtime.spark.task.row import DESCRIPTOR_SCHEMA, FRAME_SCHEMA
 from wallaroo_runtime.spark.task.row_sink import RowSinks
 from wallaroo_runtime.spark.task.row_source import RecordSource, record_sources
@@ -39,63 +38,12 @@ from wallaroo_runtime.spark.task.stage import RecordLevel, StatelessLevel
 from wallaroo_runtime.spark.task.state import BucketProcessor
 from wallaroo_runtime.spark.warmup import rehearse
 from wallaroo_runtime.spark.worker_start import start_workers, stop_workers, worker_specs
-from wallaroo_runtime.storage.place import JournalPlace, OutputPlace
 from wallaroo_runtime.storage.progress import Progress, unread_records
-from wallaroo_runtime.storage.record_count import RecordCount
 from wallaroo_runtime.topology.error_policy import ErrorPolicy
 from wallaroo_runtime.topology.model import KafkaSource, SparkSource, Topology
-from wallaroo_runtime.worker.spec import CACHE_BYTES, WorkerSpec
+from wallaroo_runtime.worker.spec import WorkerSpec
 
 WAIT_S, BETWEEN_WAITS = 0.1, "2ms"
-
-
-@dataclass(frozen=True, slots=True)
-class QueryOptions:
-    """How a plan is run.
-
-    Attributes:
-        checkpoint: Spark's own checkpoint; a directory, or a path of any file system that Hadoop knows.
-        logs: Directory of this machine for what workers print.
-        journals: Where the journals are; they exist.
-        on_error: Goes before what the application says, not before what its parts say. `dead_letter`: user code that
-            fails costs the message; `fail`: it stops the query (R611); empty: the topology says.
-        max_batch_bytes: At most so much of the journal in one micro-batch.
-        chunk_bytes: How much of it one call of a worker gets.
-        cache_bytes: Bound of each worker's state cache.
-        max_outbox_bytes: No micro-batch begins while more output than that waits for sinks.
-        archive: Where the workers come from; None: they are on every executor.
-        python: Interpreter of Python workers; empty: the one that runs Spark's tasks.
-        tell_batch: Takes what each micro-batch came to; None: nobody does.
-        tell_live: Takes what a query in real-time mode has done; None: nobody does.
-        records: Counts messages of sources and sinks of Spark.
-        passes_lost: Whether sources of Kafka go on where a topic has lost records.
-    """
-
-    checkpoint: str
-    logs: Path
-    journals: tuple[JournalPlace, ...]
-    output: OutputPlace
-    on_error: str = ""
-    max_batch_bytes: int = BATCH_BYTES
-    chunk_bytes: int = CHUNK_BYTES
-    cache_bytes: int = CACHE_BYTES
-    max_outbox_bytes: int = MAX_OUTBOX_BYTES
-    archive: Archive | None = None
-    python: str = ""
-    tell_batch: TellBatch | None = None
-    tell_live: TellLive | None = None
-    records: RecordCount = field(default_factory=RecordCount)
-    passes_lost: bool = False
-
-    @classmethod
-    def on(cls, directory: Path, **options: Any) -> "QueryOptions":
-        """Return the options of a query that has everything in one checkpoint directory.
-
-        Args:
-            directory: It; `journal` in it exists.
-        """
-        journals = (JournalPlace(str(directory / "journal")),)
-        return cls(str(directory / "spark"), directory / "logs", journals, OutputPlace.on(directory), **options)
 
 
 class RunningQuery:

@@ -4,7 +4,6 @@ import logging
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from threading import Timer
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
 from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
@@ -15,20 +14,18 @@ from wallaroo.worker.host import trace
 from wallaroo_runtime.spark.failure.cause import causes_of
 from wallaroo_runtime.spark.failure.translate import carried, translated
 from wallaroo_runtime.spark.machine.settings import is_local
+from wallaroo_runtime.spark.options import QueryOptions
 from wallaroo_runtime.spark.task.executor import LOGS_OF_CLUSTER, located, ship
 from wallaroo_runtime.topology.model import Topology
 from wallaroo_runtime.worker.channel import WorkerChannel, close_all
 from wallaroo_runtime.worker.discovery import ensure_worker, stop_worker
 from wallaroo_runtime.worker.spec import WorkerSpec
 
-if TYPE_CHECKING:
-    from wallaroo_runtime.spark.query import QueryOptions
-
 STOP_S = 15.0
 _log = logging.getLogger(__name__)
 
 
-def worker_specs(session: SparkSession, topology: Topology, options: "QueryOptions") -> dict[str, WorkerSpec]:
+def worker_specs(session: SparkSession, topology: Topology, options: QueryOptions) -> dict[str, WorkerSpec]:
     """Return how the workers of a topology are found in this Spark application, which ships their archive."""
     archive = options.archive
     shipped = ship(session, archive, options.logs) if archive is not None else ""

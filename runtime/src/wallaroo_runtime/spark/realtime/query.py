@@ -19,8 +19,8 @@ from wallaroo_runtime.service.client import Away
 from wallaroo_runtime.spark.failure.cause import query_causes
 from wallaroo_runtime.spark.failure.translate import JavaEnded, is_end_of_java, needing_java
 from wallaroo_runtime.spark.machine.hadoop import spark_path
+from wallaroo_runtime.spark.options import QueryOptions
 from wallaroo_runtime.spark.planned import Planned, past_progress
-from wallaroo_runtime.spark.query import QueryOptions
 from wallaroo_runtime.spark.realtime.failure import translated_operator
 from wallaroo_runtime.spark.realtime.letters import Letters, open_output
 from wallaroo_runtime.spark.realtime.report import LiveReports
