@@ -176,12 +176,13 @@ def test_a_service_that_cannot_start(tmp_path: Path, service: str, option: str) 
     assert (in_use.returncode, in_use.stderr) == (
         USAGE,
         f"R714 the {service} cannot listen at {address}; Address already in use\n"
-        "  fix: stop the program that uses the address, or give another --listen\n",
+        "  fix: stop the program that uses the address, or give another HOST:PORT with --listen; ports below 1024 "
+        "are for root\n",
     )
     assert (no_directory.returncode, no_directory.stderr) == (
         USAGE,
         f"R616 {file} cannot be used by the {service}; File exists\n"
-        f"  fix: give a directory on a disk of this machine that the {service} may write to\n",
+        "  fix: correct what is named, e.g. path or permissions, or give another one\n",
     )
 
 
