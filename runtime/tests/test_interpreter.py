@@ -29,7 +29,7 @@ SAID = {
     "an environment": "fix: give --worker-python {0}/bin/python",
     "a file": "fix: give the path of an interpreter, or make this one executable",
     "with options": f"fix: give --worker-python {sys.executable}; options of it go into PYTHON... variables",
-    "another program": "{0} cannot run workers; asked with -c, it exited with status 7: no idea",
+    "another program": "{0} cannot run workers; asked for its modules, it exited with status 7: no idea",
     "without Wallaroo": "fix: `{0} -m pip install 'wallaroo-spark[worker]'`, or give an interpreter that has it",
 }
 

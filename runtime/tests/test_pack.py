@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from wallaroo.emit.module import module_command
 from wallaroo_runtime.archive import manifest
 from wallaroo_runtime.archive.archive import file_digest, read_archive, this_platform, unpack
 from wallaroo_runtime.cli.main import main
@@ -127,7 +128,7 @@ def test_unpacked_worker_is_started_from_where_it_lies(packed: Path, tmp_path: P
     unpack(packed, file_digest(packed), directory, sys.executable)
     (worker,) = load_application(str(packed), (), "", "").topology.workers
     spec = WorkerSpec("a", "main", worker.command, worker.directory, archive=packed.name).unpacked(directory)
-    assert spec.program() == [sys.executable, "-m", "wallaroo.worker", f"{directory}/source/app.py"]
+    assert spec.program() == module_command(sys.executable, "wallaroo.worker", f"{directory}/source/app.py")
     assert Path(spec.program()[-1]).is_file()
     assert spec.directory == f"{directory}/source"
     assert (directory / "source" / "app.py").stat().st_mode & 0o777 == 0o600

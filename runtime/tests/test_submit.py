@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 from pyspark import SparkConf
 
+from wallaroo.emit.module import module_command
 from wallaroo_runtime.cli.main import main
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.program.pack import PackOptions, pack
@@ -65,7 +66,7 @@ def test_client_mode_is_a_driver_on_this_machine(
     ]
     code, out, err = said(capsys, "app.tar.gz", *options, "--dry-run")
     assert (code, err) == (0, "")
-    expected = [sys.executable, "-m", "wallaroo_runtime.cli.driver", "run", packed]
+    expected = module_command(sys.executable, "wallaroo_runtime.cli.driver", "run", packed)
     told, pasted = out.splitlines()
     assert told.startswith(f"# The driver below starts Spark itself, with --master {MASTER} --conf ")
     assert "--conf spark.driver.memory=2g" in told and "--conf 'spark.a=b c'" in told

@@ -87,6 +87,7 @@ SDK_IMPORTS: dict[str, set[str]] = {
 # Idea 10: what the runtime takes from the Python SDK.
 SHARED = (
     "wallaroo.diagnostic",
+    "wallaroo.emit.module",
     "wallaroo.emit.program",
     "wallaroo.experimental.protocol",
     "wallaroo.experimental.transaction",

@@ -140,7 +140,7 @@ def _check_python(path: Path, wanted: str, python: str, place: str) -> None:
     """Refuse wheels for another version of Python than the interpreter's."""
     if not wanted:
         return
-    command = [python, "-c", "import sys; print('{}.{}'.format(*sys.version_info))"]
+    command = [python, "-I", "-c", "import sys; print('{}.{}'.format(*sys.version_info))"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=PYTHON_SECONDS, check=False)
     actual = done.stdout.strip() or done.stderr.strip()[-200:] or "nothing that runs"
     if actual != wanted:

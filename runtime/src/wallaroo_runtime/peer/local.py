@@ -16,6 +16,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from wallaroo.diagnostic.diagnostic import Kind
+from wallaroo.emit.module import module_command
 from wallaroo_runtime.durable.file import replace_file
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.peer.peer import Peer, Request
@@ -86,7 +87,7 @@ class LocalPeer(Peer):
         with self.log.open("ab") as log, os.fdopen(driver, "wb"):
             self._log_begin = log.tell()
             self._child = subprocess.Popen(
-                [sys.executable, "-m", f"wallaroo_runtime.{self.name}", str(self._checkpoint), str(driver)],
+                module_command(sys.executable, f"wallaroo_runtime.{self.name}", str(self._checkpoint), str(driver)),
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from wallaroo.diagnostic.diagnostic import Diagnostic, Family
+from wallaroo.emit.module import module_command
 from wallaroo.emit.program import other_wallaroo
 from wallaroo_runtime.errors import TOPOLOGY, WORKER, RunError
 from wallaroo_runtime.program.app import App, AppKind
@@ -134,7 +135,7 @@ def run_front_end(
         front_end = started = [app.path]
     else:
         _refuse_other_wallaroo(app)
-        front_end = [sys.executable, "-m", "wallaroo.emit", app.target]
+        front_end = module_command(sys.executable, "wallaroo.emit", app.target)
         started = [PYTHON_PLACEHOLDER, "-m", "wallaroo.worker", app.target]
     with tempfile.TemporaryDirectory(prefix="wallaroo-emit-") as folder:
         file = Path(folder) / "topology.json"
@@ -152,10 +153,9 @@ def own_workers(result: Any) -> list[Any]:
 
 def _refuse_other_wallaroo(app: App) -> None:
     """Look where the child will look: after that it is too late, since it imports the wrong package itself."""
-    directories = [os.getcwd(), *filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))]
-    if app.kind is AppKind.PYTHON_FILE:
-        directories.insert(0, os.path.dirname(app.path))
-    found = other_wallaroo(directories)
+    directory = os.path.dirname(app.path) if app.kind is AppKind.PYTHON_FILE else os.getcwd()
+    path = os.environ.get("PYTHONPATH")
+    found = other_wallaroo([directory, *(path.split(os.pathsep) if path else ())])
     if found:
         raise RunError.of("T221", TOPOLOGY, file=found, found=found)
 

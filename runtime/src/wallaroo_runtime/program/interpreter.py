@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from pathlib import Path
 
 from wallaroo_runtime.errors import USAGE, WORKER, RunError
 from wallaroo_runtime.topology.model import Topology
@@ -10,11 +11,7 @@ from wallaroo_runtime.worker.spec import PYTHON_PLACEHOLDER
 
 NEEDED = {"wallaroo": "wallaroo-spark[worker]", "grpc": "grpcio"}
 FIND_S = 60.0
-LOOK = """
-import sys
-from importlib.util import find_spec
-print(*(name for name in sys.argv[1:] if not find_spec(name)))
-"""
+LOOK = str(Path(__file__).with_name("look.py"))
 
 
 def check_interpreter(python: str, topology: Topology, *, is_here: bool, is_packed: bool) -> None:
@@ -48,13 +45,13 @@ def missing_modules(python: str, names: tuple[str, ...]) -> list[str]:
         RunError: W432, it cannot be executed, or is no Python.
     """
     try:
-        done = subprocess.run([python, "-c", LOOK, *names], capture_output=True, check=False, timeout=FIND_S)
+        done = subprocess.run([python, LOOK, *names], capture_output=True, check=False, timeout=FIND_S)
     except OSError as error:
         raise RunError([refused(python, error)], WORKER) from error
     except subprocess.TimeoutExpired:
         done = None
     if done is None or done.returncode:
-        reason = f"it did not answer within {FIND_S:g} s" if done is None else f"asked with -c, {_ending(done)}"
+        reason = f"it did not answer within {FIND_S:g} s" if done is None else f"asked for its modules, {_ending(done)}"
         fix = f"give the path of a Python interpreter, e.g. {sys.executable}"
         raise RunError.of("W432", WORKER, path=python, reason=reason, fix=fix)
     found = done.stdout.decode(errors="replace").split()

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from importlib import metadata
 from pathlib import Path
 
+from wallaroo.emit.module import module_command
 from wallaroo_runtime.archive.archive import ANY_PLATFORM, file_digest
 from wallaroo_runtime.errors import RunError
 
@@ -76,11 +77,11 @@ def _requirement(wheel: Path) -> str:
 def _download(requirements: Path, wanted: list[str], platform: str, place: Path) -> None:
     machine = MACHINES[platform]
     tags = [f"manylinux_2_{minor}_{machine}" for minor in GLIBC_MINORS] + [f"manylinux2014_{machine}"]
-    command = [
-        sys.executable, "-m", "pip", "download", "--quiet", "--disable-pip-version-check", "--only-binary=:all:",
+    command = module_command(
+        sys.executable, "pip", "download", "--quiet", "--disable-pip-version-check", "--only-binary=:all:",
         "--implementation", "cp", "--python-version", python_version(), "--dest", str(place),
         *(f"--platform={tag}" for tag in tags), *wanted,
-    ]  # fmt: skip
+    )  # fmt: skip
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=PIP_SECONDS, check=False)
         said = "" if done.returncode == 0 else done.stderr.strip() or f"exit code {done.returncode}"

@@ -12,6 +12,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from wallaroo.emit.module import module_command
 from wallaroo_runtime.errors import TOPOLOGY, USAGE, RunError
 from wallaroo_runtime.program.app import resolve
 from wallaroo_runtime.spark.machine.yarn import driver_settings
@@ -49,7 +50,7 @@ def client_command(arguments: Sequence[str]) -> list[str]:
     Args:
         arguments: Of `wallaroo run`.
     """
-    return [sys.executable, "-m", "wallaroo_runtime.cli.driver", "run", *arguments]
+    return module_command(sys.executable, "wallaroo_runtime.cli.driver", "run", *arguments)
 
 
 def cluster_command(

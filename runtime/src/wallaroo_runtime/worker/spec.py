@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from wallaroo.emit.module import module_command
 from wallaroo_runtime.archive.archive import ARCHIVE_PLACEHOLDER, PLATFORM_PLACEHOLDER, SITE, this_platform
 from wallaroo_runtime.topology.model import Topology, Worker
 
@@ -105,6 +106,8 @@ class WorkerSpec:
         return self.python or sys.executable
 
     def program(self) -> list[str]:
-        """Return the command with the interpreter put in."""
+        """Return the command with the interpreter put in, which imports nothing from the worker's directory."""
         first, *rest = self.command
-        return [self.interpreter() if first == PYTHON_PLACEHOLDER else first, *rest]
+        if first != PYTHON_PLACEHOLDER:
+            return [first, *rest]
+        return module_command(self.interpreter(), *rest[1:]) if rest[:1] == ["-m"] else [self.interpreter(), *rest]

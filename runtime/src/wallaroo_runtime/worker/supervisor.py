@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from wallaroo.diagnostic.diagnostic import Diagnostic
+from wallaroo.emit.module import module_command
 from wallaroo_runtime.system.backoff import Backoff
 from wallaroo_runtime.system.stop import SIGNALS
 from wallaroo_runtime.worker import control, launch
@@ -302,7 +303,7 @@ def start(directory: Path, spec: WorkerSpec, owner: Owner) -> None:
     try:
         with (directory / "supervisor.log").open("ab") as output:
             process = subprocess.Popen(
-                [sys.executable, "-m", __spec__.name, str(config), str(writer)],
+                module_command(sys.executable, __spec__.name, str(config), str(writer)),
                 cwd=directory,
                 stdin=subprocess.DEVNULL,
                 stdout=output,

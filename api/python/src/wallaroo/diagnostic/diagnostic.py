@@ -5,11 +5,11 @@ The texts stand in the error catalogue (`errors.json`), which all languages shar
 
 import difflib
 import json
+import pkgutil
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from functools import cache
-from importlib import resources
 from types import AsyncGeneratorType, CoroutineType, GeneratorType
 from typing import Any
 
@@ -52,8 +52,8 @@ class Kind(Enum):
 @cache
 def catalogue() -> Mapping[str, Mapping[str, str]]:
     """Return the error catalogue: code to `name`, `kind`, `message` and `fix`."""
-    text = resources.files(__package__).joinpath("errors.json").read_text(encoding="utf-8")
-    return {entry["code"]: entry for entry in json.loads(text)["errors"]}
+    text = pkgutil.get_data(__package__, "errors.json")  # `importlib.resources` imports where a program's files count
+    return {entry["code"]: entry for entry in json.loads(text or "")["errors"]}
 
 
 def kind_of(code: str) -> Kind:

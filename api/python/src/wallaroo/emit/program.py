@@ -158,8 +158,9 @@ def _import_file(target: str) -> tuple[ModuleType, str]:
 
 def _import_module(name: str) -> tuple[ModuleType, str]:
     _refuse_other(os.getcwd())
-    if os.getcwd() not in map(os.path.abspath, sys.path):
-        sys.path.insert(0, os.getcwd())
+    is_here = importlib.machinery.PathFinder.find_spec(name.partition(".")[0], [os.getcwd()]) is not None
+    if is_here and os.getcwd() not in map(os.path.abspath, sys.path):
+        sys.path.insert(0, os.getcwd())  # else nothing of the program is there, and others may write to it
     try:
         module = importlib.import_module(name)
     except BaseException as err:

@@ -8,6 +8,7 @@ from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
 
+from wallaroo.emit.module import module_command
 from wallaroo_runtime.spark.machine.jar import operator_jar
 from wallaroo_runtime.spark.machine.master import SUBMITTED
 from wallaroo_runtime.spark.machine.temporary import temporary_directory
@@ -82,11 +83,13 @@ FORKS = "forks"  # socket of the server that forks
 INTERPRETER = """\
 #!/bin/sh
 {path}
-case "$1 $2 $3" in
-"-m wallaroo_runtime.spark.task.daemon "* | "-m pyspark.daemon pyspark.sql."* | "-m pyspark.sql."*)
-    [ -n "$WALLAROO_FAULT" ] || exec {client} {forks} {python} "$@" ;;
+[ "$1" = -m ] || exec {python} "$@"
+shift
+case "$1 $2" in
+"wallaroo_runtime.spark.task.daemon "* | "pyspark.daemon pyspark.sql."* | "pyspark.sql."*)
+    [ -n "$WALLAROO_FAULT" ] || exec {client} {forks} {module} "$@" ;;
 esac
-exec {python} "$@"
+exec {module} "$@"
 """
 LOG4J = """\
 status = error
@@ -203,7 +206,8 @@ def interpreter(directory: Path) -> Path:
     path = "unset PYTHONPATH" if given is None else f"export PYTHONPATH={shlex.quote(given)}"
     program, python = directory / "python", shlex.quote(sys.executable)
     client = shlex.join([sys.executable, "-I", "-S", str(Path(__file__).parents[1] / "task" / "fork_client.py")])
-    text = INTERPRETER.format(path=path, python=python, client=client, forks=shlex.quote(str(directory / FORKS)))
+    module, forks = shlex.join(module_command(sys.executable)), shlex.quote(str(directory / FORKS))
+    text = INTERPRETER.format(path=path, python=python, client=client, forks=forks, module=module)
     program.write_text(text, encoding="utf-8")
     program.chmod(0o700)
     return program

@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from wallaroo.emit.module import module_command
 from wallaroo_runtime.durable.file import private
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.spark.machine.master import SUBMITTED
@@ -35,6 +36,8 @@ class VirtualMachine:
 
     Args:
         output: File for what it prints.
+        is_here: Whether its Python processes are started by `settings.interpreter`; else they are told in a variable
+            not to import from the current directory, which Python heeds from 3.11 on.
 
     Attributes:
         settings: Those with which it starts.
@@ -44,7 +47,7 @@ class VirtualMachine:
         OSError: The program of Spark that starts it is not there.
     """
 
-    def __init__(self, settings: dict[str, str], output: Path) -> None:
+    def __init__(self, settings: dict[str, str], output: Path, *, is_here: bool = True) -> None:
         self.settings, self._is_used = settings, False
         self._classes = ArchiveWriter(" ".join(settings.values()))
         self._told = Path(tempfile.mkdtemp(prefix="gateway-", dir=temporary_directory()), "address")
@@ -52,6 +55,8 @@ class VirtualMachine:
         more = shlex.split(os.environ.get("PYSPARK_SUBMIT_ARGS", "pyspark-shell"))
         environment = {"SPARK_LAUNCHER_OPTS": LAUNCHER_OPTIONS, **os.environ}
         environment |= {"SPARK_CONNECT_MODE": "0", "_PYSPARK_DRIVER_CONN_INFO_PATH": str(self._told)}
+        if not is_here:
+            environment["PYTHONSAFEPATH"] = "1"
         with open(output, "ab", opener=private) as log:
             self.process = subprocess.Popen(
                 [os.path.join(spark_home(), "bin", "spark-submit"), *options, *more],
@@ -122,7 +127,7 @@ def launch(master: str, directory: Path, settings: dict[str, str]) -> VirtualMac
         return None
     output = directory / "spark.out"
     try:
-        machine = VirtualMachine(start_settings(master, directory, settings), output)
+        machine = VirtualMachine(start_settings(master, directory, settings), output, is_here=is_local(master))
     except OSError as error:
         raise RunError.of("R611", reason=f"Spark did not start: {error}", fix="install PySpark again") from error
     if is_local(master):
@@ -137,7 +142,7 @@ def _start_fork_server(path: Path, output: Path) -> None:
     seed = os.environ.get("PYTHONHASHSEED", "0")  # as PySpark sets it
     with open(output, "ab", opener=private) as log:
         server = subprocess.Popen(
-            [sys.executable, "-m", "wallaroo_runtime.spark.task.fork_server", str(path)],
+            module_command(sys.executable, "wallaroo_runtime.spark.task.fork_server", str(path)),
             env=os.environ | {"PYTHONHASHSEED": seed, "PYTHONUNBUFFERED": "1"},
             stdin=subprocess.PIPE,
             stdout=log,

@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from wallaroo.diagnostic.diagnostic import Diagnostic, DiagnosticError
+from wallaroo.emit.module import module_command
 
 NUMBER = "WALLAROO_WORKER_NUMBER"
 LIFELINE = "WALLAROO_WORKER_LIFELINE"
@@ -111,7 +112,7 @@ def tell_ready(environment: Mapping[str, str]) -> None:
 
 def command_of(app: str) -> list[str]:
     """Return the command that starts a process of this worker."""
-    return [sys.executable, "-m", "wallaroo.worker", app]
+    return module_command(sys.executable, "wallaroo.worker", app)
 
 
 def tell_end(directory: Path, process_id: int, status: int) -> None:

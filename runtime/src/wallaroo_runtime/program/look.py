@@ -1,0 +1,16 @@
+"""Prints the modules of its arguments that an interpreter does not find; any Python 3 runs it, by its file."""
+
+import sys
+
+
+def main() -> None:
+    """Look where a worker of this interpreter would: not in the directory of this file, nor in the current one."""
+    if not getattr(sys.flags, "safe_path", False):
+        del sys.path[0]
+    from importlib.util import find_spec
+
+    print(*(name for name in sys.argv[1:] if not find_spec(name)))
+
+
+if __name__ == "__main__":
+    main()
