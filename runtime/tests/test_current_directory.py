@@ -17,7 +17,7 @@ from wallaroo_runtime.spark.machine.settings import interpreter
 ROOT = Path(__file__).parents[2]
 WALLAROO = str(Path(sys.executable).with_name("wallaroo"))
 APP = str(CASES / "word_count" / "app.py")
-# Programs that are no Python, and Pythons that are told by a topology, which `WorkerSpec.program` starts.
+# Programs that are no Python, and the placeholder of a topology, for which `WorkerSpec.program` has a command.
 OTHERS = {"PYTHON_PLACEHOLDER", "'{python}'", "SHELL", "'go'", "'mvn'", "'java'"}
 IMPORTED = "imported"
 PROGRAM = """
@@ -124,7 +124,7 @@ def test_a_program_whose_files_are_called_like_modules_of_the_library(
 
 
 def commands(tree: ast.AST) -> Iterator[list[ast.expr]]:
-    """Yield what is written as a list, and has an option by which Python is told what to run."""
+    """Yield what is written as a list, and has an option of Python that names code."""
     for node in ast.walk(tree):
         if isinstance(node, ast.List | ast.Tuple) and any(
             isinstance(each, ast.Constant) and each.value in ("-m", "-c") for each in node.elts

@@ -36,8 +36,8 @@ class VirtualMachine:
 
     Args:
         output: File for what it prints.
-        is_here: Whether its Python processes are started by `settings.interpreter`; else they are told in a variable
-            not to import from the current directory, which Python heeds from 3.11 on.
+        is_here: Whether its Python processes are started by `settings.interpreter`; else a variable keeps them
+            from imports of the current directory, from Python 3.11 on.
 
     Attributes:
         settings: Those with which it starts.
