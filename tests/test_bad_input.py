@@ -143,15 +143,13 @@ def test_non_empty_main_beside_application_setup(tmp_path: Path, run: Command) -
 
 def test_worker_binary_for_another_architecture(run: Command) -> None:
     foreign = "amd64" if os.uname().machine in ("aarch64", "arm64") else "arm64"
-    assert_said(
-        run(build(WORD_COUNT, goarch=foreign)), WORKER, "W405 worker binary", "this machine is", "wallaroo build"
-    )
+    assert_said(run(build(WORD_COUNT, goarch=foreign)), WORKER, "W404 ", "this machine is", "wallaroo build")
 
 
 def test_worker_binary_that_is_not_executable(tmp_path: Path, run: Command) -> None:
     file = Path(shutil.copy(build(WORD_COUNT), tmp_path))
     file.chmod(0o644)
-    assert_said(run(file), WORKER, "W404 worker binary", "cannot be executed")
+    assert_said(run(file), WORKER, "W404 ", "cannot run a worker")
 
 
 @pytest.mark.jvm
@@ -217,7 +215,7 @@ def test_no_such_app(tmp_path: Path, run: Command) -> None:
 def test_setup_that_raises_shows_the_user_s_frames_only(tmp_path: Path, run: Command) -> None:
     file = program(tmp_path, ("    letters = [", "    letters = unknown_name + ["))
     line = line_of(file, "unknown_name")
-    assert_said(run(file), TOPOLOGY, "T217 application_setup raised NameError", f"line {line}", "unknown_name")
+    assert_said(run(file), TOPOLOGY, "T217 application_setup failed; NameError", f"line {line}", "unknown_name")
 
 
 def test_unknown_option() -> None:

@@ -60,7 +60,7 @@ def test_a_state_of_more_than_4_mib_is_refused(node: str) -> None:
         worker.ready().handshake()
         key, store = stateful.fresh()
         answer = stateful.run(worker, store, key, "add", "keep:" + "x" * (5 << 20), "add")
-        assert answer.codes() == [("C526", stateful.STATE, 1)]
+        assert answer.codes() == [("C525", stateful.STATE, 1)]
         assert stateful.outputs(answer) == [f"add:{key}=1", f"add:{key}=2"]
 
 

@@ -53,7 +53,7 @@ def test_a_program_that_declares_something_else_is_refused_with_the_difference(t
         assert run.end(WAIT_S) == 4, run.said()
         told = finding(run)
     assert told["code"] == "W403"
-    assert told["message"].startswith('worker "main" hosts another application: interface hash sha256:')
+    assert told["message"].startswith('worker "main" hosts another application; its interface hash is sha256:')
     assert f"from what {app} declares to the document:" in told["traceback"]
     assert "backwards" in told["traceback"]
 

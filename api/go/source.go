@@ -20,7 +20,7 @@ type LineDecoder interface {
 // or a LineDecoder (T223).
 type FramedDecoder interface {
 	Decoder
-	// HeaderLength returns the number of bytes before each payload, 1 to 64 (T224).
+	// HeaderLength returns the number of bytes before each payload, 1 to 64 (T207).
 	HeaderLength() uint64
 	// PayloadLength gets exactly the header and returns the length of the payload after it. It must depend
 	// on the header alone; it is also called with made-up headers to find out the framing. The

@@ -18,10 +18,10 @@ function* frames(bytes, cut) {
   for (let at = 0, end = 0; at < bytes.length; at = end) {
     const size = bytes.length - at < HEADER ? Infinity : bytes.readUInt32LE(at + 12);
     end = at + HEADER + size;
-    if (size > MAX_BODY || end > bytes.length) throw new Failure("W414", `the frame at byte ${at} is cut`);
+    if (size > MAX_BODY || end > bytes.length) throw new Failure("W410", `the frame at byte ${at} is cut`);
     const sum = crc32(bytes.subarray(at + HEADER, end), crc32(bytes.subarray(at, at + 36)));
     const isSound = bytes.toString("latin1", at, at + 4) === "WFR1" && sum === bytes.readUInt32LE(at + 36);
-    if (!isSound || bytes[at + 4] > 31) throw new Failure("W414", `the frame at ${at} is damaged`);
+    if (!isSound || bytes[at + 4] > 31) throw new Failure("W410", `the frame at ${at} is damaged`);
     yield readFrame(bytes.subarray(at, end), cut);
   }
 }
@@ -32,13 +32,13 @@ function readFrame(bytes, cut) {
   let at = HEADER;
   const take = (size) => {
     const left = bytes.length - at;
-    if (size > left) throw new Failure("W414", `a section of ${size} bytes; ${left} are left`);
+    if (size > left) throw new Failure("W410", `a section of ${size} bytes; ${left} are left`);
     at += size;
     return bytes.subarray(at - size, at);
   };
   const column = (length) => {
     const [width] = take(1);
-    if (![1, 2, 4, 8].includes(width)) throw new Failure("W414", `a column of width ${width}`);
+    if (![1, 2, 4, 8].includes(width)) throw new Failure("W410", `a column of width ${width}`);
     const data = take(width * length);
     const read = (from) => (width === 8 ? Number(data.readBigUInt64LE(from)) : data.readUIntLE(from, width));
     return Array.from({ length }, (_, i) => read(width * i));
@@ -54,7 +54,7 @@ function readFrame(bytes, cut) {
   const values = encoding === 1 ? cut(port, take(bytes.length - at)) : block(count);
   const isWhole = at === bytes.length && values.length === count;
   const hasKeys = indexes.every((index) => index < keys.length);
-  if (!isWhole || !hasKeys) throw new Failure("W414", "the sections of a frame do not fit together");
+  if (!isWhole || !hasKeys) throw new Failure("W410", "the sections of a frame do not fit together");
   const row = (value, i) => ({
     value, key: keys[indexes[i]], sequence: first + (sequences?.[i] ?? i), time: time + (times[i] ?? 0),
     isAbsent: ((absent[i >> 3] >> (i & 7)) & 1) === 1,

@@ -81,7 +81,7 @@ class Stage {
     const kind = node.kind.replace("NODE_KIND_", "");
     const isHosted = kind === "KEY" ? component?.state : component?.kind === kind.toLowerCase();
     if (!isHosted || node.codec) {
-      throw new Failure("W413", `stage "${this.id}" names "${node.path}", which this worker does not host`);
+      throw new Failure("W403", `stage "${this.id}" names "${node.path}", which this worker does not host`);
     }
     const name = component.name ?? node.path;
     return { ...node, kind, component, name, out: [], into: 0, made: 0, dead: 0 };
@@ -91,7 +91,7 @@ class Stage {
   *messages(bytes) {
     const entry = (port) => {
       const found = this.nodes.find((node) => !node.inputs.length && node.port === port);
-      if (!found) throw new Failure("W414", `port ${port} is no entry of stage "${this.id}"`);
+      if (!found) throw new Failure("W410", `port ${port} is no entry of stage "${this.id}"`);
       return found;
     };
     for (const { port, rows } of frames(bytes, (from, wire) => cut(entry(from).component, wire))) {
@@ -181,7 +181,7 @@ function cut({ header, length }, wire) {
   const payloads = [];
   for (let at = 0, end = 0; at < wire.length; at = end) {
     end = at + header + length(wire.subarray(at, at + header));
-    if (!(end <= wire.length)) throw new Failure("W414", "a message on the wire is cut");
+    if (!(end <= wire.length)) throw new Failure("W410", "a message on the wire is cut");
     payloads.push(wire.subarray(at + header, end));
   }
   return payloads;

@@ -9,7 +9,7 @@ const MAX_STATE = Math.min(4 << 20, Number(process.env.WALLAROO_MAX_STATE_BYTES 
 function written({ form, live, key }, code) {
   const data = guard(code, `the state of key "${key}" cannot be serialized`, () => form.write(live));
   if (data.length <= MAX_STATE) return data;
-  throw new Failure("C526", `the state of key "${key}" has ${data.length} bytes; at most ${MAX_STATE}`);
+  throw new Failure("C525", `the state of key "${key}" has ${data.length} bytes; at most ${MAX_STATE}`);
 }
 
 /** The states of one bucket. A cell has `live` once it was asked for; `data` are its bytes, if known. */
@@ -22,7 +22,7 @@ class Bucket {
   read(entries) {
     for (const { port, rows } of entries.flatMap((entry) => [...frames(entry)])) {
       for (const { key, value, isAbsent } of rows) {
-        if (!key) throw new Failure("W414", "an entry of a state log has no key");
+        if (!key) throw new Failure("W410", "an entry of a state log has no key");
         const name = `${port} ${key.toString("latin1")}`;
         if (isAbsent) this.cells.delete(name);
         else this.cells.set(name, { name, port, key, data: value, isSaved: true });

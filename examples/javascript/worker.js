@@ -29,7 +29,7 @@ class Service {
       endpoints: [this.endpoint], processId: process.pid,
     };
     if (protocolMin > 1 || protocolMax < 1) {
-      reply.failure = { code: "W402", message: `version 1 is not in ${protocolMin} to ${protocolMax}` };
+      reply.failure = { code: "W416", message: `version 1 is not in ${protocolMin} to ${protocolMax}` };
     } else if (interfaceHash && interfaceHash !== hash) {
       reply.failure = { code: "W403", message: `the interface hash is ${hash}, not ${interfaceHash}` };
     }

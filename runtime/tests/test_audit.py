@@ -26,15 +26,15 @@ SPLIT.nodes.add(path="0/steps/1", kind=pb.NODE_KIND_KEY, inputs=["0/steps/0"], p
 COUNT = pb.Stage(id="s1", bucket_count=4, frame_bytes=1 << 20)
 COUNT.nodes.add(path="0/steps/1", kind=pb.NODE_KIND_STATE_COMPUTATION, port=1, state="counts", state_port=1)
 COUNT.nodes.add(path="0/sinks/0", kind=pb.NODE_KIND_SINK, inputs=["0/steps/1"], port=2)
-BROKE = 'W410 worker "main" broke the protocol; '
+BROKE = 'W410 worker "main": the protocol is broken; '
 KEYED = [
     ("bucket -1", BROKE + 'stage "s0", field bucket: -1; port 1 has 0 to 3'),
     ("bucket 99", BROKE + 'stage "s0", field bucket: 99; port 1 has 0 to 3'),
     ("bucket 2", BROKE + "stage \"s0\", field bucket: 2; the key b'a' belongs to 3"),
     ("port", BROKE + 'stage "s0", field port: 55; expected one of [1, 65535]'),
     ("index", BROKE + "output came out of turn; call 0 is not done"),
-    ("damage", 'W414 a frame is damaged; worker "main", stage "s0", port 1: checksum is'),
-    ("cut", 'W414 a frame is damaged; worker "main", stage "s0", port 1: the frame has'),
+    ("damage", BROKE + 'a frame is damaged; stage "s0", port 1: checksum is'),
+    ("cut", BROKE + 'a frame is damaged; stage "s0", port 1: the frame has'),
     ("two frames", BROKE + 'stage "s0", field frame: '),
     ("frame port", BROKE + 'stage "s0", field frame: port 77; the output has 1'),
     ("no keys", BROKE + 'stage "s0", field frame: flags 0; port 1 has keys'),
@@ -47,7 +47,7 @@ STATE = [
     ("bucket 0", BROKE + 'stage "s1", field bucket: 0; port 2 has -1'),
     ("port", BROKE + 'stage "s1", field port: 55; expected one of [2, 65535]'),
     ("index", BROKE + "output came out of turn; call 0 is not done"),
-    ("damage", 'W414 a frame is damaged; worker "main", stage "s1", port 2: checksum is'),
+    ("damage", BROKE + 'a frame is damaged; stage "s1", port 2: checksum is'),
     ("no counts", BROKE + 'stage "s1", field messages_in: 0; 0/steps/1 was sent 2'),
     ("in", BROKE + 'stage "s1", field messages_in: 3; 0/steps/1 was sent 2'),
     ("out", BROKE + 'stage "s1", field messages_out: 3; 2 came to 0/steps/1'),

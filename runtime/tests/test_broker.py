@@ -159,7 +159,7 @@ def test_without_the_client(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(builtins, "__import__", missing)
     with pytest.raises(RunError) as raised:
         kafka_client("wallaroo topics")
-    assert str(raised.value).startswith("R728 wallaroo topics needs confluent_kafka; ")
+    assert str(raised.value).startswith("R728 wallaroo topics needs the package confluent_kafka; ")
     assert str(raised.value).endswith("fix: pip install 'wallaroo-spark-runtime[kafka]'")
 
 

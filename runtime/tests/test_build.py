@@ -168,7 +168,7 @@ def test_no_setup(program: Path) -> None:
         build(program)
     assert caught.value.exit_code == TOPOLOGY
     assert str(caught.value) == (
-        f"T201 {program} has no call of worker.Main, and no ApplicationSetup\n  at {program}\n"
+        f"T201 {program} gives no application; it has no call of worker.Main, and no ApplicationSetup\n  at {program}\n"
         "  fix: call `worker.Main(setup)` in main, with the function that returns the application of package stream; "
         "or in Wallaroo's own API define `ApplicationSetup` that returns `C.CString(app.ToJson())`"
     )
@@ -177,7 +177,10 @@ def test_no_setup(program: Path) -> None:
 def test_a_package_that_is_not_main(program: Path) -> None:
     source = program / "app.go"
     source.write_text(source.read_text().replace("package main", "package words"))
-    with pytest.raises(RunError, match="T201 package words, which is not package main, has no ApplicationSetup"):
+    with pytest.raises(
+        RunError,
+        match="T201 package words, which is not package main, gives no application; it has no ApplicationSetup",
+    ):
         build(program)
 
 

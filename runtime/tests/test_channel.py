@@ -155,8 +155,11 @@ def test_a_worker_that_writes_no_in_flight_file_names_no_message(plain_spec: Wor
 @pytest.mark.parametrize(
     ("change", "text"),
     [
-        ({"args": ("protocol-2",)}, 'W402 worker "main" speaks protocol 2 to 3; the runtime speaks 1'),
-        ({"interface_hash": "sha256:1"}, 'W403 worker "main" hosts another application: interface hash sha256:000'),
+        ({"args": ("protocol-2",)}, 'W416 worker "main" speaks protocol 2 to 3; the runtime speaks 1'),
+        (
+            {"interface_hash": "sha256:1"},
+            'W403 worker "main" hosts another application; its interface hash is sha256:000',
+        ),
     ],
 )
 def test_handshake_refuses(plain_spec: WorkerSpec, executor: Owner, change: dict, text: str) -> None:

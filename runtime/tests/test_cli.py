@@ -164,7 +164,7 @@ def test_validate_compares_the_interface_hash_and_prints_it(capsys: pytest.Captu
     file.write_text(json.dumps(document))
     code, out, err = run(capsys, "validate", str(file))
     assert (code, out) == (3, "")
-    assert err.startswith("T226 ")
+    assert err.startswith("W403 ")
     assert right in err
     assert "  at /workers/0/interface_hash" in err
     assert run(capsys, "validate", "--hash", str(file)) == (0, f"{right}\n", "")
@@ -208,7 +208,7 @@ def test_a_topology_whose_pipelines_were_edited_is_refused(capsys: pytest.Captur
     code, out, err = run(capsys, "run", str(file))
     assert (code, out) == (3, "")
     first, place, why, fix = err.splitlines()
-    assert first.startswith('T226 worker "main" has interface hash sha256:')
+    assert first.startswith('W403 worker "main" hosts another application; its interface hash is sha256:')
     assert why.startswith("  | app.py does not say what it declares: app.py is not a Python file or module")
     assert (place, fix) == ("  at /workers/0/interface_hash", "  fix: emit the topology again: wallaroo emit APP")
 

@@ -115,8 +115,7 @@ def test_a_binary_that_is_not_executable(here: Path) -> None:
     path.write_text("#!/bin/sh\n")
     assert refused("worker") == (
         WORKER,
-        f"W404 worker binary {path} cannot be executed; it has no execute permission / "
-        f"make it executable: `chmod +x {path}`",
+        f"W404 {path} cannot run a worker; it has no execute permission / make it executable: `chmod +x {path}`",
     )
 
 
@@ -126,7 +125,9 @@ def test_a_binary_for_another_machine(here: Path) -> None:
     code, text = refused("worker")
     assert code == WORKER
     other = "aarch64" if OTHER_MACHINE == 0xB7 else "x86_64"
-    assert text.startswith(f"W405 worker binary {path} is for {other}; this machine is {platform.machine()} / ")
+    assert text.startswith(
+        f"W404 {path} cannot run a worker; it is for {other}; this machine is {platform.machine()} / "
+    )
 
 
 @pytest.mark.slow

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from wallaroo_runtime.errors import WORKER, RunError
+from wallaroo_runtime.errors import WORKER, RunError, other_interface
 from wallaroo_runtime.program.application import load_application
 from wallaroo_runtime.program.interface_diff import explained
 
@@ -59,12 +59,12 @@ def edited(app: Path) -> Path:
 @pytest.mark.slow
 def test_a_document_that_was_changed_by_hand(app: Path) -> None:
     assert refused(edited(app)) == (
-        'T226 worker "main" has interface hash HASH; the document has HASH\n'
+        'W403 worker "main" hosts another application; its interface hash is HASH; the topology has HASH\n'
         "  at /workers/0/interface_hash\n"
         f"  | from what {app} declares to the document:\n"
         '  | max_message_bytes of source "reverse" (0/sources/0) was 16777216 and is 9\n'
         '  | kind of step "reverse" (0/steps/0) was computation and is computation_multi\n'
-        "  fix: emit the topology again: wallaroo emit APP"
+        "  fix: emit the topology again with `wallaroo emit APP`, or start the program that it was emitted by"
     )
 
 
@@ -79,12 +79,12 @@ def test_a_program_that_is_gone(app: Path) -> None:
 def test_a_program_that_was_changed_after_its_document_was_emitted(app: Path) -> None:
     topology = load_application(str(app), (), "", "").topology
     app.write_text(PROGRAM.replace('name="reverse"', 'name="turn around"'))
-    error = RunError.of("W403", WORKER, worker="main", actual="a", expected="b", fix="emit it again")
+    error = RunError([other_interface("main", "a", "b")], WORKER)
     assert str(explained(error, topology)) == (
-        'W403 worker "main" hosts another application: interface hash a; the topology has b\n'
+        'W403 worker "main" hosts another application; its interface hash is a; the topology has b\n'
         f"  | from what {app} declares to the document:\n"
         '  | name of step "reverse" (0/steps/0) was "turn around" and is "reverse"\n'
-        "  fix: emit it again"
+        "  fix: emit the topology again with `wallaroo emit APP`, or start the program that it was emitted by"
     )
     other = RunError.of("R602", reason="no `java` on PATH")
     assert explained(other, topology).diagnostics == other.diagnostics

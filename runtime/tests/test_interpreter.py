@@ -66,7 +66,7 @@ def test_what_is_said_of_an_interpreter(
         check_interpreter(python, topology(), is_here=is_here, is_packed=is_packed)
     except DiagnosticError as error:
         said = str(error)
-        assert said.startswith("W432 ")
+        assert said.startswith("W404 ")
     is_looked_at = is_here and not (kind == "without Wallaroo" and is_packed)
     expected = SAID[kind].format(python) if is_looked_at else ""
     assert (expected in said) if expected else said == ""
@@ -75,7 +75,7 @@ def test_what_is_said_of_an_interpreter(
 def test_an_executor_that_does_not_have_it_says_the_same(tmp_path: Path) -> None:
     spec = WorkerSpec("a", "main", ("{python}", "-m", "wallaroo.worker"), str(tmp_path), python="/no/python")
     said = str(explain_refusal(spec, FileNotFoundError(2, "No such file or directory")))
-    assert said.startswith("W432 --worker-python /no/python cannot run workers; No such file or directory")
+    assert said.startswith("W404 --worker-python /no/python cannot run a worker; No such file or directory")
     assert "each machine has, or leave out --worker-python" in said
 
 
@@ -83,7 +83,7 @@ def test_nothing_has_begun_when_it_is_refused(tmp_path: Path, capsys: pytest.Cap
     command = ["run", str(CASES / "word_count" / "app.py"), *ADDRESSES, "--worker-python", "/no/python"]
     assert main([*command, "--checkpoint", str(tmp_path / "checkpoint")]) == 4
     out, err = capsys.readouterr()
-    assert err.startswith("W432 "), err
+    assert err.startswith("W404 "), err
     assert [line.partition(" ")[0] for line in out.splitlines()] == ["reading"]
     assert not (tmp_path / "checkpoint").exists()
 

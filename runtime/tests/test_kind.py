@@ -128,15 +128,15 @@ def test_a_partition_listed_twice() -> None:
         pipeline["sources"][0]["partitions"][1]["number"] = 0
 
     assert changed(twice, [step(0, "collect", "0/sources/0")], "kafka") == (
-        'T250 source "in0": partition 0 is listed twice\n  at /pipelines/0/sources/0/partitions/1/number\n'
-        "  fix: list each partition once"
+        'T203 partition 0 of source "in0" is declared twice\n  at /pipelines/0/sources/0/partitions/1/number\n'
+        "  fix: remove one of the two, or give it another number"
     )
 
 
 def test_a_state_by_message_key_without_a_key() -> None:
     steps = [step(0, "computation", "0/sources/0"), step(1, "state_computation", "0/steps/0", state=state())]
     assert findings(document([source("tcp")], steps)) == (
-        'T229 step "step1" keeps state by the key of messages; those from "step0" have none\n'
+        'T229 step "step1" keeps state by the key of messages; messages from "step0" have no key\n'
         "  at /pipelines/0/steps/1/inputs/0\n  fix: put key_by or collect before it (Go: KeyBy or Collect)"
     )
 
@@ -154,7 +154,7 @@ def test_one_way_without_a_key_is_enough_for_the_finding() -> None:
         step(2, "window", "0/steps/1", state=state(), window=COUNT),
     ]
     second = {**source("tcp", 1), "port": 7011}
-    assert 'T229 step "step2" keeps state by the key of messages; those from "step1" have none' in findings(
+    assert 'T229 step "step2" keeps state by the key of messages; messages from "step1" have no key' in findings(
         document([source("tcp"), second], steps)
     )
 
@@ -299,7 +299,7 @@ def test_sinks_of_spark_need_an_egress_beside_the_driver() -> None:
     with pytest.raises(RunError) as caught:
         RowSinks(Mock(spec=[]), {1: part}, OutputPlace(service=Service("egress", "h:1")), Path("written"))
     assert str(caught.value) == (
-        'P304 "0/sinks/0": a sink of kind "kafka" with a remote egress cannot be run by this release\n'
+        'P303 "0/sinks/0": a sink of kind "kafka" with a remote egress is not supported\n'
         "  fix: let the driver start the egress"
     )
 

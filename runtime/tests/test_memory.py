@@ -226,8 +226,8 @@ def test_without_the_runtime_it_names_the_package(monkeypatch: pytest.MonkeyPatc
     with pytest.raises(DiagnosticError) as error:
         run(accounts)
     assert str(error.value) == (
-        "R722 wallaroo.testing needs the package wallaroo-spark-runtime; import of wallaroo_runtime.memory halted; "
-        "None in sys.modules\n  fix: install it next to the SDK: `pip install wallaroo-spark-runtime`"
+        "R728 wallaroo.testing needs the package wallaroo-spark-runtime; import of wallaroo_runtime.memory halted; "
+        "None in sys.modules\n  fix: pip install wallaroo-spark-runtime"
     )
 
 

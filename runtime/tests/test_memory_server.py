@@ -316,7 +316,7 @@ def test_sources_of_spark_are_refused(capsys: pytest.CaptureFixture[str]) -> Non
     files = CASES.parents[1] / "examples" / "tutorial" / "files" / "app.py"
     assert main(["run", str(files), "--engine", "memory"]) == 3
     assert capsys.readouterr().err.startswith(
-        'P304 "0/sources/0": kind "spark" with --engine memory cannot be run by this release\n'
+        'P303 "0/sources/0": kind "spark" with --engine memory is not supported\n'
         "  fix: run it on Spark, or give it messages in a test with wallaroo.testing\n"
     )
 

@@ -225,7 +225,7 @@ def test_too_many_ports() -> None:
     sources = tuple(replace(pipeline.sources[0], path=f"0/sources/{number}") for number in range(65535))
     many = replace(topology, pipelines=(replace(pipeline, sources=sources),))
     assert refused(many) == (
-        "P302 the application has 65536 sources, state steps and sinks; at most 65533 are possible\n"
+        "T104 the application has 65536 sources, state steps and sinks; at most 65533 are possible\n"
         "  at /pipelines\n  fix: split the application"
     )
 
@@ -233,7 +233,7 @@ def test_too_many_ports() -> None:
 def test_a_state_that_feeds_itself() -> None:
     steps = [step("0/steps/0", ["0/sources/0"], "a"), step("0/steps/1", ["0/steps/0"], "a")]
     assert refused(topology_of(([source("0/sources/0")], steps, [sink("0/sinks/0", ["0/steps/1"])]))) == (
-        'P303 "0/steps/1": state "a" after itself cannot be compiled\n  at /pipelines/0/steps/1\n'
+        'P303 "0/steps/1": state "a" after itself is not supported\n  at /pipelines/0/steps/1\n'
         "  fix: give the second step a state name of its own"
     )
 
@@ -245,7 +245,7 @@ def test_a_state_on_two_workers() -> None:
         workers=("main", "other"),
     )
     assert refused(topology) == (
-        'P303 "1/steps/0": state "a" on worker "other" and on worker "main" cannot be compiled\n  at /pipelines/1/steps/0\n'  # noqa: E501
+        'P303 "1/steps/0": state "a" on worker "other" and on worker "main" is not supported\n  at /pipelines/1/steps/0\n'  # noqa: E501
         "  fix: give the states names of their own, or use one worker"
     )
 

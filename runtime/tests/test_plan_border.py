@@ -149,7 +149,7 @@ def test_inputs_in_several_codecs_are_refused() -> None:
             step(3, "0/steps/2"),
         )
     assert str(caught.value) == (
-        'P303 "0/steps/2": input in several codecs ("json", "string") cannot be compiled\n  at /pipelines/0/steps/2\n'
+        'P303 "0/steps/2": input in several codecs ("json", "string") is not supported\n  at /pipelines/0/steps/2\n'
         "  fix: give its inputs the same codec"
     )
 

@@ -290,12 +290,18 @@ def report_of(value: dict[str, Any]) -> str:
             "R756 a batch from 10 of the journal would end at 90, and its changes and outputs are safe up to 50",
         ),
         (
-            {"code": "I903", "values": {"reason": '3 messages left by port 7, 0 of them came to the stage "s5"'}},
-            "I903 what came in real-time mode since the last stored states does not add up, so the states were not "
-            'stored; 3 messages left by port 7, 0 of them came to the stage "s5"',
+            {
+                "code": "I902",
+                "values": {
+                    "what": "what came in real-time mode",
+                    "effect": "the states were not stored",
+                    "reason": "3 left by port 7",
+                },
+            },
+            "I902 what came in real-time mode does not add up, so the states were not stored; 3 left by port 7",
         ),
         ({"code": "W410", "values": {"worker": "main", "reason": "it said so"}}, "W410"),
-        ({"worker": "main", "reported": {"code": "W413", "message": "no such step", "line": 0}}, "W413 no such step"),
+        ({"worker": "main", "reported": {"code": "W403", "message": "no such step", "line": 0}}, "W403 no such step"),
         ({"found": [{"code": "R644", "message": "another driver", "fix": "stop it"}]}, "R644 another driver"),
     ],
 )

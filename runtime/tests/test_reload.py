@@ -37,7 +37,7 @@ with Path(__file__).with_name("emit").open("a") as loads:
 EDITS = {
     "right": ("", ""),
     "no setup": ("del application_setup\n", "T201"),
-    "fails": ("import no_such_module\n", "T227"),
+    "fails": ("import no_such_module\n", "T217"),
 }
 
 

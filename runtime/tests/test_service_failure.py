@@ -43,7 +43,7 @@ def test_other_bytes_are_no_findings(data: bytes) -> None:
         (dict(code="C501", message="m", fix="f", file="a.js", line=3), "C501 m\n  at a.js:3\n  fix: f"),
         (dict(code="C599", message="of a later release", fix="f"), "C599 of a later release\n  fix: f"),
         (dict(code="C599", message="m"), "C599 m\n  fix: look at the log of worker 'w'"),
-        (dict(code="oops", message="m"), "W410 worker \"w\" broke the protocol; unknown code 'oops': m"),
+        (dict(code="oops", message="m"), "W410 worker \"w\": the protocol is broken; unknown code 'oops': m"),
     ],
 )
 def test_a_workers_failure_keeps_its_own_remedy(failure: dict[str, object], text: str) -> None:

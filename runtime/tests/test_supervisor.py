@@ -131,7 +131,7 @@ def test_worker_that_never_listens(plain_spec: WorkerSpec, executor: Owner) -> N
 
 def test_binaries_that_cannot_run(plain_spec: WorkerSpec, executor: Owner, tmp_path: Path) -> None:
     missing = failure_of(replace(plain_spec, command=(str(tmp_path / "none"),)), executor)
-    assert missing.startswith(f"W404 worker binary {tmp_path / 'none'} cannot be executed; No such file")
+    assert missing.startswith(f"W404 {tmp_path / 'none'} cannot run a worker; No such file")
     plain = tmp_path / "plain"
     plain.write_text("text")
     assert "chmod +x" in failure_of(replace(plain_spec, command=(str(plain),)), executor)
@@ -139,7 +139,7 @@ def test_binaries_that_cannot_run(plain_spec: WorkerSpec, executor: Owner, tmp_p
     machine = 0xB7 if platform.machine() != "aarch64" else 0x3E
     foreign.write_bytes(b"\x7fELF\x02\x01\x01" + bytes(9) + b"\x02\x00" + machine.to_bytes(2, "little") + bytes(64))
     foreign.chmod(0o755)
-    assert failure_of(replace(plain_spec, command=(str(foreign),)), executor).startswith("W405 ")
+    assert failure_of(replace(plain_spec, command=(str(foreign),)), executor).startswith("W404 ")
 
 
 def test_restart_budget(plain_spec: WorkerSpec, executor: Owner) -> None:

@@ -12,6 +12,7 @@ from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.topology import load
 from wallaroo_runtime.topology.canonical import canonical_text, interface_hash
 from wallaroo_runtime.topology.load import MAX_DOCUMENT_BYTES, load_document, parse
+from wallaroo_runtime.topology.schema import shown_json
 
 VECTORS = Path(__file__).parents[2] / "topology-schema" / "vectors"
 VALID = sorted((VECTORS / "topologies" / "valid").glob("*.json"))
@@ -233,7 +234,7 @@ def test_several_shape_and_meaning_findings_come_together_sorted_by_pointer() ->
         "  at /name",
         "T102 -1 is too small",
         "  at /pipelines/0/sources/0/port",
-        'T220 "0/steps/0" runs on worker "mian", which is not in the document; did you mean "main"?',
+        'T213 "0/steps/0" runs on worker "mian", which is not in the document; did you mean "main"?',
         "  at /pipelines/0/steps/0/worker",
     ]
 
@@ -260,22 +261,22 @@ MEANINGS = {
     "T203": (
         two_pipelines(put("pipelines", 1, "name", WORD_COUNT["pipelines"][0]["name"])),
         'T203 pipeline "Split and Count" is declared twice\n  at /pipelines/1/name\n'
-        "  fix: give each pipeline a name of its own",
+        "  fix: remove one of the two, or give it another name",
     ),
     "T204": (
         put("pipelines", 0, "sinks", []),
         'T204 application "Word Count Application" has no sink\n  at /pipelines\n'
-        "  fix: end at least one pipeline with to_sink (Go: ToSink)",
+        "  fix: end each pipeline with to_sink or done, and at least one with to_sink (Go: To, ToSink or Done)",
     ),
     "T205": (
         two_pipelines(lambda document: document["workers"][0]["components"][-2].update(symbol="Other")),
         'T205 state "word totals" is declared with {first} and with Other\n  at /pipelines/1/steps/1/state  '
-        "(declared in app.py:7)\n  fix: use one state class for one state name, or two names",
+        "(declared in app.py:7)\n  fix: use one state class and one list of keys for one state name, or two names",
     ),
-    "T209": (
+    "T203 of a key": (
         put(*STATE, "key", "values", ["a", {"base64": "YQ=="}]),
-        'T209 state "word totals": key {"base64": "YQ=="} is listed twice\n  at /pipelines/0/steps/1/state/key/values/1\n'  # noqa: E501
-        "  fix: list each key once",
+        'T203 key {"base64": "YQ=="} of state "word totals" is declared twice\n  at /pipelines/0/steps/1/state/key/values/1\n'  # noqa: E501
+        "  fix: remove one of the two, or give it another key",
     ),
     "T210": (
         lambda document: document["workers"].append(copy.deepcopy(document["workers"][0])),
@@ -295,32 +296,35 @@ MEANINGS = {
     "T213": (
         put(*STEP, "inputs", ["0/sources/3"]),
         'T213 "0/steps/0" takes its input from "0/sources/3", which is not in the document; did you mean "0/sources/0"?\n'  # noqa: E501
-        "  at /pipelines/0/steps/0/inputs/0\n  fix: name the path of a source or a step of an earlier position",
+        "  at /pipelines/0/steps/0/inputs/0\n"
+        "  fix: correct it there, or emit the document again with `wallaroo emit APP`",
     ),
-    "T214": (
+    "T213 of a loop": (
         put(*STEP, "inputs", ["0/steps/1"]),
-        "T214 steps form a loop: 0/steps/0 → 0/steps/1 → 0/steps/0\n  at /pipelines/0/steps/0/inputs\n"
-        "  fix: break the loop; a step may only read what comes before it",
+        'T213 "0/steps/0" is in a loop: 0/steps/0 → 0/steps/1 → 0/steps/0; a step may only read what comes before it\n'
+        "  at /pipelines/0/steps/0/inputs\n"
+        "  fix: correct it there, or emit the document again with `wallaroo emit APP`",
     ),
-    "T215": (
+    "T213 of a path": (
         put(*STEP, "path", "0/steps/7"),
-        'T215 path "0/steps/7" is not the position; expected "0/steps/0"\n  at /pipelines/0/steps/0/path\n'
-        "  fix: number pipelines, sources, steps and sinks from 0 in document order",
+        'T213 "0/steps/7" is not the position; expected "0/steps/0"\n  at /pipelines/0/steps/0/path\n'
+        "  fix: correct it there, or emit the document again with `wallaroo emit APP`",
     ),
-    "T218": (
+    "T205 of keys": (
         two_pipelines(put("pipelines", 1, "steps", 1, "state", "key", "values", ["zebra"])),
-        'T218 state "word totals" is declared with different key lists\n  at /pipelines/1/steps/1/state/key  '
-        "(declared in app.py:7)\n  fix: use one key list for one state name",
+        'T205 state "word totals" is declared with {keys} and with keys of kind "partition", ["zebra"]\n'
+        "  at /pipelines/1/steps/1/state/key  "
+        "(declared in app.py:7)\n  fix: use one state class and one list of keys for one state name, or two names",
     ),
-    "T219": (
+    "T203 of an address": (
         two_pipelines(put("pipelines", 1, "sources", 0, "port", WORD_COUNT["pipelines"][0]["sources"][0]["port"])),
-        'T219 source "Split and Count" listens at {address} like source "Split and Count"\n  at '
-        "/pipelines/1/sources/0/port  (declared in app.py:7)\n  fix: give each source an address of its own",
+        'T203 address {address} (of sources "Split and Count" and "Split and Count") is declared twice\n  at '
+        "/pipelines/1/sources/0/port  (declared in app.py:7)\n  fix: remove one of the two, or give it another address",
     ),
-    "T220": (
+    "T213 of a worker": (
         put(*STEP, "worker", "other"),
-        'T220 "0/steps/0" runs on worker "other", which is not in the document\n  at /pipelines/0/steps/0/worker\n'
-        "  fix: use the name of an entry of /workers",
+        'T213 "0/steps/0" runs on worker "other", which is not in the document\n  at /pipelines/0/steps/0/worker\n'
+        "  fix: correct it there, or emit the document again with `wallaroo emit APP`",
     ),
 }
 
@@ -330,7 +334,13 @@ def test_text_of_meaning_findings(code: str) -> None:
     change, expected = MEANINGS[code]
     source = WORD_COUNT["pipelines"][0]["sources"][0]
     components = {part["path"]: part["symbol"] for part in WORD_COUNT["workers"][0]["components"]}
-    values = {"{first}": components.get("0/steps/1/state", ""), "{address}": f"{source['host']}:{source['port']}"}
+    rule = WORD_COUNT["pipelines"][0]["steps"][1]["state"]["key"]
+    keys = f'keys of kind "{rule["kind"]}", {shown_json(rule["values"])}'
+    values = {
+        "{keys}": keys,
+        "{first}": components.get("0/steps/1/state", ""),
+        "{address}": f"{source['host']}:{source['port']}",
+    }
     for name, value in values.items():
         expected = expected.replace(name, value)
     lines = [
@@ -380,5 +390,5 @@ def test_a_document_beyond_the_limit_is_not_parsed() -> None:
     with pytest.raises(RunError) as caught:
         load(bytes(size))
     assert str(caught.value) == (
-        f"T104 the document has {size} bytes; at most {MAX_DOCUMENT_BYTES} are read\n  fix: split the application"
+        f"T104 the document has {size} bytes; at most {MAX_DOCUMENT_BYTES} are possible\n  fix: split the application"
     )

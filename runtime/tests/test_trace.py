@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 
 from support.otlp import Received, about, receiver
 from support.run import TESTS, Receiver, Run, framed
-from wallaroo.diagnostic.diagnostic import Diagnostic
 from wallaroo.message.frame import FRAMED, FrameHeader, write_frame
 from wallaroo.worker._proto import worker_pb2 as pb
 from wallaroo.worker.host import trace
@@ -162,8 +161,8 @@ def test_a_run_without_the_packages_says_so(
     main([*command, "--checkpoint", str(tmp_path / "new"), "--master", "spark://127.0.0.1:1"])
     said = capfd.readouterr().err
     assert (
-        "R778 OTEL_* names a receiver of traces, but opentelemetry-exporter-otlp-proto-http is not installed: "
-        "there are none\n"
+        "R728 the receiver of traces that OTEL_* names needs the package opentelemetry-exporter-otlp-proto-http; "
+        "there are no traces\n"
         "  fix: pip install 'wallaroo-spark-runtime[otel]', also where executors run; or set OTEL_SDK_DISABLED=true\n"
     ) in said
     assert "R659" in said, "nothing was started"
@@ -174,7 +173,7 @@ def test_the_remedy_brings_the_package_that_is_missing(monkeypatch: pytest.Monke
     environment = {"OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:4317", name: "grpc"}
     monkeypatch.setitem(sys.modules, trace.PACKAGES["grpc"][0], None)
     package = trace.missing(environment)
-    found = Diagnostic.of("R778", package=package, install=trace.wanted(environment))
+    found = trace.not_installed(package, environment)
     assert package == "opentelemetry-exporter-otlp-proto-grpc"
     assert found.fix == (
         f"pip install 'wallaroo-spark-runtime[otel]' {package}, also where executors run; or set OTEL_SDK_DISABLED=true"

@@ -72,7 +72,7 @@ def test_user_code_of_each_call_runs_in_its_span(drawn: list[tuple[int, bool]], 
                 tracer.start_span(f"user {number}").end()
                 yield pb.ProcessReply(done=pb.Done())
             if fails:
-                yield pb.ProcessReply(failure=pb.Failure(code="W414", message="a damaged frame"))
+                yield pb.ProcessReply(failure=pb.Failure(code="W410", message="a damaged frame"))
 
         calls, expected = [], []
         for number, (count, fails) in enumerate(drawn):
@@ -84,7 +84,7 @@ def test_user_code_of_each_call_runs_in_its_span(drawn: list[tuple[int, bool]], 
             number, call = order.choice(calls)
             reply = next(call, None)
             if reply is not None and reply.HasField("failure"):
-                expected[number][1] = "W414 a damaged frame"
+                expected[number][1] = "W410 a damaged frame"
             elif reply is not None:
                 expected[number][0] += 1
             if reply is None or order.random() < 0.1:
@@ -153,7 +153,7 @@ def test_a_go_worker_continues_the_trace(
                 opening = pb.Opening(application="Words", query=QUERY, stage=SPLIT, batch=7, attempt=attempt)
                 assert len(list(ProcessCall(WorkerChannel(spec, executor), opening).run([frame]))) == 1
             broken = pb.Opening(application="Words", query=QUERY, stage=SPLIT, batch=8)
-            with pytest.raises(RunError, match="W414"):
+            with pytest.raises(RunError, match="W410"):
                 list(ProcessCall(WorkerChannel(spec, executor), broken).run([frame[:-1]]))
         finally:
             close_all()
@@ -175,7 +175,7 @@ def check_go_spans(received: Received) -> None:
         assert set(about(call)) == {"process.pid"}
         fails = about(task)["wallaroo.batch"] == 8
         assert (call.status.code == call.status.STATUS_CODE_ERROR) == fails
-        assert call.status.message.startswith("W414 ") == fails
+        assert call.status.message.startswith("W410 ") == fails
     assert len({call.parent_span_id for call in calls.values()}) == 3
     assert len({split.parent_span_id for split in splits}) == 2
     trace_id = trace.batch_ids(QUERY, 7)[0].to_bytes(16, "big")

@@ -144,7 +144,7 @@ PORTS = [
 def test_ports_above_65535_are_refused(port: int, where: tuple[str, tuple[Any, ...]]) -> None:
     name, place = where
     changed = with_value(DOCUMENTS[name], place, port if place[-1] == "port" else f"h:{port}")
-    is_same_address = "T219"  # of two sources that now listen at one port
+    is_same_address = "T203"  # of two sources that now listen at one port
     assert (not codes(changed) - {is_same_address}) == (port <= 65535)
 
 

@@ -16,7 +16,7 @@ from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.worker.generate import WorkerMaker
 from wallaroo_runtime.worker.split import WorkerSplitter
 
-BROKE = 'W410 worker "0/sources/0" broke the protocol; '
+BROKE = 'W410 worker "0/sources/0": the protocol is broken; '
 DRAWN = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
@@ -124,6 +124,6 @@ def test_a_worker_without_the_capability_is_told(worker: tuple[Answering, str]) 
 
 def test_a_worker_that_refuses_the_handshake_is_told(worker: tuple[Answering, str]) -> None:
     service, target = worker
-    service.hello = pb.InitReply(failure=pb.Failure(code="W402", message="speaks protocol 9", fix="update it"))
-    with pytest.raises(RunError, match="W402 speaks protocol 9"):
+    service.hello = pb.InitReply(failure=pb.Failure(code="W416", message="speaks protocol 9", fix="update it"))
+    with pytest.raises(RunError, match="W416 speaks protocol 9"):
         WorkerMaker(target, "0/sources/0").make(None, 0, 1, 1)

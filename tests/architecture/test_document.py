@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from architecture import document, prose
+from architecture import document, prose, remedy
 from architecture.source import ROOT
 from architecture.surface import GO_PACKAGES, surface
 from wallaroo.diagnostic.diagnostic import Kind
@@ -41,6 +41,20 @@ def test_programs_decide_on_kinds_and_not_on_codes(copy: Path) -> None:
     assert "\n".join(document.code_comparisons(ROOT)) == ""
     (copy / document.PACKAGES / "errors.py").write_text('is_gone = error.code in ("R616", "R609")\n', encoding="utf-8")
     assert len(list(document.code_comparisons(copy))) == 1
+
+
+def test_every_error_is_made_with_all_values_of_its_texts() -> None:
+    assert len(list(remedy.raises(ROOT))) > 300
+    assert "\n".join(remedy.missing_values(ROOT)) == ""
+
+
+def test_the_remedy_of_every_code(rewrites_golden: bool) -> None:
+    recorded("remedies.txt", remedy.remedies(ROOT), rewrites_golden)
+
+
+def test_codes_whose_causes_need_other_commands_name_their_causes() -> None:
+    entries = remedy.catalogue(ROOT).values()
+    assert [entry["code"] for entry in entries if entry["fix"] == "{fix}" and not entry.get("causes")] == []
 
 
 @pytest.mark.slow

@@ -30,7 +30,7 @@ def works(context: Context) -> None:
     assert answer.keyed(COUNT) == [(0, b"a")]
 
 
-@check("damage: each kind of damaged frame is W414, and the worker lives on")
+@check("damage: each kind of damaged frame is W410, and the worker lives on")
 def damaged(context: Context) -> None:
     good = source_frame(WORDS, [b"a", b"b"])
     cases = {
@@ -44,7 +44,7 @@ def damaged(context: Context) -> None:
     }
     for name, data in cases.items():
         failed = failure_of(lambda data=data: process(context.worker, FIRST, [data]))  # type: ignore[misc]
-        assert failed.failure.code == "W414", f"{name}: {failed.failure}"
+        assert failed.failure.code == "W410", f"{name}: {failed.failure}"
         assert failed.failure.message, name
     works(context)
 
@@ -68,7 +68,7 @@ def empty(context: Context) -> None:
 @check("frames: bytes for no message are damage")
 def bytes_for_none(context: Context) -> None:
     framed = write_frame(FrameHeader(WORDS, 0, 0, encoding=FRAMED), [bytes(4)])
-    assert failure_of(lambda: process(context.worker, FIRST, [framed])).failure.code == "W414"
+    assert failure_of(lambda: process(context.worker, FIRST, [framed])).failure.code == "W410"
 
 
 @check("damage: what came before a damaged frame is still answered")
@@ -78,10 +78,10 @@ def after_good(context: Context) -> None:
     stream.send(data=pb.Data(index=0, frames=good))
     assert stream.answer(0).keyed(COUNT) == [(0, b"a")]
     stream.send(data=pb.Data(index=1, frames=good[:-1]))
-    assert failure_of(stream.receive).failure.code == "W414"
+    assert failure_of(stream.receive).failure.code == "W410"
 
 
-@check("damage: a damaged log entry is W414, not an empty state")
+@check("damage: a damaged log entry is W410, not an empty state")
 def damaged_log(context: Context) -> None:
     key = "damaged"
     (frames,) = keyed(context.worker, WORDS, [key]).values()
@@ -90,22 +90,22 @@ def damaged_log(context: Context) -> None:
     entry = store.log[0]
     store.log = [entry[:-1] + bytes([entry[-1] ^ 1])]
     store.nonce ^= 1
-    assert failure_of(lambda: call(context.worker, SECOND, store, frames)).failure.code == "W414"
+    assert failure_of(lambda: call(context.worker, SECOND, store, frames)).failure.code == "W410"
     works(context)
 
 
-@check("stage: a path that the worker does not host is W413")
+@check("stage: a path that the worker does not host is W403")
 def unknown_stage(context: Context) -> None:
     strange = stage("x", node("0/sources/0", "SOURCE"), node("0/steps/9", "COMPUTATION", "0/sources/0"))
     failed = failure_of(lambda: process(context.worker, strange, [source_frame(WORDS, [b"a"])]))
-    assert failed.failure.code == "W413", failed.failure
+    assert failed.failure.code == "W403", failed.failure
     assert "0/steps/9" in failed.failure.message
     assert not failed.failure.retriable
     works(context)
 
 
-@check("stage: a path of another kind is W413")
+@check("stage: a path of another kind is W403")
 def other_kind(context: Context) -> None:
     strange = stage("x", node("0/sources/0", "SOURCE"), node("0/steps/1", "COMPUTATION", "0/sources/0"))
-    assert failure_of(lambda: process(context.worker, strange, [source_frame(WORDS, [b"a"])])).failure.code == "W413"
+    assert failure_of(lambda: process(context.worker, strange, [source_frame(WORDS, [b"a"])])).failure.code == "W403"
     works(context)

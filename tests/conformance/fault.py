@@ -106,7 +106,7 @@ class NoGenerator(Fault):
 
     def generate(self, reply: pb.GenerateReply) -> None:
         reply.Clear()
-        reply.failure.code = "W413"
+        reply.failure.code = "W403"
 
 
 class NeverEnds(Fault):

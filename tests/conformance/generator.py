@@ -64,6 +64,6 @@ def stumbles(context: Context) -> None:
     assert not reply.ended
 
 
-@check("generate: a source that is no generator is W413")
+@check("generate: a source that is no generator is W403")
 def other_source(context: Context) -> None:
-    assert generate(context, SOURCE, begins=True).failure.code == "W413"
+    assert generate(context, SOURCE, begins=True).failure.code == "W403"

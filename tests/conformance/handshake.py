@@ -96,11 +96,11 @@ def init_range(context: Context) -> None:
     assert not reply.HasField("failure"), reply.failure
 
 
-@check("init: a range of versions that does not meet the worker's is refused with W402")
+@check("init: a range of versions that does not meet the worker's is refused with W416")
 def init_version(context: Context) -> None:
     highest = context.worker.init().protocol_max
     failure = context.worker.init(protocol_min=highest + 1, protocol_max=highest + 9).failure
-    assert failure.code == "W402", failure
+    assert failure.code == "W416", failure
     assert not failure.retriable
 
 

@@ -37,10 +37,10 @@ def cut(entry: bytes, count: int) -> list[bytes]:
 
 
 def has_pieces(context: Context) -> bool:
-    """Say whether states of the worker may have more than 4 MiB; else C526 says so, and it needs no pieces."""
+    """Say whether states of the worker may have more than 4 MiB; else C525 says so, and it needs no pieces."""
     key, store = fresh()
     answer = call(context.worker, SECOND, store, frames(context.worker, key, f"keep:{MANY}"))
-    return [code for code, _, _ in answer.codes()] != ["C526"]
+    return [code for code, _, _ in answer.codes()] != ["C525"]
 
 
 def small(context: Context) -> tuple[str, BucketStore]:
@@ -84,7 +84,7 @@ def read(context: Context) -> None:
         assert outputs(answer) == [f"add:{key}=3"], count
 
 
-@check("pieces: one that is missing, twice, out of turn or between others is W414")
+@check("pieces: one that is missing, twice, out of turn or between others is W410")
 def damaged(context: Context) -> None:
     if not has_pieces(context):
         return
@@ -104,4 +104,4 @@ def damaged(context: Context) -> None:
         store.counter += 1
         given = frames(context.worker, key, "add")
         failed = failure_of(lambda store=store, given=given: call(context.other, SECOND, store, given))  # type: ignore[misc]
-        assert failed.failure.code == "W414", f"{name}: {failed.failure}"
+        assert failed.failure.code == "W410", f"{name}: {failed.failure}"

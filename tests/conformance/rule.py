@@ -182,18 +182,18 @@ RULES = (
         4, "skipped messages leave states and windows alone",
         ("skips: *state alone", "window: a skipped*"), "ignores-skips-of-state"),
     of_calls(
-        2, "a damaged frame is W414", ("damage: each kind*", "damage: what came*"), "swallows-failures",
+        2, "a damaged frame is W410", ("damage: each kind*", "damage: what came*"), "swallows-failures",
         "internal-failures"),
     of_calls(
         2, "a frame without messages is passed over", ("frames: one without*", "send: a frame without*"),
         "refuses-empty-frames"),
-    of_calls(2, "framed bytes for no message are W414", ("frames: bytes for no*",), "internal-failures"),
+    of_calls(2, "framed bytes for no message are W410", ("frames: bytes for no*",), "internal-failures"),
     of_calls(
         4, "a state above 4 MiB is in its log in pieces", ("pieces: a state above*", "pieces: they are read*"),
         "whole-states", "pieces-are-states"),
-    of_calls(4, "pieces that do not follow each other are W414", ("pieces: one that*",), "pieces-are-states"),
-    of_calls(2, "a damaged log is W414, not an empty state", ("damage: a damaged log*",), "damaged-log-is-empty"),
-    of_calls(4, "a stage of another program is W413", ("stage: *",), "internal-failures"),
+    of_calls(4, "pieces that do not follow each other are W410", ("pieces: one that*",), "pieces-are-states"),
+    of_calls(2, "a damaged log is W410, not an empty state", ("damage: a damaged log*",), "damaged-log-is-empty"),
+    of_calls(4, "a stage of another program is W403", ("stage: *",), "internal-failures"),
     of_calls(4, "SplitFrames gives the lengths of whole messages", ("SplitFrames*",), "wrong-cut"),
     of_calls(
         4, "Generate makes messages from the last one, as many as are asked for", ("generate: *",), "no-generate",

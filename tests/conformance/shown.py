@@ -52,12 +52,12 @@ def empty(context: Context) -> None:
     assert not reply.states
 
 
-@check("show state: a damaged entry is W414, and a stage of another application W413")
+@check("show state: a damaged entry is W410, and a stage of another application W403")
 def damaged(context: Context) -> None:
     key, store = fresh()
     run(context.worker, store, key, "add")
-    assert show(context, [store.log[0][:-1]]).failure.code == "W414"
+    assert show(context, [store.log[0][:-1]]).failure.code == "W410"
     stage = pb.Stage()
     stage.CopyFrom(SECOND)
     stage.nodes[0].path = "9/steps/9"
-    assert show(context, store.log, stage).failure.code == "W413"
+    assert show(context, store.log, stage).failure.code == "W403"

@@ -102,7 +102,7 @@ class Drawing:
         return made
 
     def alike(self, inputs: Sequence[Stream]) -> list[Stream]:
-        """Give a key to streams without one that others with keys are merged with (T231)."""
+        """Give a key to streams without one that others with keys are merged with (T229)."""
         if not any(each.carry for each in inputs):
             return list(inputs)
         return [each if each.carry else self.collected([each]) for each in inputs]

@@ -93,7 +93,8 @@ def test_a_missing_library_names_its_extra(app: list[str], tmp_path: Path) -> No
     arguments = [*app, "--connector", "out", "--out-key", "k"]
     code, text = said("redis_hash_sink", *arguments, PYTHONPATH=str(tmp_path))
     assert code == 2
-    assert text == "T267 this connector needs redis; no redis here\n  fix: pip install 'wallaroo-connectors[redis]'\n"
+    expected = "R728 this connector needs the package redis; no redis here"
+    assert text == f"{expected}\n  fix: pip install 'wallaroo-connectors[redis]'\n"
 
 
 @pytest.mark.parametrize(
@@ -106,8 +107,8 @@ def test_what_a_decoder_may_not_give(function: Any, value: Any, expected: str) -
         function(value)
     (finding,) = caught.value.diagnostics
     assert (finding.code, finding.message) == (
-        "T268",
-        f"the connector's decoder returned {value!r}; expected {expected}",
+        "C503",
+        f"the connector's decoder: returned {value!r}; expected {expected}",
     )
 
 

@@ -38,7 +38,7 @@ func (a *Application) OnError(policy string) *Application {
 }
 
 // NewPipeline begins a pipeline with its source. Its name must be usable (T210) and unique (T203); it must end with ToSink, ToSinks
-// or Done (T222), and nothing may follow them (T212).
+// or Done (T204), and nothing may follow them (T212).
 func (a *Application) NewPipeline(name string, sourceConfig SourceConfig) *PipelineBuilder {
 	place := declaration.Caller()
 	pipeline := &declaration.Pipeline{Name: name, Number: len(a.declared.Pipelines), Place: place}

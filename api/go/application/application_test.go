@@ -157,7 +157,7 @@ func TestEveryMistakeIsFoundAtOnce(t *testing.T) {
 		"no end": {func(a *app.Application) {
 			a.NewPipeline("p", source()).ToSink(sink)
 			a.NewPipeline("q", source()).ToMulti(example.Split{})
-		}, []string{`T222 pipeline "q" has no end after "split"`}},
+		}, []string{`T204 pipeline "q" has no end after "split"`}},
 		"twice": {func(a *app.Application) {
 			a.NewPipeline("p", source()).ToSink(sink)
 			a.NewPipeline("p", source()).ToSink(sink)
@@ -167,14 +167,14 @@ func TestEveryMistakeIsFoundAtOnce(t *testing.T) {
 		"addresses": {func(a *app.Application) {
 			a.NewPipeline("p", app.MakeTCPSourceConfig("h", "7010", example.Lines{})).ToSink(app.MakeTCPSinkConfig("", "x", &orderEncoder{}))
 			a.NewPipeline("q", app.MakeTCPSourceConfig("h", "7010", example.Lines{})).Done()
-		}, []string{`T211 sink address ":x" is not usable; the host is empty`, `T219 source "q" listens at h:7010 like source "p"`}},
+		}, []string{`T211 sink address ":x" is not usable; the host is empty`, `T203 address h:7010 (of sources "p" and "q") is declared twice`}},
 		"states": {func(a *app.Application) {
 			keys := [][]byte{[]byte("a"), []byte("a")}
 			a.NewPipeline("p", source()).
 				ToStatePartitionWithKeys(example.CountWords{}, example.TotalsBuilder{}, "s", example.FirstLetter{}, keys).
 				ToStatePartition(example.CountWords{}, &symbolDataBuilder{}, "s", &symbolPartition{}, []uint64{1}).ToSink(sink)
-		}, []string{`T209 state "s": key "a" is listed twice`, `T205 state "s" is declared with *example.Totals and with *application_test.symbolData`,
-			`T218 state "s" is declared with different key lists`}},
+		}, []string{`T203 key "a" of state "s" is declared twice`, `T205 state "s" is declared with *example.Totals and with *application_test.symbolData`,
+			`T205 state "s" is declared with the keys [`}},
 		"partition": {func(a *app.Application) {
 			a.NewPipeline("p", source()).ToStatePartition(example.CountWords{}, example.TotalsBuilder{}, "s", keyOfString{}).ToSink(sink)
 		}, []string{`T208 state "s": the partition function of application_test.keyOfString returns string; expected []byte or uint64`}},
@@ -208,7 +208,7 @@ func TestEveryMistakeIsFoundAtOnce(t *testing.T) {
 			a.NewPipeline("q", app.MakeTCPSourceConfig("h", "2", longHeader{})).Done()
 		}, []string{"T223 decoder application_test.unframed has no method HeaderLength or PayloadLength",
 			"T223 the result of Build of application_test.notAComputation, int, has no method Compute(data interface{}) interface{}",
-			`T224 source "q": header_length is 65; expected 1 to 64 bytes`}},
+			`T207 source "q": parameter HeaderLength is 65; expected 1 to 64 bytes`}},
 		"after the end": {func(a *app.Application) {
 			a.NewPipeline("p", source()).ToSink(sink).ToMulti(example.Split{}).ToSink(sink)
 		},

@@ -42,10 +42,10 @@ func (p *PipelineBuilder) ToMulti(builder wa.ComputationMultiBuilder) *PipelineB
 //
 // pf is a wallarooapi.PartitionFunction or a wallarooapi.PartitionFunctionU64. Messages with one key are processed in
 // arrival order; different keys run in parallel. Pipelines that use one state name share the state, and must agree on its
-// builder (T205) and its keys (T218).
+// builder and its keys (T205).
 //
 // Without keys every new key gets new state (Wallaroo 0.5). A list of keys is closed (Wallaroo 0.4): a message
-// with another key becomes a dead letter (C502). Other findings: a key that is listed twice (T209), a partition function that gives
+// with another key becomes a dead letter (C502). Other findings: a key that is listed twice (T203), a partition function that gives
 // something else (T208, T223), a state that has no bytes (C504).
 func (p *PipelineBuilder) ToStatePartition(sc wa.StateComputation, sb wa.StateBuilder, name string, pf interface{}, keys ...[]uint64) *PipelineBuilder {
 	return p.addState("ToStatePartition", sc, nil, integerKeys(name, sb, keys), pf)

@@ -19,7 +19,7 @@ type TCPSourceConfig struct {
 }
 
 // MakeTCPSourceConfig describes a source that listens at host and port, e.g. "127.0.0.1" and "7010"; port "0" is any free one. The
-// decoder must be a wallarooapi.FramedDecoder or LineDecoder (T223). An address that is none is found (T211), so are two sources at one (T219).
+// decoder must be a wallarooapi.FramedDecoder or LineDecoder (T223). An address that is none is found (T211), so are two sources at one (T203).
 func MakeTCPSourceConfig(host string, port string, decoder wa.Decoder) *TCPSourceConfig {
 	return &TCPSourceConfig{host: host, port: port, decoder: decoder}
 }

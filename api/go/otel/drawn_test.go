@@ -119,7 +119,7 @@ func (d *drawn) server(t *testing.T, r *receiver) (found *otlp.Span) {
 	if (found != nil) != d.sampled() {
 		t.Fatalf("%+v has the span %v", d, found)
 	}
-	reason := map[string]string{"left": "the worker ends", "fail": "W410 worker \"main\" broke the protocol"}[d.ending]
+	reason := map[string]string{"left": "the worker ends", "fail": "W410 worker \"main\": the protocol is broken"}[d.ending]
 	isError := found.GetStatus().GetCode() == otlp.Status_STATUS_CODE_ERROR
 	if found != nil && (found.GetKind() != otlp.Span_SPAN_KIND_SERVER || isError != (reason != "") || !strings.HasPrefix(found.GetStatus().GetMessage(), reason)) {
 		t.Errorf("%+v has the span %v", d, found)

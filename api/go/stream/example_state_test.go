@@ -60,7 +60,7 @@ func ExampleMapState() {
 	// Output:
 	// by word - -
 	// count count message
-	// T229 step "count" keeps state by the key of messages; those from "words" have none; fix: put key_by or collect before it (Go: KeyBy or Collect)
+	// T229 step "count" keeps state by the key of messages; messages from "words" have no key; fix: put key_by or collect before it (Go: KeyBy or Collect)
 }
 
 // One state for all messages: Collect gives them one key. The state begins as Init leaves it.

@@ -217,7 +217,7 @@ func TestAnOutputThatIsNotDeclaredIsFound(t *testing.T) {
 	said := fmt.Sprint(app.Check())
 	for _, expected := range []string{
 		`T273 step "emit" has no output "alerts"; it has "late", "late"`, `T273 this place has no output "alerts"`,
-		`parameter outputs is "late" again; expected outputs with names of their own`, `T222 pipeline "Outputs" has no end`,
+		`parameter outputs is "late" again; expected outputs with names of their own`, `T204 pipeline "Outputs" has no end`,
 	} {
 		if !strings.Contains(said, expected) {
 			t.Errorf("%s is missing in\n%s", expected, said)

@@ -117,7 +117,7 @@ type Connector struct {
 }
 
 // TCPSource listens at an address, HOST:PORT; port 0 is any free one. decode gets the payload, may keep but not change it, and
-// with the error ErrSkip discards it. An address that is none is found (T211), so are two sources at one (T219), another framing
+// with the error ErrSkip discards it. An address that is none is found (T211), so are two sources at one (T203), another framing
 // and a nil function (T207).
 func TCPSource[T any](address string, framing Framing, decode func(payload []byte) (T, error)) Source[T] {
 	host, port, found := split("source", address)

@@ -27,7 +27,7 @@ type Stream[T any] struct {
 	timed       bool      // messages have a time of their own
 }
 
-// From begins with the messages of a source. The name must distinguish the source from others. A stream must go on to To or Done (T222).
+// From begins with the messages of a source. The name must distinguish the source from others. A stream must go on to To or Done (T204).
 func From[T any](a *Application, name string, source Source[T]) Stream[T] {
 	place := declaration.Caller()
 	learn[T]()
@@ -45,7 +45,7 @@ func From[T any](a *Application, name string, source Source[T]) Stream[T] {
 	return Stream[T]{a, []*declaration.Node{node}, []*string{&declared.OnError}, declared.GivesTimes()}
 }
 
-// Merge gives the messages of several streams, in the order of their arrival. No two of them may end in the same step (T232).
+// Merge gives the messages of several streams, in the order of their arrival. No two of them may end in the same step (T212).
 //
 // Source: Wallaroo 0.6, merge.
 func Merge[T any](first Stream[T], others ...Stream[T]) Stream[T] {
@@ -55,7 +55,8 @@ func Merge[T any](first Stream[T], others ...Stream[T]) Stream[T] {
 		merged.timed = merged.timed && other.timed
 		for _, node := range other.nodes {
 			if slices.ContainsFunc(merged.nodes, func(known *declaration.Node) bool { return known.Path == node.Path }) {
-				first.application.declared.Report(diagnostic.Of("T232", "step", node.What), "/pipelines/0", place)
+				first.application.declared.Report(diagnostic.Of("T212", "method", "Merge", "previous", strconv.Quote(node.What),
+					"reason", "both sides end in it", "fix", "merge streams that have different last steps"), "/pipelines/0", place)
 				continue
 			}
 			merged.nodes = append(merged.nodes, node)

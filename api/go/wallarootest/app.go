@@ -99,7 +99,7 @@ func NewJSON(t T, text string, options ...Option) *App {
 	result, known := declaration.Lookup(text)
 	switch {
 	case !known:
-		t.Fatalf("wallarootest: %v", diagnostic.Of("T216", "function", "the setup", "actual", diagnostic.Shown(text)))
+		t.Fatalf("wallarootest: %v", diagnostic.NoApplication("the setup", "it returned "+diagnostic.Shown(text)))
 	case len(result.Found) > 0:
 		t.Fatalf("wallarootest: the application is not declared well\n%v", diagnostic.Error(result.Found))
 	default:

@@ -38,13 +38,13 @@ func TestStepsOfOtherProgramsAreRefused(t *testing.T) {
 	lines := stream.From(app, "Lines", textSource())
 	stream.Through[string](lines, wa.OtherProgram("book", "book.py").Computation("price", "string", "string")).To(textSink())
 	r := failing(func(t wallarootest.T) { wallarootest.New(t, app) })
-	expectSaid(t, r, `P303 "0/steps/0": component "price" of another program (book.py) cannot be compiled`, "fix: test the steps of each")
+	expectSaid(t, r, `P303 "0/steps/0": component "price" of another program (book.py) is not supported`, "fix: test the steps of each")
 }
 
 func TestWhatIsNoApplicationIsRefused(t *testing.T) {
 	library := stream.NewLibrary()
 	expectSaid(t, failing(func(t wallarootest.T) { wallarootest.New(t, library) }), "*stream.Library is no application")
-	expectSaid(t, failing(func(t wallarootest.T) { wallarootest.NewJSON(t, "{}") }), `T216 the setup returned "{}"`)
+	expectSaid(t, failing(func(t wallarootest.T) { wallarootest.NewJSON(t, "{}") }), `T201 the setup gives no application; it returned "{}"`)
 	none := application.MakeApplication("none")
 	expectSaid(t, failing(func(t wallarootest.T) { wallarootest.NewJSON(t, none.ToJson()) }), "the application is not declared well", "T204")
 	var missing *stream.Application

@@ -75,7 +75,7 @@ func ExampleNew_findings() {
 	// wallarootest: the application cannot be run
 	// T204 application "Word Count" has no sink
 	//   at /pipelines  (declared in example_test.go)
-	//   fix: end at least one pipeline with to_sink (Go: ToSink)
+	//   fix: end each pipeline with to_sink or done, and at least one with to_sink (Go: To, ToSink or Done)
 }
 
 // A program for Wallaroo declares its application in ApplicationSetup, which returns a text.

@@ -27,7 +27,7 @@ type Application interface {
 
 // Main declares the application and does what the runtime asks for: emit its topology, or host its computations. It
 // does not return. setup runs once per process and gets the application's arguments without a program name; it must
-// declare the same application for the same arguments. A panic of setup (T217) and a nil application (T216) are findings.
+// declare the same application for the same arguments. A panic of setup (T217) and a nil application (T201) are findings.
 //
 // The exit status is 0, 2 when the runtime did not start the program (W412), 3 when a worker's declaration has findings, else 1.
 func Main[A Application](setup func(args []string) A) {
@@ -46,7 +46,7 @@ func Main[A Application](setup func(args []string) A) {
 }
 
 // MainJSON is Main for programs whose setup returns the text of ToJson, as Wallaroo's ApplicationSetup does. The
-// main function that `wallaroo build` makes calls it. Another text is a finding (T216).
+// main function that `wallaroo build` makes calls it. Another text is a finding (T201).
 //
 // Source: Wallaroo 0.4 and 0.5, ApplicationSetup.
 func MainJSON(setup func() string) {

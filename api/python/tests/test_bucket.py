@@ -278,7 +278,7 @@ def test_single_state_has_the_empty_key(kit: Any) -> None:
             "a snapshot: Log cannot be serialized; TypeError: lock",
         ),
         (ProtocolError("what"), "I901", "what"),
-        (FrameError("cut"), "W414", "a frame is damaged; cut"),
+        (FrameError("cut"), "W410", 'worker "main": the protocol is broken; a frame is damaged; cut'),
         (ZeroDivisionError("x"), "I901", "ZeroDivisionError: x"),
     ],
 )

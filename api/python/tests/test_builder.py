@@ -108,6 +108,8 @@ class NeedsArgument:
         self.size = size
 
 
+END = "end each pipeline with to_sink or done, and at least one with to_sink (Go: To, ToSink or Done)"
+ONE = "use one state class and one list of keys for one state name, or two names"
 CASES: list[tuple[str, Callable[[], Any], list[str]]] = [
     (
         "arity of a decorated function",
@@ -125,12 +127,12 @@ CASES: list[tuple[str, Callable[[], Any], list[str]]] = [
     (
         "two pipelines of one name",
         lambda: begin().to_sink(sink()).new_pipeline("one", source("7011")).done(),
-        ['T203 pipeline "one" is declared twice / give each pipeline a name of its own'],
+        ['T203 pipeline "one" is declared twice / remove one of the two, or give it another name'],
     ),
     (
         "no sink",
         lambda: begin().to(same).done(),
-        ['T204 application "app" has no sink / end at least one pipeline with to_sink (Go: ToSink)'],
+        ['T204 application "app" has no sink / ' + END],
     ),
     (
         "two state classes",
@@ -142,12 +144,15 @@ CASES: list[tuple[str, Callable[[], Any], list[str]]] = [
             .to_state_partition(keep, Other, "s", key)
             .done()
         ),
-        ['T205 state "s" is declared with State and with Other / use one state class for one state name, or two names'],
+        ['T205 state "s" is declared with State and with Other / ' + ONE],
     ),
     (
         "a plain function",
         lambda: begin().to(plain).to_sink(sink()),
-        ['T206 to: plain is a plain function / decorate it with @wallaroo.computation("name")'],
+        [
+            "T207 to: parameter computation is plain, a plain function; expected a decorated one / "
+            'decorate it with @wallaroo.computation("name")'
+        ],
     ),
     (
         "plain functions everywhere",
@@ -158,11 +163,15 @@ CASES: list[tuple[str, Callable[[], Any], list[str]]] = [
             .to_sink(sink(encoder=plain))
         ),
         [
-            "T206 to_sink: plain is a plain function / decorate it with @wallaroo.encoder",
-            "T206 new_pipeline: plain is a plain function / decorate it with "
+            "T207 to_sink: parameter encoder is plain, a plain function; expected "
+            "a decorated one / decorate it with @wallaroo.encoder",
+            "T207 new_pipeline: parameter decoder is plain, a plain function; expected "
+            "a decorated one / decorate it with "
             "@wallaroo.decoder(header_length, length_fmt)",
-            'T206 to_state_partition: plain is a plain function / decorate it with @wallaroo.state_computation("name")',
-            "T206 to_state_partition: plain is a plain function / decorate it with @wallaroo.partition",
+            "T207 to_state_partition: parameter computation is plain, a plain function; expected a decorated one / "
+            'decorate it with @wallaroo.state_computation("name")',
+            "T207 to_state_partition: parameter partition_function is plain, a plain function; expected "
+            "a decorated one / decorate it with @wallaroo.partition",
         ],
     ),
     (
@@ -201,9 +210,11 @@ CASES: list[tuple[str, Callable[[], Any], list[str]]] = [
         "keys",
         lambda: begin().to_state_partition(keep, State, "s", key, ["a", b"a", 1.5, -1, None, {}]).to_sink(sink()),
         [
-            "T209 state \"s\": key b'a' is listed twice / list each key once",
-            'T225 state "s": key None is NoneType / use str, bytes or numbers, or tuples of them',
-            'T225 state "s": key {} is dict / use str, bytes or numbers, or tuples of them',
+            "T203 key b'a' of state \"s\" is declared twice / remove one of the two, or give it another key",
+            'T207 to_state_partition: parameter partition_keys[4] of state "s" is None (NoneType); '
+            "expected str, bytes or numbers, or tuples of them / pass str, bytes or numbers, or tuples of them",
+            'T207 to_state_partition: parameter partition_keys[5] of state "s" is {} (dict); '
+            "expected str, bytes or numbers, or tuples of them / pass str, bytes or numbers, or tuples of them",
         ],
     ),
     (
@@ -246,17 +257,20 @@ CASES: list[tuple[str, Callable[[], Any], list[str]]] = [
             .to_state_partition(keep, State, "s", key, ["b"])
             .done()
         ),
-        ['T218 state "s" is declared with different key lists / use one key list for one state name'],
+        ["T205 state \"s\" is declared with the keys ['a'] and with the keys ['b'] / " + ONE],
     ),
     (
         "two sources at one address",
         lambda: begin().to_sink(sink()).new_pipeline("two", source()).done(),
-        ['T219 source "two" listens at 127.0.0.1:7010 like source "one" / give each source an address of its own'],
+        [
+            'T203 address 127.0.0.1:7010 (of sources "one" and "two") is declared twice / '
+            "remove one of the two, or give it another address"
+        ],
     ),
     (
         "open pipelines",
         lambda: begin().to(same).new_pipeline("two", source("7011")).to_sink(sink()),
-        ['T222 pipeline "one" has no end after "pass" / end it with to_sink or done (Go: To, ToSink or Done)'],
+        ['T204 pipeline "one" has no end after "pass" / ' + END],
     ),
     (
         "missing methods",
@@ -274,7 +288,7 @@ CASES: list[tuple[str, Callable[[], Any], list[str]]] = [
         "header length",
         lambda: begin(decoder=OddHeader()).to_sink(sink()),
         [
-            'T224 source "one": header_length is 65; expected 1 to 64 bytes / '
+            'T207 source "one": parameter header_length is 65; expected 1 to 64 bytes / '
             "return the number of bytes that stand before each payload"
         ],
     ),

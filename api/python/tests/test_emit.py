@@ -162,7 +162,7 @@ def write(line):
 
 def test_a_lambda_is_told_at_its_line_not_at_the_next_function(tmp_path: Path) -> None:
     (found,) = findings(tmp_path, LAMBDA)
-    assert (found.code, found.file, found.line) == ("T206", "app.py", 5)
+    assert (found.code, found.file, found.line) == ("T207", "app.py", 5)
 
 
 @pytest.mark.parametrize(
@@ -180,7 +180,7 @@ def test_a_misspelled_name_is_guessed(tmp_path: Path, text: str, error: str) -> 
     (found,) = findings(tmp_path, f"{program}def application_setup(args):\n    return {text}\n")
     assert found.message == f"application_setup raised {error}"
     (found,) = findings(tmp_path, f"{program}{text}\n")
-    assert (found.code, found.message) == ("T227", f"app cannot be imported; {error}")
+    assert (found.code, found.message) == ("T217", f"app cannot be imported; {error}")
 
 
 def test_setup_that_exits(tmp_path: Path) -> None:
@@ -197,7 +197,7 @@ def test_setup_that_exits(tmp_path: Path) -> None:
 )
 def test_import_that_fails(tmp_path: Path, text: str, message: str, line: int) -> None:
     (found,) = findings(tmp_path, text)
-    assert (found.code, found.message, found.file, found.line) == ("T227", message, "app.py", line)
+    assert (found.code, found.message, found.file, found.line) == ("T217", message, "app.py", line)
     assert "importlib" not in found.traceback
 
 
@@ -217,7 +217,7 @@ def test_a_file_named_like_a_loaded_module(tmp_path: Path) -> None:
 )
 def test_setup_that_returns_something_else(tmp_path: Path, value: str, shown: str) -> None:
     (found,) = findings(tmp_path, f"import wallaroo\n\ndef application_setup(args):\n    return {value}\n")
-    assert (found.code, found.line) == ("T216", 3)
+    assert (found.code, found.line) == ("T201", 3)
     assert found.message == f"application_setup returned {shown}; expected an application"
 
 

@@ -27,7 +27,7 @@ def findings(define: Callable[[], object]) -> list[tuple[str, str]]:
 def test_a_group_whose_topics_kafka_would_refuse() -> None:
     found = findings(lambda: goka.define_group("my group", INPUT, TABLE, goka.loop(STRING, nothing)))
     names = ("'my group-table'", "'my group-loop'")
-    assert found == [("T275", f'group "my group": Kafka has no topic of the name {name}') for name in names]
+    assert found == [("T274", f'group "my group": Kafka has no topic of the name {name}') for name in names]
 
 
 @pytest.mark.parametrize(
@@ -50,7 +50,7 @@ def test_a_group_whose_topics_kafka_would_refuse() -> None:
     ],
 )
 def test_what_goka_refuses(edges: tuple[goka.Edge, ...], reason: str) -> None:
-    assert findings(lambda: goka.define_group("g", *edges)) == [("T275", f'group "g": {reason}')]
+    assert findings(lambda: goka.define_group("g", *edges)) == [("T274", f'group "g": {reason}')]
 
 
 def test_an_input_of_the_loop_s_topic_is_its_second_reader_too() -> None:
@@ -72,7 +72,7 @@ def test_all_findings_are_reported_at_once() -> None:
             TABLE, nil_handling="drop", context_wrapper=3, update_callback=nothing,
         )
     )  # fmt: skip
-    assert [code for code, _ in found] == ["T202", "T202", "T207", "T207", "T207", "T207", "T207", "T207", "T275"]
+    assert [code for code, _ in found] == ["T202", "T202", "T207", "T207", "T207", "T207", "T207", "T207", "T274"]
     texts = "\n".join(message for _, message in found)
     for part in (
         'one takes 1 parameter; expected 2', "goka.input: parameter codec is <class 'wallaroo.goka.codec.String'>",

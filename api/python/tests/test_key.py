@@ -271,7 +271,7 @@ def test_generate_tells_what_failed(kit: Any) -> None:
     assert (raised.code, raised.message) == ("C501", "numbers: ValueError: 7")
     assert "test_key.py" in raised.traceback
     assert asked(service, previous=b"damaged", max_count=9).failure.code == "C505"
-    assert asked(service, path="0/sinks/0", begins=True, max_count=9).failure.code == "W413"
+    assert asked(service, path="0/sinks/0", begins=True, max_count=9).failure.code == "W403"
     assert asked(service_of(Locks, kit)[0], begins=True, max_count=9).failure.code == "C504"
 
 
@@ -285,7 +285,7 @@ def test_window_nodes_are_not_for_steps_of_another_kind(kit: Any) -> None:
     app = app_of(kit, lambda line: line.collect().to(count))
     stage = kit.stage_of(app, "0/sources/0")
     stage.nodes[1].kind = pb.NODE_KIND_KEY_BY
-    with pytest.raises(DiagnosticError, match="W413"):
+    with pytest.raises(DiagnosticError, match="W403"):
         Stage(app, stage)
 
 

@@ -264,7 +264,7 @@ def test_states_in_pieces_and_above_the_limit(
             saved |= {key} if persists == "p" else set()
         result = run(stage, [f"{key}{p} {size}" for key, p, size in call], log, limit, wants_snapshot=snapshots)
         assert kit.sunk(result.outputs) == expected
-        assert [(each.code, each.sequence) for each in kit.letters(result.outputs)] == [("C526", at) for at in dead]
+        assert [(each.code, each.sequence) for each in kit.letters(result.outputs)] == [("C525", at) for at in dead]
         changes = entries(result)
         log = changes if snapshots else log + changes
         kept = set(known) | saved if snapshots else saved

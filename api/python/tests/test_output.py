@@ -111,7 +111,7 @@ def test_an_output_that_is_taken_twice_is_one_step() -> None:
     twice = [checked.output("late").to_sink(sink(port)) for port in ("7002", "7003")]
     steps = shape(wallaroo.build_application("outputs", *twice))
     assert steps[3:] == [("sink", "7002", ["0/steps/1"]), ("sink", "7003", ["0/steps/1"])]
-    assert 'T232 a pipeline is merged with itself; both sides have "late"' in faults(
+    assert 'T212 merge cannot follow "late"; both sides end in it' in faults(
         checked.output("late").merge(checked.output("late")).to_sink(sink())
     )
 
@@ -169,7 +169,7 @@ def test_names_of_outputs_are_checked() -> None:
 
 def test_every_pipeline_of_an_application_has_an_end() -> None:
     checked = source().to(check)
-    assert 'T222 pipeline "outputs" has no end after "late"' in faults(checked.to_sink(sink()), checked.output("late"))
+    assert 'T204 pipeline "outputs" has no end after "late"' in faults(checked.to_sink(sink()), checked.output("late"))
 
 
 def run(computation: Any, *payloads: str, kit: Any) -> tuple[dict[int, list[tuple[int, str]]], Any, Any]:

@@ -242,37 +242,37 @@ FINDINGS: list[tuple[str, Callable[[], Any], list[str]]] = [
     (
         "state without a key",
         lambda: build_application("app", lines().to(same).to(count).to_sink(sink())),
-        ['T229 step "count" keeps state by the key of messages; those from "lines" have none'
+        ['T229 step "count" keeps state by the key of messages; messages from "lines" have no key'
          " / put key_by or collect before it (Go: KeyBy or Collect)"],
     ),
     (
         "window without a key",
         lambda: build_application("app", lines().to(wallaroo.count_windows(2).over(Longest)).to_sink(sink())),
-        ['T229 step "Longest" keeps state by the key of messages; those from "lines" have none'
+        ['T229 step "Longest" keeps state by the key of messages; messages from "lines" have no key'
          " / put key_by or collect before it (Go: KeyBy or Collect)"],
     ),
     (
         "one side of a merge without keys",
         lambda: build_application("app", lines().key_by(word).merge(lines(7011, "x").to(same)).to_sink(sink())),
-        ['T231 pipelines with and without keys are merged; messages from "x" have none'
+        ['T229 pipelines with and without keys are merged; messages from "x" have no key'
          " / put key_by or collect before the merge in both, or after it"],
     ),
     (
         "merged with itself",
         lambda: build_application("app", (line := lines()).merge(line).to_sink(sink())),
-        ['T232 a pipeline is merged with itself; both sides have "lines"'
+        ['T212 merge cannot follow "lines"; both sides end in it'
          " / merge pipelines that have different last steps"],
     ),
     (
         "no sink",
         lambda: build_application("app", lines().to(same)),
-        ['T222 pipeline "app" has no end after "same" / end it with to_sink or done (Go: To, ToSink or Done)'],
+        ['T204 pipeline "app" has no end after "same" / end each pipeline with to_sink or done'],
     ),
     (
         "no sink after two of three branches",
         lambda: build_application("app", (line := lines()).to(same).to_sink(sink()), line.key_by(word), line),
-        ['T222 pipeline "app" has no end after "lines" / end it with to_sink or done (Go: To, ToSink or Done)',
-         'T222 pipeline "app" has no end after "word" / end it with to_sink or done (Go: To, ToSink or Done)'],
+        ['T204 pipeline "app" has no end after "lines" / end each pipeline with to_sink or done',
+         'T204 pipeline "app" has no end after "word" / end each pipeline with to_sink or done'],
     ),
     (
         "after the sink",
@@ -283,23 +283,30 @@ FINDINGS: list[tuple[str, Callable[[], Any], list[str]]] = [
     (
         "computation of the builder",
         lambda: build_application("app", lines().key_by(word).to(keep).to_sink(sink())),
-        ["T230 to: keep is made for ApplicationBuilder (Wallaroo 0.1 to 0.5), not for wallaroo.source (Wallaroo 0.6)"
+        ["T207 to: parameter computation is keep, made for ApplicationBuilder (Wallaroo 0.1 to 0.5); expected one for"
+         " wallaroo.source (Wallaroo 0.6)"
          ' / name its state, @wallaroo.state_computation("keep", state=StateClass), and return the output alone'],
     ),
     (
         "partition function for key_by",
         lambda: build_application("app", lines().key_by(part).to_sink(sink())),
-        ["T230 key_by: part is made for ApplicationBuilder (Wallaroo 0.1 to 0.5), not for wallaroo.source"
+        ["T207 key_by: parameter key_extractor is part, made for ApplicationBuilder (Wallaroo 0.1 to 0.5); "
+         "expected one for"
+         " wallaroo.source"
          " (Wallaroo 0.6) / decorate part with @wallaroo.key_extractor"],
     ),
     (
         "computation and key of the pipeline in the builder",
         lambda: old(wallaroo.ApplicationBuilder("app")).to_state_partition(count, Total, "s", word)
         .to_sink(sink()).build(),
-        ["T230 to_state_partition: count is made for wallaroo.source (Wallaroo 0.6), not for ApplicationBuilder"
+        ["T207 to_state_partition: parameter computation is count, made for wallaroo.source (Wallaroo 0.6); "
+         "expected one for"
+         " ApplicationBuilder"
          " (Wallaroo 0.1 to 0.5) / leave `state` out: @wallaroo.state_computation(\"count\"), and return"
          " (output, True)",
-         "T230 to_state_partition: word is made for wallaroo.source (Wallaroo 0.6), not for ApplicationBuilder"
+         "T207 to_state_partition: parameter partition_function is word, made for wallaroo.source (Wallaroo "
+         "0.6); expected"
+         " one for ApplicationBuilder"
          " (Wallaroo 0.1 to 0.5) / decorate word with @wallaroo.partition"],
     ),
     (
@@ -336,23 +343,26 @@ FINDINGS: list[tuple[str, Callable[[], Any], list[str]]] = [
     (
         "functions that cannot be decorated",
         lambda: build_application("app", lines().to(print).key_by(lambda data: data).to(str.upper).to_sink(sink())),
-        ['T206 to: print is a plain function / write a function that calls it, and decorate that with'
+        ['T207 to: parameter computation is print, a plain function; expected a decorated one / write a '
+         'function that calls it, and decorate that with'
          ' @wallaroo.computation("name")',
-         'T206 to: str.upper is a plain function / write a function that calls it, and decorate that with'
+         'T207 to: parameter computation is str.upper, a plain function; expected a decorated one / write a '
+         'function that calls it, and decorate that with'
          ' @wallaroo.computation("name")',
-         "T206 key_by: <lambda>.<lambda> is a plain function / write a function with `def` in its place, and"
+         "T207 key_by: parameter key_extractor is <lambda>.<lambda>, a plain function; expected a decorated "
+         "one / write a function with `def` in its place, and"
          " decorate that with @wallaroo.key_extractor"],
     ),
     (
         "a component of another program with a state that has no key",
         lambda: build_application("app", lines().to(remote("state_computation")).to_sink(sink())),
-        ['T229 step "value" keeps state by the key of messages; those from "lines" have none'
+        ['T229 step "value" keeps state by the key of messages; messages from "lines" have no key'
          ' / put key_by or collect before it, or, if it keeps no state, declare it with .computation("value")'],
     ),
     (
         "one with several results",
         lambda: build_application("app", lines().to(remote("state_computation_multi")).to_sink(sink())),
-        ['T229 step "value" keeps state by the key of messages; those from "lines" have none'
+        ['T229 step "value" keeps state by the key of messages; messages from "lines" have no key'
          ' / put key_by or collect before it, or, if it keeps no state, declare it with .computation_multi("value")'],
     ),
 ]  # fmt: skip

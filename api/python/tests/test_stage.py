@@ -217,7 +217,9 @@ def test_a_journal_frame_that_does_not_hold_its_messages(kit: Any, count: int) -
 
 def test_unknown_nodes_are_refused(kit: Any) -> None:
     stage = pb.Stage(id="x", nodes=[pb.Node(path="0/sources/3", kind=pb.NODE_KIND_SOURCE)])
-    with pytest.raises(DiagnosticError, match='W413 stage "x" names "0/sources/3", which this worker does not host'):
+    with pytest.raises(
+        DiagnosticError, match='W403 worker "main" hosts another application; stage "x" names "0/sources/3", which'
+    ):
         Stage(kit.build(), stage)
 
 

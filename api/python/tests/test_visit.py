@@ -114,5 +114,5 @@ def test_a_stage_that_names_another_visit_is_refused(kit: Any) -> None:
     description.nodes[0].visits.append("show")
     Stage(app, description)
     description.nodes[0].visits.append("other")
-    with pytest.raises(DiagnosticError, match="W413"):
+    with pytest.raises(DiagnosticError, match="W403"):
         Stage(app, description)

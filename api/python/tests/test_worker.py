@@ -117,7 +117,7 @@ def test_it_refuses_what_it_cannot_serve(tmp_path: Path) -> None:
     with served(tmp_path / "w") as (_, channel):
         stub = worker_pb2_grpc.WorkerStub(channel)
         newer = stub.Init(pb.InitRequest(protocol_min=2, protocol_max=3), timeout=SECONDS).failure
-        assert (newer.code, newer.message) == ("W402", 'worker "main" speaks protocol 1; the runtime speaks 2 to 3')
+        assert (newer.code, newer.message) == ("W416", 'worker "main" speaks protocol 1; the runtime speaks 2 to 3')
         wide = pb.InitRequest(protocol_min=1, protocol_max=9, capabilities=["of the future"])
         reply = stub.Init(wide, timeout=SECONDS)
         assert not reply.HasField("failure")
@@ -128,7 +128,7 @@ def test_it_refuses_what_it_cannot_serve(tmp_path: Path) -> None:
         assert replies[-1].failure.message == "a stream does not begin with its opening"
         stage = pb.Stage(id="s", nodes=[pb.Node(path="9/sources/0", kind=pb.NODE_KIND_SOURCE)])
         requests = [pb.ProcessRequest(opening=pb.Opening(stage=stage)), pb.ProcessRequest(data=pb.Data(frames=b"x"))]
-        assert list(stub.Process(iter(requests), timeout=SECONDS))[-1].failure.code == "W413"
+        assert list(stub.Process(iter(requests), timeout=SECONDS))[-1].failure.code == "W403"
 
 
 CLOSING = """
@@ -200,7 +200,7 @@ def test_damaged_frames_are_a_failure(tmp_path: Path, kit: Any) -> None:
     with served(tmp_path / "w") as (_, channel):
         requests = [pb.ProcessRequest(opening=pb.Opening(stage=first)), pb.ProcessRequest(data=pb.Data(frames=b"x"))]
         replies = list(worker_pb2_grpc.WorkerStub(channel).Process(iter(requests), timeout=SECONDS))
-        assert (replies[-1].failure.code, replies[-1].failure.retriable) == ("W414", False)
+        assert (replies[-1].failure.code, replies[-1].failure.retriable) == ("W410", False)
 
 
 def test_split_frames(tmp_path: Path) -> None:
@@ -209,7 +209,7 @@ def test_split_frames(tmp_path: Path) -> None:
         data = b"\0\0\0\1a\0\0\0\0\0\0\0\5bc"
         reply = stub.SplitFrames(pb.SplitRequest(path="0/sources/0", data=data, max_message_bytes=9), timeout=SECONDS)
         assert (list(reply.lengths), reply.wanted_bytes) == ([5, 4], 9)
-        assert stub.SplitFrames(pb.SplitRequest(path="0/sinks/0"), timeout=SECONDS).failure.code == "W413"
+        assert stub.SplitFrames(pb.SplitRequest(path="0/sinks/0"), timeout=SECONDS).failure.code == "W403"
 
 
 def test_sigterm_ends_it_and_its_processes(tmp_path: Path) -> None:

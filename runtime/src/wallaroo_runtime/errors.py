@@ -32,3 +32,9 @@ class RunError(DiagnosticError):
     def __reduce__(self) -> tuple[type["RunError"], tuple[list[Diagnostic], int]]:
         # Exceptions pickle by their `args`; these cross processes when Spark's workers raise them.
         return type(self), (self.diagnostics, self.exit_code)
+
+
+def other_interface(worker: str, actual: str, expected: str, **place: Any) -> Diagnostic:
+    """Return the finding that a worker has another interface hash; `place` as `Diagnostic.of` takes it."""
+    reason = f"its interface hash is {actual}; the topology has {expected}"
+    return Diagnostic.of("W403", worker=worker, reason=reason, **place)

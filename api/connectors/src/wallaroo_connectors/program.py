@@ -23,12 +23,16 @@ def library(name: str, extra: str) -> Any:
         extra: What of `wallaroo-connectors` installs it.
 
     Raises:
-        WallarooParameterError: T267, it is not installed.
+        WallarooParameterError: R728, it is not installed.
     """
     try:
         return importlib.import_module(name)
     except ImportError as err:
-        raise WallarooParameterError(Diagnostic.of("T267", module=name, error=err, extra=extra)) from err
+        raise WallarooParameterError(
+            Diagnostic.of(
+                "R728", what="this connector", package=name, error=err, install=f"'wallaroo-connectors[{extra}]'"
+            )
+        ) from err
 
 
 def say(text: str) -> None:
@@ -71,7 +75,7 @@ def octets(value: Any) -> bytes:
     """Return the bytes of what a decoder gave: bytes as they are, text in UTF-8.
 
     Raises:
-        WallarooParameterError: T268, it is something else.
+        WallarooParameterError: C503, it is something else.
     """
     if isinstance(value, str):
         return value.encode()
@@ -84,7 +88,7 @@ def pair(value: Any) -> tuple[Any, Any]:
     """Return the key and the value that a decoder gave.
 
     Raises:
-        WallarooParameterError: T268, it is no pair.
+        WallarooParameterError: C503, it is no pair.
     """
     if isinstance(value, (tuple, list)) and len(value) == 2:
         return value[0], value[1]
@@ -95,7 +99,7 @@ def row(value: Any) -> tuple[Any, ...]:
     """Return the fields that a decoder gave.
 
     Raises:
-        WallarooParameterError: T268, it is no tuple or list, or an empty one.
+        WallarooParameterError: C503, it is no tuple or list, or an empty one.
     """
     if isinstance(value, (tuple, list)) and value:
         return tuple(value)
@@ -103,7 +107,9 @@ def row(value: Any) -> tuple[Any, ...]:
 
 
 def _wrong(value: Any, expected: str) -> WallarooParameterError:
-    return WallarooParameterError(Diagnostic.of("T268", actual=shown(value), expected=expected))
+    return WallarooParameterError(
+        Diagnostic.of("C503", step="the connector's decoder", actual=shown(value), expected=expected)
+    )
 
 
 def run_source(

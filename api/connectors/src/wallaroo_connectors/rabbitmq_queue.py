@@ -9,7 +9,7 @@ def channel_of(url: str, queue: str) -> Any:
     """Connect to a broker of AMQP 0-9-1 and return a channel; a queue that does not exist is made, durable.
 
     Raises:
-        WallarooParameterError: T267, the library is not installed.
+        WallarooParameterError: R728, the library is not installed.
     """
     pika = library("pika", "rabbitmq")
     connection = pika.BlockingConnection(pika.URLParameters(url))

@@ -11,7 +11,7 @@ def client(params: Any) -> Any:
     """Return a client of the server that the parameters name; by default the one at localhost, port 6379.
 
     Raises:
-        WallarooParameterError: T267, the library is not installed.
+        WallarooParameterError: R728, the library is not installed.
     """
     redis = library("redis", "redis")
     found = redis.Redis(host=params.host or "localhost", port=int(params.port or 6379), password=params.password)

@@ -1,6 +1,7 @@
 package declaration
 
 import (
+	"fmt"
 	"net"
 	"strconv"
 
@@ -36,7 +37,7 @@ func (a *Application) checkNames() {
 		pointer := Pointer(strconv.Itoa(pipeline.Number), "name")
 		a.checkName("pipeline", pipeline.Name, pointer, pipeline.Place)
 		if seen[pipeline.Name] {
-			a.Report(diagnostic.Of("T203", "name", pipeline.Name), pointer, pipeline.Place)
+			a.Report(diagnostic.Of("T203", "what", fmt.Sprintf("pipeline %q", pipeline.Name), "kind", "name"), pointer, pipeline.Place)
 		}
 		seen[pipeline.Name] = true
 		for _, step := range pipeline.Steps {
@@ -85,12 +86,13 @@ func (a *Application) checkEnds() {
 		sinks += len(pipeline.Sinks)
 		for _, node := range pipeline.Nodes {
 			if node.Consumers == 0 && !node.Ended {
-				a.Report(diagnostic.Of("T222", "name", pipeline.Name, "last", pipeline.nameAt(node)), Pointer(node.Path), node.Place)
+				a.Report(diagnostic.Of("T204", "what", "pipeline", "name", pipeline.Name,
+					"end", fmt.Sprintf("end after %q", pipeline.nameAt(node))), Pointer(node.Path), node.Place)
 			}
 		}
 	}
 	if sinks == 0 {
-		a.Report(diagnostic.Of("T204", "name", a.Name), "/pipelines", a.Place)
+		a.Report(diagnostic.Of("T204", "what", "application", "name", a.Name, "end", "sink"), "/pipelines", a.Place)
 	}
 }
 
@@ -133,7 +135,8 @@ func (a *Application) checkListener(source *Source, names map[string]string) {
 	switch {
 	case !usable || number == 0:
 	case taken:
-		a.Report(diagnostic.Of("T219", "second", source.Name, "address", address, "first", first),
+		a.Report(diagnostic.Of("T203",
+			"what", fmt.Sprintf("address %s (of sources %q and %q)", address, first, source.Name), "kind", "address"),
 			Pointer(source.Path, "port"), source.Place)
 	default:
 		names[address] = source.Name

@@ -33,7 +33,7 @@ func (a *Application) checkKeys(step *Step, lists map[string][]topology.Key) {
 	seen := make(map[string]bool, len(state.Keys))
 	for _, key := range state.Keys {
 		if seen[string(key.Bytes)] {
-			a.Report(diagnostic.Of("T209", "state", state.Name, "key", key), pointer, step.Place)
+			a.Report(diagnostic.Of("T203", "what", fmt.Sprintf("key %v of state %q", key, state.Name), "kind", "key"), pointer, step.Place)
 		}
 		seen[string(key.Bytes)] = true
 	}
@@ -43,9 +43,11 @@ func (a *Application) checkKeys(step *Step, lists map[string][]topology.Key) {
 	case !known:
 		lists[state.Name] = state.Keys
 	case !sameKeys(first, state.Keys):
-		a.Report(diagnostic.Of("T218", "name", state.Name), pointer, step.Place)
+		a.Report(diagnostic.Of("T205", "name", state.Name, "first", shownKeys(first), "second", shownKeys(state.Keys)), pointer, step.Place)
 	}
 }
+
+func shownKeys(keys []topology.Key) string { return "the keys " + diagnostic.Shown(keys) }
 
 func sameKeys(first, second []topology.Key) bool {
 	if len(first) != len(second) {
@@ -91,7 +93,7 @@ func (a *Application) checkMessageKeys() {
 func (a *Application) checkMessageKey(step *Step, keyless func(path string) string) {
 	for _, input := range step.Inputs {
 		if name := keyless(input); name != "" {
-			found := diagnostic.Of("T229", "step", step.Name, "input", name)
+			found := diagnostic.Of("T229", "what", fmt.Sprintf("step %q keeps state by the key of messages", step.Name), "input", name)
 			if step.Remote != nil {
 				method := map[string]string{"state_computation": "Computation"}[step.Kind]
 				found.Fix = fmt.Sprintf("put KeyBy or Collect before it, or, if it keeps no state, declare it with %s(%q, ...)",

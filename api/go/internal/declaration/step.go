@@ -52,7 +52,8 @@ func (a *Application) newListener(source *Source, edge *topology.TCP) {
 	}
 	length := framed.HeaderLength()
 	if !topology.HeaderLengthIsUsable(length) {
-		a.Report(diagnostic.Of("T224", "name", source.Name, "value", length), Pointer(source.Path), source.Place)
+		a.Report(diagnostic.Of("T207", "method", fmt.Sprintf("source %q", source.Name), "parameter", "HeaderLength",
+			"actual", length, "expected", "1 to 64 bytes", "fix", "return the number of bytes that stand before each payload"), Pointer(source.Path), source.Place)
 		return
 	}
 	source.Decoder, source.Framed = framed, framed

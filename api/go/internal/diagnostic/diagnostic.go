@@ -79,6 +79,12 @@ func Of(code string, pairs ...any) Diagnostic {
 	return Diagnostic{Code: code, Message: fill.Replace(e.Message), Fix: fill.Replace(e.Fix)}
 }
 
+// NoApplication reports a setup that gives none.
+func NoApplication(setup, reason string) Diagnostic {
+	return Of("T201", "program", setup, "reason", reason,
+		"fix", "return the application of package stream, or `C.CString(app.ToJson())` for one of Wallaroo's own API")
+}
+
 // At returns the diagnostic with the place in the document and in the program.
 func (d Diagnostic) At(pointer, file string, line int) Diagnostic {
 	d.Pointer, d.File, d.Line = pointer, file, line

@@ -42,7 +42,7 @@ const VisitPort = 65533
 
 const magic = "WFR1"
 
-// Error says in what way a frame is damaged. Code: W414.
+// Error says in what way a frame is damaged. Code: W410.
 type Error string
 
 // Error returns the text.

@@ -64,7 +64,7 @@ func declare(function string, setup Setup) (result declaration.Result) {
 			reason, stack := trace.Panic(r)
 			place := trace.First(stack)
 			result = declaration.Result{Found: []diagnostic.Diagnostic{
-				diagnostic.Of("T217", "function", function, "error", "panic: "+reason).
+				diagnostic.Of("T217", "what", function, "error", "panic: "+reason).
 					At("", place.File, place.Line).With(stack),
 			}}
 		}
@@ -76,7 +76,7 @@ func declare(function string, setup Setup) (result declaration.Result) {
 	result, ok := declaration.Lookup(text)
 	if !ok {
 		return declaration.Result{Found: []diagnostic.Diagnostic{
-			diagnostic.Of("T216", "function", function, "actual", diagnostic.Shown(text)),
+			diagnostic.NoApplication(function, "it returned "+diagnostic.Shown(text)),
 		}}
 	}
 	return result

@@ -130,10 +130,10 @@ func TestEmitOfPrograms(t *testing.T) {
 func TestEmitSaysWhatIsWrong(t *testing.T) {
 	for _, c := range []struct{ kind, args, code, message string }{
 		{"new", `["--wrong"]`, "T204", `application "Words" has no sink`},
-		{"new", `["--panic"]`, "T217", "setup raised panic: runtime error: invalid memory address"},
-		{"new", `["--nil"]`, "T216", `setup returned "nil"`},
+		{"new", `["--panic"]`, "T217", "setup failed; panic: runtime error: invalid memory address"},
+		{"new", `["--nil"]`, "T201", `setup gives no application; it returned "nil"`},
 		{"new", `{"no": "array"}`, "R716", "WALLAROO_ARGS is not usable; it is not a JSON array"},
-		{"garbage", `[]`, "T216", `ApplicationSetup returned "no topology"`},
+		{"garbage", `[]`, "T201", `ApplicationSetup gives no application; it returned "no topology"`},
 	} {
 		found := emitted(t, c.kind, c.args).Diagnostics
 		if len(found) != 1 || found[0].Code != c.code || !strings.Contains(found[0].Message, c.message) || found[0].Fix == "" {
@@ -207,7 +207,7 @@ func TestAWorkerLives(t *testing.T) {
 		t.Errorf("init: %v, %v", reply, err)
 	}
 	reply, err = client.Init(ctx, &pb.InitRequest{ProtocolMin: 2, ProtocolMax: 9})
-	if err != nil || reply.GetFailure().GetCode() != "W402" {
+	if err != nil || reply.GetFailure().GetCode() != "W416" {
 		t.Errorf("init: %v, %v", reply, err)
 	}
 	reply, err = client.Init(ctx, &pb.InitRequest{ProtocolMin: 1, ProtocolMax: 1, InterfaceHash: "sha256:other"})
@@ -271,7 +271,7 @@ func TestSplitFrames(t *testing.T) {
 		}
 	}
 	reply, err := pb.NewWorkerClient(connection).SplitFrames(ctx, &pb.SplitRequest{Path: "9/sources/0"})
-	if err != nil || reply.GetFailure().GetCode() != "W413" {
+	if err != nil || reply.GetFailure().GetCode() != "W403" {
 		t.Errorf("%v, %v", reply, err)
 	}
 }

@@ -168,7 +168,7 @@ func (p *program) reportNoSetup(where, first string) {
 		lacks, fix = "call of worker.Main, and no ApplicationSetup", fix+" of package stream; or in Wallaroo's own API define "+
 			"`ApplicationSetup` that returns `C.CString(app.ToJson())`"
 	}
-	found := diagnostic.Of("T201", "module", where, "function", lacks, "fix", first+fix)
+	found := diagnostic.Of("T201", "program", where, "reason", "it has no "+lacks, "fix", first+fix)
 	p.found = append(p.found, found.At("", p.directory, 0))
 }
 
@@ -210,7 +210,7 @@ func (p *program) checkSetup() {
 		return
 	}
 	if results.NumFields() != 1 || p.resultForm() == "" {
-		p.report(diagnostic.Of("T216", "function", setupName, "actual", "something else than *C.char"), p.setup.Pos())
+		p.report(diagnostic.NoApplication(setupName, "it returns something else than *C.char"), p.setup.Pos())
 	}
 }
 

@@ -44,7 +44,7 @@ type draft struct {
 }
 
 // Compile cuts a topology into stages, for a number of buckets of keys. It reports steps of other programs and a state that
-// feeds itself (P303), and too many parts (P302).
+// feeds itself (P303), and too many parts (T104).
 func Compile(document *topology.Document, buckets, frameBytes uint32) (*Plan, []diagnostic.Diagnostic) {
 	d := &draft{
 		parts: partsOf(document), byPath: map[string]*part{}, levels: map[string][]int{},
@@ -121,7 +121,8 @@ func (d *draft) numberPorts() {
 		}
 	}
 	if number > frame.TickPort {
-		d.found = append(d.found, diagnostic.Of("P302", "count", number, "limit", frame.TickPort).At("/pipelines", "", 0))
+		d.found = append(d.found, diagnostic.Of("T104", "what", "the application",
+			"size", fmt.Sprintf("%d sources, state steps and sinks", number), "limit", frame.TickPort).At("/pipelines", "", 0))
 	}
 }
 

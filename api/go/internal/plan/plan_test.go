@@ -141,7 +141,7 @@ func TestTooManyPartsAreRefused(t *testing.T) {
 		many.Sources = append(many.Sources, topology.Source{Path: fmt.Sprintf("0/sources/%d", i)})
 	}
 	_, found := plan.Compile(&topology.Document{Pipelines: []topology.Pipeline{many}}, 1, 1)
-	if len(found) != 1 || found[0].Code != "P302" {
+	if len(found) != 1 || found[0].Code != "T104" {
 		t.Errorf("found %v", found)
 	}
 }

@@ -112,11 +112,11 @@ func (w *Worker) Init(_ context.Context, request *pb.InitRequest) (*pb.InitReply
 	}
 	low, high := request.GetProtocolMin(), request.GetProtocolMax()
 	if commonVersion(protocolMin, declaration.Protocol, low, high) == 0 {
-		reply.Failure = failureOf(diagnostic.Of("W402", "worker", topology.WorkerName,
-			"actual", shownVersions(protocolMin, declaration.Protocol), "expected", shownVersions(low, high)))
+		reply.Failure = failureOf(diagnostic.Of("W416", "worker", topology.WorkerName, "lack", fmt.Sprintf(
+			"speaks protocol %s; the runtime speaks %s", shownVersions(protocolMin, declaration.Protocol), shownVersions(low, high))))
 	} else if asked := request.GetInterfaceHash(); asked != "" && asked != own.InterfaceHash {
 		reply.Failure = failureOf(diagnostic.Of("W403", "worker", topology.WorkerName,
-			"actual", own.InterfaceHash, "expected", asked, "fix", "emit the topology again with this program"))
+			"reason", fmt.Sprintf("its interface hash is %s; the topology has %s", own.InterfaceHash, asked)))
 	}
 	return reply, nil
 }
@@ -240,7 +240,7 @@ func (w *Worker) open(ctx context.Context, opening *pb.Opening) (*stage.Executor
 		return nil, nil, protocol("the stream does not begin with an opening")
 	}
 	x, err := stage.NewWithin(ctx, w.application, opening.GetStage())
-	if failed := (*stage.Failure)(nil); errors.As(err, &failed) && failed.Code == "W413" {
+	if failed := (*stage.Failure)(nil); errors.As(err, &failed) {
 		failed.Reason = fmt.Sprintf("stage %q: %s", opening.GetStage().GetId(), failed.Reason)
 	}
 	if err != nil {
@@ -293,7 +293,8 @@ func protocol(reason string) error {
 }
 
 func unknown(stageID, path string) diagnostic.Diagnostic {
-	return diagnostic.Of("W413", "stage", stageID, "path", path)
+	return diagnostic.Of("W403", "worker", topology.WorkerName,
+		"reason", fmt.Sprintf("%q names %q, which this worker does not host", stageID, path))
 }
 
 // guard turns a panic of the SDK itself into a failure: user code is guarded where it is called.

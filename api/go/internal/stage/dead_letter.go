@@ -24,7 +24,7 @@ const (
 
 func userFailure(n *node, recovered any) error {
 	reason, stack := trace.Panic(recovered)
-	return &Failure{"C501", n.name + ": " + reason, stack}
+	return newFailure("C501", n.name+": "+reason, stack)
 }
 
 // rescue is deferred around user code that gets a live message: a panic makes it a dead letter.

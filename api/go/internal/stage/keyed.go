@@ -221,7 +221,7 @@ func (n *node) computeState(message, value any) (single any, many []any, persist
 	defer func() {
 		if r := recover(); r != nil {
 			reason, stack := trace.Panic(r)
-			single, many, fault = nil, nil, &Failure{codeOf(r), reason, stack}
+			single, many, fault = nil, nil, newFailure(codeOf(r), reason, stack)
 		}
 	}()
 	if n.stateful.single != nil {
@@ -266,7 +266,7 @@ func (x *Executor) inspect(n *node, entry *state.Entry, persist bool) (fault *Fa
 		}
 		if changed {
 			key := topology.ShowKey(x.keyed.key)
-			return &Failure{"C510", diagnostic.Of("C510", "step", n.name, "key", key).Message, ""}, nil
+			return newFailure("C510", diagnostic.Of("C510", "step", n.name, "key", key).Message, ""), nil
 		}
 	}
 	x.keyed.saved[entry] = now
@@ -313,19 +313,19 @@ func (n *node) note(done string, key []byte) {
 
 // notSerializable is the fault of a message that left a state which cannot be written.
 func notSerializable(step string, value any, err error) *Failure {
-	return &Failure{"C504", diagnostic.Of("C504", "step", step, "type", fmt.Sprintf("%T", value),
-		"error", err, "fix", "").Message + "; " + codec.Remedy(err), stackOf(err)}
+	return newFailure("C504", diagnostic.Of("C504", "step", step, "type", fmt.Sprintf("%T", value),
+		"error", err, "fix", "").Message+"; "+codec.Remedy(err), stackOf(err))
 }
 
 // notWritten is the failure of a state that cannot be written when no message is in flight.
 func (n *node) notWritten(key []byte, err error) *Failure {
-	return &Failure{"C511", diagnostic.Of("C511", "step", n.name, "key", topology.ShowKey(key), "error", err).Message,
-		stackOf(err)}
+	return &Failure{Code: "C511", Reason: diagnostic.Of("C511", "step", n.name, "key", topology.ShowKey(key), "error", err).Message,
+		Traceback: stackOf(err), IsOfState: true}
 }
 
 // notReadable is the failure of a state that cannot be read back.
 func (n *node) notReadable(key []byte, err error) *Failure {
-	return &Failure{"C507", diagnostic.Of("C507", "key", topology.ShowKey(key), "error", err).Message, stackOf(err)}
+	return newFailure("C507", diagnostic.Of("C507", "key", topology.ShowKey(key), "error", err).Message, stackOf(err))
 }
 
 func stackOf(err error) string {

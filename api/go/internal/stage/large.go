@@ -36,9 +36,9 @@ func (n *node) buryIfTooLarge(message any, size, keySize int) bool {
 // tooLarge reports a value or key that is too large.
 func tooLarge(step string, size, keySize int) diagnostic.Diagnostic {
 	if keySize > maxValueBytes/2 {
-		return diagnostic.Of("C525", "step", step, "what", "its key", "size", keySize, "limit", maxValueBytes, "fix", shortenFix)
+		return diagnostic.Of("C525", "step", step, "what", "its key", "size", keySize, "limit", maxValueBytes, "hint", shortenFix)
 	}
-	return diagnostic.Of("C525", "step", step, "what", "its value", "size", size, "limit", maxValueBytes, "fix", splitFix)
+	return diagnostic.Of("C525", "step", step, "what", "its value", "size", size, "limit", maxValueBytes, "hint", splitFix)
 }
 
 // checkSize finds a state too large that has more bytes than one may have, unless the log has one of that size already.
@@ -46,9 +46,9 @@ func (x *Executor) checkSize(n *node, entry *state.Entry, size int) *Failure {
 	if size <= max(x.keyed.maxBytes, entry.Logged()) {
 		return nil
 	}
-	found := diagnostic.Of("C526", "step", n.name, "key", topology.ShowKey([]byte(entry.Key)), "size", size,
-		"limit", x.keyed.maxBytes, "fix", forgetFix)
-	return &Failure{Code: "C526", Reason: strings.TrimPrefix(found.Message, n.name+": ")}
+	found := diagnostic.Of("C525", "step", n.name, "what", "the state of key "+topology.ShowKey([]byte(entry.Key)), "size", size,
+		"limit", x.keyed.maxBytes, "hint", forgetFix)
+	return &Failure{Code: found.Code, Reason: strings.TrimPrefix(found.Message, n.name+": "), IsOfState: true}
 }
 
 // stateWriter writes the states of one table as entries of the log.

@@ -190,7 +190,7 @@ func TestStatesInPiecesAndAboveTheLimit(t *testing.T) {
 			dead := map[string]bool{}
 			for _, letter := range got.letters {
 				dead[string(letter.GetKey())] = true
-				if letter.GetCode() != "C526" || !strings.Contains(letter.GetError(), fmt.Sprintf("at most %d are possible", limit)) {
+				if letter.GetCode() != "C525" || !strings.Contains(letter.GetError(), fmt.Sprintf("at most %d are possible", limit)) {
 					t.Fatalf("letter %v", letter)
 				}
 				refused++
@@ -240,7 +240,7 @@ func TestPiecesThatAreMissingOrOutOfTurnAreDamage(t *testing.T) {
 		"one twice":   append(append([][]byte{}, log[:at]...), log[at-1:]...),
 		"one between": append(append(append([][]byte{}, log[:at]...), other...), log[at:]...),
 	} {
-		if _, _, err := pileCall(t, app, 1<<30, 100, wrong, false, frames); err == nil || !strings.HasPrefix(err.Error(), "W414") {
+		if _, _, err := pileCall(t, app, 1<<30, 100, wrong, false, frames); err == nil || !strings.HasPrefix(err.Error(), "W410") {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

@@ -33,12 +33,20 @@ type Failure struct {
 	Code      string
 	Reason    string
 	Traceback string
+	// IsOfState says that a state cannot be written: the call runs once more, message by message, to find which makes it so.
+	IsOfState bool
+}
+
+func newFailure(code, reason, traceback string) *Failure {
+	return &Failure{Code: code, Reason: reason, Traceback: traceback}
 }
 
 // Error returns the reason.
 func (f *Failure) Error() string { return f.Code + " " + f.Reason }
 
-func damaged(err error) error { return &Failure{Code: "W414", Reason: err.Error()} }
+func damaged(err error) error {
+	return &Failure{Code: "W410", Reason: "a frame is damaged; " + err.Error()}
+}
 
 // Executor runs one stage for one stream. It is used by one goroutine at a time.
 type Executor struct {
@@ -145,7 +153,7 @@ func (x *Executor) connect(n *node, d *pb.Node, byPath map[string]*node) error {
 	for _, input := range d.GetInputs() {
 		from, ok := byPath[input]
 		if !ok {
-			return &Failure{Code: "W413", Reason: fmt.Sprintf("%s reads from %s, which does not stand before it in the stage", n.path, input)}
+			return &Failure{Code: "W403", Reason: fmt.Sprintf("%s reads from %s, which does not stand before it in the stage", n.path, input)}
 		}
 		from.leadTo(n, d)
 	}
@@ -209,7 +217,7 @@ func (x *Executor) compile(n *node, d *pb.Node, description *pb.Stage, parts par
 	if d.GetComponent() != "" {
 		what = fmt.Sprintf("%s %q", what, d.GetComponent())
 	}
-	return &Failure{Code: "W413", Reason: fmt.Sprintf("this worker has no %s at %s", what, n.path)}
+	return &Failure{Code: "W403", Reason: fmt.Sprintf("this worker has no %s at %s", what, n.path)}
 }
 
 // leave files an exit.

@@ -215,8 +215,8 @@ func TestUnknownNodesAreRefused(t *testing.T) {
 		{Path: "0/sinks/0", Kind: pb.NodeKind_NODE_KIND_SINK, Inputs: []string{"0/steps/9"}},
 	} {
 		_, err := stage.New(wordCount(t), &pb.Stage{Nodes: []*pb.Node{node}})
-		if err == nil || !strings.HasPrefix(err.Error(), "W413 ") {
-			t.Errorf("%v: error is %v; want W413", node, err)
+		if err == nil || !strings.HasPrefix(err.Error(), "W403 ") {
+			t.Errorf("%v: error is %v; want W403", node, err)
 		}
 	}
 }
@@ -232,8 +232,8 @@ func TestDamagedFramesEndTheCall(t *testing.T) {
 	}
 	for _, frames := range [][]byte{broken, whole[:45], short, keyedWords(t, "a")} {
 		err := x.Run(frames, func(uint16, int32, []byte) error { return nil })
-		if err == nil || !strings.HasPrefix(err.Error(), "W414 ") {
-			t.Errorf("error is %v; want W414", err)
+		if err == nil || !strings.HasPrefix(err.Error(), "W410 ") {
+			t.Errorf("error is %v; want W410", err)
 		}
 	}
 }

@@ -33,7 +33,7 @@ func (n *node) takeVisits(names []string) error {
 	n.stateful.visits = map[string]bool{}
 	for _, name := range names {
 		if !slices.Contains(n.step.Visits, name) {
-			return &Failure{Code: "W413", Reason: fmt.Sprintf("the step at %s takes no visit %q", n.path, name)}
+			return &Failure{Code: "W403", Reason: fmt.Sprintf("the step at %s takes no visit %q", n.path, name)}
 		}
 		n.stateful.visits[name] = true
 	}
@@ -147,7 +147,7 @@ func (n *node) computeVisit(given *wa.Visit, value any) (single any, many []any,
 	defer func() {
 		if r := recover(); r != nil {
 			reason, stack := trace.Panic(r)
-			single, many, fault = nil, nil, &Failure{codeOf(r), reason, stack}
+			single, many, fault = nil, nil, newFailure(codeOf(r), reason, stack)
 		}
 	}()
 	if n.step.Kind == declaration.StateComputation {

@@ -218,7 +218,7 @@ func (r *windowRun) enter(s *window.State, isNew bool, a *arrival) (given []wind
 	defer func() {
 		if recovered := recover(); recovered != nil {
 			reason, stack := trace.Panic(recovered)
-			fault = &Failure{"C501", reason, stack}
+			fault = newFailure("C501", reason, stack)
 		}
 	}()
 	return r.n.stateful.windows.Enter(s, isNew, a.message, a.timestamp), nil
@@ -301,5 +301,5 @@ func (n *node) read(decoder *codec.Decoder, encoding byte, key, data []byte) (an
 // runsAgain reports whether a call that failed so is run once more, message by message.
 func runsAgain(err error) bool {
 	failed := (*Failure)(nil)
-	return errors.Is(err, errRollback) || errors.As(err, &failed) && (failed.Code == "C511" || failed.Code == "C526")
+	return errors.Is(err, errRollback) || errors.As(err, &failed) && failed.IsOfState
 }

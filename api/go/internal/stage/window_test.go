@@ -344,8 +344,8 @@ func TestAFrameThatIsNotForWindows(t *testing.T) {
 	x := tumbling().executor(t)
 	for _, bytes := range [][]byte{keyless(t), make([]byte, 40)} {
 		err := x.NewCall(state.NewBucket(), nil).Run(bytes)
-		if err == nil || !strings.HasPrefix(err.Error(), "W414 ") {
-			t.Errorf("error is %v; want W414", err)
+		if err == nil || !strings.HasPrefix(err.Error(), "W410 ") {
+			t.Errorf("error is %v; want W410", err)
 		}
 	}
 }

@@ -43,7 +43,7 @@ def run(
         The running application; use it in a `with`, or close it.
 
     Raises:
-        DiagnosticError: It cannot be run: every finding. R722: `wallaroo-spark-runtime` is not installed.
+        DiagnosticError: It cannot be run: every finding. R728: `wallaroo-spark-runtime` is not installed.
 
     Example:
         >>> import collections, wallaroo
@@ -60,7 +60,9 @@ def run(
     try:
         from wallaroo_runtime.memory import start
     except ModuleNotFoundError as err:
-        raise DiagnosticError([Diagnostic.of("R722", reason=err)]) from err
+        package = "wallaroo-spark-runtime"
+        finding = Diagnostic.of("R728", what="wallaroo.testing", package=package, error=err, install=package)
+        raise DiagnosticError([finding]) from err
     program = fspath(app) if isinstance(app, PathLike) else app
     return Run(start(program, args, check_persist=check_persist, on_error=on_error))
 

@@ -100,9 +100,9 @@ def meaning(code: str) -> str:
 
     Example:
         >>> print(meaning("T203"))
-        T203 duplicate_pipeline: about the meaning of a program or topology
-          pipeline "<name>" is declared twice
-          fix: give each pipeline a name of its own
+        T203 duplicate: about the meaning of a program or topology
+          <what> is declared twice
+          fix: remove one of the two, or give it another <kind>
     """
     entry = _entry(code)
     about = ENDS_RUN if kind_of(code) is Kind.ENDS_RUN else KINDS[code[:2]]

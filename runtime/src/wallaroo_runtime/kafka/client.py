@@ -27,7 +27,8 @@ def kafka_client(what: str) -> Any:
     try:
         import confluent_kafka
     except ImportError as error:
-        raise RunError.of("R728", USAGE, what=what, error=error) from error
+        install = "'wallaroo-spark-runtime[kafka]'"
+        raise RunError.of("R728", USAGE, what=what, package="confluent_kafka", error=error, install=install) from error
     return confluent_kafka
 
 

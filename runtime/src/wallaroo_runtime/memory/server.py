@@ -265,7 +265,7 @@ def check_served(topology: Topology) -> None:
     """Refuse sources and sinks that only Spark serves.
 
     Raises:
-        RunError: P304.
+        RunError: P303.
     """
     parts: list[Source | Sink] = [*topology.sources(), *topology.sinks()]
     for part in parts:
@@ -279,4 +279,4 @@ def not_served(part: Part, what: str, language: str) -> RunError:
     """Return the error for what only Spark runs."""
     kit = TEST_KITS.get(language)
     fix = "run it on Spark" + (f", or give it messages in a test with {kit}" if kit else "")
-    return RunError.of("P304", TOPOLOGY, path=part.path, what=what, fix=fix)
+    return RunError.of("P303", TOPOLOGY, path=part.path, what=what, fix=fix)

@@ -19,6 +19,7 @@ from wallaroo_runtime.plan import compile_topology
 from wallaroo_runtime.program.app import AppKind, resolve
 from wallaroo_runtime.program.application import load_application
 from wallaroo_runtime.program.emit import DEADLINE_SECONDS, join_programs, say_nothing
+from wallaroo_runtime.program.library import library_alone
 from wallaroo_runtime.topology.load import load_document
 from wallaroo_runtime.topology.model import Topology
 from wallaroo_runtime.worker.channel import WorkerChannel
@@ -79,7 +80,7 @@ def _program(app: str | Callable[..., Any], args: Sequence[str]) -> Program | No
             return None
         program = load(resolved.target, args)
     if program.application.offers:
-        raise RunError.of("T258", TOPOLOGY, app=app)
+        raise RunError([library_alone(str(app))], TOPOLOGY)
     return program
 
 

@@ -68,12 +68,17 @@ def order_parts(draft: Draft) -> None:
     draft.parts.update({part.path: part for part in draft.topology.parts()})
 
 
+def _too_many(count: int) -> Diagnostic:
+    size = f"{count} sources, state steps and sinks"
+    return Diagnostic.of("T104", pointer="/pipelines", what="the application", size=size, limit=VISIT_PORT)
+
+
 def number_ports(draft: Draft) -> None:
     """Take over the ports of sources, state steps and sinks."""
     crossings = len(draft.parts) if len(draft.topology.workers) > 1 else 0
     count = draft.given.next + crossings
     if count > VISIT_PORT:
-        draft.findings.append(Diagnostic.of("P302", pointer="/pipelines", count=count, limit=VISIT_PORT))
+        draft.findings.append(_too_many(count))
     draft.ports.update(draft.given.parts)
 
 
@@ -277,7 +282,7 @@ def compile_topology(
         The plan; it depends on the arguments alone.
 
     Raises:
-        RunError: The topology cannot be compiled (P301 to P304); every finding of the pass that failed.
+        RunError: The topology cannot be compiled (T104, P301, P303); every finding of the pass that failed.
     """
     draft = Draft(topology, bucket_ids(shuffle_partitions, buckets_per_partition), ports or first_ports(topology))
     for compile_pass in PASSES:

@@ -89,4 +89,5 @@ class Crossing:
                 taken = self._taken[stage.id, port]
                 if taken != sent:
                     reason = f'stage "{stage.id}" has taken {taken} of {sent} messages of port {port}'
-                    raise RunError.of("I902", batch=batch, reason=reason)
+                    what, effect = f"micro-batch {batch}", "nothing of it was published"
+                    raise RunError.of("I902", what=what, effect=effect, reason=reason)

@@ -13,7 +13,7 @@ from pathlib import Path
 from wallaroo.diagnostic.diagnostic import closest
 from wallaroo.emit.program import is_file, split_app
 from wallaroo_runtime.errors import USAGE, WORKER, RunError
-from wallaroo_runtime.worker.launch import ELF_BYTES, elf_machine
+from wallaroo_runtime.worker.launch import ELF_BYTES, elf_machine, other_machine
 
 SHOWN = 8  # programs of a folder
 MAIN = "app.py"  # of a folder with a program in Python, as `wallaroo new` writes it
@@ -54,7 +54,7 @@ def resolve(app: str) -> App:
             worker binary; a topology file (`.json`); an archive (`.tar.gz`).
 
     Raises:
-        RunError: There is no such thing (R609), or the binary cannot run here (W404, W405).
+        RunError: There is no such thing (R609), or the binary cannot run here (W404).
     """
     path = Path(app)
     if path.suffix == ".json" and path.is_file():
@@ -99,7 +99,7 @@ def _binary(path: Path) -> App:
         head = file.read(ELF_BYTES)
     if machine := elf_machine(head):
         if machine != platform.machine():
-            raise RunError.of("W405", WORKER, path=path, actual=machine, expected=platform.machine())
+            raise RunError([other_machine(str(path), machine)], WORKER)
     elif head[:2] != b"#!":
         raise RunError.of("R609", USAGE, app=path, reason="the file is none of these")
     if not os.access(path, os.X_OK):

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from wallaroo.diagnostic.diagnostic import Diagnostic
 from wallaroo_runtime.archive.archive import Archive, read_archive
-from wallaroo_runtime.errors import TOPOLOGY, USAGE, RunError
+from wallaroo_runtime.errors import TOPOLOGY, USAGE, RunError, other_interface
 from wallaroo_runtime.program.app import AppKind, resolve
 from wallaroo_runtime.program.emit import emit, say_nothing
 from wallaroo_runtime.program.interface_diff import explained
@@ -121,18 +121,11 @@ def check_interface(topology: Topology) -> None:
     """Refuse a document whose pipelines were changed after a worker's front-end wrote it.
 
     Raises:
-        RunError: T226, for each worker, with what differs.
+        RunError: W403, for each worker, with what differs.
     """
     expected = interface_hash(topology)
     findings = [
-        Diagnostic.of(
-            "T226",
-            pointer=f"/workers/{number}/interface_hash",
-            worker=worker.name,
-            actual=worker.interface_hash,
-            expected=expected,
-            command="wallaroo emit APP",
-        )
+        other_interface(worker.name, worker.interface_hash, expected, pointer=f"/workers/{number}/interface_hash")
         for number, worker in enumerate(topology.workers)
         if worker.interface_hash != expected and not topology.is_library(worker.name)
     ]

@@ -44,7 +44,7 @@ def build(
         The absolute path of the binary.
 
     Raises:
-        RunError: W407 (with the compiler's message at the user's line), W408, W409, R697, T201, T202 or T216.
+        RunError: W407 (with the compiler's message at the user's line), W408, W409, R697, T201 or T202.
     """
     directory = directory.resolve()
     go, version = go_command()

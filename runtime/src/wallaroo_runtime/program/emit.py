@@ -16,7 +16,7 @@ from wallaroo.emit.module import module_command
 from wallaroo.emit.program import other_wallaroo
 from wallaroo_runtime.errors import TOPOLOGY, WORKER, RunError
 from wallaroo_runtime.program.app import App, AppKind
-from wallaroo_runtime.program.library import find_library, join_libraries
+from wallaroo_runtime.program.library import find_library, join_libraries, library_alone
 from wallaroo_runtime.system.child import end_group, endable
 from wallaroo_runtime.system.process import dying_with_parent
 from wallaroo_runtime.topology.load import MAX_DOCUMENT_BYTES
@@ -72,12 +72,12 @@ def emit_all(
         tell: Called with what begins now and may take seconds.
 
     Raises:
-        RunError: With exit code 3 and the program's faults (T258 to T260 for components of others), or exit code 4 when
-            a program cannot be run.
+        RunError: With exit code 3 and the program's faults (T201, T259 and T260 for components of others), or exit code
+            4 when a program cannot be run.
     """
     result = run_front_end(app, args, deadline_seconds, tell)
     if "library" in result:
-        raise RunError.of("T258", TOPOLOGY, app=app.path)
+        raise RunError([library_alone(app.path)], TOPOLOGY)
     document: dict[str, Any] = result["topology"]
     home = Path(app.path) if app.kind is AppKind.GO_DIRECTORY else Path(app.path).parent
     programs = result.get("programs", {})
@@ -195,7 +195,7 @@ def _read(file: Path, ending: str, path: str) -> dict[str, Any]:
         raise RunError.of("W401", WORKER, worker="main", reason=reason, fix=fix)
     size = file.stat().st_size
     if size > MAX_DOCUMENT_BYTES:
-        raise RunError.of("T104", TOPOLOGY, size=size, limit=MAX_DOCUMENT_BYTES)
+        raise RunError.of("T104", TOPOLOGY, what="the document", size=f"{size} bytes", limit=MAX_DOCUMENT_BYTES)
     try:
         result = json.loads(file.read_bytes())
         if "diagnostics" in result:

@@ -23,7 +23,7 @@ def check_interpreter(python: str, topology: Topology, *, is_here: bool, is_pack
         is_packed: Whether they bring their own libraries.
 
     Raises:
-        RunError: R608, the application has no worker in Python; W432, it cannot run one.
+        RunError: R608, the application has no worker in Python; W404, it cannot run one.
     """
     if not python:
         return
@@ -35,14 +35,15 @@ def check_interpreter(python: str, topology: Topology, *, is_here: bool, is_pack
         return
     if missing := missing_modules(python, () if is_packed else tuple(NEEDED)):
         fix = f"`{python} -m pip install '{NEEDED[missing[0]]}'`, or give an interpreter that has it"
-        raise RunError.of("W432", WORKER, path=python, reason=f"it has no module {missing[0]}", fix=fix)
+        reason = f"it has no module {missing[0]}"
+        raise RunError.of("W404", WORKER, path=f"{OPTION} {python}", reason=reason, fix=fix)
 
 
 def missing_modules(python: str, names: tuple[str, ...]) -> list[str]:
     """Return which of these modules an interpreter does not find.
 
     Raises:
-        RunError: W432, it cannot be executed, or is no Python.
+        RunError: W404, it cannot be executed, or is no Python.
     """
     try:
         done = subprocess.run([python, LOOK, *names], capture_output=True, check=False, timeout=FIND_S)
@@ -53,7 +54,7 @@ def missing_modules(python: str, names: tuple[str, ...]) -> list[str]:
     if done is None or done.returncode:
         reason = f"it did not answer within {FIND_S:g} s" if done is None else f"asked for its modules, {_ending(done)}"
         fix = f"give the path of a Python interpreter, e.g. {sys.executable}"
-        raise RunError.of("W432", WORKER, path=python, reason=reason, fix=fix)
+        raise RunError.of("W404", WORKER, path=f"{OPTION} {python}", reason=reason, fix=fix)
     found = done.stdout.decode(errors="replace").split()
     return [name for name in names if name in found]
 

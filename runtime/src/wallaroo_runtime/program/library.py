@@ -12,6 +12,12 @@ Json = Mapping[str, Any]
 PROGRAMS = (AppKind.PYTHON_FILE, AppKind.PYTHON_MODULE, AppKind.GO_DIRECTORY, AppKind.BINARY)
 
 
+def library_alone(app: str) -> Diagnostic:
+    """Return the finding that a program is no application but a library."""
+    reason, fix = "it is a library of components", "run the program that names its components"
+    return Diagnostic.of("T201", program=app, reason=reason, fix=fix)
+
+
 def find_library(worker: str, home: Path, target: str) -> App:
     """Return the program of a worker as another program names it.
 

@@ -16,7 +16,7 @@ def check_application(options: RunOptions, application: Application) -> None:
     """Refuse an application that the options do not suit.
 
     Raises:
-        RunError: T211, R608, W432, R655, or what real-time mode does not have; R608, R640, R647 or R616, remote
+        RunError: T211, R608, W404, R655, or what real-time mode does not have; R608, R640, R647 or R616, remote
             services are not named as they must be.
     """
     topology, archive, is_here = application.topology, application.archive, options.runs_code_here

@@ -9,7 +9,6 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from wallaroo.diagnostic.diagnostic import Diagnostic
 from wallaroo.worker.host import trace
 from wallaroo_runtime.checkpoint.checkpoint import Checkpoint
 from wallaroo_runtime.checkpoint.directory import Place
@@ -107,7 +106,7 @@ def run_once(options: RunOptions, reporter: Reporter, ending: Ending, applicatio
     application = application or load(app, reporter)
     topology = application.topology
     if package := trace.missing():
-        reporter.warn(Diagnostic.of("R778", package=package, install=trace.wanted()))
+        reporter.warn(trace.not_installed(package))
     for finding in unused_addresses(topology, app.inputs, app.outputs):
         reporter.warn(finding)
     check_application(options, application)

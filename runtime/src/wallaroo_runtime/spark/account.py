@@ -138,7 +138,10 @@ class Balance:
         mine = [account for account in accounts.values() if account.batch == batch]
         for reason in chain(self._read(mine, planned), self._shuffled(mine), self._staged(mine, files)):
             lost = f"; accounts did not arrive: {_lost[-1]}" if _lost else ""
-            raise RunError.of("I902", batch=batch, reason=f"{reason}; {len(mine)} tasks have reported{lost}")
+            what, effect = f"micro-batch {batch}", "nothing of it was published"
+            raise RunError.of(
+                "I902", what=what, effect=effect, reason=f"{reason}; {len(mine)} tasks have reported{lost}"
+            )
 
     def _read(self, accounts: Iterable[Account], planned: int | None) -> Iterator[str]:
         read: dict[int, list[int]] = defaultdict(list)

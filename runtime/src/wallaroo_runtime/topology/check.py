@@ -45,7 +45,7 @@ def check_names(index: Index) -> Iterator[Diagnostic]:
                 yield index.finding("T210", owner, pointer, **values)
         if what in ("pipeline", "worker") and seen.setdefault((what, name), pointer) != pointer:
             if what == "pipeline":
-                yield Diagnostic.of("T203", pointer=pointer, name=name)
+                yield Diagnostic.of("T203", pointer=pointer, what=f'pipeline "{name}"', kind="name")
             else:
                 yield Diagnostic.of(
                     "T210", pointer=pointer, what=what, name=shown_json(name), reason="another worker has it"
@@ -56,7 +56,9 @@ def check_sinks(index: Index) -> Iterator[Diagnostic]:
     """The application has a sink."""
     lists = [pipeline.get("sinks") for _, pipeline in index.pipelines]
     if lists and not any(lists):
-        yield Diagnostic.of("T204", pointer="/pipelines", name=index.document.get("name"))
+        yield Diagnostic.of(
+            "T204", pointer="/pipelines", what="application", name=index.document.get("name"), end="sink"
+        )
 
 
 def check_paths(index: Index) -> Iterator[Diagnostic]:
@@ -64,7 +66,8 @@ def check_paths(index: Index) -> Iterator[Diagnostic]:
     for part in index.parts:
         path = part.text("path")
         if path and path != part.path:
-            yield index.finding("T215", part, "/path", path=path, expected=part.path)
+            reason = f'is not the position; expected "{part.path}"'
+            yield index.finding("T213", part, "/path", path=path, reason=reason)
 
 
 def check_workers(index: Index) -> Iterator[Diagnostic]:
@@ -75,8 +78,8 @@ def check_workers(index: Index) -> Iterator[Diagnostic]:
     for part in index.parts:
         worker = part.text("worker")
         if worker and worker not in names:
-            close = did_you_mean(worker, names)
-            yield index.finding("T220", part, "/worker", path=part.path, worker=worker, hint=close)
+            reason = f'runs on worker "{worker}", which is not in the document{did_you_mean(worker, names)}'
+            yield index.finding("T213", part, "/worker", path=part.path, reason=reason)
 
 
 def check_inputs(index: Index) -> Iterator[Diagnostic]:
@@ -89,14 +92,16 @@ def check_inputs(index: Index) -> Iterator[Diagnostic]:
         for at, path in part.inputs():
             place = f"/inputs/{at}"
             if path not in known:
-                values = {"path": part.path, "input": path, "hint": did_you_mean(path, readable)}
-                yield index.finding("T213", part, place, **values)
+                hint = did_you_mean(path, readable)
+                reason = f'takes its input from "{path}", which is not in the document{hint}'
+                yield index.finding("T213", part, place, path=part.path, reason=reason)
             elif part.kind == "steps" and "/steps/" in path and known[path] >= number and part.path not in looping:
                 reason = f'step "{part.path}" precedes its input "{path}"'
                 yield index.finding("T102", part, place, reason=reason, fix="put each step after the steps it reads")
     for loop in loops:
         part = index.parts[known[loop[0]]]
-        yield index.finding("T214", part, "/inputs", cycle=" → ".join((*loop, loop[0])))
+        reason = f"is in a loop: {' → '.join((*loop, loop[0]))}; a step may only read what comes before it"
+        yield index.finding("T213", part, "/inputs", path=part.path, reason=reason)
 
 
 def _loops(index: Index) -> list[list[str]]:
@@ -131,7 +136,7 @@ def _position(path: str) -> tuple[int, int]:
 def check_states(index: Index) -> Iterator[Diagnostic]:
     """State kinds have a state; steps that share one agree on its class and its keys."""
     classes: dict[str, str] = {}
-    keys: dict[str, tuple[Any, frozenset[bytes]]] = {}
+    keys: dict[str, tuple[Any, frozenset[bytes], str]] = {}
     for part in index.parts:
         kind, state = part.text("kind"), part.state()
         if part.kind == "steps" and kind:
@@ -148,12 +153,18 @@ def check_states(index: Index) -> Iterator[Diagnostic]:
             continue
         values: set[bytes] = set()
         yield from _check_keys(index, part, name, key, values=values)
-        mine = (key.get("kind"), frozenset(values))
+        mine = (key.get("kind"), frozenset(values), _keys_text(key))
         first = keys.setdefault(name, mine)
         if mine[0] != first[0] or (mine[1] and first[1] and mine[1] != first[1]):
-            yield index.finding("T218", part, "/state/key", name=name)
+            yield index.finding("T205", part, "/state/key", name=name, first=first[2], second=mine[2])
         elif mine[1]:
             keys[name] = mine
+
+
+def _keys_text(key: Json) -> str:
+    return f'keys of kind "{key.get("kind")}"' + (
+        f", {shown_json(values)}" if (values := items_of(key, "values")) else ""
+    )
 
 
 def _check_presence(index: Index, part: Part, kind: str) -> Iterator[Diagnostic]:
@@ -178,7 +189,7 @@ def _check_keys(index: Index, part: Part, name: str, key: Json, *, values: set[b
         if data is None:
             continue
         if data in values:
-            yield index.finding("T209", part, place, state=name, key=shown_json(value))
+            yield index.finding("T203", part, place, what=f'key {shown_json(value)} of state "{name}"', kind="key")
         values.add(data)
 
 
@@ -220,7 +231,8 @@ def check_addresses(index: Index) -> Iterator[Diagnostic]:
             first = seen.setdefault((host, port), part.path)
             if first != part.path:
                 other = next(known.text("name") for known in index.parts if known.path == first)
-                yield index.finding("T219", part, "/port", second=name, address=f"{host}:{port}", first=other)
+                what = f'address {host}:{port} (of sources "{other}" and "{name}")'
+                yield index.finding("T203", part, "/port", what=what, kind="address")
 
 
 RULES: tuple[Callable[[Index], Iterator[Diagnostic]], ...] = (

@@ -64,19 +64,19 @@ def check_outputs(index: Index) -> Iterator[Diagnostic]:
         if part.kind != "steps" or part.text("kind") != "output" or not all(path in parts for path in paths):
             continue
         read = parts[paths[0]] if paths else part
-        reason, fix = "", "read one computation, state computation or window"
+        reason, wanted = "", "an output reads one computation, state computation or window"
         if len(paths) != 1:
-            reason = f"it reads {len(paths)} parts"
+            reason = f"reads {len(paths)} parts; {wanted}"
         elif read.text("kind") not in OUTPUT_KINDS:
-            reason = f'it reads "{read.path}" of kind "{read.text("kind")}"'
+            reason = f'reads "{read.path}" of kind "{read.text("kind")}"; {wanted}'
         elif any(read.value.get(name) != part.value.get(name) for name in ("worker", "component")):
-            reason, fix = f'"{read.path}" has another worker or component', "write those of the step that it reads"
+            reason = f'has another worker or component than "{read.path}", which it reads'
         elif (read.path, part.text("name")) in seen:
-            reason = f'"{read.path}" has another output {shown_json(part.text("name"))}'
-            fix = "give outputs names of their own"
+            what = f'output {shown_json(part.text("name"))} of "{read.path}"'
+            yield index.finding("T203", part, "/inputs", what=what, kind="name")
         seen.add((read.path, part.text("name")))
         if reason:
-            yield index.finding("T272", part, "/inputs", path=part.path, reason=reason, fix=fix)
+            yield index.finding("T213", part, "/inputs", path=part.path, reason=reason)
 
 
 def check_components(index: Index) -> Iterator[Diagnostic]:
@@ -96,7 +96,8 @@ def check_ends(index: Index) -> Iterator[Diagnostic]:
             partition = item.get("number") if isinstance(item, dict) else None
             if type(partition) is int and partition in seen:
                 place = f"/partitions/{number}/number"
-                yield index.finding("T250", part, place, source=part.text("name"), partition=partition)
+                what = f'partition {partition} of source "{part.text("name")}"'
+                yield index.finding("T203", part, place, what=what, kind="number")
             elif type(partition) is int:
                 seen.add(partition)
         most, refill = part.value.get("max_credits"), part.value.get("refill_credits")
@@ -125,8 +126,8 @@ def check_message_keys(index: Index) -> Iterator[Diagnostic]:
             continue
         for at, path in part.inputs():
             if path in keyless:
-                values = {"step": part.text("name"), "input": parts[path].text("name")}
-                yield index.finding("T229", part, f"/inputs/{at}", **values)
+                what = f'step "{part.text("name")}" keeps state by the key of messages'
+                yield index.finding("T229", part, f"/inputs/{at}", what=what, input=parts[path].text("name"))
 
 
 def _keyless(index: Index, parts: dict[str, Part]) -> set[str]:

@@ -57,7 +57,8 @@ def parse(data: bytes) -> Any:
         RunError: T101, with the place; T104, it is too large.
     """
     if len(data) > MAX_DOCUMENT_BYTES:
-        raise RunError.of("T104", TOPOLOGY, size=len(data), limit=MAX_DOCUMENT_BYTES)
+        size = f"{len(data)} bytes"
+        raise RunError.of("T104", TOPOLOGY, what="the document", size=size, limit=MAX_DOCUMENT_BYTES)
     try:
         text = data.decode("utf-8")
         document = json.loads(

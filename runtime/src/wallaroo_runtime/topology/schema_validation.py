@@ -31,7 +31,7 @@ def _pattern(validator: Any, pattern: str, instance: Any, schema: Any) -> Iterat
 
 
 def _unique_items(validator: Any, wanted: bool, instance: Any, schema: Any) -> Iterator[ValidationError]:
-    # The library's own test is quadratic for mixed items. Key values are compared as bytes later (T209).
+    # The library's own test is quadratic for mixed items. Key values are compared as bytes later (T203).
     if not _is_looked_through(instance, schema) or schema["items"].get("$ref") == "#/$defs/keyValue":
         return
     seen: set[str] = set()

@@ -27,6 +27,11 @@ def needed(stage: pb.Stage) -> set[str]:
     return names
 
 
+def lacking(names: str, what: str) -> str:
+    """Return what a worker lacks, for W416: capabilities, and for what."""
+    return f"lacks the capability {names}, which {what} needs"
+
+
 def check_capabilities(spec: WorkerSpec, stage: pb.Stage, offered: Iterable[str]) -> None:
     """Check that a worker can do what a stage needs.
 
@@ -36,6 +41,6 @@ def check_capabilities(spec: WorkerSpec, stage: pb.Stage, offered: Iterable[str]
     missing = sorted(needed(stage) - set(offered))
     if missing:
         names = ", ".join(f'"{name}"' for name in missing)
-        raise RunError.of("W416", WORKER, worker=spec.name, names=names, what=f'stage "{stage.id}"')
+        raise RunError.of("W416", WORKER, worker=spec.name, lack=lacking(names, f'stage "{stage.id}"'))
     if spec.check_persist and CHECK_PERSIST not in offered:
-        raise RunError.of("W416", WORKER, worker=spec.name, names=f'"{CHECK_PERSIST}"', what="--check-persist")
+        raise RunError.of("W416", WORKER, worker=spec.name, lack=lacking(f'"{CHECK_PERSIST}"', "--check-persist"))

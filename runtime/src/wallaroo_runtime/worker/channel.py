@@ -188,14 +188,15 @@ class WorkerChannel:
         """Give the worker's name to what an audit finds.
 
         Raises:
-            RunError: W410, it broke a rule; W414, it sent a damaged frame.
+            RunError: W410, it broke a rule, or sent a damaged frame.
         """
         try:
             yield
         except RuleError as error:
             raise self.broke_rules(str(error)) from error
         except DamageError as error:
-            raise RunError.of("W414", WORKER, reason=f'worker "{self.spec.name}", {error}') from error
+            reason = f"a frame is damaged; {error}"
+            raise self.broke_rules(reason) from error
 
     def _count_broken(self, cause: BaseException, *, is_excused: bool = False) -> None:
         self._broken_count += not is_excused

@@ -55,7 +55,7 @@ def ensure_worker(spec: WorkerSpec, owner: Owner | None = None, *, retry: bool =
         retry: Start again a worker that has failed for good, as a new run does.
 
     Raises:
-        RunError: W401, W404, W405, W406 or what the worker's own setup reported.
+        RunError: W401, W404, W406 or what the worker's own setup reported.
     """
     directory = worker_directory(spec, owner or find_owner())
     return _ask(spec, directory, owner, {"op": "retry" if retry else "wait"})

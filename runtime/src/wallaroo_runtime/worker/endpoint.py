@@ -1,6 +1,5 @@
 """gRPC connections to the endpoints of a worker, after the handshake."""
 
-import os
 import re
 from dataclasses import dataclass, field
 from functools import cache
@@ -12,7 +11,7 @@ from wallaroo.diagnostic.diagnostic import Diagnostic, catalogue
 from wallaroo.message.handshake import CAPABILITIES, PROTOCOLS, common_version, shown_versions
 from wallaroo.worker._proto import worker_pb2 as pb
 from wallaroo.worker._proto.worker_pb2_grpc import WorkerStub
-from wallaroo_runtime.errors import WORKER, RunError
+from wallaroo_runtime.errors import WORKER, RunError, other_interface
 from wallaroo_runtime.worker.discovery import Connection
 from wallaroo_runtime.worker.spec import WorkerSpec
 
@@ -62,7 +61,7 @@ def connect(connection: Connection) -> Endpoints:
     """Shake hands with every endpoint of a worker.
 
     Raises:
-        RunError: W402, W403, or what the worker refuses with.
+        RunError: W416, W403, or what the worker refuses with.
         grpc.RpcError: The worker went away.
     """
     first = grpc.insecure_channel(connection.target, options=OPTIONS)
@@ -105,16 +104,11 @@ def _init(spec: WorkerSpec, stub: WorkerStub) -> pb.InitReply:
     theirs = (reply.protocol_min, reply.protocol_max)
     if not common_version(PROTOCOLS, theirs):
         actual, expected = shown_versions(theirs), shown_versions(PROTOCOLS)
-        raise RunError.of("W402", WORKER, worker=spec.name, actual=actual, expected=expected)
+        lack = f"speaks protocol {actual}; the runtime speaks {expected}"
+        raise RunError.of("W416", WORKER, worker=spec.name, lack=lack)
     if spec.interface_hash and reply.interface_hash != spec.interface_hash:
-        raise RunError.of(
-            "W403",
-            WORKER,
-            worker=spec.name,
-            actual=reply.interface_hash,
-            expected=spec.interface_hash,
-            fix=f"emit the topology again with {os.path.basename(spec.command[-1])}, or start the program it came from",
-        )
+        found = other_interface(spec.name, reply.interface_hash, spec.interface_hash)
+        raise RunError([found], WORKER)
     if reply.HasField("failure"):
         raise remote_error(spec.name, reply.failure)
     return reply

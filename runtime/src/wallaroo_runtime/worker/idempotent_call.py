@@ -9,6 +9,7 @@ from wallaroo.message.handshake import CAPABILITIES, PROTOCOLS
 from wallaroo.worker._proto import worker_pb2 as pb
 from wallaroo.worker._proto.worker_pb2_grpc import WorkerStub
 from wallaroo_runtime.errors import WORKER, RunError
+from wallaroo_runtime.worker.capability import lacking
 from wallaroo_runtime.worker.endpoint import OPTIONS, remote_error
 
 RESTART_SECONDS = 60.0
@@ -51,7 +52,8 @@ class Asking:
         if reply.HasField("failure"):
             raise remote_error(self.path, reply.failure)
         if self._capability not in reply.capabilities:
-            raise RunError.of("W416", WORKER, worker=self.path, names=f'"{self._capability}"', what=self._what)
+            lack = lacking(f'"{self._capability}"', self._what)
+            raise RunError.of("W416", WORKER, worker=self.path, lack=lack)
         self._has_met = True
 
     def close(self) -> None:

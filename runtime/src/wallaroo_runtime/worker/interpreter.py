@@ -10,7 +10,7 @@ OPTION = "--worker-python"
 
 
 def refused(python: str, error: OSError) -> Diagnostic:
-    """Return why the system did not execute an interpreter (W432), with what the user may have meant."""
+    """Return why the system did not execute an interpreter (W404), with what the user may have meant."""
     path, reason = Path(python), error.strerror or str(error)
     first, _, options = python.partition(" ")
     inside = path / "bin" / "python"
@@ -23,4 +23,4 @@ def refused(python: str, error: OSError) -> Diagnostic:
         fix = "give the path of an interpreter, or make this one executable"
     else:
         fix = f"give the path of an interpreter, which each machine has, or leave out {OPTION}: it is Spark's own then"
-    return Diagnostic.of("W432", path=python, reason=reason, fix=fix)
+    return Diagnostic.of("W404", path=f"{OPTION} {python}", reason=reason, fix=fix)

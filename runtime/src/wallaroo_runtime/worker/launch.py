@@ -94,6 +94,12 @@ def _machine_of(path: str) -> str:
     return ""
 
 
+def other_machine(path: str, machine: str) -> Diagnostic:
+    """Return the finding that a worker binary is for a machine of another kind."""
+    reason = f"it is for {machine}; this machine is {platform.machine()}"
+    return Diagnostic.of("W404", path=path, reason=reason, fix="build it for this machine: `wallaroo build DIR`")
+
+
 def explain_refusal(spec: WorkerSpec, error: OSError) -> Diagnostic:
     """Return why the system did not execute the worker's program."""
     path = spec.program()[0]
@@ -104,7 +110,7 @@ def explain_refusal(spec: WorkerSpec, error: OSError) -> Diagnostic:
         return refused(spec.python, error)
     machine = _machine_of(path)
     if error.errno == errno.ENOEXEC and machine and machine != platform.machine():
-        return Diagnostic.of("W405", path=path, actual=machine, expected=platform.machine())
+        return other_machine(path, machine)
     fix = {
         errno.ENOENT: "check the path; build the program with `wallaroo build DIR`",
         errno.EACCES: f"make it executable: `chmod +x {path}`",

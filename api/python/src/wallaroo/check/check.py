@@ -74,36 +74,44 @@ def address(place: Place, what: str, host: Any, port: Any, location: Location) -
 
 
 def keys(place: Place, state: str, values: Any) -> tuple[Any, ...]:
-    """Return the declared keys; records T207, T209 and T225."""
+    """Return the declared keys; records T203 and T207."""
     if isinstance(values, (str, bytes, dict)) or not isinstance(values, Iterable):
         place.wrong("partition_keys", shown(values), "a list of keys", fix='pass a list, e.g. ["a", "b"]')
         return ()
     found: dict[bytes, Any] = {}
-    for key in values:
+    for number, key in enumerate(values):
         try:
             data = key_bytes(key)
         except (TypeError, ValueError) as err:
             kind = type(key).__name__ if isinstance(err, TypeError) else str(err)
-            place.add("T225", state=state, key=shown(key), type=kind)
+            expected = "str, bytes or numbers, or tuples of them"
+            place.wrong(f'partition_keys[{number}] of state "{state}"', f"{shown(key)} ({kind})", expected)
             continue
         if data in found:
-            place.add("T209", state=state, key=shown(key))
+            place.add("T203", what=f'key {shown(key)} of state "{state}"', kind="key")
         found[data] = key
     return tuple(found.values())
 
 
 def application(name: str, pipelines: list[Pipeline], *, has_sink: bool) -> list[Diagnostic]:
-    """Return the findings that concern several pipelines: T203, T204, T205, T218, T219."""
+    """Return the findings that concern several pipelines: T203, T204 and T205."""
     findings: list[Diagnostic] = []
     first: dict[str, Pipeline] = {}
     for pipeline in pipelines:
         if first.setdefault(pipeline.name, pipeline) is not pipeline:
             pointer = f"/pipelines/{pipeline.number}/name"
-            findings.append(_finding("T203", pointer, pipeline.location, name=pipeline.name))
+            findings.append(
+                _finding("T203", pointer, pipeline.location, what=f'pipeline "{pipeline.name}"', kind="name")
+            )
     if not has_sink:
         at = pipelines[-1].location if pipelines else Location()
-        findings.append(_finding("T204", "/pipelines", at, name=name))
+        findings.append(_finding("T204", "/pipelines", at, what="application", name=name, end="sink"))
     return findings + _states(pipelines) + _addresses(pipelines)
+
+
+def open_end(pointer: str, at: Location, name: str, last: str) -> Diagnostic:
+    """Return the finding that a pipeline ends in nothing."""
+    return _finding("T204", pointer, at, what="pipeline", name=name, end=f'end after "{last}"')
 
 
 def _states(pipelines: list[Pipeline]) -> list[Diagnostic]:
@@ -122,7 +130,8 @@ def _states(pipelines: list[Pipeline]) -> list[Diagnostic]:
                     _finding("T205", pointer, step.location, name=step.state.name, first=theirs, second=mine)
                 )
             if _key_rule(step) != _key_rule(first[step.state.name]) and not _has_no_list(step, first[step.state.name]):
-                findings.append(_finding("T218", pointer, step.location, name=step.state.name))
+                texts = {"first": _keys_text(first[step.state.name]), "second": _keys_text(step)}
+                findings.append(_finding("T205", pointer, step.location, name=step.state.name, **texts))
     return findings
 
 
@@ -138,8 +147,8 @@ def _addresses(pipelines: list[Pipeline]) -> list[Diagnostic]:
             if other != source.path:
                 pointer = f"/pipelines/{pipeline.number}/sources/{number}"
                 names = {each.path: each.name for line in pipelines for each in line.sources}
-                names_values = {"first": names[other], "second": source.name}
-                findings.append(_finding("T219", pointer, pipeline.location, address=f"{host}:{port}", **names_values))
+                what = f'address {host}:{port} (of sources "{names[other]}" and "{source.name}")'
+                findings.append(_finding("T203", pointer, pipeline.location, what=what, kind="address"))
     return findings
 
 
@@ -151,6 +160,14 @@ def _key_rule(step: Step) -> tuple[object, ...]:
     assert step.state is not None
     state = step.state
     return (state.partition is None, state.is_by_message, *map(key_bytes, state.keys), state.unknown)
+
+
+def _keys_text(step: Step) -> str:
+    assert step.state is not None
+    state = step.state
+    if state.partition is None:
+        return "the keys of messages" if state.is_by_message else "one key for all"
+    return f"the keys {shown(list(state.keys))}" + ("" if state.unknown == "create" else ", others are dead letters")
 
 
 def _has_no_list(*steps: Step) -> bool:

@@ -48,7 +48,7 @@ def instance(place: Place, parameter: str, value: Any, decorator: str, expected:
             place.wrong(parameter, shown_name(value), expected, fix=fix)
             return None
     if inspect.isroutine(value):
-        _plain(place, value, f"@wallaroo.{decorator}")
+        _plain(place, parameter, value, f"@wallaroo.{decorator}")
         return None
     if value is None or isinstance(value, (str, bytes, int, float, list, tuple, dict)):
         fix = f"pass a function decorated with @wallaroo.{decorator}, or an object of a class"
@@ -57,16 +57,16 @@ def instance(place: Place, parameter: str, value: Any, decorator: str, expected:
     return value
 
 
-def _plain(place: Place, function: Any, decorator: str) -> None:
+def _plain(place: Place, parameter: str, function: Any, decorator: str) -> None:
     """Record that a function is not decorated; one of which there is no `def` in the program cannot be."""
-    remedy = ""
+    fix = f"decorate it with {decorator}"
     if getattr(function, "__name__", "") == "<lambda>":
-        remedy = f"write a function with `def` in its place, and decorate that with {decorator}"
+        fix = f"write a function with `def` in its place, and decorate that with {decorator}"
     elif not hasattr(inspect.unwrap(function), "__code__"):
-        remedy = f"write a function that calls it, and decorate that with {decorator}"
+        fix = f"write a function that calls it, and decorate that with {decorator}"
     place.add(
-        "T206", declared_at(function), method=place.method, function=shown_name(function), decorator=decorator,
-        remedy=remedy,
+        "T207", declared_at(function), method=place.method, parameter=parameter, fix=fix,
+        actual=f"{shown_name(function)}, a plain function", expected="a decorated one",
     )  # fmt: skip
 
 
@@ -130,7 +130,7 @@ def computation(place: Place, value: Any, *, has_state: bool) -> Call | None:
         return None
     if has_state and getattr(component, "state_class", None) is not None and place.method != "to":
         fix = f'leave `state` out: @wallaroo.{component.kind}("{component.name()}"), and return (output, True)'
-        other_generation(place, component, SOURCE, BUILDER, fix=fix)
+        other_generation(place, "computation", component, SOURCE, BUILDER, fix=fix)
         return None
     is_multi = callable(getattr(component, "compute_multi", None))
     names = ("compute_multi",) if is_multi else ("compute",)
@@ -164,10 +164,12 @@ def _names(component: Any, attribute: str) -> tuple[str, ...]:
     return tuple(found) if isinstance(found, (tuple, list)) and all(isinstance(name, str) for name in found) else ()
 
 
-def other_generation(place: Place, component: Any, actual: str, expected: str, *, fix: str) -> None:
+def other_generation(place: Place, parameter: str, component: Any, actual: str, expected: str, *, fix: str) -> None:
     """Record that a part of one generation of the API is used where one of another belongs."""
-    at = declared_at(component)
-    place.add("T230", at, method=place.method, function=_name(component), actual=actual, expected=expected, fix=fix)
+    place.add(
+        "T207", declared_at(component), method=place.method, parameter=parameter, fix=fix,
+        actual=f"{_name(component)}, made for {actual}", expected=f"one for {expected}",
+    )  # fmt: skip
 
 
 _DIRECT = {"compute", "compute_multi", "partition", "extract_key", "encode", "decode"}

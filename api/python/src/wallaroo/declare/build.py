@@ -13,7 +13,7 @@ from wallaroo.declare.declaration import Declaration
 from wallaroo.declare.library import declare_codecs
 from wallaroo.declare.pipeline import Merge, Node, Pipeline, joined
 from wallaroo.declare.unkeyed import CHOICES, REFUSE, with_keys
-from wallaroo.diagnostic.diagnostic import Diagnostic, did_you_mean, shown
+from wallaroo.diagnostic.diagnostic import did_you_mean, shown
 from wallaroo.diagnostic.error import WallarooParameterError
 from wallaroo.diagnostic.location import called_from
 from wallaroo.diagnostic.place import Place
@@ -115,7 +115,7 @@ class _Build(Declaration):
 
     def _open_end(self, node: Node) -> None:
         pointer, at = f"/pipelines/{self._paths[node]}", node.location.shown()
-        self.findings.append(Diagnostic.of("T222", pointer=pointer, **at._asdict(), name=self.name, last=_label(node)))
+        self.findings.append(check.open_end(pointer, at, self.name, _label(node)))
 
     def _number(self, nodes: list[Node]) -> None:
         """Give nodes their paths; the outputs of a computation stand right after it, whether they are used or not."""
@@ -177,7 +177,7 @@ class _Build(Declaration):
         elif hasattr(value, "state_class") and state_class is None:
             declared = f'@wallaroo.{value.kind}("{value.name()}", state=StateClass)'
             fix = f"name its state, {declared}, and return the output alone"
-            component.other_generation(place, value, component.BUILDER, component.SOURCE, fix=fix)
+            component.other_generation(place, "computation", value, component.BUILDER, component.SOURCE, fix=fix)
         else:
             self._computation(place, node, inputs, policy)
 
@@ -242,7 +242,8 @@ class _Build(Declaration):
         self._keys[node] = BY_STEP
         if isinstance(node.value, Partition):
             fix = f"decorate {node.value.name()} with @wallaroo.key_extractor"
-            component.other_generation(place, node.value, component.BUILDER, component.SOURCE, fix=fix)
+            made, wanted = component.BUILDER, component.SOURCE
+            component.other_generation(place, "key_extractor", node.value, made, wanted, fix=fix)
             return
         found = component.instance(place, "key_extractor", node.value, "key_extractor", "a key extractor")
         run = found and component.method(place, "key_extractor", found, ("extract_key",), ("data",))
@@ -257,7 +258,8 @@ class _Build(Declaration):
             other = f'.{step.kind.removeprefix("state_")}("{step.name}")'
             remedy = f"put key_by or collect before it, or, if it keeps no state, declare it with {other}"
             remedy = remedy if step.remote else ""
-            place.add("T229", step=step.name, input=self._origin(keyless[0]), remedy=remedy)
+            what = f'step "{step.name}" keeps state by the key of messages'
+            place.add("T229", what=what, input=self._origin(keyless[0]), remedy=remedy)
         elif keyless:
             self.keyless[node] = keyless
         self._keys[node] = BY_STEP
@@ -272,11 +274,16 @@ class _Build(Declaration):
         place = Place("merge", "/pipelines/0", merge.location, self.findings)
         paths = {self._paths[node] for node in merge.left}
         for node in (node for node in merge.right if self._paths[node] in paths):
-            place.add("T232", step=_label(node))
+            place.add(
+                "T212", method="merge", previous=f'"{_label(node)}"', reason="both sides end in it",
+                fix="merge pipelines that have different last steps",
+            )  # fmt: skip
         for one, other in ((merge.left, merge.right), (merge.right, merge.left)):
             keyless = [node for node in other if self._keys[node] == NO_KEY]
             if keyless and all(self._keys[node] == BY_STEP for node in one):
-                place.add("T231", unkeyed=self._origin(keyless[0]))
+                what = "pipelines with and without keys are merged"
+                remedy = "put key_by or collect before the merge in both, or after it"
+                place.add("T229", what=what, input=self._origin(keyless[0]), remedy=remedy)
 
     def _state_name(self, name: str) -> str:
         number, unique = 1, name

@@ -300,7 +300,7 @@ class ApplicationBuilder:
             at = self._open.location.shown()
             pointer = f"/pipelines/{self._open.number}"
             name, last = self._open.name, self._open.last
-            self._findings.append(Diagnostic.of("T222", pointer=pointer, **at._asdict(), name=name, last=last))
+            self._findings.append(check.open_end(pointer, at, name, last))
             self._open = None
 
     def _to(self, method: str, value: Any, on_error: str | None) -> "ApplicationBuilder":

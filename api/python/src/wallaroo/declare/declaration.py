@@ -139,7 +139,8 @@ class Declaration:
         """Return what gives the key of a message; None after a finding."""
         if isinstance(function, KeyExtractor):
             fix = f"decorate {function.name()} with @wallaroo.partition"
-            component.other_generation(place, function, component.SOURCE, component.BUILDER, fix=fix)
+            made, wanted = component.SOURCE, component.BUILDER
+            component.other_generation(place, "partition_function", function, made, wanted, fix=fix)
             return None
         found = component.instance(place, "partition_function", function, "partition", "a partition function")
         if found is None:

@@ -90,10 +90,11 @@ class Diagnostic:
     """One finding: a code, what is wrong, where, and what to do.
 
     Example:
-        >>> print(Diagnostic.of("T203", name="count", pointer="/pipelines/1/name", file="app.py", line=9))
+        >>> values = {"what": 'pipeline "count"', "kind": "name"}
+        >>> print(Diagnostic.of("T203", pointer="/pipelines/1/name", file="app.py", line=9, **values))
         T203 pipeline "count" is declared twice
           at /pipelines/1/name  (declared in app.py:9)
-          fix: give each pipeline a name of its own
+          fix: remove one of the two, or give it another name
     """
 
     code: str

@@ -58,7 +58,7 @@ def load(app: str, args: Sequence[str]) -> Program:
         args: The application's arguments; the setup gets a program name before them.
 
     Raises:
-        DiagnosticError: With one of T201, T202, T216, T217, T221, T227, or all faults of the declaration.
+        DiagnosticError: With one of T201, T202, T217, T221, or all faults of the declaration.
     """
     target, function = split_app(app)
     module, directory = _import_file(target) if is_file(target) else _import_module(target)
@@ -66,8 +66,10 @@ def load(app: str, args: Sequence[str]) -> Program:
     if not callable(setup):
         file = os.path.abspath(str(getattr(module, "__file__", "") or ""))
         fix = f"define `{function}(args)`; it returns the application, e.g. that of `wallaroo.build_application`"
-        values: dict[str, Any] = {"module": module.__name__, "function": function, "fix": fix}
-        raise DiagnosticError([Diagnostic.of("T201", file=_shown(file), **values)])
+        reason = f"it has no {function}"
+        raise DiagnosticError(
+            [Diagnostic.of("T201", file=_shown(file), program=module.__name__, reason=reason, fix=fix)]
+        )
     return _program(setup, function, module, directory, app, args)
 
 
@@ -79,7 +81,7 @@ def load_setup(setup: Callable[..., Any], args: Sequence[str]) -> Program:
         args: The application's arguments; the setup gets a program name before them.
 
     Raises:
-        DiagnosticError: With one of T202, T216, T217, or all faults of the declaration.
+        DiagnosticError: With one of T201, T202, T217, or all faults of the declaration.
     """
     name = getattr(setup, "__name__", SETUP)
     module = sys.modules[setup.__module__]
@@ -138,13 +140,14 @@ def _import_file(target: str) -> tuple[ModuleType, str]:
         return loaded, directory
     if loaded is not None and loaded is not _PROGRAMS.get(name):
         reason = f"a module of that name is loaded already ({getattr(loaded, '__file__', 'built in')}); rename the file"
-        raise DiagnosticError([Diagnostic.of("T227", file=_shown(file), module=name, error=reason)])
+        raise DiagnosticError([Diagnostic.of("T217", file=_shown(file), what=f"the import of {name}", error=reason)])
     if directory in sys.path:
         sys.path.remove(directory)
     sys.path.insert(0, directory)
     spec = importlib.util.spec_from_file_location(name, file)
     if spec is None or spec.loader is None or not os.path.isfile(file):
-        raise DiagnosticError([Diagnostic.of("T227", file=_shown(file), module=name, error="there is no such file")])
+        what, reason = f"the import of {name}", "there is no such file"
+        raise DiagnosticError([Diagnostic.of("T217", file=_shown(file), what=what, error=reason)])
     module = importlib.util.module_from_spec(spec)
     # Under its own name, so that pickles of its classes name a module that exists after a restart too.
     sys.modules[name] = _PROGRAMS[name] = module
@@ -186,8 +189,8 @@ def _import_failed(name: str, file: str, error: BaseException) -> NoReturn:
     raise DiagnosticError(
         [
             Diagnostic.of(
-                "T227", file=_shown(at.file or file), line=at.line, traceback=user_traceback(error), module=name,
-                error=one_line(error) + hint_of(error),
+                "T217", file=_shown(at.file or file), line=at.line, traceback=user_traceback(error),
+                what=f"the import of {name}", error=one_line(error) + hint_of(error),
             )
         ]
     ) from error  # fmt: skip
@@ -209,16 +212,17 @@ def _set_up(setup: Any, function: str, args: list[str]) -> Application | Library
                     "T217",
                     **at._asdict(),
                     traceback=user_traceback(err),
-                    function=function,
+                    what=function,
                     error=one_line(err) + hint_of(err),
                 )  # fmt: skip
             ]
         ) from err
     if isinstance(result, (Application, Library)):
         return result
-    raise DiagnosticError(
-        [Diagnostic.of("T216", **declared_at(setup).shown()._asdict(), function=function, actual=shown(result))]
-    )
+    at = declared_at(setup).shown()
+    fix = f"return what `wallaroo.build_application` or `ApplicationBuilder.build()` gives from `{function}`"
+    reason = f"it returned {shown(result)}"
+    raise DiagnosticError([Diagnostic.of("T201", **at._asdict(), program=function, reason=reason, fix=fix)])
 
 
 def _serializer(module: ModuleType) -> Serializer:

@@ -102,7 +102,10 @@ class TCPSourceConfig(SourceConfig):
             return None
         size = header_length()
         if not isinstance(size, int) or not 1 <= size <= MAX_HEADER_BYTES:
-            place.add("T224", declared_at(found), name=name, value=shown(size))
+            place.add(
+                "T207", declared_at(found), method=f'source "{name}"', parameter="header_length", actual=shown(size),
+                expected="1 to 64 bytes", fix="return the number of bytes that stand before each payload",
+            )  # fmt: skip
             return None
         fields |= {"framing": probe(size, payload_length), "max_message_bytes": MAX_MESSAGE_BYTES}
         return Source(path, name, "tcp", fields, decode, header_length=size, payload_length=payload_length)

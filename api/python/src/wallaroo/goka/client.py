@@ -29,7 +29,9 @@ def kafka_client(what: str) -> Any:
     try:
         import confluent_kafka
     except ImportError as error:
-        raise DiagnosticError([Diagnostic.of("R728", what=what, error=error)]) from error
+        install = "'wallaroo-spark-runtime[kafka]'"
+        finding = Diagnostic.of("R728", what=what, package="confluent_kafka", error=error, install=install)
+        raise DiagnosticError([finding]) from error
     return confluent_kafka
 
 

@@ -121,7 +121,7 @@ def define_group(
         loop_suffix: Ends the name of the loop's topic.
 
     Raises:
-        WallarooParameterError: The graph has faults (T275, T202, T207); it lists every one of them.
+        WallarooParameterError: The graph has faults (T274, T202, T207); it lists every one of them.
 
     Example:
         >>> from wallaroo import goka
@@ -255,4 +255,4 @@ def _wrong(method: str, parameter: str, actual: Any, expected: str, at: Location
 
 
 def _finding(at: Location, group: Any, reason: str, fix: str) -> Diagnostic:
-    return Diagnostic.of("T275", **at.shown()._asdict(), group=group, reason=reason, fix=fix)
+    return Diagnostic.of("T274", **at.shown()._asdict(), what="group", name=group, reason=reason, fix=fix)

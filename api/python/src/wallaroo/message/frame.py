@@ -29,7 +29,7 @@ _TYPECODES = {1: "B", 2: "H", 4: "I", 8: "Q"}
 
 
 class FrameError(ValueError):
-    """A frame is damaged; the text says in what way. Code: W414."""
+    """A frame is damaged; the text says in what way. Code: W410."""
 
 
 @dataclass(slots=True)

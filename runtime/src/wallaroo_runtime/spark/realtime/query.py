@@ -33,7 +33,7 @@ from wallaroo_runtime.storage.progress import Progress
 from wallaroo_runtime.system.process import process_start_time
 from wallaroo_runtime.topology.error_policy import ErrorPolicy
 from wallaroo_runtime.topology.model import Topology
-from wallaroo_runtime.worker.capability import check_capabilities
+from wallaroo_runtime.worker.capability import check_capabilities, lacking
 from wallaroo_runtime.worker.channel import WorkerChannel
 from wallaroo_runtime.worker.discovery import ensure_worker, stop_worker
 from wallaroo_runtime.worker.owner_process import Owner
@@ -72,7 +72,7 @@ class _Workers:
         finally:
             channel.close()
         if RELEASE not in offered:
-            raise RunError.of("W416", WORKER, worker=spec.name, names=f'"{RELEASE}"', what="real-time mode")
+            raise RunError.of("W416", WORKER, worker=spec.name, lack=lacking(f'"{RELEASE}"', "real-time mode"))
         for stage in stages:
             check_capabilities(spec, stage_message(stage), offered)
 

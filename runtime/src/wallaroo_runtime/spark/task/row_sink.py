@@ -109,7 +109,7 @@ class RowSinks:
         sets_aside: Whether records that a topic never takes become dead letters; else they end the query.
 
     Raises:
-        RunError: P304, what is staged is on another machine.
+        RunError: P303, what is staged is on another machine.
     """
 
     def __init__(
@@ -125,7 +125,7 @@ class RowSinks:
         self._sets_aside = sets_aside
         for sink in sinks.values() if place.service is not None else ():
             what, fix = f'a sink of kind "{sink.kind}" with a remote egress', "let the driver start the egress"
-            raise RunError.of("P304", TOPOLOGY, path=sink.path, what=what, fix=fix)
+            raise RunError.of("P303", TOPOLOGY, path=sink.path, what=what, fix=fix)
         self._session, self._sinks, self._place, self._note = session, sinks, place, note
 
     def check(self) -> None:

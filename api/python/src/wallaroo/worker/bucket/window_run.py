@@ -230,7 +230,7 @@ class WindowTurn:
         box, path, name = self._stage.box, entry.node.path, entry.step.name
         message, sequence = run.messages[0], run.sequences[0]
         if isinstance(error, StateTooLargeError):
-            box.put(error.finding("C526", name, shown(readable(key))), path, name, message, sequence, key=key)
+            box.put(error.finding("C525", name, shown(readable(key))), path, name, message, sequence, key=key)
         elif isinstance(error, NotSerializableError):
             finding = Diagnostic.of(
                 "C504", step=name, type=error.type_name, error=error,

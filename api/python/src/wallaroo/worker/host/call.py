@@ -21,7 +21,7 @@ from wallaroo.worker.bucket.open_run import OpenRun
 from wallaroo.worker.bucket.state import MAX_STATE_BYTES, BucketKey, BucketState, StateCache, Version
 from wallaroo.worker.stage.flight import InFlight
 from wallaroo.worker.stage.generate import generate
-from wallaroo.worker.stage.stage import Stage
+from wallaroo.worker.stage.stage import Stage, not_hosted
 from wallaroo.worker.value.dead_letter import LetterBox
 from wallaroo.worker.value.show import shown_json
 from wallaroo.worker.value.unpicklable import REMEDY
@@ -156,7 +156,7 @@ class CallRunner:
             wanted = isinstance(node, Source) and (node.generator if call == "Generate" else node.payload_length)
             if node.path == path and isinstance(node, Source) and wanted:
                 return node
-        raise DiagnosticError([Diagnostic.of("W413", stage=call, path=path)])
+        raise DiagnosticError([not_hosted(call, path)])
 
     def _data_calls(self, requests: Iterator[pb.ProcessRequest]) -> Iterator[pb.ProcessReply]:
         opening = _opening(next(requests, None))
@@ -308,7 +308,7 @@ def failure_of(error: Exception) -> pb.Failure:
         finding = error.diagnostics[0]
         trace = finding.traceback
     elif isinstance(error, FrameError):
-        finding = Diagnostic.of("W414", reason=error)
+        finding = Diagnostic.of("W410", worker="main", reason=f"a frame is damaged; {error}")
     elif isinstance(error, StateReadError):
         finding = Diagnostic.of("C507", key=shown(error.key), error=error)
     elif isinstance(error, NotSerializableError):

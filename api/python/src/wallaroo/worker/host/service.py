@@ -78,10 +78,9 @@ class WorkerService(worker_pb2_grpc.WorkerServicer):
 def _refusal(request: pb.InitRequest, reply: pb.InitReply, worker: str) -> Diagnostic | None:
     asked = (request.protocol_min, request.protocol_max)
     if not common_version(PROTOCOLS, asked):
-        return Diagnostic.of("W402", worker=worker, actual=shown_versions(PROTOCOLS), expected=shown_versions(asked))
+        lack = f"speaks protocol {shown_versions(PROTOCOLS)}; the runtime speaks {shown_versions(asked)}"
+        return Diagnostic.of("W416", worker=worker, lack=lack)
     if request.interface_hash and request.interface_hash != reply.interface_hash:
-        return Diagnostic.of(
-            "W403", worker=worker, actual=reply.interface_hash, expected=request.interface_hash,
-            fix="emit the topology again with this program",
-        )  # fmt: skip
+        reason = f"its interface hash is {reply.interface_hash}; the topology has {request.interface_hash}"
+        return Diagnostic.of("W403", worker=worker, reason=reason)
     return None

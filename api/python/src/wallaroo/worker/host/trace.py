@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, TextIO, TypeVar
 
+from wallaroo.diagnostic.diagnostic import Diagnostic
+
 if TYPE_CHECKING:
     from opentelemetry.sdk.trace import TracerProvider
 
@@ -117,6 +119,13 @@ def wanted(environment: Mapping[str, str] = os.environ) -> str:
     """
     extra = "'wallaroo-spark-runtime[otel]'"
     return f"{extra} {PACKAGES['grpc'][1]}" if _protocol(environment) == "grpc" else extra
+
+
+def not_installed(package: str, environment: Mapping[str, str] = os.environ) -> Diagnostic:
+    """Return the warning that there are no traces for want of a package."""
+    install = f"{wanted(environment)}, also where executors run; or set OTEL_SDK_DISABLED=true"
+    what = "the receiver of traces that OTEL_* names"
+    return Diagnostic.of("R728", what=what, package=package, error="there are no traces", install=install)
 
 
 @dataclass(frozen=True, slots=True)

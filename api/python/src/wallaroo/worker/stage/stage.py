@@ -42,7 +42,7 @@ class Stage:
     """Runs the nodes of one stage; one call at a time.
 
     Raises:
-        DiagnosticError: The stage names what the application does not have (W413).
+        DiagnosticError: The stage names what the application does not have (W403).
     """
 
     def __init__(self, application: Application, stage: pb.Stage) -> None:
@@ -370,7 +370,12 @@ class Stage:
         names[f"other{number}"], names[f"short{number}"] = sink_exit.other, sink_exit.short
 
     def _unknown(self, path: str) -> DiagnosticError:
-        return DiagnosticError([Diagnostic.of("W413", stage=self.id, path=path)])
+        return DiagnosticError([not_hosted(f'stage "{self.id}"', path)])
+
+
+def not_hosted(what: str, path: str) -> Diagnostic:
+    """Return the finding that a call or stage names a part which this worker does not have."""
+    return Diagnostic.of("W403", worker="main", reason=f'{what} names "{path}", which it does not host')
 
 
 def _give_nothing(given: list[tuple[Any, int]], sequence: int, key: bytes) -> None:

@@ -170,10 +170,10 @@ def too_large(step: str, size: int, key_size: int = 0) -> Diagnostic:
     is_key = key_size > MAX_VALUE_BYTES // 2
     what, most = ("its key", key_size) if is_key else ("its value", size)
     if is_key:
-        fix = "let the partition function return a shorter key, e.g. a digest"
+        hint = "let the partition function return a shorter key, e.g. a digest"
     else:
-        fix = "split it, e.g. let a @computation_multi return several smaller messages"
-    return Diagnostic.of("C525", step=step, what=what, size=most, limit=MAX_VALUE_BYTES, fix=fix)
+        hint = "split it, e.g. let a @computation_multi return several smaller messages"
+    return Diagnostic.of("C525", step=step, what=what, size=most, limit=MAX_VALUE_BYTES, hint=hint)
 
 
 def preview(message: Any) -> str:

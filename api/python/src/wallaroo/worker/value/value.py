@@ -44,7 +44,7 @@ class NotSerializableError(Exception):
 
 
 class StateTooLargeError(NotSerializableError):
-    """A state has more bytes than one may have. Code: C526.
+    """A state has more bytes than one may have. Code: C525.
 
     Attributes:
         size: Its bytes.
@@ -57,8 +57,10 @@ class StateTooLargeError(NotSerializableError):
 
     def finding(self, code: str, step: str, key: str) -> Diagnostic:
         """Return the report to a step's user, whatever code another state that cannot be written has."""
-        fix = "give the messages more keys, or let the state forget what it no longer needs; it stays as it was"
-        return Diagnostic.of("C526", step=step, key=key, size=self.size, limit=self.limit, fix=fix)
+        hint = "give the messages more keys, or let the state forget what it no longer needs; it stays as it was"
+        return Diagnostic.of(
+            "C525", step=step, what=f"the state of key {key}", size=self.size, limit=self.limit, hint=hint
+        )
 
 
 class StateReadError(Exception):

@@ -88,7 +88,7 @@ final class Account {
      * Compares, and begins again with nothing.
      *
      * @param messages of the journal before this barrier
-     * @throws OperatorFailure I903, some did not arrive, or arrived twice
+     * @throws OperatorFailure I902, some did not arrive, or arrived twice
      */
     void check(long messages) {
         long came = ran.getOrDefault(reader, Map.of()).values().stream().mapToLong(Long::longValue).sum();
@@ -132,6 +132,7 @@ final class Account {
     }
 
     private static OperatorFailure unbalanced(String reason) {
-        return OperatorFailure.of("I903", "reason", reason);
+        return OperatorFailure.of("I902", "what", "what came in real-time mode since the last stored states",
+                "effect", "the states were not stored", "reason", reason);
     }
 }

@@ -69,7 +69,7 @@ final class Audit {
     /**
      * Checks one output.
      *
-     * @throws OperatorFailure W410, it is not one of the stage; W414, its frame is damaged
+     * @throws OperatorFailure W410, it is not one of the stage, or its frame is damaged
      */
     void output(Output output) {
         int port = output.getPort();
@@ -102,7 +102,7 @@ final class Audit {
     /**
      * Checks one entry for the log of a bucket.
      *
-     * @throws OperatorFailure W410, it is not one of the stage; W414, it is damaged
+     * @throws OperatorFailure W410, it is not one of the stage, or is damaged
      */
     void change(byte[] entry) {
         whole("change", entry, -1);
@@ -250,8 +250,8 @@ final class Audit {
         if (progress.end() == 0) {
             String fault = progress.fault().isEmpty() ? "the frame is not whole" : progress.fault();
             String place = port < 0 ? field : "port " + port;
-            throw OperatorFailure.of("W414", "reason",
-                    "worker \"" + worker + "\", stage \"" + stage.getId() + "\", " + place + ": " + fault);
+            throw OperatorFailure.of("W410", "worker", worker, "reason",
+                    "a frame is damaged; stage \"" + stage.getId() + "\", " + place + ": " + fault);
         }
         int size = Frames.bytes(frame, 0);
         if (size != frame.length) {

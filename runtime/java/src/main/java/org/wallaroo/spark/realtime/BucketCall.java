@@ -24,7 +24,7 @@ import wallaroo.worker.v1.WorkerOuterClass.Version;
  */
 final class BucketCall {
     // A state that a released part has left cannot be written; user code failed when it ran again.
-    private static final Set<String> HEALED_BY_CARE = Set.of("C511", "C526", "W430");
+    private static final Set<String> HEALED_BY_CARE = Set.of("C511", "C525", "W430");
 
     private final int bucket;
     private final BucketVersion version;

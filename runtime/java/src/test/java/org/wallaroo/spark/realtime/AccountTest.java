@@ -183,7 +183,7 @@ class AccountTest {
             long messages = plan.run(20, 7);
             assertTrue(plan.fault == Fault.NONE, "it has happened");
             OperatorFailure error = assertThrows(OperatorFailure.class, () -> plan.account.check(messages));
-            assertTrue(error.getMessage().startsWith("I903"), error.getMessage());
+            assertTrue(error.getMessage().startsWith("I902"), error.getMessage());
         }
     }
 

@@ -201,8 +201,8 @@ class AuditTest {
         "bucket of letters, 'W410 field bucket: 1; port 65535 has -1'",
         "no keys, 'W410 field frame: flags 0; port 1 has keys'",
         "two frames, 'W410 field frame: 102 bytes; one frame, of 51 bytes'",
-        "cut, W414 the frame is not whole",
-        "empty, W414 the frame is not whole",
+        "cut, W410 the frame is not whole",
+        "empty, W410 the frame is not whole",
         "framed, 'W410 field frame: encoding 1'",
         "no letter, W410 each value is a DeadLetter",
     })

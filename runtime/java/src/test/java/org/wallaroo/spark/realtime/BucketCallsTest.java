@@ -219,9 +219,9 @@ class BucketCallsTest {
     @CsvSource({
         "port, W410, field port: 55",
         "frame port, W410, field frame: port 55",
-        "damage, W414, the frame is not whole",
+        "damage, W410, the frame is not whole",
         "change port, W410, field change: port 2",
-        "change cut, W414, the frame is not whole",
+        "change cut, W410, the frame is not whole",
         "change without keys, W410, field change: flags 0",
         "no counts, W410, field messages_in: 0; 0/steps/1 was sent 2",
         "in, W410, field messages_in: 3; 0/steps/1 was sent 2",
