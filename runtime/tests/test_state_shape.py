@@ -22,6 +22,7 @@ from wallaroo_runtime.topology.load import load_document
 from wallaroo_runtime.topology.model import Component, Topology
 
 VALID = Path(__file__).parents[2] / "topology-schema" / "vectors" / "topologies" / "valid"
+NUMBERS = Path(__file__).parents[2] / "api" / "go" / "internal" / "codec" / "testdata" / "numbers.json"
 BASE = load_document(json.loads((VALID / "word_count.json").read_bytes()))
 MODULE = "drawn_states"
 VALUES = {"int": 7, "float": 1.5, "str": "kept", "list": [1], "dict": {"a": 1}, "Part": None}
@@ -185,17 +186,26 @@ def pairs(draw: st.DrawFn) -> tuple[Version, Version]:
     return old, Version(style, fields, part, draw(st.sampled_from(["Kept", "Kept", "Kept", "Other"])))
 
 
-def verdict(old: Any, new: Any, *, is_other_code: bool = True) -> str:
+def verdict(old: Any, new: Any, *, is_other_code: bool = True, language: str = "python") -> str:
     """Return what `diff` says of two shapes of a state."""
-    found = [with_shape(old, "a"), with_shape(new, "b" if is_other_code else "a")]
+    found = [with_shape(old, "a", language), with_shape(new, "b" if is_other_code else "a", language)]
     said = compare_shapes(*((each, next(each.state_steps())) for each in found))
     return "safe" if said is None else "breaks" if said.is_known else "unknown"
 
 
-def with_shape(shape: Any, code: str) -> Topology:
+def with_shape(shape: Any, code: str, language: str = "python") -> Topology:
     """Return the word count, its state made of something else."""
     made = Component("0/steps/1/state", "Kept", shape=shape)
-    return replace(BASE, workers=(replace(BASE.workers[0], language="python", code_hash=code, components=(made,)),))
+    return replace(BASE, workers=(replace(BASE.workers[0], language=language, code_hash=code, components=(made,)),))
+
+
+def test_go_states_are_judged_as_gob_reads_them() -> None:
+    """The table is what encoding/gob did with extremes of each number (shape_test.go)."""
+    says = {"all": "safe", "some": "unknown", "none": "breaks"}
+    rows = json.loads(NUMBERS.read_bytes())
+    wrong = [row for row in rows if verdict({"N": row[0]}, {"N": row[1]}, language="go") != says[row[2]]]
+    assert not wrong
+    assert len({row[0] for row in rows}) == 4 * 14
 
 
 @pytest.fixture(autouse=True)

@@ -42,6 +42,7 @@ func (f functions[T]) Decode(data []byte) (T, error)  { return f.decode(data) }
 type formed[T any] struct {
 	functions[T]
 	shape map[string]string
+	check func(reflect.Type) (unreadable, incomplete error) // nil: what the type has is no error
 }
 
 // The built-in codecs, whose bytes are the same in all languages: UTF-8, the bytes themselves, and 8 bytes big-endian.
@@ -87,15 +88,18 @@ func decodeText(data []byte) (string, error) {
 	return string(data), nil
 }
 
-// JSON returns a codec with encoding/json. Members that T does not have are left out; bytes after the value are an error.
+// JSON returns a codec with encoding/json. Members that T does not have are left out; bytes after the value are an error. A number in an
+// `any` comes as float64, one that float64 cannot hold as json.Number. Register refuses a T that encoding/json cannot read back (C504):
+// interfaces with methods, func, chan, one of MarshalJSON and UnmarshalJSON; of states also fields that are not exported. What an `any`
+// holds comes back as JSON has it, an int as float64 and a struct as a map: gob.Register in place of this codec keeps its type.
 func JSON[T any]() Codec[T] {
 	return formed[T]{functions[T]{
-		func(value T) ([]byte, error) { return json.Marshal(value) },
+		func(value T) ([]byte, error) { return json.Marshal(&value) },
 		func(data []byte) (value T, err error) {
-			err = json.Unmarshal(data, &value)
+			err = codec.UnmarshalJSON(data, &value)
 			return value, err
 		},
-	}, codec.JSONShape(reflect.TypeFor[T]())}
+	}, codec.JSONShape(reflect.TypeFor[T]()), codec.CheckJSON}
 }
 
 // Gob returns a codec with encoding/gob. Each value stands for itself, with the description of its type. What encoding/gob leaves out comes
@@ -111,7 +115,7 @@ func Gob[T any]() Codec[T] {
 			err = gob.NewDecoder(bytes.NewReader(data)).Decode(&value)
 			return value, err
 		},
-	}, codec.GobShape(reflect.TypeFor[T]())}
+	}, codec.GobShape(reflect.TypeFor[T]()), codec.CheckGob}
 }
 
 // Register makes a codec the form of a type's values, and of values of pointers to it, where they move between processes or
@@ -119,8 +123,12 @@ func Gob[T any]() Codec[T] {
 // for a type counts. States that were written with another form must stay readable by Decode.
 func Register[T any](codec Codec[T]) {
 	made, _ := codec.(formed[T])
+	var unreadable, incomplete error
+	if made.check != nil {
+		unreadable, incomplete = made.check(reflect.TypeFor[T]())
+	}
 	known.RegisterForm(reflect.TypeFor[T](), known.Form{
-		Shape: made.shape,
+		Shape: made.shape, Unreadable: unreadable, Incomplete: incomplete,
 		Encode: func(value any) ([]byte, error) {
 			if pointer, ok := value.(*T); ok {
 				return codec.Encode(*pointer)

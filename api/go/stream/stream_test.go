@@ -5,7 +5,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -237,6 +236,9 @@ func TestATimeIsAskedForOnlyWhereWindowsGoByIt(t *testing.T) {
 	}
 }
 
+// doing is a state that JSON writes and does not read.
+type doing struct{ Act interface{ Do() } }
+
 func TestEveryMistakeIsFoundAtOnce(t *testing.T) {
 	app := stream.New("Wrong").OnError("never")
 	texts := stream.From(app, "texts", stream.TCPSource("7010", "u24", stream.Text.Decode))
@@ -257,6 +259,8 @@ func TestEveryMistakeIsFoundAtOnce(t *testing.T) {
 	write := func(string) (stream.Record, error) { return stream.Record{}, nil }
 	stream.Map[string, string](texts, "nothing", nil).To(stream.KafkaSink(stream.Kafka{}, write),
 		stream.KafkaSink(stream.Kafka{Topic: "t"}, write), stream.SparkSink(stream.Spark{}, write), stream.SparkSink(stream.Spark{Format: "csv"}, write))
+	stream.Register(stream.JSON[doing]())
+	stream.MapState(texts, "doing", func(context.Context, string, *doing) (string, error) { return "", nil }).Done()
 	type hidden struct{ field int }
 	hide := func(_ context.Context, text string) (hidden, error) { return hidden{len(text)}, nil }
 	stream.MapState(stream.Collect(stream.Map(texts, "hide", hide)), "hidden", func(_ context.Context, h hidden, n *int) (int, error) {
@@ -285,6 +289,8 @@ func TestEveryMistakeIsFoundAtOnce(t *testing.T) {
 		`T207 SparkSink: parameter Format is ""`, `T207 SparkSink: parameter Value is ""`,
 		`T212 Merge cannot follow "texts"; both sides end in it`,
 		`T207 ConnectorSource: parameter connector is "5 of 4 credits"; expected RefillCredits from 1 to MaxCredits`,
+		"C504 doing: *stream_test.doing cannot be serialized; field Act of stream_test.doing is of type interface { Do() }; encoding/json does not read",
+		"fix: leave encoding/gob to write the type and call gob.Register with a value of each type",
 		"C504 hidden: stream_test.hidden cannot be serialized; field field of stream_test.hidden is not exported",
 	} {
 		if !strings.Contains(err.Error(), want) {
@@ -374,26 +380,3 @@ func TestAVisitorFitsItsStep(t *testing.T) {
 }
 
 type votes struct{ Sum, Count float64 }
-
-func TestADocumentHasTheShapesOfStates(t *testing.T) {
-	app := stream.New("Numbers")
-	keyed := stream.KeyBy(numbers(app), "key", func(int64) string { return "all" })
-	count := func(_ context.Context, in int64, _ *votes) (string, error) { return fmt.Sprint(in), nil }
-	stream.MapState(keyed, "count", count).To(textSink)
-	stream.CountWindow(keyed, stream.Count{Size: 5, Flush: time.Second}, adding).Done()
-	result, _ := declaration.Lookup(app.ToJson())
-	document, err := result.Application.Document()
-	if err != nil {
-		t.Fatal(err)
-	}
-	found := map[string]map[string]string{}
-	for _, component := range document.Worker.Components {
-		if component.Shape != nil {
-			found[component.Path] = component.Shape
-		}
-	}
-	wanted := map[string]map[string]string{"0/steps/1/state": {"Count": "float", "Sum": "float"}, "0/steps/2/state": {"": "int"}}
-	if !reflect.DeepEqual(found, wanted) {
-		t.Errorf("found %v, wanted %v", found, wanted)
-	}
-}

@@ -1,5 +1,6 @@
 """State stages: versions, rollback, snapshots, persistence."""
 
+import pickle
 import threading
 from typing import Any
 
@@ -228,6 +229,24 @@ def test_a_state_that_is_spoilt_without_persistence_names_step_and_key(kit: Any)
     assert finding.code == "C511"
     assert finding.message.startswith("spoil: the state of key 'b' cannot be serialized; ")
     assert failure_of(caught.value).code == "C511"
+
+
+def test_a_state_that_the_users_deserialize_does_not_read_is_found_when_it_is_written(kit: Any) -> None:
+    def read(data: bytes) -> Any:
+        value = pickle.loads(data)
+        if isinstance(value, Log) and "odd" in value.seen:
+            message = "this I do not read"
+            raise ValueError(message)
+        return value
+
+    app = kit.build(lambda builder: builder.to_state_partition(remember, Log, "log", first), encoder=plain)
+    app.serializer = wallaroo.message.serialization.Serializer(pickle.dumps, read, True)
+    stage = Stage(app, kit.stage_of(app, "0/steps/0"))
+    result = run(stage, [("a", "x"), ("b", "odd"), ("a", "y")])
+    assert stored(stage, result) == {b"a": ["x", "y"]}
+    (letter,) = kit.letters(result.outputs)
+    assert letter.code == "C504"
+    assert "it cannot be read back; ValueError: this I do not read" in letter.error
 
 
 def test_a_state_that_cannot_be_read_stops_the_call(kit: Any) -> None:

@@ -25,8 +25,8 @@ var (
 // CheckType states why values of a type cannot be serialized without wa.Serialize; nil when they can. encoding/gob leaves
 // out, without a word, what is not exported: here that is an error, because the state would come back without it.
 func CheckType(t reflect.Type) error {
-	if _, ok := known.FormOf(pointedTo(t)); ok || t != nil && t.Implements(messageType) {
-		return nil
+	if form, ok := known.FormOf(pointedTo(t)); ok || t != nil && t.Implements(messageType) {
+		return form.Unreadable
 	}
 	if before, ok := checked.Load(t); ok {
 		err, _ := before.(error)
@@ -38,6 +38,19 @@ func CheckType(t reflect.Type) error {
 	}
 	checked.Store(t, err)
 	return err
+}
+
+// CheckGob states what encoding/gob leaves out of a type without a word.
+func CheckGob(t reflect.Type) (unreadable, incomplete error) {
+	return nil, checkType(t, part{root: pointedTo(t)}, map[reflect.Type]bool{})
+}
+
+// CheckState states the same of a state, which also may not come back without a part of it.
+func CheckState(t reflect.Type) error {
+	if form, ok := known.FormOf(pointedTo(t)); ok && form.Unreadable == nil {
+		return form.Incomplete
+	}
+	return CheckType(t)
 }
 
 // pointedTo returns the type that a pointer points to, else the type itself.
@@ -59,6 +72,13 @@ func (p part) field(name string) part {
 		name = p.path + "." + name
 	}
 	return part{p.root, name}
+}
+
+func (p part) String() string {
+	if p.path == "" {
+		return p.root.String()
+	}
+	return fmt.Sprintf("field %s of %s", p.path, p.root)
 }
 
 func (p part) item() part { return part{p.root, p.path + "[]"} }

@@ -3,11 +3,14 @@
 package codec
 
 import (
+	"errors"
 	"fmt"
+	"reflect"
 	"strings"
 	"sync/atomic"
 
 	wa "wallarooapi"
+	"wallarooapi/internal/known"
 	"wallarooapi/internal/trace"
 )
 
@@ -24,6 +27,11 @@ const Fix = "export its fields and leave out what has no bytes (chan, func, mute
 // TypedFix says what a typed program can do about it.
 const TypedFix = "export its fields and leave out what has no bytes (chan, func, mutex), or give the type a Codec with stream.Register"
 
+const (
+	ownFix      = "correct wa.Serialize and wa.Deserialize: what one returns the other must read"
+	ownTypedFix = "correct the Codec of the type: Decode must read what Encode returns"
+)
+
 // IsTyped is set in a program of package stream: its remedies are other ones.
 var IsTyped atomic.Bool
 
@@ -33,12 +41,15 @@ func Remedy(err error) string {
 	if IsTyped.Load() {
 		fix = TypedFix
 	}
+	if own := (*Error)(nil); errors.As(err, &own) && own.Fix != "" {
+		return own.Fix
+	}
 	if err == nil || !strings.Contains(err.Error(), "not registered for interface") {
 		return fix
 	}
 	own := "set wa.Serialize and wa.Deserialize to functions that cover it"
 	if IsTyped.Load() {
-		own = "give the type with the field a Codec, e.g. stream.Register(stream.JSON[T]())"
+		own = "give the type with the field a Codec with Encode and Decode of your own (stream.Register)"
 	}
 	return "call gob.Register with a value of that type in an init function, or " + own
 }
@@ -48,6 +59,7 @@ type Error struct {
 	Type   string
 	Reason string
 	Stack  string // of a panic in user code
+	Fix    string // empty: the usual one
 }
 
 // Error returns the reason.
@@ -84,7 +96,7 @@ func (e *Encoder) Append(out []byte, value any) (result []byte, err error) {
 	defer func() {
 		if r := recover(); r != nil {
 			reason, stack := trace.Panic(r)
-			result, err = out, &Error{fmt.Sprintf("%T", value), "Serialize panicked: " + reason, stack}
+			result, err = out, &Error{Type: fmt.Sprintf("%T", value), Reason: "Serialize panicked: " + reason, Stack: stack}
 		}
 	}()
 	if e.serialize == nil {
@@ -95,6 +107,34 @@ func (e *Encoder) Append(out []byte, value any) (result []byte, err error) {
 		return out, &Error{Type: fmt.Sprintf("%T", value), Reason: "Serialize returned nil"}
 	}
 	return append(out, serialized...), nil
+}
+
+// AppendState appends the bytes of a state. It reads them back where the program has a form for them: an error of that
+// names the message at fault, and not the next run.
+func (e *Encoder) AppendState(out []byte, value any) ([]byte, error) {
+	result, err := e.Append(out, value)
+	if err != nil {
+		return out, err
+	}
+	if _, ok := known.FormOf(pointedTo(reflect.TypeOf(value))); !ok && e.serialize == nil {
+		return result, nil
+	}
+	if _, err := NewDecoder().Decode(e.Encoding(), result[len(out):]); err != nil {
+		fix := ownFix
+		if IsTyped.Load() {
+			fix = ownTypedFix
+		}
+		return out, &Error{Type: fmt.Sprintf("%T", value), Reason: "it cannot be read back; " + err.Error(), Stack: StackOf(err), Fix: fix}
+	}
+	return result, nil
+}
+
+// StackOf returns the stack of the panic that caused an error, if any.
+func StackOf(err error) string {
+	if failed := (*Error)(nil); errors.As(err, &failed) {
+		return failed.Stack
+	}
+	return ""
 }
 
 // Decoder reads the values of one frame after the other, all of them and in order; it is used by one goroutine at a time.
@@ -128,7 +168,7 @@ func (d *Decoder) Decode(encoding byte, data []byte) (value any, err error) {
 	defer func() {
 		if r := recover(); r != nil {
 			reason, stack := trace.Panic(r)
-			value, err = nil, &Error{"a serialized value", "Deserialize panicked: " + reason, stack}
+			value, err = nil, &Error{Type: "a serialized value", Reason: "Deserialize panicked: " + reason, Stack: stack}
 		}
 	}()
 	switch {

@@ -18,6 +18,9 @@ func appendForm(out []byte, value any) (result []byte, done bool, err error) {
 	if !ok {
 		return out, false, nil
 	}
+	if form.Unreadable != nil {
+		return out, true, form.Unreadable
+	}
 	if tag == tagFormPointer && reflect.ValueOf(value).IsNil() {
 		return out, true, &Error{Type: fmt.Sprintf("%T", value), Reason: "the pointer is nil"}
 	}

@@ -263,8 +263,78 @@ func decodeJSONInto(data []byte, t reflect.Type) (any, error) {
 		return nil, nil
 	}
 	into := reflect.New(t)
-	if err := json.Unmarshal(data, into.Interface()); err != nil {
+	if err := UnmarshalJSON(data, into.Interface()); err != nil {
 		return nil, notJSON(err)
 	}
 	return into.Elem().Interface(), nil
+}
+
+// UnmarshalJSON is json.Unmarshal, but that a number in an interface is a json.Number where float64 does not hold it.
+func UnmarshalJSON(data []byte, into any) error {
+	if isClosed(reflect.TypeOf(into)) {
+		return json.Unmarshal(data, into)
+	}
+	decoder := json.NewDecoder(bytes.NewReader(data))
+	decoder.UseNumber()
+	if err := decoder.Decode(into); err != nil {
+		return err
+	}
+	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
+		return errors.New("data follows the JSON value")
+	}
+	toFloats(reflect.ValueOf(into))
+	return nil
+}
+
+// toFloats puts a float64 in the place of each json.Number that an interface holds, where that keeps its value.
+func toFloats(v reflect.Value) {
+	if v.Kind() != reflect.Interface && v.IsValid() && v.Type().PkgPath() != "" && methodOf(v.Type(), jsonReadingTypes) < len(jsonReadingTypes) {
+		return // it read itself
+	}
+	switch v.Kind() {
+	case reflect.Interface:
+		if !v.CanSet() {
+			return
+		}
+		if text, ok := v.Interface().(json.Number); ok {
+			if float, exact := asFloat(string(text)); exact {
+				v.Set(reflect.ValueOf(float))
+			}
+			return
+		}
+		toFloats(v.Elem())
+	case reflect.Pointer:
+		toFloats(v.Elem())
+	case reflect.Slice, reflect.Array:
+		if !isClosed(v.Type()) {
+			for i := range v.Len() {
+				toFloats(v.Index(i))
+			}
+		}
+	case reflect.Map:
+		if isClosed(v.Type()) {
+			return
+		}
+		for keys := v.MapRange(); keys.Next(); {
+			item := addressable(keys.Value())
+			toFloats(item)
+			v.SetMapIndex(keys.Key(), item)
+		}
+	case reflect.Struct:
+		for i := range v.NumField() {
+			if v.Type().Field(i).IsExported() || v.Type().Field(i).Anonymous {
+				toFloats(v.Field(i))
+			}
+		}
+	}
+}
+
+// asFloat returns a number of JSON as float64, and whether that holds it: whole numbers to the digit, others as near as any text does.
+func asFloat(text string) (float float64, exact bool) {
+	float, err := strconv.ParseFloat(text, 64)
+	if err != nil || strings.ContainsAny(text, ".eE") {
+		return float, err == nil
+	}
+	whole, _ := new(big.Float).SetFloat64(float).Int(nil)
+	return float, whole.String() == text || text == "-0"
 }

@@ -1,8 +1,6 @@
 package codec
 
 import (
-	"encoding"
-	"encoding/json"
 	"fmt"
 	"reflect"
 	"strings"
@@ -16,11 +14,6 @@ const maxShape = 1000
 
 // standard has packages whose types write themselves in one way in all releases of Go.
 var standard = map[string]bool{"time": true, "math/big": true, "net/netip": true, "net/url": true}
-
-var jsonTypes = []reflect.Type{
-	reflect.TypeFor[json.Marshaler](), reflect.TypeFor[encoding.TextMarshaler](),
-	reflect.TypeFor[json.Unmarshaler](), reflect.TypeFor[encoding.TextUnmarshaler](),
-}
 
 // Shape returns the types of a state's fields by their paths, as far as they decide whether and how old bytes are
 // read; the specification, section 1, has its form. Nil: the program writes the type in a way of its own.
@@ -89,14 +82,6 @@ func (s *shaper) text(t reflect.Type, path string) string {
 		}
 	}
 	switch t.Kind() {
-	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64:
-		return "int"
-	case reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64:
-		return "uint"
-	case reflect.Float32, reflect.Float64:
-		return "float"
-	case reflect.Complex64, reflect.Complex128:
-		return "complex"
 	case reflect.Interface:
 		return t.String() + "?"
 	case reflect.Slice, reflect.Array, reflect.Map, reflect.Struct:

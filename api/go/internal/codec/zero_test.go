@@ -147,7 +147,7 @@ func draw(random *rand.Rand, v reflect.Value, depth int) {
 func TestTheRemedyForAFieldOfInterfaceTypeIsOfTheProgramsAPI(t *testing.T) {
 	type unknown struct{ N int }
 	defer IsTyped.Store(IsTyped.Load())
-	for typed, own := range map[bool]string{true: "stream.Register(stream.JSON[T]())", false: "set wa.Serialize and wa.Deserialize"} {
+	for typed, own := range map[bool]string{true: "of your own (stream.Register)", false: "set wa.Serialize and wa.Deserialize"} {
 		IsTyped.Store(typed)
 		_, err := NewEncoder().Append(nil, reading{Any: unknown{1}})
 		fix := Remedy(err)

@@ -126,7 +126,7 @@ func (a *Application) LearnState(step *Step) {
 	if wa.Serialize != nil {
 		return
 	}
-	if err := codec.CheckType(reflect.TypeOf(built)); err != nil {
+	if err := codec.CheckState(reflect.TypeOf(built)); err != nil {
 		a.Report(diagnostic.Of("C504", "step", step.Name, "type", step.State.Class, "error", err, "fix", codec.Remedy(err)),
 			Pointer(step.Path, "state"), step.Place)
 	}

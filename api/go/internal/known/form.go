@@ -10,6 +10,9 @@ type Form struct {
 	Encode func(value any) ([]byte, error)
 	Decode func(data []byte, behindPointer bool) (any, error)
 	Shape  map[string]string // of its bytes, where they are those of a well known form; else nil
+
+	Unreadable error // why Decode cannot read what Encode writes
+	Incomplete error // what is left out without a word
 }
 
 // forms is replaced as a whole, so that reading it takes no lock. Nil: the program has none.

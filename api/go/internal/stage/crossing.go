@@ -136,7 +136,7 @@ func (n *node) buryUnread(form reading, value []byte, err error) {
 	if form, coded := form.(codec.Builtin); coded {
 		n.buryBytes("C505", value, n.x.frame.Encoding, fmt.Sprintf("it is not in codec %q; %v", form.Name, err), "")
 	} else {
-		n.buryBytes("C504", value, n.x.frame.Encoding, "the message cannot be read back; "+err.Error(), stackOf(err))
+		n.buryBytes("C504", value, n.x.frame.Encoding, "the message cannot be read back; "+err.Error(), codec.StackOf(err))
 	}
 }
 
@@ -146,7 +146,7 @@ func (n *node) buryUnwritten(form writing, value any, err error) {
 		n.bury("C504", value, fmt.Sprintf("it cannot be written in codec %q; %v", form.Name, err), "")
 		return
 	}
-	n.bury("C504", value, fmt.Sprintf("%T cannot be serialized; %v; %s", value, err, codec.Remedy(err)), stackOf(err))
+	n.bury("C504", value, fmt.Sprintf("%T cannot be serialized; %v; %s", value, err, codec.Remedy(err)), codec.StackOf(err))
 }
 
 // leadTo files a node that reads from this one. A SEND has the name of what it reads from, which may be a library's component.

@@ -34,7 +34,7 @@ func generate(source *declaration.Source, request *pb.GenerateRequest, reply *pb
 		encoder.Reset()
 		value, err := encoder.Append(nil, message)
 		if err != nil {
-			return newFailure("C504", fmt.Sprintf("%s: %T cannot be serialized; %v; %s", source.Name, message, err, codec.Remedy(err)), stackOf(err))
+			return newFailure("C504", fmt.Sprintf("%s: %T cannot be serialized; %v; %s", source.Name, message, err, codec.Remedy(err)), codec.StackOf(err))
 		}
 		if len(value) > maxValueBytes {
 			return &Failure{Code: "C525", Reason: tooLarge(source.Name, len(value), 0).Message}
@@ -59,7 +59,7 @@ func first(source *declaration.Source, request *pb.GenerateRequest) (func() any,
 	}
 	previous, err := codec.NewDecoder().Decode(encoding, request.GetPrevious())
 	if err != nil {
-		return nil, newFailure("C505", source.Name+": the message before cannot be read back; "+err.Error(), stackOf(err))
+		return nil, newFailure("C505", source.Name+": the message before cannot be read back; "+err.Error(), codec.StackOf(err))
 	}
 	return func() any { return source.Generator.Apply(previous) }, nil
 }

@@ -246,7 +246,7 @@ func (x *Executor) save(entry *state.Entry) {
 // inspect looks at a state after a message: it must be serializable if the message asked for persistence, and, where
 // that is checked, unchanged if not. What it finds is the message's fault; else the state is saved.
 func (x *Executor) inspect(n *node, entry *state.Entry, persist bool) (fault *Failure, err error) {
-	now, notWritten := codec.NewEncoder().Append(nil, entry.Value)
+	now, notWritten := codec.NewEncoder().AppendState(nil, entry.Value)
 	if notWritten != nil {
 		if persist {
 			fault = notSerializable(n.name, entry.Value, notWritten)
@@ -314,23 +314,16 @@ func (n *node) note(done string, key []byte) {
 // notSerializable is the fault of a message that left a state which cannot be written.
 func notSerializable(step string, value any, err error) *Failure {
 	return newFailure("C504", diagnostic.Of("C504", "step", step, "type", fmt.Sprintf("%T", value),
-		"error", err, "fix", "").Message+"; "+codec.Remedy(err), stackOf(err))
+		"error", err, "fix", "").Message+"; "+codec.Remedy(err), codec.StackOf(err))
 }
 
 // notWritten is the failure of a state that cannot be written when no message is in flight.
 func (n *node) notWritten(key []byte, err error) *Failure {
 	return &Failure{Code: "C511", Reason: diagnostic.Of("C511", "step", n.name, "key", topology.ShowKey(key), "error", err).Message,
-		Traceback: stackOf(err), IsOfState: true}
+		Traceback: codec.StackOf(err), IsOfState: true}
 }
 
 // notReadable is the failure of a state that cannot be read back.
 func (n *node) notReadable(key []byte, err error) *Failure {
-	return newFailure("C507", diagnostic.Of("C507", "key", topology.ShowKey(key), "error", err).Message, stackOf(err))
-}
-
-func stackOf(err error) string {
-	if failed := (*codec.Error)(nil); errors.As(err, &failed) {
-		return failed.Stack
-	}
-	return ""
+	return newFailure("C507", diagnostic.Of("C507", "key", topology.ShowKey(key), "error", err).Message, codec.StackOf(err))
 }

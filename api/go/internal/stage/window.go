@@ -269,7 +269,7 @@ func (r *windowRun) give(key []byte, given []window.Result) {
 func (n *node) write(encoder *codec.Encoder, out []byte, value any) ([]byte, error) {
 	alone := func(out []byte, value any) ([]byte, error) {
 		encoder.Reset()
-		return encoder.Append(out, value)
+		return encoder.AppendState(out, value)
 	}
 	if s, ok := value.(*window.State); ok {
 		return s.Append(out, alone)

@@ -5,6 +5,7 @@ ever: a new version writes states without it. Formats that find fields by name r
 nothing.
 """
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -13,6 +14,8 @@ from wallaroo_runtime.topology.model import Component, Step, Topology
 STRICT = frozenset({"go"})  # languages whose formats refuse a field of another type
 CLASSES = "any "  # Python: begins the path of a class of whose objects a list may hold some
 SHOWN = 8
+# A number of Go: others are read into a wider one, and into a narrower one where they fit. `[]uint8` has its own form.
+NUMBER = re.compile(r"(?<![.\w])(\[\]uint8|u?int|float|complex)(8|16|32|64|128)?\b")
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,22 +53,41 @@ def compare_shapes(old: tuple[Topology, Step], new: tuple[Topology, Step]) -> Sh
     gone = sorted(was.keys() - now.keys())
     added = sorted(path for path in now.keys() - was.keys() if not path.startswith(CLASSES))
     other = sorted(path for path in was.keys() & now.keys() if was[path].rstrip("!") != now[path].rstrip("!"))
+    narrower: list[str] = []
+    if workers[1].language in STRICT:
+        found = {path: _narrows(was[path], now[path]) for path in other}
+        other = [path for path in other if found[path] is None]
+        narrower = [path for path, narrows in found.items() if narrows]
     if workers[1].language == "python":  # its states keep the fields of old ones that their classes no longer have
         other += [path for path in gone if path.startswith(CLASSES)]
         places = {_place(path) for path in added}
         gone = [path for path in gone if _place(path) in places and not path.startswith(CLASSES)]
     needed = [path for path in added if now[path].endswith("!")]
-    texts = (_text(names[0], was, [*gone, *other]), _text(names[1], now, [*added, *other]))
+    changed = [*other, *narrower]
+    texts = (_text(names[0], was, [*gone, *changed]), _text(names[1], now, [*added, *changed]))
     if gone:
         return ShapeChange(*texts, f"what was kept in {_listed(gone)} would be lost")
     if other and (workers[1].language in STRICT or "" in other):
         return ShapeChange(*texts, f"what was kept in {_listed(other)} cannot be read")
     if needed:
         return ShapeChange(*texts, f"states that were kept have no {_listed(needed)}")
-    unsure = sorted({*other, *(path for path in now if now[path].rstrip("!").endswith("?"))})
+    unsure = sorted({*changed, *(path for path in now if now[path].rstrip("!").endswith("?"))})
     if unsure and workers[0].code_hash != workers[1].code_hash:
         return ShapeChange(*texts, f"reads old state at the run, in {_listed(unsure)}", is_known=False)
     return None
+
+
+def _narrows(was: str, now: str) -> bool | None:
+    """Return whether types differ in numbers that are narrower now; None: other types.
+
+    Example:
+        >>> _narrows("map[string]int", "map[string]int32"), _narrows("int32", "int"), _narrows("int", "uint")
+        (True, False, None)
+    """
+    if NUMBER.sub(r"\1", was) != NUMBER.sub(r"\1", now):
+        return None
+    pairs = zip(NUMBER.finditer(was), NUMBER.finditer(now), strict=True)
+    return any(int(new[2] or 64) < int(old[2] or 64) for old, new in pairs)
 
 
 def _place(path: str) -> str:

@@ -222,8 +222,8 @@ class BucketState:
         lives = [cell.live for cell in cells]
         try:
             if NotAsked not in set(map(type, lives)):
-                return self.codec.dump_all(lives)
-            return [cell.data if cell.live is UNREAD else self.codec.dump(cell.live) for cell in cells]
+                return self.codec.dump_states(lives)
+            return [cell.data if cell.live is UNREAD else self.codec.dump_state(cell.live) for cell in cells]
         except BaseException:
             return self._dumped_one_by_one(port, table)
 
@@ -234,7 +234,7 @@ class BucketState:
             if self.watch is not None:
                 self.watch("wrote", port, key)
             try:
-                values.append(cell.data if cell.live is UNREAD else self.codec.dump(cell.live))
+                values.append(cell.data if cell.live is UNREAD else self.codec.dump_state(cell.live))
             except BaseException as err:
                 raise NotSerializableError(cell.live, err, port, key) from err
         return values
@@ -246,7 +246,7 @@ class BucketState:
             NotSerializableError: It cannot be written, or is too large.
         """
         try:
-            data = self.codec.dump(cell.live)
+            data = self.codec.dump_state(cell.live)
         except BaseException as err:
             raise NotSerializableError(cell.live, err) from err
         if len(data) > max(self.max_bytes, cell.size):

@@ -103,6 +103,22 @@ class ValueCodec:
     def _all_checked(self, values: Sequence[Any]) -> list[bytes]:
         return list(map(self._checked, values))
 
+    def dump_state(self, state: Any) -> bytes:
+        """Serialize a state; the user's own `deserialize` must read it, or the next run could not go on."""
+        return self.dump_states([state])[0]
+
+    def dump_states(self, states: Sequence[Any]) -> list[bytes]:
+        """Serialize many states as `dump_state` does."""
+        values = self.dump_all(states)
+        if self.is_custom:
+            for data in values:
+                try:
+                    self.load(data)
+                except BaseException as err:
+                    msg = f"it cannot be read back; {one_line(err)}"
+                    raise ValueError(msg) from err
+        return values
+
     def freeze(self, message: Any) -> Any:
         """Return a message in a form that later changes to it cannot reach."""
         if not self.is_custom and type(message) in _IMMUTABLE:

@@ -101,7 +101,7 @@ class Calendar:
         Raises:
             StateTooLargeError: They are too many.
         """
-        panes = [(number, self.codec.dump(pane)) for number, pane in state.panes.items()]
+        panes = [(number, self.codec.dump_state(pane)) for number, pane in state.panes.items()]
         content = pickle.dumps((self.codec.encoding, state.fields(), panes), PICKLE_PROTOCOL)
         if DUE_BYTES + len(content) > max(self.max_bytes, self.sizes.get(key, 0)):
             raise StateTooLargeError(state, DUE_BYTES + len(content), self.max_bytes, key=key)
