@@ -296,7 +296,7 @@ def _operators(session: SparkSession) -> Any:
 
 
 def _credentials(session: SparkSession) -> Any:
-    return session._jvm.org.wallaroo.spark.realtime.Credentials  # type: ignore[union-attr]
+    return session._jvm.org.wallaroo.spark.rpc.Credentials  # type: ignore[union-attr]
 
 
 def start_realtime(

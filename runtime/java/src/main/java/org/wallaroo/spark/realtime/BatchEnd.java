@@ -2,6 +2,9 @@ package org.wallaroo.spark.realtime;
 
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
+import org.wallaroo.spark.journal.JournalOffset;
+import org.wallaroo.spark.query.OperatorFailure;
+import org.wallaroo.spark.query.Settings;
 
 /**
  * Checks that no offset passes but that of a barrier whose changes are in Spark's store.

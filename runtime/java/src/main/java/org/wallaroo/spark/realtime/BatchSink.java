@@ -22,6 +22,8 @@ import org.apache.spark.sql.connector.write.streaming.StreamingWrite;
 import org.apache.spark.sql.internal.connector.SupportsStreamingUpdateAsAppend;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
+import org.wallaroo.spark.query.OperatorFailure;
+import org.wallaroo.spark.query.Settings;
 
 /** The format {@code wallaroo-batch-realtime}: tells the driver how far a batch has come. The engine delivers outputs. */
 public final class BatchSink implements TableProvider {

@@ -6,6 +6,10 @@ import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.catalyst.expressions.GenericInternalRow;
 import org.apache.spark.sql.connector.read.streaming.PartitionOffset;
 import org.apache.spark.sql.connector.read.streaming.SupportsRealTimeRead;
+import org.wallaroo.spark.engine.TaskSide;
+import org.wallaroo.spark.journal.JournalOffset;
+import org.wallaroo.spark.message.JournalRow;
+import org.wallaroo.spark.query.Settings;
 
 /**
  * Tells the task of a batch how far the engine has come: a row for each barrier, and where it wants something of Spark's
@@ -20,14 +24,14 @@ final class JournalPartitionReader implements SupportsRealTimeRead<InternalRow> 
     private final TaskSide task; // null: a rehearsal
     private final long begin = System.nanoTime();
     private long latest = begin; // barrier
-    private Parcel.Place place;
+    private JournalRow.Place place;
     private boolean hasEnded;
 
     JournalPartitionReader(JournalStream.Begin begin) {
         settings = begin.settings();
         start = begin.start();
         task = begin.isRehearsal() ? null : TaskSide.begin(settings, start);
-        place = new Parcel.Place(start.offset(), start.messages(), -1);
+        place = new JournalRow.Place(start.offset(), start.messages(), -1);
     }
 
     @Override
@@ -76,7 +80,7 @@ final class JournalPartitionReader implements SupportsRealTimeRead<InternalRow> 
         if (!task.await(end - System.nanoTime())) {
             return false;
         }
-        Parcel.Place reached = task.reached();
+        JournalRow.Place reached = task.reached();
         if (reached != null) {
             latest = reached.equals(place) ? latest : System.nanoTime();
             place = reached;

@@ -14,6 +14,7 @@ import org.apache.spark.sql.connector.read.streaming.MicroBatchStream;
 import org.apache.spark.sql.types.DataTypes;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
+import org.wallaroo.spark.query.Settings;
 
 /** The format {@code wallaroo-journal-realtime}; its option {@code settings} is the text of {@link Settings}. */
 public final class JournalSource implements TableProvider {

@@ -8,6 +8,11 @@ import org.apache.spark.sql.connector.read.streaming.PartitionOffset;
 import org.apache.spark.sql.connector.read.streaming.ReadLimit;
 import org.apache.spark.sql.connector.read.streaming.SupportsAdmissionControl;
 import org.apache.spark.sql.connector.read.streaming.SupportsRealTimeMode;
+import org.wallaroo.spark.engine.Engine;
+import org.wallaroo.spark.journal.JournalHead;
+import org.wallaroo.spark.journal.JournalOffset;
+import org.wallaroo.spark.query.OperatorFailure;
+import org.wallaroo.spark.query.Settings;
 
 /** The driver's side of the source: one partition, which reads from where the last batch ended. */
 final class JournalStream implements MicroBatchStream, SupportsRealTimeMode, SupportsAdmissionControl {
@@ -84,7 +89,7 @@ final class JournalStream implements MicroBatchStream, SupportsRealTimeMode, Sup
 
     @Override
     public void stop() {
-        Engine.gate(settings).stop();
+        Engine.guard(settings).stop();
         JournalHead.close(settings);
     }
 }

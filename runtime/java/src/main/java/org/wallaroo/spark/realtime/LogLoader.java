@@ -15,6 +15,10 @@ import org.apache.spark.sql.streaming.OutputMode;
 import org.apache.spark.sql.streaming.StatefulProcessor;
 import org.apache.spark.sql.streaming.TimeMode;
 import org.apache.spark.sql.streaming.TimerValues;
+import org.wallaroo.spark.bucket.BucketVersion;
+import org.wallaroo.spark.bucket.SparkBucketStore;
+import org.wallaroo.spark.message.Frames;
+import org.wallaroo.spark.query.Json;
 import scala.collection.Iterator;
 import scala.jdk.javaapi.CollectionConverters;
 

@@ -3,9 +3,10 @@ package org.wallaroo.spark.realtime;
 import java.util.Map;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
+import org.wallaroo.spark.query.Settings;
 
 /** How far queries of this virtual machine have come while their batches run. */
-final class Reached {
+public final class Reached {
     private static final Map<String, Long> MESSAGES = new ConcurrentHashMap<>();
 
     private static final Set<String> READING = ConcurrentHashMap.newKeySet();
@@ -13,7 +14,7 @@ final class Reached {
     private Reached() {}
 
     /** Messages that come from now on are read at once. */
-    static void read(Settings settings) {
+    public static void read(Settings settings) {
         READING.add(settings.text());
     }
 
@@ -21,7 +22,7 @@ final class Reached {
         return READING.contains(settings);
     }
 
-    static void set(Settings settings, long messages) {
+    public static void set(Settings settings, long messages) {
         MESSAGES.merge(settings.text(), messages, Math::max); // a task that is repeated begins before
     }
 

@@ -10,6 +10,10 @@ import org.apache.spark.sql.streaming.StatefulProcessor;
 import org.apache.spark.sql.streaming.StreamingQuery;
 import org.apache.spark.sql.streaming.StreamingQueryProgress;
 import org.apache.spark.sql.streaming.TimeMode;
+import org.wallaroo.spark.account.Numbers;
+import org.wallaroo.spark.engine.Engine;
+import org.wallaroo.spark.journal.JournalHead;
+import org.wallaroo.spark.query.Settings;
 
 /** What the driver calls: the query of a plan, and its end. */
 public final class RealTime {
@@ -111,6 +115,6 @@ public final class RealTime {
      * @param text its settings
      */
     public static long end(String text) {
-        return Engine.gate(new Settings(text)).end();
+        return Engine.guard(new Settings(text)).end();
     }
 }

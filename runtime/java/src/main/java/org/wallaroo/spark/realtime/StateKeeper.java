@@ -6,6 +6,8 @@ import org.apache.spark.sql.streaming.OutputMode;
 import org.apache.spark.sql.streaming.StatefulProcessor;
 import org.apache.spark.sql.streaming.TimeMode;
 import org.apache.spark.sql.streaming.TimerValues;
+import org.wallaroo.spark.bucket.SparkBucketStore;
+import org.wallaroo.spark.engine.TaskSide;
 import scala.collection.Iterator;
 import scala.jdk.javaapi.CollectionConverters;
 

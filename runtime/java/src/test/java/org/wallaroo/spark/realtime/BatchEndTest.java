@@ -4,6 +4,9 @@ import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import org.junit.jupiter.api.Test;
+import org.wallaroo.spark.journal.JournalOffset;
+import org.wallaroo.spark.query.OperatorFailure;
+import org.wallaroo.spark.query.Settings;
 
 class BatchEndTest {
     private final Settings settings = new Settings("{\"test\": \"batch end\"}");

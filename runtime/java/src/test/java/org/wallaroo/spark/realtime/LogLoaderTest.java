@@ -14,6 +14,8 @@ import java.util.List;
 import java.util.Random;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
+import org.wallaroo.spark.message.Frames;
+import org.wallaroo.spark.message.FramesTest;
 
 class LogLoaderTest {
     @TempDir

@@ -1,0 +1,143 @@
+package org.wallaroo.spark.account;
+
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Set;
+import java.util.TreeMap;
+import java.util.TreeSet;
+import org.wallaroo.spark.journal.JournalOffset;
+import org.wallaroo.spark.message.Frames;
+import org.wallaroo.spark.message.JournalRow;
+import org.wallaroo.spark.query.OperatorFailure;
+import org.wallaroo.spark.query.Settings;
+
+/**
+ * Counts messages between two barriers: what the journal had, what each stage has run and given, what was delivered.
+ *
+ * <p>Calls are checked one by one ({@code Audit}). Here is what lies between: the journal and the sources, the exits of
+ * stages and the entries of others, the last exits and the egress. At a barrier no call is open: then all must be equal.
+ */
+public final class Account {
+    private final List<Map<String, List<Integer>>> levels; // ports that each stage takes, by its id
+    private final String reader; // the stage of the sources, which takes the journal
+    private final Map<String, Integer> levelOf = new HashMap<>();
+    private final Map<String, Map<Integer, Long>> ran = new HashMap<>(); // messages, by stage and port
+    private final List<Map<Integer, Long>> given = new ArrayList<>(); // by level and port
+    private final Map<Integer, Long> delivered = new HashMap<>(); // by port
+    private final Counters counters = new Counters();
+    private long read; // messages of the journal before the last barrier
+
+    /**
+     * Begins with nothing.
+     *
+     * @param levels the ports that each stage takes, by its id; the first stage of the first level runs the journal
+     * @param read how many messages of the journal came before
+     */
+    public Account(List<Map<String, List<Integer>>> levels, long read) {
+        this.levels = levels;
+        this.reader = levels.get(0).keySet().iterator().next();
+        this.read = read;
+        for (int level = 0; level < levels.size(); level++) {
+            given.add(new HashMap<>());
+            for (String stage : levels.get(level).keySet()) {
+                levelOf.put(stage, level);
+            }
+        }
+    }
+
+    public static Account of(Settings settings, JournalOffset start) {
+        List<Map<String, List<Integer>>> levels = new ArrayList<>();
+        for (int level = 0; level < settings.levels(); level++) {
+            Map<String, List<Integer>> stages = new LinkedHashMap<>();
+            settings.stages(level).forEach(stage -> stages.put(stage.opening().getStage().getId(), stage.entries()));
+            levels.add(stages);
+        }
+        return new Account(levels, start.messages());
+    }
+
+    /** Returns what passed the steps, and what states there are. */
+    public Counters counters() {
+        return counters;
+    }
+
+    /** Notes messages that a stage has run, by port. */
+    public void ran(String stage, Map<Integer, Long> messages) {
+        Map<Integer, Long> mine = ran.computeIfAbsent(stage, id -> new HashMap<>());
+        messages.forEach((port, count) -> mine.merge(port, count, Long::sum));
+    }
+
+    /** Notes messages that a stage has given, by port. */
+    public void gave(String stage, Map<Integer, Long> messages) {
+        Map<Integer, Long> counts = given.get(levelOf.get(stage));
+        messages.forEach((port, count) -> counts.merge(port, count, Long::sum));
+    }
+
+    /** Notes what a stage has given. */
+    public void gave(String stage, List<JournalRow.Item> items) {
+        add(items, given.get(levelOf.get(stage)));
+    }
+
+    /** Notes what goes to the egress. */
+    public void delivered(List<JournalRow.Item> items) {
+        add(items, delivered);
+    }
+
+    private static void add(List<JournalRow.Item> items, Map<Integer, Long> counts) {
+        items.forEach(item -> counts.merge(item.port(), Frames.count(item.frame(), 0), Long::sum));
+    }
+
+    /**
+     * Compares, and begins again with nothing.
+     *
+     * @param messages of the journal before this barrier
+     * @throws OperatorFailure I902, some did not arrive, or arrived twice
+     */
+    public void check(long messages) {
+        long came = ran.getOrDefault(reader, Map.of()).values().stream().mapToLong(Long::longValue).sum();
+        if (came != messages - read) {
+            throw unbalanced("the journal had " + (messages - read) + " messages, stage \"" + reader + "\" has run " + came);
+        }
+        Map<Integer, Long> passing = new TreeMap<>(); // what has left the levels so far, and no stage of them takes
+        for (int level = 0; level < levels.size(); level++) {
+            given.get(level).forEach((port, count) -> passing.merge(port, count, Long::sum));
+            checkLevel(levels.get(level), passing);
+        }
+        Set<Integer> ports = new TreeSet<>(passing.keySet());
+        ports.addAll(delivered.keySet());
+        for (int port : ports) {
+            check(port, "egress", passing.getOrDefault(port, 0L), delivered.getOrDefault(port, 0L));
+        }
+        read = messages;
+        ran.clear();
+        given.forEach(Map::clear);
+        delivered.clear();
+    }
+
+    /** Each stage has run all that left by its ports; what a level takes does not pass it. */
+    private void checkLevel(Map<String, List<Integer>> stages, Map<Integer, Long> passing) {
+        stages.forEach((stage, ports) -> {
+            for (int port : stage.equals(reader) ? List.<Integer>of() : ports) {
+                if (Frames.isControl(port)) {
+                    continue; // no messages, and no stage gives them
+                }
+                long count = ran.getOrDefault(stage, Map.of()).getOrDefault(port, 0L);
+                check(port, "stage \"" + stage + "\"", passing.getOrDefault(port, 0L), count);
+            }
+        });
+        stages.values().forEach(passing.keySet()::removeAll);
+    }
+
+    private static void check(int port, String taker, long left, long came) {
+        if (left != came) {
+            throw unbalanced(left + " messages left by port " + port + ", " + came + " of them came to the " + taker);
+        }
+    }
+
+    private static OperatorFailure unbalanced(String reason) {
+        return OperatorFailure.of("I902", "what", "what came in real-time mode since the last stored states",
+                "effect", "the states were not stored", "reason", reason);
+    }
+}

@@ -1,0 +1,92 @@
+package org.wallaroo.spark.account;
+
+import java.util.List;
+import java.util.Map;
+import java.util.NavigableMap;
+import java.util.TreeMap;
+import org.wallaroo.spark.bucket.BucketVersion;
+import wallaroo.worker.v1.WorkerOuterClass.StepCount;
+import wallaroo.worker.v1.WorkerOuterClass.Visited;
+
+/**
+ * What passed sources, steps and sinks, what states there are, and what visits came to: since the query began, as far as its messages have
+ * been run once, however often they are repeated.
+ */
+public final class Counters {
+    private static final int MOST_VISITS = 1000; // as the journal's directory keeps
+
+    private final Map<String, Counts> steps = new TreeMap<>(); // by path
+    private final Map<String, Map<Integer, Size>> stores = new TreeMap<>(); // by stage and bucket
+    private final NavigableMap<Long, Keys> visits = new TreeMap<>(); // the latest ones, by id
+
+    /** What passed a source, step or sink. */
+    record Counts(long in, long out, long dead, long late) {
+        private static final Counts NONE = new Counts(0, 0, 0, 0);
+
+        private Counts plus(StepCount count) {
+            return new Counts(
+                    in + count.getMessagesIn(),
+                    out + count.getMessagesOut(),
+                    dead + count.getDeadLetters(),
+                    late + count.getDroppedLate());
+        }
+    }
+
+    /** How large the state of a bucket is: its keys, and the bytes of its log. */
+    record Size(long keys, long bytes) {}
+
+    /** For how many keys a visit ran, once for each step, and how many of them are dead letters. */
+    record Keys(long keys, long failed) {
+        private static final Keys NONE = new Keys(0, 0);
+
+        private Keys plus(Visited visited) {
+            return new Keys(keys + visited.getKeys(), failed + visited.getFailed());
+        }
+    }
+
+    /** Begins where another one is. */
+    public void restore(Counters other) {
+        steps.putAll(other.steps);
+        visits.putAll(other.visits);
+        other.stores.forEach((stage, sizes) -> stores.put(stage, new TreeMap<>(sizes)));
+    }
+
+    /** Returns one that does not change. */
+    public Counters copy() {
+        Counters copy = new Counters();
+        copy.restore(this);
+        return copy;
+    }
+
+    /** Adds what a call has counted. */
+    public void count(List<StepCount> counts) {
+        counts.forEach(count -> steps.put(
+                count.getPath(), steps.getOrDefault(count.getPath(), Counts.NONE).plus(count)));
+    }
+
+    /** Adds what a call says of visits. */
+    public void visit(List<Visited> visited) {
+        visited.forEach(each -> visits.put(each.getId(), visits.getOrDefault(each.getId(), Keys.NONE).plus(each)));
+        while (visits.size() > MOST_VISITS) {
+            visits.pollFirstEntry();
+        }
+    }
+
+    /** Notes the state of a bucket after a call. */
+    public void store(String stage, int bucket, long keys, BucketVersion version) {
+        stores.computeIfAbsent(stage, id -> new TreeMap<>())
+                .put(bucket, new Size(keys, version.snapshotBytes() + version.changeBytes()));
+    }
+
+    Map<String, Counts> steps() {
+        return steps;
+    }
+
+    Map<String, Map<Integer, Size>> stores() {
+        return stores;
+    }
+
+    NavigableMap<Long, Keys> visits() {
+        return visits;
+    }
+}

@@ -1,0 +1,120 @@
+package org.wallaroo.spark.account;
+
+import java.util.List;
+import java.util.Map;
+import java.util.NavigableMap;
+import java.util.TreeMap;
+import java.util.concurrent.ConcurrentHashMap;
+import org.wallaroo.spark.message.Arrivals;
+import org.wallaroo.spark.query.Json;
+
+/**
+ * The numbers of a query of this virtual machine, for who watches it: over all its engines, in which what was not
+ * committed is run once more and counts once.
+ */
+public final class Numbers {
+    private static final Map<String, Numbers> OF = new ConcurrentHashMap<>();
+    private static final int MOST_TIMES = 100_000; // of one kind, that nobody has asked for
+
+    private final NavigableMap<Long, Counters> barriers = new TreeMap<>(); // by offset, from the running batch on
+    private Counters shown = new Counters();
+    private long shownAt = -1; // offset
+    private long reached = -1; // offset of the input whose output is in the outbox
+    private long timed = -1; // offset of the input whose times were counted
+    private long changes;
+    private Map<String, Map<Long, Long>> times = new TreeMap<>(); // messages by milliseconds, since they were taken
+
+    public static Numbers of(String settings) {
+        return OF.computeIfAbsent(settings, text -> new Numbers());
+    }
+
+    /** A batch begins: no engine begins before it any more. Returns what the barrier there had. */
+    public synchronized Counters begin(long offset) {
+        barriers.headMap(offset).clear();
+        return barriers.getOrDefault(offset, new Counters());
+    }
+
+    /** Notes what a barrier has. */
+    public synchronized void put(long offset, Counters counters) {
+        barriers.put(offset, counters);
+    }
+
+    /** All output of input before an offset is in the outbox. */
+    public synchronized void reach(long offset) {
+        changes += offset > reached ? 1 : 0;
+        reached = Math.max(reached, offset);
+        Map.Entry<Long, Counters> last = barriers.floorEntry(reached);
+        if (last != null && last.getKey() > shownAt) {
+            shownAt = last.getKey();
+            shown = last.getValue();
+            changes++;
+        }
+    }
+
+    /** Returns how often something has changed. */
+    public synchronized long changes() {
+        return changes;
+    }
+
+    /** Returns those whose times were not counted: what is run again was. */
+    public synchronized Arrivals untimed(Arrivals arrivals) {
+        return arrivals.after(timed);
+    }
+
+    /**
+     * Notes how long the engine took for messages, which it has given to the egress.
+     *
+     * @param offset after them
+     * @param arrivals those that were not counted before
+     * @param hasOutput whether the egress waits for sinks to take something of them; else they end here
+     */
+    public synchronized void time(long offset, Arrivals arrivals, boolean hasOutput) {
+        long count = arrivals.count();
+        if (count == 0) {
+            return;
+        }
+        timed = Math.max(timed, offset);
+        changes++;
+        long compute = arrivals.computedMs();
+        add("compute", compute, count);
+        for (Arrivals.Group group : arrivals.groups()) {
+            long wait = Math.max(0, arrivals.begunMs() - group.timeMs());
+            add("wait", wait, group.messages());
+            if (!hasOutput) {
+                add("end_to_end", wait + compute, group.messages());
+            }
+        }
+    }
+
+    private void add(String stage, long ms, long messages) {
+        Map<Long, Long> counts = times.computeIfAbsent(stage, name -> new TreeMap<>());
+        if (counts.size() < MOST_TIMES) {
+            counts.merge(ms, messages, Long::sum);
+        }
+    }
+
+    /** Returns the id of the last visit of which all output is in the outbox; 0: there is none. */
+    public synchronized long lastVisit() {
+        return shown.visits().isEmpty() ? 0 : shown.visits().lastKey();
+    }
+
+    /** Returns what visits came to as JSON, those after the one of an id. */
+    public synchronized String visits(long after) {
+        Map<Long, List<Long>> counts = new TreeMap<>();
+        shown.visits().tailMap(after, false).forEach((id, keys) -> counts.put(id, List.of(keys.keys(), keys.failed())));
+        return Json.object("offset", shownAt, "visits", counts);
+    }
+
+    /** Returns the numbers as JSON; times are those since the last call. */
+    public synchronized String take() {
+        Map<String, List<Long>> steps = new TreeMap<>();
+        shown.steps().forEach((path, counts) -> steps.put(
+                path, List.of(counts.in(), counts.out(), counts.dead(), counts.late())));
+        Map<String, Map<Integer, List<Long>>> stores = new TreeMap<>();
+        shown.stores().forEach((stage, sizes) -> sizes.forEach((bucket, size) -> stores
+                .computeIfAbsent(stage, id -> new TreeMap<>()).put(bucket, List.of(size.keys(), size.bytes()))));
+        String text = Json.object("offset", reached, "steps", steps, "stores", stores, "times", times);
+        times = new TreeMap<>();
+        return text;
+    }
+}

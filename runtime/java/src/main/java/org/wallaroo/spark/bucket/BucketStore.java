@@ -1,0 +1,22 @@
+package org.wallaroo.spark.bucket;
+
+import java.util.List;
+
+/** Versions and logs of the buckets of a task. */
+public interface BucketStore {
+    /** Returns the version of a bucket that was stored last. */
+    BucketVersion version(int bucket);
+
+    /** Returns the entries of a log, oldest first. */
+    List<byte[]> log(int bucket, BucketVersion version);
+
+    /**
+     * Stores what a call has changed.
+     *
+     * @param bucket of the call
+     * @param before version before it
+     * @param after version after it
+     * @param changes entries of the log
+     */
+    void store(int bucket, BucketVersion before, BucketVersion after, List<byte[]> changes);
+}

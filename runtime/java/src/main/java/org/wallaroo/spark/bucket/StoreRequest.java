@@ -1,0 +1,16 @@
+package org.wallaroo.spark.bucket;
+
+import java.util.List;
+
+/**
+ * What the engine wants to know of Spark's store.
+ *
+ * @param bucket of the state
+ * @param log which log of it; null: its version is wanted
+ */
+public record StoreRequest(int bucket, BucketVersion log) {
+    /** Returns the entries of the log, or the bytes of the version as the only one. */
+    public List<byte[]> answer(BucketStore store) {
+        return log == null ? List.of(store.version(bucket).toBytes()) : store.log(bucket, log);
+    }
+}

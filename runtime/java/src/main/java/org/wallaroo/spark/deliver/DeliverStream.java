@@ -1,0 +1,217 @@
+package org.wallaroo.spark.deliver;
+
+import com.google.protobuf.ByteString;
+import io.grpc.CallOptions;
+import io.grpc.ClientCall;
+import io.grpc.ManagedChannel;
+import io.grpc.Metadata;
+import io.grpc.MethodDescriptor.MethodType;
+import io.grpc.MethodDescriptor;
+import io.grpc.Status;
+import java.util.ArrayDeque;
+import java.util.Deque;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.ConcurrentHashMap;
+import org.wallaroo.spark.account.Numbers;
+import org.wallaroo.spark.message.Arrivals;
+import org.wallaroo.spark.message.JournalRow;
+import org.wallaroo.spark.query.Attempt;
+import org.wallaroo.spark.query.OperatorFailure;
+import org.wallaroo.spark.query.Settings;
+import org.wallaroo.spark.realtime.Reached;
+import org.wallaroo.spark.rpc.Channels;
+import org.wallaroo.spark.rpc.ReplyQueue;
+import org.wallaroo.spark.rpc.ServiceFailure;
+import wallaroo.service.v1.Service.Chunk;
+import wallaroo.service.v1.Service.DeliverOpening;
+import wallaroo.service.v1.Service.DeliverReply;
+import wallaroo.service.v1.Service.DeliverRequest;
+import wallaroo.service.v1.Service.Deliveries;
+import wallaroo.service.v1.Service.Delivery;
+
+/**
+ * The stream of one engine to the egress: frames out, acknowledgements back, which gRPC's thread takes.
+ *
+ * <p>A stream that the egress ends fails the task: the next one repeats what is not committed, and the egress drops what
+ * it has of it.
+ */
+public final class DeliverStream extends ClientCall.Listener<DeliverReply> implements AutoCloseable {
+    static final MethodDescriptor<DeliverRequest, DeliverReply> DELIVER = Channels.method(
+            "wallaroo.service.v1.OutboxService/Deliver", MethodType.BIDI_STREAMING, DeliverRequest.parser(),
+            DeliverReply.parser());
+    private static final int CHUNK_BYTES = 1 << 20;
+    private static final long WINDOW_BYTES = 8 << 20; // sent and not acknowledged
+    private static final Map<String, ManagedChannel> CHANNELS = new ConcurrentHashMap<>();
+
+    private final ClientCall<DeliverRequest, DeliverReply> call;
+    private final Deque<Sent> unacknowledged = new ArrayDeque<>();
+    private final Settings settings;
+    private final BarrierQueue queue;
+    private long number;
+    private long acknowledged;
+    private long bytes;
+    private boolean isOver; // for its engine
+    private RuntimeException failure;
+
+    /** A delivery, or a mark with a place: all before it belongs to what the journal has before that. */
+    private record Sent(long number, int bytes, JournalRow.Place place) {}
+
+    /**
+     * Begins the stream.
+     *
+     * @param settings of the query
+     * @param attempt of the task that began the engine
+     * @param begin offset where the engine begins. To the egress it is the number of the batch: what is repeated begins
+     *     there, too, whatever Spark's number is
+     * @param queue gets to know what is acknowledged, and why the stream has ended
+     */
+    public DeliverStream(Settings settings, Attempt attempt, long begin, BarrierQueue queue) {
+        this.settings = settings;
+        this.queue = queue;
+        ManagedChannel channel = CHANNELS.computeIfAbsent(settings.egress(), Channels::service);
+        call = channel.newCall(DELIVER, CallOptions.DEFAULT.withWaitForReady()); // an egress that died is started again
+        call.start(this, new Metadata());
+        call.sendMessage(DeliverRequest.newBuilder()
+                .setOpening(DeliverOpening.newBuilder()
+                        .setEpoch(settings.egressEpoch())
+                        .setQuery(attempt.query())
+                        .setBatch(begin)
+                        .setPartition(attempt.partition())
+                        .setAttempt(attempt.attempt()))
+                .build());
+    }
+
+    /**
+     * Sends frames; waits only while too much is not acknowledged.
+     *
+     * @param items the frames
+     * @param arrivals of the messages whose output they are
+     */
+    public synchronized void deliver(List<JournalRow.Item> items, Arrivals arrivals) {
+        Deliveries.Builder request = Deliveries.newBuilder();
+        int size = 0;
+        for (JournalRow.Item item : items) {
+            byte[] frame = item.frame();
+            for (int begin = 0; begin < frame.length; begin += CHUNK_BYTES) {
+                int end = Math.min(frame.length, begin + CHUNK_BYTES);
+                if (size > 0 && size + end - begin > CHUNK_BYTES) {
+                    send(request);
+                    size = 0;
+                }
+                size += end - begin;
+                number++;
+                unacknowledged.add(new Sent(number, end - begin, null));
+                bytes += end - begin;
+                request.addItems(Delivery.newBuilder().setNumber(number).setPort(item.port()).setBucket(item.origin())
+                        .setChunk(Chunk.newBuilder()
+                                .setData(ByteString.copyFrom(frame, begin, end - begin))
+                                .setIsContinued(end < frame.length)));
+            }
+        }
+        if (size > 0) {
+            send(request.addAllArrived(arrivals.forEgress()));
+        }
+        waitWhileAbove(WINDOW_BYTES);
+    }
+
+    private void send(Deliveries.Builder request) {
+        call.sendMessage(DeliverRequest.newBuilder().setDeliveries(request).build());
+        request.clear();
+    }
+
+    /** Notes which place in the journal all deliveries so far come before. */
+    public synchronized void mark(JournalRow.Place place) {
+        unacknowledged.add(new Sent(number, 0, place));
+        take(acknowledged);
+    }
+
+    /** Says that Spark has committed all input before a sequence: nothing of it comes again. */
+    public synchronized void commit(long sequence) {
+        if (!isOver) { // the engine may have ended before the task that comes to know that begins
+            call.sendMessage(DeliverRequest.newBuilder().setCommitted(sequence).build());
+        }
+    }
+
+    /** Returns how many deliveries were sent. */
+    public synchronized long number() {
+        return number;
+    }
+
+    /**
+     * Waits until all is acknowledged.
+     *
+     * @throws RuntimeException the egress has ended the stream
+     */
+    public synchronized void finish() {
+        waitWhileAbove(0);
+        isOver = true;
+        call.halfClose();
+    }
+
+    private void waitWhileAbove(long limit) {
+        while (bytes > limit && failure == null) {
+            try {
+                wait();
+            } catch (InterruptedException error) {
+                Thread.currentThread().interrupt();
+                throw new IllegalStateException("the engine was interrupted", error);
+            }
+        }
+        if (failure != null) {
+            throw failure;
+        }
+    }
+
+    @Override
+    public void onMessage(DeliverReply reply) {
+        long upTo = reply.getNumber();
+        synchronized (this) {
+            if (upTo >= acknowledged && upTo <= number) {
+                take(upTo);
+                notifyAll();
+                queue.acknowledge(upTo);
+                return;
+            }
+        }
+        fail(OperatorFailure.of("I901", "reason", "the egress acknowledges delivery " + upTo + " after " + acknowledged
+                + "; " + number + " were sent"));
+    }
+
+    @Override
+    public void onClose(Status status, Metadata trailers) {
+        fail(ServiceFailure.of("egress", settings.egress(), new ReplyQueue.StreamEnded(status, trailers)));
+    }
+
+    private void fail(RuntimeException error) {
+        synchronized (this) {
+            if (isOver) {
+                return;
+            }
+            failure = failure == null ? error : failure;
+            notifyAll();
+        }
+        queue.fail(error);
+    }
+
+    private void take(long upTo) {
+        acknowledged = upTo;
+        while (!unacknowledged.isEmpty() && unacknowledged.getFirst().number() <= upTo) {
+            Sent sent = unacknowledged.removeFirst();
+            bytes -= sent.bytes();
+            if (sent.place() != null) {
+                Reached.set(settings, sent.place().messages());
+                Numbers.of(settings.text()).reach(sent.place().offset());
+            }
+        }
+    }
+
+    /** Ends the stream; that is not why its engine has ended. */
+    @Override
+    public void close() {
+        synchronized (this) {
+            isOver = true;
+        }
+        call.cancel("the engine has ended", null);
+    }
+}

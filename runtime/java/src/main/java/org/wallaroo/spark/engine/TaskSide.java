@@ -1,0 +1,91 @@
+package org.wallaroo.spark.engine;
+
+import java.util.Map;
+import java.util.concurrent.ConcurrentHashMap;
+import org.apache.spark.TaskContext;
+import org.wallaroo.spark.bucket.BucketStore;
+import org.wallaroo.spark.bucket.Changes;
+import org.wallaroo.spark.deliver.Work;
+import org.wallaroo.spark.journal.JournalOffset;
+import org.wallaroo.spark.message.JournalRow;
+import org.wallaroo.spark.query.Attempt;
+import org.wallaroo.spark.query.Settings;
+
+/**
+ * What one attempt of a task has of the engine: Spark's source takes work of it, the operator with Spark's store does it.
+ */
+public final class TaskSide {
+    private static final Map<Long, TaskSide> RUNNING = new ConcurrentHashMap<>(); // by attempt
+
+    private final EngineGuard guard;
+    private final long attempt;
+    private Work work;
+
+    TaskSide(EngineGuard guard, long attempt) {
+        this.guard = guard;
+        this.attempt = attempt;
+    }
+
+    /**
+     * Begins the batch of the task that runs here.
+     *
+     * @param settings of the query
+     * @param start where the batch begins
+     */
+    public static TaskSide begin(Settings settings, JournalOffset start) {
+        TaskContext context = TaskContext.get();
+        Attempt attempt = Attempt.current();
+        EngineGuard guard = Engine.guard(settings);
+        long number = attempt.attempt();
+        context.addTaskFailureListener((failed, error) -> {
+            guard.failed(number);
+        });
+        TaskSide made = new TaskSide(guard, number);
+        RUNNING.put(number, made);
+        context.addTaskCompletionListener(ended -> {
+            RUNNING.remove(number);
+        });
+        guard.begin(start, attempt);
+        return made;
+    }
+
+    /** Returns that of the task that runs here. */
+    public static TaskSide current() {
+        return RUNNING.get(TaskContext.get().taskAttemptId());
+    }
+
+    /**
+     * Waits until the engine has something to do.
+     *
+     * @param nanoseconds how long
+     * @return whether there is something; false: not in time, or nothing will come any more
+     */
+    public boolean await(long nanoseconds) throws InterruptedException {
+        Work found = guard.next(attempt, nanoseconds);
+        work = found == Work.OVER ? null : found;
+        return work != null;
+    }
+
+    /** Returns the place of the barrier that came with the last work; null: none came. */
+    public JournalRow.Place reached() {
+        return work.barrier() == null ? null : work.barrier().place();
+    }
+
+    /** Stores the changes of the barrier that came, then answers the request. */
+    public void serve(BucketStore store) {
+        Work found = work;
+        work = null;
+        if (found == null) {
+            return;
+        }
+        if (found.barrier() != null) {
+            for (Changes each : found.barrier().changes()) {
+                store.store(each.bucket(), each.before(), each.after(), each.entries());
+            }
+            guard.stored(attempt);
+        }
+        if (found.request() != null) {
+            guard.answer(attempt, found.request().answer(store));
+        }
+    }
+}

@@ -1,0 +1,169 @@
+package org.wallaroo.spark.journal;
+
+import io.grpc.ManagedChannel;
+import io.grpc.MethodDescriptor.MethodType;
+import io.grpc.MethodDescriptor;
+import java.util.Map;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.TimeUnit;
+import org.wallaroo.spark.query.Settings;
+import org.wallaroo.spark.rpc.Channels;
+import org.wallaroo.spark.rpc.LastingCall;
+import org.wallaroo.spark.rpc.ReplyQueue;
+import org.wallaroo.spark.rpc.ServiceFailure;
+import wallaroo.service.v1.Service.FollowRequest;
+import wallaroo.service.v1.Service.Position;
+
+/**
+ * Knows how far a journal may be read: the gateway pushes it, so that waiting costs nothing.
+ *
+ * <p>One for each query in this virtual machine. While the gateway is away it knows what it knew. Of a journal of this
+ * machine the gateway says how far it goes; one that the gateway sends may be read as far as it has arrived.
+ */
+public final class JournalHead {
+    static final MethodDescriptor<FollowRequest, Position> FOLLOW = Channels.method(
+            "wallaroo.service.v1.JournalService/Follow", MethodType.SERVER_STREAMING, FollowRequest.parser(),
+            Position.parser());
+    private static final Map<String, JournalHead> OPEN = new ConcurrentHashMap<>();
+
+    private final Settings settings;
+    private final ManagedChannel channel;
+    private final LastingCall<FollowRequest, Position> call; // null: a reader says how far it has got
+    private Object reader; // that says so now
+    private long end;
+    private boolean isEnding;
+    private boolean isClosed;
+    private RuntimeException failure;
+
+    private JournalHead(Settings settings, JournalOffset start) {
+        this.settings = settings;
+        this.channel = Channels.service(settings.gateway());
+        this.call = settings.journal().isEmpty() ? null : new LastingCall<>(channel, FOLLOW, new Following(start));
+        if (call != null) {
+            call.open();
+        }
+    }
+
+    /**
+     * Returns that of a query, following since the first call.
+     *
+     * @param settings of the query
+     * @param start names the journal
+     */
+    static JournalHead of(Settings settings, JournalOffset start) {
+        return OPEN.computeIfAbsent(settings.text(), text -> new JournalHead(settings, start));
+    }
+
+    /** Lets the batches of a query end now, and each one that begins later. Its engine has read the head before. */
+    public static void endBatches(String settings) {
+        OPEN.computeIfPresent(settings, (text, head) -> head.ending());
+    }
+
+    /** Ends that of a query for good: a task that begins too late gets the closed one. */
+    public static void close(Settings settings) {
+        OPEN.computeIfPresent(settings.text(), (text, head) -> head.closed());
+    }
+
+    /** Returns the channel to the gateway. */
+    ManagedChannel channel() {
+        return channel;
+    }
+
+    private final class Following implements LastingCall.Caller<FollowRequest, Position> {
+        private final String journal;
+
+        private Following(JournalOffset start) {
+            journal = JournalOffset.hex(start.journal());
+        }
+
+        @Override
+        public FollowRequest request() {
+            return FollowRequest.newBuilder().setEpoch(settings.gatewayEpoch()).setJournal(journal).build();
+        }
+
+        @Override
+        public int ahead() {
+            return Channels.REPLIES;
+        }
+
+        @Override
+        public void take(Position position) {
+            call.ask(1);
+            moveTo(null, position.getOffset());
+        }
+
+        @Override
+        public void fail(ReplyQueue.StreamEnded why) {
+            JournalHead.this.fail(null, ServiceFailure.of("gateway", settings.gateway(), why));
+        }
+    }
+
+    /** Lets a reader say from now on how far the journal has got to it; it begins at an offset. */
+    synchronized void feed(Object begun, long offset) {
+        reader = begun;
+        end = offset;
+        failure = null;
+    }
+
+    /** Takes note how far the journal may be read; {@code from}: the reader that says so, or null. */
+    synchronized void moveTo(Object from, long offset) {
+        if (from == reader && offset > end) {
+            end = offset;
+            notifyAll();
+        }
+    }
+
+    /** Takes note why nobody will say any longer how far the journal may be read. */
+    synchronized void fail(Object from, RuntimeException why) {
+        if (from == reader) {
+            failure = why;
+            notifyAll();
+        }
+    }
+
+    /**
+     * Waits until the journal goes past an offset, for a while.
+     *
+     * @param offset that the reader has reached
+     * @param nanoseconds how long to wait
+     * @return where the journal ends; at most {@code offset}: nothing came
+     */
+    synchronized long await(long offset, long nanoseconds) throws InterruptedException {
+        long until = System.nanoTime() + nanoseconds;
+        while (end <= offset && !isEnding) {
+            if (failure != null) {
+                throw failure;
+            }
+            if (isClosed) {
+                throw new IllegalStateException("the query has stopped");
+            }
+            long left = until - System.nanoTime();
+            if (left <= 0) {
+                break;
+            }
+            TimeUnit.NANOSECONDS.timedWait(this, left);
+        }
+        return end;
+    }
+
+    /** Says whether batches are to end now. */
+    synchronized boolean isEnding() {
+        return isEnding;
+    }
+
+    private synchronized JournalHead ending() {
+        isEnding = true;
+        notifyAll();
+        return this;
+    }
+
+    private synchronized JournalHead closed() {
+        isClosed = true;
+        notifyAll();
+        if (call != null) {
+            call.close();
+        }
+        channel.shutdownNow();
+        return this;
+    }
+}

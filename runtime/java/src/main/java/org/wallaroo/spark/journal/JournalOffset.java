@@ -1,0 +1,79 @@
+package org.wallaroo.spark.journal;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import java.util.Objects;
+import org.apache.spark.sql.connector.read.streaming.Offset;
+import org.apache.spark.sql.connector.read.streaming.PartitionOffset;
+import org.wallaroo.spark.query.Json;
+
+/** A frame boundary of a journal, as Spark's checkpoint has it; the same text as that of micro-batches. */
+public final class JournalOffset extends Offset implements PartitionOffset {
+    private static final long serialVersionUID = 1L;
+
+    private final long journal;
+    private final long offset;
+    private final long messages;
+
+    /**
+     * Makes an offset.
+     *
+     * @param journal id of the journal
+     * @param offset frame bytes from its beginning
+     * @param messages before it
+     */
+    public JournalOffset(long journal, long offset, long messages) {
+        this.journal = journal;
+        this.offset = offset;
+        this.messages = messages;
+    }
+
+    /**
+     * Reads what {@link #json} gave.
+     *
+     * @param text JSON
+     */
+    public static JournalOffset parse(String text) {
+        JsonNode value = Json.parse(text);
+        return new JournalOffset(Long.parseUnsignedLong(value.path("journal").asText(), 16),
+                value.path("offset").asLong(), value.path("sequence").asLong());
+    }
+
+    /** Returns the id of the journal. */
+    public long journal() {
+        return journal;
+    }
+
+    /** Returns the frame bytes before it. */
+    public long offset() {
+        return offset;
+    }
+
+    /** Returns the messages before it. */
+    public long messages() {
+        return messages;
+    }
+
+    /**
+     * Returns the id of a journal as text: readers of JSON round large numbers.
+     *
+     * @param id of the journal
+     */
+    public static String hex(long id) {
+        return String.format("%016x", id);
+    }
+
+    @Override
+    public String json() {
+        return String.format("{\"journal\": \"%s\", \"offset\": %d, \"sequence\": %d}", hex(journal), offset, messages);
+    }
+
+    @Override
+    public boolean equals(Object other) {
+        return other instanceof JournalOffset that && journal == that.journal && offset == that.offset;
+    }
+
+    @Override
+    public int hashCode() {
+        return Objects.hash(journal, offset);
+    }
+}

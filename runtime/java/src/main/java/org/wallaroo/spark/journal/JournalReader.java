@@ -1,0 +1,90 @@
+package org.wallaroo.spark.journal;
+
+import java.io.Closeable;
+import java.io.IOException;
+import java.nio.file.Path;
+import java.util.Arrays;
+import org.wallaroo.spark.message.Frames;
+import org.wallaroo.spark.message.JournalRow;
+import org.wallaroo.spark.query.OperatorFailure;
+import org.wallaroo.spark.query.Settings;
+
+/** Reads the frames of a journal after an offset, verified, from wherever they are. */
+abstract class JournalReader implements Closeable {
+    private long offset;
+    private long messages;
+    private long sequence = -1;
+
+    JournalReader(JournalOffset start) {
+        this.offset = start.offset();
+        this.messages = start.messages();
+    }
+
+    /**
+     * Returns what reads the journal of a query.
+     *
+     * @param settings of the query
+     * @param start where to begin
+     * @param head gets to know how far a journal has come that a gateway sends
+     */
+    static JournalReader of(Settings settings, JournalOffset start, JournalHead head) {
+        String directory = settings.journal();
+        return directory.isEmpty() ? new JournalTail(settings, start, head)
+                : new JournalFiles(Path.of(directory), start);
+    }
+
+    /** Returns the place after all that was read. */
+    JournalRow.Place place() {
+        return new JournalRow.Place(offset, messages, sequence);
+    }
+
+    final long offset() {
+        return offset;
+    }
+
+    /**
+     * Reads whole frames; null when there is nothing between here and the end.
+     *
+     * @param end how far the journal may be read
+     * @param maxBytes at most so many, unless one frame alone has more
+     * @throws OperatorFailure R698 or R648, bytes are lost or changed; R698, it is another journal
+     */
+    final byte[] read(long end, int maxBytes) throws IOException {
+        if (offset >= end) {
+            return null;
+        }
+        long stop = reach(end);
+        int wanted = (int) Math.min(stop - offset, maxBytes);
+        while (true) {
+            byte[] data = get(wanted);
+            Frames.Progress progress = Frames.verify(data, sequence);
+            if (!progress.fault().isEmpty()) {
+                throw damaged(offset + progress.end(), progress.fault());
+            }
+            if (progress.end() > 0) {
+                offset += progress.end();
+                messages += progress.messages();
+                sequence = progress.sequence();
+                passed(progress.end());
+                return progress.end() == data.length ? data : Arrays.copyOf(data, progress.end());
+            }
+            if (progress.wanted() > stop - offset || progress.wanted() <= wanted) {
+                throw damaged(offset, "the frame is not whole");
+            }
+            wanted = progress.wanted();
+        }
+    }
+
+    /** Returns up to where {@link #get} has something, at most {@code end}, and after {@link #offset}. */
+    abstract long reach(long end) throws IOException;
+
+    /** Returns so many bytes from {@link #offset} on. */
+    abstract byte[] get(int count) throws IOException;
+
+    /** Takes note that so many bytes are read for good. */
+    void passed(int count) {
+        // Files keep them.
+    }
+
+    abstract OperatorFailure damaged(long at, String reason);
+}

@@ -1,0 +1,86 @@
+package org.wallaroo.spark.journal;
+
+import java.io.Closeable;
+import java.io.IOException;
+import java.io.UncheckedIOException;
+import java.util.Iterator;
+import java.util.List;
+import java.util.concurrent.TimeUnit;
+import org.wallaroo.spark.message.JournalRow.Kind;
+import org.wallaroo.spark.message.JournalRow.Place;
+import org.wallaroo.spark.message.JournalRow;
+import org.wallaroo.spark.query.Settings;
+
+/**
+ * Gives the frames of the journal as soon as they are there, until the driver stops; a FLUSH so long after frames.
+ *
+ * <p>Its last row is a FLUSH if any were frames.
+ */
+public final class JournalRows implements Iterator<JournalRow>, Closeable {
+    private static final long LONG_NS = TimeUnit.HOURS.toNanos(1);
+
+    private final JournalReader reader;
+    private final JournalHead head;
+    private final long flushNs;
+    private final int rowBytes;
+    private JournalRow next;
+    private boolean hasSaidIdle = true;
+    private boolean isDirty; // since the last FLUSH
+    private long dirtySince;
+
+    public JournalRows(Settings settings, JournalOffset start) {
+        head = JournalHead.of(settings, start);
+        reader = JournalReader.of(settings, start, head);
+        flushNs = TimeUnit.MILLISECONDS.toNanos(settings.flushMs());
+        rowBytes = settings.rowBytes();
+    }
+
+    @Override
+    public boolean hasNext() {
+        try {
+            while (next == null && (isDirty || !head.isEnding())) {
+                next = found();
+            }
+        } catch (IOException error) {
+            throw new UncheckedIOException(error);
+        } catch (InterruptedException error) {
+            Thread.currentThread().interrupt();
+            throw new IllegalStateException("the engine was interrupted", error);
+        }
+        return next != null;
+    }
+
+    @Override
+    public JournalRow next() {
+        JournalRow given = next;
+        next = null;
+        return given;
+    }
+
+    /** Returns the next row; null: nothing came for a while, or the driver stops. */
+    private JournalRow found() throws IOException, InterruptedException {
+        long now = System.nanoTime();
+        if (isDirty && (now - dirtySince >= flushNs || head.isEnding())) {
+            isDirty = false;
+            return JournalRow.of(Kind.FLUSH, reader.place());
+        }
+        byte[] frames = reader.read(head.await(reader.place().offset(), 0), rowBytes);
+        if (frames != null) {
+            dirtySince = isDirty ? dirtySince : now;
+            isDirty = true;
+            hasSaidIdle = false;
+            return new JournalRow(Kind.FRAMES, reader.place(), List.of(new JournalRow.Item(0, -1, -1, frames)));
+        }
+        if (!hasSaidIdle) {
+            hasSaidIdle = true;
+            return JournalRow.of(Kind.IDLE, reader.place());
+        }
+        head.await(reader.place().offset(), isDirty ? dirtySince + flushNs - now : LONG_NS);
+        return null;
+    }
+
+    @Override
+    public void close() throws IOException {
+        reader.close();
+    }
+}

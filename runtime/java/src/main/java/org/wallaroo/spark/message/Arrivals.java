@@ -1,0 +1,78 @@
+package org.wallaroo.spark.message;
+
+import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Map;
+import java.util.Set;
+import java.util.TreeMap;
+import java.util.concurrent.TimeUnit;
+import wallaroo.service.v1.Service.Arrived;
+
+/**
+ * When the messages of a row arrived at the gateway, and when the engine began with them.
+ *
+ * @param groups of TCP sources and generators only
+ * @param begunMs when the engine began, in milliseconds since 1970
+ * @param begunNs the same moment by {@link System#nanoTime}
+ */
+public record Arrivals(List<Group> groups, long begunMs, long begunNs) {
+    /** Of a row without messages. */
+    public static final Arrivals NONE = new Arrivals(List.of(), 0, 0);
+
+    /**
+     * The messages of a frame.
+     *
+     * @param offset in the journal, after them
+     * @param timeMs when they arrived, in milliseconds since 1970
+     * @param messages how many they are
+     */
+    public record Group(long offset, long timeMs, long messages) {}
+
+    /**
+     * Returns those of frames of the journal, which begin to be processed now.
+     *
+     * @param frames whole ones
+     * @param end offset in the journal after them
+     * @param sources ports of messages
+     */
+    public static Arrivals now(byte[] frames, long end, Set<Integer> sources) {
+        List<Group> groups = new ArrayList<>();
+        ByteBuffer view = ByteBuffer.wrap(frames).order(ByteOrder.LITTLE_ENDIAN);
+        for (int at = 0; at < frames.length; at += Frames.bytes(frames, at)) {
+            boolean hasColumns = frames[at + 4] != 0; // of a connector or a topic: the time is the data's own
+            if (!hasColumns && sources.contains(Frames.port(frames, at))) {
+                long offset = end - frames.length + at + Frames.bytes(frames, at);
+                groups.add(new Group(offset, view.getLong(at + 24), Frames.count(frames, at)));
+            }
+        }
+        return new Arrivals(groups, System.currentTimeMillis(), System.nanoTime());
+    }
+
+    /** Returns those after an offset of the journal. */
+    public Arrivals after(long offset) {
+        boolean isWhole = groups.isEmpty() || groups.get(0).offset() > offset;
+        return isWhole ? this
+                : new Arrivals(groups.stream().filter(each -> each.offset() > offset).toList(), begunMs, begunNs);
+    }
+
+    /** Returns how many messages they are. */
+    public long count() {
+        return groups.stream().mapToLong(Group::messages).sum();
+    }
+
+    /** Returns how many milliseconds ago the engine began. */
+    public long computedMs() {
+        return TimeUnit.NANOSECONDS.toMillis(System.nanoTime() - begunNs);
+    }
+
+    /** Returns them as the egress takes them: one for each time. */
+    public Iterable<Arrived> forEgress() {
+        Map<Long, Long> messages = new TreeMap<>();
+        groups.forEach(each -> messages.merge(each.timeMs(), each.messages(), Long::sum));
+        return messages.entrySet().stream()
+                .map(each -> Arrived.newBuilder().setTimeMs(each.getKey()).setMessages(each.getValue()).build())
+                .toList();
+    }
+}

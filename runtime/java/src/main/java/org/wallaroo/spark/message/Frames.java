@@ -1,0 +1,153 @@
+package org.wallaroo.spark.message;
+
+import java.io.ByteArrayOutputStream;
+import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Set;
+import java.util.zip.CRC32;
+
+/** Reads the headers of frames; SPECIFICATION.md, section 2, has the layout. */
+public final class Frames {
+    /** Bytes of a header. */
+    public static final int HEADER_BYTES = 40;
+    /** Port of dead letters. */
+    public static final int DEAD_LETTER_PORT = 65535;
+
+    /** Port of ticks. */
+    static final int TICK_PORT = 65534;
+
+    /** Port of visits. */
+    public static final int VISIT_PORT = 65533;
+
+    private static final int FRAMED = 1;
+    private static final int MAGIC = 0x31524657; // WFR1
+    private static final int MAX_BODY_BYTES = 67_108_824;
+    private static final int KNOWN_FLAGS = 31;
+    private static final int CHECKED_HEADER_BYTES = 36;
+
+    private Frames() {}
+
+    /**
+     * How far a run of frames is good.
+     *
+     * @param end position after the last good frame
+     * @param sequence the sequence that follows
+     * @param messages how many messages the frames have; ticks and visits are none
+     * @param wanted bytes of the frame at {@code end} as far as known, when it is not whole
+     * @param fault what is wrong with the frame at {@code end}; empty: it is only not whole
+     */
+    public record Progress(int end, long sequence, long messages, int wanted, String fault) {}
+
+    /**
+     * Walks over frames, and verifies layout, checksum and sequences.
+     *
+     * @param data begins at a frame boundary
+     * @param sequence with which the first frame must begin; -1: any
+     */
+    public static Progress verify(byte[] data, long sequence) {
+        ByteBuffer view = ByteBuffer.wrap(data).order(ByteOrder.LITTLE_ENDIAN);
+        CRC32 crc = new CRC32();
+        int at = 0;
+        long messages = 0;
+        while (data.length - at >= HEADER_BYTES) {
+            int body = view.getInt(at + 12);
+            if (view.getInt(at) != MAGIC || body < 0 || body > MAX_BODY_BYTES || (data[at + 4] & ~KNOWN_FLAGS) != 0
+                    || view.getInt(at + 32) != 0) {
+                return new Progress(at, sequence, messages, HEADER_BYTES, "no frame begins here");
+            }
+            int end = at + HEADER_BYTES + body;
+            if (end > data.length) {
+                return new Progress(at, sequence, messages, end - at, "");
+            }
+            crc.reset();
+            crc.update(data, at, CHECKED_HEADER_BYTES);
+            crc.update(data, at + HEADER_BYTES, body);
+            if ((int) crc.getValue() != view.getInt(at + CHECKED_HEADER_BYTES)) {
+                return new Progress(at, sequence, messages, HEADER_BYTES, "the checksum of the frame does not fit");
+            }
+            long first = view.getLong(at + 16);
+            if (sequence >= 0 && first != sequence) {
+                String fault = "the frame has sequence " + first + "; expected " + sequence;
+                return new Progress(at, sequence, messages, HEADER_BYTES, fault);
+            }
+            int count = view.getInt(at + 8);
+            messages += isControl(port(data, at)) ? 0 : count;
+            sequence = first + count;
+            at = end;
+        }
+        return new Progress(at, sequence, messages, HEADER_BYTES, "");
+    }
+
+    /**
+     * Returns the port in the header of a frame.
+     *
+     * @param data has the frame
+     * @param at where it begins
+     */
+    public static int port(byte[] data, int at) {
+        return (data[at + 6] & 255) | (data[at + 7] & 255) << 8;
+    }
+
+    /** Returns how many messages frames have, by port. */
+    public static Map<Integer, Long> countByPort(byte[] frames) {
+        Map<Integer, Long> found = new HashMap<>();
+        for (int at = 0; at < frames.length; at += bytes(frames, at)) {
+            found.merge(port(frames, at), count(frames, at), Long::sum);
+        }
+        return found;
+    }
+
+    /** Returns those of whole frames that have one of the ports. */
+    public static List<byte[]> ofPorts(byte[] frames, Set<Integer> ports) {
+        List<byte[]> found = new ArrayList<>();
+        for (int at = 0; at < frames.length; at += bytes(frames, at)) {
+            if (ports.contains(port(frames, at))) {
+                found.add(Arrays.copyOfRange(frames, at, at + bytes(frames, at)));
+            }
+        }
+        return found;
+    }
+
+    /** Returns frames one after the other. */
+    public static byte[] joined(List<byte[]> frames) {
+        ByteArrayOutputStream all = new ByteArrayOutputStream();
+        frames.forEach(all::writeBytes);
+        return all.toByteArray();
+    }
+
+    /** Says whether a port is that of ticks or visits, which are no messages and go to all buckets of a stage. */
+    public static boolean isControl(int port) {
+        return port == TICK_PORT || port == VISIT_PORT;
+    }
+
+    /** Returns a tick or visit of the journal as workers take it. */
+    public static byte[] control(byte[] frame) {
+        return port(frame, 0) == TICK_PORT ? tick(frame) : frame;
+    }
+
+    /** Returns a tick of the journal, which has a sequence of its own as if it had a message, as workers take it. */
+    static byte[] tick(byte[] frame) {
+        ByteBuffer from = ByteBuffer.wrap(frame).order(ByteOrder.LITTLE_ENDIAN);
+        ByteBuffer made = ByteBuffer.allocate(HEADER_BYTES).order(ByteOrder.LITTLE_ENDIAN);
+        made.putInt(MAGIC).put((byte) 0).put((byte) FRAMED).putShort((short) TICK_PORT).putInt(0).putInt(0);
+        made.putLong(from.getLong(16)).putLong(from.getLong(24)).putInt(0);
+        CRC32 crc = new CRC32();
+        crc.update(made.array(), 0, CHECKED_HEADER_BYTES);
+        return made.putInt((int) crc.getValue()).array();
+    }
+
+    /** Returns how many messages the header of a frame announces. */
+    public static long count(byte[] data, int at) {
+        return ByteBuffer.wrap(data).order(ByteOrder.LITTLE_ENDIAN).getInt(at + 8) & 0xffffffffL;
+    }
+
+    /** Returns how long the frame is of which the header is at a position. */
+    public static int bytes(byte[] data, int at) {
+        return HEADER_BYTES + ByteBuffer.wrap(data).order(ByteOrder.LITTLE_ENDIAN).getInt(at + 12);
+    }
+}

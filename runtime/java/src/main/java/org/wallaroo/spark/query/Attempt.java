@@ -1,0 +1,26 @@
+package org.wallaroo.spark.query;
+
+import org.apache.spark.TaskContext;
+import wallaroo.worker.v1.WorkerOuterClass.Opening;
+
+/**
+ * Which attempt of which task runs here.
+ *
+ * @param query id of Spark's query
+ * @param batch number of the batch
+ * @param partition of the task
+ * @param attempt Spark's id of the attempt
+ */
+public record Attempt(String query, long batch, int partition, long attempt) {
+    public static Attempt current() {
+        TaskContext context = TaskContext.get();
+        return new Attempt(context.getLocalProperty("sql.streaming.queryId"),
+                Long.parseLong(context.getLocalProperty("streaming.sql.batchId")), context.partitionId(),
+                context.taskAttemptId());
+    }
+
+    /** Returns what begins a stream of a stage, with the task in it. */
+    public Opening opening(Opening stage) {
+        return stage.toBuilder().setQuery(query).setBatch(batch).setPartition(partition).setAttempt(attempt).build();
+    }
+}

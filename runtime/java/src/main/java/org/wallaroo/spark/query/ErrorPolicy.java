@@ -1,0 +1,43 @@
+package org.wallaroo.spark.query;
+
+import java.util.List;
+import java.util.Map;
+import org.wallaroo.spark.message.Frames;
+import org.wallaroo.spark.message.JournalRow;
+import org.wallaroo.spark.message.LetterFrame;
+
+/**
+ * Which dead letters end the query; {@code topology/error_policy.py} has the same rule.
+ *
+ * @param fails whether those of parts do that have no policy of their own
+ * @param parts whether those of a part do, by its path
+ */
+public record ErrorPolicy(boolean fails, Map<String, Boolean> parts) {
+    /**
+     * Returns the letter of the earliest source message among those that end the query; null: none does.
+     *
+     * @param items frames of any ports
+     */
+    public LetterFrame.Letter firstThatStops(List<JournalRow.Item> items) {
+        LetterFrame.Letter first = null;
+        for (JournalRow.Item item : mayFail() ? items : List.<JournalRow.Item>of()) {
+            if (item.port() == Frames.DEAD_LETTER_PORT) {
+                first = earlier(first, LetterFrame.read(item.frame()).letters());
+            }
+        }
+        return first;
+    }
+
+    private boolean mayFail() {
+        return fails || parts.containsValue(true);
+    }
+
+    private LetterFrame.Letter earlier(LetterFrame.Letter first, List<LetterFrame.Letter> letters) {
+        LetterFrame.Letter found = first;
+        for (LetterFrame.Letter letter : letters) {
+            boolean isEarlier = found == null || letter.sequence() < found.sequence();
+            found = isEarlier && parts.getOrDefault(letter.path(), fails) ? letter : found;
+        }
+        return found;
+    }
+}

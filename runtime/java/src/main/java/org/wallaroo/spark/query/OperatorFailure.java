@@ -1,0 +1,67 @@
+package org.wallaroo.spark.query;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import java.nio.charset.StandardCharsets;
+import java.util.Base64;
+import wallaroo.worker.v1.WorkerOuterClass.Failure;
+
+/**
+ * An error of the error catalogue, in a form that Spark's report of a failed query keeps whole.
+ *
+ * <p>The driver has the catalogue: here only the code and the values of its text are known ({@code
+ * spark/realtime/failure.py} reads them).
+ */
+public final class OperatorFailure extends RuntimeException {
+    private static final long serialVersionUID = 1L;
+    private static final String MARK = "wallaroo-operator:";
+
+    private OperatorFailure(String text, String json) {
+        super(text + "\n" + MARK + Base64.getEncoder().encodeToString(json.getBytes(StandardCharsets.UTF_8)) + ":");
+    }
+
+    /**
+     * Returns the error of a code.
+     *
+     * @param code of {@code errors.json}
+     * @param values name and value of each placeholder of its text, one after the other
+     */
+    public static OperatorFailure of(String code, Object... values) {
+        String[] texts = new String[values.length];
+        for (int i = 0; i < values.length; i++) {
+            texts[i] = String.valueOf(values[i]);
+        }
+        String fields = Json.object((Object[]) texts);
+        return new OperatorFailure(code + " " + fields, "{\"code\": \"" + code + "\", \"values\": " + fields + "}");
+    }
+
+    /**
+     * Returns findings that a supervisor has reported.
+     *
+     * @param findings a JSON array of diagnostics
+     */
+    public static OperatorFailure found(JsonNode findings) {
+        return new OperatorFailure(findings.path(0).path("message").asText(), "{\"found\": " + findings + "}");
+    }
+
+    /**
+     * Returns the error of a dead letter that ends the query.
+     *
+     * @param letter a serialized {@code DeadLetter}
+     */
+    public static OperatorFailure stopped(byte[] letter) {
+        return new OperatorFailure("R611", Json.object("letter", Base64.getEncoder().encodeToString(letter)));
+    }
+
+    /**
+     * Returns what a worker has reported.
+     *
+     * @param worker its name
+     * @param failure of the worker
+     */
+    public static OperatorFailure reported(String worker, Failure failure) {
+        String fields = Json.object("code", failure.getCode(), "message", failure.getMessage(),
+                "fix", failure.getFix(), "traceback", failure.getTraceback(), "pointer", failure.getPointer(),
+                "file", failure.getFile(), "line", failure.getLine());
+        return new OperatorFailure(failure.getCode() + " " + failure.getMessage(), "{\"worker\": " + Json.write(worker) + ", \"reported\": " + fields + "}");
+    }
+}

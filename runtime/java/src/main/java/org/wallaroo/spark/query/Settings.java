@@ -1,0 +1,186 @@
+package org.wallaroo.spark.query;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import com.google.protobuf.InvalidProtocolBufferException;
+import java.io.Serializable;
+import java.util.ArrayList;
+import java.util.Base64;
+import java.util.HashMap;
+import java.util.HashSet;
+import java.util.List;
+import java.util.Map;
+import java.util.Set;
+import wallaroo.worker.v1.WorkerOuterClass.InitRequest;
+import wallaroo.worker.v1.WorkerOuterClass.Opening;
+
+/** What the driver says of a query; crosses to tasks as text. */
+public final class Settings implements Serializable {
+    private static final long serialVersionUID = 1L;
+
+    private final String text;
+    private transient JsonNode value;
+
+    /**
+     * Makes settings.
+     *
+     * @param text a JSON object; {@code spark/realtime/operator.py} writes it
+     */
+    public Settings(String text) {
+        this.text = text;
+    }
+
+    private JsonNode get(String name) {
+        if (value == null) {
+            value = Json.parse(text);
+        }
+        JsonNode found = value.get(name);
+        if (found == null) {
+            throw new IllegalArgumentException("the driver has not set " + name);
+        }
+        return found;
+    }
+
+    public String text() {
+        return text;
+    }
+
+    /** Returns the directory of the journal; empty: the gateway sends it. */
+    public String journal() {
+        return get("journal").asText();
+    }
+
+    /** Returns the id of the journal. */
+    public long journalId() {
+        return Long.parseUnsignedLong(get("journal_id").asText(), 16);
+    }
+
+    /** Returns the Unix socket of the gateway, or HOST:PORT of a remote one. */
+    public String gateway() {
+        return get("gateway").asText();
+    }
+
+    /** Returns the epoch of the driver at the gateway. */
+    public long gatewayEpoch() {
+        return get("gateway_epoch").asLong();
+    }
+
+    /** Returns the Unix socket of the egress, or HOST:PORT of a remote one. */
+    public String egress() {
+        return get("egress").asText();
+    }
+
+    /** Returns the epoch of the driver at the egress. */
+    public long egressEpoch() {
+        return get("egress_epoch").asLong();
+    }
+
+    /** Returns the name of the worker. */
+    public String worker() {
+        return get("worker").asText();
+    }
+
+    /** Returns the private directory of the worker, with the socket of its supervisor. */
+    public String workerDirectory() {
+        return get("worker_directory").asText();
+    }
+
+    /** Returns how many milliseconds a call may make no progress. */
+    public long deadlineMs() {
+        return get("deadline_ms").asLong();
+    }
+
+    /** Returns the handshake. */
+    public InitRequest init() {
+        return parsed("init", InitRequest.parser());
+    }
+
+    /** Returns how many levels the plan has; the first one is over the sources, each other one begins with state. */
+    public int levels() {
+        return get("levels").size();
+    }
+
+    /**
+     * Returns the stages of a level, in the order in which they run.
+     *
+     * @param level counted from 0
+     */
+    public List<Settings> stages(int level) {
+        List<Settings> stages = new ArrayList<>();
+        get("levels").get(level).forEach(stage -> stages.add(new Settings(stage.toString())));
+        return stages;
+    }
+
+    /** Returns those of the ports of ticks and visits that any stage takes. */
+    public Set<Integer> controls() {
+        Set<Integer> ports = new HashSet<>();
+        get("controls").forEach(port -> ports.add(port.asInt()));
+        return ports;
+    }
+
+    /** Returns what begins a stream of this stage. */
+    public Opening opening() {
+        return parsed("opening", Opening.parser());
+    }
+
+    /** Says whether this stage has state. */
+    public boolean hasState() {
+        return get("has_state").asBoolean();
+    }
+
+    /** Returns the ports of the frames that enter this stage. */
+    public List<Integer> entries() {
+        List<Integer> ports = new ArrayList<>();
+        get("entries").forEach(port -> ports.add(port.asInt()));
+        return ports;
+    }
+
+    /** Returns the number of this stage's first block of origins: a block has one for each bucket. */
+    public int block() {
+        return get("block").asInt();
+    }
+
+    /** Returns which dead letters end the query. */
+    public ErrorPolicy errorPolicy() {
+        Map<String, Boolean> parts = new HashMap<>();
+        get("fails_at").properties().forEach(part -> parts.put(part.getKey(), part.getValue().asBoolean()));
+        return new ErrorPolicy(get("fails").asBoolean(), parts);
+    }
+
+    /** Returns after how many milliseconds open calls end. */
+    public long flushMs() {
+        return get("flush_ms").asLong();
+    }
+
+    /** Returns how many bytes of frames a bucket may keep for a repetition. */
+    public long flushBytes() {
+        return get("flush_bytes").asLong();
+    }
+
+    /** Returns how many bytes of the journal one row has at most. */
+    public int rowBytes() {
+        return get("row_bytes").asInt();
+    }
+
+    /** Returns after how many bytes of the journal a batch ends early. */
+    public long batchBytes() {
+        return get("batch_bytes").asLong();
+    }
+
+    /** Returns after how many milliseconds a batch ends that had input. */
+    public long batchMs() {
+        return get("batch_ms").asLong();
+    }
+
+    /** Returns after how many milliseconds without input a batch ends early that had some. */
+    public long idleMs() {
+        return get("idle_ms").asLong();
+    }
+
+    private <T> T parsed(String name, com.google.protobuf.Parser<T> parser) {
+        try {
+            return parser.parseFrom(Base64.getDecoder().decode(get(name).asText()));
+        } catch (InvalidProtocolBufferException error) {
+            throw new IllegalArgumentException(name + " is damaged", error);
+        }
+    }
+}

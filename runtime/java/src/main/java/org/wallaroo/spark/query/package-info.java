@@ -1,0 +1,2 @@
+/** The settings of a query, which task runs, and the errors of operators. */
+package org.wallaroo.spark.query;

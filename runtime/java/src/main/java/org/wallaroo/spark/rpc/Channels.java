@@ -1,0 +1,167 @@
+package org.wallaroo.spark.rpc;
+
+import com.google.protobuf.MessageLite;
+import com.google.protobuf.Parser;
+import io.grpc.CallOptions;
+import io.grpc.Channel;
+import io.grpc.ClientCall;
+import io.grpc.ClientInterceptor;
+import io.grpc.ConnectivityState;
+import io.grpc.ForwardingClientCall.SimpleForwardingClientCall;
+import io.grpc.ForwardingClientCallListener.SimpleForwardingClientCallListener;
+import io.grpc.ManagedChannel;
+import io.grpc.Metadata;
+import io.grpc.MethodDescriptor;
+import io.grpc.netty.shaded.io.grpc.netty.NettyChannelBuilder;
+import io.grpc.netty.shaded.io.netty.channel.EventLoopGroup;
+import io.grpc.netty.shaded.io.netty.channel.epoll.EpollDomainSocketChannel;
+import io.grpc.netty.shaded.io.netty.channel.epoll.EpollEventLoopGroup;
+import io.grpc.netty.shaded.io.netty.channel.epoll.EpollSocketChannel;
+import io.grpc.netty.shaded.io.netty.channel.unix.DomainSocketAddress;
+import io.grpc.netty.shaded.io.netty.handler.ssl.SslContext;
+import java.io.ByteArrayInputStream;
+import java.io.IOException;
+import java.io.InputStream;
+import java.io.UncheckedIOException;
+import java.util.concurrent.TimeUnit;
+
+/** gRPC over Unix sockets and TCP, and the methods that the operators call. */
+public final class Channels {
+    /** How many replies a call asks for ahead. */
+    public static final int REPLIES = 1024;
+    private static final int WINDOW_BYTES = 16 << 20;
+    private static final int MAX_MESSAGE_BYTES = 72 << 20; // a frame of 64 MiB, and what is around it
+    private static final int SERVICE_MESSAGE_BYTES = 2 << 20;
+    private static final int KEEPALIVE_S = 30; // as the services and the clients in Python have it
+    private static final int KEEPALIVE_ANSWER_S = 10;
+    private static final int RECONNECT_MS = 250; // gRPC's own pauses grow to two minutes
+    private static final CallOptions.Key<Boolean> BY_HAND = CallOptions.Key.createWithDefault("by hand", false);
+    private static EventLoopGroup loop;
+
+    private Channels() {}
+
+    /** Opens a channel to a Unix socket. */
+    public static ManagedChannel open(String path) {
+        return built(NettyChannelBuilder.forAddress(new DomainSocketAddress(path))
+                .channelType(EpollDomainSocketChannel.class)
+                .usePlaintext()
+                .overrideAuthority("localhost")
+                .maxInboundMessageSize(MAX_MESSAGE_BYTES));
+    }
+
+    /**
+     * Opens a channel to a gateway or an egress, which connects again and again while that is away.
+     *
+     * @param address path of a Unix socket, or HOST:PORT of a service that {@link Credentials} knows
+     */
+    public static ManagedChannel service(String address) {
+        ManagedChannel channel = isRemote(address) ? remote(address) : open(address);
+        connectAgain(channel);
+        return channel;
+    }
+
+    /** Says whether the address of a service is one of the network. */
+    static boolean isRemote(String address) {
+        return !address.startsWith("/");
+    }
+
+    private static ManagedChannel remote(String address) {
+        NettyChannelBuilder builder = NettyChannelBuilder.forTarget("dns:///" + address)
+                .channelType(EpollSocketChannel.class)
+                .proxyDetector(target -> null)
+                .keepAliveTime(KEEPALIVE_S, TimeUnit.SECONDS)
+                .keepAliveTimeout(KEEPALIVE_ANSWER_S, TimeUnit.SECONDS)
+                .maxInboundMessageSize(SERVICE_MESSAGE_BYTES)
+                .intercept(Credentials.of(address));
+        SslContext authority = Credentials.authority(address);
+        return built(authority == null ? builder.usePlaintext() : builder.sslContext(authority));
+    }
+
+    private static ManagedChannel built(NettyChannelBuilder builder) {
+        return builder.eventLoopGroup(loop())
+                .directExecutor()
+                .flowControlWindow(WINDOW_BYTES)
+                .intercept(new Asking())
+                .build();
+    }
+
+    private static void connectAgain(ManagedChannel channel) {
+        ConnectivityState state = channel.getState(false);
+        if (state == ConnectivityState.TRANSIENT_FAILURE) {
+            later(RECONNECT_MS, channel::resetConnectBackoff);
+        }
+        if (state != ConnectivityState.SHUTDOWN) {
+            channel.notifyWhenStateChanged(state, () -> connectAgain(channel));
+        }
+    }
+
+    /** Runs something in gRPC's thread, which must not wait. */
+    static void later(long milliseconds, Runnable action) {
+        loop().schedule(action, milliseconds, TimeUnit.MILLISECONDS);
+    }
+
+    /** Returns the options of a call that asks for each of its replies itself. */
+    static CallOptions byHand() {
+        return CallOptions.DEFAULT.withOption(BY_HAND, true);
+    }
+
+    /** Lets each call ask for replies: for some ahead, and for one more when one comes, since streams live for weeks. */
+    private static final class Asking implements ClientInterceptor {
+        @Override
+        public <Q, R> ClientCall<Q, R> interceptCall(MethodDescriptor<Q, R> method, CallOptions options, Channel next) {
+            if (options.getOption(BY_HAND)) {
+                return next.newCall(method, options);
+            }
+            return new SimpleForwardingClientCall<>(next.newCall(method, options)) {
+                @Override
+                public void start(Listener<R> listener, Metadata headers) {
+                    super.start(new SimpleForwardingClientCallListener<>(listener) {
+                        @Override
+                        public void onMessage(R reply) {
+                            request(1);
+                            super.onMessage(reply);
+                        }
+                    }, headers);
+                    request(REPLIES);
+                }
+            };
+        }
+    }
+
+    private static synchronized EventLoopGroup loop() {
+        if (loop == null) {
+            loop = new EpollEventLoopGroup(1, task -> {
+                Thread thread = new Thread(task, "wallaroo-grpc");
+                thread.setDaemon(true);
+                return thread;
+            });
+        }
+        return loop;
+    }
+
+    public static <Q extends MessageLite, R extends MessageLite> MethodDescriptor<Q, R> method(
+            String name, MethodDescriptor.MethodType type, Parser<Q> request, Parser<R> reply) {
+        return MethodDescriptor.<Q, R>newBuilder()
+                .setType(type)
+                .setFullMethodName(name)
+                .setRequestMarshaller(new Marshaller<>(request))
+                .setResponseMarshaller(new Marshaller<>(reply))
+                .build();
+    }
+
+    private record Marshaller<T extends MessageLite>(Parser<T> parser) implements MethodDescriptor.Marshaller<T> {
+        @Override
+        public InputStream stream(T value) {
+            return new ByteArrayInputStream(value.toByteArray());
+        }
+
+        @Override
+        public T parse(InputStream stream) {
+            try {
+                return parser.parseFrom(stream);
+            } catch (IOException error) {
+                throw new UncheckedIOException(error);
+            }
+        }
+    }
+}

@@ -1,0 +1,86 @@
+package org.wallaroo.spark.rpc;
+
+import io.grpc.CallOptions;
+import io.grpc.Channel;
+import io.grpc.ClientCall;
+import io.grpc.ClientInterceptor;
+import io.grpc.ForwardingClientCall.SimpleForwardingClientCall;
+import io.grpc.Metadata;
+import io.grpc.MethodDescriptor;
+import io.grpc.netty.shaded.io.grpc.netty.GrpcSslContexts;
+import io.grpc.netty.shaded.io.netty.handler.ssl.SslContext;
+import java.io.ByteArrayInputStream;
+import java.nio.charset.StandardCharsets;
+import java.util.Map;
+import java.util.concurrent.ConcurrentHashMap;
+import javax.net.ssl.SSLException;
+import org.wallaroo.spark.query.OperatorFailure;
+
+/**
+ * What remote services are called with, in the driver's Java virtual machine alone.
+ *
+ * <p>Settings of a query cross to Spark as text, which it shows in plans, logs and its web interface: a token must not
+ * be in them.
+ */
+public final class Credentials {
+    private static final Metadata.Key<String> AUTHORIZATION =
+            Metadata.Key.of("authorization", Metadata.ASCII_STRING_MARSHALLER);
+    private static final Map<String, Credentials> KNOWN = new ConcurrentHashMap<>();
+
+    private final String token;
+    private final String authority;
+
+    private Credentials(String token, String authority) {
+        this.token = token;
+        this.authority = authority;
+    }
+
+    /**
+     * Lets calls of a service prove themselves, before a query is begun that uses it.
+     *
+     * @param address HOST:PORT of the service
+     * @param token that each call carries
+     * @param authority certificates (PEM) that those of the service are signed by; empty: no TLS
+     */
+    public static void put(String address, String token, String authority) {
+        KNOWN.put(address, new Credentials(token, authority));
+    }
+
+    /** Returns what puts the token of a service on each call. */
+    static ClientInterceptor of(String address) {
+        return new ClientInterceptor() {
+            @Override
+            public <Q, R> ClientCall<Q, R> interceptCall(
+                    MethodDescriptor<Q, R> method, CallOptions options, Channel next) {
+                return new SimpleForwardingClientCall<>(next.newCall(method, options)) {
+                    @Override
+                    public void start(Listener<R> listener, Metadata headers) {
+                        headers.put(AUTHORIZATION, "Bearer " + known(address).token);
+                        super.start(listener, headers);
+                    }
+                };
+            }
+        };
+    }
+
+    /** Returns whose signatures a service must show; null: it has no TLS. */
+    static SslContext authority(String address) {
+        String pem = known(address).authority;
+        try {
+            return pem.isEmpty() ? null : GrpcSslContexts.forClient()
+                    .trustManager(new ByteArrayInputStream(pem.getBytes(StandardCharsets.US_ASCII)))
+                    .build();
+        } catch (SSLException | IllegalArgumentException error) {
+            throw OperatorFailure.of("R642", "service", "service", "address", address, "reason",
+                    "the certificates of --tls-ca cannot be used: " + error.getMessage());
+        }
+    }
+
+    private static Credentials known(String address) {
+        Credentials found = KNOWN.get(address);
+        if (found == null) {
+            throw OperatorFailure.of("I901", "reason", "the driver has given no token for " + address);
+        }
+        return found;
+    }
+}

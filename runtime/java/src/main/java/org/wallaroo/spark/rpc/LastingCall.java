@@ -1,0 +1,110 @@
+package org.wallaroo.spark.rpc;
+
+import io.grpc.ClientCall;
+import io.grpc.ManagedChannel;
+import io.grpc.Metadata;
+import io.grpc.MethodDescriptor;
+import io.grpc.Status;
+import java.util.EnumSet;
+import java.util.Set;
+
+/**
+ * A call that a service answers for as long as it lives; it is made again while the service is away.
+ *
+ * <p>How long a service may be away, the driver decides, which asks it for its status. A service that is there and fails
+ * each time is an error.
+ *
+ * @param <Q> type of the request
+ * @param <R> type of the replies
+ */
+public final class LastingCall<Q, R> implements AutoCloseable {
+    private static final long AGAIN_MS = 100;
+    private static final int FAILURE_LIMIT = 20;
+    private static final Set<Status.Code> AWAY =
+            EnumSet.of(Status.Code.OK, Status.Code.UNAVAILABLE, Status.Code.CANCELLED);
+    private static final Set<Status.Code> REFUSED = EnumSet.of(
+            Status.Code.FAILED_PRECONDITION, Status.Code.UNIMPLEMENTED, Status.Code.UNAUTHENTICATED);
+
+    private final ManagedChannel channel;
+    private final MethodDescriptor<Q, R> method;
+    private final Caller<Q, R> caller;
+    private volatile ClientCall<Q, R> call;
+    private volatile int failures; // in a row, of a service that is there
+    private boolean isOver;
+
+    /** Who calls; all is called in gRPC's thread, or in that which opens the call. */
+    public interface Caller<Q, R> {
+        /** Returns the request of the next call; what came of the call before is all that came. */
+        Q request();
+
+        /** Returns how many replies the next call may have before {@link LastingCall#ask}. */
+        int ahead();
+
+        /** Takes a reply. */
+        void take(R reply);
+
+        /** Takes note that no reply follows. */
+        void fail(ReplyQueue.StreamEnded why);
+    }
+
+    public LastingCall(ManagedChannel channel, MethodDescriptor<Q, R> method, Caller<Q, R> caller) {
+        this.channel = channel;
+        this.method = method;
+        this.caller = caller;
+    }
+
+    /** Makes the call. */
+    public synchronized void open() {
+        if (isOver) {
+            return;
+        }
+        ClientCall<Q, R> made = channel.newCall(method, Channels.byHand());
+        made.start(new Listener(), new Metadata());
+        call = made; // before it is asked how many replies there may be: who takes one meanwhile asks for another
+        made.request(caller.ahead());
+        made.sendMessage(caller.request());
+        made.halfClose();
+    }
+
+    /** Asks for more replies. */
+    public void ask(int count) {
+        call.request(count);
+    }
+
+    /** Ends the call for good. */
+    @Override
+    public synchronized void close() {
+        isOver = true;
+        if (call != null) {
+            call.cancel("nobody asks any longer", null);
+        }
+    }
+
+    private final class Listener extends ClientCall.Listener<R> {
+        @Override
+        public void onMessage(R reply) {
+            failures = 0;
+            caller.take(reply);
+        }
+
+        @Override
+        public void onClose(Status status, Metadata trailers) {
+            again(status, trailers);
+        }
+    }
+
+    private void again(Status status, Metadata trailers) {
+        synchronized (LastingCall.this) {
+            if (isOver) {
+                return;
+            }
+            failures += AWAY.contains(status.getCode()) ? 0 : 1;
+            if (!REFUSED.contains(status.getCode()) && failures < FAILURE_LIMIT) {
+                Channels.later(AGAIN_MS, this::open);
+                return;
+            }
+            isOver = true;
+        }
+        caller.fail(new ReplyQueue.StreamEnded(status, trailers));
+    }
+}

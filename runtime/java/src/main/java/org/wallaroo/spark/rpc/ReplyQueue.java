@@ -1,0 +1,93 @@
+package org.wallaroo.spark.rpc;
+
+import io.grpc.CallOptions;
+import io.grpc.ClientCall;
+import io.grpc.ManagedChannel;
+import io.grpc.Metadata;
+import io.grpc.MethodDescriptor;
+import io.grpc.Status;
+import java.util.concurrent.BlockingQueue;
+import java.util.concurrent.LinkedBlockingQueue;
+import java.util.concurrent.TimeUnit;
+
+/**
+ * One open call of gRPC: requests out, replies into a queue.
+ *
+ * @param <Q> type of the requests
+ * @param <R> type of the replies
+ */
+public class ReplyQueue<Q, R> extends ClientCall.Listener<R> {
+    private final ClientCall<Q, R> call;
+    private final BlockingQueue<Object> replies = new LinkedBlockingQueue<>();
+    private Metadata trailers = new Metadata();
+
+    public ReplyQueue(ManagedChannel channel, MethodDescriptor<Q, R> method) {
+        call = channel.newCall(method, CallOptions.DEFAULT);
+        call.start(this, new Metadata());
+    }
+
+    @Override
+    public void onMessage(R reply) {
+        replies.add(reply);
+    }
+
+    @Override
+    public void onClose(Status status, Metadata metadata) {
+        trailers = metadata;
+        replies.add(status);
+    }
+
+    public void send(Q request) {
+        call.sendMessage(request);
+    }
+
+    /**
+     * Returns the next reply; null when none comes in time.
+     *
+     * @throws StreamEnded the other side has ended the call
+     */
+    @SuppressWarnings("unchecked")
+    public R poll(long milliseconds) {
+        Object found;
+        try {
+            found = milliseconds > 0 ? replies.poll(milliseconds, TimeUnit.MILLISECONDS) : replies.poll();
+        } catch (InterruptedException error) {
+            Thread.currentThread().interrupt();
+            throw new IllegalStateException("the task was interrupted", error);
+        }
+        if (found instanceof Status status) {
+            replies.add(status);
+            throw new StreamEnded(status, trailers);
+        }
+        return (R) found;
+    }
+
+    public void halfClose() {
+        call.halfClose();
+    }
+
+    public void cancel() {
+        call.cancel("given up", null);
+    }
+
+    /** A call ended before its time. */
+    public static final class StreamEnded extends RuntimeException {
+        private static final long serialVersionUID = 1L;
+        private final transient Status status;
+        private final transient Metadata trailers;
+
+        public StreamEnded(Status status, Metadata trailers) {
+            super(status.getCode() + ": " + status.getDescription());
+            this.status = status;
+            this.trailers = trailers;
+        }
+
+        Status status() {
+            return status;
+        }
+
+        Metadata trailers() {
+            return trailers;
+        }
+    }
+}

@@ -1,0 +1,62 @@
+package org.wallaroo.spark.rpc;
+
+import com.google.protobuf.InvalidProtocolBufferException;
+import io.grpc.Metadata;
+import io.grpc.Status;
+import java.util.ArrayList;
+import java.util.EnumSet;
+import java.util.List;
+import java.util.Map;
+import java.util.Set;
+import org.wallaroo.spark.query.Json;
+import org.wallaroo.spark.query.OperatorFailure;
+import wallaroo.service.v1.Service.Failure;
+import wallaroo.service.v1.Service.Failures;
+
+/** Says why a service has ended a call. */
+public final class ServiceFailure {
+    private static final Metadata.Key<byte[]> FAILURES =
+            Metadata.Key.of("wallaroo-failures-bin", Metadata.BINARY_BYTE_MARSHALLER);
+
+    private static final Set<Status.Code> PASSING = EnumSet.of(Status.Code.OK, Status.Code.UNAVAILABLE,
+            Status.Code.DEADLINE_EXCEEDED, Status.Code.CANCELLED, Status.Code.INTERNAL);
+
+    private ServiceFailure() {}
+
+    /**
+     * Returns what the end of a call means.
+     *
+     * @param kind gateway or egress
+     * @param address where it is
+     * @param error how the call ended
+     */
+    public static RuntimeException of(String kind, String address, ReplyQueue.StreamEnded error) {
+        Status.Code code = error.status().getCode();
+        byte[] packed = error.trailers().get(FAILURES);
+        if (code == Status.Code.FAILED_PRECONDITION && packed != null) {
+            return found(packed, error);
+        }
+        if (!Channels.isRemote(address)) {
+            return kind.equals("gateway") ? OperatorFailure.of("R617", "process", kind, "reason",
+                    "it does not tell where its journal ends: " + error.getMessage(), "log", address) : error;
+        }
+        if (code == Status.Code.UNAUTHENTICATED) {
+            return OperatorFailure.of("R641", "service", kind, "address", address);
+        }
+        return OperatorFailure.of(PASSING.contains(code) ? "R642" : "R648", "service", kind, "address", address,
+                "reason", error.getMessage());
+    }
+
+    private static RuntimeException found(byte[] packed, ReplyQueue.StreamEnded error) {
+        try {
+            List<Map<String, Object>> findings = new ArrayList<>();
+            for (Failure failure : Failures.parseFrom(packed).getFailuresList()) {
+                findings.add(Map.of("code", failure.getCode(), "message", failure.getMessage(), "fix", failure.getFix()));
+            }
+            return findings.isEmpty() ? error : OperatorFailure.found(Json.parse(Json.write(findings)));
+        } catch (InvalidProtocolBufferException damage) {
+            error.addSuppressed(damage);
+            return error;
+        }
+    }
+}

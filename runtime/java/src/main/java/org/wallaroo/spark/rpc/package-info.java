@@ -1,0 +1,2 @@
+/** gRPC to workers, gateway and egress. */
+package org.wallaroo.spark.rpc;

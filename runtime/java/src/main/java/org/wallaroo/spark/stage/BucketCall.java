@@ -1,0 +1,261 @@
+package org.wallaroo.spark.stage;
+
+import com.google.protobuf.ByteString;
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Set;
+import org.wallaroo.spark.bucket.BucketStore;
+import org.wallaroo.spark.bucket.BucketVersion;
+import org.wallaroo.spark.message.Frames;
+import org.wallaroo.spark.message.JournalRow;
+import org.wallaroo.spark.worker.Audit;
+import org.wallaroo.spark.worker.Quarantine;
+import org.wallaroo.spark.worker.WorkerChannel;
+import wallaroo.worker.v1.WorkerOuterClass.Bucket;
+import wallaroo.worker.v1.WorkerOuterClass.Failure;
+import wallaroo.worker.v1.WorkerOuterClass.Output;
+import wallaroo.worker.v1.WorkerOuterClass.StateChange;
+import wallaroo.worker.v1.WorkerOuterClass.StateDone;
+import wallaroo.worker.v1.WorkerOuterClass.StateLog;
+import wallaroo.worker.v1.WorkerOuterClass.StateReply;
+import wallaroo.worker.v1.WorkerOuterClass.StateRequest;
+import wallaroo.worker.v1.WorkerOuterClass.Version;
+
+/**
+ * A bucket call that stays open over many parts: outputs of a part are released at once, changes come at the end.
+ *
+ * <p>It keeps its parts until it has ended. When the worker dies, all are sent again; results of those that were released
+ * before are the same and are dropped. Dead letters may be more than before: {@link LettersLeft} drops only what has left.
+ */
+final class BucketCall {
+    // A state that a released part has left cannot be written; user code failed when it ran again.
+    private static final Set<String> HEALED_BY_CARE = Set.of("C511", "C525", "W430");
+
+    private final int bucket;
+    private final BucketVersion version;
+    private final List<byte[]> parts = new ArrayList<>();
+    private final Quarantine quarantine = new Quarantine();
+    private final List<Output> pending = new ArrayList<>();
+    private final List<byte[]> changes = new ArrayList<>();
+    private final Audit audit;
+    private final Map<Integer, Long> came = new HashMap<>(); // messages by port, of all parts
+    private final Map<Integer, Long> gone = new HashMap<>(); // messages by port, of parts released on this stream
+    private final LettersLeft letters = new LettersLeft();
+    private long bytes;
+    private long index;
+    private int sent; // parts, on the stream that is open
+    private int answered; // the same
+    private int left; // parts whose outputs have left this operator
+    private boolean isEnding;
+    private boolean hasSentEnd;
+    private StateDone done;
+
+    BucketCall(int bucket, BucketVersion version, Audit audit) {
+        this.bucket = bucket;
+        this.version = version;
+        this.audit = audit;
+    }
+
+    int bucket() {
+        return bucket;
+    }
+
+    BucketVersion version() {
+        return version;
+    }
+
+    long bytes() {
+        return bytes;
+    }
+
+    long index() {
+        return index;
+    }
+
+    Quarantine quarantine() {
+        return quarantine;
+    }
+
+    /** Adds the frames of the next part. */
+    void add(byte[] frames) {
+        parts.add(frames);
+        Frames.countByPort(frames).forEach((port, count) -> came.merge(port, count, Long::sum));
+        bytes += frames.length;
+    }
+
+    /** Returns how many messages it has, by port. */
+    Map<Integer, Long> came() {
+        return came;
+    }
+
+    /** Lets the call end after its last part. */
+    void end() {
+        isEnding = true;
+    }
+
+    /** Says whether all that was asked of the worker is answered. */
+    boolean isAnswered() {
+        return isEnding ? done != null : answered == parts.size();
+    }
+
+    /** Returns the answer to the end of the call; null: it is open. */
+    StateDone done() {
+        return done;
+    }
+
+    List<byte[]> changes() {
+        return changes;
+    }
+
+    /** Begins again on another stream. */
+    void restart() {
+        sent = 0;
+        answered = 0;
+        hasSentEnd = false;
+        pending.clear();
+        changes.clear();
+        letters.restart();
+        gone.clear();
+    }
+
+    /** Sends what was not sent on this stream. */
+    void send(StateStream stream) {
+        if (sent == 0 && !hasSentEnd) {
+            index = stream.nextIndex();
+        }
+        for (; sent < parts.size(); sent++) {
+            byte[] frames = parts.get(sent);
+            stream.send(request(sent == 0).setFrames(ByteString.copyFrom(frames)).setMore(true).setRelease(true));
+        }
+        if (isEnding && !hasSentEnd) {
+            hasSentEnd = true;
+            stream.send(request(parts.isEmpty()));
+        }
+    }
+
+    private Bucket.Builder request(boolean isFirst) {
+        Bucket.Builder request = Bucket.newBuilder()
+                .setIndex(index)
+                .setBucket(bucket)
+                .setVersion(Version.newBuilder().setCounter(version.counter()).setNonce(version.nonce()))
+                .setWantsSnapshot(version.isCompactionDue(bucket))
+                .setAlone(quarantine.isAlone())
+                .setCareful(quarantine.isCareful());
+        return isFirst ? request.addAllSkips(quarantine.skips()) : request;
+    }
+
+    /**
+     * Takes replies until all that was sent is answered.
+     *
+     * @param stream where they come
+     * @param store has the log that the worker may need
+     * @param channel knows what to do about a worker that breaks a rule
+     * @param released gets the outputs that may leave
+     */
+    void receive(StateStream stream, BucketStore store, WorkerChannel channel, List<JournalRow.Item> released) {
+        while (!isAnswered()) {
+            StateReply reply = stream.receive();
+            switch (reply.getKindCase()) {
+                case NEED_STATE -> {
+                    checkIndex(channel, reply.getNeedState().getIndex());
+                    pending.clear();
+                    changes.clear();
+                    sendLog(stream, store.log(bucket, version));
+                }
+                case OUTPUT -> {
+                    checkIndex(channel, reply.getOutput().getIndex());
+                    audit.output(reply.getOutput());
+                    pending.add(reply.getOutput());
+                }
+                case RELEASED -> {
+                    checkIndex(channel, reply.getReleased().getIndex());
+                    release(channel, released);
+                }
+                case CHANGE -> keep(channel, reply.getChange());
+                case DONE -> finish(channel, reply.getDone());
+                case FAILURE -> fail(channel, reply.getFailure(), stream.generation());
+                default -> throw channel.brokeRules("an empty reply came out of turn");
+            }
+        }
+    }
+
+    /** Makes the call again carefully where that can show which message is the cause; else raises the failure. */
+    private void fail(WorkerChannel channel, Failure failure, int generation) {
+        if (HEALED_BY_CARE.contains(failure.getCode()) && !quarantine.isCareful()) {
+            quarantine.beCareful();
+            throw new Repeated();
+        }
+        channel.failed(failure, generation);
+    }
+
+    /** A call is made again, by the same process of the worker. */
+    static final class Repeated extends RuntimeException {
+        private static final long serialVersionUID = 1L;
+    }
+
+    private void checkIndex(WorkerChannel channel, long found) {
+        if (found != index) {
+            throw channel.brokeRules("a reply of call " + found + " came out of turn; call " + index + " is not done");
+        }
+    }
+
+    private void sendLog(StateStream stream, List<byte[]> entries) {
+        StateLog.Builder group = StateLog.newBuilder().setIndex(index);
+        long size = 0;
+        for (byte[] entry : entries) {
+            if (size > 0 && size + entry.length > StateStream.REQUEST_BYTES) {
+                stream.send(StateRequest.newBuilder().setLog(group.setMore(true)).build());
+                group = StateLog.newBuilder().setIndex(index);
+                size = 0;
+            }
+            group.addEntries(ByteString.copyFrom(entry));
+            size += entry.length;
+        }
+        stream.send(StateRequest.newBuilder().setLog(group).build());
+    }
+
+    private void release(WorkerChannel channel, List<JournalRow.Item> released) {
+        if (answered == sent) {
+            throw channel.brokeRules("it released more parts than it got");
+        }
+        answered++;
+        boolean hasLeft = answered <= left;
+        left = Math.max(left, answered);
+        for (Output output : pending) {
+            byte[] frame = output.getFrame().toByteArray();
+            gone.merge(output.getPort(), Frames.count(frame, 0), Long::sum);
+            if (output.getPort() == Frames.DEAD_LETTER_PORT) {
+                frame = letters.take(frame);
+            } else if (hasLeft) {
+                frame = null;
+            }
+            if (frame != null) {
+                released.add(new JournalRow.Item(output.getPort(), output.getBucket(), bucket, frame));
+            }
+        }
+        pending.clear();
+    }
+
+    private void keep(WorkerChannel channel, StateChange change) {
+        checkIndex(channel, change.getIndex());
+        for (ByteString entry : change.getEntriesList()) {
+            byte[] bytes = entry.toByteArray();
+            audit.change(bytes);
+            changes.add(bytes);
+        }
+    }
+
+    private void finish(WorkerChannel channel, StateDone reply) {
+        checkIndex(channel, reply.getIndex());
+        if (reply.getNonce() == 0) {
+            throw channel.brokeRules("a version's nonce is 0");
+        }
+        if (answered != parts.size() || !hasSentEnd || !pending.isEmpty()) {
+            throw channel.brokeRules("a call is done before its parts were released");
+        }
+        audit.call(came, gone, reply.getCountsList(), reply.getVisitsList());
+        done = reply;
+    }
+}

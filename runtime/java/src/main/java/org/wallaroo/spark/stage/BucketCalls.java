@@ -1,0 +1,161 @@
+package org.wallaroo.spark.stage;
+
+import java.io.ByteArrayOutputStream;
+import java.util.ArrayList;
+import java.util.Collection;
+import java.util.Comparator;
+import java.util.HashMap;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import org.wallaroo.spark.account.Account;
+import org.wallaroo.spark.bucket.BucketStore;
+import org.wallaroo.spark.bucket.BucketVersion;
+import org.wallaroo.spark.message.JournalRow;
+import org.wallaroo.spark.query.Settings;
+import org.wallaroo.spark.worker.Audit;
+import org.wallaroo.spark.worker.Suspect;
+import org.wallaroo.spark.worker.WorkerChannel;
+import org.wallaroo.spark.worker.WorkerGone;
+import wallaroo.worker.v1.WorkerOuterClass.Opening;
+
+/** The open bucket calls of a task; those of several buckets run side by side. */
+final class BucketCalls {
+    private final WorkerChannel channel;
+    private final Opening opening;
+    private final BucketStore store;
+    private final Settings settings;
+    private final Audit audit;
+    private final Account account;
+    private final Map<Integer, BucketCall> open = new LinkedHashMap<>();
+    private final Map<Integer, StateStream> streams = new HashMap<>();
+
+    BucketCalls(WorkerChannel channel, Opening opening, BucketStore store, Settings settings, Account account) {
+        this.channel = channel;
+        this.opening = opening;
+        this.store = store;
+        this.settings = settings;
+        this.audit = channel.audit(opening.getStage());
+        this.account = account;
+    }
+
+    /** Says whether no call is open. */
+    boolean isIdle() {
+        return open.isEmpty();
+    }
+
+    /**
+     * Runs frames of any buckets as the next parts of their calls.
+     *
+     * @param items frames with their buckets, all of one stretch of the journal
+     * @return the outputs, each with the bucket that gave it as its origin
+     */
+    List<JournalRow.Item> run(List<JournalRow.Item> items) {
+        List<BucketCall> asked = new ArrayList<>();
+        partsOf(items).forEach((bucket, frames) -> {
+            BucketCall call = open.computeIfAbsent(bucket,
+                    number -> new BucketCall(number, store.version(number), audit));
+            call.add(frames);
+            if (call.bytes() > settings.flushBytes()) {
+                call.end();
+            }
+            asked.add(call);
+        });
+        return exchange(asked);
+    }
+
+    /** Ends all open calls, and stores what they have changed. */
+    List<JournalRow.Item> flush() {
+        open.values().forEach(BucketCall::end);
+        return exchange(List.copyOf(open.values()));
+    }
+
+    /** Ends the streams. */
+    void close() {
+        streams.values().forEach(StateStream::close);
+        streams.clear();
+    }
+
+    /** Returns the frames of each bucket in an order that does not depend on where parts begin. */
+    private static Map<Integer, byte[]> partsOf(List<JournalRow.Item> items) {
+        Map<Integer, ByteArrayOutputStream> parts = new LinkedHashMap<>();
+        items.stream()
+                .sorted(Comparator.comparingInt(JournalRow.Item::port).thenComparingInt(JournalRow.Item::origin))
+                .forEach(item -> parts.computeIfAbsent(item.bucket(), bucket -> new ByteArrayOutputStream())
+                        .writeBytes(item.frame()));
+        Map<Integer, byte[]> whole = new LinkedHashMap<>();
+        parts.forEach((bucket, bytes) -> whole.put(bucket, bytes.toByteArray()));
+        return whole;
+    }
+
+    private List<JournalRow.Item> exchange(Collection<BucketCall> asked) {
+        List<JournalRow.Item> released = new ArrayList<>();
+        Collection<BucketCall> waiting = asked;
+        while (true) {
+            try {
+                waiting.forEach(call -> call.send(stream(call)));
+                waiting.forEach(call -> call.receive(stream(call), store, channel, released));
+                break;
+            } catch (WorkerGone gone) {
+                learn(gone);
+                close();
+                channel.recover(gone);
+                waiting = restarted();
+            } catch (BucketCall.Repeated repeated) {
+                close();
+                waiting = restarted();
+            }
+        }
+        channel.progressed();
+        account.gave(opening.getStage().getId(), released);
+        List.copyOf(open.values()).stream().filter(call -> call.done() != null).forEach(this::finish);
+        return released;
+    }
+
+    /** Begins all calls that are not done again; returns them. */
+    private List<BucketCall> restarted() {
+        List<BucketCall> calls = open.values().stream().filter(call -> call.done() == null).toList();
+        calls.forEach(BucketCall::restart);
+        return calls;
+    }
+
+    /** Opens the streams of so many buckets. */
+    void open(int buckets) {
+        for (int bucket = 0; bucket < buckets; bucket++) {
+            stream(bucket);
+        }
+    }
+
+    private StateStream stream(BucketCall call) {
+        return stream(call.bucket());
+    }
+
+    private StateStream stream(int number) {
+        return streams.computeIfAbsent(number,
+                bucket -> new StateStream(channel, bucket, opening, settings.deadlineMs()));
+    }
+
+    private void learn(WorkerGone gone) {
+        for (BucketCall call : open.values()) {
+            StateStream stream = streams.get(call.bucket());
+            Suspect suspect = stream == null ? null : gone.suspect(stream.file());
+            if (suspect != null && suspect.index() == call.index() && call.done() == null) {
+                channel.learn(call.quarantine(), suspect);
+            }
+        }
+    }
+
+    private void finish(BucketCall call) {
+        List<byte[]> changes = call.changes();
+        long bytes = changes.stream().mapToLong(entry -> entry.length).sum();
+        // The first changes are all that there is.
+        boolean isWhole = call.done().getSnapshot() || call.version().counter() == 0;
+        BucketVersion after = call.version().after(call.done().getNonce(), changes.size(), bytes, isWhole);
+        store.store(call.bucket(), call.version(), after, changes);
+        account.ran(opening.getStage().getId(), call.came());
+        account.counters().count(call.done().getCountsList());
+        account.counters().visit(call.done().getVisitsList());
+        account.counters().store(opening.getStage().getId(), call.bucket(), call.done().getKeys(), after);
+        open.remove(call.bucket());
+    }
+}

@@ -1,0 +1,185 @@
+package org.wallaroo.spark.stage;
+
+import com.google.protobuf.ByteString;
+import java.util.ArrayDeque;
+import java.util.ArrayList;
+import java.util.Deque;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import org.wallaroo.spark.account.Account;
+import org.wallaroo.spark.message.Frames;
+import org.wallaroo.spark.query.OperatorFailure;
+import org.wallaroo.spark.worker.Audit;
+import org.wallaroo.spark.worker.Quarantine;
+import org.wallaroo.spark.worker.Suspect;
+import org.wallaroo.spark.worker.WorkerChannel;
+import org.wallaroo.spark.worker.WorkerGone;
+import org.wallaroo.spark.worker.WorkerStream;
+import wallaroo.worker.v1.WorkerOuterClass.Data;
+import wallaroo.worker.v1.WorkerOuterClass.Opening;
+import wallaroo.worker.v1.WorkerOuterClass.Output;
+import wallaroo.worker.v1.WorkerOuterClass.ProcessReply;
+import wallaroo.worker.v1.WorkerOuterClass.ProcessRequest;
+
+/**
+ * The calls of a stage without state: data goes to the endpoints of the worker in turn, answers come in the same order.
+ *
+ * <p>When the worker dies, what was not answered is sent to the next one; nothing of it has left before.
+ */
+final class DataCalls {
+    private final WorkerChannel channel;
+    private final Opening opening;
+    private final long deadlineMs;
+    private final Audit audit;
+    private final Account account;
+    private final Deque<Unanswered> unanswered = new ArrayDeque<>();
+    private List<WorkerStream<ProcessRequest, ProcessReply>> streams = List.of();
+    private long[] calls = {};
+    private int next; // endpoint of the next data
+    private int oldest; // endpoint of the oldest data without an answer
+
+    DataCalls(WorkerChannel channel, Opening opening, long deadlineMs, Account account) {
+        this.channel = channel;
+        this.opening = opening;
+        this.deadlineMs = deadlineMs;
+        this.audit = channel.audit(opening.getStage());
+        this.account = account;
+    }
+
+    private static final class Unanswered {
+        private final byte[] frames;
+        private final Quarantine quarantine = new Quarantine();
+        private int endpoint;
+        private long index;
+
+        private Unanswered(byte[] frames) {
+            this.frames = frames;
+        }
+    }
+
+    /** Sends data; does not wait. */
+    void send(byte[] frames) {
+        Unanswered data = new Unanswered(frames);
+        unanswered.add(data);
+        put(data);
+    }
+
+    /** Waits for the outputs of the oldest data. */
+    List<Output> receive() {
+        while (true) {
+            try {
+                List<Output> outputs = receiveOne(unanswered.getFirst());
+                unanswered.removeFirst();
+                oldest = (oldest + 1) % streams.size();
+                channel.progressed();
+                return outputs;
+            } catch (WorkerGone gone) {
+                again(gone);
+            }
+        }
+    }
+
+    /**
+     * Ends the streams when all data is answered.
+     *
+     * @throws OperatorFailure I901, some is not
+     */
+    void end() {
+        if (!unanswered.isEmpty()) {
+            throw OperatorFailure.of("I901", "reason",
+                    unanswered.size() + " data have no answer at the end of a batch");
+        }
+        close();
+    }
+
+    /** Ends the streams. */
+    void close() {
+        streams.forEach(WorkerStream::close);
+        streams = List.of();
+    }
+
+    private void put(Unanswered data) {
+        open();
+        data.endpoint = next;
+        data.index = calls[next]++;
+        Data.Builder request = Data.newBuilder()
+                .setIndex(data.index)
+                .setFrames(ByteString.copyFrom(data.frames))
+                .addAllSkips(data.quarantine.skips())
+                .setAlone(data.quarantine.isAlone());
+        streams.get(next).send(ProcessRequest.newBuilder().setData(request).build());
+        next = (next + 1) % streams.size();
+    }
+
+    /** Opens the streams, unless they are open. */
+    void open() {
+        if (!streams.isEmpty()) {
+            return;
+        }
+        List<WorkerStream<ProcessRequest, ProcessReply>> opened = new ArrayList<>();
+        try {
+            for (int i = 0; i < channel.width(); i++) {
+                var stream = new WorkerStream<>(channel, i, WorkerChannel.PROCESS, deadlineMs);
+                opened.add(stream);
+                stream.send(ProcessRequest.newBuilder()
+                        .setOpening(opening.toBuilder().setInFlight(stream.flight().path()))
+                        .build());
+            }
+        } catch (RuntimeException error) {
+            opened.forEach(WorkerStream::close);
+            throw error;
+        }
+        streams = opened;
+        calls = new long[opened.size()];
+        next = 0;
+        oldest = 0;
+    }
+
+    private void again(WorkerGone gone) {
+        for (Unanswered data : unanswered) {
+            Suspect suspect = gone.suspect(streams.get(data.endpoint).flight().name());
+            if (suspect != null && suspect.index() == data.index) {
+                channel.learn(data.quarantine, suspect);
+            }
+        }
+        close();
+        channel.recover(gone);
+        unanswered.forEach(this::put);
+    }
+
+    private List<Output> receiveOne(Unanswered data) {
+        var stream = streams.get(oldest);
+        List<Output> outputs = new ArrayList<>();
+        Map<Integer, Long> left = new HashMap<>();
+        while (true) {
+            ProcessReply reply = stream.receive();
+            switch (reply.getKindCase()) {
+                case OUTPUT -> {
+                    Output output = reply.getOutput();
+                    checkIndex(output.getIndex(), data.index);
+                    audit.output(output);
+                    left.merge(output.getPort(), Frames.count(output.getFrame().toByteArray(), 0), Long::sum);
+                    outputs.add(output);
+                }
+                case DONE -> {
+                    checkIndex(reply.getDone().getIndex(), data.index);
+                    Map<Integer, Long> came = Frames.countByPort(data.frames);
+                    audit.call(came, left, reply.getDone().getCountsList(), List.of());
+                    account.ran(opening.getStage().getId(), came);
+                    account.gave(opening.getStage().getId(), left);
+                    account.counters().count(reply.getDone().getCountsList());
+                    return outputs;
+                }
+                case FAILURE -> channel.failed(reply.getFailure(), stream.generation());
+                default -> throw channel.brokeRules("an empty reply came out of turn");
+            }
+        }
+    }
+
+    private void checkIndex(long index, long expected) {
+        if (index != expected) {
+            throw channel.brokeRules("a reply of call " + index + " came out of turn; call " + expected + " is not done");
+        }
+    }
+}

@@ -1,0 +1,85 @@
+package org.wallaroo.spark.stage;
+
+import java.util.ArrayList;
+import java.util.List;
+import java.util.TreeMap;
+import org.wallaroo.spark.account.Account;
+import org.wallaroo.spark.message.Frames;
+import org.wallaroo.spark.message.JournalRow;
+import org.wallaroo.spark.query.Attempt;
+import org.wallaroo.spark.query.Settings;
+import org.wallaroo.spark.worker.WorkerChannel;
+import wallaroo.worker.v1.WorkerOuterClass.Output;
+
+/**
+ * A stage without state that goes on with what other workers of its level send.
+ *
+ * <p>What comes by one port from one bucket of one stage is data of its own, so that its results are in the order of
+ * sequences. Stages before this one have blocks before this one's: each of them, and the first stage, may send here.
+ */
+final class ReceivingStage implements LevelStage {
+    private final DataCalls calls;
+    private final List<Integer> entries;
+    private final int buckets;
+    private final int block;
+
+    ReceivingStage(Settings stage, Attempt attempt, Account account) {
+        var opening = attempt.opening(stage.opening());
+        buckets = opening.getStage().getBucketCount();
+        block = stage.block();
+        entries = stage.entries();
+        calls = new DataCalls(WorkerChannel.of(stage), opening, stage.deadlineMs(), account);
+    }
+
+    @Override
+    public boolean takes(int port) {
+        return entries.contains(port);
+    }
+
+    @Override
+    public List<JournalRow.Item> run(List<JournalRow.Item> items) {
+        TreeMap<Integer, List<byte[]>> data = new TreeMap<>(); // by origin of what it gives
+        for (JournalRow.Item item : items) {
+            int origin = origin(block, entries.indexOf(item.port()), buckets, item.origin());
+            data.computeIfAbsent(origin, number -> new ArrayList<>()).add(item.frame());
+        }
+        data.values().forEach(frames -> calls.send(Frames.joined(frames)));
+        List<JournalRow.Item> given = new ArrayList<>();
+        for (int origin : data.keySet()) {
+            for (Output output : calls.receive()) {
+                byte[] frame = output.getFrame().toByteArray();
+                given.add(new JournalRow.Item(output.getPort(), output.getBucket(), origin, frame));
+            }
+        }
+        return given;
+    }
+
+    /**
+     * Returns a number of its own for what comes by one entry from one origin.
+     *
+     * @param block this stage's first; the driver reserves one for each entry and sender
+     * @param entry counted from 0
+     * @param buckets of each stage
+     * @param from the origin of what comes; -1: the first stage
+     */
+    static int origin(int block, int entry, int buckets, int from) {
+        int senders = block + 1;
+        int sender = from < 0 ? 0 : from / buckets + 1;
+        return (block + entry * senders + sender) * buckets + Math.max(from, 0) % buckets;
+    }
+
+    @Override
+    public List<JournalRow.Item> flush() {
+        return List.of();
+    }
+
+    @Override
+    public void warm() {
+        calls.open();
+    }
+
+    @Override
+    public void close() {
+        calls.close();
+    }
+}

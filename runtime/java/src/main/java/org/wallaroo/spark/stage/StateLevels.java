@@ -1,0 +1,54 @@
+package org.wallaroo.spark.stage;
+
+import java.util.ArrayList;
+import java.util.List;
+import org.wallaroo.spark.account.Account;
+import org.wallaroo.spark.bucket.BucketStore;
+import org.wallaroo.spark.message.Frames;
+import org.wallaroo.spark.message.JournalRow.Kind;
+import org.wallaroo.spark.message.JournalRow;
+import org.wallaroo.spark.query.Attempt;
+import org.wallaroo.spark.query.Settings;
+
+/**
+ * All levels that begin with state, one after the other.
+ *
+ * <p>A row has the outputs of one stretch of the journal; each level has run it wholly before the next one does, and
+ * before the next row. So a bucket of any level sees its messages in one order, wherever rows begin.
+ */
+public final class StateLevels implements AutoCloseable {
+    private final List<Level> levels = new ArrayList<>();
+
+    public StateLevels(Settings settings, Attempt attempt, BucketStore store, Account account) {
+        for (int level = 1; level < settings.levels(); level++) {
+            List<LevelStage> stages = new ArrayList<>();
+            for (Settings stage : settings.stages(level)) {
+                stages.add(stage.hasState()
+                        ? new StateStage(stage, attempt, store, account)
+                        : new ReceivingStage(stage, attempt, account));
+            }
+            levels.add(new Level(stages));
+        }
+    }
+
+    /** Reads the versions of all buckets, so that the first message does not wait for Spark's store. */
+    public void warm() {
+        levels.forEach(Level::warm);
+    }
+
+    /** Runs a row; returns what is for sinks. After a FLUSH no call is open. */
+    public JournalRow run(JournalRow row) {
+        List<JournalRow.Item> items = row.items();
+        for (Level level : levels) {
+            items = row.kind() == Kind.FRAMES ? level.run(items) : level.flush(items);
+        }
+        List<JournalRow.Item> outputs = items.stream().filter(item -> !Frames.isControl(item.port())).toList();
+        return new JournalRow(row.kind(), row.place(), outputs, row.arrivals());
+    }
+
+    /** Ends the streams. */
+    @Override
+    public void close() {
+        levels.forEach(Level::close);
+    }
+}

@@ -1,0 +1,99 @@
+package org.wallaroo.spark.stage;
+
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Set;
+import org.wallaroo.spark.account.Account;
+import org.wallaroo.spark.bucket.BucketStore;
+import org.wallaroo.spark.bucket.BucketVersion;
+import org.wallaroo.spark.message.Frames;
+import org.wallaroo.spark.message.JournalRow;
+import org.wallaroo.spark.query.Attempt;
+import org.wallaroo.spark.query.OperatorFailure;
+import org.wallaroo.spark.query.Settings;
+import org.wallaroo.spark.worker.WorkerChannel;
+
+/** A stage with state: its buckets run side by side. */
+final class StateStage implements LevelStage {
+    private final BucketCalls calls;
+    private final BucketStore states;
+    private final Set<Integer> entries;
+    private final int buckets;
+    private final int block;
+
+    StateStage(Settings stage, Attempt attempt, BucketStore store, Account account) {
+        var opening = attempt.opening(stage.opening());
+        buckets = opening.getStage().getBucketCount();
+        block = stage.block();
+        entries = Set.copyOf(stage.entries());
+        states = new BlockStore(store, block * buckets);
+        calls = new BucketCalls(WorkerChannel.of(stage), opening, states, stage, account);
+    }
+
+    @Override
+    public boolean takes(int port) {
+        return entries.contains(port);
+    }
+
+    @Override
+    public List<JournalRow.Item> run(List<JournalRow.Item> items) {
+        List<JournalRow.Item> mine = new ArrayList<>();
+        for (JournalRow.Item item : items) {
+            if (!Frames.isControl(item.port())) {
+                mine.add(item);
+                continue;
+            }
+            for (int bucket = 0; bucket < buckets; bucket++) {
+                mine.add(new JournalRow.Item(item.port(), bucket, item.origin(), item.frame()));
+            }
+        }
+        return placed(calls.run(mine));
+    }
+
+    @Override
+    public List<JournalRow.Item> flush() {
+        List<JournalRow.Item> released = placed(calls.flush());
+        if (!calls.isIdle()) {
+            throw OperatorFailure.of("I901", "reason", "a call is open at the end of a batch");
+        }
+        return released;
+    }
+
+    private List<JournalRow.Item> placed(List<JournalRow.Item> items) {
+        return items.stream()
+                .map(item -> new JournalRow.Item(
+                        item.port(), item.bucket(), block * buckets + item.origin(), item.frame()))
+                .toList();
+    }
+
+    @Override
+    public void warm() {
+        calls.open(buckets);
+        for (int bucket = 0; bucket < buckets; bucket++) {
+            states.version(bucket);
+        }
+    }
+
+    @Override
+    public void close() {
+        calls.close();
+    }
+
+    /** The part of a task's store that one stage has. */
+    private record BlockStore(BucketStore whole, int first) implements BucketStore {
+        @Override
+        public BucketVersion version(int bucket) {
+            return whole.version(first + bucket);
+        }
+
+        @Override
+        public List<byte[]> log(int bucket, BucketVersion version) {
+            return whole.log(first + bucket, version);
+        }
+
+        @Override
+        public void store(int bucket, BucketVersion before, BucketVersion after, List<byte[]> changes) {
+            whole.store(first + bucket, before, after, changes);
+        }
+    }
+}

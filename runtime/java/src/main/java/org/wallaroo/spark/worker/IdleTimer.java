@@ -1,0 +1,30 @@
+package org.wallaroo.spark.worker;
+
+/**
+ * How long a call has made no progress, as one who looks now and then can tell; {@code worker/deadline.py} has the same.
+ *
+ * <p>A look that comes late says little: what held it up, an overloaded or a stopped machine, has held up the worker, too.
+ */
+final class IdleTimer {
+    private final long longest;
+    private long looked;
+    private long waited;
+
+    /**
+     * Begins now.
+     *
+     * @param now when it is, in nanoseconds
+     * @param longest how much from one look to the next counts
+     */
+    IdleTimer(long now, long longest) {
+        this.longest = longest;
+        this.looked = now;
+    }
+
+    /** Returns how long there was no progress until now. */
+    long look(long now) {
+        waited += Math.min(now - looked, longest);
+        looked = now;
+        return waited;
+    }
+}

@@ -1,0 +1,86 @@
+package org.wallaroo.spark.worker;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import java.io.BufferedReader;
+import java.io.IOException;
+import java.io.InputStreamReader;
+import java.net.StandardProtocolFamily;
+import java.net.UnixDomainSocketAddress;
+import java.nio.ByteBuffer;
+import java.nio.channels.Channels;
+import java.nio.channels.SocketChannel;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Path;
+import org.wallaroo.spark.query.Json;
+import org.wallaroo.spark.query.OperatorFailure;
+
+/** Asks the supervisor of a worker; {@code worker/control.py} has the requests and replies. */
+final class Supervisor {
+    private final Path directory;
+
+    Supervisor(Path directory) {
+        this.directory = directory;
+    }
+
+    /** A process of a worker that serves. */
+    record Process(int generation, long pid) {}
+
+    Process await() {
+        return ready(ask("op", "wait"));
+    }
+
+    /** Returns the process that follows the one whose streams broke. */
+    Process recover(int generation) {
+        return ready(ask("op", "recover", "generation", generation));
+    }
+
+    /** Waits for the end of a process; null when nobody knows how it ended. */
+    JsonNode ending(int generation) {
+        JsonNode found = ask("op", "ending", "generation", generation).get("ending");
+        return found == null || found.isNull() ? null : found;
+    }
+
+    void kill(int generation, String reason, boolean isExcused) {
+        ask("op", "kill", "generation", generation, "reason", reason, "is_excused", isExcused);
+    }
+
+    void excuse(int count) {
+        ask("op", "excuse", "count", count);
+    }
+
+    private Process ready(JsonNode reply) {
+        if (reply.path("state").asText().equals("ready")) {
+            return new Process(reply.path("generation").asInt(), reply.path("pid").asLong());
+        }
+        JsonNode findings = reply.path("diagnostics");
+        if (findings.size() > 0) {
+            throw OperatorFailure.found(findings);
+        }
+        throw refused("the application is being stopped");
+    }
+
+    private JsonNode ask(Object... request) {
+        var address = UnixDomainSocketAddress.of(directory.resolve("supervisor.sock"));
+        try (SocketChannel channel = SocketChannel.open(StandardProtocolFamily.UNIX)) {
+            channel.connect(address);
+            ByteBuffer line = ByteBuffer.wrap((Json.object(request) + "\n").getBytes(StandardCharsets.UTF_8));
+            while (line.hasRemaining()) {
+                channel.write(line);
+            }
+            var reader = new BufferedReader(new InputStreamReader(Channels.newInputStream(channel), StandardCharsets.UTF_8));
+            String reply = reader.readLine();
+            if (reply == null) {
+                throw new IOException("it closed the connection");
+            }
+            return Json.parse(reply);
+        } catch (IOException error) {
+            throw refused("its supervisor is gone: " + error.getMessage());
+        }
+    }
+
+    private OperatorFailure refused(String reason) {
+        String worker = directory.getFileName().toString().replaceFirst("-[^-]*$", "");
+        String fix = "run it again: it continues from the checkpoint; --restart on-failure of `wallaroo submit` does so";
+        return OperatorFailure.of("W401", "worker", worker, "reason", reason, "fix", fix);
+    }
+}

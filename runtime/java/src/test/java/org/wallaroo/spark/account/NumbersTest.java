@@ -1,0 +1,206 @@
+package org.wallaroo.spark.account;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Map;
+import java.util.Random;
+import java.util.Set;
+import java.util.TreeMap;
+import java.util.stream.IntStream;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.MethodSource;
+import org.wallaroo.spark.bucket.BucketVersion;
+import org.wallaroo.spark.deliver.Work;
+import org.wallaroo.spark.message.Arrivals;
+import org.wallaroo.spark.message.Frames;
+import org.wallaroo.spark.message.FramesTest;
+import org.wallaroo.spark.query.Json;
+import wallaroo.worker.v1.WorkerOuterClass.StepCount;
+import wallaroo.worker.v1.WorkerOuterClass.Visited;
+
+/** Drawn engines that fail and begin again where the last batch has ended, against sums over a journal. */
+class NumbersTest {
+    private static final List<String> PATHS = List.of("0/sources/0", "0/steps/0", "0/sinks/0");
+    private static final int BUCKETS = 3;
+
+    /** What one place of the journal does, whoever runs it. */
+    private record Work(List<StepCount> counts, int bucket, int keys, List<Visited> visits) {
+        private static Work drawn(Random random) {
+            List<StepCount> counts = PATHS.stream()
+                    .map(path -> StepCount.newBuilder().setPath(path).setMessagesIn(random.nextInt(9))
+                            .setMessagesOut(random.nextInt(9)).setDeadLetters(random.nextInt(3)).setDroppedLate(random.nextInt(3)).build())
+                    .toList();
+            List<Visited> visits = new ArrayList<>();
+            for (int number = random.nextInt(3); number > 0; number--) { // of several buckets or steps
+                int keys = random.nextInt(9);
+                visits.add(Visited.newBuilder().setId(1 + random.nextInt(9)).setPath(PATHS.get(1)).setKeys(keys)
+                        .setFailed(random.nextInt(keys + 1)).build());
+            }
+            return new Work(counts, random.nextInt(BUCKETS), random.nextInt(9), visits);
+        }
+
+        private void run(Counters counters) {
+            counters.count(counts);
+            counters.visit(visits);
+            counters.store("s1", bucket, keys, new BucketVersion(1, 1, 0, 1, keys * 9L, keys));
+        }
+    }
+
+    private final List<Work> journal = new ArrayList<>();
+    private final Map<String, Long> times = new TreeMap<>();
+
+    private Map<String, List<Long>> steps(int end) {
+        Map<String, List<Long>> sums = new TreeMap<>();
+        journal.subList(0, end).forEach(work -> work.counts().forEach(count -> sums.merge(
+                count.getPath(),
+                List.of(
+                        count.getMessagesIn(), count.getMessagesOut(), count.getDeadLetters(), count.getDroppedLate()),
+                (one, two) -> IntStream.range(0, 4).mapToObj(at -> one.get(at) + two.get(at)).toList())));
+        return sums;
+    }
+
+    private Map<String, List<Long>> stores(int end) {
+        Map<String, List<Long>> sizes = new TreeMap<>();
+        journal.subList(0, end).forEach(work -> sizes.put(
+                String.valueOf(work.bucket()), List.of((long) work.keys(), work.keys() * 10L)));
+        return sizes;
+    }
+
+    private Map<String, List<Long>> visits(int end, long after) {
+        Map<String, List<Long>> sums = new TreeMap<>();
+        journal.subList(0, end).forEach(work -> work.visits().stream().filter(each -> each.getId() > after)
+                .forEach(each -> sums.merge(
+                        String.valueOf(each.getId()),
+                        List.of(each.getKeys(), each.getFailed()),
+                        (one, two) -> List.of(one.get(0) + two.get(0), one.get(1) + two.get(1)))));
+        return sums;
+    }
+
+    private static Map<String, List<Long>> lists(JsonNode object) {
+        Map<String, List<Long>> found = new TreeMap<>();
+        object.properties().forEach(field -> {
+            List<Long> values = new ArrayList<>();
+            field.getValue().forEach(value -> values.add(value.asLong()));
+            found.put(field.getKey(), values);
+        });
+        return found;
+    }
+
+    private void check(Numbers numbers, int shown) {
+        JsonNode found = Json.parse(numbers.take());
+        assertEquals(steps(shown), lists(found.get("steps")));
+        long after = shown % 4;
+        JsonNode visits = Json.parse(numbers.visits(after));
+        assertEquals(visits(shown, after), lists(visits.get("visits")));
+        assertEquals(visits(shown, 0).keySet().stream().mapToLong(Long::parseLong).max().orElse(0), numbers.lastVisit());
+        assertEquals(shown, Math.max(0, visits.get("offset").asLong()));
+        JsonNode stores = found.get("stores").path("s1");
+        assertEquals(stores(shown), stores.isMissingNode() ? Map.of() : lists(stores));
+        found.get("times").properties().forEach(stage -> stage.getValue()
+                .forEach(count -> times.merge(stage.getKey(), count.asLong(), Long::sum)));
+    }
+
+    static IntStream seeds() {
+        return IntStream.range(0, 200);
+    }
+
+    @ParameterizedTest
+    @MethodSource("seeds")
+    void whatIsRepeatedCountsOnce(int seed) {
+        Random random = new Random(seed);
+        IntStream.range(0, 40).forEach(place -> journal.add(Work.drawn(random)));
+        Numbers numbers = Numbers.of("drawn " + seed);
+        int committed = 0;
+        int shown = 0;
+        int most = 0;
+        long ended = 0; // messages of rows without output
+        while (committed < journal.size()) { // an engine
+            Counters counters = new Counters();
+            counters.restore(numbers.begin(committed));
+            int given = committed;
+            int place = committed;
+            boolean isFailed = false;
+            while (place < journal.size() && !isFailed) { // a row, which begins and ends where it did not before
+                int end = Math.min(journal.size(), place + 1 + random.nextInt(4));
+                journal.subList(place, end).forEach(work -> work.run(counters));
+                Arrivals arrivals = numbers.untimed(arrivals(place, end));
+                boolean hasOutput = random.nextBoolean();
+                numbers.time(end, arrivals, hasOutput);
+                ended += hasOutput ? 0 : 2L * Math.max(0, end - Math.max(most, place));
+                most = Math.max(most, end);
+                place = end;
+                if (random.nextInt(3) == 0 || end == journal.size()) { // a barrier, whose output is safe or not
+                    numbers.put(end, counters.copy());
+                    if (random.nextInt(4) > 0) {
+                        numbers.reach(end);
+                        given = end;
+                        shown = Math.max(shown, given);
+                    }
+                }
+                if (random.nextInt(5) == 0) { // a batch ends at the last barrier that was given
+                    committed = given;
+                    numbers.begin(committed);
+                }
+                isFailed = random.nextInt(6) == 0;
+                check(numbers, shown);
+            }
+            committed = given == journal.size() ? given : committed;
+        }
+        check(numbers, journal.size());
+        assertEquals(2L * most, times.get("compute"));
+        assertEquals(2L * most, times.get("wait"));
+        assertEquals(ended, times.getOrDefault("end_to_end", 0L));
+    }
+
+    @Test
+    void ofVisitsTheLatestAreKept() {
+        Counters counters = new Counters();
+        for (long id = 1; id <= 1500; id++) {
+            counters.visit(List.of(Visited.newBuilder().setId(id).build()));
+        }
+        assertEquals(List.of(501L, 1500L), List.of(counters.visits().firstKey(), counters.visits().lastKey()));
+    }
+
+    private static Arrivals arrivals(int begin, int end) {
+        List<Arrivals.Group> groups =
+                IntStream.range(begin, end).mapToObj(place -> new Arrivals.Group(place + 1L, 5, 2)).toList();
+        return new Arrivals(groups, 7, System.nanoTime());
+    }
+
+    @Test
+    void numbersSayWhenTheyChange() {
+        Numbers numbers = Numbers.of("changes");
+        numbers.reach(1);
+        numbers.reach(1);
+        assertEquals(1, numbers.changes());
+        numbers.put(1, new Counters());
+        numbers.reach(1);
+        assertEquals(2, numbers.changes());
+        numbers.reach(1);
+        assertEquals(2, numbers.changes());
+        numbers.time(2, Arrivals.NONE, false);
+        assertEquals(2, numbers.changes());
+        numbers.time(2, arrivals(1, 2), false);
+        assertEquals(3, numbers.changes());
+    }
+
+    @Test
+    void timesAreThoseOfMessagesWithoutColumns() {
+        byte[] mine = FramesTest.frame(2, 3, 0, new byte[4]);
+        byte[] other = FramesTest.frame(9, 5, 3, new byte[4]);
+        byte[] columns = FramesTest.frame(2, 7, 8, new byte[4]);
+        columns[4] = 2;
+        byte[] last = FramesTest.frame(2, 4, 15, new byte[9]);
+        byte[] frames = Frames.joined(List.of(mine, other, columns, last));
+        long end = 1000 + frames.length;
+        Arrivals found = Arrivals.now(frames, end, Set.of(2));
+        assertEquals(List.of(1000L + mine.length, end), found.groups().stream().map(Arrivals.Group::offset).toList());
+        assertEquals(7, found.count());
+        assertEquals(4, found.after(1000L + mine.length).count());
+        assertEquals(0, found.after(end).count());
+    }
+}

@@ -1,0 +1,93 @@
+package org.wallaroo.spark.journal;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import io.grpc.Metadata;
+import io.grpc.ServerServiceDefinition;
+import io.grpc.Status;
+import java.nio.file.Path;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicInteger;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.api.io.TempDir;
+import org.wallaroo.spark.query.Json;
+import org.wallaroo.spark.query.OperatorFailure;
+import org.wallaroo.spark.query.Settings;
+import org.wallaroo.spark.rpc.FakeServer;
+import wallaroo.service.v1.Service.FollowRequest;
+import wallaroo.service.v1.Service.Position;
+
+@SuppressWarnings("try") // a server serves while it is open
+class JournalHeadTest {
+    private static final JournalOffset START = new JournalOffset(1, 0, 0);
+
+    @TempDir
+    Path directory;
+
+    private Settings settings() {
+        String gateway = directory.resolve("gateway.sock").toString();
+        return new Settings(Json.object("gateway", gateway, "gateway_epoch", 1, "journal", directory.toString()));
+    }
+
+    private JournalHead follow() {
+        return JournalHead.of(settings(), START);
+    }
+
+    private FakeServer gateway(FakeServer.Stream<FollowRequest, Position> answer) throws Exception {
+        var service = ServerServiceDefinition.builder("wallaroo.service.v1.JournalService");
+        FakeServer.add(service, JournalHead.FOLLOW, () -> answer);
+        return new FakeServer(directory.resolve("gateway.sock"), service);
+    }
+
+    @Test
+    @Timeout(60)
+    void aGatewayThatFailsEachTimeIsAnError() throws Exception {
+        try (FakeServer server = gateway((request, call) ->
+                call.close(Status.UNKNOWN.withDescription("the disk failed"), new Metadata()))) {
+            JournalHead head = follow();
+            OperatorFailure failure =
+                    assertThrows(OperatorFailure.class, () -> head.await(0, TimeUnit.SECONDS.toNanos(20)));
+            assertTrue(failure.getMessage().startsWith("R617"), failure.getMessage());
+            assertTrue(failure.getMessage().contains("UNKNOWN: the disk failed"), failure.getMessage());
+        } finally {
+            JournalHead.close(settings());
+        }
+    }
+
+    @Test
+    @Timeout(60)
+    void anEngineThatBeginsTooLateFollowsNothing() throws Exception {
+        AtomicInteger calls = new AtomicInteger();
+        try (FakeServer server = gateway((request, call) -> {
+            calls.incrementAndGet();
+            call.sendMessage(Position.newBuilder().setOffset(90).build());
+        })) {
+            assertEquals(90, follow().await(0, TimeUnit.SECONDS.toNanos(20)));
+            JournalHead.close(settings());
+            assertThrows(IllegalStateException.class, () -> follow().await(90, TimeUnit.SECONDS.toNanos(20)));
+            assertEquals(1, calls.get());
+        } finally {
+            JournalHead.close(settings());
+        }
+    }
+
+    @Test
+    @Timeout(60)
+    void aGatewayThatIsAwayIsAskedAgain() throws Exception {
+        AtomicInteger calls = new AtomicInteger();
+        try (FakeServer server = gateway((request, call) -> {
+            if (calls.incrementAndGet() > 2) {
+                call.sendMessage(Position.newBuilder().setOffset(90).build());
+                return;
+            }
+            call.close(Status.UNAVAILABLE, new Metadata());
+        })) {
+            assertEquals(90, follow().await(0, TimeUnit.SECONDS.toNanos(20)));
+        } finally {
+            JournalHead.close(settings());
+        }
+    }
+}

@@ -1,0 +1,132 @@
+package org.wallaroo.spark.worker;
+
+import com.google.protobuf.ByteString;
+import io.grpc.Metadata;
+import io.grpc.MethodDescriptor;
+import io.grpc.ServerServiceDefinition;
+import io.grpc.Status;
+import java.io.BufferedReader;
+import java.io.IOException;
+import java.io.InputStreamReader;
+import java.net.StandardProtocolFamily;
+import java.net.UnixDomainSocketAddress;
+import java.nio.ByteBuffer;
+import java.nio.channels.AsynchronousCloseException;
+import java.nio.channels.ServerSocketChannel;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Path;
+import java.util.Base64;
+import java.util.Map;
+import java.util.concurrent.CountDownLatch;
+import java.util.function.Supplier;
+import org.wallaroo.spark.query.Json;
+import org.wallaroo.spark.query.Settings;
+import org.wallaroo.spark.rpc.Channels;
+import org.wallaroo.spark.rpc.FakeServer;
+import wallaroo.worker.v1.WorkerOuterClass.InitReply;
+import wallaroo.worker.v1.WorkerOuterClass.InitRequest;
+import wallaroo.worker.v1.WorkerOuterClass.ProcessReply;
+import wallaroo.worker.v1.WorkerOuterClass.ProcessRequest;
+import wallaroo.worker.v1.WorkerOuterClass.Stage;
+import wallaroo.worker.v1.WorkerOuterClass.StateReply;
+import wallaroo.worker.v1.WorkerOuterClass.StateRequest;
+
+/** A worker and its supervisor, on real sockets; a test says what it answers. */
+public final class FakeWorker implements AutoCloseable {
+    private static final int BUCKETS = 4;
+
+    private final Path directory;
+    private final FakeServer server;
+    private final ServerSocketChannel supervisor;
+    private final CountDownLatch silence = new CountDownLatch(1);
+    private volatile boolean isSilent;
+    private volatile int endpoints = 1;
+    private volatile Map<String, Object> ending;
+
+    public FakeWorker(Path directory, Supplier<FakeServer.Stream<ProcessRequest, ProcessReply>> process,
+            Supplier<FakeServer.Stream<StateRequest, StateReply>> state) throws IOException {
+        this.directory = directory;
+        FakeServer.Stream<InitRequest, InitReply> init = (request, call) -> {
+            if (isSilent) {
+                silence.countDown();
+                return;
+            }
+            InitReply.Builder reply = InitReply.newBuilder().addEndpoints("unix:" + directory.resolve("worker.sock"));
+            for (int i = 1; i < endpoints; i++) {
+                reply.addEndpoints("unix:" + directory.resolve("worker-" + i + ".sock"));
+            }
+            call.sendMessage(reply.build());
+            call.close(Status.OK, new Metadata());
+        };
+        MethodDescriptor<InitRequest, InitReply> handshake = Channels.method("wallaroo.worker.v1.Worker/Init",
+                MethodDescriptor.MethodType.UNARY, InitRequest.parser(), InitReply.parser());
+        ServerServiceDefinition.Builder service = ServerServiceDefinition.builder("wallaroo.worker.v1.Worker");
+        FakeServer.add(service, handshake, () -> init);
+        FakeServer.add(service, WorkerChannel.PROCESS, process);
+        FakeServer.add(service, WorkerChannel.PROCESS_STATE, state);
+        server = new FakeServer(directory.resolve("worker.sock"), service);
+        supervisor = ServerSocketChannel.open(StandardProtocolFamily.UNIX);
+        supervisor.bind(UnixDomainSocketAddress.of(directory.resolve("supervisor.sock")));
+        Thread thread = new Thread(this::supervise, "fake-supervisor");
+        thread.setDaemon(true);
+        thread.start();
+    }
+
+    private void supervise() {
+        try {
+            while (true) {
+                try (var peer = supervisor.accept()) {
+                    new BufferedReader(new InputStreamReader(java.nio.channels.Channels.newInputStream(peer), StandardCharsets.UTF_8)).readLine();
+                    String reply = Json.object("state", "ready", "generation", 1, "pid", ProcessHandle.current().pid(),
+                            "ending", ending);
+                    peer.write(ByteBuffer.wrap((reply + "\n").getBytes(StandardCharsets.UTF_8)));
+                }
+            }
+        } catch (AsynchronousCloseException end) {
+            return; // the test has ended
+        } catch (IOException error) {
+            throw new java.io.UncheckedIOException(error);
+        }
+    }
+
+    /** Returns settings of a query that this worker serves. */
+    public Settings settings() {
+        String init = Base64.getEncoder().encodeToString(InitRequest.getDefaultInstance().toByteArray());
+        return new Settings(Json.object("worker", "main", "worker_directory", directory.toString(), "init", init,
+                "deadline_ms", 20_000, "flush_bytes", 8 << 20));
+    }
+
+    /** Lets it say that it has so many endpoints; it serves at the first one alone. */
+    public void haveEndpoints(int count) {
+        endpoints = count;
+    }
+
+    /** Lets its supervisor say how its process has ended. */
+    void haveEnded(Map<String, Object> how) {
+        ending = how;
+    }
+
+    /** Lets it give no answer to handshakes, or again one. */
+    void beSilent(boolean silent) {
+        isSilent = silent;
+    }
+
+    /** Waits for a handshake that gets no answer. */
+    void awaitSilence() throws InterruptedException {
+        silence.await();
+    }
+
+    public static Stage.Builder stage(String id) {
+        return Stage.newBuilder().setId(id).setBucketCount(BUCKETS).setFrameBytes(1 << 20);
+    }
+
+    public static ByteString bytes(byte[] frame) {
+        return ByteString.copyFrom(frame);
+    }
+
+    @Override
+    public void close() throws IOException {
+        supervisor.close();
+        server.close();
+    }
+}
