@@ -1,5 +1,6 @@
 """The import rules: ARCHITECTURE.md, "Packages and import rules"."""
 
+import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -49,6 +50,22 @@ IMPORTS: dict[str, set[str]] = {
 }
 # The rooms of `spark` from top to bottom: each imports rooms below it alone.
 SPARK_ROOMS = ("goka", "state_store", "realtime", "task", "source", "machine", "failure")
+# The same of the runtime's Java, whose files have at most so many lines.
+JAVA_IMPORTS: dict[str, set[str]] = {
+    "realtime": {"account", "bucket", "engine", "journal", "message", "query"},
+    "engine": {"account", "bucket", "deliver", "journal", "message", "query", "stage"},
+    "deliver": {"account", "bucket", "journal", "message", "query", "rpc"},
+    "stage": {"account", "bucket", "message", "query", "worker"},
+    "account": {"bucket", "journal", "message", "query"},
+    "worker": {"message", "query", "rpc"},
+    "journal": {"message", "query", "rpc"},
+    "rpc": {"query"},
+    "query": {"message"},
+    "message": set(),
+    "bucket": set(),
+    "publish": set(),
+}
+JAVA_LINES = 300
 # Libraries that only some packages may import.
 ONLY_IN = {
     "pyspark": {"spark"},
@@ -147,6 +164,25 @@ def room_of(module: str) -> str:
     """Return the room of the Python SDK that a module, or a name in it, is in."""
     inside = module.removeprefix("wallaroo").lstrip(".") + "."
     return max((room for room in SDK_IMPORTS if not room or inside.startswith(room + ".")), key=len)
+
+
+def java_names(text: str) -> Iterator[tuple[int, str]]:
+    """Yield line and package of each name of ours in a Java file, imported or written out."""
+    for number, line in enumerate(text.splitlines(), 1):
+        if not line.startswith("package "):
+            yield from ((number, package) for package in re.findall(r"\borg\.wallaroo\.spark\.(\w+)", line))
+
+
+def java_violations(file: str, text: str) -> Iterator[str]:
+    """Yield what breaks a rule in a file of the runtime's Java: an import, its length, a long `package-info.java`."""
+    package, lines = Path(file).parent.name, text.count("\n")
+    known = JAVA_IMPORTS.get(package, set())
+    for number, name in java_names(text):
+        if name not in {package, *known}:
+            yield f"{file}:{number}: {package} may import {', '.join(sorted(known)) or 'nothing'}, not {name}"
+    most = 2 if file.endswith("package-info.java") else JAVA_LINES
+    if lines > most:
+        yield f"{file}: {lines} lines; at most {most}"
 
 
 def sdk_violations(file: str, text: str) -> Iterator[str]:

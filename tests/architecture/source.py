@@ -12,6 +12,7 @@ GENERATED = ("/_proto/", "/workerpb/")
 PYTHON_SDK = "api/python/src"
 CONNECTORS = "api/connectors/src"
 RUNTIME = "runtime/src"
+JAVA = "runtime/java/src/main/java/org/wallaroo/spark"
 
 
 @dataclass(frozen=True)

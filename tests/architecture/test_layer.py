@@ -2,20 +2,25 @@
 
 from collections.abc import Callable, Collection, Iterator
 from graphlib import TopologicalSorter
+from pathlib import Path
 
 import pytest
 
 from architecture.layer import (
     IMPORTS,
+    JAVA_IMPORTS,
+    JAVA_LINES,
     ONLY_IN,
     SDK_IMPORTS,
     SPARK_ROOMS,
     connector_violations,
+    java_names,
+    java_violations,
     room_of,
     runtime_violations,
     sdk_violations,
 )
-from architecture.source import CONNECTORS, PYTHON_SDK, ROOT, RUNTIME, imports, module_of, texts
+from architecture.source import CONNECTORS, JAVA, PYTHON_SDK, ROOT, RUNTIME, imports, module_of, texts
 
 Rule = Callable[[str, str], Iterator[str]]
 
@@ -27,6 +32,41 @@ def planted(rule: Rule, file: str, line: str) -> list[str]:
 
 def test_runtime_keeps_its_layers() -> None:
     assert [found for file, text in texts(RUNTIME) for found in runtime_violations(file, text)] == []
+
+
+def java_files() -> dict[str, str]:
+    """Return the Java files of the runtime, each with its text."""
+    return {str(path.relative_to(ROOT)): path.read_text() for path in (ROOT / JAVA).rglob("*.java")}
+
+
+def test_java_keeps_its_layers() -> None:
+    found = java_files()
+    assert [broken for file, text in found.items() for broken in java_violations(file, text)] == []
+    packages = {Path(file).parent.name for file in found}
+    assert packages == {*JAVA_IMPORTS} == {path.parent.name for path in (ROOT / JAVA).glob("*/package-info.java")}
+    used: dict[str, set[str]] = {package: set() for package in JAVA_IMPORTS}
+    for file, text in found.items():
+        used[Path(file).parent.name] |= {name for _, name in java_names(text)} - {Path(file).parent.name}
+    assert used == JAVA_IMPORTS
+
+
+UPWARD = [(low, high) for low in JAVA_IMPORTS for high in JAVA_IMPORTS if high not in {low, *JAVA_IMPORTS[low]}]
+
+
+@pytest.mark.parametrize(("low", "high"), UPWARD)
+def test_planted_name_of_another_package_of_java(low: str, high: str) -> None:
+    file, name = f"{JAVA}/{low}/Planted.java", f"org.wallaroo.spark.{high}.Planted"
+    for line in (f"import {name};", f"import static {name}.planted;", f"    private {name} planted;"):
+        (broken,) = java_violations(file, f"package org.wallaroo.spark.{low};\n\n{line}\n")
+        assert broken.startswith(f"{file}:3: {low} may import ") and broken.endswith(f", not {high}")
+
+
+def test_planted_lines_of_java() -> None:
+    lines = "\n" * (JAVA_LINES + 1)
+    assert list(java_violations(f"{JAVA}/rpc/Planted.java", lines)) == [
+        f"{JAVA}/rpc/Planted.java: {JAVA_LINES + 1} lines; at most {JAVA_LINES}"
+    ]
+    assert len(list(java_violations(f"{JAVA}/rpc/package-info.java", "\n" * 3))) == 1
 
 
 def test_sdk_uses_the_standard_library_alone() -> None:
@@ -45,7 +85,9 @@ def test_every_package_has_a_rule() -> None:
     assert {*rooms, "connector", "testing"} == {*SDK_IMPORTS}
 
 
-@pytest.mark.parametrize("rules", [IMPORTS | {"errors": set()}, SDK_IMPORTS], ids=["runtime", "sdk"])
+@pytest.mark.parametrize(
+    "rules", [IMPORTS | {"errors": set()}, SDK_IMPORTS, JAVA_IMPORTS], ids=["runtime", "sdk", "java"]
+)
 def test_packages_form_no_circle_and_stand_from_top_to_bottom(rules: dict[str, set[str]]) -> None:
     assert set(TopologicalSorter(rules).static_order()) == {*rules}
     names = [*rules]

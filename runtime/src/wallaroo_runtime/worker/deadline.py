@@ -11,14 +11,14 @@ LEAST_LOOKS = 4  # without progress, before it passes
 PATIENCE = 2  # times the deadline, for a call in whose way another one may be
 
 
-class Stall:
+class IdleTimer:
     """How long there was no progress, as one who looks now and then can tell.
 
     A look that comes late says little: what held it up, as a machine that was stopped, has held up the worker, too.
 
     Example:
-        >>> stall = Stall()
-        >>> [stall.look(now, 0.0, 1.0) for now in (0.5, 1.5, 61.5)], stall.look(62.0, 61.9, 1.0) < 0.2
+        >>> timer = IdleTimer()
+        >>> [timer.look(now, 0.0, 1.0) for now in (0.5, 1.5, 61.5)], timer.look(62.0, 61.9, 1.0) < 0.2
         ([0.5, 1.5, 2.5], True)
     """
 
@@ -91,7 +91,7 @@ class Deadline:
     def _watch(self) -> None:
         seen: object = None
         changed = stalled = 0.0
-        stall = Stall()
+        timer = IdleTimer()
         while not self._closed.is_set():
             since = self._since
             if not since:
@@ -104,7 +104,7 @@ class Deadline:
                 self.slowest = max(self.slowest, stalled)
                 seen, changed = found, now
             allowed = self._allowed(flying)
-            stalled = stall.look(now, max(since, changed), allowed / LEAST_LOOKS)
+            stalled = timer.look(now, max(since, changed), allowed / LEAST_LOOKS)
             left = allowed - stalled
             if left > 0:
                 self._closed.wait(min(left, self.seconds / LOOKS))

@@ -6,6 +6,7 @@ import java.util.NavigableMap;
 import java.util.TreeMap;
 import java.util.concurrent.ConcurrentHashMap;
 import org.wallaroo.spark.message.Arrivals;
+import org.wallaroo.spark.message.JournalRow;
 import org.wallaroo.spark.query.Json;
 
 /**
@@ -20,8 +21,10 @@ public final class Numbers {
     private Counters shown = new Counters();
     private long shownAt = -1; // offset
     private long reached = -1; // offset of the input whose output is in the outbox
+    private long messages = -1; // of that input
     private long timed = -1; // offset of the input whose times were counted
     private long changes;
+    private boolean isReading;
     private Map<String, Map<Long, Long>> times = new TreeMap<>(); // messages by milliseconds, since they were taken
 
     public static Numbers of(String settings) {
@@ -39,10 +42,25 @@ public final class Numbers {
         barriers.put(offset, counters);
     }
 
-    /** All output of input before an offset is in the outbox. */
-    public synchronized void reach(long offset) {
-        changes += offset > reached ? 1 : 0;
-        reached = Math.max(reached, offset);
+    /** Messages that come from now on are read at once. */
+    public synchronized void read() {
+        isReading = true;
+    }
+
+    public synchronized boolean isReading() {
+        return isReading;
+    }
+
+    /** Returns how many messages are processed with all their output in the outbox; -1: none yet. */
+    public synchronized long messages() {
+        return messages;
+    }
+
+    /** All output of input before a place is in the outbox; a task that is repeated begins before. */
+    public synchronized void reach(JournalRow.Place place) {
+        changes += place.offset() > reached ? 1 : 0;
+        reached = Math.max(reached, place.offset());
+        messages = Math.max(messages, place.messages());
         Map.Entry<Long, Counters> last = barriers.floorEntry(reached);
         if (last != null && last.getKey() > shownAt) {
             shownAt = last.getKey();

@@ -19,7 +19,6 @@ import org.wallaroo.spark.message.JournalRow;
 import org.wallaroo.spark.query.Attempt;
 import org.wallaroo.spark.query.OperatorFailure;
 import org.wallaroo.spark.query.Settings;
-import org.wallaroo.spark.realtime.Reached;
 import org.wallaroo.spark.rpc.Channels;
 import org.wallaroo.spark.rpc.ReplyQueue;
 import org.wallaroo.spark.rpc.ServiceFailure;
@@ -200,8 +199,7 @@ public final class DeliverStream extends ClientCall.Listener<DeliverReply> imple
             Sent sent = unacknowledged.removeFirst();
             bytes -= sent.bytes();
             if (sent.place() != null) {
-                Reached.set(settings, sent.place().messages());
-                Numbers.of(settings.text()).reach(sent.place().offset());
+                Numbers.of(settings.text()).reach(sent.place());
             }
         }
     }

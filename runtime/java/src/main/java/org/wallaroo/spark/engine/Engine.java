@@ -21,7 +21,6 @@ import org.wallaroo.spark.query.Attempt;
 import org.wallaroo.spark.query.ErrorPolicy;
 import org.wallaroo.spark.query.OperatorFailure;
 import org.wallaroo.spark.query.Settings;
-import org.wallaroo.spark.realtime.Reached;
 import org.wallaroo.spark.stage.SourceLevel;
 import org.wallaroo.spark.stage.StateLevels;
 
@@ -55,7 +54,7 @@ public final class Engine implements EngineGuard.Served {
         thread.start();
     }
 
-    /** Returns the guard to the engine of a query. */
+    /** Returns the guard of the engine of a query. */
     public static EngineGuard guard(Settings settings) {
         return GUARDS.computeIfAbsent(
                 settings.text(), text -> new EngineGuard((start, attempt) -> new Engine(settings, start, attempt)));
@@ -103,7 +102,7 @@ public final class Engine implements EngineGuard.Served {
                 StateLevels states = new StateLevels(settings, attempt, store, account)) {
             deliveries = stream;
             states.warm();
-            Reached.read(settings);
+            numbers.read();
             ErrorPolicy policy = settings.errorPolicy();
             while (source.hasNext()) {
                 JournalRow row = states.run(source.next());

@@ -49,7 +49,7 @@ public final class EngineGuard {
         this.engines = engines;
     }
 
-    /** Returns what {@code RealTime.end} does. */
+    /** Returns the offset with which all is committed that the engine has done; -1: it has not ended. */
     public long end() {
         Served found = engine;
         return found == null ? -1 : found.queue().endOffset();

@@ -23,7 +23,7 @@ public final class Settings implements Serializable {
     /**
      * Makes settings.
      *
-     * @param text a JSON object; {@code spark/realtime/operator.py} writes it
+     * @param text a JSON object; {@code spark/realtime/settings.py} writes it
      */
     public Settings(String text) {
         this.text = text;

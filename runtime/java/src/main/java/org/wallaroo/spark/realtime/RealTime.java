@@ -73,8 +73,9 @@ public final class RealTime {
         StreamingQueryProgress last = query.lastProgress();
         long batch = last == null ? -1 : last.batchId();
         int isActive = query.isActive() ? 1 : 0;
-        return isActive + " " + (Reached.isReading(text) ? 1 : 0) + " " + Reached.messages(text) + " " + batch
-                + " " + Numbers.of(text).changes() + " " + Numbers.of(text).lastVisit();
+        Numbers numbers = Numbers.of(text);
+        return isActive + " " + (numbers.isReading() ? 1 : 0) + " " + numbers.messages() + " " + batch
+                + " " + numbers.changes() + " " + numbers.lastVisit();
     }
 
     /**

@@ -16,6 +16,7 @@ import org.junit.jupiter.params.provider.MethodSource;
 import org.wallaroo.spark.bucket.BucketVersion;
 import org.wallaroo.spark.deliver.Work;
 import org.wallaroo.spark.message.Arrivals;
+import org.wallaroo.spark.message.JournalRow;
 import org.wallaroo.spark.message.Frames;
 import org.wallaroo.spark.message.FramesTest;
 import org.wallaroo.spark.query.Json;
@@ -136,7 +137,7 @@ class NumbersTest {
                 if (random.nextInt(3) == 0 || end == journal.size()) { // a barrier, whose output is safe or not
                     numbers.put(end, counters.copy());
                     if (random.nextInt(4) > 0) {
-                        numbers.reach(end);
+                        numbers.reach(place(end));
                         given = end;
                         shown = Math.max(shown, given);
                     }
@@ -171,16 +172,20 @@ class NumbersTest {
         return new Arrivals(groups, 7, System.nanoTime());
     }
 
+    private static JournalRow.Place place(long offset) {
+        return new JournalRow.Place(offset, 10 * offset, -1);
+    }
+
     @Test
     void numbersSayWhenTheyChange() {
         Numbers numbers = Numbers.of("changes");
-        numbers.reach(1);
-        numbers.reach(1);
-        assertEquals(1, numbers.changes());
+        numbers.reach(place(1));
+        numbers.reach(place(1));
+        assertEquals(List.of(1L, 10L), List.of(numbers.changes(), numbers.messages()));
         numbers.put(1, new Counters());
-        numbers.reach(1);
+        numbers.reach(place(1));
         assertEquals(2, numbers.changes());
-        numbers.reach(1);
+        numbers.reach(place(1));
         assertEquals(2, numbers.changes());
         numbers.time(2, Arrivals.NONE, false);
         assertEquals(2, numbers.changes());
