@@ -2,11 +2,11 @@ package goka
 
 import (
 	"fmt"
-	"regexp"
 	"slices"
-	"strings"
 
 	theirs "github.com/lovoo/goka"
+
+	"wallarooapi/internal/topology"
 )
 
 // kind is what an edge is to its group.
@@ -179,12 +179,10 @@ func (g *GroupGraph) has(k kind, topic string) bool {
 	return slices.ContainsFunc(g.edges[k], func(e *edge) bool { return e.Topic() == topic })
 }
 
-var topicName = regexp.MustCompile(`^[a-zA-Z0-9._-]{1,249}$`)
-
 // checkTopics refuses names of topics that Kafka does not take; those of table and loop begin with the group's.
 func (g *GroupGraph) checkTopics() error {
 	for _, e := range g.of(input, joint, lookup, output, table, loop) {
-		if name := e.Topic(); !topicName.MatchString(name) || strings.Trim(name, ".") == "" && len(name) < 3 {
+		if name := e.Topic(); !topology.IsTopic(name) {
 			return fmt.Errorf("Kafka has no topic of the name %q; give group and topics names of 1 to 249 of the characters a-z, A-Z, 0-9, '.', '_', '-'", name)
 		}
 	}

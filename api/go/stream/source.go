@@ -237,6 +237,9 @@ func checkTopic(method string, topic Kafka) []diagnostic.Diagnostic {
 	if topic.Topic == "" {
 		return wrongSource(method, "Topic", "", "the name of a topic")
 	}
+	if !topology.IsTopic(topic.Topic) {
+		return wrongSource(method, "Topic", topic.Topic, topology.TopicNames)
+	}
 	if len(topic.Brokers) == 0 {
 		return wrongSource(method, "Brokers", "", "the addresses of brokers, HOST:PORT")
 	}

@@ -5,6 +5,8 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import wallaroo
 from wallaroo import WallarooParameterError
@@ -115,6 +117,19 @@ def test_exactly_once_into_kafka() -> None:
     wrong: Any = "yes"
     with pytest.raises(WallarooParameterError, match="T207 .*parameter exactly_once is 'yes'; expected True or False"):
         parts(source, wallaroo.KafkaSinkConfig("out", [("h", 1)], "Warn", 5, 1000, Text, exactly_once=wrong))
+
+
+@settings(deadline=None)
+@given(st.text(max_size=260) | st.from_regex(r"[a-zA-Z0-9._-]{1,260}", fullmatch=True))
+def test_names_of_topics_are_those_that_kafka_takes(name: str) -> None:
+    sink = wallaroo.KafkaSinkConfig(name, [("h", 1)], "Warn", 5, 1000, Text)
+    source = wallaroo.KafkaSourceConfig("in", [("h", 1)], "Warn", Text)
+    characters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-"
+    if 0 < len(name) < 250 and name not in (".", "..") and set(name) <= set(characters):
+        assert len(name) > 200 or parts(source, sink)[1]["topic"] == name
+        return
+    with pytest.raises(WallarooParameterError, match="(T207 .*parameter topic|T210 .*topic name)"):
+        parts(source, sink)
 
 
 def test_the_functions_that_parse_kafka_s_options() -> None:

@@ -20,7 +20,7 @@ type kind struct {
 }
 
 var (
-	text   = kind{"a text", "TEXT", regexp.MustCompile(`.`)}
+	topic  = kind{topology.TopicNames, "TOPIC", topology.TopicPattern}
 	number = kind{"a number", "1000", regexp.MustCompile(`^(0|[1-9][0-9]*)$`)}
 	level  = kind{"Fine, Info, Warn or Error", "Warn", regexp.MustCompile(`^(Fine|Info|Warn|Error)$`)}
 	acks   = kind{"-1, 0 or 1", "-1", regexp.MustCompile(`^(-1|0|1)$`)}
@@ -39,7 +39,7 @@ type option struct {
 }
 
 var sourceOptions = []option{
-	{"topic", text, ""},
+	{"topic", topic, ""},
 	{"brokers", hosts, ""},
 	{"log_level", level, ""},
 	{"consumer_offset_default", offset, ""},
@@ -56,7 +56,7 @@ var sourceOptions = []option{
 }
 
 var sinkOptions = []option{
-	{"topic", text, ""},
+	{"topic", topic, ""},
 	{"brokers", hosts, ""},
 	{"log_level", level, ""},
 	{"produce_timeout_ms", number, "kafka.request.timeout.ms"},

@@ -12,6 +12,17 @@ import (
 
 const maxNameCharacters = 200
 
+// TopicNames is the form of the names that Kafka takes for a topic.
+const TopicNames = "a name of 1 to 249 of the characters a-z, A-Z, 0-9, '.', '_', '-'"
+
+// TopicPattern is the same but for "." and "..", which Kafka does not take either.
+var TopicPattern = regexp.MustCompile(`^[a-zA-Z0-9._-]{1,249}$`)
+
+// IsTopic reports whether Kafka takes the name for a topic.
+func IsTopic(name string) bool {
+	return TopicPattern.MatchString(name) && name != "." && name != ".."
+}
+
 // NameFault says why a name is not usable; empty when it is.
 func NameFault(name string) string {
 	switch count := utf8.RuneCountInString(name); {

@@ -14,6 +14,12 @@ from wallaroo.diagnostic.place import Place
 from wallaroo.message.key import key_bytes
 
 MAX_NAME = 200
+TOPIC_NAMES = "1 to 249 of the characters a-z, A-Z, 0-9, '.', '_', '-'"
+
+
+def is_topic(name: str) -> bool:
+    """Return whether Kafka takes the name for a topic."""
+    return bool(re.fullmatch(r"[a-zA-Z0-9._-]{1,249}", name)) and name not in (".", "..")
 
 
 def name(place: Place, what: str, value: Any) -> str:

@@ -279,6 +279,9 @@ def _fields(place: Place, said: Topic) -> dict[str, Any] | None:
             place.findings.append(check.at(finding, place.pointer))
         return None
     topic = check.name(place, "topic", said.topic)
+    if topic and isinstance(said.topic, str) and not check.is_topic(topic):
+        expected = f"a name of {check.TOPIC_NAMES}"
+        place.wrong("topic", shown(topic), expected, fix=f"pass {expected}")
     brokers = []
     if not said.brokers:
         place.wrong("brokers", "[]", "a list of (host, port)", fix='pass e.g. [("127.0.0.1", "9092")]')

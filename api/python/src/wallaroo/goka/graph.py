@@ -1,11 +1,11 @@
 """Group graphs: what a group reads, keeps and writes, with Goka's checks."""
 
-import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from wallaroo.check import check
 from wallaroo.component.signature import call_finding
 from wallaroo.diagnostic.diagnostic import Diagnostic, shown
 from wallaroo.diagnostic.error import WallarooParameterError
@@ -193,9 +193,9 @@ def _faults(
             read[edge.topic] = 0
             reason = f"callback for topic {edge.topic} already exists; it is illegal to consume a topic twice"
             yield edge.location, (reason, "read it with one input, whose callback does both")
-        if edge.kind != kinds.VISITOR and isinstance(edge.topic, str) and edge.topic and not _is_topic(edge.topic):
+        if edge.kind != kinds.VISITOR and isinstance(edge.topic, str) and edge.topic and not check.is_topic(edge.topic):
             reason = f"Kafka has no topic of the name {shown(edge.topic)}"
-            fix = "give group and topics names of 1 to 249 of the characters a-z, A-Z, 0-9, '.', '_', '-'"
+            fix = f"give group and topics names of {check.TOPIC_NAMES}"
             yield edge.location, (reason, fix)
     for kind, what in ((kinds.LOOP, "loop stream"), (kinds.TABLE, "group table")):
         own = [edge for edge in edges if edge.kind == kind]
@@ -228,11 +228,6 @@ def _types(edges: Iterable[Edge]) -> Iterator[Diagnostic]:
                 yield from _callable(edge.kind, name, getattr(edge.codec, name), (parameter,), at=edge.location)
         if edge.kind not in _WITHOUT_CALLBACK:
             yield from _callable(edge.kind, "callback", edge.callback, ("ctx", "message"), at=edge.location)
-
-
-def _is_topic(name: str) -> bool:
-    """Return whether Kafka takes the name for a topic."""
-    return bool(re.fullmatch(r"[a-zA-Z0-9._-]{1,249}", name)) and name not in (".", "..")
 
 
 def _callable(method: str, name: str, value: Any, parameters: tuple[str, ...], *, at: Location) -> Iterator[Diagnostic]:
