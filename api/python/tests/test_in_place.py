@@ -383,7 +383,7 @@ ONE: list[str] = []
     ("state", "where"),
     [
         (Shared, "Shared.seen"), (SharedLater, "SharedLater.table"), (Refers, "self.found"), (Stores, "FOUND"),
-        (Counts, "global FOUND"), (Made(lambda: ONE), "[], which is the same for all keys"),
+        (Counts, "global FOUND"), (Made(lambda: ONE), "[]"),
         (type("Heir", (Shared,), {}), "Shared.seen"), (Meant, ""), (dict, ""), (Total, ""), (deque, ""),
     ],
 )  # fmt: skip

@@ -12,8 +12,8 @@ from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from wallaroo.check.change import changes, functions_of, outside, scopes
 from wallaroo.check.check import MAX_NAME
-from wallaroo.check.source_tree import source_tree
 from wallaroo.message.output import collected
 
 _VALUES = (str, bytes, int, float, complex, bool, type(None), type, range)
@@ -95,27 +95,18 @@ class ObjectStep:
 
 def assignments(cls: type) -> Iterator[tuple[str, bool]]:
     """Yield what methods of a class assign to, and whether it is in the object."""
-    try:
-        tree = source_tree(cls)
-    except (OSError, TypeError, SyntaxError):
-        return  # no source, such as for a class made at run time: its attributes tell
-    for method in ast.walk(tree):
-        if isinstance(method, ast.FunctionDef) and method.name != "__init__" and method.args.args:
-            yield from _targets(method, cls.__name__)
-
-
-def _targets(method: ast.FunctionDef, class_name: str) -> Iterator[tuple[str, bool]]:
-    own = method.args.args[0].arg
-    for node in ast.walk(method):
-        if isinstance(node, ast.Global):
-            yield f"global {node.names[0]}", False
-        if isinstance(node, (ast.Attribute, ast.Subscript)) and isinstance(node.ctx, (ast.Store, ast.Del)):
-            text = ast.unparse(node)
-            root = text.replace("[", ".").partition(".")[0]
-            if root == class_name or text.startswith((f"type({own})", f"{own}.__class__")):
-                yield text, False
-            elif root == own:
-                yield text, True
+    for function, gets_class in functions_of(cls):
+        if function.__name__ == "__init__":
+            continue
+        found = outside(function, cls, gets_class=gets_class)
+        yield from ((where, False) for where, how in found if how == "bound")
+        for scope in () if gets_class else scopes(function):
+            own = scope.args.args[0].arg if scope.args.args else ""
+            for change in changes(scope):
+                root, names = change.chain()
+                is_own = root is not change.target and ast.unparse(root) == own
+                if is_own and not change.is_content and names[:1] != ["__class__"]:
+                    yield ast.unparse(change.target), True
 
 
 def _is_constant(value: Any) -> bool:

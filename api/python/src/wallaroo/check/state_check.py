@@ -1,14 +1,15 @@
 """Looks at the states that a program makes: they must change in place, and each key must have one of its own."""
 
-import ast
+import copy
 import inspect
 import sys
-from collections.abc import Callable, Iterator, MutableMapping, MutableSequence, MutableSet
+from collections import deque
+from collections.abc import Callable, Iterator
 from typing import Any
 
+from wallaroo.check.change import CONTAINERS, changed_attributes, functions_of, is_meant, outside
 from wallaroo.check.in_place import guarded, is_fixed
 from wallaroo.check.object_state import ObjectStep, assignments
-from wallaroo.check.source_tree import source_tree
 from wallaroo.component.application import State
 from wallaroo.component.component import Call
 from wallaroo.component.signature import shown_name
@@ -16,11 +17,8 @@ from wallaroo.diagnostic.diagnostic import shown
 from wallaroo.diagnostic.place import Place
 from wallaroo.message.output import is_promise
 
-_CONTAINERS = (MutableMapping, MutableSequence, MutableSet)
-_CHANGES = frozenset((
-    "add", "append", "appendleft", "clear", "difference_update", "discard", "extend", "extendleft", "insert",
-    "intersection_update", "pop", "popitem", "popleft", "remove", "reverse", "setdefault", "sort", "update",
-))  # fmt: skip
+_REASON = "is one for all keys of a process, and is not saved with the state"
+_MOST = 10_000  # objects of a state that are looked at
 _OBJECT = "an object that can change, e.g. of a class, a dict or a list"
 
 
@@ -43,11 +41,15 @@ def check_state(place: Place, call: Call, state: State) -> None:
     if is_promise(made) or is_fixed(made):
         _refuse(place, call, state, made)
         return
-    function = inspect.unwrap(call.run)
-    for where in _shared(made, other, function):
+    for where in _shared(state, made, other, call.run):
         remedy = "make it for each state, in __init__; or annotate it ClassVar, if each process may keep its own"
-        reason = "is one for all keys of a process, and is not saved with the state"
-        place.add("T234", remedy=remedy, step=call.name, what="state", where=where, reason=reason)
+        place.add("T234", remedy=remedy, step=call.name, what="state", where=where, reason=_REASON)
+        break
+    owner = getattr(state.build if call.kind == "window" else call.run, "__self__", None)
+    kept = "accumulator" if call.kind == "window" else "state"
+    for where in _kept_by(owner) if owner is not None else ():
+        remedy = f"keep it in the {kept}; or in a class attribute annotated ClassVar, if each process may keep its own"
+        place.add("T234", remedy=remedy, step=call.name, what="object", where=where, reason=_REASON)
         break
     if call.kind != "window":
         call.run = guarded(call.run, 1, made)
@@ -77,49 +79,96 @@ def _refuse(place: Place, call: Call, state: State, made: Any) -> None:
     )  # fmt: skip
 
 
-def _shared(made: Any, other: Any, function: Callable[..., Any]) -> Iterator[str]:
-    """Yield where what one state changes is also another's."""
-    if made is other:
-        yield f"{shown(made)}, which is the same for all keys,"
-        return
+def _shared(state: State, made: Any, other: Any, function: Callable[..., Any]) -> Iterator[str]:
+    """Yield what states share and surely change; of the rest of what they share they get copies, as by a restart."""
     cls = type(made)
-    classes = [each for each in cls.__mro__ if each.__module__ not in sys.stdlib_module_names]
-    changed = set(_changed([*classes, function]))
+    classes = [each for each in cls.__mro__ if _is_of_user(each)]
+    methods = [pair for each in classes for pair in functions_of(each)]
+    changed = changed_attributes([function, *(method for method, _ in methods)])
     for each in classes:
         for name, value in vars(each).items():
-            is_own = name not in getattr(made, "__dict__", {}) and not name.startswith("__")
-            is_meant = "ClassVar" in str(vars(each).get("__annotations__", {}).get(name))
-            if is_own and not is_meant and _is_kept(value, f".{name}" in changed):
+            is_own = name in getattr(made, "__dict__", {}) or name.startswith("__") or name == "_field_defaults"
+            if not is_own and not is_meant(each, name) and _is_kept(value, name in changed):
                 yield f"{each.__name__}.{name}"
-        yield from (where for where, is_inside in assignments(each) if not is_inside)
-        module = vars(sys.modules.get(each.__module__, object))
-        yield from (name for name in sorted(_changed([each])) if isinstance(module.get(name), _CONTAINERS))
-    for name, value in getattr(made, "__dict__", {}).items():
-        if value is getattr(other, "__dict__", {}).get(name) and _is_kept(value, f".{name}" in changed):
-            yield f"self.{name}, which is one object for all keys,"
+    yield from (where for where, how in outside(function, cls) if how != "filled")
+    for method, gets_class in methods:
+        if method.__name__ != "__init__":
+            yield from (where for where, _ in outside(method, cls, gets_class=gets_class))
+    common = _common(made, other)
+    yield from (where for where, value in common if value is made or _is_kept(value, where.rpartition(".")[2] in changed))
+    if common:
+        yield from _separated(state)
+
+
+def _separated(state: State) -> Iterator[str]:
+    """Let each state be a copy that shares nothing; yields what states share all the same."""
+    build = state.build
+    state.build = lambda: copy.deepcopy(build())
+    try:
+        yield from (where for where, _ in _common(state.build(), state.build()))
+    except Exception:
+        state.build = build  # it cannot be copied, nor saved: the worker reports it
+
+
+def _kept_by(owner: Any) -> Iterator[str]:
+    """Yield what the object of a computation or aggregation keeps from one call to the next."""
+    classes = [each for each in type(owner).__mro__ if _is_of_user(each)]
+    yield from (where for each in classes for where, _ in assignments(each))
+    methods = [method for each in classes for method, _ in functions_of(each) if method.__name__ != "__init__"]
+    changed = changed_attributes(methods, of_first=True) if _is_of_user(type(owner)) else ()
+    yield from (
+        f"self.{name}" for name in sorted(changed)
+        if isinstance(getattr(owner, name, None), CONTAINERS) and not is_meant(type(owner), name)
+    )  # fmt: skip
+
+
+def _is_of_user(cls: type) -> bool:
+    return cls.__module__.partition(".")[0] not in {*sys.stdlib_module_names, "wallaroo"}
 
 
 def _is_kept(value: Any, is_changed: bool) -> bool:
-    """Return whether a container is one that states fill: others are tables that they read."""
-    return isinstance(value, _CONTAINERS) and (is_changed or not value)
+    """Return whether states change an object: others are tables that they read."""
+    if isinstance(value, CONTAINERS):
+        return is_changed or not value
+    if isinstance(value, Iterator):
+        return True
+    if not _can_change(value):
+        return False
+    return is_changed or (_is_of_user(type(value)) and any(is_inside for _, is_inside in assignments(type(value))))
 
 
-def _changed(parts: list[Any]) -> Iterator[str]:
-    """Yield the names that code of these changes the content of: `.NAME` for an attribute, `NAME` for another name."""
-    for part in parts:
-        try:
-            tree = source_tree(part)
-        except (OSError, TypeError, SyntaxError):
-            continue  # no source, such as for a class made at run time
-        for node in ast.walk(tree):
-            target: Any = None
-            if isinstance(node, ast.Subscript) and isinstance(node.ctx, (ast.Store, ast.Del)):
-                target = node.value
-            elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _CHANGES:
-                target = node.func.value
-            elif isinstance(node, ast.AugAssign):
-                target = node.target
-            if isinstance(target, ast.Attribute):
-                yield f".{target.attr}"
-            elif isinstance(target, ast.Name):
-                yield target.id
+def _can_change(value: Any) -> bool:
+    if callable(value) or inspect.ismodule(value) or hasattr(value, "__get__") or is_fixed(value):
+        return False
+    return isinstance(value, (*CONTAINERS, Iterator)) or hasattr(value, "__setitem__") or _is_of_user(type(value))
+
+
+def _common(made: Any, other: Any) -> list[tuple[str, Any]]:
+    """Return the objects that can change and are part of two states, by where one has them."""
+    others = {id(value) for _, value in _parts(other)}
+    return [(where or shown(made), value) for where, value in _parts(made) if id(value) in others and _can_change(value)]
+
+
+def _parts(state: Any) -> list[tuple[str, Any]]:
+    """Return what a state consists of, itself first."""
+    found, seen = [("", state)], {id(state)}
+    for where, value in found:  # grows meanwhile
+        if callable(value) or inspect.ismodule(value) or len(found) > _MOST:
+            continue
+        inner: list[tuple[str, Any]] = []
+        names = [*getattr(value, "__dict__", {}), *(name for each in type(value).__mro__ for name in _slots(each))]
+        if isinstance(value, tuple) and hasattr(value, "_fields"):
+            names += value._fields
+        elif isinstance(value, dict):
+            inner += ((f"{where or 'state'}[{key!r}]", each) for key, each in value.items())
+        elif isinstance(value, (list, tuple, set, frozenset, deque)):
+            inner += ((f"{where or 'state'}[{at}]", each) for at, each in enumerate(value))
+        inner += ((f"{where or 'self'}.{name}", getattr(value, name, None)) for name in names)
+        found += ((name, each) for name, each in inner if id(each) not in seen)
+        seen.update(id(each) for _, each in inner)
+    return found
+
+
+def _slots(cls: type) -> tuple[str, ...]:
+    slots = vars(cls).get("__slots__", ())
+    return (slots,) if isinstance(slots, str) else tuple(slots)

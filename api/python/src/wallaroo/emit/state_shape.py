@@ -17,6 +17,7 @@ from dataclasses import dataclass, field, fields, is_dataclass
 from enum import Enum
 from typing import Any
 
+from wallaroo.check.change import changes
 from wallaroo.check.source_tree import source_tree
 from wallaroo.message.serialization import Serializer
 
@@ -272,21 +273,10 @@ class _Shaper:
 def _targets(method: ast.FunctionDef) -> Iterator[tuple[str, ast.expr | None, ast.expr | None]]:
     """Yield attribute, value and annotation of each assignment to the first parameter of a method."""
     own = method.args.args[0].arg if method.args.args else ""
-    nodes = [node for node in ast.walk(method) if isinstance(node, (ast.Assign, ast.AnnAssign))]
-    for node in nodes:
-        for target in node.targets if isinstance(node, ast.Assign) else [node.target]:
-            pairs = [(part, value) for part, value in _paired(target, node.value) if isinstance(part, ast.Attribute)]
-            own_pairs = [pair for pair in pairs if isinstance(pair[0].value, ast.Name) and pair[0].value.id == own]
-            yield from ((part.attr, value, getattr(node, "annotation", None)) for part, value in own_pairs)
-
-
-def _paired(target: ast.expr, value: ast.expr | None) -> list[tuple[ast.expr, ast.expr | None]]:
-    """Return the parts of a target, each with its value where the source shows that."""
-    parts: list[ast.expr] | None = getattr(target, "elts", None)
-    if parts is None:
-        return [(target, value)]
-    values = getattr(value, "elts", [])
-    return list(zip(parts, values if len(values) == len(parts) else [None] * len(parts), strict=True))
+    for change in changes(method):
+        target, is_assigned = change.target, isinstance(change.statement, (ast.Assign, ast.AnnAssign))
+        if is_assigned and isinstance(target, ast.Attribute) and ast.unparse(target.value) == own:
+            yield target.attr, change.value, getattr(change.statement, "annotation", None)
 
 
 def _names_in(method: ast.FunctionDef, names: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,0 +1,197 @@
+"""Finds what code changes: one walk over assignments for the checks of states and objects, and for shapes."""
+
+import ast
+import builtins
+import contextlib
+import inspect
+from collections.abc import Callable, Iterable, Iterator, MutableMapping, MutableSequence, MutableSet
+from dataclasses import dataclass
+from types import ModuleType
+from typing import Any, Literal
+
+from wallaroo.check.source_tree import source_tree
+from wallaroo.component.signature import target_of
+
+# How something outlives a call: a variable is bound, or a container of the module filled, and maybe read.
+Outside = Literal["bound", "filled", "read"]
+CONTAINERS = (MutableMapping, MutableSequence, MutableSet)
+_CHANGES = frozenset((
+    "add", "append", "appendleft", "clear", "difference_update", "discard", "extend", "extendleft", "insert",
+    "intersection_update", "pop", "popitem", "popleft", "remove", "reverse", "setdefault", "sort", "update",
+))  # fmt: skip
+_NODES = (ast.Name, ast.Attribute, ast.Subscript)
+_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A place of the source that binds a target, or changes its content.
+
+    Attributes:
+        target: What is bound or filled.
+        value: What is assigned, where the source shows it.
+        statement: What does it.
+    """
+
+    target: ast.expr
+    value: ast.expr | None
+    statement: ast.AST
+
+    @property
+    def is_content(self) -> bool:
+        """Whether the content of the target changes, and the target stays."""
+        return isinstance(self.statement, ast.Call) and not isinstance(self.statement.func, ast.Name)
+
+    def chain(self) -> tuple[ast.expr, list[str]]:
+        """Return the root of the target, and the attributes on the way from there."""
+        root, names = self.target, list[str]()
+        while isinstance(root, (ast.Attribute, ast.Subscript)):
+            names += [root.attr] if isinstance(root, ast.Attribute) else []
+            root = root.value
+        return root, names[::-1]
+
+    @property
+    def changed(self) -> list[str]:
+        """The attributes whose objects change: all of the way, but one that is bound anew."""
+        is_bound = isinstance(self.target, ast.Attribute) and not self.is_content
+        return self.chain()[1][: -1 if is_bound and not isinstance(self.statement, ast.AugAssign) else None]
+
+
+def changes(tree: ast.AST) -> Iterator[Change]:
+    """Yield each change of a part of the source, `setattr` with a literal name among them."""
+    known: dict[int, tuple[ast.expr | None, ast.AST]] = {}
+    for node in ast.walk(tree):
+        if isinstance(node, (ast.Assign, ast.AnnAssign)):
+            for target in node.targets if isinstance(node, ast.Assign) else [node.target]:
+                known |= {id(part): (value, node) for part, value in _paired(target, node.value)}
+        elif isinstance(node, ast.AugAssign):
+            known[id(node.target)] = None, node
+        if isinstance(node, _NODES) and isinstance(node.ctx, (ast.Store, ast.Del)):
+            yield Change(node, *known.get(id(node), (None, node)))
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _CHANGES:
+            yield Change(node.func.value, None, node)
+        elif isinstance(node, ast.Call) and ast.unparse(node.func) in ("setattr", "delattr") and len(node.args) > 1:
+            owner, name = node.args[:2]
+            if isinstance(name, ast.Constant) and isinstance(name.value, str):
+                yield Change(ast.Attribute(owner, name.value, ast.Store()), None, node)
+
+
+def changed_attributes(functions: Iterable[Callable[..., Any]], *, of_first: bool = False) -> set[str]:
+    """Return the names of attributes whose objects functions change: themselves, by an alias, or maybe in a call.
+
+    Args:
+        functions: Of the user.
+        of_first: Whether only attributes of their first parameter count.
+    """
+    found = set[str]()
+    for scope in (scope for function in functions for scope in scopes(function)):
+        own = scope.args.args[0].arg if scope.args.args else ""
+        aliases: dict[str, str] = {}
+        nodes = list(ast.walk(scope))
+        for node in nodes:
+            parts = getattr(node, "args", []) if isinstance(node, ast.Call) else [getattr(node, "value", None)]
+            whole = [
+                each for each in parts
+                if isinstance(each, ast.Attribute) and (not of_first or ast.unparse(each.value) == own)
+            ]  # fmt: skip
+            if isinstance(node, ast.Call) and ast.unparse(node.func) not in vars(builtins):
+                found |= {each.attr for each in whole}
+            elif isinstance(node, (ast.Assign, ast.NamedExpr)):
+                targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+                aliases |= {each.id: part.attr for each in targets for part in whole if isinstance(each, ast.Name)}
+        for change in changes(scope):
+            root, _ = change.chain()
+            name = root.id if isinstance(root, ast.Name) else ""
+            found.update(change.changed if name == own or not of_first else ())
+            if name in aliases and (root is not change.target or change.is_content):
+                found.add(aliases[name])
+    return found
+
+
+def functions_of(cls: type) -> Iterator[tuple[Callable[..., Any], bool]]:
+    """Yield the functions that a class has, and whether each gets the class in place of an object."""
+    for value in vars(cls).values():
+        parts = (value, getattr(value, "__func__", None), *(getattr(value, of, None) for of in ("fget", "fset")))
+        yield from ((part, isinstance(value, classmethod)) for part in parts if inspect.isfunction(part))
+
+
+def scopes(function: Callable[..., Any]) -> list[Any]:
+    """Return the source of a function: of one that is a lambda those of its statement; empty: there is none."""
+    try:
+        waiting: list[ast.AST] = [source_tree(inspect.unwrap(target_of(function)))]
+    except (OSError, TypeError, SyntaxError):
+        return []  # such as of a class made at run time
+    found = list[ast.AST]()
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, _FUNCTIONS):
+            found.append(node)
+        else:
+            waiting += ast.iter_child_nodes(node)
+    return found
+
+
+def outside(function: Callable[..., Any], own: type, *, gets_class: bool = False) -> Iterator[tuple[str, Outside]]:
+    """Yield what a function keeps in variables of modules, closures and classes, and how.
+
+    Args:
+        function: Of the user.
+        own: The class of the object that it gets.
+        gets_class: Whether its first parameter is that class.
+    """
+    function = inspect.unwrap(target_of(function))
+    free_names = set(getattr(getattr(function, "__code__", None), "co_freevars", ()))
+    names = _names(function)
+    for scope in scopes(function):
+        found, nodes = list(changes(scope)), list(ast.walk(scope))
+        declared = {name for node in nodes if isinstance(node, ast.Global) for name in node.names}
+        outer = {name for node in nodes if isinstance(node, ast.Nonlocal) for name in node.names} & free_names
+        local = {each.arg for each in nodes if isinstance(each, ast.arg)}
+        local |= {each.target.id for each in found if isinstance(each.target, ast.Name) and not each.is_content}
+        loaded = [each.id for each in nodes if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Load)]
+        first = scope.args.args[0].arg if gets_class and scope.args.args else None
+        for change in found:
+            root, path = change.chain()
+            text, name = ast.unparse(change.target), root.id if isinstance(root, ast.Name) else None
+            if root is change.target and name in declared | outer:
+                yield f"{'global' if name in declared else 'nonlocal'} {name}", "bound"
+                continue
+            value = names.get(name) if name and name not in local - declared - outer else None
+            if text.startswith("type(") or path[:1] == ["__class__"] or (first and name == first):
+                value, path = own, path[path[:1] == ["__class__"] :]
+            while isinstance(value, ModuleType) and path:
+                value = getattr(value, path.pop(0), None)
+            if isinstance(value, type):
+                yield from ((text, "bound") for each in path[:1] if not is_meant(value, each))
+            elif isinstance(value, CONTAINERS) and name and name not in free_names:
+                is_read = loaded.count(name) > sum(_root(each) == name for each in found)
+                yield name, "read" if is_read else "filled"
+
+
+def is_meant(cls: type, name: str) -> bool:
+    """Return whether a class says of an attribute that each process may keep its own."""
+    return any("ClassVar" in str(vars(each).get("__annotations__", {}).get(name)) for each in cls.__mro__)
+
+
+def _root(change: Change) -> str:
+    root, _ = change.chain()
+    return root.id if isinstance(root, ast.Name) else ""
+
+
+def _names(function: Callable[..., Any]) -> dict[str, Any]:
+    """Return the variables that a function sees of its module and of the functions around it."""
+    found = dict(getattr(function, "__globals__", {}))
+    code = getattr(function, "__code__", None)
+    for name, cell in zip(code.co_freevars if code else (), getattr(function, "__closure__", None) or (), strict=False):
+        with contextlib.suppress(ValueError):  # not assigned yet
+            found[name] = cell.cell_contents
+    return found
+
+
+def _paired(target: ast.expr, value: ast.expr | None) -> list[tuple[ast.expr, ast.expr | None]]:
+    """Return the parts of a target, each with its value where the source shows that."""
+    parts: list[ast.expr] | None = getattr(target, "elts", None)
+    if parts is None:
+        return [(target, value)]
+    values = getattr(value, "elts", [])
+    return list(zip(parts, values if len(values) == len(parts) else [None] * len(parts), strict=True))
