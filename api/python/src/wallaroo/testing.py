@@ -4,13 +4,15 @@ The engine is that of the package `wallaroo-spark-runtime`. It runs the stages t
 frames and the same checks; what is Spark's own (several processes, failures, recovery) is not there.
 """
 
+import math
 from collections.abc import Callable, Iterable, Sequence
 from datetime import timedelta
+from numbers import Real
 from os import PathLike, fspath
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from wallaroo.diagnostic.diagnostic import Diagnostic, DiagnosticError
+from wallaroo.diagnostic.diagnostic import Diagnostic, DiagnosticError, shown
 from wallaroo.message.kafka_record import KafkaRecord
 from wallaroo.message.kit import DeadLetter, Message, Record
 
@@ -57,6 +59,8 @@ def run(
         ...     app.output()
         [b'HELLO', b'WORLD']
     """
+    if not isinstance(app, (str, PathLike)) and not callable(app):
+        raise _wrong("run", "app", app, "a setup function, or the path of a program")
     try:
         from wallaroo_runtime.memory import start
     except ModuleNotFoundError as err:
@@ -174,6 +178,8 @@ class Run:
             DiagnosticError: As `send`; T207, time cannot go back.
         """
         seconds = time.total_seconds() if isinstance(time, timedelta) else time
+        if isinstance(seconds, bool) or not isinstance(seconds, Real) or not math.isfinite(seconds):
+            raise _wrong("advance", "time", time, "seconds, a finite number or a timedelta")
         self._engine.advance(round(seconds * 1000))
 
     @property
@@ -243,3 +249,10 @@ class Run:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+
+def _wrong(method: str, parameter: str, actual: object, expected: str) -> DiagnosticError:
+    finding = Diagnostic.of(
+        "T207", method=method, parameter=parameter, actual=shown(actual), expected=expected, fix=f"pass {expected}"
+    )
+    return DiagnosticError([finding])

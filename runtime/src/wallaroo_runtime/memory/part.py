@@ -9,12 +9,13 @@ from wallaroo_runtime.topology.model import Sink, Source
 P = TypeVar("P", Source, Sink)
 
 
-def chosen(what: str, parts: list[P], name: str) -> P:
+def chosen(what: str, parts: list[P], name: str | int) -> P:
     """Return the part of a name, or of a position.
 
     Raises:
         RunError: R720, there is none, or more than one.
     """
+    name = str(name)
     found = [part for part in parts if part.name == name] or ([part for part in parts] if not name else [])
     if name.isdecimal() and not found and int(name) < len(parts):
         found = [parts[int(name)]]

@@ -284,7 +284,12 @@ class MemoryRun:
     def state(self, name: str, key: Any) -> Any:
         """Return the state of a key, None when it has none; otherwise as `states`."""
         calls = self._state_calls(name)
-        found = read_states(self.plan, self._engine.store, name).get(key_bytes(key))
+        try:
+            data = key_bytes(key)
+        except (TypeError, ValueError) as error:
+            kind = type(key).__name__ if isinstance(error, TypeError) else str(error)
+            raise RunError.of("T225", USAGE, state=name, key=shown(key), type=kind) from error
+        found = read_states(self.plan, self._engine.store, name).get(data)
         if found is None:
             return None
         return calls.state(*found) if calls else foreign_state(found[1])

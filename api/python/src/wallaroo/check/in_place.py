@@ -4,6 +4,8 @@ import dataclasses
 import dis
 import enum
 import inspect
+import numbers
+import pickle
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from types import CodeType
@@ -13,7 +15,7 @@ from wallaroo.component.signature import target_of
 from wallaroo.diagnostic.diagnostic import shown
 from wallaroo.message.output import is_promise
 
-_VALUES = (int, float, complex, str, bytes, range, type(None))
+_VALUES = (numbers.Number, str, bytes, range, type(None))
 _MODULES_OF_VALUES = {"datetime", "decimal", "fractions", "ipaddress", "pathlib", "uuid", "zoneinfo"}
 _IN_PLACE = ("__iadd__", "__ior__", "__iand__", "__isub__", "__imul__")
 
@@ -101,9 +103,23 @@ def is_state(persist: Any, state: Any) -> bool:
     return persist is state or type(persist) is type(state)
 
 
-def state_returned(persist: Any) -> NotInPlaceError:
-    """Return the error of a state in the place of `persist`."""
-    return NotInPlaceError("returned a state in the place of persist, True or False", persist)
+def is_new_state(result: tuple[Any, ...], state: Any) -> bool:
+    """Return whether a result is a message and a state that differs from the one given: copies may be messages."""
+    if len(result) != 2 or type(result[1]) is not type(state) or result[1] is state:
+        return False
+    if type(state).__module__ in sys.stdlib_module_names or not (
+        hasattr(state, "__dict__") or hasattr(state, "__slots__")
+    ):
+        return False
+    try:
+        return bool(result[1] != state) and pickle.dumps(result[1]) != pickle.dumps(state)
+    except Exception:
+        return False
+
+
+def state_returned(state: Any, where: str = "in the place of persist, True or False") -> NotInPlaceError:
+    """Return the error of a state among what a function returned."""
+    return NotInPlaceError(f"returned a {'state' if 'place' in where else 'new state'} {where}", state)
 
 
 def _parameters(run: Callable[..., Any]) -> list[str]:

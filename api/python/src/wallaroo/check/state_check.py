@@ -95,7 +95,9 @@ def _shared(state: State, made: Any, other: Any, function: Callable[..., Any]) -
         if method.__name__ != "__init__":
             yield from (where for where, _ in outside(method, cls, gets_class=gets_class))
     common = _common(made, other)
-    yield from (where for where, value in common if value is made or _is_kept(value, where.rpartition(".")[2] in changed))
+    yield from (
+        where for where, value in common if value is made or _is_kept(value, where.rpartition(".")[2] in changed)
+    )
     if common:
         yield from _separated(state)
 
@@ -146,7 +148,9 @@ def _can_change(value: Any) -> bool:
 def _common(made: Any, other: Any) -> list[tuple[str, Any]]:
     """Return the objects that can change and are part of two states, by where one has them."""
     others = {id(value) for _, value in _parts(other)}
-    return [(where or shown(made), value) for where, value in _parts(made) if id(value) in others and _can_change(value)]
+    return [
+        (where or shown(made), value) for where, value in _parts(made) if id(value) in others and _can_change(value)
+    ]
 
 
 def _parts(state: Any) -> list[tuple[str, Any]]:

@@ -3,6 +3,7 @@
 import functools
 import inspect
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from wallaroo.diagnostic.diagnostic import Diagnostic
@@ -46,7 +47,7 @@ def call_finding(
     try:
         signature.bind(*parameters)
     except TypeError:
-        return Diagnostic.of(
+        finding = Diagnostic.of(
             "T202",
             **declared_at(function).shown()._asdict(),
             kind=kind,
@@ -56,6 +57,8 @@ def call_finding(
             expected=len(parameters),
             signature=_definition(function, parameters),
         )
+        is_callable = isinstance(function, type) and inspect.isfunction(getattr(function, "__call__", None))  # noqa: B004
+        return replace(finding, fix=f"pass an object of it: {shown_name(function)}()") if is_callable else finding
     return None
 
 

@@ -211,7 +211,7 @@ class RangeWindowsBuilder:
         """
         slide_ms = _in_ms("with_slide", "slide", slide, 1)
         if slide_ms > self._given["range"]:
-            raise _wrong(slide, "with_slide", "slide", f"at most the range, {self._given['range']} ms")
+            raise _wrong(slide, "with_slide", "slide", f"at most the range, {self._given['range'] * NS_PER_MS}")
         return self._with("with_slide", "slide", slide_ms)
 
     def with_delay(self, delay: int) -> "RangeWindowsBuilder":

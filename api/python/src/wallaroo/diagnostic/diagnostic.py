@@ -6,6 +6,7 @@ The texts stand in the error catalogue (`errors.json`), which all languages shar
 import difflib
 import json
 import pkgutil
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import Enum
@@ -62,9 +63,13 @@ def kind_of(code: str) -> Kind:
 
 
 def shown(value: object) -> str:
-    """Return a value as a message shows it: its repr, cut at 80 characters."""
+    """Return a value as a message shows it: its repr without an address in memory, cut at 80 characters."""
     kind = _DEFERRED.get(type(value))
-    text = f"{kind} of {getattr(value, '__qualname__', '')}" if kind else repr(value)
+    text = (
+        f"{kind} of {getattr(value, '__qualname__', '')}"
+        if kind
+        else re.sub(r"^<([^\n]*?) at 0x[0-9a-f]+[^\n]*>$", r"\1", repr(value))
+    )
     return text if len(text) <= SHOWN_CHARACTERS else text[: SHOWN_CHARACTERS - 1] + "…"
 
 

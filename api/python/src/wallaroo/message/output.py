@@ -1,15 +1,21 @@
 """Named outputs: messages that a computation emits besides its results, for a branch of their own."""
 
+import contextlib
+import functools
 import inspect
 import threading
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
-from types import AsyncGeneratorType, GeneratorType
+from types import AsyncGeneratorType, BuiltinFunctionType, FunctionType, GeneratorType, MethodType
 from typing import Any
 
 _running = threading.local()
 FIT: set[type] = {str, bytes, int, float, bool, tuple, list, dict}  # types of results that `is_promise` has looked at
 MAX_FIT = 4096
+_PROMISES = (
+    GeneratorType, AsyncGeneratorType, FunctionType, BuiltinFunctionType, MethodType, functools.partial,
+    contextlib._GeneratorContextManager, contextlib._AsyncGeneratorContextManager,
+)  # fmt: skip
 
 
 class UndeclaredOutputError(Exception):
@@ -67,12 +73,14 @@ def refuse_outputs(*, is_refused: bool) -> None:
 
 
 def is_promise(result: Any) -> bool:
-    """Return whether a result is none yet: a coroutine or another awaitable, or a generator."""
+    """Return whether a result is none yet: an awaitable, a future, an iterator, a context manager or a function."""
     kind = type(result)
     if kind is Output:
         return is_promise(result.value)
-    if issubclass(kind, (GeneratorType, AsyncGeneratorType)) or hasattr(kind, "__await__"):
+    if issubclass(kind, _PROMISES) or hasattr(kind, "__await__") or hasattr(kind, "add_done_callback"):
         return True
+    if hasattr(kind, "__next__") and kind.__module__ in ("builtins", "itertools"):
+        return True  # such as of map, zip, filter and iter
     if len(FIT) < MAX_FIT:
         FIT.add(kind)
     return False

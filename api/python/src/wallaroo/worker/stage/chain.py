@@ -128,7 +128,12 @@ class ChainWriter:
             "elif persist:",
             " dirty[x] = 1",
         )
-        for line in ("dirty[x] = 1",) if link.is_always_persisted else pair:
+        alone = (
+            f"if v{number}.__class__ is tuple and is_new_state(v{number}, states[x]):",
+            f" return m, x, seq, state_returned(v{number}[1], 'beside its message')",
+            "dirty[x] = 1",
+        )
+        for line in alone if link.is_always_persisted else pair:
             self._put(2, line)
         is_multi = link.kind in MULTI_KINDS
         if is_multi:

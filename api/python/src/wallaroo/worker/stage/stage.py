@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from itertools import repeat
 from typing import Any
 
-from wallaroo.check.in_place import is_state, state_returned
+from wallaroo.check.in_place import is_new_state, is_state, state_returned
 from wallaroo.component.application import DEAD_LETTER, Application, Sink, Source, Step
 from wallaroo.diagnostic.diagnostic import Diagnostic, DiagnosticError
 from wallaroo.message.frame import FRAMED, HEADER_BYTES, PLAIN, Frame, FrameError, cut, read_body, split_frames
@@ -291,7 +291,7 @@ class Stage:
     def _names(self, stage: pb.Stage) -> dict[str, Any]:
         """Return the names that the loops use."""
         names: dict[str, Any] = {"dropped": self._dropped, "made": self._made, "paired": paired, "Output": Output}
-        names |= {"is_state": is_state, "state_returned": state_returned}
+        names |= {"is_new_state": is_new_state, "is_state": is_state, "state_returned": state_returned}
         names |= {"FIT": FIT, "is_promise": is_promise, "promised": promised}
         for number, node in enumerate(self.nodes):
             hosted = self._hosted.get(node.path)
@@ -316,6 +316,7 @@ class Stage:
                 self._add_sink(number, node, hosted, stage, names=names)
             elif isinstance(hosted, Step) and node.kind == pb.NODE_KIND_WINDOW and hosted.window is not None:
                 window = window_of(hosted.aggregation, hosted.window)
+                window.initial = hosted.state.build if hosted.state is not None else window.initial
                 if self._has_outputs:
                     window.output = checked(hosted, window.output, self._links[number].outputs)
                 self.windows[node.port] = WindowEntry(
