@@ -60,7 +60,7 @@ def run(
         [b'HELLO', b'WORLD']
     """
     if not isinstance(app, (str, PathLike)) and not callable(app):
-        raise _wrong("run", "app", app, "a setup function, or the path of a program")
+        raise DiagnosticError([_finding("run", "app", app, "a setup function, or the path of a program")])
     try:
         from wallaroo_runtime.memory import start
     except ModuleNotFoundError as err:
@@ -179,7 +179,7 @@ class Run:
         """
         seconds = time.total_seconds() if isinstance(time, timedelta) else time
         if isinstance(seconds, bool) or not isinstance(seconds, Real) or not math.isfinite(seconds):
-            raise _wrong("advance", "time", time, "seconds, a finite number or a timedelta")
+            raise DiagnosticError([_finding("advance", "time", time, "seconds, a finite number or a timedelta")])
         self._engine.advance(round(seconds * 1000))
 
     @property
@@ -251,8 +251,7 @@ class Run:
         self.close()
 
 
-def _wrong(method: str, parameter: str, actual: object, expected: str) -> DiagnosticError:
-    finding = Diagnostic.of(
+def _finding(method: str, parameter: str, actual: object, expected: str) -> Diagnostic:
+    return Diagnostic.of(
         "T207", method=method, parameter=parameter, actual=shown(actual), expected=expected, fix=f"pass {expected}"
     )
-    return DiagnosticError([finding])

@@ -163,7 +163,12 @@ def outside(function: Callable[..., Any], own: type, *, gets_class: bool = False
                 value = getattr(value, path.pop(0), None)
             if isinstance(value, type):
                 yield from ((text, "bound") for each in path[:1] if not is_meant(value, each))
-            elif isinstance(value, CONTAINERS) and name and name not in free_names:
+            elif (
+                value is not None
+                and name
+                and name not in free_names
+                and (isinstance(value, CONTAINERS) or path or not change.is_content)
+            ):
                 is_read = loaded.count(name) > sum(_root(each) == name for each in found)
                 yield name, "read" if is_read else "filled"
 

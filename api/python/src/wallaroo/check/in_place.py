@@ -107,9 +107,7 @@ def is_new_state(result: tuple[Any, ...], state: Any) -> bool:
     """Return whether a result is a message and a state that differs from the one given: copies may be messages."""
     if len(result) != 2 or type(result[1]) is not type(state) or result[1] is state:
         return False
-    if type(state).__module__ in sys.stdlib_module_names or not (
-        hasattr(state, "__dict__") or hasattr(state, "__slots__")
-    ):
+    if type(state).__module__ in sys.stdlib_module_names:
         return False
     try:
         return bool(result[1] != state) and pickle.dumps(result[1]) != pickle.dumps(state)

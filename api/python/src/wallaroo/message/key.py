@@ -35,7 +35,7 @@ def key_bytes(key: object) -> bytes:
         return str.encode(key)
     if isinstance(key, (bytes, bytearray, memoryview)):
         return bytes(key)
-    if isinstance(key, numbers.Integral) and 0 <= key < 1 << 64:
+    if isinstance(key, (int, numbers.Integral)) and 0 <= int(key) < 1 << 64:
         return int(key).to_bytes(8, "big")
     if key is None:
         raise TypeError(type(key).__name__)
@@ -50,7 +50,7 @@ def _structured(key: object) -> bytes:
         key = int(key)
     if key is None:
         return _tagged(b"n", b"")
-    if isinstance(key, numbers.Integral):
+    if isinstance(key, (int, numbers.Integral)):
         return _tagged(b"i", b"%d" % int(key))
     if isinstance(key, float):
         if key != key:
@@ -96,7 +96,7 @@ def key_json(key: object) -> Any:
         ('a', 7, {'base64': '/w=='})
     """
     data = key_bytes(key)
-    if isinstance(key, numbers.Real) and len(data) == 8:
+    if isinstance(key, (float, numbers.Integral)) and len(data) == 8:
         return int(key)
     try:
         text = data.decode()
