@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from wallaroo.check.change import changes, functions_of, outside, scopes
+from wallaroo.check.change import changes, functions_of, is_meant, outside, scopes
 from wallaroo.check.check import MAX_NAME
 from wallaroo.message.output import collected
 
@@ -105,7 +105,8 @@ def assignments(cls: type) -> Iterator[tuple[str, bool]]:
             for change in changes(scope):
                 root, names = change.chain()
                 is_own = root is not change.target and ast.unparse(root) == own
-                if is_own and not change.is_content and names[:1] != ["__class__"]:
+                is_meant_so = any(is_meant(cls, name) for name in names[:1])
+                if is_own and not change.is_content and names[:1] != ["__class__"] and not is_meant_so:
                     yield ast.unparse(change.target), True
 
 

@@ -1,0 +1,228 @@
+"""Values that keys share, drawn: a state of its own for each key, or a refusal; never one value for all of them."""
+
+import itertools
+import textwrap
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as some
+
+from wallaroo import testing
+from wallaroo.diagnostic.diagnostic import DiagnosticError
+
+PROGRAM = """
+import dataclasses, heapq, typing
+import numpy as np
+import wallaroo
+
+class Box:
+    def __init__(self): self.n = 0
+    def bump(self): self.n += 1
+
+SHARED = {box}
+COUNT = 0
+
+def change(box, m):
+    {helped}
+
+{holder}
+
+def made():
+    count = 0
+    @wallaroo.state_computation("count", state={state})
+    def count_step(m, s):
+        {body}
+        told = {read}
+        return f"{{m}} {{told}}"
+    return count_step
+
+@wallaroo.line_decoder
+def decode(data): return data.decode()
+@wallaroo.key_extractor
+def key(m): return m
+@wallaroo.line_encoder
+def encode(text): return str(text)
+
+def application_setup(args):
+    line = wallaroo.source("s", wallaroo.TCPSourceConfig("127.0.0.1", 7010, decode)).key_by(key).to({step})
+    return wallaroo.build_application("a", line.to_sink(wallaroo.TCPSinkConfig("127.0.0.1", 7002, encode)))
+"""
+# What makes a value, how it changes, and how often it did.
+BOXES = {
+    "[]": (("BOX.append(m)", "heapq.heappush(BOX, m)", "BOX += [m]", "BOX.extend([m])"), "len(BOX)"),
+    "['a']": (("BOX.append(m)", "BOX.insert(0, m)", "BOX[len(BOX):] = [m]"), "len(BOX) - 1"),
+    "{'n': 0}": (("BOX['n'] += 1", "BOX.update(n=BOX['n'] + 1)"), "BOX['n']"),
+    "Box()": (("BOX.n += 1", "BOX.bump()", "setattr(BOX, 'n', BOX.n + 1)"), "BOX.n"),
+    "np.zeros(1, dtype=int)": (("BOX[0] += 1",), "int(BOX[0])"),
+}
+# Where states have it, and what leads there. The last one is right.
+HOLDERS = {
+    "class S:\n    box = {box}": ("S", ("s.box", "S.box", "type(s).box", "s.__class__.box")),
+    "class S:\n    __slots__ = ('box',)\n    def __init__(self): self.box = SHARED": ("S", ("s.box",)),
+    "class S:\n    def __init__(self): self.box = SHARED": ("S", ("s.box",)),
+    "class S:\n    def __init__(self, box={box}): self.box = box": ("S", ("s.box",)),
+    "class S(typing.NamedTuple):\n    own: list\n    box: int = {box}\nclass B:\n    def build(self): return S([])": (
+        "B()", ("s.box", "s[1]"),
+    ),
+    "class B:\n    def build(self): return {{'box': SHARED, 'own': []}}": ("B()", ("s['box']",)),
+    "class S: pass": ("S", ("SHARED",)),
+    "class S:\n    def __init__(self): self.box = {box}": ("S", ("s.box",)),
+}  # fmt: skip
+OWN = list(HOLDERS)[-1]
+NUMBER = itertools.count()
+
+
+@some.composite
+def programs(draw: Any) -> tuple[str, bool]:
+    """Draw a program, and whether each of its states has a value of its own."""
+    box = draw(some.sampled_from(list(BOXES)))
+    holder = draw(some.sampled_from(list(HOLDERS)))
+    state, leads = HOLDERS[holder]
+    changes, read = BOXES[box]
+    lead, how = draw(some.sampled_from(leads)), draw(some.sampled_from(changes))
+    way = "here" if lead == "SHARED" else draw(some.sampled_from(["here", "alias", "helper"]))
+    if "+=" in how and box == "[]":
+        way = "alias" if lead in ("s[1]", "SHARED") else way
+    if lead == "SHARED" and way == "alias":
+        how, way = "BOX.append(m)", "here"
+    if lead == "SHARED" and ("heappush" in how or "bump" in how):
+        how = changes[0]  # what is called there is not looked at
+    body = {
+        "here": how.replace("BOX", lead), "alias": f"box = {lead}; {how.replace('BOX', 'box')}",
+        "helper": f"change({lead}, m)",
+    }[way]  # fmt: skip
+    text = PROGRAM.format(
+        box=box, helped=how.replace("BOX", "box"), holder=holder.format(box=box), state=state, body=body,
+        read=read.replace("BOX", lead),
+        step="made()",
+    )  # fmt: skip
+    return text, holder == OWN
+
+
+def outputs(program: str, directory: Path, calls: list[list[str]]) -> list[str] | None:
+    """Return what a program gives; None: it is refused, for what its states share."""
+    path = directory / f"shared{next(NUMBER)}.py"
+    path.write_text(program)
+    try:
+        app = testing.run(str(path))
+    except DiagnosticError as error:
+        assert {each.code for each in error.diagnostics} == {"T234"}, str(error)
+        assert ",," not in str(error) and str(error).count("one for all keys of a process") == 1
+        return None
+    with app:
+        for call in calls:
+            app.send([each.encode() for each in call])
+        assert not app.dead_letters, app.dead_letters
+        return [each.decode().strip() for each in app.output()]
+
+
+@settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(program=programs(), calls=some.lists(some.lists(some.sampled_from("ab"), min_size=1), min_size=2, max_size=3))
+def test_each_key_counts_alone_or_the_program_is_refused(
+    tmp_path: Path, program: tuple[str, bool], calls: list[list[str]]
+) -> None:
+    text, is_own = program
+    counts: Counter[str] = Counter()
+    expected = []
+    for each in itertools.chain(["a", "b"], *calls):
+        counts[each] += 1
+        expected.append(f"{each} {counts[each]}")
+    found = outputs(text, tmp_path, [["a", "b"], *calls])
+    assert found == expected or (found is None and not is_own), text
+
+
+@pytest.mark.parametrize(
+    ("holder", "body", "where"),
+    [
+        ("class S:\n    n = 0\n    @classmethod\n    def inc(cls): cls.n += 1", "s.inc()", "cls.n"),
+        ("class S:\n    n = 0", "S.n += 1", "S.n"),
+        ("class S:\n    n = 0", "type(s).n += 1", "type(s).n"),
+        ("class S:\n    n = 0", "setattr(S, 'n', S.n + 1)", "S.n"),
+        ("class S: pass", "nonlocal count; count += 1", "nonlocal count"),
+        ("class S: pass", "global COUNT; COUNT += 1", "global COUNT"),
+        ("import itertools\nclass S:\n    ids = itertools.count()", "next(s.ids)", "S.ids"),
+        ("class S:\n    n: typing.ClassVar[int] = 0", "S.n += 1", ""),
+        ("CACHE = {}\nclass S: pass", "CACHE[m] = m", ""),
+        ("RATES = {'a': 1}\nclass S:\n    def __init__(self): self.rates = RATES", "s.rates.get(m)", ""),
+        ("class S:\n    names = ['a']", "len(s.names); s.n = len([each for each in s.names])", ""),
+    ],
+)
+def test_what_is_assigned_outside_of_a_state_is_refused_unless_it_is_meant(
+    tmp_path: Path, holder: str, body: str, where: str
+) -> None:
+    program = PROGRAM.format(box="[]", helped="pass", holder=holder, state="S", body=body, read="m", step="made()")
+    if where:
+        with pytest.raises(DiagnosticError, match="T234") as caught:
+            (tmp_path / "app.py").write_text(program)
+            testing.run(str(tmp_path / "app.py"))
+        assert f'step "count": its state keeps {where}, which is one for all keys' in str(caught.value)
+    else:
+        assert outputs(program, tmp_path, [["a", "b"]]) == ["a a", "b b"]
+
+
+AGGREGATION = """
+class T(wallaroo.Aggregation):
+    {kept}
+    def initial_accumulator(self): return [0]
+    def update(self, input, accumulator):
+        {body}
+        accumulator[0] += 1
+    def combine(self, accumulator1, accumulator2): return [accumulator1[0] + accumulator2[0]]
+    def output(self, key, accumulator): return f"{{key}} {{accumulator[0]}}"
+class S: pass
+"""
+
+
+@pytest.mark.parametrize(
+    ("kept", "body", "where"),
+    [
+        ("all = []", "self.all.append(input)", "self.all"),
+        ("def __init__(self): self.all = {}", "self.all[input] = 1", "self.all[input]"),
+        ("n = 0", "self.n += 1", "self.n"),
+        ("n = 0", "T.n += 1", "T.n"),
+        ("table = {'a': 1}", "self.table.get(input)", ""),
+        ("all: typing.ClassVar[list] = []", "self.all.append(input)", ""),
+        ("all: typing.ClassVar[dict] = {}", "self.all[input] = 1", ""),
+    ],
+)
+def test_an_object_that_keeps_something_beside_its_states_is_refused(
+    tmp_path: Path, kept: str, body: str, where: str
+) -> None:
+    """Aggregations, and state computations of Wallaroo 0.5."""
+    holder = AGGREGATION.format(kept=kept, body=body)
+    window = PROGRAM.format(
+        box="[]", helped="pass", holder=holder, state="S", body="pass", read="m",
+        step="wallaroo.count_windows(2).over(T)",
+    )  # fmt: skip
+    classes = textwrap.dedent(window).partition("def application_setup")[0] + textwrap.dedent(
+        f"""
+        class Step:
+            {kept}
+            def name(self): return "count"
+            def compute(self, input, state):
+                {body.replace("T.n", "Step.n")}
+                return f"{{input}} 1", True
+
+        @wallaroo.partition
+        def whole(m): return m
+
+        def application_setup(args):
+            source = wallaroo.TCPSourceConfig("127.0.0.1", 7010, decode)
+            line = wallaroo.ApplicationBuilder("a").new_pipeline("p", source)
+            line = line.to_state_partition(Step(), S, "states", whole)
+            return line.to_sink(wallaroo.TCPSinkConfig("127.0.0.1", 7002, encode)).build()
+        """
+    )
+    for number, program in enumerate((window, classes)):
+        if not where:
+            found = outputs(program, tmp_path, [["a", "a"]])
+            assert found == (["a 1", "a 1"] if number else ["a 2"])
+            continue
+        (tmp_path / f"app{number}.py").write_text(program)
+        with pytest.raises(DiagnosticError, match="T234") as caught:
+            testing.run(str(tmp_path / f"app{number}.py"))
+        shown = where.replace("T.", "Step.") if number else where
+        assert f"its object keeps {shown}, which is one for all keys" in str(caught.value)
