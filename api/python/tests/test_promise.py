@@ -1,8 +1,11 @@
 """Functions that only promise a result, in each part that takes one: refused at the declaration, or a dead letter."""
 
 import asyncio
+import contextlib
 import functools
-from collections.abc import Callable
+import itertools
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future
 from typing import Any
 
 import pytest
@@ -80,6 +83,27 @@ FORMS: dict[str, tuple[Function, bool]] = {
     "wraps an async generator": (logged(stream), False),
     "lambda": (lambda *arguments: deferred(*arguments), False),
 }
+
+LAZY: dict[str, Function] = {
+    "map": lambda *arguments: map(str, arguments),
+    "zip": lambda *arguments: zip(arguments, strict=True),
+    "filter": lambda *arguments: filter(None, arguments),
+    "enumerate": lambda *arguments: enumerate(arguments),
+    "iter": lambda *arguments: iter(arguments),
+    "reversed": lambda *arguments: reversed(arguments),
+    "chain": lambda *arguments: itertools.chain(arguments),
+    "future": lambda *arguments: Future(),
+    "a context": lambda *arguments: opened(),
+    "function": lambda *arguments: given,
+    "lambda": lambda *arguments: lambda: arguments,
+    "method": lambda *arguments: arguments[0].upper,
+    "partial": lambda *arguments: functools.partial(given, *arguments),
+}  # fmt: skip
+
+
+@contextlib.contextmanager
+def opened() -> Iterator[str]:
+    yield "x"
 
 
 class Kept:
@@ -189,3 +213,13 @@ def test_a_coroutine_that_is_run_is_a_result(role: str) -> None:
         app.send([b"x"])
         assert len(app.output()) + len(app.dead_letters) == 1
         assert bool(app.dead_letters) == (role in MULTI)  # a text is no list
+
+
+@pytest.mark.parametrize("role", ["computation", "compute", "state_computation", "key", "encoder", "output"])
+@pytest.mark.parametrize("form", LAZY)
+def test_what_is_only_begun_is_no_result(role: str, form: str) -> None:
+    with testing.run(lambda args: application(role, LAZY[form])) as app:
+        app.send([b"x", b"y"])
+        assert not app.output() and len(app.dead_letters) == 2
+        for letter in app.dead_letters:
+            assert letter.code in ("C503", "C517") and " at 0x" not in letter.error

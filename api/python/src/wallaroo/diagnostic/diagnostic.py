@@ -66,8 +66,7 @@ def shown(value: object) -> str:
     """Return a value as a message shows it: its repr without an address in memory, cut at 80 characters."""
     kind = _DEFERRED.get(type(value))
     text = f"{kind} of {getattr(value, '__qualname__', '')}" if kind else repr(value)
-    if text.startswith("<"):
-        text = re.sub(r"^<([^\n]*?) at 0x[0-9a-f]+[^\n]*>$", r"\1", text)
+    text = text if isinstance(value, (str, bytes)) else re.sub(" at 0x[0-9a-f]+", "", text)
     return text if len(text) <= SHOWN_CHARACTERS else text[: SHOWN_CHARACTERS - 1] + "…"
 
 
