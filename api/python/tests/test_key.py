@@ -1,5 +1,6 @@
 """Keys and times that messages carry, records of Kafka, generated messages: in the worker, without a process."""
 
+import threading
 from collections import Counter
 from collections.abc import Sequence
 from typing import Any
@@ -263,7 +264,7 @@ def test_generate_goes_on_from_what_was_written_before_the_program_had_a_seriali
 def test_generate_tells_what_failed(kit: Any) -> None:
     class Locks(Numbers):
         def initial_value(self) -> Any:
-            return lambda: None
+            return threading.Lock()
 
     dump = ValueCodec(Serializer()).dump
     service, _ = service_of(Numbers, kit)

@@ -1,7 +1,7 @@
 """Bucket calls that stay open: cut anywhere into parts, they give what one plain call gives."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -20,7 +20,12 @@ from wallaroo.worker.value.value import TEXT
 
 Message = tuple[str, str]  # key and text
 KEYS, TEXTS = ("a", "b", "c"), ("x", "y", "boom", "unsaved", "silent", "wrong")
-FAILS: set[str] = set()  # texts that fail when they run again
+
+
+class Failing:
+    """Texts that fail when they run again."""
+
+    texts: ClassVar[set[str]] = set()
 
 
 class Log:
@@ -33,11 +38,11 @@ class Log:
 @wallaroo.state_computation("remember")
 def remember(data: str, state: Log) -> Any:
     state.seen.append(data)
-    if data == "boom" or data in FAILS:
+    if data == "boom" or data in Failing.texts:
         msg = "boom"
         raise ValueError(msg)
     if data == "once":
-        FAILS.add(data)
+        Failing.texts.add(data)
     if data == "wrong":
         return data
     return None if data == "silent" else ",".join(state.seen), data != "unsaved"
@@ -126,11 +131,11 @@ def test_a_call_cut_into_parts_gives_what_one_call_gives(kit: Any, examples: int
 
 
 def test_code_that_fails_when_it_runs_again_ends_the_call_with_w430(kit: Any) -> None:
-    FAILS.clear()
+    Failing.texts.clear()
     parts = [[frame_of([("a", "once")], 0)], [frame_of([("a", "boom")], 1)], []]
     with pytest.raises(DiagnosticError) as raised:
         cut_call(make(kit), pb.Bucket(), [], parts)
-    FAILS.clear()
+    Failing.texts.clear()
     assert str(raised.value).splitlines()[0] == (
         'W430 step "remember": user code failed on a message when it ran again, whose results had left'
     )

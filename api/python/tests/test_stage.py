@@ -1,5 +1,6 @@
 """Stages without state: order, dead letters, counts, frames."""
 
+import threading
 from typing import Any
 
 import pytest
@@ -145,7 +146,7 @@ def test_a_message_that_is_changed_later_is_sent_as_it_was(kit: Any) -> None:
 def test_what_cannot_be_serialized_is_a_dead_letter(kit: Any) -> None:
     @wallaroo.computation("make")
     def make(data: str) -> Any:
-        return (lambda: 0) if data == "bad" else (data,)
+        return threading.Lock() if data == "bad" else (data,)
 
     @wallaroo.partition
     def one(data: Any) -> str:
@@ -155,7 +156,7 @@ def test_what_cannot_be_serialized_is_a_dead_letter(kit: Any) -> None:
     outputs = Stage(app, kit.stage_of(app, "0/sources/0")).run(0, kit.wire([b"bad", b"good"]))
     (letter,) = kit.letters(outputs)
     assert (letter.code, letter.path, letter.sequence, letter.input) == ("C504", "0/steps/1", 0, b"")
-    assert letter.error.startswith("function cannot be serialized; ")
+    assert letter.error.startswith("lock cannot be serialized; ")
     assert "; use classes of a module's top level, no lock, file, generator or lambda: " in letter.error
 
 

@@ -57,7 +57,7 @@ def application(kit: Any, window: dict[str, Any], aggregation: Any = None) -> Ap
     app.pipelines[0].steps = [
         Step(
             old.path, "values", "window", old.inputs, passed.compute, Location("", 0),
-            State("w", Values, dict, None), window=window, aggregation=aggregation or Values(),
+            State("w", Values, (aggregation or Values()).initial_accumulator, None), window=window, aggregation=aggregation or Values(),
         )
     ]  # fmt: skip
     return app

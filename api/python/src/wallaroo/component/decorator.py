@@ -285,14 +285,13 @@ def decoder(
     """
     try:
         size = struct.calcsize(length_fmt)
-        numbers = struct.unpack(length_fmt, bytes(size))
-        size = size if list(map(type, numbers)) == [int] else -1
+        is_length = list(map(type, struct.unpack(length_fmt, bytes(size))))[:1] == [int]
     except (struct.error, TypeError):
-        size = -1
-    if size != header_length:
+        size, is_length = -1, False
+    if size != header_length or not is_length:
         raise WallarooParameterError.of(
             called_from(), method="decoder", parameter="length_fmt", actual=shown(length_fmt),
-            expected=f"a struct format of one integer, of header_length = {shown(header_length)} bytes",
+            expected=f"a struct format that begins with an integer, of header_length = {shown(header_length)} bytes",
             fix='for a length of 4 bytes, big-endian, write decoder(header_length=4, length_fmt=">I")',
         )  # fmt: skip
     return lambda function: Decoder(function, header_length, length_fmt, event_time=event_time)
