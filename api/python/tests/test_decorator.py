@@ -95,7 +95,8 @@ def test_a_format_that_is_no_length_of_the_header() -> None:
         wallaroo.decoder(header_length=4, length_fmt=">H")
     finding = caught.value.diagnostics[0]
     assert finding.message == (
-        "decoder: parameter length_fmt is '>H'; expected a struct format that begins with an integer, of header_length = 4 bytes"
+        "decoder: parameter length_fmt is '>H'; "
+        "expected a struct format that begins with an integer, of header_length = 4 bytes"
     )
 
 

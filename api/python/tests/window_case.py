@@ -54,10 +54,11 @@ def passed(data: Any) -> Any:
 def application(kit: Any, window: dict[str, Any], aggregation: Any = None) -> Application:
     app: Application = kit.build(lambda builder: builder.to(passed), encoder=plain)
     (old,) = app.pipelines[0].steps
+    values = aggregation or Values()
     app.pipelines[0].steps = [
         Step(
             old.path, "values", "window", old.inputs, passed.compute, Location("", 0),
-            State("w", Values, (aggregation or Values()).initial_accumulator, None), window=window, aggregation=aggregation or Values(),
+            State("w", Values, values.initial_accumulator, None), window=window, aggregation=values,
         )
     ]  # fmt: skip
     return app
