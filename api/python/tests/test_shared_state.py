@@ -6,12 +6,16 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as some
 
+import wallaroo
 from wallaroo import testing
+from wallaroo.check.in_place import is_fixed
 from wallaroo.diagnostic.diagnostic import DiagnosticError
+from wallaroo.message.key import key_bytes
 
 PROGRAM = """
 import dataclasses, heapq, typing
@@ -226,3 +230,71 @@ def test_an_object_that_keeps_something_beside_its_states_is_refused(
             testing.run(str(tmp_path / f"app{number}.py"))
         shown = where.replace("T.", "Step.") if number else where
         assert f"its object keeps {shown}, which is one for all keys" in str(caught.value)
+
+
+OWN_PROGRAM = {
+    "box": "[]",
+    "helped": "pass",
+    "holder": "class S:\n    n = 0",
+    "state": "S",
+    "body": "pass",
+    "read": "m",
+}
+
+
+@pytest.mark.parametrize(
+    ("body", "is_lost"),
+    [
+        ("return m, S(s.n + 1)", True), ("s.n += 1; return m, S(s.n)", False), ("return m, s", False),
+        ("s.n += 1; return m, s.n", False),
+    ],
+)  # fmt: skip
+def test_a_new_state_beside_a_message_is_lost_and_told(tmp_path: Path, body: str, is_lost: bool) -> None:
+    holder = "@dataclasses.dataclass\nclass S:\n    n: int = 0"
+    program = PROGRAM.format(**{**OWN_PROGRAM, "holder": holder, "body": body}, step="made()")
+    (tmp_path / "app.py").write_text(program)
+    with testing.run(str(tmp_path / "app.py")) as app:
+        app.send([b"a", b"b", b"a"])
+        assert [letter.code for letter in app.dead_letters] == (["C522"] * 3 if is_lost else [])
+        assert len(app.output()) == (0 if is_lost else 3)
+
+
+@pytest.mark.parametrize(
+    ("run", "said"),
+    [
+        (lambda app: app.advance("5"), "T207 advance: parameter time is '5'; expected seconds"),
+        (lambda app: app.advance(float("nan")), "T207 advance: parameter time is nan"),
+        (lambda app: app.advance(float("inf")), "T207 advance: parameter time is inf"),
+        (lambda app: app.state("count", None), 'T225 state "count": key None is NoneType'),
+        (lambda app: app.send([b"a"], 7), 'R720 the application has no source "7"'),
+        (lambda app: testing.run(None), "T207 run: parameter app is None"),
+    ],
+)
+def test_slips_of_a_test_are_findings(tmp_path: Path, run: Any, said: str) -> None:
+    (tmp_path / "app.py").write_text(PROGRAM.format(**OWN_PROGRAM, step="made()"))
+    with testing.run(str(tmp_path / "app.py")) as app, pytest.raises(DiagnosticError) as caught:
+        app.send([b"a"], 0)
+        run(app)
+    assert str(caught.value).startswith(said)
+
+
+@given(number=some.integers(-(2**63), 2**63 - 1))
+def test_an_integer_of_numpy_is_the_key_of_its_number_and_no_state(number: int) -> None:
+    assert key_bytes(np.int64(number)) == key_bytes(number)
+    assert key_bytes((np.int64(number),)) == key_bytes((number,))
+    assert is_fixed(np.int64(number)) and is_fixed(np.float64(number))
+
+
+@pytest.mark.parametrize("fmt", [">f", "4s", ">?xxx", "cccc", "xxxx"])
+def test_a_format_without_a_length_is_refused(fmt: str) -> None:
+    with pytest.raises(DiagnosticError, match="expected a struct format that begins with an integer"):
+        wallaroo.decoder(4, fmt)
+
+
+def test_a_class_in_place_of_its_object_is_told() -> None:
+    class Upper:
+        def __call__(self, text: str) -> str:
+            return text.upper()
+
+    with pytest.raises(DiagnosticError, match=r"pass an object of it: .*Upper\(\)"):
+        wallaroo.build_application("a", wallaroo.source("s", None).to(wallaroo.computation("up")(Upper)))
