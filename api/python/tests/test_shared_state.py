@@ -265,7 +265,7 @@ def test_a_new_state_beside_a_message_is_lost_and_told(tmp_path: Path, body: str
         (lambda app: app.advance("5"), "T207 advance: parameter time is '5'; expected seconds"),
         (lambda app: app.advance(float("nan")), "T207 advance: parameter time is nan"),
         (lambda app: app.advance(float("inf")), "T207 advance: parameter time is inf"),
-        (lambda app: app.state("count", None), 'T225 state "count": key None is NoneType'),
+        (lambda app: app.state("count", None), "T207 state: parameter key is None; expected a key"),
         (lambda app: app.send([b"a"], 7), 'R720 the application has no source "7"'),
         (lambda app: testing.run(None), "T207 run: parameter app is None"),
     ],

@@ -287,8 +287,9 @@ class MemoryRun:
         try:
             data = key_bytes(key)
         except (TypeError, ValueError) as error:
-            kind = type(key).__name__ if isinstance(error, TypeError) else str(error)
-            raise RunError.of("T225", USAGE, state=name, key=shown(key), type=kind) from error
+            expected = "a key: a text, bytes, a number, or a tuple of them"
+            values = {"method": "state", "parameter": "key", "actual": shown(key), "expected": expected}
+            raise RunError.of("T207", USAGE, **values, fix=f"pass {expected}") from error
         found = read_states(self.plan, self._engine.store, name).get(data)
         if found is None:
             return None
