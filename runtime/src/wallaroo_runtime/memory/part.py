@@ -3,6 +3,8 @@
 from collections.abc import Iterable
 from typing import TypeVar
 
+from wallaroo.diagnostic.diagnostic import shown
+from wallaroo.message.key import key_bytes
 from wallaroo_runtime.errors import USAGE, RunError
 from wallaroo_runtime.topology.model import Sink, Source
 
@@ -35,3 +37,17 @@ def unknown(what: str, name: str, known: Iterable[str]) -> RunError:
 def refused(source: Source, value: str, reason: str, fix: str) -> RunError:
     """Return the error for a message that a source does not take."""
     return RunError.of("R721", USAGE, place=f'source "{source.name}"', value=value, reason=reason, fix=fix)
+
+
+def key_of(key: object) -> bytes:
+    """Return the bytes of a key that a test names.
+
+    Raises:
+        RunError: T207, it is none.
+    """
+    try:
+        return key_bytes(key)
+    except (TypeError, ValueError) as error:
+        expected = "a key: a text, bytes, a number, or a tuple of them"
+        values = {"method": "state", "parameter": "key", "actual": shown(key), "expected": expected}
+        raise RunError.of("T207", USAGE, **values, fix=f"pass {expected}") from error

@@ -8,7 +8,7 @@ from typing import Any
 from wallaroo.diagnostic.diagnostic import shown
 from wallaroo.message.frame import FRAMED, PLAIN, FrameHeader, read_frame, write_frame
 from wallaroo.message.kafka_record import KafkaRecord
-from wallaroo.message.key import key_bytes, readable
+from wallaroo.message.key import readable
 from wallaroo.message.kit import DeadLetter, Message, Record
 from wallaroo.message.memory_topic import using
 from wallaroo.worker._proto import worker_pb2 as pb
@@ -20,7 +20,7 @@ from wallaroo_runtime.memory.channel import LocalChannel, LocalSplitter
 from wallaroo_runtime.memory.engine import Batch, Engine
 from wallaroo_runtime.memory.kafka_record import Numbering
 from wallaroo_runtime.memory.message import in_order, runs
-from wallaroo_runtime.memory.part import chosen, refused, unknown
+from wallaroo_runtime.memory.part import chosen, key_of, refused, unknown
 from wallaroo_runtime.memory.source_frame import tick_frames, value_frames, visit_frame, wire_frames
 from wallaroo_runtime.memory.state import foreign_state, read_states, state_names
 from wallaroo_runtime.memory.topic import Feed, written_record
@@ -284,13 +284,7 @@ class MemoryRun:
     def state(self, name: str, key: Any) -> Any:
         """Return the state of a key, None when it has none; otherwise as `states`."""
         calls = self._state_calls(name)
-        try:
-            data = key_bytes(key)
-        except (TypeError, ValueError) as error:
-            expected = "a key: a text, bytes, a number, or a tuple of them"
-            values = {"method": "state", "parameter": "key", "actual": shown(key), "expected": expected}
-            raise RunError.of("T207", USAGE, **values, fix=f"pass {expected}") from error
-        found = read_states(self.plan, self._engine.store, name).get(data)
+        found = read_states(self.plan, self._engine.store, name).get(key_of(key))
         if found is None:
             return None
         return calls.state(*found) if calls else foreign_state(found[1])

@@ -52,7 +52,7 @@ class Change:
 
     @property
     def changed(self) -> list[str]:
-        """The attributes whose objects change: all of the way, but one that is bound anew."""
+        """The attributes whose objects change: all of the way, but one that is bound again."""
         is_bound = isinstance(self.target, ast.Attribute) and not self.is_content
         return self.chain()[1][: -1 if is_bound and not isinstance(self.statement, ast.AugAssign) else None]
 

@@ -130,7 +130,7 @@ class ChainWriter:
         )
         alone = (
             f"if v{number}.__class__ is tuple and is_new_state(v{number}, states[x]):",
-            f" return m, x, seq, state_returned(v{number}[1], 'beside its message')",
+            f" return m, x, seq, state_returned(v{number}[1], 'next to its message')",
             "dirty[x] = 1",
         )
         for line in alone if link.is_always_persisted else pair:
