@@ -100,14 +100,19 @@ def assignments(cls: type) -> Iterator[tuple[str, bool]]:
             continue
         found = outside(function, cls, gets_class=gets_class)
         yield from ((where, False) for where, how in found if how == "bound")
-        for scope in () if gets_class else scopes(function):
-            own = scope.args.args[0].arg if scope.args.args else ""
-            for change in changes(scope):
-                root, names = change.chain()
-                is_own = root is not change.target and ast.unparse(root) == own
-                is_meant_so = any(is_meant(cls, name) for name in names[:1])
-                if is_own and not change.is_content and names[:1] != ["__class__"] and not is_meant_so:
-                    yield ast.unparse(change.target), True
+        if not gets_class:
+            yield from ((where, True) for scope in scopes(function) for where in _assigned(scope, cls))
+
+
+def _assigned(scope: Any, cls: type) -> Iterator[str]:
+    """Yield what a method assigns to in its object, unless the class says that each process may keep its own."""
+    own = scope.args.args[0].arg if scope.args.args else ""
+    for change in changes(scope):
+        root, names = change.chain()
+        is_own = root is not change.target and ast.unparse(root) == own
+        is_shared = names[:1] == ["__class__"] or any(is_meant(cls, name) for name in names[:1])
+        if is_own and not change.is_content and not is_shared:
+            yield ast.unparse(change.target)
 
 
 def _is_constant(value: Any) -> bool:
