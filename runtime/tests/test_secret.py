@@ -13,7 +13,16 @@ from wallaroo_runtime.cli.main import main
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.program.application import load_application
 from wallaroo_runtime.topology import secret
-from wallaroo_runtime.topology.secret import REFERENCE, is_secret, references, resolved, withheld
+from wallaroo_runtime.topology.override import broker_variables
+from wallaroo_runtime.topology.secret import (
+    REFERENCE,
+    check_secrets,
+    is_secret,
+    references,
+    resolved,
+    secret_arguments,
+    withheld,
+)
 
 CASES = Path(__file__).parents[2] / "tests" / "cases"
 NAMES = (
@@ -21,15 +30,55 @@ NAMES = (
     *("kafka.ssl.truststore.password", "kafka.ssl.keystore.key", "kafka.ssl.key.pem", "kafka.sasl.oauthbearer.config"),
     *("kafka.sasl.oauthbearer.client.secret", "kafka.sasl.oauthbearer.client.credentials.client.secret", "password"),
     *("fs.s3a.secret.key", "fs.s3a.access.key", "sfPassword", "apiKey", "accountKey", "awsSecretKey", "authToken"),
-    *("kafka.basic.auth.user.info", "privateKey", "passphrase"),
+    *(
+        "kafka.basic.auth.user.info",
+        "privateKey",
+        "passphrase",
+        "Authorization",
+        "Proxy-Authorization",
+        "auth",
+        "basicAuth",
+    ),
+    *(
+        "bearer",
+        "pass",
+        "dbPass",
+        "db_pass",
+        "sas",
+        "azure.SAS",
+        "pat",
+        "oauth",
+        "oauth2",
+        "cookie",
+        "http.Cookie",
+        "jwt",
+    ),
 )
 PLACES = (
     ("kafka.ssl.ca.location", "/etc/ca.pem"), ("kafka.ssl.key.location", "/etc/key.pem"), ("url", "jdbc:x://host/db"),
     ("kafka.sasl.oauthbearer.token.endpoint.url", "https://host/token"), ("kafka.sasl.username", "me"), ("path", "/d"),
     ("kafka.sasl.mechanism", "PLAIN"), ("kafka.security.protocol", "SASL_SSL"), ("kafka.linger.ms", "10"),
+    ("auth.type", "basic"), ("useAuth", "true"), ("bypass", "S"), ("compass", "N"), ("pattern", "*.json"),
+    ("format", "pat"),
+    ("url", "https://host:8080/token:3"), ("query", "select basic information from t"), ("topic", "oauth"),
+    ("ca", "-----BEGIN CERTIFICATE-----"),
 )  # fmt: skip
 WORD = some.text("abcdef0123456789", min_size=12, max_size=16).map("S3cret-{}".format)
-URLS = some.sampled_from(("amqp://me:{}@host/x", "jdbc:x://host/db?user=me&password={}", "AccountKey={};Host=h"))
+URLS = some.sampled_from(
+    (
+        *(
+            "amqp://me:{}@host/x",
+            "jdbc:x://host/db?user=me&password={}",
+            "AccountKey={};Host=h",
+            "Bearer {}",
+            "Basic {}",
+        ),
+        *("https://a.blob.core.windows.net/c?sv=1&sig={}", "https://b.s3.amazonaws.com/o?a=1&X-Amz-Signature={}"),
+        *("https://h/f?code={}", '{{"user": "me", "private_key": "{}"}}', "token: {}", "Authorization: Basic {}"),
+        *("-----BEGIN PRIVATE KEY-----\n{}", "-----BEGIN RSA PRIVATE KEY-----\n{}", '{{"authorization":"{}"}}'),
+        *("eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIx.{}", "ghp_0123456789abcdefg{}"),
+    )
+)
 SECRETS = some.one_of(
     some.tuples(some.sampled_from(NAMES), WORD), some.tuples(some.just("url"), some.builds(str.format, URLS, WORD))
 )
@@ -95,6 +144,38 @@ def test_a_value_comes_from_the_environment_or_a_file(tmp_path: Path, monkeypatc
     assert resolved(options) == {"a": "x given y", "b": "z"}
 
 
+@given(some.sets(some.sampled_from("ABCDEF"), min_size=1), some.sets(some.sampled_from("ABCDEF")))
+def test_all_values_that_are_missing_are_named_at_once(needed: set[str], there: set[str]) -> None:
+    options = {f"option.{name}": f"${{env:WALLAROO_TEST_{name}}}" for name in needed}
+    document = {"pipelines": [{"sources": [{"name": "a", "options": options}], "sinks": []}]}
+    missing = [f"WALLAROO_TEST_{name}" for name in sorted(needed - there)]
+    with pytest.MonkeyPatch.context() as patch:
+        for name in there:
+            patch.setenv(f"WALLAROO_TEST_{name}", "x")
+        if not missing:
+            check_secrets(document)
+            return
+        with pytest.raises(RunError) as caught:
+            check_secrets(document)
+    assert str(caught.value).startswith(f"R608 the application needs {', '.join(missing)}, which ")
+
+
+@given(
+    some.lists(
+        some.one_of(
+            some.tuples(some.sampled_from(("db-password", "token", "pass")), WORD, some.booleans()),
+            some.tuples(some.sampled_from(("rate", "in", "auth-type")), some.just("7"), some.booleans()),
+        )
+    )
+)
+def test_arguments_that_look_like_secrets(given_arguments: list[tuple[str, str, bool]]) -> None:
+    arguments: list[str] = []
+    for name, value, is_one in given_arguments:
+        arguments += [f"--{name}={value}"] if is_one else [f"--{name}", value]
+    expected = [f"--{name}" for name, value, _ in given_arguments if value.startswith("S3cret")]
+    assert [*secret_arguments(arguments)] == expected
+
+
 PROGRAM = """
 import os
 import wallaroo
@@ -120,8 +201,12 @@ def test_no_output_has_a_secret(tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
     program, archive = tmp_path / "app.py", tmp_path / "app.tar.gz"
     program.write_text(PROGRAM.replace("{{", "{").replace("}}", "}"), encoding="utf-8")
     monkeypatch.setenv("WORD_OF_THE_MACHINE", "S3cret")
-    assert main(["pack", str(program), "-o", str(archive)]) == 0
+    assert main(["pack", str(program), "-o", str(archive), "--db-password=word"]) == 0
     said = capsys.readouterr()
+    assert (
+        "carries the argument --db-password, which looks like a secret; let the program read it where it runs"
+        in said.err
+    )
     needed = ("WALLAROO_KAFKA_SASL_JAAS_CONFIG", "WALLAROO_KAFKA_SASL_PASSWORD", "WALLAROO_PASSWORD", "WALLAROO_URL")
     for name in needed:
         assert f"needs {name} in the environment where it runs, or {name}_FILE, the path of a file" in said.err
@@ -130,9 +215,12 @@ def test_no_output_has_a_secret(tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
         texts = [file.read() for file in contents.values() if file is not None]
     assert texts and not any(b"S3cret" in text for text in texts)
     monkeypatch.delenv("WORD_OF_THE_MACHINE")
+    monkeypatch.setattr(secret, "_declared", {})
+    assert main(["run", str(archive), "--checkpoint", str(tmp_path / "checkpoint")]) == 2
+    assert f"R608 the application needs {', '.join(needed)}, which are kept out" in capsys.readouterr().err
+    assert not (tmp_path / "checkpoint").exists()
     for name in needed:
         monkeypatch.setenv(name, f"other {name}")
-    monkeypatch.setattr(secret, "_declared", {})
     application = load_application(str(archive), (), "", "")
     (source,) = application.topology.sources()
     assert resolved(source.options) == {name: f"other WALLAROO_{name.upper()}" for name in ("url", "password")}  # type: ignore[attr-defined]
@@ -141,3 +229,61 @@ def test_no_output_has_a_secret(tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
             main([command, str(app)])
             output = capsys.readouterr()
             assert "S3cret" not in output.out + output.err and "other WALLAROO" not in output.out + output.err
+
+
+CLUSTERS = some.lists(
+    some.sampled_from((("east:9092",), ("west:9092", "west:9093"), ("west:9093", "west:9092"))), min_size=1
+)
+
+
+@given(CLUSTERS, some.data())
+def test_each_cluster_has_a_variable_of_its_own(clusters: list[tuple[str, ...]], data: some.DataObject) -> None:
+    ends = [{"name": data.draw(some.sampled_from("ab")), "brokers": list(each)} for each in clusters]
+    found = broker_variables({"pipelines": [{"sources": ends, "sinks": []}]})
+    by_variable: dict[str, set[frozenset[str]]] = {}
+    for (_, brokers), variable in found.items():
+        by_variable.setdefault(variable, set()).add(frozenset(brokers))
+    assert all(len(each) == 1 for each in by_variable.values())
+    assert ("WALLAROO_BROKERS" in by_variable) == (len({frozenset(each) for each in clusters}) == 1)
+
+
+TWO_CLUSTERS = """
+import wallaroo
+
+@wallaroo.line_decoder
+def decode(data): return data.decode()
+
+@wallaroo.line_encoder
+def encode(text): return text
+
+def application_setup(args):
+    source = wallaroo.KafkaSourceConfig("in", [("east", "9092")], "Warn", decode)
+    sink = wallaroo.KafkaSinkConfig("out", [("west", "9092")], "Warn", 0, 0, encode)
+    return wallaroo.build_application("two", wallaroo.source("orders", source).to_sink(sink))
+"""
+
+
+@pytest.mark.slow
+def test_one_variable_does_not_make_one_cluster_of_two(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    program = tmp_path / "app.py"
+    program.write_text(TWO_CLUSTERS, encoding="utf-8")
+    (source,), (sink,) = (ends for ends in load_ends(program))
+    monkeypatch.setenv("WALLAROO_BROKERS", "here:9092")
+    with pytest.raises(RunError) as caught:
+        load_ends(program)
+    assert str(caught.value) == (
+        "R608 WALLAROO_BROKERS gives the brokers of one cluster; the application has topics of "
+        "east:9092; west:9092\n"
+        f"  fix: give WALLAROO_ORDERS_BROKERS, WALLAROO_{sink.name.upper()}_BROKERS instead, as far as they are to be "
+        "others"
+    )
+    monkeypatch.delenv("WALLAROO_BROKERS")
+    monkeypatch.setenv("WALLAROO_ORDERS_BROKERS", "here:9092,there:9092")
+    (moved,), (same,) = load_ends(program)
+    assert (list(moved.brokers), list(same.brokers)) == (["here:9092", "there:9092"], ["west:9092"])
+    assert source.name == moved.name
+
+
+def load_ends(program: Path) -> tuple[Any, Any]:
+    topology = load_application(str(program), (), "", "").topology
+    return [*topology.sources()], [*topology.sinks()]

@@ -14,10 +14,10 @@ from wallaroo_runtime.archive.archive import ARCHITECTURES, file_digest, read_ar
 from wallaroo_runtime.cli.option import Split, extracted, split
 from wallaroo_runtime.cli.parser import app_of, tell_split, wrong_usage
 from wallaroo_runtime.program.app import ARCHIVE_SUFFIXES
-from wallaroo_runtime.program.application import BROKERS
 from wallaroo_runtime.topology.load import load
 from wallaroo_runtime.topology.model import Topology
-from wallaroo_runtime.topology.secret import FILE, references
+from wallaroo_runtime.topology.override import broker_variables
+from wallaroo_runtime.topology.secret import FILE, references, secret_arguments
 
 USED = frozenset({"--json"})
 OWN = dict.fromkeys(("-o", "--output", "--arch", "--requirements", "--include"), True)
@@ -84,11 +84,15 @@ def run(arguments: argparse.Namespace) -> int:
 
 def carried(topology: Topology) -> Iterator[str]:
     """Yield what an archive says of the machines that it reaches, and what is to be given where it runs."""
+    variables = broker_variables(topology.document)
     for option, ends in (("--in", topology.sources()), ("--out", topology.sinks())):
         for end in ends:
             brokers = getattr(end, "brokers", ())
             if brokers or hasattr(end, "host"):
                 place = ",".join(brokers) or end.place
-                yield f'carries {place} of "{end.name}"; {BROKERS if brokers else option} gives another where it runs'
+                other = variables[end.name, tuple(brokers)] if brokers else option
+                yield f'carries {place} of "{end.name}"; {other} gives another where it runs'
+    for name in dict.fromkeys(name for worker in topology.workers for name in secret_arguments(worker.args)):
+        yield f"carries the argument {name}, which looks like a secret; let the program read it where it runs"
     for name in references(topology.document):
         yield f"needs {name} in the environment where it runs, or {name}{FILE}, the path of a file with the value"

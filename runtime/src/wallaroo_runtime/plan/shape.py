@@ -16,6 +16,8 @@ CLASSES = "any "  # Python: begins the path of a class of whose objects a list m
 SHOWN = 8
 # A number of Go: others are read into a wider one, and into a narrower one where they fit. `[]uint8` has its own form.
 NUMBER = re.compile(r"(?<![.\w])(\[\]uint8|u?int|float|complex)(8|16|32|64|128)?\b")
+NUMBERS = frozenset({"bool", "complex", "float", "int"})  # of Python
+PLAIN = NUMBERS | {"bytes", "bytearray", "dict", "frozenset", "list", "set", "str", "tuple"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,24 +55,28 @@ def compare_shapes(old: tuple[Topology, Step], new: tuple[Topology, Step]) -> Sh
     gone = sorted(was.keys() - now.keys())
     added = sorted(path for path in now.keys() - was.keys() if not path.startswith(CLASSES))
     other = sorted(path for path in was.keys() & now.keys() if was[path].rstrip("!") != now[path].rstrip("!"))
-    narrower: list[str] = []
+    open_fields: list[str] = []  # only the run shows what becomes of them
     if workers[1].language in STRICT:
         found = {path: _narrows(was[path], now[path]) for path in other}
         other = [path for path in other if found[path] is None]
-        narrower = [path for path, narrows in found.items() if narrows]
+        open_fields = [path for path, narrows in found.items() if narrows]
     if workers[1].language == "python":  # its states keep the fields of old ones that their classes no longer have
         other += [path for path in gone if path.startswith(CLASSES)]
         places = {_place(path) for path in added}
+        open_fields = [path for path in gone if _place(path) not in places and not path.startswith(CLASSES)]
         gone = [path for path in gone if _place(path) in places and not path.startswith(CLASSES)]
     needed = [path for path in added if now[path].endswith("!")]
-    changed = [*other, *narrower]
+    changed = [*other, *open_fields]
     texts = (_text(names[0], was, [*gone, *changed]), _text(names[1], now, [*added, *changed]))
     if gone:
         return ShapeChange(*texts, f"what was kept in {_listed(gone)} would be lost")
-    if other and (workers[1].language in STRICT or "" in other):
+    if wrong := [path for path in other if workers[1].language in STRICT or _is_other_kind(was[path], now.get(path))]:
+        return ShapeChange(*texts, f"what was kept in {_listed(wrong)} cannot be read")
+    if "" in other:
         return ShapeChange(*texts, f"what was kept in {_listed(other)} cannot be read")
     if needed:
-        return ShapeChange(*texts, f"states that were kept have no {_listed(needed)}")
+        remedy = "a value in the class's body, such as None, is what they get"
+        return ShapeChange(*texts, f"states that were kept have no {_listed(needed)}; {remedy}")
     unsure = sorted({*changed, *(path for path in now if now[path].rstrip("!").endswith("?"))})
     if unsure and workers[0].code_hash != workers[1].code_hash:
         return ShapeChange(*texts, f"reads old state at the run, in {_listed(unsure)}", is_known=False)
@@ -88,6 +94,13 @@ def _narrows(was: str, now: str) -> bool | None:
         return None
     pairs = zip(NUMBER.finditer(was), NUMBER.finditer(now), strict=True)
     return any(int(new[2] or 64) < int(old[2] or 64) for old, new in pairs)
+
+
+def _is_other_kind(was: str, now: str | None) -> bool:
+    """Say whether the types of two versions are plain ones of Python, of which no method fits both."""
+    kinds = [(text or "").rstrip("!").partition("[")[0] for text in (was, now)]
+    is_plain = all(kind in PLAIN and "|" not in (text or "") for kind, text in zip(kinds, (was, now), strict=True))
+    return is_plain and kinds[0] != kinds[1] and not NUMBERS.issuperset(kinds)
 
 
 def _place(path: str) -> str:

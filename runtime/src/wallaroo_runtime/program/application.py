@@ -18,7 +18,7 @@ from wallaroo_runtime.topology.model import TcpSink, Topology
 from wallaroo_runtime.topology.override import override, with_brokers
 from wallaroo_runtime.topology.secret import declare
 
-BROKERS = "WALLAROO_BROKERS"  # as in the SDKs, where groups of Goka are declared
+BROKERS_END = "_BROKERS"  # of the names of all variables with brokers
 PORT = re.compile(r":([0-9]{1,5})(?=,|\Z)")
 
 
@@ -63,8 +63,7 @@ def load_application(
 
 def _elsewhere(topology: Topology) -> Topology:
     """Return a topology with the brokers that the environment names, if it names some."""
-    brokers = os.environ.get(BROKERS, "")
-    return with_brokers(topology, brokers.split(",")) if brokers else topology
+    return with_brokers(topology, os.environ) if any(name.endswith(BROKERS_END) for name in os.environ) else topology
 
 
 def unused_addresses(topology: Topology, inputs: str, outputs: str) -> list[Diagnostic]:

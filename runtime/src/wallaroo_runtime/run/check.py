@@ -10,6 +10,7 @@ from wallaroo_runtime.program.interpreter import check_interpreter
 from wallaroo_runtime.run.gateway_workers import path_of
 from wallaroo_runtime.run.options import RunOptions
 from wallaroo_runtime.run.realtime import check_realtime
+from wallaroo_runtime.topology.secret import check_secrets
 
 
 def check_application(options: RunOptions, application: Application) -> None:
@@ -21,6 +22,7 @@ def check_application(options: RunOptions, application: Application) -> None:
     """
     topology, archive, is_here = application.topology, application.archive, options.runs_code_here
     check_runnable(topology)
+    check_secrets(topology.document)
     check_interpreter(options.spark.worker_python, topology, is_here=is_here, is_packed=bool(archive))
     if archive and is_here:
         check_platform(application.path, archive.manifest)

@@ -1,7 +1,7 @@
 """Addresses that a command line gives in place of a topology's."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,6 +10,9 @@ from wallaroo_runtime.errors import USAGE, RunError
 from wallaroo_runtime.topology.kind import LAST_PORT, PORT_DIGITS
 from wallaroo_runtime.topology.load import load_document
 from wallaroo_runtime.topology.model import Topology
+from wallaroo_runtime.topology.secret import free_name, variable_of
+
+BROKERS = "WALLAROO_BROKERS"  # as in the SDKs, where groups of Goka are declared
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,18 +94,44 @@ def override(topology: Topology, inputs: str, outputs: str) -> Topology:
     return load_document(document)
 
 
-def with_brokers(topology: Topology, addresses: Sequence[str]) -> Topology:
-    """Return the topology with these brokers in place of those of all Kafka topics, and nothing else changed.
+def broker_variables(document: Mapping[str, Any]) -> dict[tuple[str, tuple[str, ...]], str]:
+    """Return which variable gives other brokers to a source or sink, by its name and the brokers that it has.
 
-    Args:
-        addresses: HOST:PORT of each.
+    Those of one Kafka cluster have one for all; else each source and sink has its own.
+    """
+    ends = [(end["name"], tuple(end["brokers"])) for end in _ends_with_brokers(document)]
+    if len({frozenset(brokers) for _, brokers in ends}) < 2:
+        return dict.fromkeys(ends, BROKERS)
+    found, taken = dict[tuple[str, tuple[str, ...]], str](), dict[str, str]()
+    for name, brokers in sorted(set(ends)):
+        cluster = ",".join(sorted(brokers))
+        found[name, brokers] = variable = free_name(variable_of(f"{name}_brokers"), cluster, taken)
+        taken[variable] = cluster
+    return found
+
+
+def with_brokers(topology: Topology, environment: Mapping[str, str]) -> Topology:
+    """Return the topology with the brokers that variables give in place of those that it has.
+
+    Raises:
+        RunError: R608, one variable would make one cluster of many.
     """
     document = json.loads(json.dumps(topology.document))
-    for pipeline in document["pipelines"]:
-        for end in (*pipeline["sources"], *pipeline["sinks"]):
-            if "brokers" in end:
-                end["brokers"] = list(addresses)
+    variables = broker_variables(document)
+    if environment.get(BROKERS) and variables and BROKERS not in variables.values():
+        clusters = "; ".join(dict.fromkeys(",".join(brokers) for _, brokers in variables))
+        reason = f"{BROKERS} gives the brokers of one cluster; the application has topics of {clusters}"
+        fix = f"give {', '.join(dict.fromkeys(variables.values()))} instead, as far as they are to be others"
+        raise RunError.of("R608", USAGE, reason=reason, fix=fix)
+    for end in _ends_with_brokers(document):
+        if given := environment.get(variables[end["name"], tuple(end["brokers"])]):
+            end["brokers"] = given.split(",")
     return load_document(document)
+
+
+def _ends_with_brokers(document: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    for pipeline in document["pipelines"]:
+        yield from (end for end in (*pipeline["sources"], *pipeline["sinks"]) if "brokers" in end)
 
 
 def _put(ends: Sequence[dict[str, Any]], addresses: Sequence[Address], option: str, what: str) -> None:

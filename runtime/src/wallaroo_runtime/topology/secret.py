@@ -7,7 +7,7 @@ archive or a checkpoint has references alone: the environment of the driver has 
 import os
 import re
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,8 +20,19 @@ _WORDS = "password|passwd|passphrase|pwd|secret|token|credential|signature|(acce
 # Options by name; those that say where something is are none.
 _NAME = re.compile(rf"{_WORDS}|jaas|oauthbearer[._-]?config|user[._-]?info|ssl\.key(\.pem|store\.key)?$", re.IGNORECASE)
 _PLACE = re.compile(r"\.(location|endpoint\.url|file|path)$", re.IGNORECASE)
-# Values that have one: a URL with user and password, or a list of settings.
-_VALUE = re.compile(rf"://[^/@\s]*:[^/@\s]*@|({_WORDS})[\w.-]*\s*=", re.IGNORECASE)
+# Words that name one only where a name ends with them, and is no switch: "db.pass", "Proxy-Authorization", "azureSas".
+_LAST = r"auth|authorization|bearer|cookies?|jwt|oauth2?|pass|passcode|pat|sas"
+_SWITCH = re.compile(r"true|false|none|no|yes|\d", re.IGNORECASE)
+# Values that have one, whatever their option is called.
+_VALUE = re.compile(
+    rf"://[^/@\s]*:[^/@\s]*@"  # a URL with user and password
+    rf"|({_WORDS})[\w.-]*([\"']?\s*=|[\"']\s*:|:\s)"  # settings, JSON, YAML
+    rf"|[?&;](sig|key|code|{_LAST})=[^&]"  # parameters of a URL
+    r"|\b(proxy-)?authorization[\"']?\s*[=:]\s*\S|\bbearer\s+[\w.~+/-]|^basic\s+[\w+/=-]+$"  # headers
+    r"|-----BEGIN [A-Z0-9 ]*PRIVATE KEY"
+    r"|\beyJ[\w-]+\.eyJ[\w-]+\.|\b(gh[opsur]_|github_pat_|xox[a-z]-|dapi)\w{16}",  # tokens that have a form
+    re.IGNORECASE,
+)
 _declared: dict[str, str] = {}
 
 
@@ -36,7 +47,34 @@ def is_secret(option: str, value: str) -> bool:
     """
     if not value or REFERENCE.search(value):
         return False
-    return bool(_NAME.search(option) and not _PLACE.search(option)) or bool(_VALUE.search(value))
+    is_named = bool(_NAME.search(option)) or bool(_last_of(option) and not _SWITCH.fullmatch(value))
+    return (is_named and not _PLACE.search(option)) or bool(_VALUE.search(value))
+
+
+def _last_of(option: str) -> bool:
+    """Say whether the last word of a name is one of a secret: words are parted by signs, or begin with a capital."""
+    words = re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+2?", option)
+    return bool(words and re.fullmatch(_LAST, words[-1], re.IGNORECASE))
+
+
+def secret_arguments(arguments: Sequence[str]) -> Iterator[str]:
+    """Yield the names of a program's arguments that look like secrets; one without a name is shown by its position.
+
+    Example:
+        >>> [*secret_arguments(["--db-password=x", "--token", "x", "-v", "--quick=1", "amqp://me:word@host"])]
+        ['--db-password', '--token', 'number 6']
+    """
+    before = ""
+    for number, argument in enumerate(arguments, 1):
+        name, equals, value = argument.partition("=")
+        if argument.startswith("-") and not equals:
+            before = name
+            continue
+        if not (equals and re.fullmatch(r"-{0,2}[A-Za-z][\w.-]*", name)):
+            name, value = before, argument
+        before = ""
+        if is_secret(name.lstrip("-"), value):
+            yield name or f"number {number}"
 
 
 def withheld(document: Any) -> tuple[Any, dict[str, str]]:
@@ -53,13 +91,13 @@ def withheld(document: Any) -> tuple[Any, dict[str, str]]:
     for option, by_value in found.items():
         for value, places in by_value.items():
             for options, end_name in places:
-                name = _variable(option if len(by_value) == 1 else f"{end_name}_{option}")
-                name = _free(name, value, values)
+                name = variable_of(option if len(by_value) == 1 else f"{end_name}_{option}")
+                name = free_name(name, value, values)
                 values[name], options[option] = value, f"${{env:{name}}}"
     return document, values
 
 
-def _free(name: str, value: str, taken: Mapping[str, str]) -> str:
+def free_name(name: str, value: str, taken: Mapping[str, str]) -> str:
     """Return a name that no other value has: two sources may have equal names."""
     number, found = 1, name
     while taken.get(found, value) != value:
@@ -92,7 +130,8 @@ def _secrets(end: dict[str, Any]) -> Iterator[tuple[dict[str, Any], str, str]]:
         yield from ((options, option, value) for option, value in texts.items() if is_secret(option, value))
 
 
-def _variable(text: str) -> str:
+def variable_of(text: str) -> str:
+    """Return the variable for a thing of this name."""
     return "WALLAROO_" + re.sub(r"[^A-Z0-9]+", "_", text.upper()).strip("_")
 
 
@@ -132,6 +171,32 @@ def value_of(text: str) -> str:
     return REFERENCE.sub(lambda found: _value(found[1]), text)
 
 
+def check_secrets(document: Any) -> None:
+    """Refuse a document that refers to variables without a value, before anything is started.
+
+    Raises:
+        RunError: As `resolved`; R608 names all of them.
+    """
+    names = references(document)
+    if missing := [name for name in names if not {name, name + FILE} & os.environ.keys() and name not in _declared]:
+        raise _lacking(missing)
+    for name in names:
+        _value(name)
+
+
+def _lacking(names: Sequence[str]) -> RunError:
+    if names[1:]:
+        reason = f"the application needs {', '.join(names)}, which are kept out of what is packed, stored and printed"
+        fix = (
+            f"set these variables for this command, or {names[0]}{FILE} and so on to the paths of files with the values"
+        )
+    else:
+        reason = f"the application needs {names[0]}, which is kept out of what is packed, stored and printed"
+        (name,) = names
+        fix = f"set the variable {name} for this command, or {name}{FILE} to the path of a file that has the value"
+    return RunError.of("R608", USAGE, reason=reason, fix=fix)
+
+
 def _value(name: str) -> str:
     if name in _declared:
         return _declared[name]
@@ -139,9 +204,7 @@ def _value(name: str) -> str:
         return os.environ[name]
     file = os.environ.get(name + FILE)
     if file is None:
-        reason = f"the application needs {name}, which is kept out of what is packed, stored and printed"
-        fix = f"set the variable {name} for this command, or {name}{FILE} to the path of a file that has the value"
-        raise RunError.of("R608", USAGE, reason=reason, fix=fix)
+        raise _lacking([name])
     try:
         return Path(file).read_text(encoding="utf-8").removesuffix("\n")
     except (OSError, UnicodeDecodeError) as error:

@@ -229,6 +229,8 @@ class _Shaper:
                 self.is_open = True
                 yield "", f"unknown{UNSURE}"
             return
+        if any(map(_sets_by_name, ast.walk(tree))):
+            self.fields[f"any attribute of {named(part)}"] = f"unknown{UNSURE}"
         names = vars(sys.modules.get(part.__module__, typing))
         methods = [node for node in vars(tree.body[0])["body"] if isinstance(node, ast.FunctionDef)]
         for method in sorted(methods, key=lambda each: each.name == "__init__"):
@@ -268,6 +270,12 @@ class _Shaper:
     def _unknown(self, node: ast.expr | None) -> str:
         self.is_open = True
         return f"{ast.unparse(node) if node is not None else 'unknown'}{UNSURE}"
+
+
+def _sets_by_name(node: ast.AST) -> bool:
+    """Say whether code may set attributes whose names it does not show."""
+    is_call = isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in ("setattr", "vars")
+    return is_call or isinstance(node, ast.Attribute) and node.attr in ("__dict__", "__setattr__")
 
 
 def _targets(method: ast.FunctionDef) -> Iterator[tuple[str, ast.expr | None, ast.expr | None]]:
