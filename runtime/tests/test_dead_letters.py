@@ -15,6 +15,7 @@ import pytest
 from wallaroo.message.frame import DEAD_LETTER_PORT, encode_frame
 from wallaroo.worker._proto import worker_pb2 as pb
 from wallaroo_runtime.checkpoint.directory import default_directory
+from wallaroo_runtime.checkpoint.registry import registered
 from wallaroo_runtime.cli import main as cli
 from wallaroo_runtime.system.lock import TRY, take_lock
 from wallaroo_runtime.system.process import process_start_time
@@ -132,6 +133,9 @@ def test_ls_names_the_checkpoint_of_a_program(
         f"R616 {tmp_path / 'gone.py'} cannot be read; there is no such checkpoint or program\n  fix: correct what is "
         "named, e.g. path or permissions, or give another one\n",
     )
+    with registered(place, "clicks p1"), registered(place, "full"):
+        # A process has one file there: the later run's.
+        assert 'or program; what runs is "full"\n' in run(capsys, "ls", "gone")[2]
 
 
 def test_show_everything(checkpoint: Path, capsys: pytest.CaptureFixture[str]) -> None:

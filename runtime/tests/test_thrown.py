@@ -1,6 +1,7 @@
 """What Java throws comes out as a finding of ours: each row of the table, thrown for real, however it is wrapped."""
 
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -8,9 +9,9 @@ from hypothesis import strategies as st
 from py4j.protocol import Py4JJavaError
 
 from wallaroo_runtime.cli.main import unforeseen
-from wallaroo_runtime.spark.failure.cause import causes_of
+from wallaroo_runtime.spark.failure.cause import Cause, causes_of
 from wallaroo_runtime.spark.failure.table import TABLE, row_of
-from wallaroo_runtime.spark.failure.translate import translated
+from wallaroo_runtime.spark.failure.translate import described, translated
 
 pytestmark = pytest.mark.jvm
 CHECKPOINT = "/c/spark"
@@ -62,7 +63,7 @@ THROWN = [
     ("java.net.UnknownHostException", "no-such-host", "a host cannot be reached: no-such-host"),
     ("java.io.IOException", "Connection refused", "a host cannot be reached"),
     ("java.util.zip.ZipException", "Not in GZIP format", "a compressed file is damaged"),
-    ("java.io.EOFException", "Unexpected end of input stream", "a file is cut"),
+    ("java.io.EOFException", "Unexpected end of input stream", "a file is cut, or not of the format of its name"),
     ("java.io.FileNotFoundException", "/in/gone.txt", "a file is not there, or no longer: /in/gone.txt"),
     ("java.nio.charset.UnmappableCharacterException", "3", "a file of a source cannot be read"),
     ("PATH_ALREADY_EXISTS", "/out", "Spark does not accept the SQL, the schema or an option"),
@@ -202,3 +203,17 @@ def test_java_that_has_ended_is_said_in_words(thrower: Thrower) -> None:
     from py4j.protocol import Py4JNetworkError
 
     assert readable(str(translated(causes_of(Py4JNetworkError("Answer from Java side is empty")))))
+
+
+@given(st.text("abc %é", min_size=1), st.sampled_from(["/in", "hdfs://host:8020/in"]))
+def test_the_file_that_was_read_is_named(name: str, folder: str) -> None:
+    place = quote(f"{folder}/{name}.gz", safe=":/")
+    place = f"file://{place}" if place.startswith("/") else place
+    said = f"[FAILED_READ_FILE.NO_HINT] Encountered error while reading file {place}. SQLSTATE: KD001"
+    chain = [
+        Cause("org.apache.spark.SparkException", said, "FAILED_READ_FILE.NO_HINT"),
+        Cause("java.io.EOFException", "Unexpected end of input stream"),
+    ]
+    assert described(chain).reason == (
+        f"a file is cut, or not of the format of its name: Unexpected end of input stream; {folder}/{name}.gz"
+    )

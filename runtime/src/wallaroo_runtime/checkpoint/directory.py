@@ -51,7 +51,9 @@ def find_directory(text: str) -> Path:
         return found
     if not path.exists() and (found := running_directory(text)) is not None:
         return found
-    reason = f"there is no such checkpoint or program{hint(path)}"
+    names = sorted({f'"{each["application"]}"' for each in running()})
+    runs = f"; what runs is {', '.join(names)}" if names else ""
+    reason = f"there is no such checkpoint or program{hint(path)}{runs}"
     if app is not None:
         reason = "it is no checkpoint, and no program that was run without --checkpoint"
     raise RunError.of("R616", USAGE, path=text, done="read", reason=reason)

@@ -21,17 +21,22 @@ def chosen(what: str, parts: list[P], name: str | int) -> P:
     found = [part for part in parts if part.name == name] or ([part for part in parts] if not name else [])
     if name.isdecimal() and not found and int(name) < len(parts):
         found = [parts[int(name)]]
-    if len(found) != 1:
+    if len(found) > 1:
+        listed = ", ".join(f'"{at}" (of "{part.name}")' for at, part in enumerate(parts) if part in found)
+        raise _missing("single " + what, name, listed)
+    if not found:
         raise unknown(what, name, [part.name for part in parts])
     return found[0]
 
 
 def unknown(what: str, name: str, known: Iterable[str]) -> RunError:
     """Return the error for a part that the application does not have."""
-    listed = ", ".join(f'"{each}"' for each in known) or "none"
-    return RunError.of(
-        "R720", USAGE, place="the application", what=what, name=f'"{name}"' if name else "of this name", known=listed
-    )
+    return _missing(what, name, ", ".join(f'"{each}"' for each in known) or "none")
+
+
+def _missing(what: str, name: str, known: str) -> RunError:
+    shown = f'"{name}"' if name else "of this name"
+    return RunError.of("R720", USAGE, place="the application", what=what, name=shown, known=known)
 
 
 def refused(source: Source, value: str, reason: str, fix: str) -> RunError:

@@ -262,7 +262,11 @@ TABLE: tuple[Row, ...] = (
         "take it out of the directory, or write it again whole",
         kinds=r"java\.util\.zip\..*",
     ),
-    Row("a file is cut", "take it out of the directory, or write it again whole", kinds=r"(java\.io\.)?EOFException"),
+    Row(
+        "a file is cut, or not of the format of its name",
+        "take it out of the directory, or write it again whole",
+        kinds=r"(java\.io\.)?EOFException",
+    ),
     Row(
         "a file is not there, or no longer",
         "put it back or correct the path; where files are removed after some time, let them stay for longer",

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from tempfile import gettempdir
 from typing import NamedTuple
+from urllib.parse import unquote
 
 from py4j.protocol import Py4JError, Py4JJavaError  # type: ignore[import-untyped]
 from pyspark.find_spark_home import _find_spark_home
@@ -20,6 +21,7 @@ from wallaroo_runtime.spark.failure.table import LOSS, Outcome, row_of
 MARK = "wallaroo-error:"
 AGAIN = "run again to continue from the checkpoint"
 OTHER_FIX = f"check its address, its permissions and its disk; {AGAIN}"
+_FILE = re.compile(r"while reading file (?:file:/*(?=/))?(\S+?)\.(?:\s|$)")
 _MARKED = re.compile(MARK + r"([A-Za-z0-9+/=]+):")
 
 
@@ -96,10 +98,17 @@ def described(chain: Sequence[Cause], checkpoint: str = "", log: Path | None = N
     if found := row_of(chain, checkpoint):
         row, cause = found
         fix = row.fix.format(temporary=gettempdir(), log=_source(log), hadoop=_hadoop_version())
-        return Described(row.outcome, f"{row.what}: {cause.line}" if row.what else cause.line, fix)
+        place = "".join(f"; {file}" for file in _files(chain) if file not in cause.message)
+        return Described(row.outcome, (f"{row.what}: {cause.line}" if row.what else cause.line) + place, fix)
     root = ([*significant(chain)] or [Cause("", "no reason given")])[-1]
     is_named = root.kind and not root.kind.startswith("py4j.")
     return Described(Outcome.QUERY_FAILED, f"{root.kind}: {root.line}" if is_named and root.message else root.line, "")
+
+
+def _files(chain: Sequence[Cause]) -> list[str]:
+    """Return the file that Spark read when it failed, where it says so."""
+    found = (_FILE.search(cause.message) for cause in chain if cause.condition.startswith("FAILED_READ_FILE"))
+    return list(dict.fromkeys(unquote(each[1]) for each in found if each))[:1]
 
 
 def is_loss(chain: Sequence[Cause]) -> bool:
