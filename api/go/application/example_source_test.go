@@ -57,7 +57,7 @@ func ExampleMakeKafkaSourceConfig() {
 	example.Show(shouted(application.MakeKafkaSourceConfig("more", textDecoder{}), texts).ToJson(), "sources")
 	// Output:
 	// kafka words [kafka1:9092 kafka2:9092] end fail
-	// T240 source "more": option --more_topic is missing; expected a text; fix: give it, e.g. --more_topic TEXT
+	// T240 source "more": option --more_topic is missing; expected a name of 1 to 249 of the characters a-z, A-Z, 0-9, '.', '_', '-'; fix: give it, e.g. --more_topic TOPIC
 	// T240 source "more": option --more_brokers is missing; expected HOST:PORT,...; fix: give it, e.g. --more_brokers 127.0.0.1:9092
 }
 

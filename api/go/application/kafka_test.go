@@ -121,7 +121,7 @@ func TestWhatIsWrongWithKafka(t *testing.T) {
 		`T240 source "bad": option --bad_brokers is "h:x"; expected HOST:PORT,...`,
 		"fix: give it, e.g. --bad_brokers 127.0.0.1:9092",
 		`T240 source "bad": option --bad_partitions is "one"; expected NUMBER or NUMBER:OFFSET, ...`,
-		`T240 sink "none": option --none_topic is missing; expected a text`,
+		`T240 sink "none": option --none_topic is missing; expected a name of 1 to 249 of`,
 		`T240 sink "bad": option --bad_produce_acks is "all"; expected -1, 0 or 1`,
 		`T211 broker address "127.0.0.1:99999" is not usable; "99999" is no port`,
 		`T207 MakeKafkaSourceConfig: parameter logLevel is "Loud"; expected Fine, Info, Warn or Error`,

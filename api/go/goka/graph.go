@@ -183,7 +183,7 @@ func (g *GroupGraph) has(k kind, topic string) bool {
 func (g *GroupGraph) checkTopics() error {
 	for _, e := range g.of(input, joint, lookup, output, table, loop) {
 		if name := e.Topic(); !topology.IsTopic(name) {
-			return fmt.Errorf("Kafka has no topic of the name %q; give group and topics names of 1 to 249 of the characters a-z, A-Z, 0-9, '.', '_', '-'", name)
+			return fmt.Errorf("no topic of Kafka has the name %q; give group and topics names of 1 to 249 of the characters a-z, A-Z, 0-9, '.', '_', '-'", name)
 		}
 	}
 	return nil

@@ -216,7 +216,7 @@ func TestNamesThatKafkaDoesNotTakeAreRefused(t *testing.T) {
 		`"` + strings.Repeat("x", 250) + `"`: DefineGroup("g", Input("in", s, none), Lookup(Table(strings.Repeat("x", 250)), s)),
 	} {
 		_, err := newGroup(graph, newOptions(graph, nil), context.Background)
-		if (err == nil) != (wanted == "") || err != nil && !strings.Contains(err.Error(), "Kafka has no topic of the name "+wanted+";") {
+		if (err == nil) != (wanted == "") || err != nil && !strings.Contains(err.Error(), "no topic of Kafka has the name "+wanted+";") {
 			t.Errorf("%s: %v", wanted, err)
 		}
 	}
