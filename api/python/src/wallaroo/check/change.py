@@ -1,7 +1,6 @@
 """Finds what code changes: one walk over assignments for the checks of states and objects, and for shapes."""
 
 import ast
-import builtins
 import contextlib
 import inspect
 from collections.abc import Callable, Iterable, Iterator, MutableMapping, MutableSequence, MutableSet
@@ -18,6 +17,10 @@ CONTAINERS = (MutableMapping, MutableSequence, MutableSet)
 _CHANGES = frozenset((
     "add", "append", "appendleft", "clear", "difference_update", "discard", "extend", "extendleft", "insert",
     "intersection_update", "pop", "popitem", "popleft", "remove", "reverse", "setdefault", "sort", "update",
+))  # fmt: skip
+# Functions of the standard library that change their first argument; of the user's own it is not known.
+_FILLERS = frozenset((
+    "heapify", "heappop", "heappush", "heappushpop", "heapreplace", "insort", "insort_left", "insort_right", "shuffle",
 ))  # fmt: skip
 _NODES = (ast.Name, ast.Attribute, ast.Subscript)
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
@@ -77,7 +80,7 @@ def changes(tree: ast.AST) -> Iterator[Change]:
 
 
 def changed_attributes(functions: Iterable[Callable[..., Any]], *, of_first: bool = False) -> set[str]:
-    """Return the names of attributes whose objects functions change: themselves, by an alias, or maybe in a call.
+    """Return the names of attributes whose objects functions change: by themselves, by an alias or by `heappush`.
 
     Args:
         functions: Of the user.
@@ -94,7 +97,7 @@ def changed_attributes(functions: Iterable[Callable[..., Any]], *, of_first: boo
                 each for each in parts
                 if isinstance(each, ast.Attribute) and (not of_first or ast.unparse(each.value) == own)
             ]  # fmt: skip
-            if isinstance(node, ast.Call) and ast.unparse(node.func) not in vars(builtins):
+            if isinstance(node, ast.Call) and ast.unparse(node.func).rpartition(".")[2] in _FILLERS:
                 found |= {each.attr for each in whole}
             elif isinstance(node, (ast.Assign, ast.NamedExpr)):
                 targets = node.targets if isinstance(node, ast.Assign) else [node.target]
