@@ -174,7 +174,9 @@ def test_records_that_kafka_never_takes(delivery: Delivery) -> None:
     writer.write(PORT, encode_frame([b"good", b"x" * 5000], port=PORT))
     delivery.outbox.publish("q", 0, writer.finish())
     assert delivery.start().wait(DEADLINE_S) == 1
-    said = f'R674 sink "out": topic {delivery.topic} does not take a record of 5070 bytes; 1000 bytes are possible'
+    said = (
+        f'R674 sink "out" cannot be written, kafka {delivery.topic}; a record has 5070 bytes: 1000 bytes are possible'
+    )
     assert said in delivery.findings()
     assert delivery.committed() == []
     delivery.close()

@@ -254,7 +254,8 @@ def test_a_record_that_is_too_large_ends_it_and_is_read_when_that_is_raised(
     assert gateway.process.wait(60) == 1
     (finding,) = gateway.status()["diagnostics"]
     assert finding["code"] == "R606"
-    text = f'source "{topic}": a message of 101 bytes at {topic}, record 1 of partition 0; max_message_bytes is 100'
+    place = f'source "{topic}", {topic}, record 1 of partition 0'
+    text = f"{place}: a message has more than max_message_bytes, 100; it has 101 bytes"
     assert finding["message"] == text
     gateway.kafka[0]["maxMessageBytes"] = 200
     gateway.start()

@@ -251,7 +251,7 @@ def test_second_run_on_the_checkpoint_is_refused(bench: Bench) -> None:
     done = wallaroo("run", CASE.app(bench.language), *addresses(), "--checkpoint", bench.checkpoint)
     assert done.returncode == 1, done.stderr
     assert "is in use by another run (process" in done.stderr
-    assert "fix: stop it, or give another --checkpoint" in done.stderr
+    assert "needs --checkpoint of its own" in done.stderr
 
 
 def test_checkpoint_of_another_language_is_refused(bench: Bench) -> None:
@@ -259,8 +259,8 @@ def test_checkpoint_of_another_language_is_refused(bench: Bench) -> None:
     done = wallaroo("run", CASE.app(bench.other), *addresses(), "--checkpoint", bench.checkpoint)
     assert done.returncode != 0
     assert f"R605 the state of checkpoint {bench.checkpoint} was written with a {bench.language} worker" in done.stderr
-    assert f"this worker is {bench.other}" in done.stderr
-    assert "fix: run the" in done.stderr
+    assert f"the program now has a {bench.other} one" in done.stderr
+    assert "fix: change it back, or run the program that wrote it" in done.stderr
 
 
 def test_checkpoint_of_another_state_class_is_refused(bench: Bench, tmp_path: Path) -> None:
@@ -269,7 +269,7 @@ def test_checkpoint_of_another_state_class_is_refused(bench: Bench, tmp_path: Pa
     assert done.returncode != 0
     assert 'R605 state "word totals" of checkpoint' in done.stderr, done.stderr
     assert "OtherTotals" in done.stderr
-    assert "fix: rename it back; for fields" in done.stderr
+    assert "fix: change it back, or run the program that wrote it; for fields" in done.stderr
 
 
 def addresses() -> tuple[str, ...]:

@@ -213,8 +213,8 @@ def test_the_text_has_the_numbers(change: Any, reason: str) -> None:
         Balance(_plan(2)).check(7, accounts, [StagedFile(SINK, "f", 1, 1, 4, 2)], 4)
     assert str(caught.value) == (
         f"I902 micro-batch 7 does not add up, so nothing of it was published; {reason}; 2 tasks have reported\n"
-        "  fix: run again: the micro-batch is processed once more; if it comes again, this is a bug of ours: "
-        "please report it with the text above"
+        "  fix: run again: the same messages are processed once more, and what was delivered is not delivered twice; "
+        "if it comes again, this is a bug of ours: please report it with the text above"
     )
 
 

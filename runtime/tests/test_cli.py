@@ -210,7 +210,10 @@ def test_a_topology_whose_pipelines_were_edited_is_refused(capsys: pytest.Captur
     first, place, why, fix = err.splitlines()
     assert first.startswith('W403 worker "main" hosts another application; its interface hash is sha256:')
     assert why.startswith("  | app.py does not say what it declares: app.py is not a Python file or module")
-    assert (place, fix) == ("  at /workers/0/interface_hash", "  fix: emit the topology again: wallaroo emit APP")
+    assert (place, fix) == (
+        "  at /workers/0/interface_hash",
+        "  fix: emit the topology again with `wallaroo emit APP`, or start the program that it was emitted by",
+    )
 
 
 @pytest.mark.slow

@@ -316,4 +316,8 @@ def test_stdin_is_read(monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.Capt
 def test_an_output_that_cannot_be_written(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "topology.json").write_text(json.dumps(PARTIAL))
     assert main(["complete", str(tmp_path / "topology.json"), "-o", str(tmp_path)]) == 1
-    assert capsys.readouterr().err == f"R616 {tmp_path} cannot be written; Is a directory\n  fix: give another path\n"
+    said = f"R616 {tmp_path} cannot be written; Is a directory\n"
+    assert (
+        capsys.readouterr().err
+        == said + "  fix: correct what is named, e.g. path or permissions, or give another one\n"
+    )

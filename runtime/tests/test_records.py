@@ -111,8 +111,9 @@ def test_a_whole_record_that_is_too_long_stops_the_query() -> None:
     long = KafkaRecord(key=b"k" * 50, partition=2, offset=41)
     with pytest.raises(RunError) as caught:
         list(RecordSource(0, topic("users", table=True, limit=40)).frames([rows([long], table=True)], batch=0))
-    assert 'source "users": a message of 63 bytes at users, record 41 of partition 2; max_message_bytes is 40' in str(
-        caught.value
+    assert (
+        'source "users", users, record 41 of partition 2: a message has more than max_message_bytes, 40; it has 63 bytes'
+        in str(caught.value)
     )
 
 

@@ -83,8 +83,9 @@ def test_a_record_that_is_too_long_stops_the_query() -> None:
     with pytest.raises(RunError) as caught:
         list(RecordSource(0, KAFKA).frames([batch((4, None, b"x" * 21, 1, None))], batch=0))
     assert str(caught.value) == (
-        'R606 source "in": a message of 21 bytes at orders, record 4; max_message_bytes is 20\n'
-        "  fix: raise max_message_bytes in the program or the topology, and run again"
+        'R606 source "in", orders, record 4: a message has more than max_message_bytes, 20; it has 21 bytes\n'
+        "  fix: correct the sender's framing (a line needs a line break), or raise max_message_bytes in the program or "
+        "the topology and run again"
     )
 
 
