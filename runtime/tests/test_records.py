@@ -111,10 +111,8 @@ def test_a_whole_record_that_is_too_long_stops_the_query() -> None:
     long = KafkaRecord(key=b"k" * 50, partition=2, offset=41)
     with pytest.raises(RunError) as caught:
         list(RecordSource(0, topic("users", table=True, limit=40)).frames([rows([long], table=True)], batch=0))
-    assert (
-        'source "users", users, record 41 of partition 2: a message has more than max_message_bytes, 40; it has 63 bytes'
-        in str(caught.value)
-    )
+    place = 'source "users", users, record 41 of partition 2'
+    assert f"{place}: a message has more than max_message_bytes, 40; it has 63 bytes" in str(caught.value)
 
 
 def test_what_spark_reads_of_a_topic() -> None:
