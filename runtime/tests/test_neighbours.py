@@ -19,6 +19,7 @@ from pyspark.errors import StreamingQueryException
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.spark.failure.cause import causes_of
 from wallaroo_runtime.spark.failure.translate import TaskFailure, translated
+from wallaroo_runtime.spark.machine.jar import java_class
 from wallaroo_runtime.spark.machine.temporary import temporary_directory
 from wallaroo_runtime.spark.micro_batches import MicroBatches
 from wallaroo_runtime.spark.worker_start import STOP_S
@@ -209,3 +210,9 @@ def test_a_query_without_executor_says_so_and_ends(tmp_path: Path) -> None:
     said, seconds = json.loads(done.stdout)
     assert said.startswith("R617 the executor of Spark ended unexpectedly; it takes no more tasks")
     assert seconds < STOP_S + 60, "it gives up waiting for tasks that stop workers"
+
+
+def test_a_jar_of_another_build_is_named(spark: Any) -> None:
+    assert java_class(spark, "publish.MicroBatches") is not None
+    with pytest.raises(RunError, match=r"R758 .*realtime.jar is of another build, it has no publish.NoSuchClass"):
+        java_class(spark, "publish.NoSuchClass")

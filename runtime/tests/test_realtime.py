@@ -234,7 +234,9 @@ def test_another_spark_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_missing_jar_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(jar, "NAME", "other.jar")
-    with pytest.raises(RunError, match=r"R758 the runtime's Java classes are not built; there is no .*other.jar"):
+    with pytest.raises(
+        RunError, match=r"R758 the runtime's Java classes cannot be used; they are not built, there is no .*other.jar"
+    ):
         start_settings("local[1]", tmp_path, {})
     assert not any(tmp_path.iterdir()), "before anything is started"
 

@@ -15,6 +15,8 @@ from py4j.protocol import Py4JError  # type: ignore[import-untyped]
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming import DataStreamWriter, StreamingQuery
 
+from wallaroo_runtime.spark.machine.jar import java_class
+
 ASK_MS = 500  # for which one question to Java waits
 Rows = Sequence[Sequence[Any]]
 Publish = Callable[[Rows, int], None]
@@ -39,7 +41,7 @@ class MicroBatches:
 
     def __init__(self, session: SparkSession, publish: Publish = drop, begin: Callable[[int], None] = admit) -> None:
         self._publish, self._begin, self._has_ended = publish, begin, False
-        self._java: Any = session._jvm.org.wallaroo.spark.publish.MicroBatches()  # type: ignore[union-attr]
+        self._java: Any = java_class(session, "publish.MicroBatches")()
         self._thread = threading.Thread(target=self._answer_all, name="micro-batches", daemon=True)
 
     def start(self, writer: DataStreamWriter) -> StreamingQuery:

@@ -3,6 +3,9 @@
 from importlib.metadata import version
 from importlib.resources import files
 from pathlib import Path
+from typing import Any
+
+from py4j.java_gateway import JavaPackage  # type: ignore[import-untyped]
 
 from wallaroo_runtime.errors import USAGE, RunError
 
@@ -33,4 +36,22 @@ def operator_jar() -> Path:
     for path in (packed, built):
         if path.is_file():
             return path
-    raise RunError.of("R758", USAGE, path=built)
+    raise RunError.of("R758", USAGE, reason=f"they are not built, there is no {built}")
+
+
+def java_class(session: Any, name: str) -> Any:
+    """Return a class of the jar, as Py4J has it.
+
+    Args:
+        session: Spark's, whose Java has the jar.
+        name: After `org.wallaroo.spark`.
+
+    Raises:
+        RunError: R758, the jar is of another build and has no such class.
+    """
+    found = session._jvm.org.wallaroo.spark
+    for part in name.split("."):
+        found = getattr(found, part)
+    if isinstance(found, JavaPackage):  # so Py4J takes a name that Java does not know
+        raise RunError.of("R758", USAGE, reason=f"{operator_jar()} is of another build, it has no {name}")
+    return found

@@ -19,6 +19,7 @@ from wallaroo_runtime.service.client import Away
 from wallaroo_runtime.spark.failure.cause import query_causes
 from wallaroo_runtime.spark.failure.translate import JavaEnded, is_end_of_java, needing_java
 from wallaroo_runtime.spark.machine.hadoop import spark_path
+from wallaroo_runtime.spark.machine.jar import java_class
 from wallaroo_runtime.spark.options import QueryOptions
 from wallaroo_runtime.spark.planned import Planned, past_progress
 from wallaroo_runtime.spark.realtime.failure import translated_operator
@@ -292,11 +293,11 @@ def _offset_of(report: Mapping[str, Any] | None) -> int:
 
 
 def _operators(session: SparkSession) -> Any:
-    return session._jvm.org.wallaroo.spark.realtime.RealTime  # type: ignore[union-attr]
+    return java_class(session, "realtime.RealTime")
 
 
 def _credentials(session: SparkSession) -> Any:
-    return session._jvm.org.wallaroo.spark.rpc.Credentials  # type: ignore[union-attr]
+    return java_class(session, "rpc.Credentials")
 
 
 def start_realtime(

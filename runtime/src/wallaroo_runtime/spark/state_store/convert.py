@@ -18,6 +18,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from wallaroo_runtime.plan import Plan
 from wallaroo_runtime.plan.block import blocks_of
+from wallaroo_runtime.spark.machine.jar import java_class
 from wallaroo_runtime.spark.realtime.settings import STATE_FORMAT, STATES_WITH_IDS
 from wallaroo_runtime.spark.state_store.rescale import (
     Moved,
@@ -100,7 +101,7 @@ def _write_states(session: SparkSession, what: Conversion) -> None:
         return
     frame = rows.mapInArrow(LogRows(tuple(_log_rows(what))).run, _ROW_SCHEMA)
     if len(what.plan.levels) > 1:
-        operators: Any = session._jvm.org.wallaroo.spark.realtime.RealTime  # type: ignore[union-attr]
+        operators: Any = java_class(session, "realtime.RealTime")
         frame = DataFrame(operators.load(frame._jdf), session)
     run_one_batch(frame, what.new, 0, "update")
 
