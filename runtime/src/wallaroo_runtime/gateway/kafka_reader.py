@@ -280,5 +280,6 @@ class KafkaReader:
     def _tell_outage(self, reason: str) -> None:
         if self.outage is None:
             brokers = ",".join(self.config.brokers)
-            self.findings.append(Diagnostic.of("R791", source=self.config.name, brokers=brokers, reason=reason))
+            self.outage = Diagnostic.of("R791", source=self.config.name, brokers=brokers, reason=reason)
+            self.findings.append(self.outage)
             self._wake()
