@@ -10,7 +10,7 @@ from py4j.protocol import Py4JJavaError
 
 from wallaroo_runtime.cli.main import unforeseen
 from wallaroo_runtime.spark.failure.cause import Cause, causes_of
-from wallaroo_runtime.spark.failure.table import TABLE, row_of
+from wallaroo_runtime.spark.failure.table import TABLE, Outcome, row_of
 from wallaroo_runtime.spark.failure.translate import described, translated
 
 pytestmark = pytest.mark.jvm
@@ -194,7 +194,8 @@ def test_a_report_is_known_by_its_text(rows: list[tuple[str, str, str]], is_pyth
     assert readable(str(error)), error
     first = min(row_number(kind, message) for kind, message, _ in rows)
     row = TABLE[first] if first < len(TABLE) else None
-    assert error.diagnostics[0].code == (row.code if row and row.what + row.code != "R617" else "R611")
+    codes = {Outcome.DISK: "R626", Outcome.DAMAGED: "R698", Outcome.FILE_SYSTEM: "R684"}
+    assert error.diagnostics[0].code == codes.get(row.outcome if row else Outcome.QUERY_FAILED, "R611")
     assert (row.what if row else "IllegalArgumentException: no such thing") in str(error)
 
 

@@ -1,7 +1,7 @@
 """Unwraps what Spark, py4j and Java throw into typed causes: class, Spark's condition, message."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -80,14 +80,13 @@ def causes_of(error: BaseException | str) -> list[Cause]:
     Raises:
         Py4JError: Java has ended, so nobody can be asked.
     """
-    chain = list(_expanded([Cause("", error)] if isinstance(error, str) else _python_causes(error)))
-    return chain[:MAX_CAUSES]
+    return _expanded([Cause("", error)] if isinstance(error, str) else _python_causes(error))
 
 
 def query_causes(query: StreamingQuery) -> list[Cause]:
     """Return the chain of the error that has stopped a query; empty: none has."""
     found = query._jsq.exception()
-    return list(_expanded(_java_causes(found.get())))[:MAX_CAUSES] if found.isDefined() else []
+    return _expanded(_java_causes(found.get())) if found.isDefined() else []
 
 
 def significant(chain: Sequence[Cause]) -> list[Cause]:
@@ -95,11 +94,10 @@ def significant(chain: Sequence[Cause]) -> list[Cause]:
     return [cause for cause in chain if cause.kind and not cause.is_wrapper] or list(chain)
 
 
-def _expanded(chain: Sequence[Cause] | Iterator[Cause]) -> Iterator[Cause]:
-    """Yield a chain, after each cause those that its message names."""
-    for cause in chain:
-        yield cause
-        yield from told_causes(cause.message)
+def _expanded(chain: Iterable[Cause]) -> list[Cause]:
+    """Return a chain, after each cause those that its message names; each once, and of very many the innermost."""
+    found = [each for cause in chain for each in (cause, *told_causes(cause.message))]
+    return [*dict.fromkeys(reversed(found))][:MAX_CAUSES][::-1]
 
 
 def _python_causes(error: BaseException) -> Iterator[Cause]:
