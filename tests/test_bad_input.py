@@ -180,7 +180,7 @@ def test_a_service_that_cannot_start(tmp_path: Path, service: str, option: str) 
     assert (no_directory.returncode, no_directory.stderr) == (
         USAGE,
         f"R616 {file} cannot be used by the {service}; File exists\n"
-        "  fix: correct what is named, e.g. path or permissions, or give another one\n",
+        "  fix: correct the path or its permissions, or give another path\n",
     )
 
 

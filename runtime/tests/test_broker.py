@@ -94,7 +94,7 @@ def test_maven_without_its_repository_leaves_nothing(tmp_path: Path, monkeypatch
     assert failure(Broker(tmp_path / "data")) == (
         f"R675 org.apache.kafka:kafka_2.13:{VERSION} cannot be fetched; Maven ended with exit code 3; its last lines: "
         "first | second\n"
-        f"  fix: run this once where Maven's repository is reached; what it fetches stays in {kept}"
+        f"  fix: install Maven and run this once where its repository is reached; what it fetches stays in {kept}"
     )
     assert not list((tmp_path / "cache" / "wallaroo").iterdir())
 
@@ -132,7 +132,7 @@ def test_kafka_that_ends_says_why(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     data = tmp_path / "data"
     assert failure(Broker(data)) == (
         "R617 the broker ended unexpectedly; its directory was not prepared, exit code 1; kafka.Kafka - no space left\n"
-        f"  fix: look into its log {data}/broker.log"
+        f"  fix: look into its log {data}/broker.log; run it again: an application continues from its checkpoint"
     )
     assert stat.S_IMODE(data.stat().st_mode) == 0o700
     assert {stat.S_IMODE(path.stat().st_mode) for path in data.iterdir()} == {0o600}

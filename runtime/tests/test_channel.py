@@ -175,7 +175,10 @@ def test_a_stage_that_needs_what_the_worker_lacks_is_refused(plain_spec: WorkerS
         with pytest.raises(RunError) as caught:
             StateSession(channel, opening(window)).run_bucket(0, Version(), [], list, wants_snapshot=False)
         text = f'W416 worker "main" lacks the capability {names}, which stage "s1" needs\n'
-        assert str(caught.value) == f"{text}  fix: build the worker with a newer SDK, or do without it"
+        assert (
+            str(caught.value)
+            == f"{text}  fix: build the worker with an SDK of this release, or do without what needs it"
+        )
     checking = WorkerChannel(replace(plain_spec, check_persist=True), executor)
     with pytest.raises(RunError, match='W416 .* lacks the capability "check_persist", which --check-persist needs'):
         list(ProcessCall(checking, opening(SPLIT)).run([journal_frame(["one"], 0)]))

@@ -314,9 +314,9 @@ def test_the_protocol_as_a_sink_sees_it(delivery: Delivery) -> None:
 @pytest.mark.parametrize(
     ("content", "reason"),
     [
-        (None, "sender-3 is missing"),
-        (pack_line({"name": "out bb", "base": 0}), "sender-3 has 'out bb'; the position 'out aa'"),
-        (pack_line({"name": "out aa", "base": 0})[:-3], "sender-3 does not fit its checksum"),
+        (None, "sender-3 is damaged; it is missing"),
+        (pack_line({"name": "out bb", "base": 0}), "sender-3 is damaged; it has 'out bb'; the position 'out aa'"),
+        (pack_line({"name": "out aa", "base": 0})[:-3], "sender-3 is damaged; it does not fit its checksum"),
     ],
 )
 def test_a_name_that_the_sink_does_not_know_is_refused(tmp_path: Path, content: bytes | None, reason: str) -> None:
@@ -326,4 +326,4 @@ def test_a_name_that_the_sink_does_not_know_is_refused(tmp_path: Path, content: 
     sink = CommittingSink(pb.Sink(port=3, name="out", host="127.0.0.1", tcp_port=1), tmp_path, lambda _: None)
     sink.start()
     assert sink.join(20)
-    assert f"R698 outbox {tmp_path} is damaged; {reason}" in str(sink.error)
+    assert f"R698 {tmp_path}/{reason}" in str(sink.error)

@@ -317,7 +317,4 @@ def test_an_output_that_cannot_be_written(tmp_path: Path, capsys: pytest.Capture
     (tmp_path / "topology.json").write_text(json.dumps(PARTIAL))
     assert main(["complete", str(tmp_path / "topology.json"), "-o", str(tmp_path)]) == 1
     said = f"R616 {tmp_path} cannot be written; Is a directory\n"
-    assert (
-        capsys.readouterr().err
-        == said + "  fix: correct what is named, e.g. path or permissions, or give another one\n"
-    )
+    assert capsys.readouterr().err == said + "  fix: correct the path or its permissions, or give another path\n"

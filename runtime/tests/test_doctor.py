@@ -131,7 +131,7 @@ LACKING = """
 import resource, subprocess, sys, tempfile
 from unittest import mock
 from wallaroo_runtime.cli.main import main
-from wallaroo_runtime.spark import machine
+from wallaroo_runtime.spark.machine import check
 
 what, folder, topology = sys.argv[1:]
 if what in ("noexec", "ro"):
@@ -139,7 +139,7 @@ if what in ("noexec", "ro"):
     tempfile.tempdir = folder
 elif what == "files":
     resource.setrlimit(resource.RLIMIT_NOFILE, (256, 256))
-with mock.patch.object(machine, "check_java"):
+with mock.patch.object(check, "check_java"):
     sys.exit(main(["run", topology]))
 """
 

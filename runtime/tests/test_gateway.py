@@ -204,7 +204,9 @@ def test_a_header_that_announces_too_much_ends_only_its_connection(gateway: Proc
     gateway.stop()
     assert gateway.log() == (
         f'R606 source "source 0", connection {peer}: a message has more than max_message_bytes, '
-        "the connection was closed\n  fix: check the sender's framing, or raise max_message_bytes in the topology\n"
+        f"{MAX_MESSAGE_BYTES}; a header announces {MAX_MESSAGE_BYTES + 1} bytes; the connection was closed\n"
+        "  fix: correct the sender's framing (a line needs a line break), or raise max_message_bytes in the program "
+        "or the topology and run again\n"
     )
     assert [finding["code"] for finding in gateway.status()["diagnostics"]] == ["R606"]
 
@@ -242,7 +244,8 @@ def test_a_port_that_is_in_use(gateway: Process, tmp_path: Path) -> None:
         {
             "code": "R714",
             "message": f'source "source 0" cannot listen at {address}; Address already in use',
-            "fix": "stop the program that uses it, or give another address with --in; ports below 1024 are for root",
+            "fix": "stop the program that uses the address, or give another HOST:PORT with --in; "
+            "ports below 1024 are for root",
         }
     ]
 

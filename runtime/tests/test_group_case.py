@@ -104,7 +104,7 @@ def test_cases_of_both_languages(name: str, capsys: pytest.CaptureFixture[str]) 
         ("input.txt", "clicks Ann a\nclicks Ann\n", "R721 line 2 of {0}/input.txt cannot take 'clicks Ann'; it has 2"),
         ("input.txt", "clickss Ann a\n", 'R720 the application has no topic "clickss"'),
         ("input.txt", "visit forgett 2\n", 'R720 the application has no visit "forgett"; it has "forget"'),
-        ("case.toml", f'topics = ["count-table"]\n{SETTINGS}', 'fix: did you mean "counts-table"?'),
+        ("case.toml", f'topics = ["count-table"]\n{SETTINGS}', '; did you mean "counts-table"?'),
     ],
 )
 def test_what_is_misspelt_is_named(

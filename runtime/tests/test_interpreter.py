@@ -24,12 +24,12 @@ ADDRESSES = ("--in", "127.0.0.1:0", "--out", "127.0.0.1:9")
 SAID = {
     "right": "",
     "nothing": "",
-    "nowhere": "{0} cannot run workers; No such file or directory",
-    "a folder": "{0} cannot run workers; it is a directory",
+    "nowhere": "{0} cannot run a worker; No such file or directory",
+    "a folder": "{0} cannot run a worker; it is a directory",
     "an environment": "fix: give --worker-python {0}/bin/python",
     "a file": "fix: give the path of an interpreter, or make this one executable",
     "with options": f"fix: give --worker-python {sys.executable}; options of it go into PYTHON... variables",
-    "another program": "{0} cannot run workers; asked for its modules, it exited with status 7: no idea",
+    "another program": "{0} cannot run a worker; asked for its modules, it exited with status 7: no idea",
     "without Wallaroo": "fix: `{0} -m pip install 'wallaroo-spark[worker]'`, or give an interpreter that has it",
 }
 

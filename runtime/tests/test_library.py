@@ -105,4 +105,4 @@ def test_a_library_alone_cannot_be_run(tmp_path: Path) -> None:
     with pytest.raises(RunError) as caught:
         emit(resolve(str(script)), [])
     assert caught.value.diagnostics[0].code == "T201"
-    assert caught.value.diagnostics[0].message == f"{script} is a library of components; it declares no application"
+    assert caught.value.diagnostics[0].message == f"{script} gives no application; it is a library of components"

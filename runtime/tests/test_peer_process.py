@@ -222,7 +222,8 @@ def test_a_port_in_use(checkpoint: Path) -> None:
             gateway(checkpoint, port)
     assert str(caught.value) == (
         f'R714 source "Split and Count" cannot listen at 127.0.0.1:{port}; Address already in use\n'
-        "  fix: stop the program that uses it, or give another address with --in; ports below 1024 are for root"
+        "  fix: stop the program that uses the address, or give another HOST:PORT with --in; "
+        "ports below 1024 are for root"
     )
 
 
@@ -234,7 +235,10 @@ def test_an_egress_that_is_killed(checkpoint: Path) -> None:
     (finding,) = peer.ending().diagnostics
     assert finding.code == "R617"
     assert finding.message.startswith("the egress ended unexpectedly; signal 9")
-    assert finding.fix == f"look into its log {checkpoint}/logs/egress.log; run again to continue from the checkpoint"
+    assert (
+        finding.fix
+        == f"look into its log {checkpoint}/logs/egress.log; run it again: an application continues from its checkpoint"
+    )
 
 
 @pytest.mark.slow
@@ -251,7 +255,7 @@ def test_a_process_that_cannot_start_says_why(checkpoint: Path) -> None:
     (checkpoint / "gateway" / "attachment.json").write_text("{")
     with pytest.raises(RunError) as caught:
         gateway(checkpoint)
-    assert caught.value.diagnostics[0].code == "R616"
+    assert caught.value.diagnostics[0].code == "R698"
     (checkpoint / "gateway" / "attachment.json").unlink()
     (checkpoint / "gateway" / "attachment.json").mkdir()
     (checkpoint / "gateway" / "lock").unlink()

@@ -107,7 +107,7 @@ def test_a_worker_started_by_hand_says_so(tmp_path: Path) -> None:
 def test_no_setup(tmp_path: Path) -> None:
     (found,) = findings(tmp_path, "x = 1\n")
     assert str(found) == (
-        "T201 app has no application_setup\n  at app.py\n"
+        "T201 app gives no application; it has no application_setup\n  at app.py\n"
         "  fix: define `application_setup(args)`; it returns the application, e.g. that of `wallaroo.build_application`"
     )
     (found,) = findings(tmp_path, "x = 1\n", "app.py:start")
@@ -129,7 +129,7 @@ def test_setup_that_raises_shows_the_users_frames(tmp_path: Path) -> None:
     (found,) = findings(
         tmp_path, "def application_setup(args):\n    return deeper()\n\ndef deeper():\n    return {}['k']\n"
     )
-    assert (found.code, found.message) == ("T217", "application_setup raised KeyError: 'k'")
+    assert (found.code, found.message) == ("T217", "application_setup failed; KeyError: 'k'")
     assert (found.file, found.line) == ("app.py", 5)
     assert "in deeper" in found.traceback
     assert "wallaroo" not in found.traceback
@@ -178,21 +178,21 @@ def test_a_lambda_is_told_at_its_line_not_at_the_next_function(tmp_path: Path) -
 def test_a_misspelled_name_is_guessed(tmp_path: Path, text: str, error: str) -> None:
     program = "import wallaroo\ndef split(line): pass\n"
     (found,) = findings(tmp_path, f"{program}def application_setup(args):\n    return {text}\n")
-    assert found.message == f"application_setup raised {error}"
+    assert found.message == f"application_setup failed; {error}"
     (found,) = findings(tmp_path, f"{program}{text}\n")
-    assert (found.code, found.message) == ("T217", f"app cannot be imported; {error}")
+    assert (found.code, found.message) == ("T217", f"the import of app failed; {error}")
 
 
 def test_setup_that_exits(tmp_path: Path) -> None:
     (found,) = findings(tmp_path, "import sys\ndef application_setup(args):\n    sys.exit('no')\n")
-    assert found.message == "application_setup raised SystemExit: no"
+    assert found.message == "application_setup failed; SystemExit: no"
 
 
 @pytest.mark.parametrize(
     ("text", "message", "line"),
     [
-        ("import not_there\n", "app cannot be imported; ModuleNotFoundError: No module named 'not_there'", 1),
-        ("\ndef f(:\n", "app cannot be imported; SyntaxError: invalid syntax (app.py, line 2)", 2),
+        ("import not_there\n", "the import of app failed; ModuleNotFoundError: No module named 'not_there'", 1),
+        ("\ndef f(:\n", "the import of app failed; SyntaxError: invalid syntax (app.py, line 2)", 2),
     ],
 )
 def test_import_that_fails(tmp_path: Path, text: str, message: str, line: int) -> None:
@@ -203,7 +203,7 @@ def test_import_that_fails(tmp_path: Path, text: str, message: str, line: int) -
 
 def test_a_module_that_is_not_there(tmp_path: Path) -> None:
     (found,) = findings(tmp_path, "", "nowhere")
-    assert found.message == "nowhere cannot be imported; ModuleNotFoundError: No module named 'nowhere'"
+    assert found.message == "the import of nowhere failed; ModuleNotFoundError: No module named 'nowhere'"
 
 
 def test_a_file_named_like_a_loaded_module(tmp_path: Path) -> None:
@@ -218,7 +218,7 @@ def test_a_file_named_like_a_loaded_module(tmp_path: Path) -> None:
 def test_setup_that_returns_something_else(tmp_path: Path, value: str, shown: str) -> None:
     (found,) = findings(tmp_path, f"import wallaroo\n\ndef application_setup(args):\n    return {value}\n")
     assert (found.code, found.line) == ("T201", 3)
-    assert found.message == f"application_setup returned {shown}; expected an application"
+    assert found.message == f"application_setup gives no application; it returned {shown}"
 
 
 def test_all_faults_of_a_declaration(tmp_path: Path) -> None:

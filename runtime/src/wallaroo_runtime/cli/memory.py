@@ -188,7 +188,7 @@ async def _serve(run: MemoryRun, idle_s: float | None, console: _Console, *, as_
         if now - told >= PROGRESS_S:
             told = now
             reporter.progress(_snapshot("running", run, server))
-        if idle_s is not None and not server.pending and now - server.active_at >= idle_s:
+        if idle_s is not None and now - server.active_at >= idle_s:
             break
     await server.stop()
     _conclude(run, server, console)

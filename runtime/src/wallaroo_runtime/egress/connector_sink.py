@@ -18,6 +18,7 @@ from wallaroo_runtime.egress.identity import identity
 from wallaroo_runtime.egress.sink import IDLE_S, Sink
 from wallaroo_runtime.service._proto import service_pb2 as pb
 from wallaroo_runtime.storage.outbox.position import Delivered
+from wallaroo_runtime.system.tcp import connected
 
 CONNECT_S, ANSWER_S = 5.0, 60.0
 TRANSACTION_BYTES = 4 * 1024 * 1024
@@ -41,7 +42,7 @@ class Connection:
     """
 
     def __init__(self, config: pb.Sink, wake: int, is_over: Callable[[], bool]) -> None:
-        self._socket = socket.create_connection((config.host, config.tcp_port), timeout=CONNECT_S)
+        self._socket = connected(config.host, config.tcp_port, CONNECT_S)
         self._socket.settimeout(ANSWER_S)
         self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)

@@ -14,6 +14,7 @@ from wallaroo.diagnostic.fault import reach
 from wallaroo_runtime.egress.feed import Piece
 from wallaroo_runtime.service._proto import service_pb2 as pb
 from wallaroo_runtime.storage.outbox.position import Delivered
+from wallaroo_runtime.system.tcp import connected
 
 _SIOCOUTQ = 0x5411
 _ABORT, _WAIT = struct.pack("ii", 1, 0), struct.pack("ii", 0, 0)  # what becomes of sent bytes when a socket is closed
@@ -36,7 +37,7 @@ class Stream:
     """
 
     def __init__(self, config: pb.Sink, wake: int) -> None:
-        self._socket = socket.create_connection((config.host, config.tcp_port), timeout=CONNECT_S)
+        self._socket = connected(config.host, config.tcp_port, CONNECT_S)
         self._socket.setblocking(False)
         # The next connection sends what the peer has not acknowledged; so this one must not, even if it is killed.
         self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _ABORT)

@@ -3,10 +3,12 @@
 import asyncio
 import contextlib
 import os
+import time
 from collections.abc import Callable
 
 from wallaroo.diagnostic.diagnostic import Diagnostic
 from wallaroo_runtime.system.backoff import Backoff
+from wallaroo_runtime.system.tcp import refuse_itself
 from wallaroo_runtime.topology.model import TcpSink
 
 FIRST_S, LAST_S = 0.05, 2.0  # between two tries to connect
@@ -18,10 +20,12 @@ class Receiver:
     Attributes:
         pending: Bytes that wait.
         waiting: How many messages they are.
+        sent_at: Monotonic time when the receiver took output for the last time.
     """
 
     def __init__(self, sink: TcpSink, say: Callable[[Diagnostic], None]) -> None:
         self.sink, self.pending, self.waiting = sink, bytearray(), 0
+        self.sent_at = 0.0
         self._say, self._wake = say, asyncio.Event()
 
     def put(self, data: bytes, messages: int) -> None:
@@ -36,6 +40,11 @@ class Receiver:
         while True:
             try:
                 _, writer = await asyncio.open_connection(self.sink.host or "localhost", self.sink.port)
+                try:
+                    refuse_itself(writer.get_extra_info("sockname"), writer.get_extra_info("peername"))
+                except OSError:
+                    writer.close()
+                    raise
             except OSError as error:
                 if not backoff.count:
                     reason = os.strerror(error.errno) if error.errno else str(error)
@@ -64,6 +73,7 @@ class Receiver:
                 await writer.drain()
                 del self.pending[: len(data)]
                 self.waiting -= messages
+                self.sent_at = time.monotonic()
                 if self.pending:
                     self._wake.set()
         finally:

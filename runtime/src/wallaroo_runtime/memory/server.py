@@ -57,7 +57,6 @@ class MemoryServer:
         is_over: Whether it takes nothing more.
         emitted: Messages for sinks so far.
         began: Monotonic time of its start.
-        active_at: Monotonic time of the last message.
     """
 
     def __init__(
@@ -71,7 +70,7 @@ class MemoryServer:
         self.run, self._say, self._show, self._bury = run, say, show, bury
         self._topics = {end.path: end for end in run.topology.sinks() if isinstance(end, KafkaSink)}
         self.received = self.emitted = 0
-        self.began = self.active_at = time.monotonic()
+        self.began = self._received_at = time.monotonic()
         self.failure: RunError | None = None
         self.is_over = False
         self._receivers: dict[str, Receiver] = {}
@@ -91,6 +90,11 @@ class MemoryServer:
     def unsent(self) -> dict[str, int]:
         """How many messages wait, by the name of their sink."""
         return {each.sink.name: each.waiting for each in self._receivers.values() if each.waiting}
+
+    @property
+    def active_at(self) -> float:
+        """Monotonic time when a source took a message, or a receiver output, for the last time."""
+        return max(self._received_at, *(each.sent_at for each in self._receivers.values()), 0.0)
 
     async def start(self) -> list[tuple[str, str]]:
         """Listen, and connect to receivers; returns name and address of each source that listens.
@@ -223,7 +227,7 @@ class MemoryServer:
 
     def _received(self, count: int) -> None:
         self.received += count
-        self.active_at = time.monotonic()
+        self._received_at = time.monotonic()
 
     def _do(self, action: Callable[[], object], *, may_be_wrong: bool = False) -> bool:
         """Run a micro-batch and send what it gave; an error ends the run, unless it is in what a user has typed.

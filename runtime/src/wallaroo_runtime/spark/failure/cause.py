@@ -18,7 +18,10 @@ _NAMED = re.compile(
 )
 _CONDITION = re.compile(r"\[([A-Z][A-Z0-9_]*(?:\.[A-Z0-9_]+)*)\] ")
 _STATE = re.compile(r"\s*SQLSTATE: \w+")
-_CALL = re.compile(r"An error occurred while calling .*|An exception was raised by the Python Proxy.*")
+_CALL = re.compile(
+    r"An error occurred while calling .*|An exception was raised by the Python Proxy.*"
+    r"|Lost task \S+ in stage \S+ \(TID \d+\) \([^)]*\): (?:[\w.$]+(?:Error|Exception): )?"
+)
 _REASON = "Reason: "  # of KAFKA_DATA_LOSS, after general words
 _MORE = re.compile(r"\.\.\. \d+ more")
 # Only carry another error.
