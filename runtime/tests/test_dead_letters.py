@@ -130,8 +130,8 @@ def test_ls_names_the_checkpoint_of_a_program(
     code, _, err = run(capsys, "ls", tmp_path / "gone.py")
     assert (code, err) == (
         2,
-        f"R616 {tmp_path / 'gone.py'} cannot be read; there is no such checkpoint or program\n  fix: correct what is "
-        "named, e.g. path or permissions, or give another one\n",
+        f"R616 {tmp_path / 'gone.py'} cannot be read; there is no such checkpoint or program\n  fix: correct the "
+        "path or its permissions, or give another path\n",
     )
     with registered(place, "clicks p1"), registered(place, "full"):
         # A process has one file there: the later run's.

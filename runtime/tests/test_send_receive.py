@@ -150,8 +150,8 @@ def test_send_to_nobody_and_of_nothing() -> None:
     )
     assert run("send", "--host", f"127.0.0.1:{port}", "--file", "no/such") == (
         2,
-        "R616 no/such cannot be read; No such file or directory\n  fix: correct what is named, e.g. path or "
-        "permissions, or give another one\n",
+        "R616 no/such cannot be read; No such file or directory\n  fix: correct the path or its "
+        "permissions, or give another path\n",
     )
 
 

@@ -111,7 +111,7 @@ def test_no_setup(tmp_path: Path) -> None:
         "  fix: define `application_setup(args)`; it returns the application, e.g. that of `wallaroo.build_application`"
     )
     (found,) = findings(tmp_path, "x = 1\n", "app.py:start")
-    assert found.message == "app has no start"
+    assert found.message == "app gives no application; it has no start"
 
 
 @pytest.mark.parametrize(
