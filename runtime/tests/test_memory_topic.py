@@ -143,7 +143,7 @@ def test_a_table_that_is_looked_up_has_a_topic() -> None:
         assert app.states("g") == {"k": goka.GroupState(b"Ann 7")}
 
 
-@settings(deadline=None)
+@settings(deadline=None, max_examples=20)  # each starts an application
 @given(st.lists(st.sampled_from([5, None, "text", b"bytes", ("numbers", b"k", b"1")]), min_size=1, max_size=3))
 def test_what_is_no_record_is_refused_and_leaves_nothing(others: list[Any]) -> None:
     with run(halving) as app:
