@@ -107,6 +107,18 @@ def test_no_secret_is_in_a_document_and_each_is_there_for_those_that_connect(
             assert resolved(end["options"]) == options
 
 
+@given(some.lists(some.tuples(WORD, some.booleans()), min_size=1, max_size=4), some.none() | WORD)
+def test_the_application_that_was_loaded_last_has_its_own(loaded: list[tuple[str, bool]], outside: str | None) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        if outside is not None:
+            patch.setenv("WALLAROO_PASSWORD", outside)
+        for word, is_program in loaded:
+            document = {"pipelines": [{"sources": [{"name": "a", "options": {"password": word}}]}]}
+            found = (secret.declare if is_program else secret.without_secrets)(document)
+            (end,) = found["pipelines"][0]["sources"]
+            assert resolved(end["options"]) == {"password": word if is_program or outside is None else outside}
+
+
 @given(some.text(), some.text())
 def test_a_reference_is_no_secret(before: str, after: str) -> None:
     assert not is_secret("password", before + "${env:WORD}" + after)
@@ -216,6 +228,7 @@ def test_no_output_has_a_secret(tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
     assert texts and not any(b"S3cret" in text for text in texts)
     monkeypatch.delenv("WORD_OF_THE_MACHINE")
     monkeypatch.setattr(secret, "_declared", {})
+    monkeypatch.setattr(secret, "_written", {})
     assert main(["run", str(archive), "--checkpoint", str(tmp_path / "checkpoint")]) == 2
     assert f"R608 the application needs {', '.join(needed)}, which are kept out" in capsys.readouterr().err
     assert not (tmp_path / "checkpoint").exists()

@@ -33,7 +33,8 @@ _VALUE = re.compile(
     r"|\beyJ[\w-]+\.eyJ[\w-]+\.|\b(gh[opsur]_|github_pat_|xox[a-z]-|dapi)\w{16}",  # tokens that have a form
     re.IGNORECASE,
 )
-_declared: dict[str, str] = {}
+_declared: dict[str, str] = {}  # by programs: they win over the environment
+_written: dict[str, str] = {}  # in documents: the environment wins over them
 
 
 def is_secret(option: str, value: str) -> bool:
@@ -145,9 +146,9 @@ def declare(document: Any) -> Any:
 def without_secrets(document: Any) -> Any:
     """Return any document with references; its secrets count where nothing else gives a value."""
     document, values = withheld(document)
-    for name, value in values.items():
-        if name not in os.environ and name + FILE not in os.environ:
-            _declared.setdefault(name, value)
+    for name in values:
+        _declared.pop(name, None)  # of an application that was loaded before
+    _written.update(values)
     return document
 
 
@@ -178,7 +179,8 @@ def check_secrets(document: Any) -> None:
         RunError: As `resolved`; R608 names all of them.
     """
     names = references(document)
-    if missing := [name for name in names if not {name, name + FILE} & os.environ.keys() and name not in _declared]:
+    given = {*os.environ, *_declared, *_written}
+    if missing := [name for name in names if not {name, name + FILE} & given]:
         raise _lacking(missing)
     for name in names:
         _value(name)
@@ -203,6 +205,8 @@ def _value(name: str) -> str:
     if name in os.environ:
         return os.environ[name]
     file = os.environ.get(name + FILE)
+    if file is None and name in _written:
+        return _written[name]
     if file is None:
         raise _lacking([name])
     try:

@@ -156,7 +156,9 @@ def analysed(part: str, *expressions: str) -> Iterator[None]:
         chain = causes_of(error)
         sql = ", ".join(f"`{expression}`" for expression in expressions if expression)
         what = f"the SQL {sql} of {part}" if sql else part
-        fix = f"correct it in the program: {described(chain).fix or 'format, options, schema or SQL'}"
+        place = "correct it in the program"
+        advice = described(chain).fix or "format, options, schema or SQL"
+        fix = advice if advice == place else f"{place}: {advice}"
         raise RunError.of("R716", USAGE, what=what, reason=significant(chain)[-1].line, fix=fix) from error
 
 
