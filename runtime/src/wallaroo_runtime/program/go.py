@@ -14,7 +14,7 @@ BUILD_SECONDS = 600
 NOTE_SECONDS = 5
 SHOWN_LINES = 40
 _PLACE = re.compile(r"^(?P<file>[^\s:][^:]*\.go):(?P<line>\d+)(?::\d+)?: ", re.MULTILINE)
-_FULL = re.compile(r".*(?:no space left on device|disk quota exceeded|read-only file system).*")
+_FULL = re.compile(r"no space left on device|disk quota exceeded|read-only file system")
 _NOT_FETCHED = re.compile(r"(?:module lookup disabled by GOPROXY|Get \"https?://|dial tcp|proxyconnect).*")
 
 
@@ -69,9 +69,9 @@ def broken(directory: Path, output: str) -> RunError:
     """Make W407 of the compiler's output, at the first place in it; R697: a module is missing; R742: a disk is full."""
     if found := _NOT_FETCHED.search(output):
         return RunError.of("R697", WORKER, reason=found[0])
-    if found := _FULL.search(output):
+    if full := next(filter(_FULL.search, output.splitlines()), ""):
         fix = "free some space, or give other directories with XDG_CACHE_HOME and TMPDIR"
-        return RunError.of("R742", WORKER, what="room for the compiler of Go", reason=found[0], fix=fix)
+        return RunError.of("R742", WORKER, what="room for the compiler of Go", reason=full, fix=fix)
     lines = [line for line in output.splitlines() if not line.startswith("# ")]
     shown = "\n".join(lines[:SHOWN_LINES] + [f"({len(lines) - SHOWN_LINES} more lines)"] * (len(lines) > SHOWN_LINES))
     place = _PLACE.search(shown)

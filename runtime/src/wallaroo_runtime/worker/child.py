@@ -51,7 +51,9 @@ class WorkerProcess:
     def _take(self, data: bytes) -> None:
         self._log.write(data)
         if found := launch.NO_MEMORY.search(data):
-            self._said = found[0][:SAID_BYTES].decode("utf-8", "replace").strip()
+            begin = data.rfind(b"\n", 0, found.start()) + 1
+            line = data[begin:].partition(b"\n")[0]
+            self._said = line[:SAID_BYTES].decode("utf-8", "replace").strip()
 
     def _reap(self) -> None:
         self._loop.remove_reader(self._pidfd)
