@@ -45,13 +45,17 @@ class Sluggish:
         self.listener.close()
 
 
+def conf(*settings: str) -> tuple[str, ...]:
+    return tuple(f"--conf=spark.wallaroo.{each}" for each in settings)
+
+
 def size_of(directory: Path, pattern: str) -> int:
     return sum(path.stat().st_size for path in directory.glob(pattern))
 
 
 def test_a_sink_that_does_not_read_stops_the_sender_and_loses_nothing(tmp_path: Path) -> None:
     payloads = [b"%08d" % number * (PAYLOAD // 8) for number in range(MESSAGES)]
-    options = ("--max-journal-bytes", "2MiB", "--max-outbox-bytes", "64KiB", "--journal-fsync", "never")
+    options = conf("journal.maxBytes=2MiB", "outbox.maxBytes=64KiB", "journal.fsync=never")
     with (
         closing(Sluggish()) as sink,
         Run(CASES / "reverse" / "app.py", sink, tmp_path / "c", *options) as run,  # type: ignore[arg-type]
@@ -84,7 +88,7 @@ def test_a_sink_that_does_not_read_stops_the_sender_and_loses_nothing(tmp_path: 
 
 def test_a_run_that_waits_for_a_sink_can_be_stopped_and_goes_on(tmp_path: Path) -> None:
     """The sink is down at the start; the second run has one and delivers everything."""
-    down, options, checkpoint = Receiver(), ("--max-outbox-bytes", "0"), tmp_path / "c"
+    down, options, checkpoint = Receiver(), conf("outbox.maxBytes=0"), tmp_path / "c"
     down.close()
     with Run(CASES / "reverse" / "app.py", down, checkpoint, *options) as run:
         run.ready().send(framed([b"abc"]))
@@ -101,7 +105,7 @@ def test_a_run_that_waits_for_a_sink_can_be_stopped_and_goes_on(tmp_path: Path) 
 
 def test_a_run_that_waits_for_a_sink_that_is_away_is_idle(tmp_path: Path) -> None:
     down, checkpoint = Receiver(), tmp_path / "c"
-    options = ("--max-outbox-bytes", "0", "--stop-when-idle", "20")
+    options = (*conf("outbox.maxBytes=0"), "--stop-when-idle", "20")
     down.close()
     with Run(CASES / "reverse" / "app.py", down, checkpoint, *options) as run:
         run.ready().send(framed([b"abc"]))
@@ -118,7 +122,7 @@ def test_a_run_that_waits_for_a_sink_that_is_away_is_idle(tmp_path: Path) -> Non
 @pytest.mark.parametrize("program", [COUNT, COUNT / "app.py"], ids=["go", "python"])
 def test_a_cache_smaller_than_the_state_is_exact(program: Path, tmp_path: Path) -> None:
     """With room for nothing every call reads its bucket's log again."""
-    with Receiver() as receiver, Run(program, receiver, tmp_path / "c", "--state-cache-bytes", "1") as run:
+    with Receiver() as receiver, Run(program, receiver, tmp_path / "c", *conf("state.cacheBytes=1")) as run:
         run.ready()
         for batch in range(1, 4):
             run.send(framed(b"k%d" % key for key in range(500)))
@@ -127,8 +131,16 @@ def test_a_cache_smaller_than_the_state_is_exact(program: Path, tmp_path: Path) 
         assert run.stop() == 0, run.said()
 
 
-@pytest.mark.parametrize("option", ["--max-journal-bytes", "--max-outbox-bytes"])
-def test_sizes_must_be_sizes(option: str) -> None:
-    ended = wallaroo("run", "app.py", option, "lots")
+@pytest.mark.parametrize(
+    ("setting", "fix"),
+    [
+        ("journal.maxBytes=lots", "give bytes, e.g. 1000000 or 64MiB"),
+        ("outbox.maxBytes=-1", "give bytes, e.g. 1000000 or 64MiB"),
+        ("journal.fsync=often", "give one of batch, interval, never"),
+        ("outbox.maxByte=1", "did you mean spark.wallaroo.outbox.maxBytes?"),
+    ],
+)
+def test_settings_of_ours_are_checked(setting: str, fix: str) -> None:
+    ended = wallaroo("run", "app.py", *conf(setting))
     assert ended.returncode == 2
-    assert f"R608 argument {option}: 'lots' is not a number of bytes, e.g. 1000000 or 64MiB" in ended.stderr
+    assert f"R608 --conf spark.wallaroo.{setting}" in ended.stderr and f"fix: {fix}\n" in ended.stderr

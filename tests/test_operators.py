@@ -13,8 +13,8 @@ from py4j.java_collections import JavaMap
 from pyspark.java_gateway import launch_gateway
 
 from wallaroo_runtime.cli import dead_letters, egress, gateway, pack, run, state, submit
+from wallaroo_runtime.cli.conf import conf_of
 from wallaroo_runtime.cli.parser import Parser
-from wallaroo_runtime.cli.run import conf_of
 from wallaroo_runtime.spark.machine.settings import (
     LOCAL_SETTINGS,
     REMOTE_FILES,

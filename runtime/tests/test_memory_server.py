@@ -248,23 +248,6 @@ def test_a_dead_letter_that_stops_ends_the_run(
     assert "R611 " in (said := capsys.readouterr().err) and "ValueError" in said
 
 
-@pytest.mark.parametrize(
-    ("given", "option"),
-    [
-        (("--checkpoint", "somewhere"), "--checkpoint"),
-        (("--mode", "realtime"), "--mode realtime"),
-        (("--monitor", ":8080"), "--monitor"),
-    ],
-)
-def test_options_of_spark_are_refused(
-    given: tuple[str, ...], option: str, app: Path, receiver: Receiver, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert ran(app, receiver, *given) == 2
-    assert capsys.readouterr().err == (
-        f"R608 {option} means nothing with --engine memory\n  fix: leave out {option}, or --engine memory\n"
-    )
-
-
 FORGETFUL = """import wallaroo
 
 class Seen:
@@ -303,13 +286,6 @@ def test_changes_of_state_that_are_not_persisted_are_found(
     assert ran(app, receiver, "--check-persist", client=client) == 0
     assert receiver.data == b"a\na\na b\n"
     assert "C510 changed the state of key 'one' and returned persist False" in capsys.readouterr().err
-
-
-def test_only_this_engine_looks_for_them(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["run", "app.py", "--check-persist"]) == 2
-    assert capsys.readouterr().err == (
-        "R608 --check-persist is for --engine memory\n  fix: add --engine memory, or leave it out\n"
-    )
 
 
 def test_sources_of_spark_are_refused(capsys: pytest.CaptureFixture[str]) -> None:

@@ -12,8 +12,8 @@ from py4j.protocol import Py4JError  # type: ignore[import-untyped]
 
 from support.line_program import line_program
 from support.service import serving
+from wallaroo_runtime.cli.conf import conf_of
 from wallaroo_runtime.cli.main import main
-from wallaroo_runtime.cli.run import conf_of
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.service._proto import service_pb2 as pb
 from wallaroo_runtime.service.client import Client

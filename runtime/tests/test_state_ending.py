@@ -164,7 +164,7 @@ def test_a_worker_that_ends_without_memory_says_so(tmp_path: Path, plain_spec: W
     counts.run("a ok")
     (letter,) = opened(counts.run("a ok", "a state-memory", "a ok"))
     assert (letter.code, letter.sequence) == ("C508", 2)
-    remedy = "give it more memory, keep less in a state, or lower --state-cache-bytes"
+    remedy = "give it more memory, keep less in a state, or give a lower --conf spark.wallaroo.state.cacheBytes=SIZE"
     assert re.search(rf'; it exited with status 2; it printed ".*memory.*"; {remedy}$', letter.error), letter.error
 
 
@@ -173,7 +173,7 @@ def test_a_worker_that_lacks_memory_outside_of_user_code_is_no_bug_of_ours() -> 
     assert (failure.code, failure.message) == (
         "W417", "a worker had no memory left; MemoryError outside of user code"
     )  # fmt: skip
-    assert "--state-cache-bytes" in failure.fix
+    assert "spark.wallaroo.state.cacheBytes" in failure.fix
 
 
 @pytest.mark.parametrize("code", [grpc.StatusCode.UNKNOWN, grpc.StatusCode.RESOURCE_EXHAUSTED])

@@ -1,4 +1,4 @@
-"""The options of `run` that name remote gateways and a remote egress."""
+"""What the options of `run` say that name remote gateways and a remote egress."""
 
 import argparse
 from pathlib import Path
@@ -9,15 +9,6 @@ from wallaroo_runtime.topology.override import parse_address
 
 if TYPE_CHECKING:
     from wallaroo_runtime.peer.remote import RemoteOptions
-
-
-def add_remote(parser: argparse.ArgumentParser) -> None:
-    """Declare the options that become `RemoteOptions`."""
-    add = parser.add_argument
-    add("--gateway", action="append", default=[], metavar="[NAME=]H:P", help="gateway of a source, or of all others")
-    add("--egress", default="", metavar="H:P", help="egress; default: a local process, as for --gateway")
-    add("--token-file", metavar="FILE", help="file with the token of gateways and egress")
-    add("--tls-ca", metavar="FILE", help="certificates (PEM) that sign theirs; default: no TLS")
 
 
 def remote_of(arguments: argparse.Namespace) -> "RemoteOptions":

@@ -14,8 +14,6 @@ from wallaroo.message.kit import DeadLetter
 from wallaroo.worker._proto import worker_pb2 as pb
 from wallaroo_runtime.case.record_input import RecordInput
 from wallaroo_runtime.case.record_line import record_line
-from wallaroo_runtime.checkpoint.manifest import REALTIME
-from wallaroo_runtime.cli.parser import wrong_usage
 from wallaroo_runtime.console import breakpoint as debugger
 from wallaroo_runtime.console.json_line import print_json
 from wallaroo_runtime.console.reporter import JsonReporter, TextReporter
@@ -34,20 +32,6 @@ NOTE = "note: --engine memory is for a first look: one process, nothing is kept,
 HINT = "write records to standard input, a line each: TOPIC KEY VALUE; topics that are read: {}"
 UNFED = "no records came for: {}"
 UNSENT = "results that were not sent, and are lost: {}"
-# Options that mean something on Spark alone, as argparse has them.
-ONLY_SPARK = (
-    "checkpoint",
-    "fresh",
-    "continue_goka",
-    "accept_changed",
-    "topic_reset",
-    "conf",
-    "worker_python",
-    "gateway",
-    "egress",
-    "attach",
-    "monitor",
-)
 PROGRESS_S = 1.0
 LETTER_FIX = "correct the user code or the sender; dead letters are kept only on Spark"
 
@@ -111,13 +95,8 @@ def run_in_memory(arguments: argparse.Namespace, app: str, reporter: JsonReporte
         with `q` there, that of SIGINT.
 
     Raises:
-        RunError: R608, an option means nothing here; else it cannot start, or it failed.
+        RunError: It cannot start, or it failed.
     """
-    given = ["--" + name.replace("_", "-") for name in ONLY_SPARK if getattr(arguments, name)]
-    given += [f"--mode {REALTIME}"] if arguments.mode == REALTIME else []
-    for option in given:
-        reason = f"{option} means nothing with --engine memory"
-        raise wrong_usage(reason=reason, fix=f"leave out {option}, or --engine memory")
     reporter.note(NOTE)
     with _console(reporter, as_json=arguments.json) as console:
         try:

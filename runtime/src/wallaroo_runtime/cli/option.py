@@ -8,38 +8,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from wallaroo.diagnostic.diagnostic import closest
+from wallaroo_runtime.cli.run_option import OWN, VISIBLE
 
-OWN = {
-    "--engine": True,
-    "--master": True,
-    "--mode": True,
-    "--checkpoint": True,
-    "--fresh": False,
-    "--continue-goka": False,
-    "--accept-changed": False,
-    "--topic-reset": True,
-    "--on-error": True,
-    "--stop-when-idle": True,
-    "--journal-fsync": True,
-    "--max-journal-bytes": True,
-    "--max-outbox-bytes": True,
-    "--state-cache-bytes": True,
-    "--conf": True,
-    "--worker-python": True,
-    "--gateway": True,
-    "--egress": True,
-    "--token-file": True,
-    "--tls-ca": True,
-    "--check-persist": False,
-    "--json": False,
-    "--quiet": False,
-    "--attach": True,
-    "--debug": False,
-    "--watch": False,
-    "--monitor": False,  # what follows `--monitor` is joined to it first
-}
 MODULE = "--application-module"  # Wallaroo's word before APP
-VISIBLE = {"--in": True, "-i": True, "--out": True, "-o": True}
 # Options of Pony's runtime, which every program of Wallaroo takes, and of Wallaroo's sender.
 PONY = {
     **dict.fromkeys(("--ponythreads", "--ponyminthreads", "--ponymaxthreads"), True),

@@ -8,18 +8,16 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from wallaroo_runtime.cli.gateway_option import add_remote, remote_of
-from wallaroo_runtime.cli.option import OWN, Split, split
+from wallaroo_runtime.cli.conf import bounds_of, conf_of, settings_help
+from wallaroo_runtime.cli.gateway_option import remote_of
+from wallaroo_runtime.cli.option import Split, split
 from wallaroo_runtime.cli.parser import app_of, refuse_together, tell_split, wrong_usage
-from wallaroo_runtime.cli.size import add_bounds, bounds_of
+from wallaroo_runtime.cli.run_option import OWN, add_options, without_meaning
 from wallaroo_runtime.console.reporter import JsonReporter, TextReporter
 from wallaroo_runtime.monitor.access import LOOPBACK, parse_address
 from wallaroo_runtime.system.stop import signals_kill
 
 USED = frozenset(OWN)
-MAX_PARTITIONS = 10_000
-BATCH_SETTING = "spark.wallaroo.realtime.batchSeconds"
-SECONDS = re.compile(r"(?=.*[1-9])[0-9]{1,9}(?:\.[0-9]{1,3})?")
 URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 UNIX = "unix://"
 FREE, OFF = f"{LOOPBACK}:0", "off"
@@ -33,56 +31,20 @@ def add_parser(subparsers: Any) -> None:
         help="run an application",
         usage="wallaroo run APP [OPTIONS] [APP ARGS]",
         description=__doc__,
-        epilog="Options that are not listed go to the application; -- ends the options of `run`.",
+        epilog=f"{settings_help()}\n\nOptions that are not listed go to the application; -- ends those of `run`.",
     )
-    parser.add_argument(
-        "--engine", choices=["spark", "memory"], default="spark", help="memory: a first look, in this process alone"
-    )
-    parser.add_argument(
-        "--quiet", action="store_true", help="show no status line, and not what the application's workers print"
-    )
-    what = "the same as --engine memory, without a status line: breakpoint() stops in this terminal"
-    parser.add_argument("--debug", action="store_true", help=what)
-    what = "with --engine memory: find changes of state that are not persisted; slow"
-    parser.add_argument("--check-persist", action="store_true", help=what)
-    what = "load the program again when its files change; Spark stays warm"
-    parser.add_argument("--watch", action="store_true", help=what)
-    what = "use a worker that is started already, e.g. under a debugger"
-    parser.add_argument("--attach", action="append", default=[], metavar="NAME=unix:///PATH", help=what)
     add_run_options(parser)
 
 
-def add_run_options(parser: argparse.ArgumentParser) -> None:
-    """Declare what `run` and `submit` have in common."""
+def add_run_options(parser: argparse.ArgumentParser, *, is_submitted: bool = False) -> None:
+    """Declare application and options of `run`, or those that `submit` has."""
     parser.add_argument(
         "app",
         metavar="APP",
         nargs="?",
         help="Python file, module or folder with app.py, Go directory, worker binary, topology file, archive",
     )
-    add = parser.add_argument
-    add("--in", "-i", dest="inputs", default="", metavar="[NAME@]H:P,...", help="where the sources listen")
-    add("--out", "-o", dest="outputs", default="", metavar="[NAME@]H:P,...", help="where the sinks send to")
-    add("--master", default="local[*]", metavar="URL", help="Spark master; default: local[*], this machine")
-    what = "realtime: milliseconds, for what `explain` says it can run; default: %(default)s"
-    add("--mode", choices=["microbatch", "realtime"], default="microbatch", help=what)
-    add("--checkpoint", metavar="DIR|URL", help="default: a directory of the application in ~/.local/state/wallaroo")
-    add("--fresh", action="store_true", help="start over: remove what the application's checkpoint holds")
-    what = "a new checkpoint begins with the tables and offsets that Goka's own processors left"
-    add("--continue-goka", action="store_true", help=what)
-    what = "go on there where records are gone (R792) or a topic was created again (R738); end: real-time mode only"
-    add("--topic-reset", choices=["start", "end"], default="", help=what)
-    add("--on-error", choices=["dead_letter", "fail"], default="", help="when user code fails, unless its step says")
-    what = "go on with a changed program that loses fields of states (R605) or repeats what has left (R790)"
-    add("--accept-changed", action="store_true", help=what)
-    add("--stop-when-idle", type=float, metavar="SECONDS", help="stop when nothing came in for so long")
-    add("--conf", action="append", default=[], metavar="NAME=VALUE", help="a setting of Spark; may be repeated")
-    add("--worker-python", default="", metavar="PATH", help="interpreter of Python workers; default: Spark's own")
-    add_bounds(parser)
-    add_remote(parser)
-    what = f"where the page, metrics and API listen; off: nowhere; default: {LOOPBACK}, a free port"
-    add("--monitor", metavar="[H:P|off]", default="", help=what)
-    add("--json", action="store_true", help="progress and findings as JSON")
+    add_options(parser, is_submitted=is_submitted)
 
 
 def split_arguments(tokens: list[str]) -> Split:
@@ -124,30 +86,6 @@ def monitor_of(arguments: argparse.Namespace) -> str:
     return "" if place == OFF else str(place)
 
 
-def conf_of(texts: list[str]) -> dict[str, str]:
-    """Return the settings that `--conf` gives.
-
-    Raises:
-        RunError: R608.
-
-    Example:
-        >>> conf_of(["spark.executor.cores=2", "spark.executor.extraJavaOptions=-Da=b"])
-        {'spark.executor.cores': '2', 'spark.executor.extraJavaOptions': '-Da=b'}
-    """
-    found = {}
-    for text in texts:
-        name, equals, value = text.partition("=")
-        if not equals or not name.startswith("spark."):
-            reason = f"--conf {text} is no setting of Spark"
-            raise wrong_usage(reason=reason, fix="give NAME=VALUE, e.g. spark.executor.cores=2")
-        if name == "spark.sql.shuffle.partitions" and not (value.isdigit() and 0 < int(value) <= MAX_PARTITIONS):
-            raise wrong_usage(reason=f"--conf {text} is not a number of partitions", fix=f"give 1 to {MAX_PARTITIONS}")
-        if name == BATCH_SETTING and not SECONDS.fullmatch(value):
-            raise wrong_usage(reason=f"--conf {text} is not a time", fix="give seconds, more than 0, e.g. 60")
-        found[name] = value
-    return found
-
-
 def sockets_of(texts: list[str], master: str) -> dict[str, Path]:
     """Return the sockets of the workers that `--attach` names.
 
@@ -185,6 +123,13 @@ def location_of(arguments: argparse.Namespace) -> str:
 def run(arguments: argparse.Namespace) -> int:
     """Run the application; returns when it has been stopped or is idle, or a signal has broken off its start."""
     app = app_of(arguments, "wallaroo run")
+    if arguments.debug:
+        refuse_together("--debug", {"--json": arguments.json and "the terminal is the debugger's"})
+        arguments.engine = "memory"
+    for option in without_meaning(arguments, arguments.engine):
+        reason = f"{option} means nothing with --engine {arguments.engine}"
+        other = "leave out" if arguments.engine == "memory" else "add"
+        raise wrong_usage(reason=reason, fix=f"leave out {option}, or {other} --engine memory")
     idle = arguments.stop_when_idle
     if idle is not None and not 0 <= idle <= MAX_IDLE_S:
         raise wrong_usage(reason=f"--stop-when-idle {idle:g} is not a time", fix="give seconds, e.g. 10")
@@ -199,11 +144,6 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.topic_reset == "end" and arguments.mode != "realtime":
         reason = "--topic-reset end is for --mode realtime: in micro-batches Spark keeps the offsets"
         raise wrong_usage(reason=reason, fix="--topic-reset start goes on with the records that are there")
-    if arguments.debug:
-        refuse_together("--debug", {"--json": arguments.json and "the terminal is the debugger's"})
-        arguments.engine = "memory"
-    if arguments.check_persist and arguments.engine != "memory":
-        raise wrong_usage(reason="--check-persist is for --engine memory", fix="add --engine memory, or leave it out")
     tell_split(arguments.parts)
     if arguments.watch:
         from wallaroo_runtime.cli.watch import check_watch
@@ -227,7 +167,7 @@ def _run(arguments: argparse.Namespace, app: str, reporter: JsonReporter | TextR
         from wallaroo_runtime.run.reload import execute_watched
         from wallaroo_runtime.run.run import execute
 
-    location = location_of(arguments)
+    location, conf = location_of(arguments), conf_of(arguments.conf)
     options = RunOptions(
         app=AppOptions(
             app,
@@ -246,10 +186,10 @@ def _run(arguments: argparse.Namespace, app: str, reporter: JsonReporter | TextR
         ),
         spark=SparkOptions(
             master=arguments.master,
-            conf=conf_of(arguments.conf),
+            conf=conf,
             worker_python=arguments.worker_python,
         ),
-        bounds=bounds_of(arguments),
+        bounds=bounds_of(conf),
         remote=remote_of(arguments),
         on_error=arguments.on_error,
         stop_when_idle=arguments.stop_when_idle,

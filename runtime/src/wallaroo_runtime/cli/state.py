@@ -6,9 +6,11 @@ from dataclasses import asdict
 from typing import Any
 
 from wallaroo_runtime.checkpoint.directory import find_directory
-from wallaroo_runtime.cli.gateway_option import add_remote, remote_of
+from wallaroo_runtime.cli.conf import conf_of
+from wallaroo_runtime.cli.gateway_option import remote_of
 from wallaroo_runtime.cli.parser import Parser, wrong_usage
-from wallaroo_runtime.cli.run import conf_of, location_of
+from wallaroo_runtime.cli.run import location_of
+from wallaroo_runtime.cli.run_option import SERVICES, add_options
 from wallaroo_runtime.cli.state_convert import add_convert, check_numbers, run_convert
 from wallaroo_runtime.cli.state_query import add_queries, show_states
 from wallaroo_runtime.console.json_line import print_json
@@ -35,7 +37,7 @@ def add_parser(subparsers: Any) -> None:
         metavar="NAME=VALUE",
         help="a setting of Spark; for a checkpoint at a URL",
     )
-    add_remote(action)
+    add_options(action, group=SERVICES)
     add("--json", action="store_true", help="what was done as a JSON object; findings as a JSON array")
     add_convert(actions)
 

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 from wallaroo_runtime.checkpoint.directory import find_directory
 from wallaroo_runtime.checkpoint.manifest import MODES, REALTIME, mode_of, read_manifest
+from wallaroo_runtime.cli.conf import MAX_PARTITIONS
 from wallaroo_runtime.cli.parser import wrong_usage
-from wallaroo_runtime.cli.run import MAX_PARTITIONS, location_of
+from wallaroo_runtime.cli.run import location_of
 from wallaroo_runtime.console.json_line import print_json
 from wallaroo_runtime.plan.explain import count
 

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, unquote, urlsplit
 
 from wallaroo_runtime.checkpoint.directory import find_directory
+from wallaroo_runtime.cli.conf import conf_of
 from wallaroo_runtime.cli.parser import wrong_usage
-from wallaroo_runtime.cli.run import conf_of, location_of
+from wallaroo_runtime.cli.run import location_of
 from wallaroo_runtime.console.json_line import print_json
 from wallaroo_runtime.console.reporter import printable
 from wallaroo_runtime.console.table import number, print_table, text

@@ -10,10 +10,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from wallaroo_runtime.cli.conf import conf_of
 from wallaroo_runtime.cli.gateway_option import remote_of
-from wallaroo_runtime.cli.option import OWN, VISIBLE, Split, extracted, split
+from wallaroo_runtime.cli.option import Split, extracted, split
 from wallaroo_runtime.cli.parser import app_of, tell_split, wrong_usage
-from wallaroo_runtime.cli.run import add_run_options, conf_of, joined, location_of
+from wallaroo_runtime.cli.run import add_run_options, joined, location_of
+from wallaroo_runtime.cli.run_option import OWN, VISIBLE
 from wallaroo_runtime.console.reporter import says_ready
 from wallaroo_runtime.program.app import AppKind, resolve
 
@@ -34,7 +36,7 @@ def add_parser(subparsers: Any) -> None:
         description=__doc__,
         epilog="Takes all options of `run`.",
     )
-    add_run_options(parser)
+    add_run_options(parser, is_submitted=True)
     add = parser.add_argument
     add("--deploy-mode", choices=["client", "cluster"], default="client", help="where the driver runs; default: client")
     add("--restart", choices=["never", "on-failure"], default="never", help="run a driver that failed again")

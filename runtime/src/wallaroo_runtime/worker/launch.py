@@ -145,7 +145,8 @@ def memory_text(status: int, said: str, kills: int) -> str:
         reason = f'it printed "{said}"'
     else:
         return ""
-    return f"{reason}; give it more memory, keep less in a state, or lower --state-cache-bytes"
+    setting = "--conf spark.wallaroo.state.cacheBytes=SIZE"
+    return f"{reason}; give it more memory, keep less in a state, or give a lower {setting}"
 
 
 def memory_kills() -> int:

@@ -1,0 +1,123 @@
+"""The options of `run`, each declared once: parser, help, ownership, completion and engines follow from it."""
+
+import argparse
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from wallaroo_runtime.monitor.access import LOOPBACK
+
+PROGRAM, ENDS, SPARK, CHECKPOINT, FAILURES, SERVICES, SHOWN = (
+    "program", "sources and sinks", "Spark", "checkpoint", "failures", "remote gateways and egress",
+    "what is shown",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class RunOption:
+    """An option.
+
+    Attributes:
+        names: The first is the one that users see.
+        group: Its heading in the help.
+        what: Its help.
+        settings: Further arguments of `add_argument`.
+        engine: The only engine that it means something on; empty: on both.
+        is_submitted: Whether `submit` has it, too.
+        is_shown_to_app: Whether the application sees it, too.
+    """
+
+    names: tuple[str, ...]
+    group: str
+    what: str
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    engine: Literal["", "spark", "memory"] = ""
+    is_submitted: bool = True
+    is_shown_to_app: bool = False
+
+    @property
+    def takes_value(self) -> bool:
+        """Whether a word follows it."""
+        return self.settings.get("action") != "store_true"
+
+    @property
+    def field(self) -> str:
+        """The attribute that the parser sets."""
+        return str(self.settings.get("dest") or self.names[0].lstrip("-").replace("-", "_"))
+
+
+FLAG = {"action": "store_true"}
+OPTIONS = (
+    RunOption(("--engine",), PROGRAM, "memory: a first look, in this process alone",
+              {"choices": ["spark", "memory"], "default": "spark"}, is_submitted=False),
+    RunOption(("--debug",), PROGRAM, "the same as --engine memory, without a status line: breakpoint() stops in this "
+              "terminal", FLAG, is_submitted=False),
+    RunOption(("--check-persist",), PROGRAM, "with --engine memory: find changes of state that are not persisted; slow",
+              FLAG, "memory", is_submitted=False),
+    RunOption(("--watch",), PROGRAM, "load the program again when its files change; Spark stays warm", FLAG,
+              is_submitted=False),
+    RunOption(("--attach",), PROGRAM, "use a worker that is started already, e.g. under a debugger",
+              {"action": "append", "default": [], "metavar": "NAME=unix:///PATH"}, "spark", is_submitted=False),
+    RunOption(("--worker-python",), PROGRAM, "interpreter of Python workers; default: Spark's own",
+              {"default": "", "metavar": "PATH"}, "spark"),
+    RunOption(("--stop-when-idle",), PROGRAM, "stop when nothing came in for so long",
+              {"type": float, "metavar": "SECONDS"}),
+    RunOption(("--in", "-i"), ENDS, "where the sources listen",
+              {"dest": "inputs", "default": "", "metavar": "[NAME@]H:P,..."}, is_shown_to_app=True),
+    RunOption(("--out", "-o"), ENDS, "where the sinks send to",
+              {"dest": "outputs", "default": "", "metavar": "[NAME@]H:P,..."}, is_shown_to_app=True),
+    RunOption(("--continue-goka",), ENDS, "a new checkpoint begins with the tables and offsets that Goka's own "
+              "processors left", FLAG, "spark"),
+    RunOption(("--topic-reset",), ENDS, "go on there where records are gone (R792) or a topic was created again "
+              "(R738); end: real-time mode only", {"choices": ["start", "end"], "default": ""}, "spark"),
+    RunOption(("--master",), SPARK, "Spark master; default: local[*], this machine",
+              {"default": "local[*]", "metavar": "URL"}, "spark"),
+    RunOption(("--mode",), SPARK, "realtime: milliseconds, for what `explain` says it can run; default: %(default)s",
+              {"choices": ["microbatch", "realtime"], "default": "microbatch"}, "spark"),
+    RunOption(("--conf",), SPARK, "a setting of Spark, or one of those below; may be repeated",
+              {"action": "append", "default": [], "metavar": "NAME=VALUE"}, "spark"),
+    RunOption(("--checkpoint",), CHECKPOINT, "default: a directory of the application in ~/.local/state/wallaroo",
+              {"metavar": "DIR|URL"}, "spark"),
+    RunOption(("--fresh",), CHECKPOINT, "start over: remove what the application's checkpoint holds", FLAG, "spark"),
+    RunOption(("--on-error",), FAILURES, "when user code fails, unless its step says",
+              {"choices": ["dead_letter", "fail"], "default": ""}),
+    RunOption(("--accept-changed",), FAILURES, "go on with a changed program that loses fields of states (R605) or "
+              "repeats what has left (R790)", FLAG, "spark"),
+    RunOption(("--gateway",), SERVICES, "gateway of a source, or of all others",
+              {"action": "append", "default": [], "metavar": "[NAME=]H:P"}, "spark"),
+    RunOption(("--egress",), SERVICES, "egress; default: a local process, as for --gateway",
+              {"default": "", "metavar": "H:P"}, "spark"),
+    RunOption(("--token-file",), SERVICES, "file with the token of gateways and egress", {"metavar": "FILE"}, "spark"),
+    RunOption(("--tls-ca",), SERVICES, "certificates (PEM) that sign theirs; default: no TLS", {"metavar": "FILE"},
+              "spark"),
+    RunOption(("--monitor",), SHOWN, f"where the page, metrics and API listen; off: nowhere; default: {LOOPBACK}, a "
+              "free port", {"default": "", "metavar": "[H:P|off]"}, "spark"),
+    RunOption(("--json",), SHOWN, "progress and findings as JSON", FLAG),
+    RunOption(("--quiet",), SHOWN, "show no status line, and not what the application's workers print", FLAG,
+              is_submitted=False),
+)  # fmt: skip
+OWN = {name: each.takes_value for each in OPTIONS if not each.is_shown_to_app for name in each.names}
+VISIBLE = {name: each.takes_value for each in OPTIONS if each.is_shown_to_app for name in each.names}
+
+
+def add_options(parser: argparse.ArgumentParser, *, is_submitted: bool = False, group: str = "") -> None:
+    """Declare options to a parser.
+
+    Args:
+        parser: Of a command.
+        is_submitted: Whether only those that `submit` has.
+        group: Whether only those of one group.
+    """
+    for heading in dict.fromkeys(each.group for each in OPTIONS if group in ("", each.group)):
+        part = parser.add_argument_group(heading)
+        for each in OPTIONS:
+            if each.group == heading and (each.is_submitted or not is_submitted):
+                part.add_argument(*each.names, help=each.what, **each.settings)
+
+
+def without_meaning(arguments: argparse.Namespace, engine: str) -> Iterator[str]:
+    """Yield the options that were given and mean something on another engine alone."""
+    for each in OPTIONS:
+        default = each.settings.get("default", None if each.takes_value else False)
+        if each.engine not in ("", engine) and getattr(arguments, each.field) != default:
+            yield each.names[0]

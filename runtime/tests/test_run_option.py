@@ -1,0 +1,53 @@
+"""Options of `run`, drawn: what the table says of each is what parser, application and engines do with it."""
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as some
+
+from wallaroo_runtime.cli import run
+from wallaroo_runtime.cli.main import command_parser, main
+from wallaroo_runtime.cli.option import split
+from wallaroo_runtime.cli.run_option import OPTIONS, OWN, RunOption, without_meaning
+
+VALUES = {"--stop-when-idle": "7", "--monitor": "off"}
+options = some.lists(some.sampled_from(OPTIONS), unique_by=lambda each: each.names)
+
+
+def words(option: RunOption) -> list[str]:
+    """Return what a user may write."""
+    choices: Any = option.settings.get("choices")
+    value = VALUES.get(option.names[0]) or (choices[-1] if choices else "local[2]")
+    return [f"{option.names[0]}={value}" if option.names[0] == "--monitor" else option.names[0]] + (
+        [value] if option.takes_value and option.names[0] != "--monitor" else []
+    )
+
+
+@given(options, some.sampled_from(["spark", "memory"]))
+def test_each_is_taken_and_means_something_on_its_engine(found: list[RunOption], engine: str) -> None:
+    given_words = [word for option in found for word in words(option)]
+    parts = split(["app.py", *given_words, "--of-the-app"], frozenset(OWN))
+    seen = [word for option in found if option.is_shown_to_app for word in words(option)]
+    assert parts.app == [*seen, "--of-the-app"] and not parts.without_effect
+    arguments = command_parser()[0].parse_args(["run", *parts.own])
+    assert all(getattr(arguments, option.field) not in (None, False, []) for option in found)
+    expected = {option.names[0] for option in found if option.engine not in ("", engine)}
+    assert {*without_meaning(arguments, engine)} == expected
+
+
+@pytest.mark.parametrize("option", [each for each in OPTIONS if each.engine], ids=lambda each: each.names[0])
+def test_one_of_the_other_engine_is_refused(option: RunOption, capsys: pytest.CaptureFixture[str]) -> None:
+    name, engine = option.names[0], "memory" if option.engine == "spark" else "spark"
+    assert main(["run", "app.py", "--engine", engine, *words(option)]) == 2
+    other = "leave out" if engine == "memory" else "add"
+    assert capsys.readouterr().err == (
+        f"R608 {name} means nothing with --engine {engine}\n  fix: leave out {name}, or {other} --engine memory\n"
+    )
+
+
+def test_what_submit_has_is_marked() -> None:
+    names = {each.names[0] for each in OPTIONS if not each.is_submitted}
+    submitted = " ".join(command_parser()[1]["submit"].format_help().split())
+    assert all((f" {each.names[0]}" in submitted) == (each.names[0] not in names) for each in OPTIONS)
+    assert frozenset(OWN) == run.USED
