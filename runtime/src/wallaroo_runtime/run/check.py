@@ -2,14 +2,14 @@
 
 from wallaroo_runtime.archive.archive import check_platform
 from wallaroo_runtime.checkpoint.checkpoint import check_program
-from wallaroo_runtime.checkpoint.manifest import REALTIME, Directory, LocalDirectory
+from wallaroo_runtime.checkpoint.manifest import Directory, LocalDirectory
 from wallaroo_runtime.checkpoint.url import check_services
 from wallaroo_runtime.peer.remote import sources_by_gateway
 from wallaroo_runtime.program.application import Application, check_runnable
 from wallaroo_runtime.program.interpreter import check_interpreter
 from wallaroo_runtime.run.gateway_workers import path_of
+from wallaroo_runtime.run.mode import mode_of
 from wallaroo_runtime.run.options import RunOptions
-from wallaroo_runtime.run.realtime import check_realtime
 from wallaroo_runtime.topology.secret import check_secrets
 
 
@@ -27,8 +27,7 @@ def check_application(options: RunOptions, application: Application) -> None:
     if archive and is_here:
         check_platform(application.path, archive.manifest)
     check_services(options.checkpoint.location, options.remote)
-    if options.mode == REALTIME:
-        check_realtime(topology, master=options.spark.master, remote=options.remote)
+    mode_of(options).check(options, topology)
     options.remote.check()
     if options.remote.gateways:
         sources_by_gateway(topology, options.remote)

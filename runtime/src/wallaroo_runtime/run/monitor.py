@@ -17,8 +17,7 @@ from wallaroo_runtime.run.worker_exit import IdleEndings
 from wallaroo_runtime.run.worker_output import WorkerOutput
 
 if TYPE_CHECKING:
-    from wallaroo_runtime.spark.query import RunningQuery
-    from wallaroo_runtime.spark.realtime.query import RealTimeQuery
+    from wallaroo_runtime.spark.running import Query
 
 RATE_WINDOW_S = 5.0
 
@@ -36,7 +35,7 @@ class Flow:
     def __init__(
         self,
         peers: Peers,
-        query: "RunningQuery | RealTimeQuery",
+        query: "Query",
         note: Callable[[str], None],
         letters: str,
         output: WorkerOutput,

@@ -26,8 +26,7 @@ from wallaroo_runtime.topology.model import Topology
 from wallaroo_runtime.worker import control
 
 if TYPE_CHECKING:
-    from wallaroo_runtime.spark.query import RunningQuery
-    from wallaroo_runtime.spark.realtime.query import RealTimeQuery
+    from wallaroo_runtime.spark.running import Query
 
 UNIX = "unix:"
 ASK_S = 0.5
@@ -45,7 +44,7 @@ class Watch:
         self._reporter, self._board, self._states = reporter, board, states
         self._languages = {worker.name: worker.language for worker in topology.workers}
         self._peers: Peers | None = None
-        self._query: RunningQuery | RealTimeQuery | None = None
+        self._query: Query | None = None
         self._looked_at = -PROCESSES_S
         self._workers: list[dict[str, Any]] = []
         self._processes: list[dict[str, Any]] = []
@@ -63,7 +62,7 @@ class Watch:
         self._peers = peers
         self._board.begin(peers.egress.status())
 
-    def attach(self, query: "RunningQuery | RealTimeQuery", states: StateQuery | None) -> None:
+    def attach(self, query: "Query", states: StateQuery | None) -> None:
         """Take the query, once it was started, and what reads its states; None: Spark has no room for that."""
         self._query, self._states.states = query, states
         self._states.reason = "Spark runs one task at a time, and real-time mode has that one"

@@ -1,23 +1,28 @@
-"""What is different in a run in real-time mode: refusals, the shape of its plan, the start of its query."""
+"""A run in real-time mode: its refusals, its layout, and the start of its query."""
 
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from wallaroo.diagnostic.diagnostic import Diagnostic
+from wallaroo_runtime.checkpoint.checkpoint import Checkpoint
 from wallaroo_runtime.errors import USAGE, RunError
+from wallaroo_runtime.peer.configuration import Starts
 from wallaroo_runtime.peer.limits import Bounds
 from wallaroo_runtime.peer.remote import RemoteOptions
 from wallaroo_runtime.plan.compile import compile_topology
 from wallaroo_runtime.plan.realtime import BUCKETS, MICROBATCH, PARTITIONS, obstacles
 from wallaroo_runtime.plan.stage import Plan
+from wallaroo_runtime.run.options import CheckpointOptions, RunOptions, SparkOptions
 from wallaroo_runtime.run.peers import Peers
-from wallaroo_runtime.spark.machine.master import cluster_of
+from wallaroo_runtime.run.realtime_kafka import kafka_starts, tables_left
+from wallaroo_runtime.run.snapshot import Reporter
+from wallaroo_runtime.spark.machine.master import cluster_of, cores
 from wallaroo_runtime.topology.model import Topology
 
 if TYPE_CHECKING:
     from wallaroo_runtime.spark.options import QueryOptions
-    from wallaroo_runtime.spark.realtime.query import RealTimeQuery
+    from wallaroo_runtime.spark.running import Query
 
 BUCKETS_PER_PARTITION = BUCKETS // PARTITIONS
 
@@ -49,27 +54,62 @@ def _of_services(remote: RemoteOptions) -> list[Diagnostic]:
     return [Diagnostic.of("R755", what=what, fix=f"give one --gateway HOST:PORT for all sources; or {MICROBATCH}")]
 
 
-def realtime_bounds(bounds: Bounds) -> Bounds:
-    """Return the bounds of a run: a journal that is made safe every 50 ms would be the slowest part of all."""
-    return replace(bounds, journal_fsync="batch") if bounds.journal_fsync == Bounds().journal_fsync else bounds
+class RealTime:
+    """Spark's real-time mode: the gateway reads topics, and batches last for a minute."""
 
+    reads_kafka = False
+    quiet_look_s = 0.5
 
-def start_in_realtime(
-    session: Any, plan: Plan, topology: Topology, options: "QueryOptions", peers: Peers
-) -> "RealTimeQuery":
-    """Start the query.
+    def check(self, options: RunOptions, topology: Topology) -> None:
+        """Refuse what the mode has not."""
+        check_realtime(topology, master=options.spark.master, remote=options.remote)
 
-    Raises:
-        RunError: The worker does not start or must not be used.
-    """
-    from wallaroo_runtime.spark.realtime.query import start_realtime
-    from wallaroo_runtime.spark.realtime.settings import Services
+    def bounds(self, bounds: Bounds) -> Bounds:
+        """Return them; a journal that is made safe every 50 ms would be the slowest part of all."""
+        return replace(bounds, journal_fsync="batch") if bounds.journal_fsync == Bounds().journal_fsync else bounds
 
-    gateway, egress = peers.gateways[0], peers.egress
+    def layout(self, spark: SparkOptions) -> tuple[int, int]:
+        """Return the one layout of this mode."""
+        return PARTITIONS, BUCKETS
 
-    def services(targets: Mapping[str, str]) -> Services:
-        if peers.waits_for_worker:  # its epoch, which the query needs, begins with its configuration
-            peers.serve_sources(targets)
-        return Services(options.journals[0].directory, gateway.service, egress.service)
+    def settings(self, chosen: Mapping[str, str]) -> dict[str, str]:
+        """Return what is chosen, and what the mode needs."""
+        from wallaroo_runtime.spark.realtime.settings import session_settings  # late: pyspark takes a second to import
 
-    return start_realtime(session, plan, topology, options, services, gateway.commit, gateway.tell_done)
+        return session_settings(dict(chosen))
+
+    def starts(self, topology: Topology, checkpoint: Checkpoint, reset: str) -> Starts:
+        """Return where gateways begin to read topics."""
+        return kafka_starts(topology, checkpoint.topic_ids, reset)
+
+    def is_counted(self, topology: Topology) -> bool:
+        """Return that it is: gateways take all."""
+        return True
+
+    def begin(
+        self, session: Any, plan: Plan, checkpoint: Checkpoint, options: CheckpointOptions, peers: Peers,
+        reporter: Reporter,
+    ) -> dict[str, str]:  # fmt: skip
+        """Report tables that a new checkpoint does not take over; `starts` has checked the topics."""
+        if not options.fresh and not checkpoint.continues:
+            for finding in tables_left(checkpoint.topology):
+                reporter.warn(finding)
+        return peers.topic_ids()
+
+    def start(self, session: Any, plan: Plan, topology: Topology, options: "QueryOptions", peers: Peers) -> "Query":
+        """Start the query, with the addresses of gateway and egress."""
+        from wallaroo_runtime.spark.realtime.query import start_realtime
+        from wallaroo_runtime.spark.realtime.settings import Services
+
+        gateway, egress = peers.gateways[0], peers.egress
+
+        def services(targets: Mapping[str, str]) -> Services:
+            if peers.waits_for_worker:  # its epoch, which the query needs, begins with its configuration
+                peers.serve_sources(targets)
+            return Services(options.journals[0].directory, gateway.service, egress.service)
+
+        return start_realtime(session, plan, topology, options, services, gateway.commit, gateway.tell_done)
+
+    def has_room(self, master: str) -> bool:
+        """Return whether there is a second thread: the query keeps one for good."""
+        return cores(master) != 1

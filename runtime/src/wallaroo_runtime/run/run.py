@@ -13,47 +13,43 @@ from wallaroo.worker.host import trace
 from wallaroo_runtime.checkpoint.checkpoint import Checkpoint
 from wallaroo_runtime.checkpoint.directory import Place
 from wallaroo_runtime.checkpoint.end_note import noting_end
-from wallaroo_runtime.checkpoint.manifest import REALTIME, Directory, LocalDirectory
+from wallaroo_runtime.checkpoint.manifest import Directory, LocalDirectory
 from wallaroo_runtime.checkpoint.registry import registered
 from wallaroo_runtime.checkpoint.url import check_answer, is_remote
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.peer.configuration import open_sources
-from wallaroo_runtime.plan.bucket import BUCKETS_PER_PARTITION
-from wallaroo_runtime.plan.realtime import BUCKETS, PARTITIONS
 from wallaroo_runtime.plan.stage import Plan
 from wallaroo_runtime.program.application import Application, load_application, unused_addresses
 from wallaroo_runtime.program.attach import attached
 from wallaroo_runtime.program.interface_diff import explained
 from wallaroo_runtime.run.check import check_application
 from wallaroo_runtime.run.gateway_workers import path_of, start_beside
-from wallaroo_runtime.run.goka import begin_groups, check_left
+from wallaroo_runtime.run.goka import check_left
 from wallaroo_runtime.run.history import records_of, tell_past
 from wallaroo_runtime.run.idle import IdleWatch
 from wallaroo_runtime.run.log_mark import mark_begin, mark_stop
+from wallaroo_runtime.run.mode import mode_of
 from wallaroo_runtime.run.monitor import Flow
 from wallaroo_runtime.run.observe import Watch, start_watch
 from wallaroo_runtime.run.options import AppOptions, RunOptions
 from wallaroo_runtime.run.peers import Peers
-from wallaroo_runtime.run.realtime import realtime_bounds, start_in_realtime
-from wallaroo_runtime.run.realtime_kafka import kafka_starts, tables_left
 from wallaroo_runtime.run.running_state import states_of_run
 from wallaroo_runtime.run.signals import BROKEN_OFF, RunStop, end_java, ending_java, kept_signals, stop_signals
 from wallaroo_runtime.run.snapshot import Reporter, listening
 from wallaroo_runtime.run.start_over import start_over, start_over_at
 from wallaroo_runtime.run.topic_watch import watch_topics
-from wallaroo_runtime.run.topics import check_topics, create_topics
+from wallaroo_runtime.run.topics import create_topics
 from wallaroo_runtime.run.worker_output import WorkerOutput
 from wallaroo_runtime.spark.machine.check import check_machine
 from wallaroo_runtime.spark.machine.master import SUBMITTED, check_master, cores, shuffle_partitions
 from wallaroo_runtime.spark.machine.virtual_machine import VirtualMachine, is_launched, launch
-from wallaroo_runtime.topology.model import KafkaSource, SparkSource, Topology
+from wallaroo_runtime.topology.model import Topology
 
 if TYPE_CHECKING:
-    from wallaroo_runtime.spark.query import RunningQuery
-    from wallaroo_runtime.spark.realtime.query import RealTimeQuery
+    from wallaroo_runtime.spark.running import Query
 
 STARTING, STOPPING, STOPPED = "starting", "stopping", "stopped"
-LOOK_S, QUIET_LOOK_S = 0.1, 0.5
+LOOK_S = 0.1
 PROGRESS_S, SIGNALS_S = 1.0, 1.0
 
 
@@ -113,9 +109,8 @@ def run_once(options: RunOptions, reporter: Reporter, ending: Ending, applicatio
     running = application._replace(topology=attached(topology, app.attach))
     check_machine()
     check_master(options.spark.master)
-    is_realtime = options.mode == REALTIME
-    if is_realtime:
-        options = replace(options, bounds=realtime_bounds(options.bounds))
+    mode = mode_of(options)
+    options = replace(options, bounds=mode.bounds(options.bounds))
     check_answer(options.checkpoint.location)
     place = Place.take(path_of(options.checkpoint, application))
     try:
@@ -123,11 +118,12 @@ def run_once(options: RunOptions, reporter: Reporter, ending: Ending, applicatio
             start_over(place, topology.name, reporter, ending.stopped.check)
         place.check_links()
         ending.stopped.check()
+        partitions, buckets = mode.layout(options.spark)
         checkpoint = Checkpoint.open(
             place,
             topology,
-            shuffle_partitions=PARTITIONS if is_realtime else options.spark.partitions,
-            buckets_per_partition=BUCKETS if is_realtime else BUCKETS_PER_PARTITION,
+            shuffle_partitions=partitions,
+            buckets_per_partition=buckets,
             remote=options.remote,
             directory=_directory_of(options, topology, place, reporter, ending.stopped),
             mode=options.mode,
@@ -181,16 +177,13 @@ def _spark_settings(options: RunOptions, topology: Topology) -> dict[str, str]:
     spark = options.spark
     files = REMOTE_FILES if is_remote(options.checkpoint.location) else {}
     # spark-submit has been given them for a driver that it starts.
-    needs_jars = uses_kafka(topology) and SUBMITTED not in os.environ and options.mode != REALTIME
+    mode = mode_of(options)
+    needs_jars = uses_kafka(topology) and SUBMITTED not in os.environ and mode.reads_kafka
     jars = jar_settings(connector_jars(spark.settings.get(JARS, ""))) if needs_jars else {}
     chosen = dict(spark.settings)
     if needs_jars or SUBMITTED in os.environ:
         chosen.pop(JARS, None)
-    if options.mode == REALTIME:
-        from wallaroo_runtime.spark.realtime.settings import session_settings
-
-        chosen = session_settings(chosen)
-    return memory_settings(spark.master, options.bounds.state_cache_bytes) | files | jars | chosen
+    return memory_settings(spark.master, options.bounds.state_cache_bytes) | files | jars | mode.settings(chosen)
 
 
 def _session(
@@ -215,7 +208,7 @@ class Started(NamedTuple):
 
     reporter: Reporter
     flow: Flow
-    query: "RunningQuery | RealTimeQuery"
+    query: "Query"
     watch: Watch | None
 
 
@@ -233,8 +226,7 @@ def _run(
         reporter.warn(finding)
     check_left(checkpoint)
     create_topics(topology, reporter.note)
-    is_realtime, reset = options.mode == REALTIME, options.checkpoint.topic_reset
-    starts = kafka_starts(topology, checkpoint.topic_ids, reset) if is_realtime else None
+    starts = mode_of(options).starts(topology, checkpoint, options.checkpoint.topic_reset)
     peers = Peers(
         topology, plan, checkpoint, options.remote, options.bounds, fresh=options.checkpoint.fresh, starts=starts,
         sets_aside=options.on_error == "dead_letter",
@@ -301,7 +293,7 @@ def _start(
     check: Callable[[], None],
 ) -> Started:
     """Start all parts while Java starts; `stack` ends them, `spark` ends Spark, `check` interrupts the start."""
-    topology, is_realtime, logs = application.topology, options.mode == REALTIME, checkpoint.path / "logs"
+    topology, mode, logs = application.topology, mode_of(options), checkpoint.path / "logs"
     stack.enter_context(registered(checkpoint.path, topology.name))
     watch = None
     if options.monitor:
@@ -310,29 +302,20 @@ def _start(
     peers.launch(stack)
     from wallaroo_runtime.spark.failure.translate import needing_java
     from wallaroo_runtime.spark.options import QueryOptions
-    from wallaroo_runtime.spark.query import start_query
     from wallaroo_runtime.spark.session import open_cluster, stop_session
 
     peers.start()
     for finding in checkpoint.repairs:
         reporter.warn(finding)
     output = WorkerOutput(logs)
-    is_counted = is_realtime or not any(isinstance(each, KafkaSource | SparkSource) for each in topology.sources())
-    tell_past(reporter, checkpoint, peers.received() if is_counted else None, options.spark.asked)
+    tell_past(reporter, checkpoint, peers.received() if mode.is_counted(topology) else None, options.spark.asked)
     check()
     session = _session(options, topology, checkpoint.shuffle_partitions, logs, java)
     spark.callback(stop_session, session)
     if opened := open_cluster(session.sparkContext.getConf()):
         reporter.warn(opened)
     with needing_java(logs / "spark.log"):
-        tells_left = not options.checkpoint.fresh
-        if is_realtime:  # `kafka_starts` has checked the topics
-            topic_ids = peers.topic_ids()
-            for finding in tables_left(topology) if tells_left and not checkpoint.continues else ():
-                reporter.warn(finding)
-        else:
-            topic_ids = check_topics(session, topology, checkpoint, options.checkpoint.topic_reset, reporter.warn)
-            begin_groups(session, plan, checkpoint, peers.journals, reporter, tells_left=tells_left)
+        topic_ids = mode.begin(session, plan, checkpoint, options.checkpoint, peers, reporter)
     check()
     reporter.doing(STARTING, "starting the query and its workers")
     if watch is not None:
@@ -354,24 +337,19 @@ def _start(
     )
     try:
         with needing_java(logs / "spark.log"):
-            query = (
-                start_in_realtime(session, plan, topology, query_options, peers)
-                if is_realtime
-                else start_query(session, plan, topology, query_options, peers.tell_visits)
-            )
+            query = mode.start(session, plan, topology, query_options, peers)
     except RunError as error:
         raise explained(error, topology) from error
     stack.callback(query.stop)
     if watch is not None:
-        has_room = not is_realtime or cores(options.spark.master) != 1
-        asks = options.runs_code_here
+        asks, has_room = options.runs_code_here, mode.has_room(options.spark.master)
         states = states_of_run(session, checkpoint, plan, query.targets, asks=asks) if has_room else None
         watch.attach(query, states)
     if peers.waits_for_worker:
         peers.serve_sources(query.targets if options.runs_code_here else start_beside(options, application, stack))
     letters = "DIR_OF_THE_EGRESS" if options.remote.egress else str(checkpoint.path)
     checkpoint.record_topics(topic_ids)  # only now: a gateway has reset what is to be reset
-    topics = watch_topics(stack, topology, topic_ids, None if is_realtime else session)
+    topics = watch_topics(stack, topology, topic_ids, session if mode.reads_kafka else None)
     flow = Flow(peers, query, reporter.note, letters, output, topics)
     flow.check()
     return Started(reporter, flow, query, watch)
@@ -381,7 +359,7 @@ def _watch(options: RunOptions, reporter: Reporter, flow: Flow, ending: Ending, 
     """Look after the run until it shall end; raises when a part of it fails."""
     now = time.monotonic()
     idle = IdleWatch(options.stop_when_idle, now) if options.stop_when_idle is not None else None
-    told, pause = now, LOOK_S
+    told, pause, quiet_s = now, LOOK_S, mode_of(options).quiet_look_s
     while not ending.stopped.wait(pause):
         flow.check()
         if watch is not None:
@@ -393,7 +371,6 @@ def _watch(options: RunOptions, reporter: Reporter, flow: Flow, ending: Ending, 
         if now - told >= PROGRESS_S:
             told, snapshot = now, flow.snapshot("running")
             reporter.progress(snapshot)
-            # Of micro-batches the looks decide how exact latencies are, also that of the first message after a pause.
-            pause = QUIET_LOOK_S if options.mode == REALTIME and snapshot.is_quiet else LOOK_S
+            pause = quiet_s if snapshot.is_quiet else LOOK_S
         if ending.is_over() or (idle is not None and idle.is_over(flow.activity(), now)):
             return

@@ -1,0 +1,67 @@
+"""A run in micro-batches: Spark reads journals and topics, and commits each micro-batch."""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from wallaroo_runtime.checkpoint.checkpoint import Checkpoint
+from wallaroo_runtime.peer.limits import Bounds
+from wallaroo_runtime.plan.bucket import BUCKETS_PER_PARTITION
+from wallaroo_runtime.plan.stage import Plan
+from wallaroo_runtime.run.goka import begin_groups
+from wallaroo_runtime.run.options import CheckpointOptions, RunOptions, SparkOptions
+from wallaroo_runtime.run.peers import Peers
+from wallaroo_runtime.run.snapshot import Reporter
+from wallaroo_runtime.run.topics import check_topics
+from wallaroo_runtime.topology.model import KafkaSource, SparkSource, Topology
+
+if TYPE_CHECKING:
+    from wallaroo_runtime.spark.options import QueryOptions
+    from wallaroo_runtime.spark.running import Query
+
+
+class MicroBatches:
+    """The mode of Spark's micro-batches."""
+
+    reads_kafka = True
+    quiet_look_s = 0.1  # looks decide how exact latencies are, also that of the first message after a pause
+
+    def check(self, options: RunOptions, topology: Topology) -> None:
+        """Refuse nothing: this mode runs all."""
+
+    def bounds(self, bounds: Bounds) -> Bounds:
+        """Return them as they are."""
+        return bounds
+
+    def layout(self, spark: SparkOptions) -> tuple[int, int]:
+        """Return the partitions that are asked for, or those that suit the master."""
+        return spark.partitions, BUCKETS_PER_PARTITION
+
+    def settings(self, chosen: Mapping[str, str]) -> dict[str, str]:
+        """Return what is chosen."""
+        return dict(chosen)
+
+    def starts(self, topology: Topology, checkpoint: Checkpoint, reset: str) -> None:
+        """Return nothing: Spark reads the topics."""
+
+    def is_counted(self, topology: Topology) -> bool:
+        """Return whether Spark reads nothing but journals."""
+        return not any(isinstance(each, KafkaSource | SparkSource) for each in topology.sources())
+
+    def begin(
+        self, session: Any, plan: Plan, checkpoint: Checkpoint, options: CheckpointOptions, peers: Peers,
+        reporter: Reporter,
+    ) -> dict[str, str]:  # fmt: skip
+        """Check the topics, and begin the groups of a new checkpoint."""
+        ids = check_topics(session, checkpoint.topology, checkpoint, options.topic_reset, reporter.warn)
+        begin_groups(session, plan, checkpoint, peers.journals, reporter, tells_left=not options.fresh)
+        return ids
+
+    def start(self, session: Any, plan: Plan, topology: Topology, options: "QueryOptions", peers: Peers) -> "Query":
+        """Start the query; gateways get what it has visited."""
+        from wallaroo_runtime.spark.query import start_query  # late: pyspark takes a second to import
+
+        return start_query(session, plan, topology, options, peers.tell_visits)
+
+    def has_room(self, master: str) -> bool:
+        """Return that it has: a micro-batch leaves its threads."""
+        return True

@@ -1,0 +1,94 @@
+"""What a run asks of its mode, which is chosen here and nowhere else: micro-batches or real-time mode."""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Protocol
+
+from wallaroo_runtime.checkpoint.checkpoint import Checkpoint
+from wallaroo_runtime.checkpoint.manifest import REALTIME
+from wallaroo_runtime.peer.configuration import Starts
+from wallaroo_runtime.peer.limits import Bounds
+from wallaroo_runtime.plan.stage import Plan
+from wallaroo_runtime.run.microbatch import MicroBatches
+from wallaroo_runtime.run.options import CheckpointOptions, RunOptions, SparkOptions
+from wallaroo_runtime.run.peers import Peers
+from wallaroo_runtime.run.realtime import RealTime
+from wallaroo_runtime.run.snapshot import Reporter
+from wallaroo_runtime.topology.model import Topology
+
+if TYPE_CHECKING:
+    from wallaroo_runtime.spark.options import QueryOptions
+    from wallaroo_runtime.spark.running import Query
+
+
+class Mode(Protocol):
+    """A trigger of Spark, and what follows from it for the parts of a run."""
+
+    @property
+    def reads_kafka(self) -> bool:
+        """Whether Spark reads topics; else the gateway does."""
+        ...
+
+    @property
+    def quiet_look_s(self) -> float:
+        """Seconds from one look at a run without messages to the next."""
+        ...
+
+    def check(self, options: RunOptions, topology: Topology) -> None:
+        """Refuse what the mode cannot run, before anything is started.
+
+        Raises:
+            RunError: R755.
+        """
+        ...
+
+    def bounds(self, bounds: Bounds) -> Bounds:
+        """Return the bounds of a run."""
+        ...
+
+    def layout(self, spark: SparkOptions) -> tuple[int, int]:
+        """Return the shuffle partitions of a new checkpoint, and the buckets of each."""
+        ...
+
+    def settings(self, chosen: Mapping[str, str]) -> dict[str, str]:
+        """Return the settings of Spark, with those that the user chose."""
+        ...
+
+    def starts(self, topology: Topology, checkpoint: Checkpoint, reset: str) -> Starts | None:
+        """Return where gateways begin to read topics; None: they read none.
+
+        Raises:
+            RunError: R673, R738, R792 and others: a topic cannot be read on.
+        """
+        ...
+
+    def is_counted(self, topology: Topology) -> bool:
+        """Return whether gateways take all messages, so that their number says how many came."""
+        ...
+
+    def begin(
+        self, session: Any, plan: Plan, checkpoint: Checkpoint, options: CheckpointOptions, peers: Peers,
+        reporter: Reporter,
+    ) -> dict[str, str]:  # fmt: skip
+        """Prepare the topics that are read, and what a new checkpoint begins with; returns the topics' ids.
+
+        Raises:
+            RunError: A topic cannot be read on.
+        """
+        ...
+
+    def start(self, session: Any, plan: Plan, topology: Topology, options: "QueryOptions", peers: Peers) -> "Query":
+        """Start the query.
+
+        Raises:
+            RunError: The worker does not start or must not be used.
+        """
+        ...
+
+    def has_room(self, master: str) -> bool:
+        """Return whether Spark has a thread left for questions about states."""
+        ...
+
+
+def mode_of(options: RunOptions) -> Mode:
+    """Return the mode that the options name."""
+    return RealTime() if options.mode == REALTIME else MicroBatches()
