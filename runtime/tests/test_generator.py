@@ -173,7 +173,7 @@ def test_the_past_is_what_the_frames_say(tmp_path: Path) -> None:
     past = Past(tmp_path, [1], [2])
     for number in range(3):
         writer.append(1, 1, [b"\x01\x02", b"v%d" % number], 0, 0, ENCODING)
-    headers = point_headers(3, {8: (0, 5), 7: (2, 41)})
+    headers = point_headers(3, [(8, (0, 5)), (7, (2, 41))])
     lengths = bytes((1, *map(len, headers)))
     writer.append(2, 3, [lengths, *headers, b"\x01\x01\x01\x01", b"abc"], 0, 8, 0)
     writer.sync()

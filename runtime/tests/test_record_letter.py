@@ -1,54 +1,228 @@
-"""Dead letters of whole records of Kafka: the record's place is shown, and none where there is no record."""
+"""Dead letters of Kafka's records: the place of the record is in them and shown, in both modes."""
 
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wallaroo.message.frame import encode_frame
+from wallaroo.message.frame import FrameHeader, encode_frame, read_frame, write_frame
 from wallaroo.worker._proto import worker_pb2 as pb
 from wallaroo_runtime.checkpoint.dead_letter import FOLDER
 from wallaroo_runtime.cli.main import main
+from wallaroo_runtime.errors import RunError
+from wallaroo_runtime.gateway.kafka_reader import Rows
+from wallaroo_runtime.gateway.source_progress import POINT_HEADER
 from wallaroo_runtime.kafka.frame import whole_value
-from wallaroo_runtime.kafka.letter import record_place
+from wallaroo_runtime.service._proto import service_pb2
 from wallaroo_runtime.spark.letter_watch import Notable
+from wallaroo_runtime.spark.task.origin import Origins
+from wallaroo_runtime.spark.task.row_source import RecordSource
+from wallaroo_runtime.topology.error_policy import ErrorPolicy, stop_at_dead_letter
+from wallaroo_runtime.topology.model import KafkaSource
+from wallaroo_runtime.topology.origin import record_place
 
 SOURCE, STEP = "0/sources/0", "0/steps/0"
+LETTERS = 65535
+CLICKS = KafkaSource(
+    path=SOURCE, name="clicks", kind="kafka", codec="native", worker="main", max_message_bytes=1000, topic="web",
+    brokers=("b:1",), start="start", options={},
+)  # fmt: skip
+COLUMNS = {
+    "sequence": pa.int64(), "key": pa.binary(), "value": pa.binary(), "timestamp_ms": pa.int64(),
+    "headers": pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())])), "partition": pa.int32(),
+    "offset": pa.int64(),
+}  # fmt: skip
+keys = st.none() | st.sampled_from([b"", b"ann", b"b" * 300])
 
 
-def letter(data: bytes, sequence: int, path: str = SOURCE) -> pb.DeadLetter:
+@dataclass(frozen=True)
+class Failed:
+    """A message, and the paths at which it fails."""
+
+    offset: int
+    key: bytes | None
+    paths: tuple[str, ...]
+
+
+paths = st.lists(st.sampled_from([SOURCE, STEP]), max_size=2).map(tuple)
+failed = st.lists(st.builds(Failed, st.integers(1, 5), keys, paths), min_size=1, max_size=12)
+
+
+def letter(sequence: int, path: str = SOURCE, data: bytes = b"x") -> pb.DeadLetter:
     return pb.DeadLetter(code="C501", path=path, step="in", sequence=sequence, input=data, error="it failed")
 
 
-@given(st.text("ab.-", min_size=1), st.integers(0, 2**31 - 1), st.integers(0, 2**62), st.none() | st.binary())
-def test_the_place_of_a_record_is_that_of_its_letter(
-    topic: str, partition: int, offset: int, key: bytes | None
+def output(letters: list[pb.DeadLetter]) -> pb.Output:
+    sequences = [each.sequence for each in letters]
+    values, first = [each.SerializeToString() for each in letters], min(sequences)
+    offsets = [sequence - first for sequence in sequences]
+    frame = encode_frame(values, port=LETTERS, sequence=first, timestamp_ms=9, sequences=offsets)
+    return pb.Output(port=LETTERS, bucket=-1, frame=frame)
+
+
+def letters_of(frame: bytes) -> list[pb.DeadLetter]:
+    return [pb.DeadLetter.FromString(value) for value in read_frame(frame).values()]
+
+
+def with_offsets(drawn: list[Failed]) -> list[Failed]:
+    """Return messages whose offsets are no longer those since the one before: compaction leaves gaps."""
+    at, found = 0, []
+    for each in drawn:
+        at += each.offset
+        found.append(replace(each, offset=at))
+    return found
+
+
+def rows(messages: list[Failed], partition: int, *, table: bool = False) -> pa.RecordBatch:
+    """Return records as Spark gives them."""
+    values: list[tuple[Any, ...]] = [
+        (0 if table else each.offset, each.key, b"v", 5, None, partition, each.offset) for each in messages
+    ]
+    columns = list(zip(*values, strict=True)) or [()] * len(COLUMNS)
+    arrays = [pa.array(column, kind) for column, kind in zip(columns, COLUMNS.values(), strict=True)]
+    return pa.RecordBatch.from_arrays(arrays, names=list(COLUMNS))
+
+
+def place(partition: int, offset: int, key: bytes | None) -> pb.Origin:
+    return pb.Origin(source="clicks", topic="web", partition=partition, offset=offset, key=(key or b"")[:200])
+
+
+@given(drawn=failed, partition=st.integers(0, 9), ahead=st.integers(1, 3), content=st.sampled_from(["", "record"]))
+def test_letters_of_a_task_of_micro_batches_have_their_records(
+    drawn: list[Failed], partition: int, ahead: int, content: str
 ) -> None:
-    data = whole_value(topic, partition, offset, key=key, value=b"\xff", timestamp_ms=5, headers=[("h", None)])
-    place = record_place(letter(data, offset))
-    assert (place["topic"], place["partition"], place["offset"]) == (topic, partition, offset)
-    assert (place["key"] == "none") == (key is None)
-    assert record_place(letter(data, offset + 1)) == record_place(letter(data, offset, STEP)) == {}
+    messages = with_offsets(drawn)
+    by_offset = {each.offset: each for each in messages}
+    source = replace(CLICKS, content=content)
+    origins = Origins(source)
+    batches = origins.read(rows(messages[at : at + 2], partition) for at in range(0, len(messages) + 1, 2))
+    frames = origins.send(frame for batch in batches for frame in RecordSource(3, source).frames([batch], batch=0))
+    found: list[pb.DeadLetter] = []
+    for sent in in_flight(frames, ahead):
+        frame = read_frame(sent)
+        numbers = map(frame.sequence_of, range(frame.header.count))
+        letters = [letter(number, path) for number in numbers for path in by_offset[number].paths]
+        kept = pb.Output(port=1, bucket=2, frame=b"kept")
+        outputs = [kept, *([output(letters)] if letters else [])]
+        origins.put(outputs)
+        assert outputs[0].frame == b"kept"
+        for each in outputs[1:]:
+            assert read_frame(each.frame).header.timestamp_ms == 9
+            found += letters_of(each.frame)
+    assert [each.origin for each in found] == [
+        place(partition, each.offset, each.key) for each in messages for _ in each.paths
+    ]
+    later = [output([letter(messages[-1].offset, STEP)])]
+    origins.put(later)  # of a stage that runs when all was answered
+    assert letters_of(later[0].frame)[0].origin == place(partition, messages[-1].offset, None)
 
 
-@given(st.binary())
-def test_other_payloads_have_none(data: bytes) -> None:
-    assert record_place(letter(data, 13)) == {}
+def in_flight(frames: Iterator[bytes], ahead: int) -> Iterator[bytes]:
+    """Yield frames as a worker answers them: some more were sent by then."""
+    held: list[bytes] = []
+    for frame in frames:
+        held.append(frame)
+        if len(held) > ahead:
+            yield held.pop(0)
+    yield from held
 
 
-def test_two_records_at_one_offset_are_told_apart(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+@given(st.integers(0, 9), st.integers(0, 1 << 62), keys)
+def test_letters_of_a_table_have_the_record_that_its_decoder_got(
+    partition: int, offset: int, key: bytes | None
+) -> None:
+    origins = Origins(replace(CLICKS, content="record", table=True))
+    list(origins.read([rows([Failed(offset, key, ())], partition, table=True)]))
+    data = whole_value("web", partition, offset, key=key, value=b"v", timestamp_ms=5, headers=[])
+    outputs = [output([letter(0, SOURCE, data), letter(0, STEP), letter(0, SOURCE, b"\xff")])]
+    origins.put(outputs)
+    first, second, third = letters_of(outputs[0].frame)
+    assert first.origin == place(partition, offset, key)
+    assert not second.HasField("origin") and not third.HasField("origin"), "nothing is known"
+
+
+@dataclass(frozen=True)
+class Record:
+    """What a consumer gives."""
+
+    at: tuple[int, int]
+    own: tuple[tuple[str, bytes], ...]
+
+    def partition(self) -> int:
+        return self.at[0]
+
+    def offset(self) -> int:
+        return self.at[1]
+
+    def key(self) -> bytes:
+        return b"k"
+
+    def value(self) -> bytes:
+        return b"v"
+
+    def timestamp(self) -> tuple[int, int]:
+        return 1, 5
+
+    def headers(self) -> list[tuple[str, bytes]]:
+        return list(self.own)
+
+
+arrivals = st.lists(st.tuples(st.integers(0, 2), st.sampled_from([1, 1, 1, 4])), min_size=1, max_size=20)
+own = st.sampled_from([(), (("via", b"web"),), ((POINT_HEADER.decode(), bytes(16)),)])
+
+
+@given(arrivals, st.data())
+def test_a_frame_of_the_gateway_says_which_record_each_message_is(
+    drawn: list[tuple[int, int]], data: st.DataObject
+) -> None:
+    frames, offsets, sent = Rows(service_pb2.KafkaSource(max_message_bytes=100)), [0, 0, 0], []
+    for partition, step in drawn:
+        offsets[partition] += step
+        sent.append((partition, offsets[partition]))
+        frames.add(Record(sent[-1], data.draw(own)))
+    read = frames.frame()
+    assert read is not None
+    headers = read_frame(write_frame(FrameHeader(1, read.count, 0, read.flags), read.parts)).headers
+    found = []
+    for index in range(len(sent)):
+        at = next(each for each in range(index, len(sent)) if POINT_HEADER in headers[each])
+        point = headers[at][-16:]
+        partition, end = int.from_bytes(point[:8], "big"), int.from_bytes(point[8:], "big")
+        found.append((partition, end - 1 - (at - index)))
+    assert found == sent
+    assert read.points == {partition: offset + 1 for partition, offset in sent}
+    runs = sum(a != (b[0], b[1] - 1) for a, b in zip(sent, sent[1:], strict=False)) + 1
+    assert sum(header.count(POINT_HEADER) for header in headers) == runs, "one for each run, and none from outside"
+
+
+def test_a_place_is_shown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folder = tmp_path / FOLDER
     folder.mkdir()
     (tmp_path / "application.json").write_text('{"name": "a"}')
-    letters = [
-        letter(whole_value("orders", part, 13, key=b"ann", value=b"x", timestamp_ms=5, headers=[]), 13)
-        for part in (0, 2)
+    letters = [letter(13), letter(13), letter(13)]
+    letters[0].origin.CopyFrom(place(0, 13, b"ann"))
+    letters[1].origin.CopyFrom(place(2, 13, None))
+    (folder / "q-1-0.frames").write_bytes(output(letters).frame)
+    said = [
+        "source \"clicks\", topic web, partition 0, offset 13, key b'ann'",
+        'source "clicks", topic web, partition 2, offset 13',
     ]
-    frame = encode_frame([each.SerializeToString() for each in letters], port=65535)
-    (folder / "q-1-0.frames").write_bytes(frame)
-    for number, part in enumerate((0, 2)):
+    for number, words in enumerate(said):
         assert main(["dead-letters", "show", str(tmp_path), f"1-0-{number}"]) == 0
-        said = capsys.readouterr().out
-        assert f"record    topic orders, partition {part}, offset 13, key " in said and "ann" in said
-        assert f"partition {part}, offset 13" in str(Notable(1, False, "1-0-0", letters[number]).finding("show"))
+        assert f"record    {words}\n" in capsys.readouterr().out
+        assert f"C501 it failed ({words})" in str(Notable(1, False, "1-0-0", letters[number]).finding("show"))
+        with pytest.raises(RunError) as caught:
+            stop_at_dead_letter(letters[number:], ErrorPolicy(fails=True))
+        assert f"R611 the query stopped; C501 it failed ({words})\n" in str(caught.value)
+    assert main(["dead-letters", "show", str(tmp_path), "1-0-2"]) == 0
+    assert "record" not in capsys.readouterr().out and record_place(letters[2]) == {}
+    assert main(["dead-letters", "ls", "--json", str(tmp_path)]) == 0
+    listed = [json.loads(line)["record"] for line in capsys.readouterr().out.splitlines()]
+    assert listed == list(map(record_place, letters))
+    assert listed[0] == {"source": "clicks", "topic": "web", "partition": 0, "offset": 13, "key": "b'ann'"}

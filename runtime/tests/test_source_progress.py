@@ -39,7 +39,7 @@ def test_what_was_noted_is_what_frames_say(steps: list[Step], has_generator: boo
         for points, is_processed in steps:
             frame = Written()
             past.note(frame, TOPIC, points)
-            headers = point_headers(len(points), {each: (at, points[each]) for at, each in enumerate(points)})
+            headers = point_headers(len(points), [(each, (at, points[each])) for at, each in enumerate(points)])
             flags, parts = encode_body([b"x"] * len(points), headers=headers)
             before = writer.end.offset
             if is_processed:  # as the intake does before segments go: the frame itself is not written yet
@@ -91,7 +91,7 @@ def test_a_topic_is_reset_once_for_each_id(starts: list[Start]) -> None:
             assert found == {0: BEGINNING, 1: BEGINNING} | expected
             past.save()
             if points:
-                headers = point_headers(len(points), {each: (at, points[each]) for at, each in enumerate(points)})
+                headers = point_headers(len(points), [(each, (at, points[each])) for at, each in enumerate(points)])
                 flags, parts = encode_body([b"x"] * len(points), headers=headers)
                 writer.append(TOPIC, len(points), parts, 0, flags, PLAIN)
                 writer.sync()

@@ -2531,6 +2531,7 @@ type DeadLetter struct {
 	Error         string                 `protobuf:"bytes,11,opt,name=error,proto3" json:"error,omitempty"`       // one line
 	Traceback     string                 `protobuf:"bytes,12,opt,name=traceback,proto3" json:"traceback,omitempty"`
 	TimestampMs   int64                  `protobuf:"varint,13,opt,name=timestamp_ms,json=timestampMs,proto3" json:"timestamp_ms,omitempty"` // when the source message arrived
+	Origin        *Origin                `protobuf:"bytes,14,opt,name=origin,proto3" json:"origin,omitempty"`                               // the runtime's, where a message of Kafka failed before a shuffle
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2654,6 +2655,90 @@ func (x *DeadLetter) GetTimestampMs() int64 {
 		return x.TimestampMs
 	}
 	return 0
+}
+
+func (x *DeadLetter) GetOrigin() *Origin {
+	if x != nil {
+		return x.Origin
+	}
+	return nil
+}
+
+// Which record of Kafka a message is of.
+type Origin struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Source        string                 `protobuf:"bytes,1,opt,name=source,proto3" json:"source,omitempty"` // its name
+	Topic         string                 `protobuf:"bytes,2,opt,name=topic,proto3" json:"topic,omitempty"`
+	Partition     int32                  `protobuf:"varint,3,opt,name=partition,proto3" json:"partition,omitempty"`
+	Offset        int64                  `protobuf:"varint,4,opt,name=offset,proto3" json:"offset,omitempty"`
+	Key           []byte                 `protobuf:"bytes,5,opt,name=key,proto3" json:"key,omitempty"` // its first 200 bytes; empty: it has none, or none is known
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Origin) Reset() {
+	*x = Origin{}
+	mi := &file_worker_proto_msgTypes[32]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Origin) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Origin) ProtoMessage() {}
+
+func (x *Origin) ProtoReflect() protoreflect.Message {
+	mi := &file_worker_proto_msgTypes[32]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Origin.ProtoReflect.Descriptor instead.
+func (*Origin) Descriptor() ([]byte, []int) {
+	return file_worker_proto_rawDescGZIP(), []int{32}
+}
+
+func (x *Origin) GetSource() string {
+	if x != nil {
+		return x.Source
+	}
+	return ""
+}
+
+func (x *Origin) GetTopic() string {
+	if x != nil {
+		return x.Topic
+	}
+	return ""
+}
+
+func (x *Origin) GetPartition() int32 {
+	if x != nil {
+		return x.Partition
+	}
+	return 0
+}
+
+func (x *Origin) GetOffset() int64 {
+	if x != nil {
+		return x.Offset
+	}
+	return 0
+}
+
+func (x *Origin) GetKey() []byte {
+	if x != nil {
+		return x.Key
+	}
+	return nil
 }
 
 var File_worker_proto protoreflect.FileDescriptor
@@ -2847,7 +2932,7 @@ const file_worker_proto_rawDesc = "" +
 	"\x03fix\x18\x05 \x01(\tR\x03fix\x12\x18\n" +
 	"\apointer\x18\x06 \x01(\tR\apointer\x12\x12\n" +
 	"\x04file\x18\a \x01(\tR\x04file\x12\x12\n" +
-	"\x04line\x18\b \x01(\rR\x04line\"\xc6\x02\n" +
+	"\x04line\x18\b \x01(\rR\x04line\"\xfa\x02\n" +
 	"\n" +
 	"DeadLetter\x12\x12\n" +
 	"\x04code\x18\x01 \x01(\tR\x04code\x12\x12\n" +
@@ -2863,7 +2948,14 @@ const file_worker_proto_rawDesc = "" +
 	" \x01(\tR\apreview\x12\x14\n" +
 	"\x05error\x18\v \x01(\tR\x05error\x12\x1c\n" +
 	"\ttraceback\x18\f \x01(\tR\ttraceback\x12!\n" +
-	"\ftimestamp_ms\x18\r \x01(\x03R\vtimestampMs*\xea\x02\n" +
+	"\ftimestamp_ms\x18\r \x01(\x03R\vtimestampMs\x122\n" +
+	"\x06origin\x18\x0e \x01(\v2\x1a.wallaroo.worker.v1.OriginR\x06origin\"~\n" +
+	"\x06Origin\x12\x16\n" +
+	"\x06source\x18\x01 \x01(\tR\x06source\x12\x14\n" +
+	"\x05topic\x18\x02 \x01(\tR\x05topic\x12\x1c\n" +
+	"\tpartition\x18\x03 \x01(\x05R\tpartition\x12\x16\n" +
+	"\x06offset\x18\x04 \x01(\x03R\x06offset\x12\x10\n" +
+	"\x03key\x18\x05 \x01(\fR\x03key*\xea\x02\n" +
 	"\bNodeKind\x12\x19\n" +
 	"\x15NODE_KIND_UNSPECIFIED\x10\x00\x12\x14\n" +
 	"\x10NODE_KIND_SOURCE\x10\x01\x12\x19\n" +
@@ -2901,7 +2993,7 @@ func file_worker_proto_rawDescGZIP() []byte {
 }
 
 var file_worker_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_worker_proto_msgTypes = make([]protoimpl.MessageInfo, 32)
+var file_worker_proto_msgTypes = make([]protoimpl.MessageInfo, 33)
 var file_worker_proto_goTypes = []any{
 	(NodeKind)(0),            // 0: wallaroo.worker.v1.NodeKind
 	(*InitRequest)(nil),      // 1: wallaroo.worker.v1.InitRequest
@@ -2936,6 +3028,7 @@ var file_worker_proto_goTypes = []any{
 	(*ShownState)(nil),       // 30: wallaroo.worker.v1.ShownState
 	(*Failure)(nil),          // 31: wallaroo.worker.v1.Failure
 	(*DeadLetter)(nil),       // 32: wallaroo.worker.v1.DeadLetter
+	(*Origin)(nil),           // 33: wallaroo.worker.v1.Origin
 }
 var file_worker_proto_depIdxs = []int32{
 	31, // 0: wallaroo.worker.v1.InitReply.failure:type_name -> wallaroo.worker.v1.Failure
@@ -2967,23 +3060,24 @@ var file_worker_proto_depIdxs = []int32{
 	3,  // 26: wallaroo.worker.v1.ShowStateRequest.stage:type_name -> wallaroo.worker.v1.Stage
 	30, // 27: wallaroo.worker.v1.ShowStateReply.states:type_name -> wallaroo.worker.v1.ShownState
 	31, // 28: wallaroo.worker.v1.ShowStateReply.failure:type_name -> wallaroo.worker.v1.Failure
-	1,  // 29: wallaroo.worker.v1.Worker.Init:input_type -> wallaroo.worker.v1.InitRequest
-	7,  // 30: wallaroo.worker.v1.Worker.Process:input_type -> wallaroo.worker.v1.ProcessRequest
-	14, // 31: wallaroo.worker.v1.Worker.ProcessState:input_type -> wallaroo.worker.v1.StateRequest
-	24, // 32: wallaroo.worker.v1.Worker.SplitFrames:input_type -> wallaroo.worker.v1.SplitRequest
-	26, // 33: wallaroo.worker.v1.Worker.Generate:input_type -> wallaroo.worker.v1.GenerateRequest
-	28, // 34: wallaroo.worker.v1.Worker.ShowState:input_type -> wallaroo.worker.v1.ShowStateRequest
-	2,  // 35: wallaroo.worker.v1.Worker.Init:output_type -> wallaroo.worker.v1.InitReply
-	9,  // 36: wallaroo.worker.v1.Worker.Process:output_type -> wallaroo.worker.v1.ProcessReply
-	17, // 37: wallaroo.worker.v1.Worker.ProcessState:output_type -> wallaroo.worker.v1.StateReply
-	25, // 38: wallaroo.worker.v1.Worker.SplitFrames:output_type -> wallaroo.worker.v1.SplitReply
-	27, // 39: wallaroo.worker.v1.Worker.Generate:output_type -> wallaroo.worker.v1.GenerateReply
-	29, // 40: wallaroo.worker.v1.Worker.ShowState:output_type -> wallaroo.worker.v1.ShowStateReply
-	35, // [35:41] is the sub-list for method output_type
-	29, // [29:35] is the sub-list for method input_type
-	29, // [29:29] is the sub-list for extension type_name
-	29, // [29:29] is the sub-list for extension extendee
-	0,  // [0:29] is the sub-list for field type_name
+	33, // 29: wallaroo.worker.v1.DeadLetter.origin:type_name -> wallaroo.worker.v1.Origin
+	1,  // 30: wallaroo.worker.v1.Worker.Init:input_type -> wallaroo.worker.v1.InitRequest
+	7,  // 31: wallaroo.worker.v1.Worker.Process:input_type -> wallaroo.worker.v1.ProcessRequest
+	14, // 32: wallaroo.worker.v1.Worker.ProcessState:input_type -> wallaroo.worker.v1.StateRequest
+	24, // 33: wallaroo.worker.v1.Worker.SplitFrames:input_type -> wallaroo.worker.v1.SplitRequest
+	26, // 34: wallaroo.worker.v1.Worker.Generate:input_type -> wallaroo.worker.v1.GenerateRequest
+	28, // 35: wallaroo.worker.v1.Worker.ShowState:input_type -> wallaroo.worker.v1.ShowStateRequest
+	2,  // 36: wallaroo.worker.v1.Worker.Init:output_type -> wallaroo.worker.v1.InitReply
+	9,  // 37: wallaroo.worker.v1.Worker.Process:output_type -> wallaroo.worker.v1.ProcessReply
+	17, // 38: wallaroo.worker.v1.Worker.ProcessState:output_type -> wallaroo.worker.v1.StateReply
+	25, // 39: wallaroo.worker.v1.Worker.SplitFrames:output_type -> wallaroo.worker.v1.SplitReply
+	27, // 40: wallaroo.worker.v1.Worker.Generate:output_type -> wallaroo.worker.v1.GenerateReply
+	29, // 41: wallaroo.worker.v1.Worker.ShowState:output_type -> wallaroo.worker.v1.ShowStateReply
+	36, // [36:42] is the sub-list for method output_type
+	30, // [30:36] is the sub-list for method input_type
+	30, // [30:30] is the sub-list for extension type_name
+	30, // [30:30] is the sub-list for extension extendee
+	0,  // [0:30] is the sub-list for field type_name
 }
 
 func init() { file_worker_proto_init() }
@@ -3019,7 +3113,7 @@ func file_worker_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_worker_proto_rawDesc), len(file_worker_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   32,
+			NumMessages:   33,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -14,6 +14,7 @@ from wallaroo_runtime.checkpoint.directory import find_directory
 from wallaroo_runtime.checkpoint.manifest import read_manifest
 from wallaroo_runtime.errors import USAGE, RunError
 from wallaroo_runtime.service.store import ATTACHMENT_FILE
+from wallaroo_runtime.topology.origin import record_place
 
 FOLDER = "dead-letters"
 NUMBER_BYTES = 8  # of an integer key
@@ -52,6 +53,7 @@ class DeadLetter:
             "position": record.sequence,
             "error": record.error,
             "preview": record.preview,
+            "record": record_place(record),
         }
 
 

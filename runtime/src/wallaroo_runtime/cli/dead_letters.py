@@ -15,9 +15,9 @@ from wallaroo_runtime.console.json_line import print_json
 from wallaroo_runtime.console.reporter import printable
 from wallaroo_runtime.console.table import number, print_table, room, table, text
 from wallaroo_runtime.errors import USAGE, RunError
-from wallaroo_runtime.kafka.letter import record_place, record_words
 from wallaroo_runtime.maintenance.replay import Replay
 from wallaroo_runtime.maintenance.replay_mark import read_marks
+from wallaroo_runtime.topology.origin import record_words
 
 WHOLE = 24  # of a time, an id or a code: it is not shortened
 COLUMNS = (
@@ -147,11 +147,12 @@ def _show(checkpoint: Path, arguments: argparse.Namespace) -> int:
             "traceback": record.traceback,
             "encoding": record.encoding,
             "input": {"base64": base64.b64encode(record.input).decode("ascii")},
-            "record": record_place(record),
         }
         print_json({**_summary(letter, replayed), **more})
         return 0
-    for name, value in _summary(letter, replayed).items():
+    summary = _summary(letter, replayed)
+    del summary["record"]  # for people as words
+    for name, value in summary.items():
         print(f"{name:<9} {printable(str(value))}" + (f" ({record.path})" if name == "step" else ""))
     if place := record_words(record):
         print(f"record    {printable(place)}")
@@ -194,7 +195,7 @@ def _summary(letter: DeadLetter, replayed: bool) -> dict[str, Any]:
 
 
 def _row(letter: DeadLetter, replayed: bool) -> list[str]:
-    *cells, preview = map(str, list(_summary(letter, replayed).values())[:-1])
+    *cells, preview = map(str, list(letter.summary().values())[:-1])
     return [*cells, f"(replayed) {preview}" if replayed else preview]
 
 

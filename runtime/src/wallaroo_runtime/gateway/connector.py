@@ -69,7 +69,7 @@ class Batch:
             keys=list(self.keys),
             key_indexes=self.key_indexes,
             timestamps=() if max(self.times) == earliest else [time - earliest for time in self.times],
-            headers=point_headers(len(self.values), self.last),
+            headers=point_headers(len(self.values), self.last.items()),
         )
         intake.take_columns(port, len(self.values), flags, parts, timestamp_ms=earliest)
         return {stream: point for stream, (_, point) in self.last.items()}

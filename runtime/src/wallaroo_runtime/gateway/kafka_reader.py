@@ -30,7 +30,8 @@ class ReadFrame:
     """Messages that become one frame.
 
     Attributes:
-        points: The next offset of each partition in it; the last message of each has it as a header, too.
+        points: The next offset of each partition in it. The last message of each run of one partition, whose offsets
+            follow each other, has the next one as a header: it says what the offsets of the run are.
     """
 
     count: int
@@ -50,7 +51,7 @@ class Rows:
         self._values: list[bytes | None] = []
         self._times: list[int] = []
         self._headers: list[bytes] = []
-        self._last: dict[int, tuple[int, int]] = {}
+        self._ends: dict[int, tuple[int, int]] = {}  # index of each run's last message: partition and next offset
         self._size = 0
 
     @property
@@ -77,7 +78,10 @@ class Rows:
         if size > limit:
             place = f"{self._config.topic}, record {offset} of partition {partition}"
             raise RunError.of("R606", source=self._config.name, place=place, limit=limit, reason=f"it has {size} bytes")
-        self._last[partition] = (len(self._values), offset + 1)
+        index = len(self._values)
+        if self._ends.get(index - 1) == (partition, offset):
+            del self._ends[index - 1]  # the run goes on
+        self._ends[index] = (partition, offset + 1)
         self._keys.append(key)
         self._values.append(value)
         self._times.append(time_ms)
@@ -89,12 +93,11 @@ class Rows:
         count = len(self._values)
         if not count:
             return None
-        points = point_headers(count, self._last)
+        points = point_headers(count, ((partition, (index, end)) for index, (partition, end) in self._ends.items()))
         headers = [own + point for own, point in zip(self._headers, points, strict=True)]
         earliest, columns = columns_of(self._values, self._keys, self._times, headers)
         flags, parts = encode_body(columns.pop("values"), **columns)
-        reached = {partition: point for partition, (_, point) in self._last.items()}
-        return ReadFrame(count, flags, parts, earliest, sum(map(len, parts)), reached)
+        return ReadFrame(count, flags, parts, earliest, sum(map(len, parts)), dict(self._ends.values()))
 
 
 class KafkaReader:

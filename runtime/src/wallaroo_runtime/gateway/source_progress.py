@@ -26,15 +26,15 @@ _POINT = struct.Struct(">QQ")
 _POINT_START = struct.pack("<H", len(POINT_HEADER)) + POINT_HEADER + struct.pack("<I", _POINT.size)
 
 
-def point_headers(count: int, points: Mapping[int, tuple[int, int]]) -> list[bytes]:
-    """Return the headers of a frame of messages that come in streams: how far each stream in it is.
+def point_headers(count: int, points: Iterable[tuple[int, tuple[int, int]]]) -> list[bytes]:
+    """Return the headers of a frame of messages that come in streams: how far a stream is after some of them.
 
     Args:
         count: Number of messages.
-        points: Stream to the index of its last message, and that one's id.
+        points: Streams, each with the index of a message, its last one among them, and that one's id.
     """
     headers = [b""] * count
-    for stream, (index, point) in points.items():
+    for stream, (index, point) in points:
         headers[index] = _POINT_START + _POINT.pack(stream, point)
     return headers
 

@@ -7,9 +7,9 @@ from itertools import islice
 
 from wallaroo.diagnostic.diagnostic import Diagnostic
 from wallaroo.worker._proto import worker_pb2 as pb
-from wallaroo_runtime.kafka.letter import record_words
 from wallaroo_runtime.storage.outbox.letter_tail import LETTERS_PER_BATCH, Found, letters_of
 from wallaroo_runtime.storage.outbox.staging import StagedFile
+from wallaroo_runtime.topology.origin import record_words
 
 TRACEBACK_LINES = 6
 FUNCTION_LINES = 3  # of a traceback in Python: its title, and the place in the function that the runtime called

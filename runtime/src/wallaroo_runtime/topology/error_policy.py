@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from wallaroo.worker._proto import worker_pb2 as pb
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.topology.model import Topology
+from wallaroo_runtime.topology.origin import record_words
 
 FAIL = "fail"
 
@@ -68,9 +69,10 @@ def stopped_by(letter: pb.DeadLetter, policy: ErrorPolicy) -> RunError:
     fix = "run with --on-error dead_letter"
     if letter.path in policy.parts:
         fix = f'give "{letter.step}" on_error "dead_letter"'
+    place = (words := record_words(letter)) and f" ({words})"
     return RunError.of(
         "R611",
-        reason=f"{letter.code} {letter.error}",
+        reason=f"{letter.code} {letter.error}{place}",
         fix=f"correct the user code and run again, or {fix}",
         traceback=letter.traceback,
     )

@@ -33,7 +33,7 @@ from wallaroo_runtime.storage.place import Output
 from wallaroo_runtime.storage.progress import Progress
 from wallaroo_runtime.system.process import process_start_time
 from wallaroo_runtime.topology.error_policy import ErrorPolicy
-from wallaroo_runtime.topology.model import Topology
+from wallaroo_runtime.topology.model import KafkaSource, Topology
 from wallaroo_runtime.worker.capability import check_capabilities, lacking
 from wallaroo_runtime.worker.channel import WorkerChannel
 from wallaroo_runtime.worker.discovery import ensure_worker, stop_worker
@@ -328,9 +328,8 @@ def start_realtime(
     specs = {name: located(found[name]) for name in names}
     workers = _start_workers(session, specs, plan)
     try:
-        policy = ErrorPolicy.of(topology, options.on_error)
         told = services(workers.targets)
-        return _start_query(session, plan, options, policy, workers, told, commit, tell_done)
+        return _start_query(session, plan, options, topology, workers, told, commit, tell_done)
     except BaseException:
         workers.stop()
         raise
@@ -340,13 +339,15 @@ def _start_query(
     session: SparkSession,
     plan: Plan,
     options: QueryOptions,
-    policy: ErrorPolicy,
+    topology: Topology,
     workers: _Workers,
     services: Services,
     commit: Commit,
     tell_done: TellDone,
 ) -> RealTimeQuery:
-    settings = operator_settings(plan, workers.running, services, policy)
+    policy = ErrorPolicy.of(topology, options.on_error)
+    topics = [source for source in topology.sources() if isinstance(source, KafkaSource)]
+    settings = operator_settings(plan, workers.running, services, policy, topics)
     for service in services.remote:
         _credentials(session).put(service.address, service.token, service.authority)
     session.conf.set("spark.sql.shuffle.partitions", plan.shuffle_partitions)

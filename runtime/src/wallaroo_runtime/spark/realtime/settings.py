@@ -2,7 +2,7 @@
 
 import base64
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
@@ -17,6 +17,7 @@ from wallaroo_runtime.plan.stage_message import stage_message
 from wallaroo_runtime.service.endpoint import Service
 from wallaroo_runtime.spark.machine.temporary import temporary_directory
 from wallaroo_runtime.topology.error_policy import ErrorPolicy
+from wallaroo_runtime.topology.model import KafkaSource
 from wallaroo_runtime.worker.spec import WorkerSpec
 
 BATCH_S = 300  # a batch without input; one with input ends after BATCH_MS, after so many bytes, or in an idle moment
@@ -90,7 +91,13 @@ class RunningWorker:
     directory: Path
 
 
-def operator_settings(plan: Plan, workers: Mapping[str, RunningWorker], services: Services, policy: ErrorPolicy) -> str:
+def operator_settings(
+    plan: Plan,
+    workers: Mapping[str, RunningWorker],
+    services: Services,
+    policy: ErrorPolicy,
+    topics: Iterable[KafkaSource] = (),
+) -> str:
     """Return what the operators get to know, as JSON; Spark shows it, so that no token is in it.
 
     Args:
@@ -98,11 +105,13 @@ def operator_settings(plan: Plan, workers: Mapping[str, RunningWorker], services
         workers: By name.
         services: Of the run.
         policy: Which dead letters stop the query.
+        topics: Those that are read.
     """
     return json.dumps(
         {
             "levels": list(_levels(plan, workers)),
             "controls": [port for port in CONTROL_PORTS if any(port in stage.entry_ports for stage in plan.stages)],
+            "topics": {plan.ports[each.path]: {"source": each.name, "topic": each.topic} for each in topics},
             "fails": policy.fails,
             "fails_at": dict(policy.parts),
             "journal": services.journal,

@@ -45,19 +45,19 @@ class RecordSource:
     def load(self, session: SparkSession) -> DataFrame:
         """Return the rows: sequence LONG (null: numbered here), key, value BINARY, timestamp_ms LONG, headers.
 
-        Of whole records of Kafka also partition and offset. Records of tables all have sequence 0, so that they come
+        Of Kafka also partition and offset. Records of tables all have sequence 0, so that they come
         first; those of one key keep their order, because they are of one partition, which one task reads.
         """
         if isinstance(self.source, KafkaSource):
             sequence = "CAST(0 AS LONG)" if self.is_table else "offset"
-            places = ("partition", "offset") if has_records(self.source) else ()
             return read_kafka(session, self.source).selectExpr(
                 f"{sequence} AS sequence",
                 "key",
                 "value",
                 "unix_millis(timestamp) AS timestamp_ms",
                 f"coalesce(headers, {NO_HEADERS}) AS headers",
-                *places,
+                "partition",
+                "offset",
             )
         with analysed(f'source "{self.source.name}"', self.source.value, self.source.key, self.source.timestamp):
             return self._selected(session, self.source)

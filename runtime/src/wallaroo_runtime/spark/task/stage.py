@@ -17,6 +17,7 @@ from wallaroo_runtime.spark.account import Account
 from wallaroo_runtime.spark.failure.translate import carried
 from wallaroo_runtime.spark.task.executor import located
 from wallaroo_runtime.spark.task.level import Attempt, Level
+from wallaroo_runtime.spark.task.origin import Origins
 from wallaroo_runtime.spark.task.row import DATA, REHEARSAL, FrameHead, FrameRow, frame_batch, staged_batch
 from wallaroo_runtime.spark.task.row_source import RecordSource
 from wallaroo_runtime.topology.model import KafkaSource
@@ -167,14 +168,24 @@ class RecordLevel(StatelessLevel):
     def __init__(self, level: Level, source: RecordSource) -> None:
         super().__init__(level)
         self.source = source
+        self._origins = Origins(source.source) if isinstance(source.source, KafkaSource) else None
         self._first = FIRST_OF_TABLE if source.is_table else 0
 
     def _inputs(self, batches: Iterator[pa.RecordBatch], account: Account) -> Inputs:
-        is_kafka = isinstance(self.source.source, KafkaSource) and not self.source.is_table
+        origins = self._origins
 
         def read(stage: Stage) -> Iterable[bytes]:
             if all(node.port != self.source.port for node in stage.entries):
                 return ()
-            return _counted(self.source.frames(batches, account.batch), account, is_kafka=is_kafka)
+            frames = self.source.frames(batches if origins is None else origins.read(batches), account.batch)
+            is_kafka = origins is not None and not self.source.is_table
+            counted = _counted(frames, account, is_kafka=is_kafka)
+            return counted if origins is None else origins.send(counted)
 
         return read
+
+    def _outputs(self, inputs: Inputs, attempt: Attempt, account: Account) -> Iterator[list[pb.Output]]:
+        for outputs in super()._outputs(inputs, attempt, account):
+            if self._origins is not None:
+                self._origins.put(outputs)
+            yield outputs

@@ -439,7 +439,7 @@ class Failure(_message.Message):
     def __init__(self, code: _Optional[str] = ..., message: _Optional[str] = ..., retriable: bool = ..., traceback: _Optional[str] = ..., fix: _Optional[str] = ..., pointer: _Optional[str] = ..., file: _Optional[str] = ..., line: _Optional[int] = ...) -> None: ...
 
 class DeadLetter(_message.Message):
-    __slots__ = ("code", "path", "step", "key", "has_key", "sequence", "port", "input", "encoding", "preview", "error", "traceback", "timestamp_ms")
+    __slots__ = ("code", "path", "step", "key", "has_key", "sequence", "port", "input", "encoding", "preview", "error", "traceback", "timestamp_ms", "origin")
     CODE_FIELD_NUMBER: _ClassVar[int]
     PATH_FIELD_NUMBER: _ClassVar[int]
     STEP_FIELD_NUMBER: _ClassVar[int]
@@ -453,6 +453,7 @@ class DeadLetter(_message.Message):
     ERROR_FIELD_NUMBER: _ClassVar[int]
     TRACEBACK_FIELD_NUMBER: _ClassVar[int]
     TIMESTAMP_MS_FIELD_NUMBER: _ClassVar[int]
+    ORIGIN_FIELD_NUMBER: _ClassVar[int]
     code: str
     path: str
     step: str
@@ -466,4 +467,19 @@ class DeadLetter(_message.Message):
     error: str
     traceback: str
     timestamp_ms: int
-    def __init__(self, code: _Optional[str] = ..., path: _Optional[str] = ..., step: _Optional[str] = ..., key: _Optional[bytes] = ..., has_key: bool = ..., sequence: _Optional[int] = ..., port: _Optional[int] = ..., input: _Optional[bytes] = ..., encoding: _Optional[int] = ..., preview: _Optional[str] = ..., error: _Optional[str] = ..., traceback: _Optional[str] = ..., timestamp_ms: _Optional[int] = ...) -> None: ...
+    origin: Origin
+    def __init__(self, code: _Optional[str] = ..., path: _Optional[str] = ..., step: _Optional[str] = ..., key: _Optional[bytes] = ..., has_key: bool = ..., sequence: _Optional[int] = ..., port: _Optional[int] = ..., input: _Optional[bytes] = ..., encoding: _Optional[int] = ..., preview: _Optional[str] = ..., error: _Optional[str] = ..., traceback: _Optional[str] = ..., timestamp_ms: _Optional[int] = ..., origin: _Optional[_Union[Origin, _Mapping]] = ...) -> None: ...
+
+class Origin(_message.Message):
+    __slots__ = ("source", "topic", "partition", "offset", "key")
+    SOURCE_FIELD_NUMBER: _ClassVar[int]
+    TOPIC_FIELD_NUMBER: _ClassVar[int]
+    PARTITION_FIELD_NUMBER: _ClassVar[int]
+    OFFSET_FIELD_NUMBER: _ClassVar[int]
+    KEY_FIELD_NUMBER: _ClassVar[int]
+    source: str
+    topic: str
+    partition: int
+    offset: int
+    key: bytes
+    def __init__(self, source: _Optional[str] = ..., topic: _Optional[str] = ..., partition: _Optional[int] = ..., offset: _Optional[int] = ..., key: _Optional[bytes] = ...) -> None: ...

@@ -16,10 +16,10 @@ import wallaroo.worker.v1.WorkerOuterClass.DeadLetter;
  * @param letters in the order of the frame
  */
 public record LetterFrame(long timestamp, List<Letter> letters) {
-    private static final int KEYS = 1;
-    private static final int SEQUENCES = 2;
-    private static final int TIMESTAMPS = 4;
-    private static final int HEADERS = 8;
+    static final int KEYS = 1;
+    static final int SEQUENCES = 2;
+    static final int TIMESTAMPS = 4;
+    static final int HEADERS = 8;
     private static final int ABSENT = 16;
 
     /**
@@ -90,7 +90,7 @@ public record LetterFrame(long timestamp, List<Letter> letters) {
         return buffer.putInt(Frames.HEADER_BYTES - 4, (int) crc.getValue()).array();
     }
 
-    private static byte[] take(ByteBuffer buffer, long size) {
+    static byte[] take(ByteBuffer buffer, long size) {
         if (size < 0 || size > buffer.remaining()) {
             throw new BufferUnderflowException();
         }
@@ -112,7 +112,7 @@ public record LetterFrame(long timestamp, List<Letter> letters) {
         }
     }
 
-    private static long[] column(ByteBuffer buffer, int count) {
+    static long[] column(ByteBuffer buffer, int count) {
         int width = buffer.get();
         if (width != 1 && width != 2 && width != 4 && width != 8) {
             throw new IllegalArgumentException("a column has width " + width);

@@ -10,6 +10,7 @@ import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
+import org.wallaroo.spark.message.Origins;
 import wallaroo.worker.v1.WorkerOuterClass.InitRequest;
 import wallaroo.worker.v1.WorkerOuterClass.Opening;
 
@@ -115,6 +116,14 @@ public final class Settings implements Serializable {
         Set<Integer> ports = new HashSet<>();
         get("controls").forEach(port -> ports.add(port.asInt()));
         return ports;
+    }
+
+    /** Returns what knows the topics that are read. */
+    public Origins origins() {
+        Map<Integer, Origins.Topic> topics = new HashMap<>();
+        get("topics").properties().forEach(each -> topics.put(Integer.valueOf(each.getKey()),
+                new Origins.Topic(each.getValue().get("source").asText(), each.getValue().get("topic").asText())));
+        return new Origins(topics);
     }
 
     /** Returns what begins a stream of this stage. */

@@ -11,6 +11,7 @@ import org.wallaroo.spark.message.Arrivals;
 import org.wallaroo.spark.message.Frames;
 import org.wallaroo.spark.message.JournalRow.Kind;
 import org.wallaroo.spark.message.JournalRow;
+import org.wallaroo.spark.message.Origins;
 import org.wallaroo.spark.query.Attempt;
 import org.wallaroo.spark.query.Settings;
 import org.wallaroo.spark.worker.WorkerChannel;
@@ -28,15 +29,19 @@ public final class SourceLevel implements Iterator<JournalRow>, AutoCloseable {
     private final Iterator<JournalRow> rows;
     private final DataCalls calls;
     private final Level rest;
+    private final Origins origins;
     private final Set<Integer> sources;
     private final Set<Integer> controls; // ports of ticks and visits that some stage takes
     private final Deque<JournalRow> underWay = new ArrayDeque<>(); // with frames, whose answers are awaited; or FLUSH
     private boolean isIdle;
 
-    SourceLevel(Iterator<JournalRow> rows, DataCalls calls, Level rest, Set<Integer> sources, Set<Integer> controls) {
+    SourceLevel(
+            Iterator<JournalRow> rows, DataCalls calls, Level rest, Origins origins, Set<Integer> sources,
+            Set<Integer> controls) {
         this.rows = rows;
         this.calls = calls;
         this.rest = rest;
+        this.origins = origins;
         this.sources = sources;
         this.controls = controls;
     }
@@ -49,7 +54,8 @@ public final class SourceLevel implements Iterator<JournalRow>, AutoCloseable {
         List<LevelStage> others = new ArrayList<>();
         stages.subList(1, stages.size()).forEach(stage -> others.add(new ReceivingStage(stage, attempt, account)));
         calls.open(); // not when the first message waits for it
-        return new SourceLevel(rows, calls, new Level(others), Set.copyOf(first.entries()), settings.controls());
+        return new SourceLevel(
+                rows, calls, new Level(others), settings.origins(), Set.copyOf(first.entries()), settings.controls());
     }
 
     @Override
@@ -97,17 +103,19 @@ public final class SourceLevel implements Iterator<JournalRow>, AutoCloseable {
 
     private JournalRow outputsOf(JournalRow row) {
         List<JournalRow.Item> items = new ArrayList<>();
+        byte[] data = {};
         for (JournalRow.Item item : row.items()) {
             if (Frames.isControl(item.port())) {
                 items.add(item);
                 continue;
             }
+            data = item.frame(); // a row has one of these at most
             for (Output output : calls.receive()) {
                 byte[] frame = output.getFrame().toByteArray();
                 items.add(new JournalRow.Item(output.getPort(), output.getBucket(), item.origin(), frame));
             }
         }
-        return new JournalRow(Kind.FRAMES, row.place(), rest.run(items), row.arrivals());
+        return new JournalRow(Kind.FRAMES, row.place(), origins.put(rest.run(items), data), row.arrivals());
     }
 
     /** Ends the streams. */

@@ -1,0 +1,29 @@
+"""Which record of Kafka a dead letter is of."""
+
+from typing import Any
+
+from wallaroo.diagnostic.diagnostic import shown
+from wallaroo.worker._proto import worker_pb2 as pb
+
+
+def record_place(letter: pb.DeadLetter) -> dict[str, Any]:
+    """Return source, topic, partition and offset of the record, and its key if it has one; empty: it is not known."""
+    if not letter.HasField("origin"):
+        return {}
+    origin = letter.origin
+    key = {"key": shown(origin.key)} if origin.key else {}
+    return {
+        "source": origin.source,
+        "topic": origin.topic,
+        "partition": origin.partition,
+        "offset": origin.offset,
+        **key,
+    }
+
+
+def record_words(letter: pb.DeadLetter) -> str:
+    """Return the same as words: `source "in", topic orders, partition 2, offset 13, key b'ann'`; empty: not known."""
+    place = record_place(letter)
+    if place:
+        place["source"] = f'"{place["source"]}"'
+    return ", ".join(f"{name} {value}" for name, value in place.items())
