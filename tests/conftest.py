@@ -44,6 +44,7 @@ APART = {
             "full_disk",
             "goka_cases",
             "kafka",
+            "kafka_letters",
             "memory_cases",
             "mixed_language",
             "poison_run",
