@@ -168,11 +168,12 @@ class RecordLevel(StatelessLevel):
     def __init__(self, level: Level, source: RecordSource) -> None:
         super().__init__(level)
         self.source = source
-        self._origins = Origins(source.source) if isinstance(source.source, KafkaSource) else None
+        self._origins: Origins | None = None
         self._first = FIRST_OF_TABLE if source.is_table else 0
 
     def _inputs(self, batches: Iterator[pa.RecordBatch], account: Account) -> Inputs:
-        origins = self._origins
+        source = self.source.source
+        origins = self._origins = Origins(source) if isinstance(source, KafkaSource) else None
 
         def read(stage: Stage) -> Iterable[bytes]:
             if all(node.port != self.source.port for node in stage.entries):
