@@ -308,12 +308,23 @@ def test_records_that_a_topic_never_takes_end_it_or_are_set_aside(
     assert running.wait() == 0, running.output()
     running.process = None
     assert "set aside: 2 dead letters" in running.output()
+    assert re.search(r"stopped: in 4  out 2 .*dead letters 2\n", running.output()), running.output()
+    assert f"dead-letters show {tmp_path / 'checkpoint'} " in running.output()
     found = [record.value() for record in records_of(broker, "chooses-out") if record.error() is None]
     assert set(found) == {b"also", b"good "}  # at least once: Spark tried the first run's micro-batch again
     letters = {letter.record.preview.split()[0]: letter.record for letter in read_letters(tmp_path / "checkpoint")}
     assert sorted(letters) == ["keyless", "large"]
     assert "100000 are possible" in letters["large"].error
     assert letters["keyless"].error.endswith("it is compacted, and the record has no key")
+    for value in ("once 0 5", "keyless - 7", "nowhere 9 7"):
+        producer.produce("chooses-in", value)
+    assert producer.flush(60) == 0
+    running.arguments = (*running.arguments, "--kafka_sink_exactly_once")
+    running.start("--stop-when-idle", "3", "--on-error", "dead_letter")
+    assert running.wait() == 0, running.output()
+    running.process = None
+    assert re.search(r"in 7  out 3 .*dead letters 4 since", running.output()), running.output()
+    assert re.search(r"in 3  out 1  dead letters 2", running.output()), running.output()
 
 
 def records_of(broker: Broker, topic: str) -> list[Message]:

@@ -6,7 +6,7 @@ import re
 import shutil
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -203,9 +203,8 @@ def test_records_that_a_topic_never_takes_can_be_set_aside(seed: int, delivery: 
     chosen = drawn.sample(NEVER, drawn.randrange(1, len(NEVER) + 1))
     records = [KafkaRecord(key=b"%d" % number, value=b"good") for number in range(drawn.randrange(40))] + chosen
     drawn.shuffle(records)
-    writer = StagingWriter(delivery.root / "staging", "q", 0, 0, 0, 0)
-    writer.write(PORT, encode_frame([write_record(record) for record in records], port=PORT))
-    delivery.outbox.publish("q", 0, writer.finish())
+    positions = sorted(drawn.choices(range(9999), k=len(records)))
+    publish_records(delivery, records, positions, batch=0)
     delivery.more = {"records": True}
     assert delivery.start().wait(DEADLINE_S) == 1
     assert re.search(r"R674 .*it never takes message \d+ of this sink|R674 ", delivery.findings()), delivery.findings()
@@ -215,16 +214,38 @@ def test_records_that_a_topic_never_takes_can_be_set_aside(seed: int, delivery: 
     delivery.wait(lambda: read_position(delivery.root / "outbox", PORT).messages == len(records), "all to be delivered")
     good = [(record.key, record.value) for record in records if record not in chosen]
     assert Counter(delivery.committed()) == Counter(good)
-    letters = [letter.record for letter in read_letters(delivery.root)]
-    assert sorted(letter.sequence for letter in letters) == [
-        number for number, record in enumerate(records) if record in chosen
-    ]
-    for letter in letters:
-        record = records[letter.sequence]
+    letters = read_letters(delivery.root)
+    for letter in (found := {int(letter.id.partition("-")[0]): letter.record for letter in letters}).values():
+        assert letter.error.startswith(f"topic {delivery.topic} does not take it: "), letter.error
+    assert sorted(found) == [number for number, record in enumerate(records) if record in chosen]
+    for number, letter in found.items():
+        record = records[number]
+        assert letter.sequence == positions[number]
         assert (letter.input, letter.key, letter.has_key) == (
             record.value or b"", record.key or b"", record.key is not None
         )  # fmt: skip
-        assert letter.error.startswith(f"topic {delivery.topic} does not take it: "), letter.error
+
+    def counts() -> list[int | None]:
+        (sink,) = delivery.status().get("sinks", [{}])
+        return [sink.get("messages"), sink.get("refused")]
+
+    delivery.wait(lambda: counts() == [len(good), len(chosen)], "the counts")
+    publish_records(delivery, [drawn.choice(NEVER), drawn.choice(NEVER)], [8, 8], batch=1)
+    delivery.wait(lambda: counts() == [len(good), len(chosen) + 2], "the counts of the next transaction")
+    fixes = [each["fix"] for each in delivery.status()["diagnostics"] if each["code"] == "R674"]
+    assert fixes and all(f"`wallaroo dead-letters show {delivery.root} " in fix for fix in fixes)
+    delivery.close()
+    (delivery.root / "egress.json").unlink()
+    delivery.start()
+    delivery.wait(lambda: counts() == [len(good), len(chosen) + 2], "the counts of the next egress")
+
+
+def publish_records(delivery: Delivery, records: Sequence[KafkaRecord], positions: Sequence[int], batch: int) -> None:
+    """Publish whole records that derive from messages of these positions."""
+    writer, values = StagingWriter(delivery.root / "staging", "q", batch, 0, 0, batch), map(write_record, records)
+    offsets = [position - positions[0] for position in positions]
+    writer.write(PORT, encode_frame([*values], port=PORT, sequence=positions[0], sequences=offsets))
+    delivery.outbox.publish("q", batch, writer.finish())
 
 
 @pytest.mark.parametrize("limit", [200, 1500])

@@ -2,6 +2,7 @@
 
 import json
 import random
+import shlex
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -60,6 +61,6 @@ def test_states_of_a_checkpoint(bench: Bench) -> None:
     missing = wallaroo("state", "get", bench.checkpoint, STATE, "q", "--raw")
     assert missing.returncode == 1
     assert (
-        f'R720 state "{STATE}", as of micro-batch {batch}, has no key q; it has what `wallaroo state dump'
-        in missing.stderr
-    )
+        f'R720 state "{STATE}", as of micro-batch {batch}, has no key q; it has what `wallaroo state dump '
+        f"{bench.checkpoint} {shlex.quote(STATE)} --limit 20` shows"
+    ) in missing.stderr

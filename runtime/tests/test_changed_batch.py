@@ -18,7 +18,7 @@ from wallaroo_runtime.cli.main import main
 from wallaroo_runtime.peer.remote import RemoteOptions
 from wallaroo_runtime.run.history import tell_past
 from wallaroo_runtime.storage.outbox.log import Published, read_base
-from wallaroo_runtime.storage.outbox.written import write_written
+from wallaroo_runtime.storage.outbox.written import Written, write_written
 from wallaroo_runtime.topology.load import load_document
 
 Change = Callable[[Any], object]
@@ -164,7 +164,7 @@ def test_only_what_is_published_and_not_committed_runs_again(tmp_path: Path, see
 def test_what_only_sinks_of_spark_have_got_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "c"
     run_until(path, "plan")
-    write_written(path / "written.json", "query-1", 1)
+    write_written(path / "written.json", Written("query-1", 1))
     assert diff(path, CODE) == 0
     assert "committed it: sinks that Spark writes keep them; states and other sinks get" in capsys.readouterr().err
     checkpoint = opened(path, CODE)

@@ -203,7 +203,7 @@ def test_replay_sends_what_a_decoder_failed_on_and_marks_it(
         "2 replayed, 1 cannot be\n"
         'R621 dead letter 2-1-0 cannot be replayed; it failed at "Count Word", and only messages of sources are sent '
         "again\n  fix: send what came to the source again, if its other results may come twice; "
-        "else take its input with `wallaroo dead-letters show CHECKPOINT 2-1-0 --input FILE`\n"
+        f"else take its input with `wallaroo dead-letters show {checkpoint} 2-1-0 --input FILE`\n"
     )
     message = b"\x00\x00\x00\x09" + DECODER.input
     assert receiver.taken == [2 * message]

@@ -13,6 +13,7 @@ from wallaroo.message.frame import DEAD_LETTER_PORT, encode_frame
 from wallaroo.worker._proto import worker_pb2 as pb
 from wallaroo_runtime.checkpoint.dead_letter import read_letters
 from wallaroo_runtime.storage.outbox import letter_tail
+from wallaroo_runtime.storage.outbox.refused import set_aside
 
 QUERY = "0a1b2c3d-1111-2222-3333-444455556666"
 
@@ -47,6 +48,11 @@ def test_each_letter_is_found_once_with_its_id(random: Random) -> None:
         for batch in range(random.randint(1, 3)):
             content = b"".join(frame(random) for _ in range(random.randint(0, 4)))
             append(folder / f"{QUERY}-{batch}-0.frames", content, random, tail)
+            if random.random() < 0.5:  # its sink counts and reports these
+                letter = pb.DeadLetter(code="R674", path="0/sinks/0", step="out", error="no")
+                finding = set_aside(folder, 3, {random.randrange(99): letter})
+                ids = [letter.id for letter in read_letters(folder.parent)]
+                known.append(next(name for name in ids if f"show {folder.parent} {name}`" in finding.fix))
         tail.look()
         expected = [(letter.id, letter.record) for letter in read_letters(folder.parent) if letter.id not in known]
         assert sorted(watch.found, key=lambda each: each[0]) == sorted(expected, key=lambda each: each[0])

@@ -319,7 +319,8 @@ def test_each_message_is_delivered_once_and_not_too_early(batches: list[tuple[in
     latencies = Latencies()
     taken, published = {1: 4, 2: 0}, {1: 6, 2: 0}  # of an earlier run
     statuses = lambda: [  # noqa: E731
-        {"port": port, "messages": taken[port], "pending_messages": published[port] - taken[port]} for port in taken
+        {"port": at, "messages": n - n // 3, "refused": n // 3, "pending_messages": published[at] - n}
+        for at, n in taken.items()
     ]
     latencies.begin({"sinks": statuses()})
     expected = Counter[int]()

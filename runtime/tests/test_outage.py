@@ -10,7 +10,9 @@ from hypothesis import strategies as st
 from wallaroo.diagnostic.diagnostic import Diagnostic
 from wallaroo_runtime.run.lasting_findings import lasting
 from wallaroo_runtime.run.monitor import Flow
+from wallaroo_runtime.run.peers import Peers
 from wallaroo_runtime.storage.progress import Progress
+from wallaroo_runtime.storage.record_count import RecordCount
 
 NAMES = ["a", 'a"b', "ab"]
 SINKS, SOURCES = [("sink", name) for name in NAMES], [("source", name) for name in NAMES]
@@ -75,14 +77,33 @@ def test_a_sink_that_is_back_is_told_once(looks: list[dict[str, str]]) -> None:
     assert notes == wanted
 
 
-@given(received=st.integers(0, 9), processed=st.integers(0, 9))
-def test_what_was_processed_has_come(received: int, processed: int) -> None:
-    peers, query = Mock(gateways=[], received_before=0, delivered_before=0), Mock(targets={})
-    peers.received.return_value, peers.delivered.return_value = received, 6
-    peers.egress.status.return_value = {}
-    query.progress.return_value = Progress(messages_in=processed)
+COUNTS = st.fixed_dictionaries(dict.fromkeys(("taken", "refused", "written", "aside", "failed"), st.integers(0, 9)))
+
+
+@given(received=st.integers(0, 9), processed=st.integers(0, 9), before=COUNTS, now=COUNTS)
+def test_what_was_processed_has_come(
+    received: int, processed: int, before: dict[str, int], now: dict[str, int]
+) -> None:
+    """What a sink refuses is a dead letter, whoever writes to it, and in whichever run."""
+    sums = {name: before[name] + now[name] for name in now}
+    delivered, refused = Peers.delivered, Peers.refused
+    peers, query = Mock(gateways=[], received_before=0), Mock(targets={})
+    peers.delivered_before, peers.refused_before = before["taken"], before["refused"]
+    sink = {"messages": sums["taken"], "refused": sums["refused"], "pending_messages": 0}
+    peers._of_sinks = lambda name: Peers._of_sinks(peers, name)
+    peers.delivered, peers.refused = lambda: delivered(peers), lambda: refused(peers)
+    peers.received.return_value, peers.egress.status.return_value = received, {"sinks": [sink]}
+    records = RecordCount(None, 0, sums["written"], False, 0, before["written"], sums["aside"], before["aside"])
+    letters = {"dead_letters": sums["failed"], "dead_letters_before": before["failed"]}
+    query.progress.return_value = Progress(messages_in=processed, records=records, **letters)
     snapshot = Flow(peers, query, Mock(), "", Mock(), Mock()).snapshot("stopped")
     assert (snapshot.messages_in, snapshot.lag) == (max(received, processed), max(0, received - processed))
+    for counts, messages_out, dead_letters in (
+        (sums, snapshot.messages_out, snapshot.dead_letters),
+        (now, snapshot.run["messages_out"], snapshot.run["dead_letters"]),
+    ):
+        assert messages_out == counts["taken"] + counts["written"]
+        assert dead_letters == counts["failed"] + counts["refused"] + counts["aside"]
 
 
 def test_a_status_that_is_not_there_yet() -> None:

@@ -10,7 +10,12 @@ from wallaroo_runtime.checkpoint.manifest import LocalDirectory
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.storage.record_count import NAME, RecordCount
 
-BATCH = st.tuples(st.integers(0, 3), st.integers(0, 3), st.sampled_from(["committed", "killed before", "killed after"]))
+BATCH = st.tuples(
+    st.integers(0, 3),
+    st.integers(0, 3),
+    st.integers(0, 2),
+    st.sampled_from(["committed", "killed before", "killed after"]),
+)
 
 
 class Memory:
@@ -27,25 +32,25 @@ class Memory:
 
 
 @given(st.lists(st.tuples(BATCH, st.sampled_from(["", "stop", "rescale"]))))
-def test_each_message_counts_once(drawn: list[tuple[tuple[int, int, str], str]]) -> None:
+def test_each_message_counts_once(drawn: list[tuple[tuple[int, int, int, str], str]]) -> None:
     """A kill before or after the count repeats the micro-batch; its messages count once."""
     files, batch, query = Memory(), 0, 0
-    received = written = 0
+    received = written = aside = 0
     count = RecordCount.open(files, is_new=True)
-    for (came, went, end), then in drawn:
-        received, written = received + came, written + went
+    for (came, went, refused, end), then in drawn:
+        received, written, aside = received + came, written + went, aside + refused
         if end != "committed":
             if end == "killed after":
-                count.add(f"q{query}", batch, came, went)
+                count.add(f"q{query}", batch, came, went, refused)
             count = RecordCount.open(files, is_new=False)
-        before = (count.received_before, count.written_before)
-        count.add(f"q{query}", batch, came, went)
-        assert (count.received, count.written, count.is_least) == (received, written, False)
-        assert (count.received_before, count.written_before) == before
+        before = (count.received_before, count.written_before, count.refused_before)
+        count.add(f"q{query}", batch, came, went, refused)
+        assert (count.received, count.written, count.refused, count.is_least) == (received, written, aside, False)
+        assert (count.received_before, count.written_before, count.refused_before) == before
         batch += 1
         if then:
             count = RecordCount.open(files, is_new=False)
-            assert (count.received_before, count.written_before) == (received, written)
+            assert (count.received_before, count.written_before, count.refused_before) == (received, written, aside)
         if then == "rescale":  # Spark's next checkpoint has a query of its own
             query, batch = query + 1, 0
 

@@ -7,7 +7,9 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
+from unittest.mock import Mock
 
 import pyarrow as pa
 import pytest
@@ -22,15 +24,18 @@ from wallaroo_runtime.plan import compile_topology
 from wallaroo_runtime.program.app import resolve
 from wallaroo_runtime.program.emit import emit
 from wallaroo_runtime.spark.options import QueryOptions
+from wallaroo_runtime.spark.publish import Publisher
 from wallaroo_runtime.spark.query import RunningQuery, start_query
 from wallaroo_runtime.spark.source.file_name import check_files
-from wallaroo_runtime.spark.task.row_sink import Limits
+from wallaroo_runtime.spark.task.row_sink import Limits, RowSinks
 from wallaroo_runtime.spark.task.row_source import FRAME_MESSAGES, NO_HEADERS, RecordSource
 from wallaroo_runtime.storage.journal.writer import JournalWriter
-from wallaroo_runtime.storage.outbox.sink_record import PARTITION, rows_of
+from wallaroo_runtime.storage.outbox.sink_record import PARTITION, records_of
+from wallaroo_runtime.storage.outbox.staging import StagedFile
+from wallaroo_runtime.storage.place import OutputPlace
 from wallaroo_runtime.storage.record_count import RecordCount
 from wallaroo_runtime.topology.load import load_document
-from wallaroo_runtime.topology.model import KafkaSource, SparkSource, Topology
+from wallaroo_runtime.topology.model import KafkaSink, KafkaSource, SparkSource, Topology
 
 DOCS = Path(__file__).parents[2] / "docs" / "tutorial"
 PLAIN_WORKER = str(Path(__file__).with_name("plain_worker.py"))
@@ -96,8 +101,8 @@ def test_frames_of_a_sink_become_rows() -> None:
     frame = encode_frame(
         values, port=1, keys=keys, key_indexes=[1, 0, 1], headers=[other + chosen, b"", other], absent=[1]
     )
-    assert list(rows_of(frame, 0)) == [(b"k", b"one", 3), (None, None, None), (b"k", b"three", None)]
-    assert list(rows_of(encode_frame([b"x"], port=1), 0)) == [(None, b"x", None)]
+    assert list(records_of(read_frame(frame))) == [(b"k", b"one", 3), (None, None, None), (b"k", b"three", None)]
+    assert list(records_of(read_frame(encode_frame([b"x"], port=1)))) == [(None, b"x", None)]
 
 
 def topology(source: dict[str, Any], sink: dict[str, Any], *args: str) -> Topology:
@@ -283,6 +288,34 @@ def test_what_a_topic_refuses_is_known_before(key: bytes | None, value: bytes | 
     said = Limits(partitions=3, size=200, needs_key=True).refusal(key, value, partition)
     assert said.startswith("it has no partition") == (partition in (-1, 3, 4))
     assert bool(said) == (partition in (-1, 3, 4) or too_large(200, key, value) > 0 or key is None)
+
+
+KILLS = st.sampled_from(["", "before the note", "before the count", "before the commit"])
+
+
+@given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3), KILLS), max_size=8))
+def test_refused_rows_count_once_and_not_as_written(drawn: list[tuple[int, int, str]]) -> None:
+    """A micro-batch that is repeated after a kill is written again or not; its letters count once."""
+    with TemporaryDirectory() as directory:
+        place, planned, counts = Path(directory), Mock(query="q"), Mock(accounts=Mock(value={}))
+        output = OutputPlace.on(place)
+        for batch, (messages, more, kill) in enumerate(drawn):
+            refused = min(messages, more)
+            for is_last in (True,) if not kill else (False, True):
+                rows = RowSinks(Mock(), {1: Mock(spec=KafkaSink)}, output, place / "written.json")
+                rows._write = lambda *_, count=refused: count  # type: ignore[method-assign]
+                files = [StagedFile(1, f"{directory}/staged", 0, 0, messages, 0)] if messages else []
+                records = RecordCount.open(LocalDirectory(place), is_new=True)
+                policy = Mock(may_fail=False)
+                publisher = Publisher(Mock(), policy, rows=rows, planned=planned, counts=counts, records=records)
+                if not is_last and kill == "before the note":
+                    continue
+                publisher._publish("q", batch, files)
+                if is_last or kill == "before the commit":
+                    publisher._count(batch, files)
+        records = RecordCount.open(LocalDirectory(place), is_new=True)
+        assert records.refused == sum(min(messages, more) for messages, more, _ in drawn)
+        assert records.written == sum(max(0, messages - more) for messages, more, _ in drawn)
 
 
 @pytest.mark.jvm

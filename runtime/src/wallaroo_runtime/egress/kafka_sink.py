@@ -25,7 +25,7 @@ from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.kafka.client import kafka_client
 from wallaroo_runtime.service._proto import service_pb2 as pb
 from wallaroo_runtime.storage.outbox.position import Delivered
-from wallaroo_runtime.storage.outbox.refused import CORRECT, SET_ASIDE, refused_letter, told_refused, write_refused
+from wallaroo_runtime.storage.outbox.refused import CORRECT, SET_ASIDE, refused_letter, set_aside
 from wallaroo_runtime.storage.outbox.sink_record import SinkRecord, records_of, whole_record
 
 TRANSACTION_BYTES = 4 * 1024 * 1024
@@ -180,19 +180,22 @@ class KafkaSink(Sink):
         return self._abandoned
 
     def _commit(self, session: Session, pieces: list[Piece]) -> None:
-        end = replace(pieces[-1].after, sender=self._name)
+        end = replace(pieces[-1].after, sender=self._name, refused=self.position.refused)
         if any(piece.lengths for piece in pieces):
             if not self._open.exists():
                 self._open.touch(mode=0o600)
                 sync_directory(self._directory)
             if self.live is not None and end.live_needed > self.live.safe:
                 self.live.sync()  # Kafka would keep what a loss of power takes away here
-            self._write(session, pieces, end)
+            end = self._write(session, pieces, end)
             reach("egress.kafka_committed")
         self._take(pieces, end, durable=self._is_due(pieces))
 
-    def _write(self, session: Session, pieces: list[Piece], end: Delivered) -> None:
+    def _write(self, session: Session, pieces: list[Piece], end: Delivered) -> Delivered:
         """Write the records of pieces, and the position after them; without those that Kafka never takes, if so set.
+
+        Returns:
+            The position, in which these count.
 
         Raises:
             Unavailable: Kafka takes nothing now.
@@ -201,26 +204,27 @@ class KafkaSink(Sink):
         refused: set[int] = set()
         while True:
             try:
-                session.write(written(pieces, self._target.records), end, refused)
+                after = replace(end, refused=end.refused + len(refused))
+                session.write(written(pieces, self._target.records), after, refused)
             except Lasting as error:
                 if not self._target.sets_aside or not set(error.numbers) - refused:
                     raise
                 self._set_aside(pieces, set(error.numbers) - refused, error)
                 refused |= set(error.numbers)
             else:
-                return
+                return after
 
     def _set_aside(self, pieces: list[Piece], numbers: set[int], error: Lasting) -> None:
         """Make dead letters of records, before the position after them is committed."""
         sink, topic, before = self.config.name, self._target.topic, pieces[0].before.messages
-        letters = []
-        for number, record in enumerate(written(pieces, self._target.records)):
+        path, letters = self._target.sets_aside, {}
+        for number, (record, sequence) in enumerate(
+            zip(written(pieces, self._target.records), _sequences(pieces), strict=True)
+        ):
             if number in numbers:
                 why = f"topic {topic} does not take it: {_reason(error)}{_partition(record)}"
-                place = before + number
-                letters.append(refused_letter(self._target.sets_aside, sink, place, record.key, record.value, why))
-        ids = write_refused(self._directory.parent / FOLDER, self.config.port, letters)
-        self._say(told_refused(sink, letters, ids))
+                letters[before + number] = refused_letter(path, sink, sequence, record.key, record.value, why)
+        self._say(set_aside(self._directory.parent / FOLDER, self.config.port, letters))
 
     def _is_due(self, pieces: list[Piece]) -> bool:
         """Say whether the position must now survive a loss of power; of live output, which comes in drops, each second.
@@ -234,6 +238,14 @@ class KafkaSink(Sink):
         if is_due:
             self._durable_at = now
         return is_due
+
+
+def _sequences(pieces: list[Piece]) -> Iterator[int]:
+    """Yield the sequence of each record that `written` yields."""
+    for piece in pieces:
+        if piece.frame is not None:
+            count = piece.frame.header.count
+            yield from map(piece.frame.sequence_of, range(count - len(piece.lengths), count))
 
 
 def _reason(error: Lasting) -> str:

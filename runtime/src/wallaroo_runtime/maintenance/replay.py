@@ -5,6 +5,7 @@ of a source message, in the worker's own form: no source takes it.
 """
 
 import json
+import shlex
 import socket
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -117,7 +118,12 @@ class Replay:
                 continue
             result.refused += 1
             if len(result.findings) < MAX_FINDINGS:
-                result.findings.append(_not_replayable(letter, reason, fix))
+                result.findings.append(self._not_replayable(letter, reason, fix))
+
+    def _not_replayable(self, letter: DeadLetter, reason: str, fix: str) -> Diagnostic:
+        place = shlex.quote(str(self._checkpoint))
+        show = f"take its input with `wallaroo dead-letters show {place} {letter.id} --input FILE`"
+        return Diagnostic.of("R621", id=letter.id, reason=reason, fix=f"{fix}; else {show}" if fix else show)
 
     def _why_not(self, letter: DeadLetter) -> tuple[str, str]:
         """Say why a letter is not replayed, and what to do; empty when it is."""
@@ -171,11 +177,6 @@ def _message(letter: DeadLetter, framing: str) -> bytes:
     """Return a letter's input as it came over the wire."""
     data = letter.record.input
     return data if letter.record.encoding == FRAMED else framer(framing)(data)
-
-
-def _not_replayable(letter: DeadLetter, reason: str, fix: str) -> Diagnostic:
-    show = f"take its input with `wallaroo dead-letters show CHECKPOINT {letter.id} --input FILE`"
-    return Diagnostic.of("R621", id=letter.id, reason=reason, fix=f"{fix}; else {show}" if fix else show)
 
 
 def read_sources(directory: Path) -> dict[int, SourceOf]:

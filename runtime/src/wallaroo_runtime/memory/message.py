@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 from wallaroo.message.frame import read_frame
 from wallaroo.message.kit import Message, Record
 from wallaroo_runtime.memory.engine import Batch
-from wallaroo_runtime.storage.outbox.sink_record import rows_of
+from wallaroo_runtime.storage.outbox.sink_record import records_of
 
 
 def in_order(batch: Batch, port: int) -> Iterator[Record]:
@@ -13,7 +13,7 @@ def in_order(batch: Batch, port: int) -> Iterator[Record]:
     rows: list[tuple[int, Record]] = []
     for data in batch.frames.get(port, ()):
         frame = read_frame(data)
-        for number, (key, value, partition) in enumerate(rows_of(data, 0)):
+        for number, (key, value, partition) in enumerate(records_of(frame)):
             rows.append((frame.sequence_of(number), Record(value, key, partition)))
     return (output for _, output in sorted(rows, key=lambda row: row[0]))
 

@@ -38,7 +38,7 @@ class Latencies:
         """Take the status of the egress before the first micro-batch."""
         self._egress = egress
         for sink in egress.get("sinks", ()):
-            self._published[sink["port"]] = sink["messages"] + sink["pending_messages"]
+            self._published[sink["port"]] = _done(sink) + sink["pending_messages"]
         self._ports = frozenset(self._published)
 
     def publish(self, report: BatchReport, now: float) -> None:
@@ -75,7 +75,7 @@ class Latencies:
             self.add(_since(self._egress, egress), now)
             self._egress = egress
         sinks = egress.get("sinks", ())
-        taken = {sink["port"]: sink["messages"] for sink in sinks}
+        taken = {sink["port"]: _done(sink) for sink in sinks}
         idle = {sink["port"] for sink in sinks if not sink["pending_messages"]}
         while self._outstanding:
             first = self._outstanding[0]
@@ -104,6 +104,11 @@ class Latencies:
     def to_json(self, now: float) -> dict[str, Any]:
         """Return count, percentiles and the largest of each stage."""
         return {stage: latency.to_json(now) for stage, latency in self._latencies.items()}
+
+
+def _done(sink: Mapping[str, Any]) -> int:
+    """Return how many messages a sink has taken or refused."""
+    return int(sink["messages"]) + int(sink.get("refused", 0))
 
 
 def _since(before: Mapping[str, Any], egress: Mapping[str, Any]) -> Mapping[str, Mapping[int, int]]:

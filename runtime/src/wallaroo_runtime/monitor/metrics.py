@@ -53,7 +53,8 @@ class _Collector:
         yield self._one(gauge, "up", "Whether the application runs.", document["state"] == "running")
         yield self._one(counter, "messages_in", "Messages that arrived in this run.", run["messages_in"])
         yield self._one(counter, "messages_out", "Messages that receivers took in this run.", run["messages_out"])
-        yield self._one(counter, "dead_letters", "Messages that user code failed on in this run.", run["dead_letters"])
+        text = "Messages that user code failed on, or that a sink never takes, in this run."
+        yield self._one(counter, "dead_letters", text, run["dead_letters"])
         yield self._one(counter, "micro_batches", "Micro-batches of this run.", run["batches"])
         if document["lag"]["messages"] is not None:  # else not known yet: 0 would keep an alarm silent
             yield self._one(gauge, "lag_messages", "Messages that arrived, not processed.", document["lag"]["messages"])

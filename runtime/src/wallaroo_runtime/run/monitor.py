@@ -157,6 +157,8 @@ class Flow:
         # The gateway reports less often than the query: what is processed has come, too.
         received = max(self._peers.received() + records.received, processed)
         delivered = self._peers.delivered() + records.written
+        letters = progress.dead_letters + self._peers.refused() + records.refused
+        letters_before = progress.dead_letters_before + self._peers.refused_before + records.refused_before
         now = time.monotonic()
         self._samples.append((now, processed))
         while now - self._samples[0][0] > RATE_WINDOW_S:
@@ -168,7 +170,7 @@ class Flow:
             messages_in=received,
             messages_processed=processed,
             messages_out=delivered,
-            dead_letters=progress.dead_letters,
+            dead_letters=letters,
             batches=progress.batches,
             rate=rate,
             lag=max(0, received - processed) + progress.unread,
@@ -179,7 +181,7 @@ class Flow:
             run={
                 "messages_in": received - records.received_before - self._peers.received_before,
                 "messages_out": delivered - records.written_before - self._peers.delivered_before,
-                "dead_letters": progress.dead_letters - progress.dead_letters_before,
+                "dead_letters": letters - letters_before,
                 "visits": progress.visits,
                 "visited_keys": progress.visited,
             },

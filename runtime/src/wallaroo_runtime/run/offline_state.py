@@ -130,7 +130,7 @@ def open_states(
         check_archive(manifest, archive)
         topology = load_document(manifest["topology"])
         showers = None if raw else Showers(topology, work / "workers", stack, archive)
-        yield StateQuery(plan, logs, showers.of if showers else None)
+        yield StateQuery(plan, logs, showers.of if showers else None, place)
 
 
 class Showers:

@@ -38,6 +38,7 @@ class Peers:
         output: Where tasks and driver put output.
         received_before: Messages that had come before this run.
         delivered_before: Messages that receivers had got before this run.
+        refused_before: Likewise, those that they had refused.
 
     Raises:
         RunError: R608 or R647, services and topology do not fit.
@@ -70,7 +71,7 @@ class Peers:
             self.egress = Peer(remote.service("egress", remote.egress))
         self.journals: tuple[JournalPlace, ...] = ()
         self.output = OutputPlace()
-        self.received_before = self.delivered_before = 0
+        self.received_before = self.delivered_before = self.refused_before = 0
 
     @contextmanager
     def telling_refused(self, warn: Callable[[Diagnostic], None]) -> Iterator[None]:
@@ -112,7 +113,8 @@ class Peers:
         self._attach("egress", self.egress, request)
         if "egress" in self._checkpoint.services:
             self._checkpoint.check_published(self.egress.published)
-        self.output, self.delivered_before = self.egress.output(), self.delivered()
+        self.output = self.egress.output()
+        self.delivered_before, self.refused_before = self.delivered(), self.refused()
         # A port that is in use should be reported at once. Only where workers cut the messages must they run first.
         if self.waits_for_worker:
             self.gateways[0].wait_ready()
@@ -172,7 +174,14 @@ class Peers:
 
     def delivered(self) -> int:
         """Return how many messages receivers have got from the egress since the checkpoint began."""
-        return sum(int(sink.get("messages", 0)) for sink in self.egress.status().get("sinks", []))
+        return self._of_sinks("messages")
+
+    def refused(self) -> int:
+        """Return how many messages became dead letters since then, because a sink of the egress never takes them."""
+        return self._of_sinks("refused")
+
+    def _of_sinks(self, name: str) -> int:
+        return sum(int(sink.get(name, 0)) for sink in self.egress.status().get("sinks", []))
 
     def received(self) -> int:
         """Return how many messages have come since the checkpoint began."""

@@ -32,4 +32,4 @@ def states_of_run(
         return showers[name]
 
     logs = SparkLogs(session, checkpoint.directory, plan, checkpoint.spark)
-    return StateQuery(plan, logs, shower if asks else None)
+    return StateQuery(plan, logs, shower if asks else None, checkpoint.directory)

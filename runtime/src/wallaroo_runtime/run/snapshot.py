@@ -18,7 +18,7 @@ class Snapshot:
         messages_in: Messages that arrived since the checkpoint began.
         messages_processed: Those of them that finished batches have dealt with.
         messages_out: Messages that receivers have taken since the checkpoint began.
-        dead_letters: Messages that user code failed on, since the checkpoint began.
+        dead_letters: Messages that user code failed on or a sink never takes, since the checkpoint began.
         batches: Micro-batches of this run.
         rate: Messages processed per second, lately.
         lag: Messages that arrived and are not processed yet.

@@ -1,6 +1,7 @@
 """The states of an application for people: names, pages and single keys, as of the last committed micro-batch."""
 
 import base64
+import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
@@ -62,10 +63,13 @@ class StateQuery:
     Args:
         plan: Of the application, with the numbers of its checkpoint.
         shower: Returns what asks a worker; None: states are shown as their bytes.
+        place: Directory or URL of the checkpoint, for commands.
     """
 
-    def __init__(self, plan: Plan, logs: Logs, shower: Callable[[str], Shower] | None) -> None:
-        self._plan, self._logs, self._shower = plan, logs, shower
+    def __init__(
+        self, plan: Plan, logs: Logs, shower: Callable[[str], Shower] | None, place: object = "CHECKPOINT"
+    ) -> None:
+        self._plan, self._logs, self._shower, self._place = plan, logs, shower, shlex.quote(str(place))
         self.states = states_of(plan)
 
     @property
@@ -121,7 +125,7 @@ class StateQuery:
                 place=f'state "{name}", as of micro-batch {batch},',
                 what="key",
                 name=key[:80],
-                known=f"what `wallaroo state dump CHECKPOINT {name} --limit 20` shows",
+                known=f"what `wallaroo state dump {self._place} {shlex.quote(name)} --limit 20` shows",
             )
         return batch, next(self._shown(state, [row]))
 

@@ -29,8 +29,10 @@ class RecordCount:
     Attributes:
         received: Messages that sources have given since the checkpoint began.
         written: Messages that sinks have got since then.
+        refused: Messages that became dead letters since then, because a sink never takes them.
         received_before: Those of `received` that earlier runs had.
         written_before: Likewise of `written`.
+        refused_before: Likewise of `refused`.
         is_least: Whether there may have been more: a version that did not count began the checkpoint.
     """
 
@@ -40,6 +42,8 @@ class RecordCount:
     is_least: bool = False
     received_before: int = 0
     written_before: int = 0
+    refused: int = 0
+    refused_before: int = 0
     _query: str = ""
     _batch: int = -1
 
@@ -62,24 +66,27 @@ class RecordCount:
         value = unpack_line(content.rstrip(b"\n")) or {}
         try:
             received, written = int(value["received"]), int(value["written"])
+            refused = int(value.get("refused", 0))
             least, query, batch = bool(value["is_least"]), str(value["query"]), int(value["batch"])
         except (ValueError, KeyError, TypeError) as error:
             reason = f"{error} is missing, or it does not fit its checksum"
             raise RunError.of("R698", what=f"{directory}/{NAME}", reason=reason) from error
-        return cls(directory, received, written, least, received, written, query, batch)
+        return cls(directory, received, written, least, received, written, refused, refused, query, batch)
 
-    def add(self, query: str, batch: int, received: int, written: int) -> None:
+    def add(self, query: str, batch: int, received: int, written: int, refused: int = 0) -> None:
         """Count a micro-batch that is published; to be called before Spark commits it."""
         if query == self._query and batch <= self._batch:
             return
-        if not (received or written):
+        if not (received or written or refused):
             return
         self._query, self._batch = query, batch
         self.received, self.written = self.received + received, self.written + written
+        self.refused += refused
         self._store()
 
     def _store(self) -> None:
         if self.directory is None:
             return
-        numbers = {"received": self.received, "written": self.written, "is_least": self.is_least}
-        self.directory.write(NAME, pack_line({"query": self._query, "batch": self._batch, **numbers}))
+        numbers = {"received": self.received, "written": self.written, "refused": self.refused}
+        batch = {"query": self._query, "batch": self._batch, "is_least": self.is_least}
+        self.directory.write(NAME, pack_line({**batch, **numbers}))

@@ -11,7 +11,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from wallaroo.diagnostic.diagnostic import Diagnostic, Kind, shown
-from wallaroo.message.frame import split_frames
+from wallaroo.message.frame import Frame, read_frame, split_frames
 from wallaroo.message.kafka_record import too_large
 from wallaroo_runtime.errors import TOPOLOGY, RunError
 from wallaroo_runtime.kafka.java import java_options
@@ -19,19 +19,17 @@ from wallaroo_runtime.spark.failure.cause import causes_of
 from wallaroo_runtime.spark.failure.translate import AGAIN, carried, described, translated
 from wallaroo_runtime.spark.source.kafka import COMPACT, FORMAT, POLICY, KafkaAdmin
 from wallaroo_runtime.spark.task.row_source import analysed
-from wallaroo_runtime.storage.outbox.refused import CORRECT, SET_ASIDE, refused_letter, told_refused, write_refused
-from wallaroo_runtime.storage.outbox.sink_record import rows_of
+from wallaroo_runtime.storage.outbox.refused import CORRECT, SET_ASIDE, refused_letter, set_aside
+from wallaroo_runtime.storage.outbox.sink_record import records_of
 from wallaroo_runtime.storage.outbox.staging import StagedFile
-from wallaroo_runtime.storage.outbox.written import read_written, write_written
+from wallaroo_runtime.storage.outbox.written import Written, read_written, write_written
 from wallaroo_runtime.storage.place import OutputPlace
 from wallaroo_runtime.topology.model import KafkaSink, SparkSink
 from wallaroo_runtime.topology.secret import resolved
 
 ROWS_PER_BATCH = 8192
-_ROWS = pa.schema([("key", pa.binary()), ("value", pa.binary()), ("partition", pa.int32())])
-_ROW_SCHEMA = "key BINARY, value BINARY, partition INT"
-Row = tuple[bytes | None, bytes | None, int | None]
-
+_ROWS = pa.schema([("key", pa.binary()), ("value", pa.binary()), ("partition", pa.int32()), ("sequence", pa.int64())])
+_ROW_SCHEMA = "key BINARY, value BINARY, partition INT, sequence LONG"
 
 MOST_BYTES = 1024 * 1024  # of Kafka's client in Java, unless its max.request.size says another
 LIMIT, MOST = "max.request.size", "max.message.bytes"  # of the client, of the topic
@@ -83,14 +81,16 @@ class RowReader:
     def _read(self, file: StagedFile) -> Iterator[pa.RecordBatch]:
         for data in self.place.read(file):
             for _, at, _ in split_frames(data):
-                rows = list(filter(self._is_wanted, rows_of(data, at)))
+                rows = list(self._rows(read_frame(data, at)))
                 for start in range(0, len(rows), ROWS_PER_BATCH):
                     columns = zip(*rows[start : start + ROWS_PER_BATCH], strict=True)
                     arrays = [pa.array(column, field.type) for column, field in zip(columns, _ROWS, strict=True)]
                     yield pa.RecordBatch.from_arrays(arrays, schema=_ROWS)
 
-    def _is_wanted(self, row: Row) -> bool:
-        return self.limits is None or bool(self.limits.refusal(*row)) == self.refused
+    def _rows(self, frame: Frame) -> Iterator[tuple[bytes | None, bytes | None, int | None, int | None]]:
+        for number, row in enumerate(records_of(frame)):
+            if self.limits is None or bool(self.limits.refusal(*row)) == self.refused:
+                yield *row, frame.sequence_of(number) if self.refused else None
 
 
 class RowSinks:
@@ -153,11 +153,12 @@ class RowSinks:
             return list(files)
         mine = [file for file in files if file.port in self._sinks]
         if mine and not self._is_written(query, batch):
+            refused = 0
             for port, sink in self._sinks.items():
                 chosen = [file for file in mine if file.port == port]
                 if chosen:
-                    self._write(sink, chosen, port, batch)
-            write_written(self._note, query, batch)
+                    refused += self._write(sink, chosen, port, batch)
+            write_written(self._note, Written(query, batch, refused))
         self._place.remove(mine)
         return [file for file in files if file.port not in self._sinks]
 
@@ -165,20 +166,29 @@ class RowSinks:
         """Return how many messages staged files have for Spark's sinks."""
         return sum(file.messages for file in files if file.port in self._sinks)
 
+    def refused(self, query: str, batch: int) -> int:
+        """Return how many messages of a micro-batch that was written became dead letters instead."""
+        found = read_written(self._note) if self._sinks else Written()
+        return found.refused if (found.query, found.batch) == (query, batch) else 0
+
     def _is_written(self, query: str, batch: int) -> bool:
         found = read_written(self._note)
         return found.query == query and found.batch >= batch
 
-    def _write(self, sink: KafkaSink | SparkSink, files: Sequence[StagedFile], port: int, batch: int) -> None:
+    def _write(self, sink: KafkaSink | SparkSink, files: Sequence[StagedFile], port: int, batch: int) -> int:
+        """Write the messages of a sink, and return how many it refuses."""
         try:
             self._save(sink, self._rows(files))
         except (PySparkException, Py4JJavaError) as error:
             failed = translated(causes_of(error))
             if failed.kind is not Kind.QUERY:
                 raise failed from error
-            if not isinstance(sink, KafkaSink) or not self._set_aside(sink, files, port, batch):
+            count = self._set_aside(sink, files, port, batch) if isinstance(sink, KafkaSink) else 0
+            if not count:
                 _, reason, fix = described(causes_of(error))
                 raise refused(sink, reason, f"{fix}; {AGAIN}" if fix else CORRECT) from error
+            return count
+        return 0
 
     def _save(self, sink: KafkaSink | SparkSink, rows: DataFrame) -> None:
         if isinstance(sink, KafkaSink):
@@ -190,14 +200,14 @@ class RowSinks:
 
     def _chosen(self, sink: SparkSink, rows: DataFrame) -> DataFrame:
         view = "wallaroo_rows_" + sink.path.replace("/", "_")
-        rows.drop("partition").createOrReplaceTempView(view)
+        rows.drop("partition", "sequence").createOrReplaceTempView(view)
         return self._session.sql(f"SELECT {sink.value} FROM {view}")
 
-    def _set_aside(self, sink: KafkaSink, files: Sequence[StagedFile], port: int, batch: int) -> bool:
+    def _set_aside(self, sink: KafkaSink, files: Sequence[StagedFile], port: int, batch: int) -> int:
         """Make dead letters of the records that a topic refuses for what they are, and write the others.
 
         Returns:
-            Whether there are any.
+            How many there are.
 
         Raises:
             RunError: R674, there are, and they shall end the query.
@@ -208,20 +218,20 @@ class RowSinks:
         limits = Limits(partitions, min(own, int(most)), COMPACT in policy)
         rows = [tuple(row) for row in self._rows(files, limits, is_refused=True).collect()]
         if not rows:
-            return False
-        records = [tuple(None if part is None else bytes(part) for part in row[:2]) + row[2:] for row in rows]
-        why = f"topic {sink.topic} does not take it: {limits.refusal(*records[0])}"
+            return 0
+        records = [(*(None if part is None else bytes(part) for part in row[:2]), *row[2:]) for row in rows]
+        why = f"topic {sink.topic} does not take it: {limits.refusal(*records[0][:3])}"
         if not self._sets_aside:
             raise refused(sink, f"key {shown(records[0][0])}: {why}", SET_ASIDE)
-        letters = [
-            refused_letter(sink.path, sink.name, (batch << 20) + number, key, value,
+        letters = {
+            (batch << 20) + number:
+            refused_letter(sink.path, sink.name, sequence, key, value,
                            f"topic {sink.topic} does not take it: {limits.refusal(key, value, partition)}")
-            for number, (key, value, partition) in enumerate(records)
-        ]  # fmt: skip
-        ids = write_refused(Path(self._place.dead_letters), port, letters)
-        self.findings.append(told_refused(sink.name, letters, ids))
+            for number, (key, value, partition, sequence) in enumerate(records)
+        }  # fmt: skip
+        self.findings.append(set_aside(Path(self._place.dead_letters), port, letters))
         self._save(sink, self._rows(files, limits))
-        return True
+        return len(letters)
 
     def _rows(
         self, files: Sequence[StagedFile], limits: Limits | None = None, *, is_refused: bool = False

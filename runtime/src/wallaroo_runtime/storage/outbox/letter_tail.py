@@ -5,6 +5,7 @@ from pathlib import Path
 
 from wallaroo.message.frame import HEADER_BYTES, FrameError, FrameHeader, read_frame, read_header, split_frames
 from wallaroo.worker._proto import worker_pb2 as pb
+from wallaroo_runtime.storage.outbox.refused import PREFIX
 
 LETTERS_PER_BATCH = 10_000
 Found = list[tuple[str, pb.DeadLetter]]  # with their ids, as `wallaroo dead-letters` names them
@@ -19,7 +20,7 @@ def letters_of(pieces: Iterable[bytes]) -> Iterator[pb.DeadLetter]:
 
 
 class LetterTail:
-    """Finds the dead letters that come after a moment.
+    """Finds the dead letters that come after a moment; those of a sink, which counts and reports them, are left out.
 
     Args:
         folder: Where the egress writes them, a file for each micro-batch.
@@ -36,7 +37,8 @@ class LetterTail:
         self._cut: set[Path] = set()  # files whose end was written once more
 
     def _files(self) -> list[Path]:
-        return sorted(self._folder.glob(f"*{_SUFFIX}"), key=_place_of)
+        found = self._folder.glob(f"*{_SUFFIX}")
+        return sorted((path for path in found if not path.name.startswith(PREFIX)), key=_place_of)
 
     def look(self) -> None:
         """Find what has come since the last look."""

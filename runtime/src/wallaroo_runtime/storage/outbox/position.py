@@ -19,12 +19,13 @@ class Delivered:
         record: Number of the record that is next.
         file: Index of the file among the record's files; those of other ports count too.
         byte: Bytes of values of that file that are delivered; always whole messages.
-        messages: Number of messages that were delivered to this sink, ever.
+        messages: Number of messages that were delivered to this sink, ever, those that it refused included.
         total_bytes: Their bytes.
         sender: Name that a committing sink knows this output by; empty: the sink takes no transactions.
         live: Offset of the entry of the live log that is next; those of other ports count too.
         live_byte: Bytes of values of that entry that are delivered; always whole messages.
         live_messages: How many of `messages` are of the live log.
+        refused: How many of `messages` became dead letters, since the sink never takes them.
     """
 
     record: int = 0
@@ -36,6 +37,7 @@ class Delivered:
     live: int = 0
     live_byte: int = 0
     live_messages: int = 0
+    refused: int = 0
 
     @property
     def _place(self) -> tuple[int, ...]:
@@ -88,7 +90,8 @@ def write_position(directory: Path, port: int, position: Delivered, *, durable: 
 
 def _line(position: Delivered) -> bytes:
     values = {name: getattr(position, name) for name in Delivered.__slots__}
-    return pack_line({name: value for name, value in values.items() if value or not name.startswith("live")})
+    rare = ("live", "refused")
+    return pack_line({name: value for name, value in values.items() if value or not name.startswith(rare)})
 
 
 def undelivered(directory: Path, ports: Collection[int]) -> int:

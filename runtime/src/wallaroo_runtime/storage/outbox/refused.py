@@ -1,7 +1,8 @@
 """Dead letters of records that a sink's topic never takes: they are known after their micro-batch was published."""
 
+import shlex
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping
 from pathlib import Path
 
 from wallaroo.diagnostic.diagnostic import Diagnostic, shown
@@ -16,48 +17,46 @@ SET_ASIDE = (
     "makes dead letters of such records and goes on"
 )
 PREVIEW = 200
+PREFIX = "refused-"  # of files of such letters
 FIRST_PARTITION = 1 << 20  # in ids: greater than the number of any partition of Spark's
 
 
 def refused_letter(
-    path: str, sink: str, number: int, key: bytes | None, value: bytes | None, why: str
+    path: str, sink: str, sequence: int, key: bytes | None, value: bytes | None, why: str
 ) -> pb.DeadLetter:
     """Return the dead letter of a record.
 
     Args:
         path: Of the sink.
         sink: Its name.
-        number: Of the message among those of the sink.
+        sequence: Of the message that it derives from.
         key: Of the record; None: it has none.
         value: None: it has none.
         why: Names the topic and what it refuses.
     """
     data = value or b""
     return pb.DeadLetter(
-        code=CODE, path=path, step=sink, key=key or b"", has_key=key is not None, sequence=number,
+        code=CODE, path=path, step=sink, key=key or b"", has_key=key is not None, sequence=sequence,
         port=DEAD_LETTER_PORT, input=data, preview=data[:PREVIEW].decode("utf-8", "backslashreplace"), error=why,
         timestamp_ms=time.time_ns() // 1_000_000,
     )  # fmt: skip
 
 
-def told_refused(sink: str, letters: Sequence[pb.DeadLetter], ids: Sequence[str]) -> Diagnostic:
-    """Return the finding that records of a sink became dead letters."""
-    first = letters[0]
-    key = f"key {shown(first.key)}" if first.has_key else "no key"
-    reason = f"{first.error}; set aside: {len(letters)} dead letters, the first has {key}"
-    fix = f"correct what makes it; `wallaroo dead-letters show CHECKPOINT {ids[0]}` shows it"
-    return Diagnostic.of(CODE, sink=sink, place=f"message {first.sequence}", reason=reason, fix=fix)
-
-
-def write_refused(folder: Path, port: int, letters: Sequence[pb.DeadLetter]) -> list[str]:
-    """Write dead letters of one sink durably, and return their ids; those of a repeated attempt take the same place.
+def set_aside(folder: Path, port: int, letters: Mapping[int, pb.DeadLetter]) -> Diagnostic:
+    """Write dead letters of one sink durably, and return the finding; those of a repeated attempt take the same place.
 
     Args:
         folder: Of the dead letters.
         port: Of the sink.
+        letters: By a number of the message that no other one of the sink has; there are some.
     """
     partition = FIRST_PARTITION + port
-    for letter in letters:
+    for number, letter in letters.items():
         frame = encode_frame([letter.SerializeToString()], port=DEAD_LETTER_PORT)
-        replace_file(folder / f"refused-{letter.sequence}-{partition}.frames", frame, durable=True)
-    return [f"{letter.sequence}-{partition}-0" for letter in letters]
+        replace_file(folder / f"{PREFIX}{number}-{partition}.frames", frame, durable=True)
+    number, first = next(iter(letters.items()))
+    key = f"key {shown(first.key)}" if first.has_key else "no key"
+    reason = f"{first.error}; set aside: {len(letters)} dead letters, the first has {key}"
+    place = shlex.quote(str(folder.parent.absolute()))
+    fix = f"correct what makes it; `wallaroo dead-letters show {place} {number}-{partition}-0` shows it"
+    return Diagnostic.of(CODE, sink=first.step, place=f"position {first.sequence}", reason=reason, fix=fix)

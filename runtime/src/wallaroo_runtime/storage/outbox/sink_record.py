@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from wallaroo.message.frame import Frame, read_frame
+from wallaroo.message.frame import Frame
 from wallaroo.worker._proto import record_pb2
 
 PARTITION = b"partition"
@@ -27,13 +27,8 @@ class SinkRecord(NamedTuple):
     timestamp_ms: int = 0
 
 
-def rows_of(data: bytes, at: int) -> Iterator[tuple[bytes | None, bytes | None, int | None]]:
-    """Yield key, value and partition of each message of a frame; None: it has none."""
-    return records_of(read_frame(data, at))
-
-
 def records_of(frame: Frame) -> Iterator[tuple[bytes | None, bytes | None, int | None]]:
-    """Do what `rows_of` does, for a frame that was read."""
+    """Yield key, value and partition of each message of a frame; None: it has none."""
     absent = set(frame.absent)
     for number, value in enumerate(frame.values()):
         key = frame.keys[frame.key_indexes[number]] if frame.keys else b""
