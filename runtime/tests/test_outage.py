@@ -84,7 +84,7 @@ COUNTS = st.fixed_dictionaries(dict.fromkeys(("taken", "refused", "written", "as
 def test_what_was_processed_has_come(
     received: int, processed: int, before: dict[str, int], now: dict[str, int]
 ) -> None:
-    """What a sink refuses is a dead letter, whoever writes to it, and in whichever run."""
+    """A message that a sink refuses is a dead letter, of egress and Spark alike, in each run."""
     sums = {name: before[name] + now[name] for name in now}
     delivered, refused = Peers.delivered, Peers.refused
     peers, query = Mock(gateways=[], received_before=0), Mock(targets={})

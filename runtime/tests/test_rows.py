@@ -16,6 +16,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from wallaroo.diagnostic.diagnostic import Diagnostic
 from wallaroo.message.frame import encode_frame, read_frame
 from wallaroo.message.kafka_record import too_large
 from wallaroo_runtime.checkpoint.manifest import LocalDirectory
@@ -36,6 +37,7 @@ from wallaroo_runtime.storage.place import OutputPlace
 from wallaroo_runtime.storage.record_count import RecordCount
 from wallaroo_runtime.topology.load import load_document
 from wallaroo_runtime.topology.model import KafkaSink, KafkaSource, SparkSource, Topology
+from wallaroo_runtime.worker.step_count import StepCount
 
 DOCS = Path(__file__).parents[2] / "docs" / "tutorial"
 PLAIN_WORKER = str(Path(__file__).with_name("plain_worker.py"))
@@ -299,20 +301,24 @@ def test_refused_rows_count_once_and_not_as_written(drawn: list[tuple[int, int, 
     with TemporaryDirectory() as directory:
         place, planned, counts = Path(directory), Mock(query="q"), Mock(accounts=Mock(value={}))
         output = OutputPlace.on(place)
-        for batch, (messages, more, kill) in enumerate(drawn):
+        tries = [(batch, *rest, end) for batch, (*rest, kill) in enumerate(drawn) for end in dict.fromkeys((kill, ""))]
+        for batch, messages, more, kill in tries:
             refused = min(messages, more)
-            for is_last in (True,) if not kill else (False, True):
-                rows = RowSinks(Mock(), {1: Mock(spec=KafkaSink)}, output, place / "written.json")
-                rows._write = lambda *_, count=refused: count  # type: ignore[method-assign]
-                files = [StagedFile(1, f"{directory}/staged", 0, 0, messages, 0)] if messages else []
-                records = RecordCount.open(LocalDirectory(place), is_new=True)
-                policy = Mock(may_fail=False)
-                publisher = Publisher(Mock(), policy, rows=rows, planned=planned, counts=counts, records=records)
-                if not is_last and kill == "before the note":
-                    continue
+            rows = RowSinks(Mock(), {1: Mock(spec=KafkaSink, path="0/sinks/0")}, output, place / "written.json")
+            rows._write = lambda *_, count=refused: count  # type: ignore[method-assign]
+            files = [StagedFile(1, f"{directory}/staged", 0, 0, messages, 0)] if messages else []
+            records, policy = RecordCount.open(LocalDirectory(place), is_new=True), Mock(may_fail=False)
+            publisher = Publisher(Mock(), policy, rows=rows, planned=planned, counts=counts, records=records)
+            if kill != "before the note":
                 publisher._publish("q", batch, files)
-                if is_last or kill == "before the commit":
-                    publisher._count(batch, files)
+            assert rows.new_steps() in ({}, {"0/sinks/0": StepCount(0, -refused, refused)})
+            if kill in ("", "before the commit"):
+                publisher._count(batch, files)
+        rows = RowSinks(Mock(), {}, output, place / "written.json")
+        add, publisher = rows.findings.append, Publisher(Mock(), Mock(), rows=rows)
+        assert publisher.new_findings() == []  # between these two steps of the thread that publishes
+        add(finding := Diagnostic.of("R741", count="1", command="c"))
+        assert publisher.new_findings() == [finding]
         records = RecordCount.open(LocalDirectory(place), is_new=True)
         assert records.refused == sum(min(messages, more) for messages, more, _ in drawn)
         assert records.written == sum(max(0, messages - more) for messages, more, _ in drawn)

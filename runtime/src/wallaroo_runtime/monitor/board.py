@@ -21,7 +21,7 @@ from wallaroo_runtime.plan.graph import edges_of
 from wallaroo_runtime.plan.stage import Plan
 from wallaroo_runtime.spark.batch_report import BatchReport, LiveReport, Stores
 from wallaroo_runtime.topology.model import Topology
-from wallaroo_runtime.worker.step_count import StepCount, StepCounts, add_steps
+from wallaroo_runtime.worker.step_count import StepCount, StepCounts, add_steps, refusal
 
 KEPT_FINDINGS = 100
 VERSION = 1  # of the document
@@ -77,6 +77,7 @@ class Board:
         self._processed_bytes = -1  # of the journal, in real-time mode
         self._steps: StepCounts = {}
         self._stores: Stores = {}
+        self._refused = Counter[int]()  # by port, since the checkpoint began
         self._rates, self._lag, self.latencies = Rates(), Lag(), Latencies()
         self._findings: deque[dict[str, Any]] = deque(maxlen=KEPT_FINDINGS)
         self._sample = Sample()
@@ -87,6 +88,7 @@ class Board:
     def begin(self, egress: Mapping[str, Any]) -> None:
         """Take what the egress says before the first micro-batch."""
         self.latencies.begin(egress)
+        self._refused |= _refused_of(egress)
 
     def tell_batch(self, report: BatchReport) -> None:
         """Take what a micro-batch came to."""
@@ -112,6 +114,11 @@ class Board:
             else:
                 self.latencies.add(report.times, now)
                 self._processed_bytes = report.offset
+        refused = _refused_of(egress)
+        for path, port in self._plan.ports.items():
+            if (more := refused[port] - self._refused[port]) > 0:
+                add_steps(self._steps, {path: refusal(more)})
+        self._refused |= refused
         self.latencies.look(egress, time.time_ns() // 1_000_000, now)
 
     def update(self, state: str, sample: Sample) -> None:
@@ -250,6 +257,10 @@ def _gateway(status: Mapping[str, Any], processed: int) -> dict[str, Any]:
         "lag_bytes": min(backlog, max(0, end - processed)),
         "reads": status.get("reads", True),
     }
+
+
+def _refused_of(egress: Mapping[str, Any]) -> Counter[int]:
+    return Counter({sink["port"]: int(sink.get("refused", 0)) for sink in egress.get("sinks", ())})
 
 
 def _sink(status: Mapping[str, Any]) -> dict[str, Any]:

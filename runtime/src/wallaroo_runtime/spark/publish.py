@@ -133,6 +133,8 @@ class Publisher:
         report = BatchReport(batch, begun_ns // 1_000_000, time.time_ns() // 1_000_000)
         for account in last_attempts(batch, self._counts.accounts.value) if self._counts is not None else ():
             report.add(account.steps, account.arrived, account.stores)
+        if self._rows is not None:
+            report.add(self._rows.new_steps(), {}, {})
         for file in files:
             report.emitted[file.port] += file.messages
         self._tell_batch(report)
@@ -141,8 +143,8 @@ class Publisher:
         """Return what sinks of Spark found wrong since the last call."""
         if self._rows is None:
             return []
-        found, self._rows.findings = self._rows.findings, []
-        return found
+        found = self._rows.findings
+        return [found.popleft() for _ in range(len(found))]
 
     def _check(self, batch: int, files: list[StagedFile]) -> None:
         if self._balance is not None and self._counts is not None:

@@ -38,6 +38,11 @@ class StepCount:
         )
 
 
+def refusal(count: int) -> StepCount:
+    """Return what changes where a sink does not take messages that its encoder has emitted."""
+    return StepCount(messages_out=-count, dead_letters=count)
+
+
 StepCounts = dict[str, StepCount]  # by path
 
 

@@ -1,5 +1,6 @@
 """Sinks that Spark writes itself, Kafka and any other: what is staged for them becomes rows."""
 
+from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,6 +27,7 @@ from wallaroo_runtime.storage.outbox.written import Written, read_written, write
 from wallaroo_runtime.storage.place import OutputPlace
 from wallaroo_runtime.topology.model import KafkaSink, SparkSink
 from wallaroo_runtime.topology.secret import resolved
+from wallaroo_runtime.worker.step_count import StepCounts, refusal
 
 ROWS_PER_BATCH = 8192
 _ROWS = pa.schema([("key", pa.binary()), ("value", pa.binary()), ("partition", pa.int32()), ("sequence", pa.int64())])
@@ -121,8 +123,8 @@ class RowSinks:
         *,
         sets_aside: bool = False,
     ) -> None:
-        self.findings: list[Diagnostic] = []
-        self._sets_aside = sets_aside
+        self.findings: deque[Diagnostic] = deque()  # another thread takes from it
+        self._sets_aside, self._refused = sets_aside, Counter[str]()
         for sink in sinks.values() if place.service is not None else ():
             what, fix = f'a sink of kind "{sink.kind}" with a remote egress', "let the driver start the egress"
             raise RunError.of("P303", TOPOLOGY, path=sink.path, what=what, fix=fix)
@@ -153,12 +155,13 @@ class RowSinks:
             return list(files)
         mine = [file for file in files if file.port in self._sinks]
         if mine and not self._is_written(query, batch):
-            refused = 0
+            refused = Counter[str]()
             for port, sink in self._sinks.items():
                 chosen = [file for file in mine if file.port == port]
                 if chosen:
-                    refused += self._write(sink, chosen, port, batch)
-            write_written(self._note, Written(query, batch, refused))
+                    refused[sink.path] = self._write(sink, chosen, port, batch)
+            write_written(self._note, Written(query, batch, refused.total()))
+            self._refused.update(refused)
         self._place.remove(mine)
         return [file for file in files if file.port not in self._sinks]
 
@@ -170,6 +173,11 @@ class RowSinks:
         """Return how many messages of a micro-batch that was written became dead letters instead."""
         found = read_written(self._note) if self._sinks else Written()
         return found.refused if (found.query, found.batch) == (query, batch) else 0
+
+    def new_steps(self) -> StepCounts:
+        """Return what sinks have refused since the last call, by path."""
+        found, self._refused = self._refused, Counter()
+        return {path: refusal(count) for path, count in found.items()}
 
     def _is_written(self, query: str, batch: int) -> bool:
         found = read_written(self._note)
