@@ -168,6 +168,27 @@ def test_a_broker_that_is_not_there(delivery: Delivery) -> None:
     )
 
 
+def test_a_topic_that_was_deleted_while_the_egress_was_stopped(delivery: Delivery) -> None:
+    delivery.publish()
+    delivery.start()
+    delivery.wait_delivered()
+    delivery.check()
+    delivery.broker.delete(delivery.topic)
+    delivery.publish()
+    delivery.start()
+    delivery.wait(delivery.findings, "the finding")
+    assert delivery.findings() == (
+        f'R613 sink "out" cannot be reached at Kafka at {delivery.brokers[0]}; it has no topic {delivery.topic}; '
+        "output is kept and sent later"
+    )
+    (finding,) = delivery.status()["diagnostics"]
+    assert finding["fix"] == "provide what receives it: the topic, e.g. with `wallaroo topics create`"
+    delivery.broker.create(delivery.topic, PARTITIONS)
+    delivery.sent = delivery.sent[50:]
+    delivery.wait(lambda: read_position(delivery.root / "outbox", PORT).messages == 100, "all to be delivered")
+    delivery.check()
+
+
 def test_records_that_kafka_never_takes(delivery: Delivery) -> None:
     delivery.options = {"kafka.max.request.size": "1000"}
     writer = StagingWriter(delivery.root / "staging", "q", 0, 0, 0, 0)

@@ -263,16 +263,23 @@ def test_a_record_that_is_too_large_ends_it_and_is_read_when_that_is_raised(
     assert [value for frame in gateway.frames() for value in frame.values()] == [b"small", b"x" * 101, b"next"]
 
 
-def test_records_that_are_gone_end_it(broker: Broker, gateway: TopicGateway) -> None:
+@pytest.mark.parametrize(
+    ("offset", "first", "lost"),
+    [(7, 0, "7 of partition 0 on; the partition ends at 2"), (0, 2, "0 of partition 0 on; 2 are gone: its first")],
+)
+def test_records_that_are_gone_end_it(
+    offset: int, first: int, lost: str, broker: Broker, gateway: TopicGateway
+) -> None:
     topic = new_topic(broker)
     produce(broker, topic, [b"one", b"two"])
-    gateway.read(topic, {0: 7})
+    broker.truncate(topic, {0: first})
+    gateway.read(topic, {0: offset})
     gateway.start()
     assert gateway.process is not None
     assert gateway.process.wait(60) == 1
     (finding,) = gateway.status()["diagnostics"]
     assert finding["code"] == "R792"
-    begin = f'source "{topic}": topic {topic} no longer has the records from 7 of partition 0 on; '
+    begin = f'source "{topic}": topic {topic} no longer has the records from {lost}'
     assert finding["message"].startswith(begin)
 
 

@@ -40,10 +40,19 @@ LASTING = (
     *("SASL_AUTHENTICATION_FAILED", "INVALID_TRANSACTION_TIMEOUT"),
 )
 FENCED = ("_FENCED", "PRODUCER_FENCED", "INVALID_PRODUCER_EPOCH", "TRANSACTION_COORDINATOR_FENCED")
+NO_TOPIC = ("UNKNOWN_TOPIC_OR_PART", "_UNKNOWN_TOPIC")
 
 
-class Unavailable(Exception):
-    """Kafka does not take a transaction now; a new session asks it what became of the last one."""
+class Unavailable(OSError):
+    """Kafka does not take a transaction now; a new session asks it what became of the last one.
+
+    Attributes:
+        has_topic: Whether it may have the topic.
+    """
+
+    def __init__(self, reason: str, *, has_topic: bool = True) -> None:
+        super().__init__(reason)
+        self.has_topic = has_topic
 
 
 class Lasting(Exception):
@@ -159,6 +168,9 @@ class Session:
                 if error.code() in known:
                     of = sorted(numbers) if error.code() in of_record else ()
                     return Lasting(error.str(), is_fenced=names is FENCED, numbers=of)
+        missing = self._codes(NO_TOPIC)
+        if any(error.code() in missing for error in errors):
+            return Unavailable(f"it has no topic {self._topic}", has_topic=False)
         # A record's own error says more than that of the transaction.
         return Unavailable(errors[-1].str())
 

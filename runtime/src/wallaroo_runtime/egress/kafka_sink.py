@@ -31,9 +31,9 @@ from wallaroo_runtime.storage.outbox.sink_record import SinkRecord, records_of, 
 TRANSACTION_BYTES = 4 * 1024 * 1024
 TRANSACTION_RECORDS = 100_000
 START_BROKERS = (
-    "the brokers; if they run, look whether the topic is there and whether transaction.state.log.replication.factor is "
-    "at most their number"
+    "the brokers; if they run, look whether transaction.state.log.replication.factor is at most their number"
 )
+CREATE_TOPIC = "the topic, e.g. with `wallaroo topics create`"
 RAISE_LIMIT = (
     "raise max.message.bytes of the topic, and kafka.max.request.size of the sink where it has one, and run again: "
     "output is kept and sent then"
@@ -73,8 +73,6 @@ class KafkaSink(Sink):
         except BaseException as error:
             if session is not None:
                 session.close()
-            if isinstance(error, Unavailable):
-                raise OSError(str(error)) from error
             if isinstance(error, Lasting):
                 raise self._refused(error) from error
             raise
@@ -143,7 +141,8 @@ class KafkaSink(Sink):
         self.state, reason = "unreachable", str(error)
         if reason != self._told:
             self._told = reason
-            self._note_outage(f"Kafka at {self._brokers}", reason, START_BROKERS)
+            is_missing = isinstance(error, Unavailable) and not error.has_topic
+            self._note_outage(f"Kafka at {self._brokers}", reason, CREATE_TOPIC if is_missing else START_BROKERS)
 
     @property
     def _brokers(self) -> str:
@@ -171,7 +170,7 @@ class KafkaSink(Sink):
                         os.eventfd_read(self._wake)
                     session.look()
         except Unavailable as error:
-            self._tell_outage(OSError(str(error)))
+            self._tell_outage(error)
         except Lasting as error:
             raise self._refused(error) from error
         finally:

@@ -248,10 +248,9 @@ class Sink:
                 raise
             if not self._has_no_room:
                 self._has_no_room = True
-                effect = (
-                    f'how far sink "{self.config.name}" has come is not recorded; what is delivered until it is comes '
-                )
-                self._say(Diagnostic.of("R614", path=self._directory, effect=f"{effect}again after a crash"))
+                effect = f'how far sink "{self.config.name}" has come is not recorded'
+                effect += "; what it takes comes again if the run ends before that is"
+                self._say(Diagnostic.of("R614", path=self._directory, effect=effect))
             return
         self._recorded, self._has_no_room = position, False
         if durable:

@@ -1,5 +1,6 @@
 """Reads one topic of Kafka in a thread of its own, and makes frames of its records for the journal."""
 
+import contextlib
 import threading
 import time
 from collections import deque
@@ -14,6 +15,7 @@ from wallaroo_runtime.gateway.source_progress import POINT_HEADER, point_headers
 from wallaroo_runtime.kafka.client import connection_errors
 from wallaroo_runtime.kafka.consumer import make_consumer
 from wallaroo_runtime.kafka.frame import FRAME_MESSAGES, MESSAGE_BYTES, columns_of, encode_headers, whole_value
+from wallaroo_runtime.kafka.offset import why_lost
 from wallaroo_runtime.service._proto import service_pb2 as pb
 
 FRAME_BYTES = 256 * 1024
@@ -184,9 +186,9 @@ class KafkaReader:
                 continue
             first = consumer.poll(POLL_S)
             if first is not None:
-                self._take(first)
+                self._take(first, consumer)
                 for message in consumer.consume(FRAME_MESSAGES, 0):
-                    self._take(message)
+                    self._take(message, consumer)
                 self._put()
             if self._gone:
                 self._begin_again(consumer)
@@ -236,10 +238,10 @@ class KafkaReader:
             return []
         return [] if topic is None or topic.error is not None else list(topic.partitions)
 
-    def _take(self, message: Any) -> None:
+    def _take(self, message: Any, consumer: Any) -> None:
         error = message.error()
         if error is not None:
-            self._heed(error, message)
+            self._heed(error, message, consumer)
             return
         try:
             self._rows.add(message)
@@ -251,7 +253,7 @@ class KafkaReader:
         if self._rows.is_full:
             self._put()
 
-    def _heed(self, error: Any, message: Any) -> None:
+    def _heed(self, error: Any, message: Any, consumer: Any) -> None:
         if error.code() == error._PARTITION_EOF:
             self._ended.add(message.partition())
             if not self.has_caught_up and self._ended >= self._next.keys():
@@ -261,9 +263,10 @@ class KafkaReader:
         elif error.code() == error._AUTO_OFFSET_RESET:
             self._put()
             partition = message.partition()
+            offset = self._next.get(partition, message.offset())
             lost = Diagnostic.of(
-                "R792", source=self.config.name, topic=self.config.topic, partition=partition,
-                offset=self._next.get(partition, message.offset()), reason=error.str(),
+                "R792", source=self.config.name, topic=self.config.topic, partition=partition, offset=offset,
+                reason=self._why_lost(consumer, partition, offset) or error.str(),
             )  # fmt: skip
             if not self.config.reset:
                 raise RunError([lost])
@@ -271,6 +274,15 @@ class KafkaReader:
             self.findings.append(lost)
         else:
             self._tell_outage(error.str())
+
+    def _why_lost(self, consumer: Any, partition: int, offset: int) -> str:
+        """Say how many records are lost; empty: the brokers do not."""
+        from confluent_kafka import KafkaException, TopicPartition
+
+        with contextlib.suppress(KafkaException):
+            place = TopicPartition(self.config.topic, partition)
+            return why_lost(offset, *consumer.get_watermark_offsets(place, LOOK_ANSWER_S))
+        return ""
 
     def _put(self) -> None:
         frame = self._rows.frame()

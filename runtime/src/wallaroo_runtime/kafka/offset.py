@@ -69,13 +69,28 @@ def lost_records(asking: Asking, source: str, topic: str, position: Mapping[int,
     for number, offset in sorted(position.items()):
         if number not in there:
             reason = "the topic has no such partition now"
-        elif first[number] > offset:
-            reason = f"{first[number] - offset} are gone: its first one is now {first[number]}"
-        elif end[number] < offset:
-            reason = f"the partition ends at {end[number]} now: it was emptied, or lost what its brokers had not copied"
         else:
-            continue
-        yield Diagnostic.of("R792", source=source, topic=topic, partition=number, offset=offset, reason=reason)
+            reason = why_lost(offset, first[number], end[number])
+        if reason:
+            yield Diagnostic.of("R792", source=source, topic=topic, partition=number, offset=offset, reason=reason)
+
+
+def why_lost(offset: int, first: int, end: int) -> str:
+    """Say why the records from an offset on are not there; empty: they are, or come.
+
+    Args:
+        first: Offset of the first record of the partition.
+        end: Offset that its next record gets.
+
+    Example:
+        >>> why_lost(3, 9, 20)
+        '6 are gone: its first one is now 9'
+    """
+    if first > offset:
+        return f"{first - offset} are gone: its first one is now {first}"
+    if end < offset:
+        return f"the partition ends at {end} now: it was emptied, or lost what its brokers had not copied"
+    return ""
 
 
 class ClusterOffsets:
