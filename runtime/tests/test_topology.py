@@ -233,7 +233,7 @@ def test_several_shape_and_meaning_findings_come_together_sorted_by_pointer() ->
         'T210 application name "e\u0301" is not usable; it is not in Unicode form NFC',
         "  at /name",
         "T102 -1 is too small",
-        "  at /pipelines/0/sources/0/port",
+        "  at /pipelines/0/sources/0/port  (declared in app.py:70)",
         'T213 "0/steps/0" runs on worker "mian", which is not in the document; did you mean "main"?',
         "  at /pipelines/0/steps/0/worker",
     ]

@@ -76,7 +76,7 @@ func readRecord(data []byte) (record KafkaRecord, err error) {
 }
 
 // KafkaRecordSource reads a topic as whole records, tombstones included; those of aborted transactions are none. Messages carry the keys of the records; one without a key
-// has the empty one. A topic without a name or brokers is found (T207).
+// has the empty one. What is wrong is found as for KafkaSource.
 func KafkaRecordSource(topic Kafka) Source[KafkaRecord] {
 	edge := sourceEdge(topic)
 	edge.Content = topology.Record
@@ -85,7 +85,7 @@ func KafkaRecordSource(topic Kafka) Source[KafkaRecord] {
 	}}
 }
 
-// KafkaRecordSink writes whole records to a topic that has ExactlyOnce (T274); one without a name or brokers is found (T207). A nil
+// KafkaRecordSink writes whole records to a topic that has ExactlyOnce; what is wrong is found as for KafkaSink (T207). A nil
 // value is a tombstone; the error ErrSkip writes nothing.
 func KafkaRecordSink[T any](topic Kafka, encode func(message T) (KafkaRecord, error)) Sink[T] {
 	edge := sinkEdge(topic)

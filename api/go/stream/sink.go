@@ -53,7 +53,7 @@ func ConnectorSink[T any](address, cookie string, encode func(message T) ([]byte
 	return sink
 }
 
-// KafkaSink writes records to a topic; one without a name or brokers is found (T207). encode returns a record's value, key and
+// KafkaSink writes records to a topic; one that cannot be written as it is described is found (T207). encode returns a record's value, key and
 // partition; a nil value, or the error ErrSkip, writes nothing.
 func KafkaSink[T any](topic Kafka, encode func(message T) (Record, error)) Sink[T] {
 	return recordSink(declaration.Sink{Edge: sinkEdge(topic), Found: checkTopic("KafkaSink", topic)}, encode)

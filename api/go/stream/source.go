@@ -62,16 +62,17 @@ type Header struct {
 	Value []byte
 }
 
-// Kafka describes a topic.
+// Kafka describes a topic. A field of sources in a sink is found (T207), so is one of sinks in a source.
 type Kafka struct {
 	Topic string
 	// Brokers are addresses, HOST:PORT.
 	Brokers []string
-	// Start is where a source begins: "start", "end", an offset, or "-n" for n before the end. Empty: "start".
+	// Start is of sources, where they begin: "start", "end", an offset, or "-n" for n before the end. Empty: "start".
 	Start string
-	// Partitions are those that a source reads; none: all.
+	// Partitions are of sources, those that are read; none: all.
 	Partitions []int
-	// Options are settings of Kafka's client, with "kafka." in front of their names.
+	// Options are settings of Kafka's client, with "kafka." in front of their names; of sources also those of Spark's source, such
+	// as maxOffsetsPerTrigger.
 	Options map[string]string
 	// ExactlyOnce is of sinks: readers of committed records see each record exactly once, whatever dies.
 	ExactlyOnce bool
@@ -150,7 +151,7 @@ func PlainConnectorSource[T any](address string, decode func(payload []byte) (T,
 }
 
 // KafkaSource reads a topic. Its messages carry the keys of the records. Value makes a decoder of one that needs the value alone. A
-// topic without a name or brokers is found (T207).
+// topic that cannot be read as it is described is found (T207).
 func KafkaSource[T any](topic Kafka, decode func(record Record) (T, error)) Source[T] {
 	return recordSource("KafkaSource", sourceEdge(topic), decode, checkTopic("KafkaSource", topic))
 }
@@ -231,19 +232,6 @@ func recordSource[T any](method string, edge topology.Edge, decode func(Record) 
 func wrongSource(method, parameter, actual, expected string) []diagnostic.Diagnostic {
 	return []diagnostic.Diagnostic{diagnostic.Of("T207", "method", method, "parameter", parameter, "actual", diagnostic.Shown(actual),
 		"expected", expected, "fix", "pass "+expected)}
-}
-
-func checkTopic(method string, topic Kafka) []diagnostic.Diagnostic {
-	if topic.Topic == "" {
-		return wrongSource(method, "Topic", "", "the name of a topic")
-	}
-	if !topology.IsTopic(topic.Topic) {
-		return wrongSource(method, "Topic", topic.Topic, topology.TopicNames)
-	}
-	if len(topic.Brokers) == 0 {
-		return wrongSource(method, "Brokers", "", "the addresses of brokers, HOST:PORT")
-	}
-	return nil
 }
 
 func checkFormat(method string, format Spark) []diagnostic.Diagnostic {

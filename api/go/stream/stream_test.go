@@ -334,10 +334,12 @@ func TestPartsOfEveryKind(t *testing.T) {
 		partition := int32(3)
 		return stream.Record{Value: []byte(text), Key: []byte("k"), Partition: &partition}, nil
 	}
-	topic := stream.Kafka{Topic: "t", Brokers: []string{"h:9092"}, Partitions: []int{1}, Options: map[string]string{"b": "1", "a": "2"}}
+	topic := stream.Kafka{Topic: "t", Brokers: []string{"h:9092"}, Options: map[string]string{"kafka.b": "1", "kafka.a": "2"}}
+	some := topic
+	some.Partitions, some.Options = []int{1}, map[string]string{"minPartitions": "3"}
 	rate := stream.Spark{Format: "rate", Value: "CAST(value AS STRING)", Key: "value", Timestamp: "timestamp"}
 	rows := stream.From(app, "rows", stream.SparkSource(rate, text))
-	all := stream.Merge(rows, stream.From(app, "topic", stream.KafkaSource(topic, text)), stream.From(app, "named", stream.KafkaSourceOf("in", args, text)))
+	all := stream.Merge(rows, stream.From(app, "topic", stream.KafkaSource(some, text)), stream.From(app, "named", stream.KafkaSourceOf("in", args, text)))
 	all.To(stream.KafkaSink(topic, record), stream.KafkaSinkOf("out", args, record), stream.SparkSink(stream.Spark{Format: "parquet", Value: "value"}, record).OnError("fail"))
 	count := stream.Aggregation[string, int, int]{Name: "count", Initial: func() int { return 0 }, Update: func(_ string, n int) int { return n + 1 },
 		Combine: func(a, b int) int { return a + b }, Output: func(_ string, n int) (int, error) { return n, nil }}
@@ -351,7 +353,7 @@ func TestPartsOfEveryKind(t *testing.T) {
 	document := app.ToJson()
 	for _, want := range []string{
 		`"kind": "u32le"`, `"port": 7200,`, `"cookie": "butter",`, `"kind": "spark",`, `"timestamp": "timestamp"`, `"number": 1`, `"start": "start"`, `"time": "event"`, `"on_error": "fail"`,
-		"\"options\": {\n            \"a\": \"2\",\n            \"b\": \"1\"\n          }", `"kind": "message"`, `"late": "drop"`,
+		"\"options\": {\n            \"kafka.a\": \"2\",\n            \"kafka.b\": \"1\"\n          }", `"kind": "message"`, `"late": "drop"`,
 		`"symbol": "stream_test.TestPartsOfEveryKind.func1"`, `"kind": "connector",`, `"cookie": "bread",`,
 		`"max_credits": 100000,`, `"refill_credits": 50000,`,
 	} {

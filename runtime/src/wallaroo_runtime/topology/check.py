@@ -254,8 +254,7 @@ RULES: tuple[Callable[[Index], Iterator[Diagnostic]], ...] = (
 )
 
 
-def check_meaning(document: Json) -> Iterator[Diagnostic]:
+def check_meaning(index: Index) -> Iterator[Diagnostic]:
     """Yield every finding that the schema cannot express."""
-    index = Index(document)
     for rule in RULES:
         yield from rule(index)

@@ -1,7 +1,7 @@
 """The parts of a document that may be wrong in its shape, at hand for the rules about its meaning."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from wallaroo.diagnostic.diagnostic import Diagnostic
@@ -65,15 +65,20 @@ class Index:
 
     def finding(self, code: str, part: Part, more: str = "", component: str = "", **values: Any) -> Diagnostic:
         """Make a diagnostic at a part, with the file and line where the front-end saw its user code."""
+        file, line = self._place(part, component)
+        return Diagnostic.of(code, pointer=part.pointer + more, file=file, line=line, **values)
+
+    def placed(self, finding: Diagnostic) -> Diagnostic:
+        """Return a finding of a pointer with the file and line of the part that the pointer is in."""
+        at = f"{finding.pointer}/"
+        part = next((part for part in self.parts if at.startswith(f"{part.pointer}/")), None)
+        file, line = self._place(part) if part else ("", 0)
+        return replace(finding, file=file, line=line)
+
+    def _place(self, part: Part, component: str = "") -> tuple[str, int]:
         known = self.components.get((part.text("worker"), part.path + component), {})
         file, line = known.get("file"), known.get("line")
-        return Diagnostic.of(
-            code,
-            pointer=part.pointer + more,
-            file=file if isinstance(file, str) else "",
-            line=line if isinstance(line, int) else 0,
-            **values,
-        )
+        return file if isinstance(file, str) else "", line if isinstance(line, int) else 0
 
 
 def items_of(value: Json, name: str) -> list[Any]:

@@ -6,6 +6,7 @@ from typing import Any
 
 from wallaroo_runtime.errors import TOPOLOGY, RunError
 from wallaroo_runtime.topology.check import check_meaning
+from wallaroo_runtime.topology.index import Index
 from wallaroo_runtime.topology.model import Topology
 from wallaroo_runtime.topology.read import read
 from wallaroo_runtime.topology.schema import NotAnInteger, shown_json
@@ -44,7 +45,9 @@ def load_document(document: Any) -> Topology:
     if isinstance(document, dict):
         # What a rule repeats about a place whose shape is wrong would only be noise.
         wrong = {finding.pointer for finding in findings}
-        findings += [finding for finding in check_meaning(document) if finding.pointer not in wrong]
+        index = Index(document)
+        findings = [index.placed(finding) for finding in findings]
+        findings += [finding for finding in check_meaning(index) if finding.pointer not in wrong]
     if findings:
         raise RunError(findings[: 2 * MAX_FINDINGS], TOPOLOGY)
     return read(document)

@@ -48,7 +48,7 @@ def check_topics(index: Index) -> Iterator[Diagnostic]:
             key = part.text("topic"), str(part.value.get("brokers"))
             if created.setdefault(key, create) != create:
                 reason = f'topic "{part.text("topic")}" is created in another way by another source or sink'
-                yield _finding(index, part, "/create", reason, 'give both the same "create"')
+                yield _finding(index, part, "/create", reason, "let both say the same of how it is created")
 
 
 def _table(index: Index, part: Part) -> Iterator[Diagnostic]:

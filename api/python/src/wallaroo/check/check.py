@@ -68,6 +68,8 @@ def address(place: Place, what: str, host: Any, port: Any, location: Location) -
     number = -1
     if not isinstance(host, str) or not 1 <= len(host) <= 253:
         reason = f"host {shown(host)} is not a name of 1 to 253 characters" if host else "the host is missing"
+    elif any(sign.isspace() or not sign.isprintable() or sign in "/@," for sign in host):
+        reason = "no host has such characters"
     try:
         number = int(port) if isinstance(port, (str, int)) else -1
     except ValueError:

@@ -10,6 +10,7 @@ from wallaroo.diagnostic.diagnostic import shown
 from wallaroo.diagnostic.place import Place
 from wallaroo.endpoint import argument
 from wallaroo.endpoint.config import MAX_MESSAGE_BYTES, SinkConfig, SourceConfig, decode_of
+from wallaroo.endpoint.kafka_check import check_create, check_options, check_records, check_table
 from wallaroo.endpoint.kafka_option import LINGER, MESSAGE_SIZE, Topic, sink_topic, source_topic
 from wallaroo.endpoint.spark import option_texts
 from wallaroo.message.kafka_record import content_of, create_of, edge, table_of
@@ -80,6 +81,10 @@ class KafkaSourceConfig(SourceConfig):
         if fields is None:
             return None
         options = fields.pop("options")
+        check_options(place, options, is_source=True)
+        check_create(place, fields["topic"], self.create)
+        if self.table is True:
+            check_table(place, self.content, self.said.start, options)
         if not check.is_start(self.said.start):
             place.wrong("start", shown(self.said.start), '"start", "end", an offset, or "-n"', fix='pass e.g. "end"')
         partitions = {"partitions": self.said.partitions} if self.said.partitions else {}
@@ -149,6 +154,9 @@ class KafkaSinkConfig(SinkConfig):
     def fields(self, place: Place) -> tuple[str, dict[str, Any]]:
         """Return the kind, and what the document says of it."""
         fields = _fields(place, self.said) or {}
+        check_options(place, fields.get("options", {}), is_source=False)
+        check_create(place, fields.get("topic", ""), self.create)
+        check_records(place, self.content, exactly_once=self.said.exactly_once)
         if not isinstance(self.said.exactly_once, bool):
             place.wrong("exactly_once", shown(self.said.exactly_once), "True or False", fix="pass exactly_once=True")
         fields |= {"exactly_once": True} if self.said.exactly_once else {}

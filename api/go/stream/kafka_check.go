@@ -1,0 +1,173 @@
+package stream
+
+import (
+	"fmt"
+	"maps"
+	"net"
+	"regexp"
+	"slices"
+	"strings"
+
+	"wallarooapi/internal/diagnostic"
+	"wallarooapi/internal/topology"
+)
+
+const (
+	clientOption              = "kafka."
+	mostPartition             = 1<<31 - 1
+	mostCreated, mostReplicas = 10_000, 1000
+)
+
+// sparkOptions are those of Spark's source that have another name than Kafka's client has; Spark reads them in any case.
+var sparkOptions = []string{
+	"failondataloss", "fetchoffset.numretries", "fetchoffset.retryintervalms", "groupidprefix", "kafkaconsumer.polltimeoutms",
+	"maxoffsetspertrigger", "maxrecordsperpartition", "maxtriggerdelay", "minoffsetspertrigger", "minpartitions",
+}
+
+// limitingOptions are those of them that would read a table in parts, or a partition of it in several tasks.
+var limitingOptions = sparkOptions[5:]
+
+var startPattern = regexp.MustCompile(`^(start|end|-[1-9][0-9]*|0|[1-9][0-9]*)$`)
+
+// topicCheck collects what is wrong with a topic as it is passed to a method.
+type topicCheck struct {
+	method string
+	topic  Kafka
+	found  []diagnostic.Diagnostic
+}
+
+func checkTopic(method string, topic Kafka) []diagnostic.Diagnostic {
+	c := &topicCheck{method: method, topic: topic}
+	switch {
+	case topic.Topic == "":
+		c.wrong("Topic", "", "the name of a topic")
+	case !topology.IsTopic(topic.Topic):
+		c.wrong("Topic", topic.Topic, topology.TopicNames)
+	}
+	c.brokers()
+	c.options()
+	c.creation()
+	if strings.HasSuffix(method, "Sink") {
+		c.sink()
+	} else {
+		c.source()
+	}
+	return c.found
+}
+
+func (c *topicCheck) wrong(parameter string, actual any, expected string) {
+	c.add(parameter, actual, expected, "pass "+expected)
+}
+
+func (c *topicCheck) add(parameter string, actual any, expected, fix string) {
+	shown := fmt.Sprint(actual)
+	if text, is := actual.(string); is {
+		shown = diagnostic.Shown(text)
+	}
+	c.found = append(c.found, diagnostic.Of("T207", "method", c.method, "parameter", parameter, "actual", shown,
+		"expected", expected, "fix", fix))
+}
+
+func (c *topicCheck) brokers() {
+	if len(c.topic.Brokers) == 0 {
+		c.wrong("Brokers", "", "the addresses of brokers, HOST:PORT")
+	}
+	for _, broker := range c.topic.Brokers {
+		_, address, hasProtocol := strings.Cut(broker, "://")
+		if !hasProtocol {
+			address = broker
+		}
+		host, port, err := net.SplitHostPort(address)
+		fault := "it is not HOST:PORT"
+		if err == nil {
+			_, fault = topology.Address(host, port)
+		}
+		if fault != "" {
+			c.found = append(c.found, diagnostic.Of("T211", "what", "broker", "value", diagnostic.Shown(broker), "reason", fault))
+		}
+	}
+}
+
+// options finds those that nothing would look at: settings of Kafka's client without their prefix, and those that a field has.
+func (c *topicCheck) options() {
+	for _, name := range slices.Sorted(maps.Keys(c.topic.Options)) {
+		setting, isClient := strings.CutPrefix(name, clientOption)
+		isSpark := slices.Contains(sparkOptions, strings.ToLower(name)) && !strings.HasSuffix(c.method, "Sink")
+		switch {
+		case setting == "bootstrap.servers":
+			c.add("Options", name, "no addresses there", "pass the addresses as Brokers")
+		case isClient && setting != "" || isSpark:
+		default:
+			expected := `settings of Kafka's client with "kafka." in front`
+			if !strings.HasSuffix(c.method, "Sink") {
+				expected += `, or options of Spark's source, e.g. "maxOffsetsPerTrigger"`
+			}
+			c.add("Options", name, expected, fmt.Sprintf("write %q, or leave it out", clientOption+setting))
+		}
+	}
+}
+
+func (c *topicCheck) source() {
+	if c.topic.Start != "" && !startPattern.MatchString(c.topic.Start) {
+		c.add("Start", c.topic.Start, `"start", "end", an offset, or "-n" for n before the end`, `pass e.g. "end"`)
+	}
+	seen := map[int]bool{}
+	for _, number := range c.topic.Partitions {
+		if number < 0 || number > mostPartition || seen[number] {
+			c.wrong("Partitions", number, "each number of a partition once, 0 to 2147483647")
+		}
+		seen[number] = true
+	}
+	if c.topic.ExactlyOnce {
+		c.add("ExactlyOnce", true, "false: it is of sinks", "leave it out")
+	}
+	if c.topic.Table {
+		c.table()
+	}
+}
+
+func (c *topicCheck) table() {
+	if c.method != "KafkaRecordSource" {
+		c.add("Table", true, "false: a table has whole records", "use stream.KafkaRecordSource")
+	}
+	if c.topic.Start != "" && c.topic.Start != "start" {
+		c.add("Start", c.topic.Start, `"start": a table is read whole`, "leave Start out, or Table")
+	}
+	for name := range c.topic.Options {
+		if slices.Contains(limitingOptions, strings.ToLower(name)) {
+			c.add("Options", name, "none that would divide a table, which is read whole and in order", "leave the option out")
+		}
+	}
+}
+
+// sink finds what is of sources alone, and would not be looked at.
+func (c *topicCheck) sink() {
+	const onlySources = ": it is of sources"
+	if c.topic.Start != "" {
+		c.add("Start", c.topic.Start, "none"+onlySources, "leave it out")
+	}
+	if len(c.topic.Partitions) > 0 {
+		c.add("Partitions", c.topic.Partitions, "none"+onlySources, "leave it out; the encoder's record says its partition")
+	}
+	if c.topic.Table {
+		c.add("Table", true, "false"+onlySources, `leave it out; a topic is compacted by Create with the option "cleanup.policy"`)
+	}
+	if c.method == "KafkaRecordSink" && !c.topic.ExactlyOnce {
+		c.wrong("ExactlyOnce", false, "true: whole records are written in transactions")
+	}
+}
+
+func (c *topicCheck) creation() {
+	create := c.topic.Create
+	switch {
+	case create == nil:
+	case (create.Like == "") == (create.Partitions == 0):
+		c.wrong("Create", fmt.Sprintf("like %q with %d partitions", create.Like, create.Partitions),
+			"either Like, the name of a topic, or Partitions, a number")
+	case create.Like == c.topic.Topic, create.Like != "" && !topology.IsTopic(create.Like):
+		c.wrong("Create", "like "+create.Like, "the name of another topic in Like")
+	case create.Partitions < 0 || create.Partitions > mostCreated || create.Replicas < 0 || create.Replicas > mostReplicas:
+		c.wrong("Create", fmt.Sprintf("%d partitions, %d replicas", create.Partitions, create.Replicas),
+			"1 to 10000 partitions, at most 1000 replicas")
+	}
+}
