@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+import textwrap
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -25,6 +26,8 @@ from wallaroo_runtime.peer.local import announce
 from wallaroo_runtime.plan.compile import compile_topology
 from wallaroo_runtime.run import offline_state
 from wallaroo_runtime.spark.batch_report import BatchReport
+from wallaroo_runtime.submit import submit
+from wallaroo_runtime.submit.submit import DriverKeeper
 from wallaroo_runtime.system.process import process_start_time
 from wallaroo_runtime.topology.load import load
 from wallaroo_runtime.worker.step_count import StepCount
@@ -206,6 +209,40 @@ def test_the_name_that_ps_shows_is_that_of_a_run(
     assert str(stopped) in said and "/another" in said
 
 
+@pytest.mark.slow
+def test_a_supervised_application_is_known_between_two_drivers(
+    stopped: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    text = """
+        import os, pathlib, sys, time
+        from wallaroo_runtime.checkpoint.registry import RUNNING, registered, state_directory
+        with registered(pathlib.Path(sys.argv[1]), "Word Count"):
+            print("ready", flush=True)
+            while not (state_directory() / RUNNING / f"{os.getppid()}.json").exists():
+                time.sleep(0.01)
+            sys.exit(1)
+    """
+    keeper = DriverKeeper([sys.executable, "-c", textwrap.dedent(text), str(stopped)], "ready\n".__eq__, restarts=True)
+    asked = []
+
+    def wait(seconds: float) -> bool:
+        """Look from outside while the keeper waits for the next try; `wallaroo stop` ends the wait."""
+        capsys.readouterr()
+        (found,) = objects(out(capsys, "status", "Word Count", "--json"))
+        (listed,) = objects(out(capsys, "ps", "--json"))
+        asked.append((found["state"], found["pid"], listed["pid"], listed["checkpoint"]))
+        assert out(capsys, "status").startswith(f"Word Count: starting again, pid {os.getpid()}\n")
+        assert main(["stop", "Word Count", "--timeout", "0"]) == 1  # this process was asked, and is there
+        assert "R769" in capsys.readouterr().err
+        return keeper._stopped.is_set()
+
+    monkeypatch.setattr(keeper._stopped, "wait", wait)
+    assert keeper.run() == submit.INTERRUPTED
+    assert asked == [("starting again", os.getpid(), os.getpid(), str(stopped))]
+    assert out(capsys, "ps", "--json") == ""
+
+
 def test_status_of_a_checkpoint_that_is_not_driven(stopped: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (found,) = objects(out(capsys, "status", stopped, "--json"))
     assert (found["application"], found["state"], found["pid"]) == ("Word Count", "stopped", None)
@@ -243,7 +280,14 @@ def test_diff_takes_the_name_of_a_running_application(stopped: Path, capsys: pyt
         assert main(["diff", "Word Count", str(topology)]) == 0
     assert capsys.readouterr().out == "nothing changed\n"
     assert main(["diff", "Word Count", str(topology)]) == 2
-    assert "R609 Word Count is not a" in capsys.readouterr().err
+    said = capsys.readouterr().err
+    assert "R609 Word Count is not a" in said and "what runs" not in said
+    with registered(stopped, "Word Count"):
+        assert main(["diff", "Words", str(topology)]) == 2
+        assert main(["diff", str(topology), str(stopped.parent / "gone")]) == 2
+    first, _, second, _ = capsys.readouterr().err.splitlines()
+    assert first.startswith("R609 Words ") and first.endswith('; what runs is "Word Count"')
+    assert second.startswith("R609 ") and second.endswith('; what runs is "Word Count"')
 
 
 def test_a_home_that_cannot_be_written_does_no_harm(stopped: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -51,9 +51,7 @@ def find_directory(text: str) -> Path:
         return found
     if not path.exists() and (found := running_directory(text)) is not None:
         return found
-    names = sorted({f'"{each["application"]}"' for each in running()})
-    runs = f"; what runs is {', '.join(names)}" if names else ""
-    reason = f"there is no such checkpoint or program{hint(path)}{runs}"
+    reason = f"there is no such checkpoint or program{hint(path)}{what_runs()}"
     if app is not None:
         reason = "it is no checkpoint, and no program that was run without --checkpoint"
     raise RunError.of("R616", USAGE, path=text, done="read", reason=reason)
@@ -70,6 +68,12 @@ def running_directory(name: str) -> Path | None:
         fix = f"give one of {', '.join(map(str, found))}"
         raise RunError.of("R715", USAGE, path=name, reason=f"{len(found)} applications of this name run", fix=fix)
     return found[0] if found else None
+
+
+def what_runs() -> str:
+    """Return `; what runs is NAMES` with the applications that run; nothing when none does."""
+    names = sorted({f'"{each["application"]}"' for each in running()})
+    return f"; what runs is {', '.join(names)}" if names else ""
 
 
 def _of_program(text: str, app: Path) -> Path | None:

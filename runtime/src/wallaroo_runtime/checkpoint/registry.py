@@ -82,26 +82,66 @@ def alive(found: Mapping[str, Any]) -> Driver | None:
 @contextlib.contextmanager
 def registered(checkpoint: Path, application: str) -> Iterator[None]:
     """Let `wallaroo ps` find this process, which drives a checkpoint."""
-    pid = os.getpid()
-    content = {"pid": pid, "start_time": process_start_time(pid), "application": application}
-    path = state_directory() / RUNNING / f"{pid}.json"
-    # A run whose checkpoint is in another place does not need a home that can be written.
-    with contextlib.suppress(OSError):
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        replace_file(path, json.dumps({**content, "checkpoint": str(checkpoint)}).encode())
+    _register({"application": application, "checkpoint": str(checkpoint)})
     try:
         yield
     finally:
-        with contextlib.suppress(OSError):
-            path.unlink(missing_ok=True)
+        unregister()
+
+
+def supervise(driver: int) -> None:
+    """Let `wallaroo ps` find this process, which starts a driver again, while there is no driver; `unregister` ends it.
+
+    Args:
+        driver: Process id of the driver, which runs now.
+    """
+    found = noted(_file(driver))
+    if alive(found):
+        _register({"application": found.get("application"), "checkpoint": found.get("checkpoint"), "supervises": True})
+
+
+def unregister() -> None:
+    """Forget this process."""
+    with contextlib.suppress(OSError):
+        _file(os.getpid()).unlink(missing_ok=True)
 
 
 def running() -> Iterator[dict[str, Any]]:
-    """Yield pid, application and checkpoint of each run of this user; files of runs that were killed are removed."""
+    """Yield pid, application and checkpoint of each run of this user; files of runs that were killed are removed.
+
+    Of a run between two drivers the pid is that of the process that starts the next one.
+    """
+    found = list(_alive())
+    driven = {each.get("checkpoint") for each in found if not each.get("supervises")}
+    for each in found:
+        if not each.get("supervises") or each.get("checkpoint") not in driven:
+            yield {name: each.get(name, "") for name in ("pid", "application", "checkpoint")}
+
+
+def supervisor_of(checkpoint: Path) -> Driver | None:
+    """Return the process that starts the driver of a checkpoint again; None: nobody does."""
+    named = (each for each in _alive() if each.get("supervises") and each.get("checkpoint") == str(checkpoint))
+    return next(map(alive, named), None)
+
+
+def _alive() -> Iterator[dict[str, Any]]:
     for path in sorted((state_directory() / RUNNING).glob("*.json")):
         found = noted(path)
         if alive(found):
-            yield {name: found.get(name, "") for name in ("pid", "application", "checkpoint")}
+            yield found
         else:
             with contextlib.suppress(FileNotFoundError):
                 path.unlink()
+
+
+def _file(pid: int) -> Path:
+    return state_directory() / RUNNING / f"{pid}.json"
+
+
+def _register(content: Mapping[str, Any]) -> None:
+    pid = os.getpid()
+    path = _file(pid)
+    # A run whose checkpoint is in another place does not need a home that can be written.
+    with contextlib.suppress(OSError):
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        replace_file(path, json.dumps({"pid": pid, "start_time": process_start_time(pid), **content}).encode())

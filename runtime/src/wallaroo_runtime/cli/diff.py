@@ -9,15 +9,17 @@ too, whether results have left that are not committed: a run would warn of that 
 import argparse
 import json
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from wallaroo_runtime.checkpoint.directory import MANIFEST, running_directory
+from wallaroo.diagnostic.diagnostic import Kind
+from wallaroo_runtime.checkpoint.directory import MANIFEST, running_directory, what_runs
 from wallaroo_runtime.checkpoint.manifest import read_manifest
 from wallaroo_runtime.checkpoint.uncommitted import find_repeated
 from wallaroo_runtime.cli.document import WHAT, add_app_options, read_topology, split_document
 from wallaroo_runtime.console.json_line import print_json
-from wallaroo_runtime.errors import RUN
+from wallaroo_runtime.errors import RUN, RunError
 from wallaroo_runtime.monitor.endpoint import driver_of
 from wallaroo_runtime.plan.change import Impact, compare
 from wallaroo_runtime.topology.load import load_document
@@ -88,4 +90,10 @@ def _checkpoint(name: str) -> Path | None:
 def _read(name: str, arguments: argparse.Namespace) -> Topology:
     if (path := _checkpoint(name)) is not None:
         return load_document(read_manifest(path).get("topology"))
-    return read_topology(name, arguments)
+    try:
+        return read_topology(name, arguments)
+    except RunError as error:
+        if error.kind is not Kind.ABSENT or Path(name).exists():
+            raise
+        (found,) = error.diagnostics
+        raise RunError([replace(found, message=f"{found.message}{what_runs()}")], error.exit_code) from error

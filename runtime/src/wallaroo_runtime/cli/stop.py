@@ -22,10 +22,11 @@ def add_parser(subparsers: Any) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Ask the driver to end, and wait until it has."""
+    from wallaroo_runtime.checkpoint.registry import supervisor_of
     from wallaroo_runtime.monitor.endpoint import driver_of  # late: it imports a client of HTTP
 
     checkpoint = find_directory(arguments.checkpoint)
-    driver = driver_of(checkpoint)
+    driver = driver_of(checkpoint) or supervisor_of(checkpoint)
     if driver is None or not driver.interrupt():
         reason, fix = "no application runs on it", "`wallaroo ps` lists those that run"
         raise RunError.of("R769", path=checkpoint, reason=reason, fix=fix)

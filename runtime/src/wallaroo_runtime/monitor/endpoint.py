@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 
 from wallaroo_runtime.checkpoint.end_note import past_end, running_note
 from wallaroo_runtime.checkpoint.manifest import read_manifest
-from wallaroo_runtime.checkpoint.registry import Driver, alive, noted
+from wallaroo_runtime.checkpoint.registry import Driver, alive, noted, supervisor_of
 
 MONITOR_FILE = "monitor.json"
 DRIVER_FILE = "driver.json"
@@ -55,11 +55,13 @@ def status_of(checkpoint: Path) -> dict[str, Any]:
     if url and (document := ask_monitor(url)) is not None:
         return {**document, "monitor": url}
     gateway, egress = noted(checkpoint / "gateway.json"), noted(checkpoint / "egress.json")
+    supervisor = supervisor_of(checkpoint) if driver is None else None
+    process = driver or supervisor
     sinks = [sink for sink in egress.get("sinks", []) if isinstance(sink, dict)]
     return {
         "application": str(read_manifest(checkpoint).get("name", "")),
-        "state": "stopped" if driver is None else "running",
-        "pid": driver.pid if driver is not None else None,
+        "state": "running" if driver is not None else "starting again" if supervisor is not None else "stopped",
+        "pid": process.pid if process is not None else None,
         "checkpoint": str(checkpoint),
         "monitor": url,
         "ended": past_end(checkpoint) if driver is None else {},

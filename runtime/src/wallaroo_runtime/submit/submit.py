@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from wallaroo.emit.module import module_command
+from wallaroo_runtime.checkpoint.registry import supervise, unregister
 from wallaroo_runtime.errors import TOPOLOGY, USAGE, RunError
 from wallaroo_runtime.program.app import resolve
 from wallaroo_runtime.spark.machine.yarn import driver_settings
@@ -109,6 +110,7 @@ class DriverKeeper:
         try:
             return self._run()
         finally:
+            unregister()
             for number, handler in before.items():
                 signal.signal(number, handler)
 
@@ -143,7 +145,10 @@ class DriverKeeper:
             child.send_signal(self._missed)
         with child.stdout:
             for line in child.stdout:
-                self._was_ready |= self._says_ready(line)
+                if self._says_ready(line):
+                    self._was_ready = True
+                    if self._restarts:
+                        supervise(child.pid)
                 print(line, end="", flush=True)
         return child.wait()
 
