@@ -25,7 +25,7 @@ IMPORTS: dict[str, set[str]] = {
     },
     "monitor": {"checkpoint", "errors", "plan", "service", "spark", "topology", "worker"},
     "checkpoint": {"durable", "errors", "peer", "plan", "program", "service", "storage", "system", "topology"},
-    "submit": {"errors", "program", "spark", "system", "worker"},
+    "submit": {"checkpoint", "errors", "program", "spark", "system", "worker"},
     "peer": {
         *("archive", "durable", "egress", "errors", "gateway", "kafka", "plan", "service", "storage", "system"),
         *("topology", "worker"),
