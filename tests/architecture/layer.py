@@ -24,8 +24,8 @@ IMPORTS: dict[str, set[str]] = {
         *("system", "topology"),
     },
     "monitor": {"checkpoint", "errors", "plan", "service", "spark", "topology", "worker"},
-    "checkpoint": {"durable", "errors", "peer", "plan", "program", "service", "storage", "system", "topology"},
     "submit": {"checkpoint", "errors", "program", "spark", "system", "worker"},
+    "checkpoint": {"durable", "errors", "peer", "plan", "program", "service", "storage", "system", "topology"},
     "peer": {
         *("archive", "durable", "egress", "errors", "gateway", "kafka", "plan", "service", "storage", "system"),
         *("topology", "worker"),
