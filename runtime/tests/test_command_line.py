@@ -6,9 +6,13 @@ import subprocess
 import sys
 from argparse import Namespace
 from pathlib import Path
+from random import Random
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from wallaroo_runtime.cli.main import command_parser
 from wallaroo_runtime.cli.option import split
 from wallaroo_runtime.cli.run import FREE, USED, joined, monitor_of
 
@@ -68,6 +72,31 @@ def test_programs_in_go(line: str) -> None:
     assert parts.app == GO[line].split()
     assert parts.own[0] == "./application"
     assert not parts.suspicious
+
+
+LINES: dict[tuple[str, ...], tuple[list[str], list[list[str]]]] = {
+    ("topics", "emit"): (
+        ["clicks", "a", "b"],
+        [["--partition", "9"], ["--header", "a=1"], ["--json"], ["--brokers=h:1"], ["--header", "b=2"]],
+    ),
+    ("logs",): (["app", "worker", "spark"], [["--follow"], ["--json"]]),
+    ("state", "ls"): (["checkpoint", "totals"], [["--json"]]),
+    ("dead-letters", "replay"): (["checkpoint", "1-0-0", "2-0-0"], [["--json"], ["--step", "out"]]),
+}
+
+
+@given(st.sampled_from(sorted(LINES)), st.randoms(use_true_random=False))
+def test_arguments_stand_anywhere_among_options(command: tuple[str, ...], random: Random) -> None:
+    positional, options = LINES[command]
+    parser, _ = command_parser(command[:1])
+    expected, extras = parser.parse_known_args([*command, *positional, *(token for each in options for token in each)])
+    assert not extras
+    order = [0] * len(positional) + [1] * len(options)
+    random.shuffle(order)
+    tokens, values, chosen = [*command], iter(positional), iter(options)
+    for kind in order:
+        tokens += next(chosen) if kind else [next(values)]
+    assert parser.parse_known_args(tokens) == (expected, [])
 
 
 @pytest.mark.slow

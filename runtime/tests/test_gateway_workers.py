@@ -2,6 +2,7 @@
 
 import json
 import socket
+import tempfile
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -12,8 +13,12 @@ from support.run import wait_until
 from support.service import Place, code_of, serving
 from wallaroo.message.frame import split_frames
 from wallaroo_runtime.archive.archive import Archive, read_archive
+from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.peer.gateway_workers import HostedWorkers
+from wallaroo_runtime.program.application import load_application
 from wallaroo_runtime.program.pack import PackOptions, pack
+from wallaroo_runtime.run.gateway_workers import check_setups
+from wallaroo_runtime.run.options import AppOptions, RunOptions
 from wallaroo_runtime.service._proto import service_pb2 as pb
 from wallaroo_runtime.service.client import Client
 from wallaroo_runtime.service.store import PROTOCOL_VERSION
@@ -66,6 +71,51 @@ def archive(tmp_path_factory: pytest.TempPathFactory) -> Archive:
 def workers(archive: Archive, tmp_path: Path) -> Iterator[HostedWorkers]:
     with closing(HostedWorkers(load(archive.topology), tmp_path / "workers", archive)) as workers:
         yield workers
+
+
+@pytest.mark.parametrize(
+    ("topic", "expected"),
+    [
+        ("in", ""),
+        ("a b", "T207 new_pipeline: parameter topic is 'a b'"),
+        ("other", 'W403 worker "main"'),
+        (None, "T217 application_setup failed; KeyError: 'TOPIC'"),
+    ],
+)
+def test_a_setup_that_depends_on_the_environment_is_told_before_spark_is_there(
+    topic: str | None, expected: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    setup = """
+import os, wallaroo
+
+class Text:
+    def decode(self, value):
+        return value
+    def encode(self, value):
+        return value
+
+def application_setup(args):
+    source = wallaroo.KafkaSourceConfig(os.environ["TOPIC"], [("127.0.0.1", 9092)], "Warn", Text)
+    app = wallaroo.ApplicationBuilder("app").new_pipeline("in", source)
+    return app.to_sink(wallaroo.TCPSinkConfig("127.0.0.1", 7002, Text)).build()
+"""
+    (tmp_path / "app.py").write_text(setup, encoding="utf-8")
+    monkeypatch.setenv("TOPIC", "in")
+    pack(PackOptions(str(tmp_path / "app.py"), tmp_path / "app.tar.gz"))
+    application = load_application(str(tmp_path / "app.tar.gz"), (), "", "")
+    monkeypatch.delenv("TOPIC")
+    if topic is not None:
+        monkeypatch.setenv("TOPIC", topic)
+    (tmp_path / "temporary").mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "temporary"))
+    options = RunOptions(AppOptions(str(tmp_path / "app.tar.gz")))
+    if not expected:
+        check_setups(options, application)
+        return
+    with pytest.raises(RunError) as caught:
+        check_setups(options, application)
+    assert str(caught.value).startswith(expected)
+    assert not [*(tmp_path / "temporary").iterdir()]
 
 
 def request(target: str) -> pb.AttachJournalRequest:

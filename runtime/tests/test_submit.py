@@ -178,6 +178,14 @@ def test_what_cannot_be_submitted(packed: str, capsys: pytest.CaptureFixture[str
             (packed, "--master", MASTER, "--depth", "3"),
             "R608 --depth 3: a packed application has its arguments already",
         ),
+        (
+            (packed, "--master", MASTER, "--supervise"),
+            "R608 --supervise is an option of spark-submit\n  fix: give --restart on-failure\n",
+        ),
+        (
+            (packed, "--executor-memory=2g", "--master", MASTER),
+            "R608 --executor-memory is an option of spark-submit\n  fix: give --conf spark.executor.memory=SIZE\n",
+        ),
         ((packed, *cluster), "R608 in cluster mode the driver has no directory that stays"),
         (
             (packed, *cluster, "--checkpoint", "hdfs://n/c"),
@@ -226,7 +234,9 @@ def driver(tmp_path: Path, text: str) -> list[str]:
         import os, pathlib, signal, sys, time
         file = pathlib.Path({str(tmp_path / "count")!r})
         n = int(file.read_text()) + 1 if file.exists() else 1
-        file.write_text(str(n))
+        whole = file.with_suffix(".new")  # a signal may come between its lines
+        whole.write_text(str(n))
+        whole.rename(file)
     """
     return [sys.executable, "-c", textwrap.dedent(begin) + textwrap.dedent(text)]
 

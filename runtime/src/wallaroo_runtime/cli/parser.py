@@ -18,6 +18,19 @@ class Parser(argparse.ArgumentParser):
         options.setdefault("allow_abbrev", False)
         options.setdefault("formatter_class", argparse.RawDescriptionHelpFormatter)
         super().__init__(*arguments, **options)
+        self._is_intermixed = False
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """Parse arguments, also those that stand after options: `emit TOPIC --json KEY VALUE`."""
+        found, extras = super().parse_known_args(args, namespace)
+        has_commands = any(action.nargs == argparse.PARSER for action in self._actions)
+        if self._is_intermixed or has_commands or "--" in (args or ()) or all(each.startswith("-") for each in extras):
+            return found, extras
+        self._is_intermixed = True
+        try:
+            return self.parse_known_intermixed_args(args)
+        finally:
+            self._is_intermixed = False
 
     def options(self) -> list[str]:
         """Return the names of all options."""

@@ -23,6 +23,19 @@ if TYPE_CHECKING:
     from wallaroo_runtime.topology.model import Topology
 
 SUBMIT = {"--deploy-mode": True, "--restart": True, "--dry-run": False}
+# Options of spark-submit, and what is given here in their place.
+OF_SPARK = {
+    "--supervise": "--restart on-failure",
+    "--driver-memory": "--conf spark.driver.memory=SIZE",
+    "--executor-memory": "--conf spark.executor.memory=SIZE",
+    "--executor-cores": "--conf spark.executor.cores=N",
+    "--total-executor-cores": "--conf spark.cores.max=N",
+    "--num-executors": "--conf spark.executor.instances=N",
+    "--packages": "--conf spark.jars.packages=NAMES",
+    "--jars": "--conf spark.jars=FILES",
+    "--queue": "--conf spark.yarn.queue=NAME",
+    "--properties-file": "--conf NAME=VALUE for each property",
+}
 # What the JVM of a driver needs before it starts.
 OF_DRIVER = ("spark.driver.memory",)
 
@@ -135,6 +148,9 @@ def _check(arguments: argparse.Namespace, app: str, in_cluster: bool) -> None:
         reason, fix = f"{app} is a program; a cluster takes what is packed", f"`wallaroo pack {app} -o app.tar.gz`"
         raise wrong_usage(reason=reason, fix=fix)
     _, others = extracted(arguments.parts.app, VISIBLE)
+    for name in (token.partition("=")[0] for token in others):
+        if name in OF_SPARK:
+            raise wrong_usage(reason=f"{name} is an option of spark-submit", fix=f"give {OF_SPARK[name]}")
     if others:
         reason = f"{' '.join(others)}: a packed application has its arguments already"
         raise wrong_usage(reason=reason, fix="give them to `wallaroo pack`")

@@ -1,12 +1,16 @@
 """Workers next to a driver's own gateway: they cut and make messages where the executors' workers cannot be asked."""
 
 import secrets
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
+
+import grpc
 
 from wallaroo_runtime.archive.archive import Archive, unpack
 from wallaroo_runtime.topology.model import Topology
 from wallaroo_runtime.worker.discovery import ensure_worker, stop_worker
+from wallaroo_runtime.worker.endpoint import connect
 from wallaroo_runtime.worker.spec import WorkerSpec
 
 DIGITS = 16
@@ -58,6 +62,17 @@ class HostedWorkers:
         unpacked = self._directory / f"archive-{self._archive.digest[:DIGITS]}"
         unpack(self._archive.path, self._archive.digest, unpacked, spec.interpreter())
         return spec.unpacked(unpacked)
+
+    def check(self) -> None:
+        """Start each worker, which runs the program's setup, and ask it whether it is that of the topology.
+
+        Raises:
+            RunError: As `target`; what the setup reports; the worker is another one.
+        """
+        for worker in self._topology.workers:
+            self.target(worker.name)
+            with suppress(grpc.RpcError):  # it has ended, which its next start explains
+                connect(ensure_worker(self._started[worker.name][0])).close()
 
     def close(self) -> None:
         """Stop what was started."""

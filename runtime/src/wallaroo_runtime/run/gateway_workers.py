@@ -1,7 +1,8 @@
 """Workers of an application on this machine that are not those of Spark's tasks."""
 
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from wallaroo_runtime.checkpoint.directory import default_directory
 from wallaroo_runtime.peer.configuration import needs_worker
@@ -16,6 +17,22 @@ def path_of(options: CheckpointOptions, application: Application) -> Path:
     if not options.location:
         return options.path or default_directory(topology.name, topology.workers[0].language, application.path)
     return default_directory(topology.name, topology.workers[0].language, Path(options.location))
+
+
+def check_setups(options: RunOptions, application: Application) -> None:
+    """Let the workers of an archive run their setup, which programs have just done, before Spark is there.
+
+    Raises:
+        RunError: What a setup reports, e.g. T207 for what it reads in this environment; W403, it declares other parts.
+    """
+    if application.archive is None or not options.runs_code_here or options.app.attach:
+        return
+    topology, archive, python = application.topology, application.archive, options.spark.worker_python
+    with (
+        TemporaryDirectory(prefix="wallaroo-") as directory,
+        closing(HostedWorkers(topology, Path(directory), archive, python)) as workers,
+    ):
+        workers.check()
 
 
 def start_beside(options: RunOptions, application: Application, stack: ExitStack) -> dict[str, str]:

@@ -23,7 +23,7 @@ from wallaroo_runtime.program.application import Application, load_application, 
 from wallaroo_runtime.program.attach import attached
 from wallaroo_runtime.program.interface_diff import explained
 from wallaroo_runtime.run.check import check_application
-from wallaroo_runtime.run.gateway_workers import path_of, start_beside
+from wallaroo_runtime.run.gateway_workers import check_setups, path_of, start_beside
 from wallaroo_runtime.run.goka import check_left
 from wallaroo_runtime.run.history import records_of, tell_past
 from wallaroo_runtime.run.idle import IdleWatch
@@ -309,6 +309,7 @@ def _start(
         reporter.warn(finding)
     output = WorkerOutput(logs)
     tell_past(reporter, checkpoint, peers.received() if mode.is_counted(topology) else None, options.spark.asked)
+    check_setups(options, application)
     check()
     session = _session(options, topology, checkpoint.shuffle_partitions, logs, java)
     spark.callback(stop_session, session)
