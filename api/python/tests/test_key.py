@@ -1,5 +1,6 @@
 """Keys and times that messages carry, records of Kafka, generated messages: in the worker, without a process."""
 
+import enum
 import threading
 from collections import Counter
 from collections.abc import Sequence
@@ -16,6 +17,7 @@ from wallaroo.diagnostic.diagnostic import DiagnosticError
 from wallaroo.emit.program import Program
 from wallaroo.emit.topology import topology
 from wallaroo.message.frame import encode_frame, read_frame
+from wallaroo.message.key import key_bytes, state_key
 from wallaroo.message.serialization import Serializer
 from wallaroo.worker._proto import worker_pb2 as pb
 from wallaroo.worker.bucket.bucket import BucketRun
@@ -319,3 +321,42 @@ def test_a_key_is_its_bytes(keys: list[Any]) -> None:
         return key.encode() if isinstance(key, str) else key.to_bytes(8, "big") if key == 7 else key
 
     assert {of_bytes(key): count for key, count in counts.items()} == Counter(map(of_bytes, keys))
+
+
+class Letter(enum.Enum):
+    A = 1
+
+
+STRUCTURED_KEYS = some.recursive(
+    some.sampled_from([-1, 0.5, 1 << 64, Letter.A, frozenset({1}), (1,), (), ("a", b"a")]),
+    lambda inner: some.lists(inner, max_size=3).map(tuple),
+    max_leaves=4,
+)
+
+
+@settings(deadline=None, max_examples=50)
+@given(key=STRUCTURED_KEYS, times=some.integers(1, 3))
+def test_bytes_choose_the_state_of_no_structured_key(key: Any, times: int) -> None:
+    """Whoever sends a key as bytes may know those of a tuple, and those that bytes like these get."""
+    chain = [key, key_bytes(key)]
+    for _ in range(times):
+        chain.append(state_key(chain[-1]))
+    keys = iter([*chain, *chain])
+
+    @wallaroo.state_computation("count", state=Total)
+    def count(data: Any, state: Any) -> int:
+        state.count += 1
+        return state.count
+
+    def setup(args: list[str]) -> Any:
+        lines = wallaroo.TCPSourceConfig("127.0.0.1", 7010, wallaroo.line_decoder(bytes.decode))
+        line = wallaroo.source("in", lines).key_by(wallaroo.KeyExtractor(lambda data: next(keys))).to(count)
+        return wallaroo.build_application(
+            "a", line.to_sink(wallaroo.TCPSinkConfig("127.0.0.1", 7002, wallaroo.Encoder(str)))
+        )
+
+    with testing.run(setup) as app:
+        app.send([b"x"] * len(chain))
+        assert [state.count for state in app.states("count").values()] == [1] * len(chain)
+        app.send([b"x"] * len(chain))
+        assert [app.state("count", each).count for each in chain] == [2] * len(chain)

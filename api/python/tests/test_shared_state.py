@@ -1,6 +1,7 @@
 """Values that keys share, drawn: a state of its own for each key, or a refusal; never one value for all of them."""
 
 import itertools
+import tempfile
 import textwrap
 from collections import Counter
 from pathlib import Path
@@ -176,6 +177,44 @@ def test_what_is_assigned_outside_of_a_state_is_refused_unless_it_is_meant(
         assert f'step "count": its state keeps {where}, which is one for all keys' in str(caught.value)
     else:
         assert outputs(program, tmp_path, [["a", "b"]]) == ["a a", "b b"]
+
+
+# What a function keeps of earlier calls and reads: its container, and what it says of it.
+MEMOS = {
+    "{}": ("MEMO[m] = m; m = MEMO[m]", "m = MEMO.setdefault(m, m)", "MEMO.update({m: m}); m = MEMO.get(m)"),
+    "[]": ("MEMO.append(m); m = MEMO[-1]", "MEMO += [m]; m = MEMO[len(MEMO) - 1]", "MEMO.insert(0, m); m = MEMO[0]"),
+    "set()": ("MEMO.add(m); m = max({m} & MEMO)", "m = m if m in MEMO else MEMO.add(m) or m"),
+    "0": ("MEMO += 1; m = m if MEMO else ''", "MEMO = MEMO + 1; m = m * bool(MEMO)"),
+}
+
+
+@settings(deadline=None, max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    memo=some.sampled_from([(made, use) for made, uses in MEMOS.items() for use in uses]),
+    name=some.sampled_from(["SEEN", "cache", "n_calls"]),
+    calls=some.lists(some.sampled_from("ab"), min_size=1, max_size=4),
+)
+def test_the_remedy_for_a_variable_of_the_module_works(
+    tmp_path: Path, memo: tuple[str, str], name: str, calls: list[str]
+) -> None:
+    made, use = memo
+    binds = "MEMO += " in use or "MEMO = " in use
+    holders = {  # the finding, and what it says to do
+        f"{name} = {made}\nclass S: pass": (f"global {name}; " if binds else "") + use.replace("MEMO", name),
+        f"class Memo:\n    {name}: typing.ClassVar = {made}\nclass S: pass": use.replace("MEMO", f"Memo.{name}"),
+    }
+    refused, meant = (
+        PROGRAM.format(box="[]", helped="pass", holder=holder, state="S", body=body, read="m", step="made()")
+        for holder, body in holders.items()
+    )
+    first, second = (Path(tempfile.mkdtemp(dir=tmp_path)) for _ in range(2))  # no other program's bytecode
+    (first / "app.py").write_text(refused)
+    with pytest.raises(DiagnosticError, match="T234") as caught:
+        testing.run(str(first / "app.py"))
+    (finding,) = caught.value.diagnostics
+    remedy = "keep it in the state; or in a class attribute annotated ClassVar, if each process may keep its own"
+    assert (finding.fix, name in finding.message) == (remedy, True)
+    assert outputs(meant, second, [calls]) == [f"{each} {each}" for each in calls]
 
 
 AGGREGATION = """

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from typing import TypeVar
 
 from wallaroo.diagnostic.diagnostic import shown
-from wallaroo.message.key import key_bytes
+from wallaroo.message.key import state_key
 from wallaroo_runtime.errors import USAGE, RunError
 from wallaroo_runtime.topology.model import Sink, Source
 
@@ -51,7 +51,7 @@ def key_of(key: object) -> bytes:
         RunError: T207, it is none.
     """
     try:
-        return key_bytes(key)
+        return state_key(key)
     except (TypeError, ValueError) as error:
         expected = "a key: a text, bytes, a number, or a tuple of them"
         values = {"method": "state", "parameter": "key", "actual": shown(key), "expected": expected}

@@ -18,6 +18,7 @@ _CHANGES = frozenset((
     "add", "append", "appendleft", "clear", "difference_update", "discard", "extend", "extendleft", "insert",
     "intersection_update", "pop", "popitem", "popleft", "remove", "reverse", "setdefault", "sort", "update",
 ))  # fmt: skip
+_GIVING = frozenset(("pop", "popitem", "popleft", "setdefault"))
 # Functions of the standard library that change their first argument; of the user's own it is not known.
 _FILLERS = frozenset((
     "heapify", "heappop", "heappush", "heappushpop", "heapreplace", "insort", "insort_left", "insort_right", "shuffle",
@@ -44,6 +45,12 @@ class Change:
     def is_content(self) -> bool:
         """Whether the content of the target changes, and the target stays."""
         return isinstance(self.statement, ast.Call) and not isinstance(self.statement.func, ast.Name)
+
+    def gives(self, nodes: Iterable[ast.AST]) -> bool:
+        """Return whether it is a call as `d.setdefault(k, v)` whose result is used; `nodes` are those around it."""
+        method = getattr(getattr(self.statement, "func", None), "attr", "")
+        alone = (isinstance(node, ast.Expr) and node.value is self.statement for node in nodes)
+        return self.is_content and method in _GIVING and not any(alone)
 
     def chain(self) -> tuple[ast.expr, list[str]]:
         """Return the root of the target, and the attributes on the way from there."""
@@ -172,7 +179,7 @@ def outside(function: Callable[..., Any], own: type, *, gets_class: bool = False
                 and name not in free_names
                 and (isinstance(value, CONTAINERS) or path or not change.is_content)
             ):
-                is_read = loaded.count(name) > sum(_root(each) == name for each in found)
+                is_read = loaded.count(name) > sum(_root(each) == name for each in found) or change.gives(nodes)
                 yield name, "read" if is_read else "filled"
 
 

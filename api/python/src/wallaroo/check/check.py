@@ -11,7 +11,7 @@ from wallaroo.component.signature import shown_name
 from wallaroo.diagnostic.diagnostic import Diagnostic, shown
 from wallaroo.diagnostic.location import Location
 from wallaroo.diagnostic.place import Place
-from wallaroo.message.key import key_bytes
+from wallaroo.message.key import state_key
 
 MAX_NAME = 200
 TOPIC_NAMES = "1 to 249 of the characters a-z, A-Z, 0-9, '.', '_', '-'"
@@ -89,7 +89,7 @@ def keys(place: Place, state: str, values: Any) -> tuple[Any, ...]:
     found: dict[bytes, Any] = {}
     for number, key in enumerate(values):
         try:
-            data = key_bytes(key)
+            data = state_key(key)
         except (TypeError, ValueError) as err:
             kind = type(key).__name__ if isinstance(err, TypeError) else str(err)
             expected = "str, bytes or numbers, or tuples of them"
@@ -167,7 +167,7 @@ def _class_name(builder: object) -> str:
 def _key_rule(step: Step) -> tuple[object, ...]:
     assert step.state is not None
     state = step.state
-    return (state.partition is None, state.is_by_message, *map(key_bytes, state.keys), state.unknown)
+    return (state.partition is None, state.is_by_message, *map(state_key, state.keys), state.unknown)
 
 
 def _keys_text(step: Step) -> str:

@@ -18,6 +18,7 @@ from wallaroo.diagnostic.place import Place
 from wallaroo.message.output import is_promise
 
 _REASON = "is one for all keys of a process, and is not saved with the state"
+_MEANT = "if each process may keep its own"
 _MOST = 10_000  # objects of a state that are looked at
 _OBJECT = "an object that can change, e.g. of a class, a dict or a list"
 
@@ -42,13 +43,15 @@ def check_state(place: Place, call: Call, state: State) -> None:
         _refuse(place, call, state, made)
         return
     for where in _shared(state, made, other, call.run):
-        remedy = "make it for each state, in __init__; or annotate it ClassVar, if each process may keep its own"
+        remedy = f"make it for each state, in __init__; or annotate it ClassVar, {_MEANT}"
+        if where.isidentifier() or where.startswith(("global ", "nonlocal ")):  # only attributes have annotations
+            remedy = f"keep it in the state; or in a class attribute annotated ClassVar, {_MEANT}"
         place.add("T234", remedy=remedy, step=call.name, what="state", where=where, reason=_REASON)
         break
     owner = getattr(state.build if call.kind == "window" else call.run, "__self__", None)
     kept = "accumulator" if call.kind == "window" else "state"
     for where in _kept_by(owner) if owner is not None else ():
-        remedy = f"keep it in the {kept}; or in a class attribute annotated ClassVar, if each process may keep its own"
+        remedy = f"keep it in the {kept}; or in a class attribute annotated ClassVar, {_MEANT}"
         place.add("T234", remedy=remedy, step=call.name, what="object", where=where, reason=_REASON)
         break
     if call.kind != "window":

@@ -44,6 +44,24 @@ def key_bytes(key: object) -> bytes:
     return STRUCTURED + _structured(key)
 
 
+def state_key(key: object) -> bytes:
+    r"""Return the bytes under which a key has its state: those of `key_bytes`, but for bytes that are another key's.
+
+    Such as `b"\xffkey:t4:i1:1"`, which `(1,)` has: who chooses the bytes of a key shall not choose the state of a tuple.
+
+    Raises:
+        TypeError: As `key_bytes`.
+        ValueError: As `key_bytes`.
+
+    Example:
+        >>> state_key((1,)), state_key(b"\xffkey:t4:i1:1") == state_key((1,)), state_key(b"a")
+        (b'\xffkey:t4:i1:1', False, b'a')
+    """
+    data = key_bytes(key)
+    is_bytes = data.startswith(STRUCTURED) and isinstance(key, (bytes, bytearray, memoryview))
+    return STRUCTURED + _tagged(b"b", data) if is_bytes else data
+
+
 def _structured(key: object) -> bytes:
     """Return the bytes of a key or of a part of one: a letter for its kind, its length, its content."""
     if isinstance(key, float) and key.is_integer():
@@ -95,7 +113,7 @@ def key_json(key: object) -> Any:
         >>> key_json("a"), key_json(7), key_json(b"\xff")
         ('a', 7, {'base64': '/w=='})
     """
-    data = key_bytes(key)
+    data = state_key(key)
     if isinstance(key, (float, numbers.Integral)) and len(data) == 8:
         return int(key)
     try:

@@ -18,7 +18,7 @@ from wallaroo.message.frame import (
     encode_frame,
     write_frame,
 )
-from wallaroo.message.key import MASK, SPREAD, key_bytes
+from wallaroo.message.key import MASK, SPREAD, key_bytes, state_key
 from wallaroo.worker._proto import worker_pb2 as pb
 from wallaroo.worker.value import dead_letter
 from wallaroo.worker.value.dead_letter import LetterBox, WrongResultError
@@ -63,12 +63,18 @@ class Group:
 class KeyExit:
     """Sorts messages by their keys' buckets.
 
+    Args:
+        is_own: Whether keys are those that a message carries; else user code has just given them.
+
     Attributes:
         slots: For str and bytes keys of this call, the functions that append a message, and the key's index.
     """
 
-    def __init__(self, node: pb.Node, name: str, stage: pb.Stage, codec: Writer, box: LetterBox) -> None:
+    def __init__(
+        self, node: pb.Node, name: str, stage: pb.Stage, codec: Writer, box: LetterBox, *, is_own: bool = False
+    ) -> None:
         self.path, self.port, self.name = node.path, node.port, name
+        self._bytes_of = key_bytes if is_own else state_key
         self._bucket_count, self._frame_bytes = max(1, stage.bucket_count), stage.frame_bytes
         self._codec, self._box, self._has_times = codec, box, node.timestamps
         self._int_slots: dict[int, Slot] = {}
@@ -88,7 +94,7 @@ class KeyExit:
         if kind is int and key in self._int_slots:
             return self._int_slots[key]
         try:
-            data = key.encode() if kind is str else key_bytes(key)
+            data = key.encode() if kind is str else self._bytes_of(key)
         except (TypeError, ValueError):
             self._box.add(self.path, self.name, message, sequence, WrongResultError(key, KEY_EXPECTED))
             return None

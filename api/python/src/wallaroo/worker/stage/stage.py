@@ -9,7 +9,7 @@ from wallaroo.check.in_place import is_new_state, is_state, state_returned
 from wallaroo.component.application import DEAD_LETTER, Application, Sink, Source, Step
 from wallaroo.diagnostic.diagnostic import Diagnostic, DiagnosticError
 from wallaroo.message.frame import FRAMED, HEADER_BYTES, PLAIN, Frame, FrameError, cut, read_body, split_frames
-from wallaroo.message.key import key_bytes
+from wallaroo.message.key import state_key
 from wallaroo.message.output import FIT, Output, is_promise, refuse_outputs
 from wallaroo.worker._proto import worker_pb2 as pb
 from wallaroo.worker.stage.chain import STATE_KINDS, ChainWriter, Link
@@ -341,7 +341,7 @@ class Stage:
             names[f"wrong{number}"] = lambda result: WrongResultError(result, expected_of(step))
             if not set(node.visits) <= set(step.visits):
                 raise self._unknown(node.path)
-            closed = frozenset(map(key_bytes, step.state.keys)) if step.state.unknown == DEAD_LETTER else None
+            closed = frozenset(map(state_key, step.state.keys)) if step.state.unknown == DEAD_LETTER else None
             values = values_of(node, self.codec)
             self.states[node.port] = StateEntry(number, node, step, step.state, closed, values)
 
@@ -350,9 +350,9 @@ class Stage:
     ) -> None:
         """Add a KEY; that of a step which another program runs takes the message's key, or the empty one."""
         name = node.path if step is None else step.name
-        key_exit = KeyExit(node, name, stage, values_of(node, self.codec), self.box)
-        self._exits.append(key_exit)
         partition = step.state.partition if step is not None and step.state is not None else None
+        key_exit = KeyExit(node, name, stage, values_of(node, self.codec), self.box, is_own=partition is None)
+        self._exits.append(key_exit)
         names[f"f{number}"] = partition or _single_key
         names[f"fail{number}"] = fail_of(self.box, node, name)
         names[f"find{number}"], names[f"slot{number}"] = key_exit.slots.get, key_exit.slot

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from wallaroo.message.key import key_bytes
+from wallaroo.message.key import state_key
 from wallaroo.worker._proto import worker_pb2 as pb
 from wallaroo.worker.stage.exit import KEY_EXPECTED
 from wallaroo.worker.value.dead_letter import LetterBox, WrongResultError
@@ -41,7 +41,7 @@ def keyed_of(box: LetterBox, node: pb.Node, step: str) -> Callable[[Any, Any, in
 
     def keyed(key: Any, message: Any, sequence: int) -> bytes | None:
         try:
-            return key_bytes(key)
+            return state_key(key)
         except (TypeError, ValueError):
             add(path, step, message, sequence, WrongResultError(key, KEY_EXPECTED))
             return None
