@@ -227,6 +227,51 @@ def test_what_the_application_does_not_have_is_refused(setup: Setup, what: Calla
     assert refused(setup, what).startswith(text)
 
 
+# How a decoder class says how long a payload is: header of a payload of so many bytes, and back; all of 3 bytes.
+LENGTHS: list[tuple[Callable[[int], bytes], Callable[[bytes], int]]] = [
+    (lambda size: b"%03d" % size, int),
+    (lambda size: (size + 3).to_bytes(3, "little"), lambda header: int.from_bytes(header, "little") - 3),
+    (lambda size: b"\1" + size.to_bytes(2, "big"), lambda header: int.from_bytes(header[1:], "big")),
+]
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    lengths=some.sampled_from(LENGTHS),
+    payloads=some.lists(some.binary(max_size=9), min_size=1, max_size=4),
+    cut=some.integers(0, 12),
+    more=some.binary(max_size=2),
+)
+def test_a_decoder_class_with_lengths_of_its_own_gets_whole_messages(
+    lengths: tuple[Callable[[int], bytes], Callable[[bytes], int]], payloads: list[bytes], cut: int, more: bytes
+) -> None:
+    class Decoder:
+        def header_length(self) -> int:
+            return 3
+
+        def payload_length(self, header: bytes) -> int:
+            return lengths[1](header)
+
+        def decode(self, payload: bytes) -> bytes:
+            return payload
+
+    def setup(args: list[str]) -> wallaroo.Application:
+        line = wallaroo.source("in", wallaroo.TCPSourceConfig("127.0.0.1", 7010, Decoder()))
+        return wallaroo.build_application("app", line.to_sink(tcp_sink(lambda message: message)))
+
+    messages = [lengths[0](len(payload)) + payload for payload in payloads]
+    damaged = messages[0][:cut] + more
+    with run(setup) as app:
+        app.send([*messages, payloads[0].decode("latin-1")])  # an object goes past the decoder
+        assert app.output()[:-1] == payloads
+        if damaged == messages[0]:
+            return
+        with pytest.raises(
+            DiagnosticError, match=r'R721 source "in" cannot take .*a header of 3 bytes|C505 payload_length'
+        ):
+            app.send([damaged])
+
+
 def test_without_the_runtime_it_names_the_package(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "wallaroo_runtime.memory", None)
     with pytest.raises(DiagnosticError) as error:

@@ -217,6 +217,43 @@ def test_the_remedy_for_a_variable_of_the_module_works(
     assert outputs(meant, second, [calls]) == [f"{each} {each}" for each in calls]
 
 
+KEPT = """
+class S:
+    def __init__(self): {fields}
+    {method}
+    def __setstate__(self, saved):
+        self.__init__()
+        self.__dict__.update(saved)
+"""
+FIELDS = {"n": "0", "t": "''", "ratio": "0.5", "all": "[]", "raw": "b''"}
+
+
+@settings(deadline=None, max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    fields=some.sets(some.sampled_from(sorted(FIELDS)), min_size=1).map(sorted),
+    kept=some.sets(some.sampled_from(sorted(FIELDS))),
+    has_method=some.booleans(),
+)
+def test_a_state_of_which_pickle_keeps_nothing_is_refused(
+    tmp_path: Path, fields: list[str], kept: set[str], has_method: bool
+) -> None:
+    method = (
+        f"def __getstate__(self): return {{each: getattr(self, each) for each in {sorted(kept.intersection(fields))}}}"
+    )
+    holder = KEPT.format(
+        fields="; ".join(f"self.{each} = {FIELDS[each]}" for each in fields), method=method if has_method else ""
+    )
+    text = PROGRAM.format(box="[]", helped="pass", holder=holder, state="S", body="pass", read="m", step="made()")
+    place = Path(tempfile.mkdtemp(dir=tmp_path))
+    if kept.isdisjoint(fields) and has_method:
+        (place / "app.py").write_text(text)
+        with pytest.raises(DiagnosticError, match="T207") as caught:
+            testing.run(str(place / "app.py"))
+        assert 'state_computation "count": parameter state is S, of which pickle keeps no value' in str(caught.value)
+    else:
+        assert outputs(text, place, [["a", "b"]]) == ["a a", "b b"]
+
+
 AGGREGATION = """
 class T(wallaroo.Aggregation):
     {kept}

@@ -1,12 +1,13 @@
 """Finds the parts of an application that a test names, and says which there are."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import TypeVar
 
 from wallaroo.diagnostic.diagnostic import shown
 from wallaroo.message.key import state_key
 from wallaroo_runtime.errors import USAGE, RunError
-from wallaroo_runtime.topology.model import Sink, Source
+from wallaroo_runtime.gateway.framing import KINDS, Splitter, misfit
+from wallaroo_runtime.topology.model import Sink, Source, TcpSource
 
 P = TypeVar("P", Source, Sink)
 
@@ -42,6 +43,26 @@ def _missing(what: str, name: str, known: str) -> RunError:
 def refused(source: Source, value: str, reason: str, fix: str) -> RunError:
     """Return the error for a message that a source does not take."""
     return RunError.of("R721", USAGE, place=f'source "{source.name}"', value=value, reason=reason, fix=fix)
+
+
+def check_payloads(source: TcpSource, payloads: Iterable[bytes], splitter: Callable[[TcpSource], Splitter]) -> None:
+    """Refuse bytes that could not come to a source in this way.
+
+    Args:
+        splitter: Gives what cuts where only the decoder knows how; then each message begins with its header.
+
+    Raises:
+        RunError: R721; or what the decoder raised.
+    """
+    kind, header = source.framing.kind, source.framing.header_bytes
+    cut = splitter(source).split if kind not in KINDS else None
+    for payload in payloads:
+        reason, fix = misfit(kind, payload) if cut is None else "", "send what its framing can have"
+        if cut is not None and (len(payload) < header or cut(payload)[0] != [len(payload)]):
+            reason = f"it is not one message; those of its decoder class begin with a header of {header} bytes"
+            fix = "send header and payload in one, as they come over the wire; or objects, as the decoder gives them"
+        if reason:
+            raise refused(source, shown(payload), reason, fix)
 
 
 def key_of(key: object) -> bytes:

@@ -15,12 +15,12 @@ from wallaroo.worker._proto import worker_pb2 as pb
 from wallaroo.worker.host.call import CallRunner
 from wallaroo.worker.value.kafka_record import read_record
 from wallaroo_runtime.errors import USAGE, RunError
-from wallaroo_runtime.gateway.framing import KINDS, Splitter, misfit
+from wallaroo_runtime.gateway.framing import Splitter
 from wallaroo_runtime.memory.channel import LocalChannel, LocalSplitter
 from wallaroo_runtime.memory.engine import Batch, Engine
 from wallaroo_runtime.memory.kafka_record import Numbering
 from wallaroo_runtime.memory.message import in_order, runs
-from wallaroo_runtime.memory.part import chosen, key_of, refused, unknown
+from wallaroo_runtime.memory.part import check_payloads, chosen, key_of, refused, unknown
 from wallaroo_runtime.memory.source_frame import tick_frames, value_frames, visit_frame, wire_frames
 from wallaroo_runtime.memory.state import foreign_state, read_states, state_names
 from wallaroo_runtime.memory.topic import Feed, written_record
@@ -303,10 +303,7 @@ class MemoryRun:
             raise refused(source, shown(messages[0].value), "it makes its messages itself", "use generate")
         if is_payload and type(source) is TcpSource:
             payloads = [message.value for message in messages]
-            kind = source.framing.kind
-            for payload in payloads if kind in KINDS else ():
-                if reason := misfit(kind, payload):
-                    raise refused(source, shown(payload), reason, "send what its framing can have")
+            check_payloads(source, payloads, self.splitter)
             return wire_frames(source, port, payloads, self._sequence, now_ms=self.now_ms)
         if is_payload:
             return value_frames(source, port, messages, self._sequence, now_ms=self.now_ms, encoding=PLAIN)

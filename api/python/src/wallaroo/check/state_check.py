@@ -2,6 +2,7 @@
 
 import copy
 import inspect
+import pickle
 import sys
 from collections import deque
 from collections.abc import Callable, Iterator
@@ -42,6 +43,15 @@ def check_state(place: Place, call: Call, state: State) -> None:
     if is_promise(made) or is_fixed(made):
         _refuse(place, call, state, made)
         return
+    if _is_lost(other):
+        expected = "an object that pickle writes with its values"
+        place.add(
+            "T207", method=f'{call.kind} "{call.name}"', expected=expected,
+            parameter="accumulator" if call.kind == "window" else "state",
+            actual=f"{shown_name(type(other))}, of which pickle keeps no value: a restart begins anew",
+            fix="let its __getstate__ return them and its __setstate__ take them, or leave both out",
+        )  # fmt: skip
+        return
     for where in _shared(state, made, other, call.run):
         remedy = f"make it for each state, in __init__; or annotate it ClassVar, {_MEANT}"
         if where.isidentifier() or where.startswith(("global ", "nonlocal ")):  # only attributes have annotations
@@ -58,6 +68,22 @@ def check_state(place: Place, call: Call, state: State) -> None:
         call.run = guarded(call.run, 1, made)
     if call.visit is not None:
         call.visit = _guarded_visit(call.visit, made)
+
+
+def _is_lost(state: Any) -> bool:
+    """Return whether what a class says of its pickled form leaves out all that its objects have."""
+    own = ("__getstate__", "__reduce__", "__reduce_ex__")
+    if not any(name in vars(each) for name in own for each in type(state).__mro__ if _is_of_user(each)):
+        return False
+    before, other = dict(getattr(state, "__dict__", {})), {int: 1, float: 1.0, str: "x", bytes: b"x", list: [0]}
+    changed = {name: value + other[type(value)] for name, value in before.items() if type(value) in other}
+    try:
+        probe = copy.copy(state)
+        probe.__dict__.update(before | changed)
+        read = pickle.loads(pickle.dumps(probe))  # noqa: S301 - written here
+    except Exception:
+        return False  # the worker reports it
+    return bool(changed) and all(getattr(read, name, None) != value for name, value in changed.items())
 
 
 def _guarded_visit(visit: Callable[..., Any], made: Any) -> Callable[..., Any]:
