@@ -337,7 +337,7 @@ STRUCTURED_KEYS = some.recursive(
 @settings(deadline=None, max_examples=50)
 @given(key=STRUCTURED_KEYS, times=some.integers(1, 3))
 def test_bytes_choose_the_state_of_no_structured_key(key: Any, times: int) -> None:
-    """Whoever sends a key as bytes may know those of a tuple, and those that bytes like these get."""
+    """A sender may know the bytes of a tuple, and those that bytes like these get."""
     chain = [key, key_bytes(key)]
     for _ in range(times):
         chain.append(state_key(chain[-1]))

@@ -48,7 +48,7 @@ def check_state(place: Place, call: Call, state: State) -> None:
         place.add(
             "T207", method=f'{call.kind} "{call.name}"', expected=expected,
             parameter="accumulator" if call.kind == "window" else "state",
-            actual=f"{shown_name(type(other))}, of which pickle keeps no value: a restart begins anew",
+            actual=f"{shown_name(type(other))}, of which pickle keeps no value: a restart begins again",
             fix="let its __getstate__ return them and its __setstate__ take them, or leave both out",
         )  # fmt: skip
         return

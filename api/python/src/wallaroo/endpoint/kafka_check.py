@@ -1,4 +1,4 @@
-"""Checks of Kafka topics as a program declares them, so that what nothing would look at is told at once."""
+"""Checks of Kafka topics as a program declares them: parameters and options that nothing reads are refused."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -21,7 +21,7 @@ SPARK_OPTIONS = (*_WHOLE, "kafkaConsumer.pollTimeoutMs", *_LIMITING)
 
 
 def check_options(place: Place, options: Mapping[str, str], *, is_source: bool) -> None:
-    """Record T207 for options of a source or sink that nobody reads."""
+    """Record T207 for options of a source or sink that nothing reads."""
     spark = {name.lower() for name in SPARK_OPTIONS} if is_source else set()
     for name in options:
         setting = name.removeprefix(PREFIX)

@@ -47,7 +47,7 @@ def key_bytes(key: object) -> bytes:
 def state_key(key: object) -> bytes:
     r"""Return the bytes under which a key has its state: those of `key_bytes`, but for bytes that are another key's.
 
-    `(1,)` has `b"\xffkey:t4:i1:1"`: whoever chooses the bytes of a key shall not choose the state of a tuple.
+    `(1,)` has `b"\xffkey:t4:i1:1"`: a sender that chooses the bytes of a key shall not choose the state of a tuple.
 
     Raises:
         TypeError: As `key_bytes`.
