@@ -146,11 +146,14 @@ class DriverKeeper:
         with child.stdout:
             for line in child.stdout:
                 if self._says_ready(line):
-                    self._was_ready = True
-                    if self._restarts:
-                        supervise(child.pid)
+                    self._note_ready(child.pid)
                 print(line, end="", flush=True)
         return child.wait()
+
+    def _note_ready(self, driver: int) -> None:
+        self._was_ready = True
+        if self._restarts:
+            supervise(driver)
 
     def _forward(self, number: int, frame: Any) -> None:
         self._stopped.set()
