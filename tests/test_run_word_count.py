@@ -202,7 +202,7 @@ def test_connection_that_is_cut_in_a_message_loses_that_message_alone(bench: Ben
         connection.sendall(framed([b"whole before the cut", b"cut away"])[:-3])
     run.wait_while_alive(lambda: "R607" in "".join(run.errors), lambda: "R607")
     finding = "".join(run.errors)
-    assert "9 of 12 bytes of a message came; the sender closed the connection; that message" in finding
+    assert "9 bytes came of a message of 12 bytes; the sender closed the connection; that message" in finding
     bench.check()
 
 

@@ -39,7 +39,7 @@ def test_only_outages_that_last_are_told_each_once(events: list[Any]) -> None:
     others = []
     for number, event in enumerate(events):
         if event == "other":
-            values = {"source": "a", "peer": str(number), "received": 1, "expected": 2, "reason": ""}
+            values = {"source": "a", "peer": str(number), "received": 1, "size": "2 bytes", "reason": ""}
             others.append(Diagnostic.of("R607", **values))  # type: ignore[arg-type]
             findings.append(others[-1])
         elif event[1] == "ends":

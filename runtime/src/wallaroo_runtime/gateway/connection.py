@@ -16,6 +16,7 @@ from wallaroo_runtime.gateway.framing import NEWLINE, Cutter, fixed_cutter
 from wallaroo_runtime.gateway.pace import Pace
 from wallaroo_runtime.service._proto import service_pb2 as pb
 
+UNKNOWN_SIZE = "unknown size"
 RESET, EOF = struct.pack("ii", 1, 0), struct.pack("ii", 0, 0)  # how a connection is closed: SO_LINGER
 _QUEUE = 1024
 
@@ -84,16 +85,19 @@ class Connection:
         """Return the finding that the peer closed in the middle of a message; None when it did not."""
         if not self.tail or self.is_refused:
             return None
-        expected = self.wanted if self.wanted > len(self.tail) else "more"
-        received = len(self.tail)
         return Diagnostic.of(
             "R607",
             source=self.source.config.name,
             peer=self.peer,
-            received=received,
-            expected=expected,
+            received=len(self.tail),
+            size=self.size,
             reason="the sender closed the connection",
         )
+
+    @property
+    def size(self) -> str:
+        """How large the message is that has begun, as far as its header says."""
+        return f"{self.wanted} bytes" if self.wanted > len(self.tail) else UNKNOWN_SIZE
 
     def last_line(self) -> bytes:
         """Return the line that the end of the connection ends, with a line break; empty where there is none."""

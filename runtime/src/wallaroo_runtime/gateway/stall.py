@@ -43,12 +43,11 @@ def resumed(connections: set[Connection], waiting: set[Connection], has_room: bo
 
 
 def _finding(connection: Connection, limit_s: float) -> Diagnostic:
-    received = len(connection.tail)
     return Diagnostic.of(
         "R607",
         source=connection.source.config.name,
         peer=connection.peer,
-        received=received,
-        expected=connection.wanted if connection.wanted > received else "more",
+        received=len(connection.tail),
+        size=connection.size,
         reason=f"the rest is more than {limit_s:g} s late, and the connection was closed",
     )

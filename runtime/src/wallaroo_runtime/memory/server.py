@@ -13,7 +13,7 @@ from wallaroo.message.kafka_record import KafkaRecord
 from wallaroo.message.kit import DeadLetter
 from wallaroo_runtime.errors import TOPOLOGY, USAGE, RunError
 from wallaroo_runtime.gateway.clock import Clock
-from wallaroo_runtime.gateway.connection import EOF, RESET, listen, real_address
+from wallaroo_runtime.gateway.connection import EOF, RESET, UNKNOWN_SIZE, listen, real_address
 from wallaroo_runtime.gateway.framing import NEWLINE, Cutter, fixed_cutter, splitter_cut
 from wallaroo_runtime.memory.receiver import Receiver
 from wallaroo_runtime.memory.run import MemoryRun
@@ -198,7 +198,7 @@ class MemoryServer:
                         source=source.name,
                         peer=peer,
                         received=len(tail),
-                        expected="all its",
+                        size=UNKNOWN_SIZE,
                         reason="the sender closed the connection",
                     )
                 )
