@@ -24,6 +24,13 @@ var sparkOptions = []string{
 	"maxoffsetspertrigger", "maxrecordsperpartition", "maxtriggerdelay", "minoffsetspertrigger", "minpartitions",
 }
 
+// fields of a topic have what Spark and Kafka's client take as options.
+var fields = map[string]string{
+	"bootstrap.servers": "Brokers", "topic": "Topic",
+}
+
+var fieldsOfSources = map[string]string{"subscribe": "Topic", "assign": "Partitions", "startingoffsets": "Start"}
+
 // limitingOptions are those of them that would read a table in parts, or a partition of it in several tasks.
 var limitingOptions = sparkOptions[5:]
 
@@ -92,10 +99,15 @@ func (c *topicCheck) brokers() {
 func (c *topicCheck) options() {
 	for _, name := range slices.Sorted(maps.Keys(c.topic.Options)) {
 		setting, isClient := strings.CutPrefix(name, clientOption)
-		isSpark := slices.Contains(sparkOptions, strings.ToLower(name)) && !strings.HasSuffix(c.method, "Sink")
+		isSource := !strings.HasSuffix(c.method, "Sink")
+		isSpark := slices.Contains(sparkOptions, strings.ToLower(name)) && isSource
+		field := fields[strings.ToLower(setting)]
+		if field == "" && isSource {
+			field = fieldsOfSources[strings.ToLower(setting)]
+		}
 		switch {
-		case setting == "bootstrap.servers":
-			c.add("Options", name, "no addresses there", "pass the addresses as Brokers")
+		case field != "":
+			c.add("Options", name, "none that the field "+field+" has", "pass it as "+field)
 		case isClient && setting != "" || isSpark:
 		default:
 			expected := `settings of Kafka's client with "kafka." in front`

@@ -17,16 +17,20 @@ _LIMITING = (
     "minOffsetsPerTrigger",
     "minPartitions",
 )
+_PARAMETERS = {"bootstrap.servers": "brokers", "topic": "topic"}  # which have what Kafka and Spark take as options
+_OF_SOURCES = {"subscribe": "topic", "startingoffsets": "start"}
 SPARK_OPTIONS = (*_WHOLE, "kafkaConsumer.pollTimeoutMs", *_LIMITING)
 
 
 def check_options(place: Place, options: Mapping[str, str], *, is_source: bool) -> None:
     """Record T207 for options of a source or sink that nothing reads."""
     spark = {name.lower() for name in SPARK_OPTIONS} if is_source else set()
+    parameters = _PARAMETERS | (_OF_SOURCES if is_source else {})
     for name in options:
         setting = name.removeprefix(PREFIX)
-        if setting == "bootstrap.servers":
-            place.wrong("options", shown(name), "no addresses there", fix="pass the addresses as brokers")
+        if parameter := parameters.get(setting.lower()):
+            expected = f"none that the parameter {parameter} has"
+            place.wrong("options", shown(name), expected, fix=f"pass it as {parameter}")
         elif not setting or (setting == name and name.lower() not in spark):
             expected = f'settings of Kafka\'s client with "{PREFIX}" in front'
             if is_source:
