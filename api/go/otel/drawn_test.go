@@ -64,6 +64,11 @@ func played(t *testing.T, random *rand.Rand) {
 		return len(r.by("Process"))+len(r.by("ProcessState")) == count(all, func(d *drawn) bool { return d.sampled() && d.ending != "left" })
 	})
 	hosted.End()
+	// The call of a stream that was cancelled ends before the program's code in it.
+	waitUntil(t, "both spans of each message", func() bool {
+		made.Flush(t.Context())
+		return len(r.by("outer")) == len(r.by("inner"))
+	})
 	compare(t, r, found, all)
 	if made.made != nil {
 		_ = made.made.Shutdown(t.Context())
