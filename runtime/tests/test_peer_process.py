@@ -120,7 +120,7 @@ def test_a_gateway_without_room_says_what_it_loses_although_no_file_takes_it(
     assert said(peer) == ["R614", "R800"]
     assert peer.status()["diagnostics"][-1]["message"] == (
         f"the gateway has ended, and 200 messages that it had read could not be written to {checkpoint}/journal; they "
-        "are lost, and their senders got a reset instead of the end of the stream"
+        "are lost unless they are sent again: their senders got a reset instead of the end of the stream"
     )
     sender.join(60)
     assert refused[0].startswith(
