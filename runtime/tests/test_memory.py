@@ -1,5 +1,6 @@
 """The engine in memory, as users' tests see it: sources, time, states, dead letters, and what it refuses."""
 
+import contextlib
 import re
 import sys
 from collections import Counter
@@ -261,10 +262,14 @@ def test_a_decoder_class_with_lengths_of_its_own_gets_whole_messages(
 
     messages = [lengths[0](len(payload)) + payload for payload in payloads]
     damaged = messages[0][:cut] + more
+    is_whole = False
+    with contextlib.suppress(ValueError):  # a header that is no number
+        is_whole = len(damaged) >= 3 and lengths[1](damaged[:3]) == len(damaged) - 3
     with run(setup) as app:
         app.send([*messages, payloads[0].decode("latin-1")])  # an object goes past the decoder
         assert app.output()[:-1] == payloads
-        if damaged == messages[0]:
+        if is_whole:
+            app.send([damaged])
             return
         with pytest.raises(
             DiagnosticError, match=r'R721 source "in" cannot take .*a header of 3 bytes|C505 payload_length'

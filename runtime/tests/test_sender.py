@@ -53,7 +53,8 @@ class Receiver(threading.Thread):
         self.listener.shutdown(socket.SHUT_RDWR)
         self.listener.close()
         if self.current is not None and self.current.fileno() >= 0:
-            self.current.shutdown(socket.SHUT_RDWR)
+            with contextlib.suppress(OSError):  # the egress has left
+                self.current.shutdown(socket.SHUT_RDWR)
         self.join(DEADLINE_S)
         assert not self.is_alive()
 
