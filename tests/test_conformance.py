@@ -4,7 +4,7 @@ import shlex
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -15,24 +15,14 @@ from conformance.behaviour import BEHAVIOURS
 from conformance.check import CHECKS, Context
 from conformance.fault import FAULTS
 from conformance.rule import RULES, Rule
+from support.drive import DEADLINE_S, HERE, drive
 
-HERE = Path(__file__).resolve().parent
-DEADLINE_S = 240
 APP = str(HERE / "conformance" / "app.py")
 PYTHON_WORKER = [sys.executable, "-m", "wallaroo.worker", APP]
 OF_CALLS = [rule for rule in RULES if not rule.needs_process]
 OF_PROCESSES = [(rule, fault) for rule in RULES if rule.needs_process for fault in rule.faults]
 
 pytestmark = pytest.mark.slow
-
-
-def drive(
-    command: list[str], only: str = "", python: list[str] | None = None, without: Sequence[str] = ()
-) -> subprocess.CompletedProcess[str]:
-    """Run the driver against a worker."""
-    driver = python or [sys.executable, "-m", "conformance"]
-    arguments = [*driver, "--worker", shlex.join(command), "--only", only, "--without", *without]
-    return subprocess.run(arguments, cwd=HERE, capture_output=True, text=True, timeout=DEADLINE_S, check=False)
 
 
 def assert_conforms(done: subprocess.CompletedProcess[str]) -> None:

@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
+from support.realtime import APPS, WORDS, lines, process_of_java, wrong
 from support.run import Receiver, Run, finish, framed, wallaroo
 from support.state import STATE, by_letter, totals
-from test_realtime_run import APPS, WORDS, lines, process_of_java, wrong
 from wallaroo_runtime.checkpoint.manifest import mode_of, read_manifest
 
 pytestmark = [pytest.mark.jvm, pytest.mark.long]

@@ -11,8 +11,8 @@ from confluent_kafka import KafkaException
 
 from support.case import Case
 from support.kafka import Broker
+from support.kafka_application import Application, application
 from support.run import READY, wait_until
-from test_kafka import Application, application
 from wallaroo import goka
 from wallaroo.goka.lookup import Lookups
 

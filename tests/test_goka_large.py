@@ -10,8 +10,8 @@ from confluent_kafka import KafkaError, KafkaException, Producer
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
 
 from support.kafka import Broker
+from support.kafka_application import Application, Make, application
 from support.run import READY, TESTS, WALLAROO, wait_until
-from test_kafka import Application, Make, application
 from wallaroo import goka
 from wallaroo.message.kafka_record import MAX_RECORD_BYTES, too_large
 from wallaroo_runtime.kafka.record import follow

@@ -18,8 +18,8 @@ import pytest
 
 from support.goka import GOKA_MODULE, Processor, build_ours, build_own
 from support.kafka import Broker
+from support.kafka_application import Make, application
 from support.run import READY, TESTS, wait_until
-from test_kafka import Make, application
 from wallaroo import goka
 
 pytestmark = [pytest.mark.kafka, pytest.mark.long]

@@ -17,8 +17,8 @@ import pytest
 from conformance import every, stateful  # noqa: F401
 from conformance.check import CHECKS, capability_of, option_of
 from conformance.process import Worker
+from support.drive import drive
 from support.run import Receiver, Run, framed
-from test_conformance import drive
 
 pytestmark = [pytest.mark.javascript, pytest.mark.slow]
 ROOT = Path(__file__).resolve().parents[1]

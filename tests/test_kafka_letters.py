@@ -7,7 +7,7 @@ import pytest
 from confluent_kafka import Producer
 
 from support.kafka import Broker
-from test_kafka import PARTITIONS, Make, application
+from support.kafka_application import PARTITIONS, Make, application
 from wallaroo_runtime.checkpoint.dead_letter import read_letters
 
 pytestmark = pytest.mark.kafka

@@ -6,8 +6,18 @@ from pathlib import Path
 import pytest
 
 from support.kafka import Broker
+from support.kafka_application import (
+    DEADLINE_S,
+    PARTITIONS,
+    Application,
+    Make,
+    Topic,
+    application,
+    document,
+    send,
+    words,
+)
 from support.run import wait_until
-from test_kafka import DEADLINE_S, PARTITIONS, Application, Make, Topic, application, document, send, words
 
 pytestmark = [pytest.mark.kafka, pytest.mark.long]
 __all__ = ["application"]  # the fixture

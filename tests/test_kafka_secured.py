@@ -10,8 +10,8 @@ import pytest
 
 from support.goka import Processor, build_ours
 from support.kafka import Broker, free_port
+from support.kafka_application import Make, application
 from support.run import READY, TESTS, WALLAROO, wait_until
-from test_kafka import Make, application
 from wallaroo import goka
 from wallaroo_runtime.kafka.client import Cluster
 from wallaroo_runtime.kafka.topic import create_topic

@@ -18,9 +18,8 @@ from model.in_memory import run_in_memory
 from model.mutation import FAULTS, planted
 from model.search import Run, search
 from model.worker import Nursery
+from support.drawn_seed import AFTER, SEED
 
-SEED = 11
-AFTER = ("range", "range")  # applications whose windows are after windows, with ticks while nobody sends
 ENOUGH = 150  # drawn applications within which each planted fault shows
 LANGUAGES = {"frames cut": (GO,), "twice at a crossing": (PYTHON, GO)}  # of the faults that one in Python does not show
 

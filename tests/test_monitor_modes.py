@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
+from support.realtime import processes_of_worker
 from support.run import CASES, MODES, Receiver, Run, framed, wait_until
 from support.state import by_letter
-from test_realtime_run import processes_of_worker
 from wallaroo_runtime.cli.main import main
 from wallaroo_runtime.monitor.endpoint import status_of
 

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from support.case import Case
+from support.orders import ORDERS, RANKS, by_share, expected
+from support.realtime import process_of_java
 from support.run import MODES, Receiver, Run, finish, framed, wallaroo
-from test_realtime_kills import ORDERS, RANKS, by_share, expected
-from test_realtime_run import process_of_java
 
 pytestmark = [pytest.mark.jvm, pytest.mark.long]
 SECOND = """

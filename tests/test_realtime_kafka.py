@@ -17,10 +17,10 @@ from pathlib import Path
 
 import pytest
 
+from support.drawn_group import DEADLINE_S, DRAWN, MESSAGES, Drawn, wait_until_ready
 from support.kafka import Broker
+from support.kafka_application import Application, Make, application
 from support.run import wait_until, wallaroo
-from test_goka_applications import DEADLINE_S, DRAWN, MESSAGES, Drawn, wait_until_ready
-from test_kafka import Application, Make, application
 
 pytestmark = [pytest.mark.kafka, pytest.mark.long]
 __all__ = ["application"]  # the fixture

@@ -14,10 +14,11 @@ import pytest
 
 from support.case import Case
 from support.link import Link
+from support.linked_site import LinkedSite
+from support.realtime import lines, process_of_java, wrong
 from support.remote import Site, counted, running
 from support.run import MODES, Receiver, Run, framed, wallaroo
 from support.throttle import Throttle
-from test_realtime_run import lines, process_of_java, wrong
 
 pytestmark = [pytest.mark.jvm, pytest.mark.slow]
 APP = Case("word_count").app("python")
@@ -30,24 +31,6 @@ class Words(Throttle):
         text = " ".join(words := self._random.choices(self._words, k=self._random.randint(1, 3))).encode()
         self._sent.update(words)
         return len(text).to_bytes(4, "big") + text
-
-
-class LinkedSite(Site):
-    """A site whose driver reaches the services through links."""
-
-    def __init__(self, folder: Path) -> None:
-        super().__init__(folder, "")
-        self.links: dict[str, Link] = {}
-
-    def open(self, stack: contextlib.ExitStack) -> None:
-        """Make the links; the services run."""
-        for service in self.services():
-            self.links[service.kind] = stack.enter_context(Link(service.address))
-
-    def options(self) -> tuple[object, ...]:
-        """Return the options of `run` that name the services."""
-        gateway, egress = self.links["gateway"].address, self.links["egress"].address
-        return ("--gateway", gateway, "--egress", egress, "--token-file", self.token_file)
 
 
 @pytest.fixture

@@ -12,9 +12,9 @@ from urllib.request import urlopen
 
 import pytest
 
+from support.realtime import APPS, REALTIME, SHORT, WORDS, Sender, wait_for_all
 from support.run import WAIT_S, Receiver, Run, wallaroo
 from support.state import STATE, by_letter, totals
-from test_realtime_run import APPS, REALTIME, SHORT, WORDS, Sender, wait_for_all
 from wallaroo_runtime.monitor.endpoint import driver_of, monitor_of
 
 pytestmark = [pytest.mark.jvm, pytest.mark.long]

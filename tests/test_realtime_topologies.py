@@ -7,10 +7,10 @@ import pytest
 
 from poison import APPS, Script, poison
 from support.case import Case
+from support.dead_letter_app import APP
 from support.run import Receiver, Run, framed, wallaroo
-from test_dead_letter_run import APP
-from test_run_cases import show
-from test_run_shared_state import ORDERS, ROUNDS, send_in_turns
+from support.shown_case import show
+from support.turns import ORDERS, ROUNDS, send_in_turns
 
 pytestmark = [pytest.mark.jvm, pytest.mark.long]
 REALTIME = ("--mode", "realtime")

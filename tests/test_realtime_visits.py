@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
+from support.realtime import lines, process_of_java, processes_of_worker
 from support.run import MODES, TESTS, WALLAROO, Receiver, Run, framed, wallaroo
 from support.visited.app import VISITS
 from support.visits import Event, Reference
-from test_realtime_run import lines, process_of_java, processes_of_worker
 
 pytestmark = [pytest.mark.jvm, pytest.mark.long]
 FOLDER = TESTS / "support" / "visited"

@@ -12,12 +12,12 @@ from pathlib import Path
 import pytest
 
 from support.link import Link
+from support.linked_site import LinkedSite
+from support.realtime import lines
 from support.remote import Service, Site, running
 from support.run import MODES, TESTS, WALLAROO, Receiver, Run, framed, wallaroo
 from support.visited.app import VISITS
 from support.visits import Messages, Past, by_key
-from test_realtime_remote import LinkedSite
-from test_realtime_run import lines
 from wallaroo_runtime.cli.main import main
 
 pytestmark = [pytest.mark.jvm, pytest.mark.long]

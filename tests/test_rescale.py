@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from support.run import framed, wallaroo
-from test_run_word_count import Bench
+from support.word_bench import Bench
 
 pytestmark = [pytest.mark.jvm, pytest.mark.long]
 TEXTS = [" ".join(f"{chr(97 + (number * step) % 26)}{number % 7}" for step in (1, 5, 11)) for number in range(3000)]

@@ -8,8 +8,7 @@ import json
 import random
 import string
 import threading
-from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote, urlsplit
@@ -17,61 +16,15 @@ from urllib.request import urlopen
 
 import pytest
 
-from support.case import CASES, Case
+from support.case import CASES
 from support.host import descendants
-from support.run import WAIT_S, Receiver, Run, finish, framed, wait_until, wallaroo
+from support.run import WAIT_S, Run, finish, framed, wait_until, wallaroo
 from support.state import STATE, by_letter, totals
+from support.word_bench import CASE, Bench
 from wallaroo_runtime.checkpoint.registry import running as find_running
 from wallaroo_runtime.monitor.endpoint import driver_of, monitor_of, status_of
 
 pytestmark = pytest.mark.jvm
-PUNCTUATION = " " + string.punctuation
-CASE = Case("word_count")
-
-
-class Bench:
-    """A run with what has been sent so far."""
-
-    def __init__(self, language: str, checkpoint: Path) -> None:
-        self.language, self.checkpoint = language, checkpoint
-        self.other = "go" if language == "python" else "python"
-        self.expected: Counter[str] = Counter()
-        self.empty = self.messages = 0
-        self.receiver = Receiver()
-        self.run: Run | None = None
-
-    def start(self, *options: object, app: object = None) -> Run:
-        if self.run is not None:
-            self.run.close()
-        self.run = Run(app or CASE.app(self.language), self.receiver, self.checkpoint, *options)
-        return self.run.ready()
-
-    def expect(self, texts: Iterable[str]) -> None:
-        """Count what the tutorial's program would count."""
-        for text in texts:
-            self.messages += 1
-            for line in text.split("\n"):
-                words = [word.strip(PUNCTUATION) for word in line.lower().strip(PUNCTUATION).split(" ")]
-                self.expected.update(word for word in words if word)
-                self.empty += words.count("")
-
-    def check(self) -> None:
-        """Wait until everything is out; each word's counts are 1, 2, 3, ... in the order of arrival."""
-        assert self.run is not None
-        lines = self.receiver.wait_for_lines(self.expected.total(), self.run)
-        seen: Counter[str] = Counter()
-        for line in lines:
-            word, _, count = line.rpartition(" => ")
-            seen[word] += 1
-            assert int(count) == seen[word], f"{word}: {count} came where {seen[word]} belongs"
-        assert seen == self.expected
-        self.run.wait_for("dead_letters", self.empty)
-        assert self.run.last("dead_letters") == self.empty
-
-    def close(self) -> None:
-        if self.run is not None:
-            self.run.close()
-        self.receiver.close()
 
 
 @pytest.fixture(scope="module", params=["python", pytest.param("go", marks=pytest.mark.long)])

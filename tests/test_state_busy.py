@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from test_state_query import query_of
+from support.memory_query import query_of
 from wallaroo.worker.host import call
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.memory.start import start

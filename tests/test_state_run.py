@@ -11,7 +11,7 @@ import pytest
 
 from support.run import framed, wallaroo
 from support.state import STATE, by_letter, totals
-from test_run_word_count import Bench
+from support.word_bench import Bench
 
 pytestmark = [pytest.mark.jvm, pytest.mark.long]
 

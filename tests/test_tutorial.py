@@ -1,9 +1,7 @@
 """The tutorial: its programs pass their tests, and its commands do in a shell what the pages show."""
 
 import importlib.util
-import os
 import shutil
-import signal
 import subprocess
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -15,12 +13,12 @@ import pytest
 import wallaroo
 from support.kafka import free_port
 from support.page import DOCS, Block, blocks
-from support.run import READY, TESTS, WALLAROO, wait_until
+from support.run import READY
+from support.tutorial import EXAMPLES, Terminal, at, commands
 from wallaroo.emit.topology import topology
 from wallaroo.testing import run
 from wallaroo_runtime.program.init import init
 
-EXAMPLES = TESTS.parent / "examples" / "tutorial"
 PAGES = sorted(page.stem for page in (DOCS / "tutorial").glob("*.md") if page.stem != "index")
 LIVE = ("word_count", "fraud", "averages")
 PORTS = ("7002", "7003", "7010")
@@ -61,13 +59,6 @@ def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
         file.write_text(at(file.read_text(encoding="utf-8"), ports), encoding="utf-8")
     (folder / "ports").write_text(" ".join(ports.values()), encoding="utf-8")
     return folder
-
-
-def at(text: str, ports: dict[str, str]) -> str:
-    """Return a program's or a page's text with other ports."""
-    for port, other in ports.items():
-        text = text.replace(port, other)
-    return text
 
 
 def printed(page: str, language: str) -> str:
@@ -124,35 +115,6 @@ def test_the_go_programs_pass_their_tests(copy: Path) -> None:
     assert done.stdout.count("ok") == len(PAGES) + 1
 
 
-class Terminal:
-    """A block of commands in a shell of its own, with what it has printed."""
-
-    def __init__(self, commands: str, folder: Path, output: Path) -> None:
-        self.output = output
-        path = f"{WALLAROO.parent}{os.pathsep}{os.environ['PATH']}"
-        environment = {**os.environ, "PATH": path, "XDG_STATE_HOME": str(folder / "state"), "PYTHONUNBUFFERED": "1"}
-        with output.open("wb") as file:
-            self.process = subprocess.Popen(
-                ["bash", "-ec", commands], cwd=folder, env=environment, stdin=subprocess.DEVNULL,
-                stdout=file, stderr=subprocess.STDOUT, start_new_session=True,
-            )  # fmt: skip
-
-    def said(self) -> str:
-        return self.output.read_text(encoding="utf-8", errors="replace")
-
-    def wait_for(self, text: str) -> None:
-        wait_until(lambda: text in self.said() or self.process.poll() is not None, lambda: f"{text}: {self.said()}")
-        assert text in self.said(), self.said()
-
-    def wait_for_lines(self, count: int) -> None:
-        wait_until(lambda: self.said().count("\n") >= count, self.said)
-
-    def end(self) -> None:
-        if self.process.poll() is None:
-            os.killpg(self.process.pid, signal.SIGTERM)
-        self.process.wait(60)
-
-
 def terminals(page: str, ports: dict[str, str]) -> list[Block]:
     """Return the blocks of a page that are typed for a first look at the program in Python."""
     return [
@@ -192,15 +154,6 @@ def test_records_are_read_from_the_terminal(app: str, copy: Path, tmp_path: Path
     text = look.text.replace("app.py", app)
     terminal = Terminal(text, copy / "topics", tmp_path / "look.txt")
     assert terminal.process.wait(120) == 0 and shown.text in terminal.said(), terminal.said()
-
-
-def commands(page: str) -> list[str]:
-    """Return what a page says to type that ends by itself, for the program in Python."""
-    return [
-        block.text
-        for block in blocks(DOCS / "tutorial" / f"{page}.md")
-        if block.language == "sh" and not block.title and block.tab != "Go"
-    ]
 
 
 @pytest.mark.slow

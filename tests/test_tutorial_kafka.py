@@ -10,7 +10,7 @@ import pytest
 from support.kafka import free_port
 from support.page import DOCS, Block, blocks
 from support.run import READY, wait_until
-from test_tutorial import EXAMPLES, Terminal, at
+from support.tutorial import EXAMPLES, Terminal, at
 
 pytestmark = pytest.mark.kafka
 PAGES, WAIT_S = ("user_status", "topics"), 400.0

@@ -8,8 +8,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from test_integrity import STEPS, History, resumed
 
+from support.history import STEPS, History, resumed
 from support.small_checkpoint import files_of
 from wallaroo_runtime.checkpoint.directory import Place
 from wallaroo_runtime.checkpoint.manifest import sealed, unsealed

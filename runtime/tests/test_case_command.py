@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from test_memory_debug import read_patiently
 
+from support.patient_reading import read_patiently
 from wallaroo import KafkaRecord
 from wallaroo_runtime.case.case import Case, Found
 from wallaroo_runtime.case.record_line import record_line

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from support.word_count import WORD_COUNT
 from wallaroo.message.frame import encode_frame
 from wallaroo_runtime.checkpoint.checkpoint import HERE, Checkpoint
 from wallaroo_runtime.checkpoint.directory import Place, default_directory
@@ -28,8 +29,6 @@ from wallaroo_runtime.storage.outbox.position import Delivered, write_position
 from wallaroo_runtime.storage.outbox.staging import StagingWriter
 from wallaroo_runtime.topology.load import load_document
 
-VECTORS = Path(__file__).parents[2] / "topology-schema" / "vectors"
-WORD_COUNT = json.loads((VECTORS / "topologies" / "valid" / "word_count.json").read_bytes())
 CLASS = next(part for part in WORD_COUNT["workers"][0]["components"] if part["path"] == "0/steps/1/state")["symbol"]
 RENAME = (
     "change it back, or run the program that wrote it; for fields, --accept-changed goes on without what they held; "

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from support.delivery import frame_of
+from support.delivered import delivered
 from support.small_checkpoint import WORD_COUNT, Small
 from wallaroo.message.frame import DEAD_LETTER_PORT
 from wallaroo_runtime.checkpoint.checkpoint import Checkpoint
@@ -19,13 +19,10 @@ from wallaroo_runtime.checkpoint.directory import MANIFEST, Place
 from wallaroo_runtime.checkpoint.manifest import LocalDirectory, read_manifest, sealed
 from wallaroo_runtime.checkpoint.uncommitted import repeated
 from wallaroo_runtime.cli.main import main
-from wallaroo_runtime.durable.line import pack_line
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.maintenance.convert import batch_after
 from wallaroo_runtime.maintenance.convertible import check_microbatch, check_realtime, end_of
 from wallaroo_runtime.storage.journal.reader import JournalReader
-from wallaroo_runtime.storage.outbox.live import OPENING, OUTPUT, Entry
-from wallaroo_runtime.storage.outbox.live_log import LiveLog
 from wallaroo_runtime.storage.outbox.log import read_base
 from wallaroo_runtime.topology.load import load_document
 
@@ -203,17 +200,6 @@ def test_no_file_of_dead_letters_has_a_name_of_the_other_mode(stretches: list[li
         if batch >= 0:
             batch = batch_after(batch, offset, is_realtime=is_realtime)
     assert not numbers_of[False] & numbers_of[True]
-
-
-def delivered(path: Path, sequence: int, port: int) -> None:
-    """Let the live log have a result of the message of a sequence."""
-    live = LiveLog(path / "outbox", path / "dead-letters")
-    writer = {"epoch": 1, "query": "query-1", "batch": 0, "partition": 0, "attempt": 1}
-    live.append(Entry(OPENING, content=pack_line(writer)))
-    place = 0 if port == DEAD_LETTER_PORT else sequence
-    live.append(Entry(OUTPUT, port, 0, 0, 0, place, 1, frame_of([(sequence, b"result")], port)))
-    live.sync()
-    live.close()
 
 
 @pytest.mark.slow

@@ -1,14 +1,13 @@
 """`wallaroo run --fresh`: it removes the application's own checkpoint, says what that was, and no other one."""
 
-import json
 import shlex
 from pathlib import Path
 
 import pytest
 
 from support.line_program import line_program
+from support.written import written
 from wallaroo_runtime.checkpoint.directory import LOCK, MANIFEST, Place
-from wallaroo_runtime.checkpoint.manifest import sealed
 from wallaroo_runtime.cli.main import main
 from wallaroo_runtime.console.reporter import TextReporter
 from wallaroo_runtime.errors import RunError
@@ -16,18 +15,6 @@ from wallaroo_runtime.run.start_over import start_over, start_over_at
 from wallaroo_runtime.system.disk import measure
 
 APP = line_program("Sessions")
-
-
-def written(path: Path, name: str, sequence: int = 5000) -> Path:
-    """Write what a run leaves, as far as it matters here."""
-    for folder in ("offsets", "commits"):
-        (path / "spark-2" / folder).mkdir(parents=True)
-    (path / LOCK).touch()
-    (path / MANIFEST).write_bytes(sealed({"format_version": 2, "name": name, "spark": "spark-2"}))
-    journal = json.dumps({"journal": "1f", "offset": 90_000, "sequence": sequence})
-    (path / "spark-2" / "offsets" / "3").write_text(f"v1\n{{}}\n{journal}\n")
-    (path / "spark-2" / "commits" / "3").write_text("v1\n{}\n")
-    return path
 
 
 @pytest.mark.slow

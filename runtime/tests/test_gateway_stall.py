@@ -14,8 +14,8 @@ from threading import Thread
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from test_gateway import MAX_MESSAGE_BYTES, Process, message
 
+from support.gateway_process import MAX_MESSAGE_BYTES, Process, message
 from wallaroo_runtime.gateway.pace import LEAST_BYTES_PER_S, Pace
 
 STALL_S = 6.0

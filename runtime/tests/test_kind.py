@@ -9,6 +9,7 @@ from unittest.mock import Mock
 
 import pytest
 
+from support.valid_topology import VALID
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.peer.configuration import egress_request, gateway_request, gateway_sources
 from wallaroo_runtime.plan import NodeKind, compile_topology, dot, explain, mermaid
@@ -23,7 +24,6 @@ from wallaroo_runtime.topology.canonical import canonical_text, interface_hash
 from wallaroo_runtime.topology.load import load_document
 from wallaroo_runtime.topology.model import KafkaSink, KafkaSource, Topology
 
-VALID = Path(__file__).parents[2] / "topology-schema" / "vectors" / "topologies" / "valid"
 WORKER = json.loads((VALID / "word_count.json").read_bytes())["workers"][0]
 LISTENER = {"host": "127.0.0.1", "port": 7010}
 RANGE = {"kind": "range", "range_ms": 9000, "slide_ms": 3000, "delay_ms": 0, "late": "drop", "time": "ingest"}

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from test_gateway import Process, finish, is_reset
-from test_memory_server import Receiver, connected, ran
 
 import wallaroo
+from support.gateway_process import Process, finish, is_reset
+from support.memory_server import Receiver, connected, ran
 from wallaroo.diagnostic.diagnostic import DiagnosticError
 from wallaroo.message.frame import read_frame, split_frames
 from wallaroo.testing import run

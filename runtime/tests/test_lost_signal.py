@@ -14,9 +14,9 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from test_fresh import written
 
 from support.run import CASES
+from support.written import written
 from wallaroo_runtime.checkpoint import directory
 from wallaroo_runtime.console.reporter import JsonReporter
 from wallaroo_runtime.run import run as run_module

@@ -5,8 +5,8 @@ from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as some
-from test_plan_border import WORKER, source
 
+from support.border_plan import WORKER, source
 from wallaroo_runtime.plan.change import Impact, compare
 from wallaroo_runtime.plan.compile import compile_topology
 from wallaroo_runtime.plan.match import match_parts

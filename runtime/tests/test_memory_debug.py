@@ -3,7 +3,6 @@
 import os
 import pty
 import re
-import select
 import signal
 import socket
 import subprocess
@@ -17,6 +16,7 @@ from pathlib import Path
 
 import pytest
 
+from support.patient_reading import read_patiently
 from wallaroo.worker.host.debugger import NoTerminalError, refuse_breakpoints
 from wallaroo_runtime.case.record_input import RecordInput
 from wallaroo_runtime.cli.main import main
@@ -46,7 +46,6 @@ def encode(line):
 """  # noqa: E501
 WALLAROO = str(Path(sys.executable).with_name("wallaroo"))
 PROMPT = b"(Pdb) "
-PATIENCE_S = 5.0
 RUN = [WALLAROO, "run"]
 MEMORY = ["--engine", "memory", "--in", "127.0.0.1:0", "--out", "127.0.0.1:9"]
 SLEEP = b"p __import__('time').sleep(600)\n"
@@ -56,13 +55,6 @@ TYPED = {
     "Ctrl-C in a command": [SLEEP + b"\x03"],
 }
 pytestmark = pytest.mark.slow
-
-
-def read_patiently(terminal: int, again: Callable[[], object] | None) -> bytes:
-    """Read what is shown; Python's readline misses a signal that comes just before it waits, so a person repeats it."""
-    while again and not select.select([terminal], [], [], PATIENCE_S)[0]:
-        again()
-    return os.read(terminal, 4096)
 
 
 class Person:

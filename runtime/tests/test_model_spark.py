@@ -9,7 +9,7 @@ import pytest
 from model.on_spark import run_on_spark
 from model.search import Run, search
 from model.worker import Nursery
-from test_model import AFTER, SEED
+from support.drawn_seed import AFTER, SEED
 
 pytestmark = pytest.mark.jvm
 

@@ -6,8 +6,7 @@ import subprocess
 import sys
 import textwrap
 from collections import Counter
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -15,14 +14,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from support.monitored import EGRESS, WORD_COUNT, monitored, stopped
 from wallaroo_runtime.checkpoint.registry import registered
 from wallaroo_runtime.cli.logs import Log
 from wallaroo_runtime.cli.main import main
 from wallaroo_runtime.cli.status import NAME, labels, lines
 from wallaroo_runtime.monitor.board import Board, Sample
 from wallaroo_runtime.monitor.endpoint import MONITOR_FILE, driver_of
-from wallaroo_runtime.monitor.server import Server
-from wallaroo_runtime.peer.local import announce
 from wallaroo_runtime.plan.compile import compile_topology
 from wallaroo_runtime.run import offline_state
 from wallaroo_runtime.spark.batch_report import BatchReport
@@ -32,35 +30,7 @@ from wallaroo_runtime.system.process import process_start_time
 from wallaroo_runtime.topology.load import load
 from wallaroo_runtime.worker.step_count import StepCount
 
-WORD_COUNT = Path(__file__).parents[2] / "topology-schema" / "vectors" / "topologies" / "valid" / "word_count.json"
-EGRESS = {"sinks": [{"name": "out", "address": "h:1", "messages": 5, "pending_messages": 2}]}
-
-
-@pytest.fixture
-def stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Return a checkpoint that nobody drives."""
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
-    path = tmp_path / "checkpoint"
-    (path / "logs").mkdir(parents=True)
-    (path / "application.json").write_text(json.dumps({"name": "Word Count"}))
-    (path / "gateway.json").write_text(json.dumps({"state": "stopped", "messages": 7}))
-    (path / "egress.json").write_text(json.dumps(EGRESS))
-    return path
-
-
-@contextmanager
-def monitored(checkpoint: Path) -> Iterator[Server]:
-    """Run the monitor of a checkpoint in this process, which drives it."""
-    announce(checkpoint)
-    topology = load(WORD_COUNT.read_bytes())
-    board = Board(topology, compile_topology(topology, shuffle_partitions=2), checkpoint)
-    board.update("running", Sample({"run": {"messages_in": 3}}))
-    server = Server(board, "127.0.0.1:0")
-    process = {"pid": os.getpid(), "start_time": process_start_time(os.getpid())}
-    (checkpoint / MONITOR_FILE).write_text(json.dumps({**process, "url": server.url}))
-    server.start()
-    yield server
-    server.stop()
+__all__ = ["stopped"]  # the fixture
 
 
 def out(capsys: pytest.CaptureFixture[str], *arguments: object) -> str:

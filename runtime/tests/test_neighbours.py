@@ -36,7 +36,7 @@ ANSWER_BYTES = 1 << 16
 PROGRAM = """
 import json, sys, time
 from pathlib import Path
-from test_spark import topology
+from support.spark_topology import topology
 from wallaroo_runtime.spark.task.level import ReadCounts
 from wallaroo_runtime.spark.publish import Publisher
 from wallaroo_runtime.topology.error_policy import ErrorPolicy
@@ -201,7 +201,7 @@ def test_a_query_whose_driver_is_asked_ends(phase: str, ends: str, spark: Any, t
 
 @pytest.mark.long
 def test_a_query_without_executor_says_so_and_ends(tmp_path: Path) -> None:
-    path = os.pathsep.join((str(Path(__file__).parent), os.environ.get("PYTHONPATH", "")))
+    path = os.pathsep.join((str(Path(__file__).parents[2] / "tests"), os.environ.get("PYTHONPATH", "")))
     command = [sys.executable, "-c", PROGRAM, str(tmp_path)]
     done = subprocess.run(
         command, capture_output=True, text=True, timeout=END_S, check=False, env=os.environ | {"PYTHONPATH": path}

@@ -4,8 +4,8 @@ import json
 from typing import Any
 
 import pytest
-from test_kind import VALID
 
+from support.valid_topology import VALID
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.plan import NodeKind, compile_topology, dot, explain, mermaid
 from wallaroo_runtime.plan.change import Impact, compare

@@ -1,29 +1,19 @@
 """Messages that pass from one worker to another: stages in the order in which they run, and what crosses."""
 
-import json
-from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from support.border_plan import WORKER, source
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.plan import NodeKind, Plan, Stage, compile_topology, explain
 from wallaroo_runtime.topology.load import load_document
 from wallaroo_runtime.topology.model import Topology
 
-VALID = Path(__file__).parents[2] / "topology-schema" / "vectors" / "topologies" / "valid"
-WORKER = json.loads((VALID / "word_count.json").read_bytes())["workers"][0]
 MESSAGE = {"kind": "message"}
 PARTITION = {"kind": "partition", "values": [], "unknown": "create"}
-
-
-def source() -> dict[str, Any]:
-    return {
-        "path": "0/sources/0", "name": "in", "kind": "tcp", "host": "127.0.0.1", "port": 7010,
-        "framing": {"kind": "u32be"}, "max_message_bytes": 1024, "codec": "json", "worker": "main",
-    }  # fmt: skip
 
 
 def step(number: int, *inputs: str, kind: str = "computation", on: str = "main", **more: Any) -> dict[str, Any]:

@@ -1,22 +1,17 @@
 """What a run shows while it starts, runs and ends: on a terminal of a drawn width, in a pipe, as JSON."""
 
-import fcntl
 import io
 import json
-import os
-import pty
-import struct
 import sys
-import termios
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from support.terminal import looked_at, terminal
 from wallaroo.diagnostic.diagnostic import Diagnostic
 from wallaroo_runtime.console.reporter import JsonReporter, TextReporter
 from wallaroo_runtime.run.snapshot import Snapshot
@@ -25,45 +20,6 @@ SNAPSHOT = Snapshot("running", 1_234_567, 1_234_567, 1_234_567, 0, 7, 99.96, 0)
 NUMBERS = "in 1,234,567  out 1,234,567  100/s  lag 0  dead letters 0"
 FINDING = Diagnostic.of("R611", reason="no Java", fix="install it")
 EVENTS = ["note", "warn", "doing", "shared", "progress", "changed", "ready"]
-
-
-@contextmanager
-def terminal(columns: int) -> Iterator[int]:
-    """Let stdout and stderr be a terminal of a width; gives the end where a person looks."""
-    seen, own = pty.openpty()
-    fcntl.ioctl(own, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
-    before = sys.stdout, sys.stderr
-    try:
-        with os.fdopen(own, "w", encoding="utf-8") as stream:
-            sys.stdout = sys.stderr = stream
-            yield seen
-    finally:
-        sys.stdout, sys.stderr = before
-        os.close(seen)
-
-
-def looked_at(seen: int) -> list[str]:
-    """Return the lines that stand on the terminal, the last one without its end."""
-    sys.stdout.flush()
-    os.set_blocking(seen, False)
-    data = b""
-    while True:
-        try:
-            data += os.read(seen, 65536)
-        except BlockingIOError:
-            break
-    lines, text = [""], data.decode()
-    while text:
-        if text.startswith("\r\n"):
-            lines.append("")
-            text = text[2:]
-        elif text.startswith("\r\x1b[2K"):
-            lines[-1] = ""
-            text = text[5:]
-        else:
-            lines[-1] += text[0]
-            text = text[1:]
-    return lines
 
 
 @settings(deadline=None)

@@ -13,7 +13,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from test_sender import DEADLINE_S, Egress, numbers
+
+from support.egress_process import DEADLINE_S, Egress, numbers
 
 pytestmark = pytest.mark.slow
 

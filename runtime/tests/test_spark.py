@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from support.spark_topology import topology
 from wallaroo.message.key import bucket_of
 from wallaroo_runtime.checkpoint.checkpoint import Checkpoint
 from wallaroo_runtime.checkpoint.directory import Place
@@ -29,13 +30,12 @@ from wallaroo_runtime.spark.source.kafka import check_connector, check_kafka
 from wallaroo_runtime.storage.journal.writer import JournalWriter
 from wallaroo_runtime.storage.progress import committed_progress
 from wallaroo_runtime.topology.load import load_document
-from wallaroo_runtime.topology.model import KafkaSink, Pipeline, Topology, Worker
+from wallaroo_runtime.topology.model import KafkaSink, Pipeline, Topology
 from wallaroo_runtime.worker import control
 
 pytestmark = pytest.mark.jvm
 VECTORS = Path(__file__).parents[2] / "topology-schema" / "vectors"
 WORD_COUNT = json.loads((VECTORS / "topologies" / "valid" / "word_count.json").read_bytes())
-PLAIN_WORKER = str(Path(__file__).with_name("plain_worker.py"))
 BUCKETS = 8
 SOURCE = Node("0/sources/0", NodeKind.SOURCE, port=0)
 SPLIT = Node("0/steps/0", NodeKind.COMPUTATION_MULTI, ("0/sources/0",))
@@ -52,14 +52,6 @@ COUNTING = Plan(
 SPLITTING = replace(
     COUNTING, levels=((Stage("s0", "main", (SOURCE, SPLIT, replace(SINK, inputs=("0/steps/0",))), BUCKETS),),)
 )
-
-
-def topology(*args: str, deadline_ms: int = 60_000) -> Topology:
-    """Return what `start_query` must know of the worker."""
-    worker = Worker(
-        "main", "plain", "0", 1, ("{python}", PLAIN_WORKER), "/", args, deadline_ms, "sha256:" + "0" * 64, "", ()
-    )
-    return Topology("counts", (worker,), (), {})
 
 
 def test_a_checkpoint_in_real_time_mode_at_a_url_keeps_its_buckets(

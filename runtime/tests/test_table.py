@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from test_monitor_command import monitored, stopped
-from test_reporter import looked_at, terminal
 
+from support.monitored import monitored, stopped
+from support.terminal import looked_at, terminal
 from wallaroo_runtime.checkpoint.registry import registered
 from wallaroo_runtime.cli.dead_letters import COLUMNS, GROUPS, shown_input
 from wallaroo_runtime.cli.main import main

@@ -9,9 +9,9 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from test_checkpoint import WORD_COUNT
-from test_convert import delivered
 
+from support.delivered import delivered
+from support.word_count import WORD_COUNT
 from wallaroo_runtime.checkpoint.checkpoint import Checkpoint
 from wallaroo_runtime.checkpoint.directory import Place
 from wallaroo_runtime.checkpoint.manifest import REALTIME, read_manifest, sealed

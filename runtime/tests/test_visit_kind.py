@@ -4,8 +4,8 @@ import json
 from typing import Any
 
 import pytest
-from test_kind import VALID
 
+from support.valid_topology import VALID
 from wallaroo.message.frame import TICK_PORT, VISIT_PORT, encode_frame, read_frame, read_header
 from wallaroo.worker._proto import worker_pb2 as pb
 from wallaroo_runtime.errors import RunError

@@ -15,3 +15,10 @@ def test_each_folder_script_and_helper_is_on_the_map() -> None:
     assert sorted(name for row in ROW.findall(helpers) for name in re.findall(r"\w+", row)) == sorted(modules)
     scripts = {each.stem for each in TESTS.glob("*.py") if not each.stem.startswith(("test_", "conftest"))}
     assert {name for name in re.findall(r"`(\w+)\.py`", first) if name != "test_"} == scripts
+
+
+def test_no_file_of_tests_imports_from_another_one() -> None:
+    places = ("tests", "runtime/tests", "api/python/tests", "api/connectors/tests")
+    files = [file for place in places for file in (TESTS.parent / place).rglob("*.py")]
+    found = re.compile(r"^(?:from|import) test_\w+", re.MULTILINE)
+    assert [str(file) for file in files if found.search(file.read_text())] == []

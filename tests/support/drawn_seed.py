@@ -1,0 +1,6 @@
+"""Which drawn applications a run of the tests takes."""
+
+SEED = 11
+
+
+AFTER = ("range", "range")  # applications whose windows are after windows, with ticks while nobody sends

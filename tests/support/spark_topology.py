@@ -1,0 +1,15 @@
+"""Topologies for queries of the session `spark`."""
+
+from pathlib import Path
+
+from wallaroo_runtime.topology.model import Topology, Worker
+
+PLAIN_WORKER = str(Path(__file__).parents[2] / "runtime" / "tests" / "plain_worker.py")
+
+
+def topology(*args: str, deadline_ms: int = 60_000) -> Topology:
+    """Return what `start_query` must know of the worker."""
+    worker = Worker(
+        "main", "plain", "0", 1, ("{python}", PLAIN_WORKER), "/", args, deadline_ms, "sha256:" + "0" * 64, "", ()
+    )
+    return Topology("counts", (worker,), (), {})
