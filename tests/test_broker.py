@@ -161,8 +161,8 @@ def test_topics_are_listed_and_described(broker: Broker, capsys: pytest.CaptureF
     assert "  cleanup.policy=compact\n" in topics(capsys, broker.address, "describe", "listed")
     address = broker.address
     for arguments, said in (
-        (["create", "listed"], f'R727 Kafka at {address} refuses it; topic "listed" exists already\n'),
-        (["create", "bad", "--config", "no.such=1"], f"R727 Kafka at {address} refuses it; "),
+        (["create", "listed"], f'R727 wallaroo topics: Kafka at {address} refuses it; topic "listed" exists already\n'),
+        (["create", "bad", "--config", "no.such=1"], f"R727 wallaroo topics: Kafka at {address} refuses it; "),
         (["emit", "listed", "no key"], "  fix: give each record a key, if the topic is compacted\n"),
         (["tail", "nowhere"], f'R673 Kafka at {address} has no such topic "nowhere"; it does not exist\n'),
         (["tail", "listed", "--partition", "7"], "it has partitions 0, 1, not 7\n"),
