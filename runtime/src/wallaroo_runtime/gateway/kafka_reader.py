@@ -53,7 +53,8 @@ class Rows:
         self._values: list[bytes | None] = []
         self._times: list[int] = []
         self._headers: list[bytes] = []
-        self._ends: dict[int, tuple[int, int]] = {}  # index of each run's last message: partition and next offset
+        self._runs: list[tuple[int, tuple[int, int]]] = []  # partition, index of the last message, next offset
+        self._partition = self._next = -1  # of the run that goes on
         self._size = 0
 
     @property
@@ -80,26 +81,32 @@ class Rows:
         if size > limit:
             place = f"{self._config.topic}, record {offset} of partition {partition}"
             raise RunError.of("R606", source=self._config.name, place=place, limit=limit, reason=f"it has {size} bytes")
-        index = len(self._values)
-        if self._ends.get(index - 1) == (partition, offset):
-            del self._ends[index - 1]  # the run goes on
-        self._ends[index] = (partition, offset + 1)
+        if offset != self._next or partition != self._partition:
+            self._end_run()
+            self._partition = partition
+        self._next = offset + 1
         self._keys.append(key)
         self._values.append(value)
         self._times.append(time_ms)
         self._headers.append(encoded)
         self._size += size + len(encoded) + MESSAGE_BYTES
 
+    def _end_run(self) -> None:
+        if self._values:
+            self._runs.append((self._partition, (len(self._values) - 1, self._next)))
+
     def frame(self) -> ReadFrame | None:
-        """Return a frame of what was added; None: nothing was."""
+        """Return a frame of what was added; None: nothing was. Nothing can be added after it."""
         count = len(self._values)
         if not count:
             return None
-        points = point_headers(count, ((partition, (index, end)) for index, (partition, end) in self._ends.items()))
+        self._end_run()
+        points = point_headers(count, self._runs)
         headers = [own + point for own, point in zip(self._headers, points, strict=True)]
         earliest, columns = columns_of(self._values, self._keys, self._times, headers)
         flags, parts = encode_body(columns.pop("values"), **columns)
-        return ReadFrame(count, flags, parts, earliest, sum(map(len, parts)), dict(self._ends.values()))
+        reached = {partition: end for partition, (_, end) in self._runs}
+        return ReadFrame(count, flags, parts, earliest, sum(map(len, parts)), reached)
 
 
 class KafkaReader:
