@@ -72,7 +72,7 @@ def read_archive(path: Path) -> Archive:
     """Read an archive and compare everything in it with its hashes; nothing is written.
 
     Raises:
-        RunError: R655 when it is damaged or was changed, R655 when it is of another version.
+        RunError: R655, it is damaged, was changed, or is of another version.
     """
     topology: list[bytes] = []
     with _told(path):
@@ -117,7 +117,7 @@ def unpack(path: Path, digest: str, directory: Path, python: str) -> None:
         python: The interpreter that shall import the wheels.
 
     Raises:
-        RunError: R655 when it is another or a damaged archive, R655 when it has nothing for this machine.
+        RunError: R655, it is another or a damaged archive, or has nothing for this machine.
     """
     if directory.exists():
         return

@@ -229,7 +229,7 @@ def check_journal(directory: Path, journal: str, plan: list[Any]) -> None:
         plan: Where the last planned micro-batch ends, for each source.
 
     Raises:
-        RunError: R698, it lacks something; R698, it is another one or gone.
+        RunError: R698, it lacks something, is another one, or is gone.
     """
     found = JournalReader(directory).id()
     if found is None or f"{found:016x}" != journal:

@@ -123,6 +123,6 @@ def repeated(path: Path, offset: int) -> range:
     Changes nothing.
 
     Raises:
-        RunError: R698, the journal is damaged; R698, the outbox is.
+        RunError: R698, journal or outbox is damaged.
     """
     return between(next_of(path / "journal", offset), delivered_of(path / "outbox"))

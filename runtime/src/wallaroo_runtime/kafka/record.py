@@ -183,7 +183,7 @@ def emit(
         partition: For all; None: by the key.
 
     Raises:
-        RunError: R673, R672, R727; R727, a record is too large: what precedes it is written.
+        RunError: R673, R672, R727; where a record is too large, what precedes it is written.
     """
     cluster.partitions(topic)
     kafka, failed, counts = cluster.kafka, list[Any](), dict[int, int]()

@@ -47,7 +47,7 @@ def back_up(checkpoint: Path, backup: Path) -> Copied:
     """Copy a checkpoint that nobody uses; the copy is there as a whole, or not at all.
 
     Raises:
-        RunError: R610, a driver uses it; R616, it cannot be copied as a whole; R616, R698, R711, it is no checkpoint.
+        RunError: R610, a driver uses it; R616, it is none, or cannot be copied as a whole; R698, R711, it is damaged.
     """
     manifest = read_manifest(checkpoint)
     if remote := sorted(manifest.get("services", {})):

@@ -55,8 +55,8 @@ def prune(checkpoint: Path, choose: Callable[[DeadLetter, bool], bool], *, dry_r
         dry_run: Whether to count only.
 
     Raises:
-        RunError: R698, a file is damaged; R610, a replay or prune is running; R610, the application runs, and
-            it has a live log; R608, that of a remote egress.
+        RunError: R698, a file is damaged; R610, a replay or prune is running, or the application, which has a
+            live log; R608, that of a remote egress.
         OSError: The disk failed.
     """
     if not live_segments(checkpoint / "outbox" / LIVE):

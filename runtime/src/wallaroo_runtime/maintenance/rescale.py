@@ -60,7 +60,7 @@ def rescale(path: Path, partitions: int | None, buckets: int | None) -> Rescaled
         buckets: Buckets of each partition; None: as many as it has.
 
     Raises:
-        RunError: R610, a driver runs; R663, a micro-batch is pending; R663, it cannot be rescaled; R664, it did not
+        RunError: R610, a driver runs; R663, a micro-batch is pending, or it cannot be rescaled; R664, it did not
             work. The checkpoint is as before.
     """
     manifest = read_manifest(path)

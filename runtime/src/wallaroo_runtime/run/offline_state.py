@@ -54,7 +54,7 @@ def read_workers(path: str) -> Archive | None:
     """Return the archive that a command line names; None: it names none.
 
     Raises:
-        RunError: R655, it is not usable; R655, it has nothing for this machine.
+        RunError: R655, it is not usable, or has nothing for this machine.
     """
     if not path:
         return None

@@ -110,7 +110,7 @@ class StateQuery:
             key: As text, or as `0x` and hexadecimal digits, or as a number, in this order.
 
         Raises:
-            RunError: R720, there is no such state; R720, the key has none.
+            RunError: R720, there is no such state, or the key has none.
         """
         state, batch = self._state(name), self._logs.batch()
         wanted = keys_of(key)

@@ -148,7 +148,7 @@ class JournalReader:
             chunk_bytes: A piece has at most this many bytes, unless one frame alone has more.
 
         Raises:
-            RunError: R698, bytes are lost or changed; R698, the journal is not there or is another one.
+            RunError: R698, bytes are lost or changed, or the journal is not there or is another one.
         """
         sequence: int | None = None
         for segment, first, stop in self._pieces(start, end):

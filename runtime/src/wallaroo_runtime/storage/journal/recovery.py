@@ -42,7 +42,7 @@ def recover(directory: Path) -> tuple[list[Segment], int, Position, int]:
         The segments, a descriptor of the last one, the end, and the sequence that comes next.
 
     Raises:
-        RunError: R698, bytes below the head are lost or changed; R698, head and segments are of two journals.
+        RunError: R698, bytes below the head are lost or changed, or head and segments are of two journals.
     """
     for left in directory.glob("*.new"):
         left.unlink()

@@ -47,7 +47,7 @@ abstract class JournalReader implements Closeable {
      *
      * @param end how far the journal may be read
      * @param maxBytes at most so many, unless one frame alone has more
-     * @throws OperatorFailure R698 or R648, bytes are lost or changed; R698, it is another journal
+     * @throws OperatorFailure R698 or R648, bytes are lost or changed, or it is another journal
      */
     final byte[] read(long end, int maxBytes) throws IOException {
         if (offset >= end) {
