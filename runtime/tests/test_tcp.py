@@ -19,9 +19,26 @@ with socket.create_connection(("127.0.0.1", PORT)) as own:
     print("connected")
 """
 EGRESS = """
-from wallaroo_runtime.system.tcp import connected
+from wallaroo.experimental.tcp import connected
 try:
     connected("127.0.0.1", PORT, 5)
+except ConnectionRefusedError as error:
+    print(error.strerror)
+"""
+AT_LEAST_ONCE = """
+from wallaroo.experimental.at_least_once import AtLeastOnceSourceConnector
+try:
+    AtLeastOnceSourceConnector("1", "word", "program", "1", "127.0.0.1", PORT).connect()
+except ConnectionRefusedError as error:
+    print(error.strerror)
+"""
+SCRIPT = """
+from types import SimpleNamespace
+from wallaroo.experimental.script import SourceConnector
+connector = object.__new__(SourceConnector)
+connector.config = SimpleNamespace(host="127.0.0.1", port=PORT)
+try:
+    connector.connect(timeout=0)
 except ConnectionRefusedError as error:
     print(error.strerror)
 """
@@ -48,7 +65,15 @@ asyncio.run(run())
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("program", "printed"), [(PLAIN, "connected"), (EGRESS, "Connection refused"), (MEMORY, "Connection refused kept")]
+    ("program", "printed"),
+    [
+        (PLAIN, "connected"),
+        (EGRESS, "Connection refused"),
+        (AT_LEAST_ONCE, "Connection refused"),
+        (SCRIPT, "Connection refused"),
+        (MEMORY, "Connection refused kept"),
+    ],
+    ids=["plain", "egress", "at least once", "script", "memory"],
 )
 def test_nothing_is_sent_to_itself(program: str, printed: str) -> None:
     command = ["unshare", "--map-root-user", "--net", sys.executable, "-c", NETWORK + program]

@@ -107,6 +107,7 @@ SHARED = (
     "wallaroo.emit.module",
     "wallaroo.emit.program",
     "wallaroo.experimental.protocol",
+    "wallaroo.experimental.tcp",
     "wallaroo.experimental.transaction",
     "wallaroo.goka.state",
     "wallaroo.message",

@@ -12,13 +12,13 @@ from wallaroo.diagnostic.diagnostic import Diagnostic
 from wallaroo.diagnostic.fault import reach
 from wallaroo.experimental import protocol, transaction
 from wallaroo.experimental.protocol import NEVER, PROTOCOL_VERSION, Frame, ProtocolError
+from wallaroo.experimental.tcp import connected
 from wallaroo.experimental.transaction import OUTPUT, Order
 from wallaroo_runtime.egress.feed import Feed, Piece
 from wallaroo_runtime.egress.identity import identity
 from wallaroo_runtime.egress.sink import IDLE_S, Sink
 from wallaroo_runtime.service._proto import service_pb2 as pb
 from wallaroo_runtime.storage.outbox.position import Delivered
-from wallaroo_runtime.system.tcp import connected
 
 CONNECT_S, ANSWER_S = 5.0, 60.0
 TRANSACTION_BYTES = 4 * 1024 * 1024

@@ -11,10 +11,10 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 
 from wallaroo.diagnostic.fault import reach
+from wallaroo.experimental.tcp import connected
 from wallaroo_runtime.egress.feed import Piece
 from wallaroo_runtime.service._proto import service_pb2 as pb
 from wallaroo_runtime.storage.outbox.position import Delivered
-from wallaroo_runtime.system.tcp import connected
 
 _SIOCOUTQ = 0x5411
 _ABORT, _WAIT = struct.pack("ii", 1, 0), struct.pack("ii", 0, 0)  # what becomes of sent bytes when a socket is closed

@@ -7,8 +7,8 @@ import time
 from collections.abc import Callable
 
 from wallaroo.diagnostic.diagnostic import Diagnostic
+from wallaroo.experimental.tcp import refuse_itself
 from wallaroo_runtime.system.backoff import Backoff
-from wallaroo_runtime.system.tcp import refuse_itself
 from wallaroo_runtime.topology.model import TcpSink
 
 FIRST_S, LAST_S = 0.05, 2.0  # between two tries to connect

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from wallaroo.experimental import protocol
 from wallaroo.experimental.protocol import Frame, ProtocolError
+from wallaroo.experimental.tcp import connected
 
 RECEIVE_BYTES = 65536
 POLL_SECONDS = 0.05
@@ -118,7 +119,7 @@ class AtLeastOnceSourceConnector(threading.Thread):
         Raises:
             OSError: It cannot be reached.
         """
-        self._socket = socket.create_connection(self._address, timeout=CONNECT_SECONDS)
+        self._socket = connected(*self._address, CONNECT_SECONDS)
         self._received.clear()
         self.credits, self._is_greeted = 0, False
         self._socket.sendall(self._greeting)

@@ -14,6 +14,7 @@ from wallaroo.diagnostic.diagnostic import Diagnostic
 from wallaroo.diagnostic.error import WallarooParameterError
 from wallaroo.emit.program import load
 from wallaroo.experimental.stream import LENGTH
+from wallaroo.experimental.tcp import connected
 
 CONNECT_SECONDS = 30.0
 RETRY_SECONDS = 0.5
@@ -170,7 +171,7 @@ class SourceConnector(_Connector):
         end = math.inf if timeout is None else time.monotonic() + timeout
         while True:
             try:
-                self._socket = socket.create_connection(self._address(host, port), timeout=CONNECT_SECONDS)
+                self._socket = connected(*self._address(host, port), CONNECT_SECONDS)
                 break
             except ConnectionRefusedError:
                 if time.monotonic() + RETRY_SECONDS > end:
