@@ -31,7 +31,7 @@ def test_each_is_taken_and_means_something_on_its_engine(found: list[RunOption],
     seen = [word for option in found if option.is_shown_to_app for word in words(option)]
     assert parts.app == [*seen, "--of-the-app"] and not parts.without_effect
     arguments = command_parser()[0].parse_args(["run", *parts.own])
-    assert all(getattr(arguments, option.field) not in (None, False, []) for option in found)
+    assert all(getattr(arguments, option.attribute) not in (None, False, []) for option in found)
     expected = {option.names[0] for option in found if option.engine not in ("", engine)}
     assert {*without_meaning(arguments, engine)} == expected
 

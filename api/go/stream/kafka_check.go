@@ -18,11 +18,15 @@ const (
 	mostCreated, mostReplicas = 10_000, 1000
 )
 
-// sparkOptions are those of Spark's source that have another name than Kafka's client has; Spark reads them in any case.
-var sparkOptions = []string{
-	"failondataloss", "fetchoffset.numretries", "fetchoffset.retryintervalms", "groupidprefix", "kafkaconsumer.polltimeoutms",
+// limitingOptions are options of Spark's source that would read a table in parts, or a partition of it in several tasks.
+var limitingOptions = []string{
 	"maxoffsetspertrigger", "maxrecordsperpartition", "maxtriggerdelay", "minoffsetspertrigger", "minpartitions",
 }
+
+// sparkOptions are those of Spark's source that have another name than Kafka's client has; Spark reads them in any case.
+var sparkOptions = append([]string{
+	"failondataloss", "fetchoffset.numretries", "fetchoffset.retryintervalms", "groupidprefix", "kafkaconsumer.polltimeoutms",
+}, limitingOptions...)
 
 // fields of a topic have what Spark and Kafka's client take as options.
 var fields = map[string]string{
@@ -30,9 +34,6 @@ var fields = map[string]string{
 }
 
 var fieldsOfSources = map[string]string{"subscribe": "Topic", "assign": "Partitions", "startingoffsets": "Start"}
-
-// limitingOptions are those of them that would read a table in parts, or a partition of it in several tasks.
-var limitingOptions = sparkOptions[5:]
 
 var startPattern = regexp.MustCompile(`^(start|end|-[1-9][0-9]*|0|[1-9][0-9]*)$`)
 

@@ -41,7 +41,7 @@ class RunOption:
         return self.settings.get("action") != "store_true"
 
     @property
-    def field(self) -> str:
+    def attribute(self) -> str:
         """The attribute that the parser sets."""
         return str(self.settings.get("dest") or self.names[0].lstrip("-").replace("-", "_"))
 
@@ -119,5 +119,5 @@ def without_meaning(arguments: argparse.Namespace, engine: str) -> Iterator[str]
     """Yield the options that were given and mean something on another engine alone."""
     for each in OPTIONS:
         default = each.settings.get("default", None if each.takes_value else False)
-        if each.engine not in ("", engine) and getattr(arguments, each.field) != default:
+        if each.engine not in ("", engine) and getattr(arguments, each.attribute) != default:
             yield each.names[0]

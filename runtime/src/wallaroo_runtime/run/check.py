@@ -8,7 +8,7 @@ from wallaroo_runtime.peer.remote import sources_by_gateway
 from wallaroo_runtime.program.application import Application, check_runnable
 from wallaroo_runtime.program.interpreter import check_interpreter
 from wallaroo_runtime.run.gateway_workers import path_of
-from wallaroo_runtime.run.mode import mode_of
+from wallaroo_runtime.run.mode import chosen_mode
 from wallaroo_runtime.run.options import RunOptions
 from wallaroo_runtime.topology.secret import check_secrets
 
@@ -27,7 +27,7 @@ def check_application(options: RunOptions, application: Application) -> None:
     if archive and is_here:
         check_platform(application.path, archive.manifest)
     check_services(options.checkpoint.location, options.remote)
-    mode_of(options).check(options, topology)
+    chosen_mode(options).check(options, topology)
     options.remote.check()
     if options.remote.gateways:
         sources_by_gateway(topology, options.remote)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from wallaroo_runtime.spark.running import Query
 
 
-class MicroBatches:
+class MicroBatchMode:
     """The mode of Spark's micro-batches."""
 
     reads_kafka = True

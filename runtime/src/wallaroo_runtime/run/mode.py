@@ -8,10 +8,10 @@ from wallaroo_runtime.checkpoint.manifest import REALTIME
 from wallaroo_runtime.peer.configuration import Starts
 from wallaroo_runtime.peer.limits import Bounds
 from wallaroo_runtime.plan.stage import Plan
-from wallaroo_runtime.run.microbatch import MicroBatches
+from wallaroo_runtime.run.microbatch import MicroBatchMode
 from wallaroo_runtime.run.options import CheckpointOptions, RunOptions, SparkOptions
 from wallaroo_runtime.run.peers import Peers
-from wallaroo_runtime.run.realtime import RealTime
+from wallaroo_runtime.run.realtime import RealTimeMode
 from wallaroo_runtime.run.snapshot import Reporter
 from wallaroo_runtime.topology.model import Topology
 
@@ -89,6 +89,6 @@ class Mode(Protocol):
         ...
 
 
-def mode_of(options: RunOptions) -> Mode:
+def chosen_mode(options: RunOptions) -> Mode:
     """Return the mode that the options name."""
-    return RealTime() if options.mode == REALTIME else MicroBatches()
+    return RealTimeMode() if options.mode == REALTIME else MicroBatchMode()

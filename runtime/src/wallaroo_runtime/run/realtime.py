@@ -54,7 +54,7 @@ def _of_services(remote: RemoteOptions) -> list[Diagnostic]:
     return [Diagnostic.of("R755", what=what, fix=f"give one --gateway HOST:PORT for all sources; or {MICROBATCH}")]
 
 
-class RealTime:
+class RealTimeMode:
     """Spark's real-time mode: the gateway reads topics, and batches last for a minute."""
 
     reads_kafka = False

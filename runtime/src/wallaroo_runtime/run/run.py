@@ -28,7 +28,7 @@ from wallaroo_runtime.run.goka import check_left
 from wallaroo_runtime.run.history import records_of, tell_past
 from wallaroo_runtime.run.idle import IdleWatch
 from wallaroo_runtime.run.log_mark import mark_begin, mark_stop
-from wallaroo_runtime.run.mode import mode_of
+from wallaroo_runtime.run.mode import chosen_mode
 from wallaroo_runtime.run.monitor import Flow
 from wallaroo_runtime.run.observe import Watch, start_watch
 from wallaroo_runtime.run.options import AppOptions, RunOptions
@@ -109,7 +109,7 @@ def run_once(options: RunOptions, reporter: Reporter, ending: Ending, applicatio
     running = application._replace(topology=attached(topology, app.attach))
     check_machine()
     check_master(options.spark.master)
-    mode = mode_of(options)
+    mode = chosen_mode(options)
     options = replace(options, bounds=mode.bounds(options.bounds))
     check_answer(options.checkpoint.location)
     place = Place.take(path_of(options.checkpoint, application))
@@ -177,7 +177,7 @@ def _spark_settings(options: RunOptions, topology: Topology) -> dict[str, str]:
     spark = options.spark
     files = REMOTE_FILES if is_remote(options.checkpoint.location) else {}
     # spark-submit has been given them for a driver that it starts.
-    mode = mode_of(options)
+    mode = chosen_mode(options)
     needs_jars = uses_kafka(topology) and SUBMITTED not in os.environ and mode.reads_kafka
     jars = jar_settings(connector_jars(spark.settings.get(JARS, ""))) if needs_jars else {}
     chosen = dict(spark.settings)
@@ -226,7 +226,7 @@ def _run(
         reporter.warn(finding)
     check_left(checkpoint)
     create_topics(topology, reporter.note)
-    starts = mode_of(options).starts(topology, checkpoint, options.checkpoint.topic_reset)
+    starts = chosen_mode(options).starts(topology, checkpoint, options.checkpoint.topic_reset)
     peers = Peers(
         topology, plan, checkpoint, options.remote, options.bounds, fresh=options.checkpoint.fresh, starts=starts,
         sets_aside=options.on_error == "dead_letter",
@@ -293,7 +293,7 @@ def _start(
     check: Callable[[], None],
 ) -> Started:
     """Start all parts while Java starts; `stack` ends them, `spark` ends Spark, `check` interrupts the start."""
-    topology, mode, logs = application.topology, mode_of(options), checkpoint.path / "logs"
+    topology, mode, logs = application.topology, chosen_mode(options), checkpoint.path / "logs"
     stack.enter_context(registered(checkpoint.path, topology.name))
     watch = None
     if options.monitor:
@@ -360,7 +360,7 @@ def _watch(options: RunOptions, reporter: Reporter, flow: Flow, ending: Ending, 
     """Look after the run until it shall end; raises when a part of it fails."""
     now = time.monotonic()
     idle = IdleWatch(options.stop_when_idle, now) if options.stop_when_idle is not None else None
-    told, pause, quiet_s = now, LOOK_S, mode_of(options).quiet_look_s
+    told, pause, quiet_s = now, LOOK_S, chosen_mode(options).quiet_look_s
     while not ending.stopped.wait(pause):
         flow.check()
         if watch is not None:
