@@ -115,10 +115,10 @@ func checkType(t reflect.Type, at part, seen map[reflect.Type]bool) error {
 // checkMethods states that values write themselves in one way and cannot be read in the same way.
 func checkMethods(t reflect.Type) error {
 	writes, reads := methodOf(t, writingTypes), methodOf(t, readingTypes)
-	if writes == reads {
-		return nil
-	}
 	names := [][]string{{"GobEncode", "GobDecode"}, {"MarshalBinary", "UnmarshalBinary"}}
+	if writes == reads {
+		return checkPromoted(t, names[writes], "")
+	}
 	if writes < len(names) {
 		return fmt.Errorf("%s has %s and no %s, so it cannot be read", t, names[writes][0], names[writes][1])
 	}

@@ -75,6 +75,9 @@ func (c *jsonCheck) visit(t reflect.Type, at part) {
 		c.refuse(at, "give it "+jsonMethods[reads][0], "%s has %s and no %s, so it is not written as it is read", t, jsonMethods[reads][1], jsonMethods[reads][0])
 		return
 	case writes < len(jsonWritingTypes):
+		if err := checkPromoted(t, jsonMethods[writes], "json"); err != nil {
+			c.refuse(at, "give it "+strings.Join(jsonMethods[writes], " and ")+" of its own", "%s", err)
+		}
 		return
 	}
 	switch t.Kind() {
