@@ -2,6 +2,7 @@ package stream
 
 import (
 	"fmt"
+	"strconv"
 	"time"
 
 	"google.golang.org/protobuf/proto"
@@ -10,6 +11,8 @@ import (
 	pb "wallarooapi/internal/recordpb"
 	"wallarooapi/internal/topology"
 )
+
+const mostShown = 200 // bytes
 
 // KafkaRecord is a whole record of Kafka, as messages of KafkaRecordSource and of KafkaRecordSink are. It is written and read as
 // its bytes are between processes: as the protobuf message Record of record.proto.
@@ -39,6 +42,30 @@ type KafkaHeader struct {
 
 func init() {
 	Register(Codec[KafkaRecord](functions[KafkaRecord]{KafkaRecord.MarshalBinary, readRecord}))
+}
+
+// String shows the record to people: topic, partition and offset, key, value, headers; of long ones the beginning.
+func (r KafkaRecord) String() string {
+	place := r.Topic
+	if r.Partition != nil {
+		place += fmt.Sprintf(" %d/%d", *r.Partition, r.Offset)
+	}
+	text := fmt.Sprintf("{%s key %s value %s", place, shownBytes(r.Key), shownBytes(r.Value))
+	for _, header := range r.Headers {
+		text += fmt.Sprintf(" %s=%s", header.Key, shownBytes(header.Value))
+	}
+	return text + "}"
+}
+
+func shownBytes(data []byte) string {
+	if data == nil {
+		return "none"
+	}
+	text := strconv.Quote(string(data[:min(len(data), mostShown)]))
+	if len(data) > mostShown {
+		text += "…"
+	}
+	return text
 }
 
 // MarshalBinary returns the bytes of the record.

@@ -1,8 +1,11 @@
 package stream_test
 
 import (
+	"bytes"
 	"encoding/hex"
+	"fmt"
 	"reflect"
+	"strings"
 	"testing"
 	"time"
 
@@ -111,5 +114,17 @@ func TestTheWrongRecordVectorsFail(t *testing.T) {
 		if c.run(t) {
 			t.Errorf("%s: passes", c.Name)
 		}
+	}
+}
+
+func TestARecordIsShownWithItsPlace(t *testing.T) {
+	number := int32(2)
+	record := stream.KafkaRecord{Topic: "orders", Partition: &number, Offset: 7, Key: []byte("ann"), Headers: []stream.KafkaHeader{{Key: "via", Value: []byte{1}}}}
+	if shown := fmt.Sprintf("%+v", record); shown != `{orders 2/7 key "ann" value none via="\x01"}` {
+		t.Error(shown)
+	}
+	record.Value = bytes.Repeat([]byte("x"), 1<<20)
+	if shown := record.String(); len(shown) > 300 || !strings.Contains(shown, "x\"…") {
+		t.Error(len(shown))
 	}
 }

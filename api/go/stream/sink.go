@@ -4,6 +4,7 @@ import (
 	"bytes"
 
 	"wallarooapi/internal/declaration"
+	"wallarooapi/internal/diagnostic"
 	"wallarooapi/internal/kafka"
 	"wallarooapi/internal/topology"
 )
@@ -67,10 +68,17 @@ func KafkaSinkOf[T any](name string, args []string, encode func(message T) (Reco
 }
 
 // SparkSink writes what Spark writes: one row per message, from the columns value and key. A format without
-// a name or a value is found (T207).
+// a name or a value is found (T207), so is a field of sources.
 func SparkSink[T any](format Spark, encode func(message T) (Record, error)) Sink[T] {
 	edge := &topology.Spark{Format: format.Format, Options: format.Options, Value: format.Value}
-	return recordSink(declaration.Sink{Edge: edge, Found: checkFormat("SparkSink", format)}, encode)
+	found := checkFormat("SparkSink", format)
+	for _, field := range [][2]string{{"Schema", format.Schema}, {"Key", format.Key}, {"Timestamp", format.Timestamp}} {
+		if name, value := field[0], field[1]; value != "" {
+			found = append(found, diagnostic.Of("T207", "method", "SparkSink", "parameter", name, "actual", diagnostic.Shown(value),
+				"expected", "none: it is of sources", "fix", "leave it out; Value is the select list of the rows"))
+		}
+	}
+	return recordSink(declaration.Sink{Edge: edge, Found: found}, encode)
 }
 
 // OnError says what happens when the encoder fails on a message: "dead_letter" or "fail"; without it what the application

@@ -258,7 +258,8 @@ func TestEveryMistakeIsFoundAtOnce(t *testing.T) {
 		stream.Value(stream.Text.Decode))), texts).Done()
 	write := func(string) (stream.Record, error) { return stream.Record{}, nil }
 	stream.Map[string, string](texts, "nothing", nil).To(stream.KafkaSink(stream.Kafka{}, write),
-		stream.KafkaSink(stream.Kafka{Topic: "t"}, write), stream.KafkaSink(stream.Kafka{Topic: "bad topic/name"}, write), stream.SparkSink(stream.Spark{}, write), stream.SparkSink(stream.Spark{Format: "csv"}, write))
+		stream.KafkaSink(stream.Kafka{Topic: "t"}, write), stream.KafkaSink(stream.Kafka{Topic: "bad topic/name"}, write), stream.SparkSink(stream.Spark{}, write), stream.SparkSink(stream.Spark{Format: "csv"}, write),
+		stream.SparkSink(stream.Spark{Format: "csv", Value: "value", Schema: "a INT", Key: "key", Timestamp: "t"}, write))
 	stream.Register(stream.JSON[doing]())
 	stream.MapState(texts, "doing", func(context.Context, string, *doing) (string, error) { return "", nil }).Done()
 	type hidden struct{ field int }
@@ -286,7 +287,8 @@ func TestEveryMistakeIsFoundAtOnce(t *testing.T) {
 		"T207 To: parameter sinks is without an encoder",
 		"T207 nothing: parameter function is nil",
 		`T207 KafkaSink: parameter Topic is ""`, `T207 KafkaSink: parameter Topic is "bad topic/name"; expected a name of 1 to 249`, `T207 KafkaSink: parameter Brokers is ""`,
-		`T207 SparkSink: parameter Format is ""`, `T207 SparkSink: parameter Value is ""`,
+		`T207 SparkSink: parameter Format is ""`, `T207 SparkSink: parameter Value is ""`, `T207 SparkSink: parameter Schema is "a INT"`,
+		`T207 SparkSink: parameter Key is "key"`, `T207 SparkSink: parameter Timestamp is "t"`,
 		`T212 Merge cannot follow "texts"; both sides end in it`,
 		`T207 ConnectorSource: parameter connector is "5 of 4 credits"; expected RefillCredits from 1 to MaxCredits`,
 		"C504 doing: *stream_test.doing cannot be serialized; field Act of stream_test.doing is of type interface { Do() }; encoding/json does not read",
