@@ -15,7 +15,7 @@ import pytest
 from support.realtime import APPS, WORDS, lines, process_of_java, wrong
 from support.run import Receiver, Run, finish, framed, wallaroo
 from support.state import STATE, by_letter, totals
-from wallaroo_runtime.checkpoint.manifest import mode_of, read_manifest
+from wallaroo_runtime.checkpoint.manifest import read_manifest
 
 pytestmark = [pytest.mark.jvm, pytest.mark.long]
 # A cluster may have another default file system; a checkpoint that is a path is on this machine all the same.
@@ -89,7 +89,7 @@ class Life:
             done = self._convert(mode)
         if done.returncode < 0:
             now = before if self._fault == "before_switch" else mode
-            assert mode_of(read_manifest(self.path)) == now
+            assert read_manifest(self.path).mode == now
             self._fault = ""
             done = self._convert(mode)
         assert done.returncode == 0, done.stdout + done.stderr
@@ -100,14 +100,14 @@ class Life:
     def rescale(self) -> None:
         """Give it other buckets; a process of it is killed at a drawn place, and what runs before or after goes on."""
         before, fault = read_manifest(self.path), self._source.choice(("before_switch", "after_switch"))
-        count = 1 + (before["buckets_per_partition"] + self._source.randint(0, 20)) % 23
-        name = "convert" if mode_of(before) == "realtime" else "rescale"
+        count = 1 + (before.buckets_per_partition + self._source.randint(0, 20)) % 23
+        name = "convert" if before.is_realtime else "rescale"
         for environment in ({"WALLAROO_FAULT": f"{name}.{fault}:1"}, {}):
             done = wallaroo("state", "rescale", self.path, "--buckets", count, "--json", env=os.environ | environment)
             assert done.returncode == (-9 if environment else 0), done.stdout + done.stderr
             is_done = not environment or fault == "after_switch"
-            assert read_manifest(self.path)["buckets_per_partition"] == (
-                count if is_done else before["buckets_per_partition"]
+            assert read_manifest(self.path).buckets_per_partition == (
+                count if is_done else before.buckets_per_partition
             )
         assert len([*self.path.glob("spark*")]) == 1
 

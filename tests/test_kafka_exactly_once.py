@@ -17,7 +17,6 @@ from wallaroo import KafkaRecord
 from wallaroo.message.frame import encode_frame
 from wallaroo.worker.value.kafka_record import write_record
 from wallaroo_runtime.checkpoint.dead_letter import read_letters
-from wallaroo_runtime.durable.line import pack_line
 from wallaroo_runtime.egress.kafka_session import ANSWER_S
 from wallaroo_runtime.kafka.topic import create_topic
 from wallaroo_runtime.storage.outbox.position import Delivered, read_position, write_position
@@ -307,12 +306,12 @@ def test_a_position_that_does_not_fit(delivery: Delivery) -> None:
     assert delivery.start().wait(DEADLINE_S) == 1
     assert "does not fit the outbox; Kafka has 50 messages; 90 were delivered" in delivery.findings()
     # An older copy of the outbox: what Kafka has was published after it.
-    for name in ("log", f"position-{PORT}"):
-        (outbox / name).unlink()
+    (outbox / "log").unlink()
+    write_position(outbox, PORT, Delivered(sender=position.sender), durable=True)
     assert delivery.start().wait(DEADLINE_S) == 1
     assert "does not fit the outbox; Kafka has 50 messages, which the outbox has not" in delivery.findings()
     # Kafka has forgotten the group, and the egress was killed.
-    (outbox / f"sender-{PORT}").write_bytes(pack_line({"name": "forgotten", "base": 0}))
+    write_position(outbox, PORT, Delivered(sender="forgotten"), durable=True)
     assert delivery.start().wait(DEADLINE_S) == 1
     assert "R731" in delivery.findings()
     assert "Kafka has forgotten it, and the last run did not end in order" in delivery.findings()

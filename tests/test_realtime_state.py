@@ -26,7 +26,7 @@ def asked(run: Run, path: str = "", options: str = "limit=1000") -> dict[str, An
     """Ask the monitor of a run for states."""
     driver = driver_of(Path(run.checkpoint))
     assert driver is not None
-    parts = urlsplit(monitor_of(Path(run.checkpoint), driver))
+    parts = urlsplit(monitor_of(Path(run.checkpoint)))
     url = f"http://{parts.netloc}/api/v1/state/{quote(STATE)}{path}?{parts.query}&{options}"
     with urlopen(url, timeout=WAIT_S) as reply:
         return dict(json.loads(reply.read()))

@@ -93,7 +93,7 @@ def test_the_monitor_shows_the_states_of_the_run(bench: Bench) -> None:
     def asked(path: str) -> dict[str, Any]:
         driver = driver_of(bench.checkpoint)
         assert driver is not None
-        parts = urlsplit(monitor_of(bench.checkpoint, driver))
+        parts = urlsplit(monitor_of(bench.checkpoint))
         url = f"http://{parts.netloc}/api/v1/state/{quote(STATE)}{path}?{parts.query}&limit=50"
         with urlopen(url, timeout=WAIT_S) as reply:
             return dict(json.loads(reply.read()))

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
+from support.manifest import put_manifest
 from support.memory_query import BATCH, MemoryLogs, query_of
 from support.run import TESTS
 from support.small_checkpoint import open_checkpoint, word_count
@@ -213,7 +214,7 @@ def test_a_text_that_is_nothing_else_is_a_key_as_it_is(text: str) -> None:
 def ask(run: MemoryRun, tmp_path: Path) -> Iterator[Callable[[str], tuple[int, Any]]]:
     """Give what asks a monitor that shows the states of the run."""
     run.send([b"a,b,c/d"], "Words")
-    (tmp_path / "application.json").write_text("{}")
+    put_manifest(tmp_path)
     server = Server(Board(run.topology, run.plan, tmp_path), "127.0.0.1:0")
     server.start()
 

@@ -197,7 +197,7 @@ def ports(checkpoint: Path) -> dict[int, str]:
     """Return the kind of windows after each source, by the source's port."""
     document = json.loads((checkpoint / "application.json").read_text())
     sources = [source for pipeline in document["topology"]["pipelines"] for source in pipeline["sources"]]
-    return {document["ports"][source["path"]]: source["name"] for source in sources}
+    return {document["ports"]["parts"][source["path"]]: source["name"] for source in sources}
 
 
 def check(language: str, messages: int, seconds: float, folder: Path, *options: object, seed: int = 7) -> str:

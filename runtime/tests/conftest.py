@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 from wallaroo.message.frame import read_frame, split_frames
-from wallaroo_runtime.peer.local import announce, stop_left_behind
+from wallaroo_runtime.peer.local import stop_left_behind
+from wallaroo_runtime.service.driver import announce
 from wallaroo_runtime.storage.outbox.log import LogReader
 from wallaroo_runtime.system.process import process_start_time
 from wallaroo_runtime.worker.channel import close_all

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from support.history import STEPS, History, resumed
+from support.manifest import change_manifest
 from support.small_checkpoint import files_of
 from wallaroo_runtime.checkpoint.directory import Place
-from wallaroo_runtime.checkpoint.manifest import sealed, unsealed
 from wallaroo_runtime.cli.main import main
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.maintenance import backup as module
@@ -106,8 +106,7 @@ def test_a_checkpoint_that_is_in_use_is_refused(history: History, tmp_path: Path
     told = codes(lambda: back_up(history.path, tmp_path / "copy"))
     assert told.startswith(f"R616 {history.path} cannot be copied; its egress, process {os.getpid()}, still runs")
     (history.path / "egress.json").write_text(json.dumps({**process, "start_time": 1}))
-    manifest = unsealed((history.path / "application.json").read_bytes())
-    (history.path / "application.json").write_bytes(sealed({**manifest, "services": {"gateway": "1", "egress": "2"}}))
+    change_manifest(history.path, services={"gateway": "1", "egress": "2"})
     told = codes(lambda: back_up(history.path, tmp_path / "copy"))
     assert "part of it lies at remote services (egress and the gateway)" in told
     assert not (tmp_path / "copy").exists()

@@ -168,7 +168,7 @@ class Changing:
 
     def ported(self) -> dict[str, int]:
         """Return the ports that the checkpoint records."""
-        ports: dict[str, int] = json.loads((self.checkpoint / "application.json").read_bytes())["ports"]
+        ports: dict[str, int] = json.loads((self.checkpoint / "application.json").read_bytes())["ports"]["parts"]
         return ports
 
 

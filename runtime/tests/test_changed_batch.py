@@ -9,16 +9,18 @@ from typing import Any
 
 import pytest
 
+from support.manifest import change_manifest
 from support.small_checkpoint import WORD_COUNT, Small, open_checkpoint
 from wallaroo_runtime.checkpoint.checkpoint import Checkpoint
 from wallaroo_runtime.checkpoint.directory import Place
 from wallaroo_runtime.checkpoint.integrity import SparkFiles
-from wallaroo_runtime.checkpoint.manifest import read_manifest, sealed
+from wallaroo_runtime.checkpoint.manifest import read_manifest
 from wallaroo_runtime.cli.main import main
+from wallaroo_runtime.durable.directory import LocalDirectory
 from wallaroo_runtime.peer.remote import RemoteOptions
 from wallaroo_runtime.run.history import tell_past
 from wallaroo_runtime.storage.outbox.log import Published, read_base
-from wallaroo_runtime.storage.outbox.written import Written, write_written
+from wallaroo_runtime.storage.record_count import RecordCount
 from wallaroo_runtime.topology.load import load_document
 
 Change = Callable[[Any], object]
@@ -119,17 +121,17 @@ def test_another_program_says_which_batch_it_runs_again(
     assert "goes to states alone" in said and "do not replay dead letters whose ids begin with 1-: their" in said
     assert diff(killed, change, "--json") == 0
     assert [finding["code"] for finding in json.loads(capsys.readouterr().err)] == ["R754"]
-    assert "rerun_batches" not in read_manifest(killed), "it changes nothing"
+    assert not read_manifest(killed).rerun_batches, "it changes nothing"
     checkpoint = opened(killed, change)
     assert [warning.strip() for warning in told(checkpoint).warnings] == [said.strip()]
-    assert read_manifest(killed)["rerun_batches"] == [1]
+    assert read_manifest(killed).rerun_batches == (1,)
     again = opened(killed, change)
-    assert (again.rerun_batches, len(told(again).warnings)) == ([1], 1), "as long as it is not committed"
+    assert (again.manifest.rerun_batches, len(told(again).warnings)) == ((1,), 1), "as long as it is not committed"
     rest = Small(killed)
     rest.finish()
     rest.close()
     assert told(opened(killed, change)).warnings == []
-    assert read_manifest(killed)["rerun_batches"] == [1], "its letters stay"
+    assert read_manifest(killed).rerun_batches == (1,), "its letters stay"
 
 
 @pytest.mark.parametrize("change", SAME)
@@ -137,7 +139,7 @@ def test_the_same_program_says_nothing(change: Change, killed: Path, capsys: pyt
     assert diff(killed, change) == 0
     assert capsys.readouterr().err == ""
     assert told(opened(killed, change)).warnings == []
-    assert "rerun_batches" not in read_manifest(killed)
+    assert not read_manifest(killed).rerun_batches
 
 
 def test_a_changed_start_of_a_worker_is_noted(killed: Path) -> None:
@@ -158,23 +160,24 @@ def test_only_what_is_published_and_not_committed_runs_again(tmp_path: Path, see
     if draw.random() < 0.3 and last == 4:  # a loss of power: the batch is processed once more
         (path / "spark" / "commits" / str(rounds - 1)).write_bytes(b"")
         last = 3
-    assert opened(path, CODE).rerun_batches == ([rounds - 1] if last == 3 else [])
+    assert opened(path, CODE).manifest.rerun_batches == ((rounds - 1,) if last == 3 else ())
 
 
 def test_what_only_sinks_of_spark_have_got_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "c"
     run_until(path, "plan")
-    write_written(path / "written.json", Written("query-1", 1))
+    RecordCount.open(LocalDirectory(path)).write("query-1", 1, 0)
     assert diff(path, CODE) == 0
     assert "committed it: sinks that Spark writes keep them; states and other sinks get" in capsys.readouterr().err
     checkpoint = opened(path, CODE)
-    assert (len(told(checkpoint).warnings), checkpoint.rerun_batches) == (1, []), "its letters are those of the new one"
+    assert (len(told(checkpoint).warnings), checkpoint.manifest.rerun_batches) == (1, ()), (
+        "its letters are those of the new one"
+    )
 
 
 def elsewhere(path: Path) -> RemoteOptions:
     """Let the checkpoint be one with a remote egress."""
-    record = path / "application.json"
-    record.write_bytes(sealed({**read_manifest(path), "services": {"egress": "0123456789abcdef"}}))
+    change_manifest(path, services={"egress": "0123456789abcdef"})
     return RemoteOptions(egress="127.0.0.1:1")
 
 
@@ -187,11 +190,11 @@ def test_an_egress_elsewhere_says_later_what_is_published(
     remote = elsewhere(path)
     assert diff(path, CODE) == 0
     assert capsys.readouterr().err.startswith("note: its gateway or egress is remote: after a kill a run may warn of")
-    assert opened(path, CODE, remote).rerun_batches == [1], "the egress may not answer in this run"
+    assert opened(path, CODE, remote).manifest.rerun_batches == (1,), "the egress may not answer in this run"
     checkpoint = opened(path, CODE, remote)
     checkpoint.check_published(Published.of(read_base(path / "outbox")))
-    known = [1] if last == "publish" else []
-    assert checkpoint.rerun_batches == read_manifest(path).get("rerun_batches", []) == known
+    known = (1,) if last == "publish" else ()
+    assert checkpoint.manifest.rerun_batches == read_manifest(path).rerun_batches == known
     assert len(told(checkpoint).warnings) == len(known)
 
 

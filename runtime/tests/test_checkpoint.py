@@ -11,11 +11,11 @@ from typing import Any
 
 import pytest
 
+from support.manifest import change_manifest
 from support.word_count import WORD_COUNT
 from wallaroo.message.frame import encode_frame
 from wallaroo_runtime.checkpoint.checkpoint import HERE, Checkpoint
 from wallaroo_runtime.checkpoint.directory import Place, default_directory
-from wallaroo_runtime.checkpoint.manifest import sealed, unsealed
 from wallaroo_runtime.console.reporter import TextReporter
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.peer.configuration import open_sources
@@ -94,16 +94,14 @@ def test_a_new_checkpoint_is_private_and_has_its_folders(tmp_path: Path) -> None
     assert {"spark", "journal", "staging", "outbox", "dead-letters", "logs"} <= {entry.name for entry in path.iterdir()}
     manifest = json.loads((path / "application.json").read_bytes())
     assert manifest["topology"] == WORD_COUNT
-    assert manifest["states"] == {"word totals": {"language": "python", "class": CLASS}}
+    assert manifest["ports"]["states"] == {"word totals": 1}
 
 
 def test_going_on_keeps_partitions_and_tells_changed_code(tmp_path: Path) -> None:
     open_checkpoint(tmp_path)
-    document = unsealed((tmp_path / "application.json").read_bytes())
-    document["shuffle_partitions"] = 7
-    (tmp_path / "application.json").write_bytes(sealed(document))
+    change_manifest(tmp_path, shuffle_partitions=7)
     again = open_checkpoint(tmp_path)
-    assert (again.continues, again.shuffle_partitions, again.changed_code) == (True, 7, [])
+    assert (again.continues, again.manifest.shuffle_partitions, again.changed_code) == (True, 7, [])
     hash_ = "sha256:" + "7" * 64
     changed = open_checkpoint(tmp_path, lambda document: document["workers"][0].update(code_hash=hash_))
     assert changed.changed_code == ["main"]
@@ -233,7 +231,7 @@ def test_output_for_a_sink_that_is_gone(tmp_path: Path) -> None:
         pipeline = document["pipelines"][0]
         pipeline["sinks"].append({**pipeline["sinks"][0], "path": "0/sinks/1", "name": "second"})
 
-    port = open_checkpoint(tmp_path, two_sinks).ports.parts["0/sinks/1"]
+    port = open_checkpoint(tmp_path, two_sinks).manifest.ports.parts["0/sinks/1"]
     staging = StagingWriter(tmp_path / "staging", "q", 0, 0, 0, 0)
     staging.write(port, encode_frame([b"a", b"b", b"c"], port=port))
     outbox = Outbox(tmp_path / "outbox", tmp_path / "dead-letters")
@@ -245,9 +243,9 @@ def test_output_for_a_sink_that_is_gone(tmp_path: Path) -> None:
         "delivered\n"
     )
     write_position(tmp_path / "outbox", port, Delivered(record=1, messages=3, total_bytes=3), durable=True)
-    assert open_checkpoint(tmp_path).ports.parts == {"0/sources/0": 0, "0/steps/1": 1, "0/sinks/0": 2}
+    assert open_checkpoint(tmp_path).manifest.ports.parts == {"0/sources/0": 0, "0/steps/1": 1, "0/sinks/0": 2}
     again = open_checkpoint(tmp_path, two_sinks)
-    assert again.ports.parts["0/sinks/1"] == 4, "a number is never given to a second part"
+    assert again.manifest.ports.parts["0/sinks/1"] == 4, "a number is never given to a second part"
 
 
 def test_services_that_run_elsewhere_are_remembered(tmp_path: Path) -> None:
@@ -256,8 +254,8 @@ def test_services_that_run_elsewhere_are_remembered(tmp_path: Path) -> None:
     first = open_checkpoint(path, remote=remote)
     first.record("gateway", "0123456789abcdef")
     again = open_checkpoint(path, remote=remote)
-    assert again.id == first.id
-    assert again.services == {"gateway": "0123456789abcdef", "egress": ""}
+    assert again.manifest.id == first.manifest.id
+    assert again.manifest.services == {"gateway": "0123456789abcdef", "egress": ""}
     with pytest.raises(RunError) as caught:
         open_checkpoint(path)
     assert str(caught.value).startswith(
@@ -279,10 +277,10 @@ def test_sources_beyond_loopback_are_told() -> None:
 def test_a_manifest_of_another_format_or_damaged(tmp_path: Path) -> None:
     open_checkpoint(tmp_path)
     manifest = tmp_path / "application.json"
-    for version in (1, 9):
+    for version in (2, 9):
         manifest.write_text(f'{{"format_version": {version}}}')
         said = refused(tmp_path, lambda _: None)
-        assert f"format version {version} is not known; this runtime reads version 2" in said
+        assert f"format version {version} is not known; this runtime reads version 3" in said
     manifest.write_text("{")
     told = refused(tmp_path, lambda _: None)
     assert told.startswith(f"R698 {manifest} is damaged; ")
@@ -353,7 +351,7 @@ def test_number_of_partitions_stays_and_is_told_where_another_is_asked_for(
     said = f"continuing from {path}\nit goes on at the positions of its sources; --fresh starts over\n"
     assert capsys.readouterr().out == said
     again = open_checkpoint(path, partitions=8)
-    assert again.shuffle_partitions == 3
+    assert again.manifest.shuffle_partitions == 3
     for asked in (0, 3):  # more cores than the checkpoint began with are no reason to say so at each start
         tell_past(TextReporter(), again, 5, asked)
         assert capsys.readouterr().out == f"continuing from {path}\nit goes on after 5 messages; --fresh starts over\n"

@@ -4,6 +4,7 @@ import copy
 import json
 import random
 import uuid
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,11 +13,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from support.delivered import delivered
+from support.manifest import change_manifest
 from support.small_checkpoint import WORD_COUNT, Small
 from wallaroo.message.frame import DEAD_LETTER_PORT
 from wallaroo_runtime.checkpoint.checkpoint import Checkpoint
-from wallaroo_runtime.checkpoint.directory import MANIFEST, Place
-from wallaroo_runtime.checkpoint.manifest import LocalDirectory, read_manifest, sealed
+from wallaroo_runtime.checkpoint.directory import Place
+from wallaroo_runtime.checkpoint.manifest import read_manifest
 from wallaroo_runtime.checkpoint.uncommitted import repeated
 from wallaroo_runtime.cli.main import main
 from wallaroo_runtime.errors import RunError
@@ -60,7 +62,7 @@ def convert(path: Path, mode: str, *options: str) -> int:
 
 def numbers(path: Path) -> tuple[str, int, int]:
     found = read_manifest(path)
-    return found.get("mode", "microbatch"), found["shuffle_partitions"], found["buckets_per_partition"]
+    return found.mode, *found.numbers
 
 
 @pytest.mark.slow
@@ -103,7 +105,7 @@ def test_real_time_mode_gets_the_buckets_that_are_given_and_others_later(
     assert main(["state", "rescale", str(tmp_path), "--buckets", "16"]) == 0
     assert capsys.readouterr().out == "1 shuffle partition of 16 buckets, as before; nothing to do\n"
     checkpoint = opened(tmp_path, "realtime")
-    assert (checkpoint.shuffle_partitions, checkpoint.buckets_per_partition) == (1, 16)
+    assert checkpoint.manifest.numbers == (1, 16)
     assert convert(tmp_path, "microbatch") == 0
     assert numbers(tmp_path) == ("microbatch", 3, 5)
 
@@ -208,7 +210,7 @@ def test_results_that_are_ahead_of_the_commit_are_refused(port: int, tmp_path: P
     small = processed(tmp_path)  # sequences 0 to 2
     small.receive([b"text"])
     small.close()
-    manifest = {**read_manifest(tmp_path), "mode": "realtime"}
+    manifest = replace(read_manifest(tmp_path), mode="realtime")
     delivered(tmp_path, 2, port)
     end = end_of(tmp_path, manifest)
     assert end is not None
@@ -247,7 +249,7 @@ def test_buckets_of_real_time_mode_stay_while_results_are_ahead_of_the_commit(
     small.receive([b"text"])
     small.close()
     record = tmp_path / "application.json"
-    record.write_bytes(sealed({**read_manifest(tmp_path), "mode": "realtime"}))
+    change_manifest(tmp_path, mode="realtime")
     delivered(tmp_path, 3, 1)
     before = record.read_bytes()
     assert main(["state", "rescale", str(tmp_path), "--buckets", "5"]) == 2
@@ -265,7 +267,7 @@ def test_the_last_batch_gets_the_record_that_a_killed_driver_has_not_made(tmp_pa
     small.commit()
     small.close()
     known = read_base(tmp_path / "outbox").batches
-    end = end_of(tmp_path, {**read_manifest(tmp_path), "mode": "realtime"})
+    end = end_of(tmp_path, replace(read_manifest(tmp_path), mode="realtime"))
     assert end is not None
     assert check_realtime(tmp_path, end) == known["query-1"] + 1
     base = read_base(tmp_path / "outbox")
@@ -288,7 +290,7 @@ def test_a_checkpoint_with_remote_parts_is_refused(
     mode: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     opened(tmp_path)
-    LocalDirectory(tmp_path).write(MANIFEST, sealed({**read_manifest(tmp_path), "services": {"egress": "0a"}}))
+    change_manifest(tmp_path, services={"egress": "0a"})
     assert convert(tmp_path, mode) == 2
     said = capsys.readouterr().err
     assert f"R787 checkpoint {tmp_path} cannot be converted to the mode {mode}; its journal or its outbox is at" in said

@@ -4,13 +4,14 @@ import json
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from wallaroo.diagnostic.diagnostic import Diagnostic
-from wallaroo_runtime.durable.file import replace_file
-from wallaroo_runtime.service.driver import DriverWatch
+from wallaroo_runtime.durable.record import write_record
+from wallaroo_runtime.service.driver import DriverNote, DriverWatch
 from wallaroo_runtime.service.status import StatusFile
 from wallaroo_runtime.system.process import process_start_time
 
@@ -28,20 +29,20 @@ def test_a_process_is_known_by_its_start_time() -> None:
 
 
 def test_a_driver_is_given_time_and_another_one_takes_its_place(tmp_path: Path) -> None:
-    me = {"pid": os.getpid(), "start_time": process_start_time(os.getpid())}
-    gone = {**me, "start_time": 1}
+    me = DriverNote(os.getpid(), process_start_time(os.getpid()) or 0)
+    gone = replace(me, start_time=1)
     path = tmp_path / "driver.json"
     assert not DriverWatch(path, 0).expired(0)
-    replace_file(path, json.dumps(me).encode())
+    write_record(path, me)
     assert not DriverWatch(path, 0).expired(0)
-    replace_file(path, json.dumps(gone).encode())
+    write_record(path, gone)
     watch = DriverWatch(path, 10)
     assert [watch.expired(now) for now in (0, 9.9, 10)] == [False, False, True]
     path.write_text("{")
     assert watch.expired(11)
-    replace_file(path, json.dumps(me).encode())
+    write_record(path, me)
     assert not watch.expired(100)
-    replace_file(path, json.dumps(gone).encode())
+    write_record(path, gone)
     assert [watch.expired(now) for now in (101, 111)] == [False, True]
 
 

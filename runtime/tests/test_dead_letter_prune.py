@@ -14,11 +14,11 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from support.delivery import frame_of
+from support.manifest import put_manifest
 from wallaroo.message.frame import DEAD_LETTER_PORT, encode_frame
 from wallaroo.worker._proto import worker_pb2 as pb
 from wallaroo_runtime.checkpoint.dead_letter import DeadLetter, read_letters
 from wallaroo_runtime.checkpoint.directory import Place
-from wallaroo_runtime.checkpoint.manifest import sealed
 from wallaroo_runtime.cli import main as cli
 from wallaroo_runtime.egress.delivery import Deliveries
 from wallaroo_runtime.errors import RunError
@@ -122,7 +122,7 @@ def checkpoint(tmp_path: Path) -> Path:
     path = tmp_path / "checkpoint"
     publish(path, [[(0, [[letter(1, "split", 100), letter(2)], [letter(3, "split")]]), (1, [[letter(4, age_s=9000)]])]])
     (path / "dead-letters" / "replayed").write_text("0-0-1\n0-1-0\n")
-    (path / "application.json").write_text(json.dumps({"format_version": 1}))
+    put_manifest(path)
     return path
 
 
@@ -200,8 +200,8 @@ class Engines:
         driver = pb2.Driver(protocol_version=PROTOCOL_VERSION, id="d", application="a", checkpoint="c")
         self._store.save(self._store.admit(driver, "", {})[0])
 
-    def mode(self, **names: str) -> None:
-        (self.checkpoint / "application.json").write_bytes(sealed({"format_version": 1, **names}))
+    def mode(self, **fields: str) -> None:
+        put_manifest(self.checkpoint, **fields)
 
     def run(self, counts: list[int], *, is_repeated: bool) -> None:
         """Deliver frames of letters; a repeated engine begins where the last one has, with all that came since."""

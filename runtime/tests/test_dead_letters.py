@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from support.manifest import change_manifest, put_manifest
 from wallaroo.message.frame import DEAD_LETTER_PORT, encode_frame
 from wallaroo.worker._proto import worker_pb2 as pb
 from wallaroo_runtime.checkpoint.directory import default_directory
@@ -46,7 +47,7 @@ def checkpoint(tmp_path: Path) -> Path:
     path = tmp_path / "checkpoint"
     write(path, "10-0", DECODER)
     write(path, "2-1", STATE, DECODER)
-    (path / "application.json").write_text(json.dumps({"format_version": 1, "topology": WORD_COUNT}))
+    put_manifest(path, WORD_COUNT)
     return path
 
 
@@ -276,10 +277,9 @@ def test_what_cannot_be_replayed(
 def test_a_message_that_a_changed_program_has_run_again_is_replayed_when_asked_for(
     checkpoint: Path, receiver: Receiver, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    record, to = checkpoint / "application.json", f"127.0.0.1:{receiver.port}"
-    manifest = json.loads(record.read_bytes())
+    to = f"127.0.0.1:{receiver.port}"
     for batches, is_refused in (([0, 1, 9, 11], False), ([3, 10], True)):
-        record.write_text(json.dumps({**manifest, "rerun_batches": batches}))
+        change_manifest(checkpoint, rerun_batches=tuple(batches))
         code, _, err = run(capsys, "replay", checkpoint, "10-0-0", "--to", "127.0.0.1:1")
         assert code == 1
         assert (
@@ -293,9 +293,9 @@ def test_a_message_that_a_changed_program_has_run_again_is_replayed_when_asked_f
 
 
 def test_a_framing_that_only_the_decoder_knows(checkpoint: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    manifest = json.loads((checkpoint / "application.json").read_bytes())
-    manifest["topology"]["pipelines"][0]["sources"][0]["framing"] = {"kind": "worker", "header_bytes": 4}
-    (checkpoint / "application.json").write_text(json.dumps(manifest))
+    document = json.loads((checkpoint / "application.json").read_bytes())["topology"]
+    document["pipelines"][0]["sources"][0]["framing"] = {"kind": "worker", "header_bytes": 4}
+    change_manifest(checkpoint, topology=document)
     code, _, err = run(capsys, "replay", checkpoint, "10-0-0", "--to", "127.0.0.1:1")
     assert code == 1
     assert 'only the decoder of source "Split and Count" knows the bytes around a message' in err

@@ -77,7 +77,9 @@ class Deployed:
     def start(self, version: int) -> Peers:
         """Attach, as a run does."""
         checkpoint, topology = self.check(version), load_document(self.document(version))
-        plan = compile_topology(topology, shuffle_partitions=2, buckets_per_partition=4, ports=checkpoint.ports)
+        plan = compile_topology(
+            topology, shuffle_partitions=2, buckets_per_partition=4, ports=checkpoint.manifest.ports
+        )
         peers = Peers(topology, plan, checkpoint, self.remote, Bounds(), fresh=False)
         with ExitStack() as stack:
             peers.launch(stack)
@@ -166,7 +168,7 @@ def test_a_change_that_needs_a_drain_of_services_elsewhere(tmp_path: Path, sinks
         assert "3 messages in the journal are not processed" in deployed.refused(1)
         first = peers.gateways[0].service
         deployed.process(first)
-        port = deployed.check(0).ports.parts[SECOND]
+        port = deployed.check(0).manifest.ports.parts[SECOND]
         publish(peers.egress.service, port, [b"x", b"y"])
         assert "2 messages of its outbox are not delivered" in deployed.refused(1)
         sinks[1].listen()
@@ -229,7 +231,7 @@ def test_real_time_results_that_left_services_elsewhere(tmp_path: Path, sinks: l
 
 def deployed_port(deployed: Deployed) -> int:
     """Return the port of the first sink."""
-    return int(json.loads((deployed.path / "application.json").read_bytes())["ports"]["0/sinks/0"])
+    return int(json.loads((deployed.path / "application.json").read_bytes())["ports"]["parts"]["0/sinks/0"])
 
 
 def waiting(egress: Place, port: int) -> int:

@@ -1,21 +1,24 @@
 """How runs have ended: what `status`, the page and the metrics of the next run say of it."""
 
-import json
 import tempfile
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wallaroo_runtime.checkpoint.end_note import END_FILE, failed_runs, noting_end, past_end, running_note
+from support.manifest import put_manifest
+from wallaroo_runtime.checkpoint.end_note import failed_runs, noting_end, past_end, running_note
 from wallaroo_runtime.cli.main import main
 from wallaroo_runtime.cli.status import lines
+from wallaroo_runtime.durable.record import write_record
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.monitor.board import Board
 from wallaroo_runtime.monitor.metrics import render
 from wallaroo_runtime.plan.compile import compile_topology
+from wallaroo_runtime.service.driver import DRIVER_FILE, read_note
 from wallaroo_runtime.topology.load import load
 
 WORD_COUNT = Path(__file__).parents[2] / "topology-schema" / "vectors" / "topologies" / "valid" / "word_count.json"
@@ -34,11 +37,11 @@ def run_once(checkpoint: Path, end: str, error: BaseException | None, failures: 
     """Let a run end so, after so many that failed."""
     with suppress(*STOPS), noting_end(checkpoint, always if end == "broken off" else never):
         assert running_note(checkpoint)["failures"] == failures
-        note = (checkpoint / END_FILE).read_bytes()
+        note = (checkpoint / DRIVER_FILE).read_bytes()
         if error is not None:
             raise error
     if end == "killed":
-        (checkpoint / END_FILE).write_bytes(note)  # as if it had never ended
+        (checkpoint / DRIVER_FILE).write_bytes(note)  # as if it had never ended
 
 
 @given(
@@ -67,7 +70,7 @@ def test_status_says_how_runs_ended_and_how_many_failed(ends: list[str]) -> None
 
 
 def test_status_page_and_metrics_of_runs_that_failed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (tmp_path / "application.json").write_text(json.dumps({"name": "Word Count"}))
+    put_manifest(tmp_path)
 
     def status() -> str:
         assert main(["status", str(tmp_path)]) == 0
@@ -82,5 +85,7 @@ def test_status_page_and_metrics_of_runs_that_failed(tmp_path: Path, capsys: pyt
         document = Board(topology, compile_topology(topology, shuffle_partitions=2), tmp_path).read()
     assert "R611 the query stopped; no disk; this run is another try" in " ".join(lines(document))
     assert b'wallaroo_failed_runs{application="Word Count Application"} 2.0' in render(document, {}, "")[0]
+    note = read_note(tmp_path / DRIVER_FILE)
+    write_record(tmp_path / DRIVER_FILE, replace(note, start_time=1))  # this process is no driver any longer
     said = status()
     assert "the last run ended 20" in said and "it was stopped" in said

@@ -221,21 +221,21 @@ def opened(path: Path, *, continues_goka: bool) -> Checkpoint:
 
 def test_a_checkpoint_says_what_is_to_be_taken_over_until_it_was(tmp_path: Path) -> None:
     begun = opened(tmp_path, continues_goka=True)
-    assert (begun.goka, begun.continues, read_manifest(tmp_path)["goka"]) == (PENDING, False, "pending")
+    assert (begun.manifest.goka, begun.continues, read_manifest(tmp_path).goka) == (PENDING, False, "pending")
     (tmp_path / "spark" / "offsets").mkdir()
     (tmp_path / "spark" / "offsets" / "0").write_text("v1")  # of a run that was killed
     again = opened(tmp_path, continues_goka=False)
-    assert (again.goka, again.continues, list((tmp_path / "spark").iterdir())) == (PENDING, True, [])
+    assert (again.manifest.goka, again.continues, list((tmp_path / "spark").iterdir())) == (PENDING, True, [])
     again.taken_over(0)
     (tmp_path / "spark" / "kept").touch()
     for wanted in (True, False):  # a program asks for it at each start
         later = opened(tmp_path, continues_goka=wanted)
-        assert (later.goka, later.rescaled) == (TAKEN, (-1, 0))
+        assert (later.manifest.goka, later.manifest.rescaled) == (TAKEN, (-1, 0))
     assert (tmp_path / "spark" / "kept").exists()
 
 
 def test_a_checkpoint_that_is_not_new(tmp_path: Path) -> None:
-    assert opened(tmp_path, continues_goka=False).goka == ""
+    assert opened(tmp_path, continues_goka=False).manifest.goka == ""
     before = (tmp_path / "application.json").read_bytes()
     with pytest.raises(RunError) as caught:
         opened(tmp_path, continues_goka=True)

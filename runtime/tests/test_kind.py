@@ -3,7 +3,6 @@
 import copy
 import json
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 from unittest.mock import Mock
 
@@ -20,6 +19,7 @@ from wallaroo_runtime.service.endpoint import Service
 from wallaroo_runtime.spark.source.kafka_connector import uses_kafka
 from wallaroo_runtime.spark.task.row_sink import RowSinks
 from wallaroo_runtime.storage.place import OutputPlace
+from wallaroo_runtime.storage.record_count import RecordCount
 from wallaroo_runtime.topology.canonical import canonical_text, interface_hash
 from wallaroo_runtime.topology.load import load_document
 from wallaroo_runtime.topology.model import KafkaSink, KafkaSource, Topology
@@ -297,7 +297,7 @@ def test_sinks_of_spark_need_an_egress_beside_the_driver() -> None:
     (part,) = topology.sinks()
     assert isinstance(part, KafkaSink)
     with pytest.raises(RunError) as caught:
-        RowSinks(Mock(spec=[]), {1: part}, OutputPlace(service=Service("egress", "h:1")), Path("written"))
+        RowSinks(Mock(spec=[]), {1: part}, OutputPlace(service=Service("egress", "h:1")), RecordCount())
     assert str(caught.value) == (
         'P303 "0/sinks/0": a sink of kind "kafka" with a remote egress is not supported\n'
         "  fix: let the driver start the egress"

@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from support.manifest import put_manifest
 from wallaroo.message.frame import DEAD_LETTER_PORT, encode_frame
 from wallaroo.worker._proto import worker_pb2 as pb
 from wallaroo_runtime.checkpoint.dead_letter import find_letter
@@ -114,7 +115,7 @@ def test_letters_beyond_the_limit_are_not_claimed_to_be_counted(batches: list[An
 def test_groups_are_listed_largest_first(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     kinds = [("a", "C501"), ("b", "C505"), ("b", "C505")]
     published(tmp_path, [[(0, [kinds])], [(1, [kinds])]])
-    (tmp_path / "application.json").write_text(json.dumps({"format_version": 1, "topology": {}}))
+    put_manifest(tmp_path)
     assert cli.main(["dead-letters", "ls", "--group", "--json", str(tmp_path)]) == 0
     groups = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert [(each["count"], each["step"], each["first"], each["last"]) for each in groups] == [

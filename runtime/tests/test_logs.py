@@ -7,6 +7,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from support.manifest import put_manifest
 from wallaroo_runtime.cli.logs import Log
 from wallaroo_runtime.cli.main import main
 from wallaroo_runtime.run.log_mark import mark_begin, mark_stop
@@ -46,7 +47,7 @@ def test_each_line_is_of_its_run(
 
 @pytest.fixture
 def checkpoint(tmp_path: Path) -> Path:
-    (tmp_path / "application.json").write_text('{"name": "Word Count"}')
+    put_manifest(tmp_path)
     logs = tmp_path / "logs"
     mark_begin(logs)
     (logs / "gateway.log").write_text("R606 of the first run\n")

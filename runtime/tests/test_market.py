@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from support.peer import gateway as gateway_of
-from wallaroo_runtime.peer.local import announce
 from wallaroo_runtime.plan import compile_topology
 from wallaroo_runtime.program.app import resolve
 from wallaroo_runtime.program.emit import emit
+from wallaroo_runtime.service.driver import announce
 from wallaroo_runtime.spark.options import QueryOptions
 from wallaroo_runtime.spark.query import start_query
 from wallaroo_runtime.storage.journal.writer import JournalWriter

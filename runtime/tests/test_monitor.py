@@ -16,6 +16,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from support.manifest import put_manifest
 from wallaroo.diagnostic.diagnostic import Diagnostic
 from wallaroo.message.frame import encode_frame
 from wallaroo.worker._proto import worker_pb2 as pb
@@ -63,7 +64,7 @@ GATEWAY = {
 def board(tmp_path: Path) -> Board:
     topology = load(WORD_COUNT.read_bytes())
     plan = compile_topology(topology, shuffle_partitions=2)
-    (tmp_path / "application.json").write_text("{}")
+    put_manifest(tmp_path)
     board = Board(topology, plan, tmp_path)
     steps = {"0/sources/0": StepCount(7, 6, 1), "0/steps/0": StepCount(6, 18), "0/steps/1": StepCount(18, 18, 0, 2)}
     steps["0/sinks/0"] = StepCount(18, 18)
@@ -103,7 +104,7 @@ def ask(
 def test_the_document_has_the_numbers_of_the_run(server: Server) -> None:
     status, _, found = ask(server, "/api/v1/status")
     assert (status, found["application"], found["state"]) == (200, "Word Count Application", "running")
-    assert found["total"] == {"messages_in": 12, "messages_out": 5, "dead_letters": 1, "is_least": False}
+    assert found["total"] == {"messages_in": 12, "messages_out": 5, "dead_letters": 1}
     assert found["run"]["messages_in"] == 7
     assert found["lag"] == {"messages": 5, "seconds": 0, "waiting_for_sinks": 3}
     parts = {part["path"]: part for part in found["parts"]}
@@ -393,8 +394,7 @@ def test_findings_of_which_the_first_are_dropped(kept: int, rounds: list[int]) -
     number = 0
     for count in rounds:
         known = list(latest)
-        latest.extend(range(number, number + count))
-        number += count
+        latest.extend(range(number, number := number + count))
         told += since(known, list(latest))
         assert told[-len(latest) :] == list(latest) or not latest
     assert told == sorted(set(told))

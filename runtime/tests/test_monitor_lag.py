@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from support.manifest import put_manifest
 from wallaroo_runtime.cli.status import lines
 from wallaroo_runtime.monitor.board import Board
 from wallaroo_runtime.monitor.lag import MAX_SAMPLES, Lag
@@ -36,7 +37,7 @@ def test_the_lag_is_how_long_the_oldest_message_waits(steps: list[tuple[float, i
 
 
 def test_a_lag_that_is_not_known_is_not_0(tmp_path: Path) -> None:
-    (tmp_path / "application.json").write_text("{}")
+    put_manifest(tmp_path)
     topology = load(WORD_COUNT.read_bytes())
     board = Board(topology, compile_topology(topology, shuffle_partitions=2), tmp_path)
     document = board.read()

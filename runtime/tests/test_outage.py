@@ -12,7 +12,7 @@ from wallaroo_runtime.run.lasting_findings import lasting
 from wallaroo_runtime.run.monitor import Flow
 from wallaroo_runtime.run.peers import Peers
 from wallaroo_runtime.storage.progress import Progress
-from wallaroo_runtime.storage.record_count import RecordCount
+from wallaroo_runtime.storage.record_count import Counted, RecordCount
 
 NAMES = ["a", 'a"b', "ab"]
 SINKS, SOURCES = [("sink", name) for name in NAMES], [("source", name) for name in NAMES]
@@ -93,7 +93,7 @@ def test_what_was_processed_has_come(
     peers._of_sinks = lambda name: Peers._of_sinks(peers, name)
     peers.delivered, peers.refused = lambda: delivered(peers), lambda: refused(peers)
     peers.received.return_value, peers.egress.status.return_value = received, {"sinks": [sink]}
-    records = RecordCount(None, 0, sums["written"], False, 0, before["written"], sums["aside"], before["aside"])
+    records = RecordCount(None, *(Counted(sent=each["written"], refused=each["aside"]) for each in (sums, before)))
     letters = {"dead_letters": sums["failed"], "dead_letters_before": before["failed"]}
     query.progress.return_value = Progress(messages_in=processed, records=records, **letters)
     snapshot = Flow(peers, query, Mock(), "", Mock(), Mock()).snapshot("stopped")

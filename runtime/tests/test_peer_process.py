@@ -22,15 +22,16 @@ from support.peer import gateway as gateway_of
 from support.run import wait_until
 from wallaroo.message.frame import TICK_PORT, split_frames
 from wallaroo_runtime.cli.main import main
-from wallaroo_runtime.durable.file import replace_file
+from wallaroo_runtime.durable.record import write_record
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.peer.configuration import gateway_request
-from wallaroo_runtime.peer.local import LocalPeer, announce, stop_left_behind
+from wallaroo_runtime.peer.local import LocalPeer, stop_left_behind
 from wallaroo_runtime.peer.remote import driver_of
 from wallaroo_runtime.plan import compile_topology
 from wallaroo_runtime.run.idle import Activity, IdleWatch
 from wallaroo_runtime.service._proto import service_pb2 as pb
 from wallaroo_runtime.service.client import Client, close_channel
+from wallaroo_runtime.service.driver import DRIVER_FILE, announce, read_note
 from wallaroo_runtime.service.endpoint import Service
 from wallaroo_runtime.service.local import READY
 from wallaroo_runtime.spark.machine.master import shuffle_partitions
@@ -301,8 +302,8 @@ def test_a_process_ends_when_its_driver_is_gone(checkpoint: Path) -> None:
         assert ready.read() == READY
     peer = gateway(checkpoint)
     assert (peer.status()["pid"], peer.status()["state"]) == (child.pid, "listening")
-    gone = json.loads((checkpoint / "driver.json").read_bytes()) | {"start_time": 1}
-    replace_file(checkpoint / "driver.json", json.dumps(gone).encode())
+    path = checkpoint / DRIVER_FILE
+    write_record(path, replace(read_note(path), start_time=1))
     assert child.wait(90) == 0
     assert peer.status()["state"] == "stopped"
 

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from support.manifest import put_manifest
 from wallaroo.message.frame import FrameHeader, encode_frame, read_frame, write_frame
 from wallaroo.worker._proto import worker_pb2 as pb
 from wallaroo_runtime.checkpoint.dead_letter import FOLDER
@@ -204,7 +205,7 @@ def test_a_frame_of_the_gateway_says_which_record_each_message_is(
 def test_a_place_is_shown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folder = tmp_path / FOLDER
     folder.mkdir()
-    (tmp_path / "application.json").write_text('{"name": "a"}')
+    put_manifest(tmp_path)
     letters = [letter(13), letter(13), letter(13)]
     letters[0].origin.CopyFrom(place(0, 13, b"ann"))
     letters[1].origin.CopyFrom(place(2, 13, None))

@@ -120,7 +120,7 @@ def test_a_checkpoint_without_state_gets_the_numbers_alone(tmp_path: Path, capsy
     said = capsys.readouterr().out
     assert said.startswith("5 shuffle partitions of 2 buckets, were 3 of 4; no state to move, in ")
     checkpoint = open_checkpoint(tmp_path)
-    assert (checkpoint.shuffle_partitions, checkpoint.buckets_per_partition, checkpoint.spark) == (5, 2, "spark")
+    assert (checkpoint.manifest.numbers, checkpoint.manifest.spark) == ((5, 2), "spark")
 
 
 @pytest.mark.slow

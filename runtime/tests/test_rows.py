@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from wallaroo.diagnostic.diagnostic import Diagnostic
 from wallaroo.message.frame import encode_frame, read_frame
 from wallaroo.message.kafka_record import too_large
-from wallaroo_runtime.checkpoint.manifest import LocalDirectory
+from wallaroo_runtime.durable.directory import LocalDirectory
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.plan import compile_topology
 from wallaroo_runtime.program.app import resolve
@@ -131,7 +131,7 @@ def start(spark: Any, tmp_path: Path) -> Iterator[Callable[[Topology], RunningQu
 
     def begin(app: Topology) -> RunningQuery:
         plan = compile_topology(app, shuffle_partitions=2)
-        records = RecordCount.open(LocalDirectory(tmp_path / "checkpoint"), is_new=not running)
+        records = RecordCount.open(LocalDirectory(tmp_path / "checkpoint"))
         query = start_query(spark, plan, app, QueryOptions.on(tmp_path / "checkpoint", records=records))
         running.append(query)
         return query
@@ -144,7 +144,7 @@ def start(spark: Any, tmp_path: Path) -> Iterator[Callable[[Topology], RunningQu
 def finished(query: RunningQuery, records: int) -> bool:
     error = query.exception()
     assert error is None, error
-    return query.progress().records.received >= records and not query.is_busy
+    return query.progress().records.now.received >= records and not query.is_busy
 
 
 @pytest.mark.jvm
@@ -183,8 +183,8 @@ def test_files_in_and_tables_out_over_a_restart(
         wait_until(lambda query=query, run=run: finished(query, 500 * (run + 1)), "500 lines", 300.0)
         query.stop()
         records = query.progress().records
-        assert (records.received_before, records.written_before) == (500 * run, 1500 * run)
-        assert (records.received, records.written) == (500 * (run + 1), 1500 * (run + 1))
+        assert (records.before.received, records.before.sent) == (500 * run, 1500 * run)
+        assert (records.now.received, records.now.sent) == (500 * (run + 1), 1500 * (run + 1))
     rows = spark.read.parquet(str(tmp_path / "out")).collect()
     assert Counter(row.word for row in rows) == words
     assert all(row.keyless for row in rows)
@@ -222,7 +222,7 @@ def test_files_are_read_once_or_named_whatever_they_are_called(
             query = start(topology(source, sink))
         wait_until(lambda query=query: finished(query, count), "all files", 300.0)
         query.stop()
-        assert query.progress().records.received == count  # each once
+        assert query.progress().records.now.received == count  # each once
     (tmp_path / "in [1]").mkdir()
     with pytest.raises(RunError, match=re.escape(f"R716 path {tmp_path}/in [1] of source")):
         start(topology({**source, "options": {"path": f"{tmp_path}/in [1]"}}, sink))
@@ -304,24 +304,24 @@ def test_refused_rows_count_once_and_not_as_written(drawn: list[tuple[int, int, 
         tries = [(batch, *rest, end) for batch, (*rest, kill) in enumerate(drawn) for end in dict.fromkeys((kill, ""))]
         for batch, messages, more, kill in tries:
             refused = min(messages, more)
-            rows = RowSinks(Mock(), {1: Mock(spec=KafkaSink, path="0/sinks/0")}, output, place / "written.json")
+            records, policy = RecordCount.open(LocalDirectory(place)), Mock(may_fail=False)
+            rows = RowSinks(Mock(), {1: Mock(spec=KafkaSink, path="0/sinks/0")}, output, records)
             rows._write = lambda *_, count=refused: count  # type: ignore[method-assign]
             files = [StagedFile(1, f"{directory}/staged", 0, 0, messages, 0)] if messages else []
-            records, policy = RecordCount.open(LocalDirectory(place), is_new=True), Mock(may_fail=False)
             publisher = Publisher(Mock(), policy, rows=rows, planned=planned, counts=counts, records=records)
             if kill != "before the note":
                 publisher._publish("q", batch, files)
             assert rows.new_steps() in ({}, {"0/sinks/0": StepCount(0, -refused, refused)})
             if kill in ("", "before the commit"):
                 publisher._count(batch, files)
-        rows = RowSinks(Mock(), {}, output, place / "written.json")
+        rows = RowSinks(Mock(), {}, output, RecordCount())
         add, publisher = rows.findings.append, Publisher(Mock(), Mock(), rows=rows)
         assert publisher.new_findings() == []  # between these two steps of the thread that publishes
         add(finding := Diagnostic.of("R741", count="1", command="c"))
         assert publisher.new_findings() == [finding]
-        records = RecordCount.open(LocalDirectory(place), is_new=True)
-        assert records.refused == sum(min(messages, more) for messages, more, _ in drawn)
-        assert records.written == sum(max(0, messages - more) for messages, more, _ in drawn)
+        records = RecordCount.open(LocalDirectory(place))
+        assert records.now.refused == sum(min(messages, more) for messages, more, _ in drawn)
+        assert records.now.sent == sum(max(0, messages - more) for messages, more, _ in drawn)
 
 
 @pytest.mark.jvm

@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 
 from wallaroo_runtime.checkpoint.checkpoint import Checkpoint
 from wallaroo_runtime.checkpoint.directory import Place
-from wallaroo_runtime.checkpoint.manifest import LocalDirectory, read_manifest
+from wallaroo_runtime.checkpoint.manifest import read_manifest
 from wallaroo_runtime.cli.main import main
+from wallaroo_runtime.durable.directory import LocalDirectory
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.gateway.source_progress import Past
 from wallaroo_runtime.kafka.offset import EARLIEST, lost_records

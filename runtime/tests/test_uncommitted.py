@@ -11,10 +11,11 @@ from typing import Any
 import pytest
 
 from support.delivered import delivered
+from support.manifest import change_manifest
 from support.word_count import WORD_COUNT
 from wallaroo_runtime.checkpoint.checkpoint import Checkpoint
 from wallaroo_runtime.checkpoint.directory import Place
-from wallaroo_runtime.checkpoint.manifest import REALTIME, read_manifest, sealed
+from wallaroo_runtime.checkpoint.manifest import REALTIME, read_manifest
 from wallaroo_runtime.cli.main import main
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.run.history import tell_past
@@ -80,7 +81,7 @@ def visitor(made: Any) -> None:
 def killed(tmp_path: Path) -> Path:
     """Give a checkpoint of whose five messages three have left, and none is committed."""
     path = tmp_path / "checkpoint"
-    port = opened(path).ports.parts["0/sinks/0"]
+    port = opened(path).manifest.ports.parts["0/sinks/0"]
     writer = JournalWriter(path / "journal")
     for _ in range(5):
         writer.append(0, 1, [b"\0\0\0\1a"], timestamp_ms=1)
@@ -156,7 +157,6 @@ def test_diff_says_what_it_cannot_know(killed: Path, capsys: pytest.CaptureFixtu
     assert diff(killed, sink_moved) == 0
     assert capsys.readouterr().err.startswith("note: it is in use: stop it with Ctrl-C or SIGTERM; after a kill")
     (killed / "driver.json").unlink()
-    record = killed / "application.json"
-    record.write_bytes(sealed({**read_manifest(killed), "services": {"egress": "0123456789abcdef"}}))
+    change_manifest(killed, services={"egress": "0123456789abcdef"})
     assert diff(killed, sink_moved) == 0
     assert capsys.readouterr().err.startswith("note: its gateway or egress is remote: after a kill")

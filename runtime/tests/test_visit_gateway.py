@@ -26,7 +26,7 @@ from wallaroo_runtime.service.client import Client
 from wallaroo_runtime.service.store import PROTOCOL_VERSION
 from wallaroo_runtime.storage.journal.head import write_committed
 from wallaroo_runtime.storage.journal.reader import JournalReader
-from wallaroo_runtime.storage.journal.visit import MOST, add_counts, read_counts, read_visits
+from wallaroo_runtime.storage.journal.visit import MOST, add_counts, read_visited, read_visits
 from wallaroo_runtime.storage.journal.writer import JournalWriter
 
 Wait = Callable[..., None]
@@ -60,7 +60,7 @@ def test_a_visit_is_in_the_journal_when_it_is_answered(tmp_path: Path) -> None:
         assert ids == sorted(set(ids))
         assert gateway.visits.open == 3
         assert JournalReader(tmp_path / "journal").end().messages == 0
-        write_committed(tmp_path / "journal", read_visits(tmp_path / "journal")[1].end)
+        write_committed(tmp_path / "journal", read_visits(tmp_path / "journal")[ids[1]])
     with running(tmp_path, visits=["reset"]) as gateway:
         assert gateway.visits.open == 1
         assert gateway.visits.ask("reset", b"") > ids[-1]
@@ -132,7 +132,7 @@ def test_a_gateway_that_is_away_for_a_moment_is_waited_for(tmp_path: Path) -> No
 def test_what_is_done_is_not_open_though_it_is_not_committed(tmp_path: Path, wait_until: Wait) -> None:
     with running(tmp_path, visits=["reset"]) as gateway:
         ids = [gateway.visits.ask("reset", b"") for _ in range(3)]
-        ends = [visit.end for visit in read_visits(tmp_path / "journal")]
+        ends = read_visits(tmp_path / "journal").values()
         for number, (identity, end) in enumerate(zip(ids, ends, strict=True), 1):
             assert gateway.visits.open == 4 - number
             add_counts(tmp_path / "journal", {identity: (1, 0)}, end)
@@ -152,9 +152,9 @@ def test_counts_of_visits_are_kept(tmp_path: Path, told: list[dict[int, tuple[in
     for each in told:
         add_counts(tmp_path, each)
         expected |= each
-        assert read_counts(tmp_path) == expected
+        assert read_visited(tmp_path).counts == expected
     add_counts(tmp_path, {number: (0, 0) for number in range(100, 100 + MOST)})
-    assert len(read_counts(tmp_path)) == MOST
+    assert len(read_visited(tmp_path).counts) == MOST
 
 
 @settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])

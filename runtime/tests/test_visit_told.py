@@ -16,7 +16,7 @@ from wallaroo_runtime.peer import peer as module
 from wallaroo_runtime.peer.peer import Peer
 from wallaroo_runtime.service.client import Away, close_channels
 from wallaroo_runtime.spark.realtime.visits import VisitCounts
-from wallaroo_runtime.storage.journal.visit import read_counts, read_done
+from wallaroo_runtime.storage.journal.visit import Visited, read_visited
 
 COUNTS = {7: (3, 1)}
 
@@ -29,7 +29,7 @@ def test_a_gateway_that_is_away_costs_one_short_wait_and_is_told_later(
     with serving("gateway", tmp_path) as place:
         peer = Peer(listening(place).service)
         peer.tell_done(COUNTS, 5)
-        assert (read_counts(tmp_path / "journal"), read_done(tmp_path / "journal")) == (COUNTS, 5)
+        assert read_visited(tmp_path / "journal") == Visited(COUNTS, 5)
     host, _, port = peer.service.address.rpartition(":")
     with socket.create_server((host, int(port))):  # it takes connections, and answers nothing
         begun = time.monotonic()
@@ -50,7 +50,7 @@ def test_a_gateway_that_is_away_costs_one_short_wait_and_is_told_later(
 
     with serving("gateway", tmp_path, peer.service.address):
         wait_until(is_told, lambda: "a gateway that is back")
-        assert (read_counts(tmp_path / "journal"), read_done(tmp_path / "journal")) == (COUNTS | {8: (4, 0)}, 9)
+        assert read_visited(tmp_path / "journal") == Visited(COUNTS | {8: (4, 0)}, 9)
 
 
 class Gateway:

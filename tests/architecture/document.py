@@ -21,12 +21,12 @@ NAME = re.compile(r"`([\w./-]+\.(?:py|go|md|json|proto|toml|txt))`")
 FOLDER = re.compile(r"`((?:api|docs|runtime|tests|topology-schema)/[\w./-]*)`")
 # Files that a run or a user makes; the prose speaks of them without a folder.
 MADE = {
-    "monitor.json",
     "ended.json",
     "failure.json",
     "application.json",
     "gateway.json",
-    "written.json",
+    "records.json",
+    "attachment.json",
     "egress.json",
     "driver.json",
     "word_count.py",

@@ -17,7 +17,7 @@ IMPORTS: dict[str, set[str]] = {
     "case": {"errors", "memory", "topology"},
     "run": {
         *("archive", "checkpoint", "durable", "errors", "kafka", "monitor", "peer", "plan", "program", "spark"),
-        *("storage", "system", "topology", "worker"),
+        *("service", "storage", "system", "topology", "worker"),
     },
     "maintenance": {
         *("checkpoint", "durable", "errors", "gateway", "monitor", "peer", "plan", "service", "spark", "storage"),

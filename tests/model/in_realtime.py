@@ -22,11 +22,12 @@ from model.outcome import Published, delivered
 from model.search import search
 from model.worker import Nursery
 from wallaroo_runtime.peer.configuration import egress_request, gateway_request
-from wallaroo_runtime.peer.local import LocalPeer, announce
+from wallaroo_runtime.peer.local import LocalPeer
 from wallaroo_runtime.peer.peer import Request
 from wallaroo_runtime.peer.remote import driver_of
 from wallaroo_runtime.plan.realtime import BUCKETS, PARTITIONS, obstacles
 from wallaroo_runtime.run.peers import LOCAL
+from wallaroo_runtime.service.driver import announce
 from wallaroo_runtime.spark.options import QueryOptions
 from wallaroo_runtime.spark.realtime import settings
 from wallaroo_runtime.spark.realtime.query import start_realtime

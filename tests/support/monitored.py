@@ -1,19 +1,17 @@
 """A monitor that answers, and a checkpoint that nobody runs."""
 
 import json
-import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
+from support.manifest import put_manifest
 from wallaroo_runtime.monitor.board import Board, Sample
-from wallaroo_runtime.monitor.endpoint import MONITOR_FILE
 from wallaroo_runtime.monitor.server import Server
-from wallaroo_runtime.peer.local import announce
 from wallaroo_runtime.plan.compile import compile_topology
-from wallaroo_runtime.system.process import process_start_time
+from wallaroo_runtime.service.driver import announce
 from wallaroo_runtime.topology.load import load
 
 WORD_COUNT = Path(__file__).parents[2] / "topology-schema" / "vectors" / "topologies" / "valid" / "word_count.json"
@@ -28,7 +26,7 @@ def stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     path = tmp_path / "checkpoint"
     (path / "logs").mkdir(parents=True)
-    (path / "application.json").write_text(json.dumps({"name": "Word Count"}))
+    put_manifest(path)
     (path / "gateway.json").write_text(json.dumps({"state": "stopped", "messages": 7}))
     (path / "egress.json").write_text(json.dumps(EGRESS))
     return path
@@ -37,13 +35,11 @@ def stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @contextmanager
 def monitored(checkpoint: Path) -> Iterator[Server]:
     """Run the monitor of a checkpoint in this process, which drives it."""
-    announce(checkpoint)
     topology = load(WORD_COUNT.read_bytes())
     board = Board(topology, compile_topology(topology, shuffle_partitions=2), checkpoint)
     board.update("running", Sample({"run": {"messages_in": 3}}))
     server = Server(board, "127.0.0.1:0")
-    process = {"pid": os.getpid(), "start_time": process_start_time(os.getpid())}
-    (checkpoint / MONITOR_FILE).write_text(json.dumps({**process, "url": server.url}))
+    announce(checkpoint, monitor=server.url)
     server.start()
     yield server
     server.stop()

@@ -64,7 +64,7 @@ class Small:
         self.path, self._spark = path, path / "spark"
         checkpoint = open_checkpoint(path)
         self.repairs = [str(finding) for finding in checkpoint.repairs]
-        self.sink = checkpoint.ports.parts["0/sinks/0"]
+        self.sink = checkpoint.manifest.ports.parts["0/sinks/0"]
         self._writer = JournalWriter(path / "journal", SEGMENT_BYTES)
         self._journal = JournalReader(path / "journal")
         checkpoint.record_journal(f"{self._journal.end().journal_id:016x}")

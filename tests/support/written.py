@@ -3,8 +3,8 @@
 import json
 from pathlib import Path
 
-from wallaroo_runtime.checkpoint.directory import LOCK, MANIFEST
-from wallaroo_runtime.checkpoint.manifest import sealed
+from support.manifest import put_manifest
+from wallaroo_runtime.checkpoint.directory import LOCK
 
 
 def written(path: Path, name: str, sequence: int = 5000) -> Path:
@@ -12,7 +12,7 @@ def written(path: Path, name: str, sequence: int = 5000) -> Path:
     for folder in ("offsets", "commits"):
         (path / "spark-2" / folder).mkdir(parents=True)
     (path / LOCK).touch()
-    (path / MANIFEST).write_bytes(sealed({"format_version": 2, "name": name, "spark": "spark-2"}))
+    put_manifest(path, name=name, spark="spark-2")
     journal = json.dumps({"journal": "1f", "offset": 90_000, "sequence": sequence})
     (path / "spark-2" / "offsets" / "3").write_text(f"v1\n{{}}\n{journal}\n")
     (path / "spark-2" / "commits" / "3").write_text("v1\n{}\n")

@@ -1,6 +1,6 @@
 """Whether a program may go on where another version of it ended: its states, its interface and its code."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from wallaroo.diagnostic.diagnostic import Diagnostic
@@ -22,17 +22,17 @@ def _symbol(topology: Topology, step: Step) -> str:
     return component.symbol if component else ""
 
 
-def check_states(known: Mapping[str, Any], topology: Topology, path: str) -> None:
+def check_states(before: Topology, topology: Topology, path: str) -> None:
     """Refuse states of another language or class.
 
     Args:
-        known: Language and class of each state, as a checkpoint records them.
+        before: What the checkpoint was written by.
         topology: What is to be run.
 
     Raises:
         RunError: R605.
     """
-    if findings := list(_state_findings(known, topology, path)):
+    if findings := list(_state_findings(before, topology, path)):
         raise RunError(findings)
 
 
@@ -75,8 +75,9 @@ def listed(changes: Sequence[Change]) -> str:
     return "; ".join([change.text for change in changes[:MAX_REASONS]] + more)
 
 
-def changed_code(known: Mapping[str, str], topology: Topology) -> list[str]:
-    """Return the names of workers whose code hash is not the known one."""
+def changed_code(before: Topology, topology: Topology) -> list[str]:
+    """Return the names of workers whose code hash is not the one before."""
+    known = {worker.name: worker.code_hash for worker in before.workers}
     return [worker.name for worker in topology.workers if known.get(worker.name, worker.code_hash) != worker.code_hash]
 
 
@@ -93,22 +94,17 @@ def _other_class(name: str, component: Component | None, path: str, actual: str,
     return Diagnostic.of("R605", what=f'state "{name}"', path=path, actual=actual, expected=expected, **place)
 
 
-def _state_findings(known: Mapping[str, Any], topology: Topology, path: str) -> Iterator[Diagnostic]:
-    languages: set[tuple[str, str]] = set()
+def _state_findings(before: Topology, topology: Topology, path: str) -> Iterator[Diagnostic]:
+    known, languages = states_of(before), set[tuple[str, str]]()
     for name, (step, symbol) in states_of(topology).items():
-        before = known.get(name)
-        if before is None:
+        if name not in known:
             continue
-        language = topology.worker(step.worker).language
-        if before["language"] != language:
-            if (before["language"], language) not in languages:
-                yield Diagnostic.of(
-                    "R605",
-                    what="the state",
-                    path=path,
-                    actual=f"a {before['language']} worker",
-                    expected=f"a {language} one",
-                )
-            languages.add((before["language"], language))
-        elif before["class"] != symbol:
-            yield _other_class(name, state_component(topology, step), path, before["class"], symbol)
+        former, was = known[name]
+        pair = (before.worker(former.worker).language, topology.worker(step.worker).language)
+        if pair[0] != pair[1]:
+            if pair not in languages:
+                actual, expected = f"a {pair[0]} worker", f"a {pair[1]} one"
+                yield Diagnostic.of("R605", what="the state", path=path, actual=actual, expected=expected)
+            languages.add(pair)
+        elif was != symbol:
+            yield _other_class(name, state_component(topology, step), path, was, symbol)

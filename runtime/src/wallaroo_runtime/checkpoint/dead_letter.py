@@ -75,7 +75,7 @@ def find_letters(text: str) -> Path:
     if "://" in text:  # such a checkpoint has nothing but a remote egress
         raise RunError.of("R652", USAGE, path=text)
     checkpoint = find_directory(text)
-    if "egress" in read_manifest(checkpoint).get("services", {}):
+    if "egress" in read_manifest(checkpoint).services:
         raise RunError.of("R652", USAGE, path=checkpoint)
     return checkpoint
 

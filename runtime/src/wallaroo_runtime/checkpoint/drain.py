@@ -5,8 +5,8 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 
-from wallaroo_runtime.checkpoint.manifest import Directory
 from wallaroo_runtime.checkpoint.uncommitted import between, delivered_of, next_of
+from wallaroo_runtime.durable.directory import Directory
 from wallaroo_runtime.peer.local import stop_left_behind
 from wallaroo_runtime.peer.remote import RemoteOptions
 from wallaroo_runtime.peer.takeover import Hold
@@ -109,7 +109,7 @@ class Drain:
         if self.remote.gateways:
             documents = (self._status("gateway", name).document or "{}" for name in self.remote.gateways)
             return sum(int(json.loads(document).get("visits", 0)) for document in documents)
-        return sum(visit.end > offset for visit in read_visits(self.path / "journal"))
+        return sum(end > offset for end in read_visits(self.path / "journal").values())
 
     def _waiting(self, ports: Collection[int]) -> int:
         if self.remote.egress:

@@ -1,18 +1,14 @@
 """How the runs of a checkpoint have ended: a note for `status`, and for a run that follows one that failed."""
 
-import json
-import os
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from wallaroo_runtime.checkpoint.registry import noted
-from wallaroo_runtime.durable.file import replace_file
 from wallaroo_runtime.errors import RunError
+from wallaroo_runtime.service.driver import DRIVER_FILE, announce, read_note
 
-END_FILE = "ended.json"
 STOPPED, BROKEN_OFF = "it was stopped", "it was stopped while it started"
 KILLED = "it ended without a word: it was killed, or the machine stopped"
 
@@ -28,9 +24,8 @@ def noting_end(checkpoint: Path, is_stop: Callable[[BaseException], bool] = lamb
         is_stop: Says whether an error is that a signal has ended the start.
     """
     past = past_end(checkpoint)
-    failures, is_failure = past.get("failures", 0), False
-    _write(checkpoint, {**past, "is_running": True, "failures": failures})
-    reason = STOPPED
+    _note(checkpoint, is_running=True, **past)
+    reason, is_failure = STOPPED, False
     try:
         yield
     except BaseException as error:
@@ -38,7 +33,9 @@ def noting_end(checkpoint: Path, is_stop: Callable[[BaseException], bool] = lamb
         reason = _reason(error) if is_failure else BROKEN_OFF
         raise
     finally:
-        _write(checkpoint, _end(reason, failures + 1 if is_failure else 0))
+        now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+        failures = past.get("failures", 0) + 1 if is_failure else 0
+        _note(checkpoint, is_running=False, time=now, reason=reason, failures=failures)
 
 
 def past_end(checkpoint: Path) -> dict[str, Any]:
@@ -46,16 +43,16 @@ def past_end(checkpoint: Path) -> dict[str, Any]:
 
     To be called while no run has the checkpoint.
     """
-    found = noted(checkpoint / END_FILE)
-    if found.pop("is_running", False):
-        return {**_end(KILLED, int(found.get("failures", 0)) + 1), "time": ""}
-    return found
+    note = read_note(checkpoint / DRIVER_FILE)
+    if note.is_running:
+        return {"time": "", "reason": KILLED, "failures": note.failures + 1}
+    return running_note(checkpoint) if note.reason else {}
 
 
 def running_note(checkpoint: Path) -> dict[str, Any]:
     """Return how the run before this one ended: `failures` in a row, 0 without one, `time` and `reason` of the last."""
-    found = noted(checkpoint / END_FILE)
-    return {"failures": found.get("failures", 0), "time": found.get("time", ""), "reason": found.get("reason", "")}
+    note = read_note(checkpoint / DRIVER_FILE)
+    return {"failures": note.failures, "time": note.time, "reason": note.reason}
 
 
 def failed_runs(found: Mapping[str, Any]) -> str:
@@ -77,12 +74,6 @@ def _reason(error: BaseException) -> str:
     return f"{type(error).__name__}: {error}"
 
 
-def _end(reason: str, failures: int) -> dict[str, Any]:
-    now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-    return {"time": now, "reason": reason, "failures": failures}
-
-
-def _write(checkpoint: Path, value: dict[str, Any]) -> None:
+def _note(checkpoint: Path, **fields: Any) -> None:
     with suppress(OSError):
-        if os.path.isdir(checkpoint):
-            replace_file(checkpoint / END_FILE, json.dumps(value).encode())
+        announce(checkpoint, monitor="", **fields)

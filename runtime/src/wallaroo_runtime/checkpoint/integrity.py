@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from wallaroo.diagnostic.diagnostic import Diagnostic
-from wallaroo_runtime.checkpoint.manifest import Directory
+from wallaroo_runtime.durable.directory import Directory
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.storage.journal.head import read_committed, read_head
 from wallaroo_runtime.storage.journal.reader import JournalReader

@@ -1,161 +1,138 @@
-"""Where `application.json` of a checkpoint lies: in a directory of this machine, or wherever Hadoop reaches."""
+"""What a checkpoint is of: its record `application.json`, in a directory of this machine or wherever Hadoop reaches."""
 
 import json
-import shlex
-import shutil
-import zlib
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
-from wallaroo_runtime.checkpoint.directory import MANIFEST
-from wallaroo_runtime.durable.file import replace_file
+from wallaroo_runtime.checkpoint.directory import MANIFEST, SPARK
+from wallaroo_runtime.durable.directory import Directory, LocalDirectory
+from wallaroo_runtime.durable.record import pack_record, unpack_record
 from wallaroo_runtime.errors import RunError
+from wallaroo_runtime.plan.compile import compile_topology
+from wallaroo_runtime.plan.port import Ports
+from wallaroo_runtime.plan.stage import Plan
+from wallaroo_runtime.topology.load import load_document
+from wallaroo_runtime.topology.model import Topology
 
-CHECKSUM = "crc32"
-FORMAT_VERSION = 2
+FORMAT_VERSION = 3
 # What a checkpoint that begins with what Goka's processors left says of that: it is to be taken over, or was.
 PENDING, TAKEN = "pending", "taken"
 MICROBATCH, REALTIME = MODES = ("microbatch", "realtime")
 
 
-class Directory(Protocol):
-    """Reads and writes small files; errors have its name."""
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """What a checkpoint is of, and what it was begun with.
+
+    Attributes:
+        topology: Document of the application, as it was run last.
+        shuffle_partitions: As the checkpoint was begun with, or rescaled to.
+        buckets_per_partition: Likewise.
+        ports: Of the topology's parts; what was there before keeps its own.
+        id: Random; by it remote gateways and a remote egress know whose data they keep.
+        services: The remote services that the checkpoint was begun with, each with the id of its journal or outbox.
+        journal: Id of the local journal that the checkpoint refers to; empty: of none.
+        spark: Name of Spark's own checkpoint in the directory.
+        mode: How Spark runs it: `microbatch` or `realtime`.
+        microbatch: Shuffle partitions and buckets of a converted checkpoint in micro-batches; empty: of no one.
+        rescaled: The micro-batches between which the state was rescaled.
+        rerun_batches: Published micro-batches that a changed program has run again after a kill.
+        topics: Port of a Kafka source to the id of the topic that was read, if the brokers gave one.
+        goka: Whether what Goka's processors left is to be taken over, or was: `PENDING`, `TAKEN`; empty: neither.
+        format_version: Of all files of the checkpoint.
+    """
+
+    topology: Mapping[str, Any]
+    shuffle_partitions: int
+    buckets_per_partition: int
+    ports: Ports
+    id: str
+    services: Mapping[str, str] = field(default_factory=dict)
+    journal: str = ""
+    spark: str = SPARK
+    mode: str = MICROBATCH
+    microbatch: tuple[int, ...] = ()
+    rescaled: tuple[int, int] = (-1, -1)
+    rerun_batches: tuple[int, ...] = ()
+    topics: Mapping[int, str] = field(default_factory=dict)
+    goka: str = ""
+    format_version: int = FORMAT_VERSION
 
     @property
-    def removal(self) -> str:
-        """The command that removes it."""
-
-    def names(self, name: str) -> list[str]:
-        """Return the names in a directory of it; none when there is no such directory."""
-
-    def read(self, name: str) -> bytes | None:
-        """Return the content of a file; None when there is none."""
-
-    def write(self, name: str, content: bytes) -> None:
-        """Give a file this content; a reader sees the old content or the new one."""
-
-    def remove(self, name: str) -> None:
-        """Remove a file, or a directory and everything in it; nothing when there is no such thing."""
-
-
-class LocalDirectory:
-    """A directory of this machine.
-
-    Args:
-        path: It; it exists.
-    """
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-
-    def __str__(self) -> str:
-        return str(self._path)
+    def name(self) -> str:
+        """Name of the application."""
+        return str(self.topology["name"])
 
     @property
-    def removal(self) -> str:
-        """The command that removes it."""
-        return f"rm -r {shlex.quote(str(self))}"
+    def is_realtime(self) -> bool:
+        """Whether it runs in real-time mode."""
+        return self.mode == REALTIME
 
-    def names(self, name: str) -> list[str]:
-        """Return the names in a directory of it; none when there is no such directory."""
-        return [path.name for path in (self._path / name).glob("*")]
+    @property
+    def numbers(self) -> tuple[int, int]:
+        """Shuffle partitions, and buckets of each."""
+        return self.shuffle_partitions, self.buckets_per_partition
 
-    def read(self, name: str) -> bytes | None:
-        """Return the content of a file; None when there is none."""
-        try:
-            return (self._path / name).read_bytes()
-        except FileNotFoundError:
-            return None
+    def load(self) -> Topology:
+        """Return the application."""
+        return load_document(self.topology)
 
-    def write(self, name: str, content: bytes) -> None:
-        """Give a file this content; it survives a loss of power."""
-        replace_file(self._path / name, content, durable=True)
-
-    def remove(self, name: str) -> None:
-        """Remove a file, or a directory and everything in it; nothing when there is no such thing."""
-        if (self._path / name).is_dir():
-            shutil.rmtree(self._path / name)
-        else:
-            (self._path / name).unlink(missing_ok=True)
+    def plan(self, topology: Topology | None = None) -> Plan:
+        """Compile the application, or another version of it, with the numbers of the checkpoint."""
+        return compile_topology(
+            topology or self.load(),
+            shuffle_partitions=self.shuffle_partitions,
+            buckets_per_partition=self.buckets_per_partition,
+            ports=self.ports,
+        )
 
 
-def sealed(manifest: Mapping[str, Any]) -> bytes:
-    """Return the content of `application.json`: the record with its checksum.
-
-    Example:
-        >>> unsealed(sealed({"format_version": 2}))
-        {'format_version': 2}
-    """
-    checked = {**manifest, CHECKSUM: _checksum(manifest)}
-    return (json.dumps(checked, ensure_ascii=False, indent=2) + "\n").encode()
-
-
-def unsealed(content: bytes) -> dict[str, Any]:
-    """Read what `sealed` gave; a record of another version is not checked.
+def read_manifest(checkpoint: Path) -> Manifest:
+    """Return the record of a checkpoint on this machine.
 
     Raises:
-        ValueError: It is no JSON, or not what was written.
-    """
-    manifest = json.loads(content)
-    if not isinstance(manifest, dict):
-        reason = "it is no JSON object"
-        raise ValueError(reason)
-    found, version = manifest.pop(CHECKSUM, None), manifest.get("format_version")
-    expected = _checksum(manifest)
-    if version == FORMAT_VERSION and found != expected:
-        reason = f"its checksum is {found}; what it says has {expected}"
-        raise ValueError(reason)
-    return manifest
-
-
-def _checksum(manifest: Mapping[str, Any]) -> str:
-    return f"{zlib.crc32(json.dumps(manifest, sort_keys=True).encode()):08x}"
-
-
-def read_manifest(checkpoint: Path) -> Mapping[str, Any]:
-    """Return what the checkpoint says that its application is.
-
-    Raises:
-        RunError: R616, there is none; R698, it is damaged.
+        RunError: As `manifest_in`.
     """
     return manifest_in(LocalDirectory(checkpoint))
 
 
-def other_application(directory: Directory, actual: str, expected: str) -> RunError:
-    """Return the error for the checkpoint of another application than the expected one."""
-    return RunError.of("R603", path=directory, actual=actual, expected=expected, command=directory.removal)
-
-
-def mode_of(manifest: Mapping[str, Any]) -> str:
-    """Return the mode of a checkpoint.
-
-    Example:
-        >>> mode_of({}), mode_of({"mode": "realtime"})
-        ('microbatch', 'realtime')
-    """
-    return str(manifest.get("mode", MICROBATCH))
-
-
-def manifest_in(directory: Directory) -> Mapping[str, Any]:
-    """Return what a checkpoint, wherever it is, says that its application is.
+def manifest_in(directory: Directory) -> Manifest:
+    """Return the record of a checkpoint, wherever it is.
 
     Raises:
-        RunError: As `read_manifest`, and what the directory raises.
+        RunError: R616, there is none; as `find_manifest`.
     """
     if (manifest := find_manifest(directory)) is None:
         raise RunError.of("R616", path=f"{directory}/{MANIFEST}", done="read", reason="there is no such file")
     return manifest
 
 
-def find_manifest(directory: Directory) -> Mapping[str, Any] | None:
-    """Return what a checkpoint says that its application is; None: it is no checkpoint.
+def find_manifest(directory: Directory) -> Manifest | None:
+    """Return the record of a checkpoint; None: it is no checkpoint.
 
     Raises:
-        RunError: R698, the file is damaged.
+        RunError: R698, the file is damaged; R615, its format is of another version; what the directory raises.
     """
+    place = f"{directory}/{MANIFEST}"
     try:
-        content = directory.read(MANIFEST)
-        return None if content is None else unsealed(content)
-    except (OSError, ValueError) as error:
-        raise RunError.of("R698", what=f"{directory}/{MANIFEST}", reason=error) from error
+        if (content := directory.read(MANIFEST)) is None:
+            return None
+        version = json.loads(content)["format_version"]
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise RunError.of("R698", what=place, reason=error) from error
+    if version != FORMAT_VERSION:
+        reason = f"format version {version} is not known; this runtime reads version {FORMAT_VERSION}"
+        raise RunError.of("R615", path=directory, reason=reason)
+    return unpack_record(Manifest, content, place)
+
+
+def write_manifest(directory: Directory, manifest: Manifest) -> None:
+    """Replace the record of a checkpoint."""
+    directory.write(MANIFEST, pack_record(manifest))
+
+
+def other_application(directory: Directory, actual: str, expected: str) -> RunError:
+    """Return the error for the checkpoint of another application than the expected one."""
+    return RunError.of("R603", path=directory, actual=actual, expected=expected, command=directory.removal)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from wallaroo_runtime.durable.file import replace_file
+from wallaroo_runtime.durable.file import replace_file, unnoticed
 from wallaroo_runtime.system.process import process_start_time
 
 RUNNING = "running"
@@ -58,19 +58,11 @@ class Driver:
 def noted(path: Path) -> dict[str, Any]:
     """Return the object in a file of another process; empty: there is none."""
     try:
-        with open(path, "rb", opener=_unnoticed) as file:
+        with open(path, "rb", opener=unnoticed) as file:
             value = json.load(file)
     except (OSError, ValueError):
         return {}
     return value if isinstance(value, dict) else {}
-
-
-def _unnoticed(path: str, flags: int) -> int:
-    """Open a file without changing when it was last read: to look whether something is used is no use of it."""
-    try:
-        return os.open(path, flags | os.O_NOATIME)
-    except PermissionError:  # another user's
-        return os.open(path, flags)
 
 
 def alive(found: Mapping[str, Any]) -> Driver | None:

@@ -1,27 +1,11 @@
-"""Spark's own checkpoints in that of an application: their names, the plan of the one in use, and what is left over."""
+"""Spark's own checkpoints in that of an application: their names, and what is left over."""
 
 import shutil
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from wallaroo_runtime.checkpoint.directory import SPARK
-from wallaroo_runtime.plan import Plan, compile_topology
-from wallaroo_runtime.plan.port import Ports
-from wallaroo_runtime.topology.load import load_document
 
 WORK = "rescale"
-
-
-def plan_of(manifest: Mapping[str, Any]) -> Plan:
-    """Return the plan that a checkpoint was written with."""
-    topology = load_document(manifest["topology"])
-    return compile_topology(
-        topology,
-        shuffle_partitions=manifest["shuffle_partitions"],
-        buckets_per_partition=manifest["buckets_per_partition"],
-        ports=Ports.from_json(manifest),
-    )
 
 
 def next_name(spark: str) -> str:

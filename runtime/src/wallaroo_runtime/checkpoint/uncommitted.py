@@ -1,21 +1,18 @@
 """Results that have left and whose input Spark has not committed, as after a kill, and what changed programs may do."""
 
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from wallaroo.diagnostic.diagnostic import Diagnostic
 from wallaroo_runtime.checkpoint.compatible import is_other_program
-from wallaroo_runtime.checkpoint.directory import SPARK
 from wallaroo_runtime.checkpoint.integrity import SparkFiles
-from wallaroo_runtime.checkpoint.manifest import REALTIME, LocalDirectory, mode_of, read_manifest
+from wallaroo_runtime.checkpoint.manifest import Manifest, read_manifest
+from wallaroo_runtime.durable.directory import LocalDirectory
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.storage.journal.reader import JournalReader
 from wallaroo_runtime.storage.outbox.live_state import read_last
 from wallaroo_runtime.storage.outbox.log import Published, read_base
-from wallaroo_runtime.storage.outbox.written import read_written
 from wallaroo_runtime.storage.progress import progress_in
-from wallaroo_runtime.topology.load import load_document
+from wallaroo_runtime.storage.record_count import read_counted
 from wallaroo_runtime.topology.model import Topology
 
 Found = tuple[Diagnostic | None, str]
@@ -60,29 +57,23 @@ def find_repeated(path: Path, topology: Topology, *, is_in_use: bool) -> Found:
         RunError: R790; R698, a file is damaged.
     """
     manifest = read_manifest(path)
-    if not is_other_program(load_document(manifest["topology"]), topology):
+    if not is_other_program(manifest.load(), topology):
         return None, ""
-    if mode_of(manifest) != REALTIME:
+    if not manifest.is_realtime:
         return (None, "") if is_in_use else _found_batch(path, manifest)
-    if manifest.get("services") or is_in_use:
-        where = (
-            ELSEWHERE
-            if manifest.get("services")
-            else "it is in use: stop it with Ctrl-C or SIGTERM; after a kill a run"
-        )
+    if manifest.services or is_in_use:
+        where = ELSEWHERE if manifest.services else "it is in use: stop it with Ctrl-C or SIGTERM; after a kill a run"
         return None, f"{where} may refuse this change (R790)"
-    if found := repeated(path, progress_in(LocalDirectory(path), f"{manifest.get('spark', SPARK)}/").offset):
+    if found := repeated(path, progress_in(LocalDirectory(path), f"{manifest.spark}/").offset):
         raise refused(found)
     return None, ""
 
 
-def _found_batch(path: Path, manifest: Mapping[str, Any]) -> Found:
-    before, after = manifest.get("rescaled", (-1, -1))
-    is_remote = "egress" in manifest.get("services", {})
+def _found_batch(path: Path, manifest: Manifest) -> Found:
+    is_remote = "egress" in manifest.services
     published = Published() if is_remote else Published.of(read_base(path / "outbox"))
-    written = read_written(path / "written.json").batch
-    spark = manifest.get("spark", SPARK)
-    files = SparkFiles(LocalDirectory(path), spark, published, (before, after), written=written)
+    written = read_counted(LocalDirectory(path)).written
+    files = SparkFiles(LocalDirectory(path), manifest.spark, published, manifest.rescaled, written=written)
     if is_remote:
         return None, f"{ELSEWHERE} may warn of results that have left (R754)" if files.pending() >= 0 else ""
     batch = files.repeated()

@@ -22,7 +22,6 @@ from wallaroo_runtime.console.json_line import print_json
 from wallaroo_runtime.errors import RUN, RunError
 from wallaroo_runtime.monitor.endpoint import driver_of
 from wallaroo_runtime.plan.change import Impact, compare
-from wallaroo_runtime.topology.load import load_document
 from wallaroo_runtime.topology.model import Topology
 
 NAMES = {
@@ -89,7 +88,7 @@ def _checkpoint(name: str) -> Path | None:
 
 def _read(name: str, arguments: argparse.Namespace) -> Topology:
     if (path := _checkpoint(name)) is not None:
-        return load_document(read_manifest(path).get("topology"))
+        return read_manifest(path).load()
     try:
         return read_topology(name, arguments)
     except RunError as error:

@@ -19,14 +19,11 @@ def add_parser(subparsers: Any) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Print the applications that run."""
-    from wallaroo_runtime.monitor.endpoint import driver_of, monitor_of  # late: it imports a client of HTTP
+    from wallaroo_runtime.monitor.endpoint import monitor_of  # late: it imports a client of HTTP
 
     if arguments.json:
         for found in running():
-            checkpoint = Path(found["checkpoint"])
-            driver = driver_of(checkpoint)
-            url = monitor_of(checkpoint, driver) if driver is not None else ""
-            print_json({**found, "monitor": url})
+            print_json({**found, "monitor": monitor_of(Path(found["checkpoint"]))})
         return 0
     rows = [(str(found["pid"]), found["application"], found["checkpoint"]) for found in running()]
     print_table(COLUMNS, rows)

@@ -6,7 +6,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from wallaroo_runtime.checkpoint.directory import find_directory
-from wallaroo_runtime.checkpoint.manifest import MODES, REALTIME, mode_of, read_manifest
+from wallaroo_runtime.checkpoint.manifest import MODES, REALTIME, Manifest, read_manifest
 from wallaroo_runtime.cli.conf import MAX_PARTITIONS
 from wallaroo_runtime.cli.parser import wrong_usage
 from wallaroo_runtime.cli.run import location_of
@@ -52,11 +52,11 @@ def run_convert(arguments: argparse.Namespace) -> int:
     begun = time.monotonic()
     path = find_directory(arguments.checkpoint)
     manifest = read_manifest(path)
-    if manifest.get("services"):
+    if manifest.services:
         raise refused(path, mode, "its journal or its outbox is at a remote service", OTHER)
     if mode == REALTIME:
         _check_application(manifest)
-    if numbers != (None, None) and mode_of(manifest) == mode:
+    if numbers != (None, None) and manifest.mode == mode:
         named = zip(("--partitions", "--buckets"), numbers, strict=True)
         options = " ".join(f"{option} {number}" for option, number in named if number is not None)
         reason = f"checkpoint {path} has the mode {mode} already; its numbers stay"
@@ -70,16 +70,14 @@ def run_convert(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _check_application(manifest: Any) -> None:
+def _check_application(manifest: Manifest) -> None:
     """Refuse what `run --mode realtime` does."""
     # Late: they import much.
     from wallaroo_runtime.maintenance.convert import HERE
     from wallaroo_runtime.peer.remote import RemoteOptions
     from wallaroo_runtime.run.realtime import check_realtime
-    from wallaroo_runtime.topology.load import load_document
 
-    topology = load_document(manifest["topology"])
-    check_realtime(topology, master=HERE, remote=RemoteOptions())
+    check_realtime(manifest.load(), master=HERE, remote=RemoteOptions())
 
 
 def check_numbers(partitions: int | None, buckets: int | None) -> None:

@@ -79,10 +79,9 @@ def files_of(place: Path | str) -> Path | None:
 
 def _meanwhile(place: Path | str, arguments: argparse.Namespace) -> str:
     """Return where a run of the checkpoint answers at once, in words; empty: there is none."""
-    from wallaroo_runtime.monitor.endpoint import driver_of, monitor_of  # late: it imports a client of HTTP
+    from wallaroo_runtime.monitor.endpoint import monitor_of  # late: it imports a client of HTTP
 
-    driver = driver_of(place) if isinstance(place, Path) else None
-    url = monitor_of(place, driver) if isinstance(place, Path) and driver is not None else ""
+    url = monitor_of(place) if isinstance(place, Path) else ""
     if not url:
         return ""
     names = [quote(text, safe="") for text in (arguments.name, getattr(arguments, "key", "")) if text]

@@ -89,9 +89,8 @@ def _numbers(found: Mapping[str, Any]) -> Iterator[str]:
         f"dead letters {run['dead_letters']:,}"
     )
     if any(total[name] != run[name] for name in COUNTS):
-        least = "at least " if total["is_least"] else ""
         yield (
-            f"since the checkpoint began: in {least}{total['messages_in']:,}  out {least}{total['messages_out']:,}  "
+            f"since the checkpoint began: in {total['messages_in']:,}  out {total['messages_out']:,}  "
             f"dead letters {total['dead_letters']:,}"
         )
     behind = "not known yet" if lag["messages"] is None else f"{lag['messages']:,}, {lag['seconds']:,.0f} s"

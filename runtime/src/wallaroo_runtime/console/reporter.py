@@ -86,9 +86,8 @@ class TextReporter:
     def progress(self, snapshot: Snapshot) -> None:
         """Rewrite the status line; at the end leave a summary, also where there is no terminal."""
         waiting = f"waiting for sinks {snapshot.waiting:,}  " if snapshot.waiting else ""
-        least = "at least " if snapshot.is_least else ""
         text = (
-            f"in {least}{snapshot.messages_in:,}  out {least}{snapshot.messages_out:,}  {snapshot.rate:,.0f}/s  "
+            f"in {snapshot.messages_in:,}  out {snapshot.messages_out:,}  {snapshot.rate:,.0f}/s  "
             f"lag {snapshot.lag:,}  {waiting}dead letters {snapshot.dead_letters:,}"
         )
         if snapshot.state == "stopped":

@@ -48,6 +48,14 @@ def private(path: str, flags: int) -> int:
     return os.open(path, flags, 0o600)
 
 
+def unnoticed(path: str, flags: int) -> int:
+    """Open a file without changing when it was last read, which says whether something is used; an `opener`."""
+    try:
+        return os.open(path, flags | os.O_NOATIME)
+    except PermissionError:  # another user's
+        return os.open(path, flags)
+
+
 def replace_file(path: Path, content: bytes, *, durable: bool = False) -> None:
     """Give `path` this content; a reader sees the old content or the new one, never a mixture.
 

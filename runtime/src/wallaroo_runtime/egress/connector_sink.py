@@ -6,7 +6,6 @@ import select
 import socket
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 
 from wallaroo.diagnostic.diagnostic import Diagnostic
 from wallaroo.diagnostic.fault import reach
@@ -15,7 +14,6 @@ from wallaroo.experimental.protocol import NEVER, PROTOCOL_VERSION, Frame, Proto
 from wallaroo.experimental.tcp import connected
 from wallaroo.experimental.transaction import OUTPUT, Order
 from wallaroo_runtime.egress.feed import Feed, Piece
-from wallaroo_runtime.egress.identity import identity
 from wallaroo_runtime.egress.sink import IDLE_S, Sink
 from wallaroo_runtime.service._proto import service_pb2 as pb
 from wallaroo_runtime.storage.outbox.position import Delivered
@@ -146,9 +144,7 @@ class CommittingSink(Sink):
     """
 
     def _keep_connected(self) -> None:
-        name = f"{self.config.name} {secrets.token_hex(8)}"
-        self._sender, self._base = identity(self._directory, self.config.port, self.position, name)
-        self.position = replace(self.position, sender=self._sender)
+        self._name_output(f"{self.config.name} {secrets.token_hex(8)}")
         self._refused_for = ""
         super()._keep_connected()
 
@@ -181,17 +177,17 @@ class CommittingSink(Sink):
 
     def _greet(self, stream: Connection) -> None:
         """Say who this is, decide what the sink has prepared, and agree on the place to go on."""
-        stream.send(protocol.hello(PROTOCOL_VERSION, self.config.cookie, PROGRAM, self._sender))
+        stream.send(protocol.hello(PROTOCOL_VERSION, self.config.cookie, PROGRAM, self.position.sender))
         stream.answer(protocol.OK)
         stream.send(transaction.framed(Order(transaction.LIST_UNCOMMITTED, number=1)))
         for name in stream.order(transaction.REPLY_UNCOMMITTED).ids:
             sender, _, messages = name.rpartition(":")
-            is_commit = sender == self._sender and int(messages) <= self.position.messages
+            is_commit = sender == self.position.sender and int(messages) <= self.position.messages
             stream.send(transaction.framed(Order(transaction.PHASE_2, (name,), is_commit=is_commit)))
         self._notify(stream)
 
     def _notify(self, stream: Connection) -> None:
-        at = self.position.total_bytes - self._base
+        at = self.position.total_bytes - self.position.base
         stream.send(protocol.notify(OUTPUT, self.config.name, at))
         frame = stream.answer(protocol.NOTIFY_ACK)
         ((_, point),) = frame.positions
@@ -229,7 +225,7 @@ class CommittingSink(Sink):
 
     def _messages(self, piece: Piece) -> Iterator[bytes]:
         """Yield the frames of a piece's messages; a message's id is the offset at which it begins."""
-        at, begin = 0, piece.before.total_bytes - self._base
+        at, begin = 0, piece.before.total_bytes - self.position.base
         for length in piece.lengths:
             yield protocol.message(OUTPUT, begin + at, 0, b"", piece.data[at : at + length])
             at += length
@@ -242,8 +238,8 @@ class CommittingSink(Sink):
         """
         begin, end = self.position, pieces[-1].after
         if any(piece.lengths for piece in pieces):
-            name = f"{self._sender}:{end.messages}"
-            ranges = ((OUTPUT, begin.total_bytes - self._base, end.total_bytes - self._base),)
+            name = f"{self.position.sender}:{end.messages}"
+            ranges = ((OUTPUT, begin.total_bytes - self.position.base, end.total_bytes - self.position.base),)
             stream.send(transaction.framed(Order(transaction.PHASE_1, (name,), ranges)))
             if not stream.order(transaction.REPLY).is_commit:
                 stream.send(transaction.framed(Order(transaction.PHASE_2, (name,))))

@@ -17,7 +17,6 @@ from wallaroo.diagnostic.diagnostic import Diagnostic
 from wallaroo.diagnostic.fault import reach
 from wallaroo_runtime.durable.file import sync_directory
 from wallaroo_runtime.egress.feed import Feed, Piece
-from wallaroo_runtime.egress.identity import identity
 from wallaroo_runtime.egress.kafka_session import Lasting, Session, Unavailable
 from wallaroo_runtime.egress.recorder import RECORD_DURABLY_S
 from wallaroo_runtime.egress.sink import IDLE_S, Sink
@@ -58,8 +57,7 @@ class KafkaSink(Sink):
         self._told, self._durable_at = "", 0.0
 
     def _keep_connected(self) -> None:
-        name = f"wallaroo-{self._target.application}-{self.config.name}-{secrets.token_hex(8)}"
-        self._name, _ = identity(self._directory, self.config.port, self.position, name)
+        self._name_output(f"wallaroo-{self._target.application}-{self.config.name}-{secrets.token_hex(8)}")
         super()._keep_connected()
         if not self._abandoned:
             self._record(durable=True)
@@ -68,7 +66,7 @@ class KafkaSink(Sink):
     def _connect(self) -> Session:
         session = None
         try:
-            session = Session(self._client, self._target, self._name, self.config.name)
+            session = Session(self._client, self._target, self.position.sender, self.config.name)
             self._agree(session)
         except BaseException as error:
             if session is not None:
@@ -81,7 +79,7 @@ class KafkaSink(Sink):
 
     def _refused(self, error: Lasting) -> RunError:
         if error.is_fenced:
-            return RunError.of("R732", sink=self.config.name, name=self._name)
+            return RunError.of("R732", sink=self.config.name, name=self.position.sender)
         if error.size:
             sink, topic = self.config.name, self._target.topic
             return RunError.of(
@@ -111,7 +109,7 @@ class KafkaSink(Sink):
             if self._open.exists():
                 reason = "Kafka has forgotten it, and the last run did not end in order"
                 raise self._contradicted(reason)
-            session.write((), replace(self.position, sender=self._name))
+            session.write((), self.position)
             return
         if found.messages < self.position.messages:
             reason = f"Kafka has {found.messages} messages; {self.position.messages} were delivered"
@@ -120,7 +118,7 @@ class KafkaSink(Sink):
             self._take(self._pieces_until(found), found)
 
     def _contradicted(self, reason: str) -> RunError:
-        return RunError.of("R731", sink=self.config.name, group=self._name, reason=reason, path=self._open)
+        return RunError.of("R731", sink=self.config.name, group=self.position.sender, reason=reason, path=self._open)
 
     def _pieces_until(self, end: Delivered) -> list[Piece]:
         """Return what Kafka has and the recorded position does not: the last egress died between the two."""
@@ -179,7 +177,7 @@ class KafkaSink(Sink):
         return self._abandoned
 
     def _commit(self, session: Session, pieces: list[Piece]) -> None:
-        end = replace(pieces[-1].after, sender=self._name, refused=self.position.refused)
+        end = replace(pieces[-1].after, refused=self.position.refused)
         if any(piece.lengths for piece in pieces):
             if not self._open.exists():
                 self._open.touch(mode=0o600)

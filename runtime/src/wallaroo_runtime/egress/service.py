@@ -1,7 +1,6 @@
 """An egress on its own: `wallaroo egress` takes output from executors and delivers it."""
 
 import re
-import secrets
 import shutil
 from collections import Counter
 from collections.abc import Iterator
@@ -11,7 +10,6 @@ from typing import Any
 import grpc
 
 from wallaroo.message.frame import DEAD_LETTER_PORT, FrameError, split_frames
-from wallaroo_runtime.durable.file import replace_file
 from wallaroo_runtime.egress.delivery import Deliveries
 from wallaroo_runtime.egress.delivery_stream import DeliveryStream
 from wallaroo_runtime.egress.latest_letters import FreshLetters
@@ -139,12 +137,8 @@ class EgressHost(Host):
     def _make_folders(self) -> None:
         for name in _FOLDERS:
             (self.data / name).mkdir(mode=0o700, exist_ok=True)
-        if not self._id.exists():
-            replace_file(self._id, secrets.token_hex(8).encode(), durable=True)
-
-    @property
-    def _id(self) -> Path:
-        return self.store.directory / "id"
+        if not self.id():
+            self.store.begin()
 
     def _open(self) -> Outbox:
         config = self.store.attachment.config
@@ -176,7 +170,7 @@ class EgressHost(Host):
 
     def id(self) -> str:
         """Return the id of the outbox."""
-        return self._id.read_text(encoding="ascii").strip()
+        return self.store.attachment.store
 
     def clear(self) -> None:
         """Begin an empty outbox."""
@@ -185,8 +179,8 @@ class EgressHost(Host):
             self._deliveries = None
         for name in _FOLDERS:
             shutil.rmtree(self.data / name)
-        self._id.unlink()
         self._make_folders()
+        self.store.begin()
 
     def answer(self, server: grpc.Server) -> None:
         """Add the service to a server."""

@@ -6,6 +6,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -117,6 +118,12 @@ class Sink:
                     backoff.count = 0
             if self._stop.wait(backoff.next() * random.uniform(0.5, 1.0)):
                 return
+
+    def _name_output(self, name: str) -> None:
+        """Give the output a name by which a sink with transactions is to know it, unless it has one."""
+        if not self.position.sender:
+            self.position = replace(self.position, sender=name, base=self.position.total_bytes)
+            self._record(durable=True)
 
     def _connect(self) -> Any:
         return Stream(self.config, self._wake)

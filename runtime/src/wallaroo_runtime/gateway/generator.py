@@ -97,7 +97,7 @@ class Generator:
 
     def _make(self) -> Made:
         try:
-            previous, known = self.last or (None, 0)
+            previous, known = (self.last.value, self.last.encoding) if self.last is not None else (None, 0)
             values, encoding, ended, reason = self.maker.make(previous, known, self.max_count, REPLY_BYTES)
         except DiagnosticError as error:
             return Made([], ended=True, finding=error.diagnostics[0])

@@ -23,7 +23,7 @@ from wallaroo_runtime.service.server import answering
 from wallaroo_runtime.service.store import Attachment
 from wallaroo_runtime.storage.journal.head import Position, read_committed
 from wallaroo_runtime.storage.journal.reader import JournalReader
-from wallaroo_runtime.storage.journal.visit import add_counts, read_counts, read_done, read_visits
+from wallaroo_runtime.storage.journal.visit import add_counts, read_visited, read_visits
 from wallaroo_runtime.storage.journal.watch import HeadWatch
 from wallaroo_runtime.storage.journal.writer import JournalWriter
 
@@ -232,12 +232,14 @@ class JournalServicer(JournalServiceServicer):
     ) -> pb.LookAtVisitReply:
         """Say whether a visit is processed, and what it came to."""
         journal = self._host.journal
-        ends = [visit.end for visit in read_visits(journal) if visit.id == request.id]
-        done = max(read_committed(journal), read_done(journal))  # before the counts, which are there by then
-        reply = pb.LookAtVisitReply(known=bool(ends), done=bool(ends) and done >= ends[0])
-        count = read_counts(journal).get(request.id)
-        if count is not None:
-            reply.count.id, reply.count.keys, reply.count.failed = request.id, *count
+        end = read_visits(journal).get(request.id)
+        committed = read_committed(journal)  # before the counts, which are there by then
+        visited = read_visited(journal)
+        is_done = end is not None and max(committed, visited.done) >= end
+        reply = pb.LookAtVisitReply(known=end is not None, done=is_done)
+        if request.id in visited.counts:
+            reply.count.id = request.id
+            reply.count.keys, reply.count.failed = visited.counts[request.id]
         return reply
 
     def _check_range(self, start: int, end: int, reader: JournalReader) -> None:

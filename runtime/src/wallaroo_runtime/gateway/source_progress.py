@@ -6,16 +6,15 @@ Both are read from the frames themselves, so that they never disagree with what 
 removed, what its frames say is kept in a small file.
 """
 
-import base64
 import struct
 from collections import deque
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 from wallaroo.message.frame import FrameHeader, read_frame, split_frames
-from wallaroo_runtime.durable.file import replace_file
-from wallaroo_runtime.durable.line import pack_line, read_line
+from wallaroo_runtime.durable.record import read_record, write_record
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.storage.journal.reader import JournalReader
 from wallaroo_runtime.storage.journal.segment import list_segments
@@ -53,16 +52,22 @@ class HasEnd(Protocol):
 Noted = tuple[HasEnd, int, Mapping[int, int]]  # a frame, its port, its points
 
 
-class Last(NamedTuple):
-    """The last message of a generator.
-
-    Attributes:
-        value: As the frame has it.
-        encoding: Of the frame; 0: not known.
-    """
+@dataclass(frozen=True, slots=True)
+class Last:
+    """The last message of a generator, as its frame has it."""
 
     value: bytes
     encoding: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Kept:
+    """What is known of the frames before an offset; the attributes are those of `Past`."""
+
+    offset: int
+    values: Mapping[int, Last]
+    points: Mapping[int, Mapping[int, int]]
+    topics: Mapping[int, str]
 
 
 class Past:
@@ -144,33 +149,12 @@ class Past:
 
     def save(self) -> None:
         """Make what is known survive a loss of power."""
-        content = {
-            "offset": self._offset,
-            "values": {str(port): base64.b64encode(last.value).decode() for port, last in self.values.items()},
-            "encodings": {str(port): last.encoding for port, last in self.values.items()},
-            "points": {
-                str(port): {str(stream): point for stream, point in streams.items()}
-                for port, streams in self.points.items()
-            },
-            "topics": {str(port): topic for port, topic in self.topics.items()},
-        }
-        replace_file(self._path, pack_line(content), durable=True)
+        write_record(self._path, _Kept(self._offset, self.values, self.points, self.topics))
 
     def _load(self) -> None:
-        try:
-            if (content := read_line(self._path)) is None:
-                return
-            self._offset = int(content["offset"])
-            encodings = content.get("encodings", {})  # earlier versions wrote none
-            values = {
-                int(port): Last(base64.b64decode(value), int(encodings.get(port, 0)))
-                for port, value in content["values"].items()
-            }
-            topics = {int(port): str(topic) for port, topic in content.get("topics", {}).items()}  # likewise
-            points = {int(port): streams for port, streams in content["points"].items()}
-        except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-            raise RunError.of("R698", what=self._path, reason=str(error)) from error
-        self.values = {port: value for port, value in values.items() if port in self._generators}
-        self.topics = {port: topic for port, topic in topics.items() if port in self._streams}
-        for port in self._streams & points.keys():
-            self.points[port] = {int(stream): int(point) for stream, point in points[port].items()}
+        if (kept := read_record(self._path, _Kept)) is None:
+            return
+        self._offset = kept.offset
+        self.values = {port: value for port, value in kept.values.items() if port in self._generators}
+        self.topics = {port: topic for port, topic in kept.topics.items() if port in self._streams}
+        self.points |= {port: dict(points) for port, points in kept.points.items() if port in self._streams}

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from wallaroo.worker._proto import worker_pb2 as pb
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.gateway.intake import Gathered, Intake
-from wallaroo_runtime.storage.journal.visit import JournaledVisit, read_done, read_visits, write_visits
+from wallaroo_runtime.storage.journal.visit import read_visited, read_visits, write_visits
 
 PATIENCE_S, LOOK_S = 30.0, 0.1
 MAX_METADATA_BYTES = 1 << 20  # each bucket gets them
@@ -40,7 +40,7 @@ class Visits:
         self._intake, self._names, self._wake = intake, sorted(names), wake
         self._directory = intake.writer.directory
         self._known = read_visits(self._directory)
-        self._done, self._looked_at = read_done(self._directory), 0.0
+        self._done, self._looked_at = read_visited(self._directory).done, 0.0
         self._asked: deque[Asked] = deque()
         self._written: list[Asked] = []
         self._is_closed = False
@@ -50,7 +50,7 @@ class Visits:
         """How many are journaled and not done."""
         done = max(self._intake.committed, self._done)
         unsafe = sum(asked.frame is None or asked.frame.end < 0 for asked in self._written)
-        return unsafe + sum(visit.end > done for visit in self._known)
+        return unsafe + sum(end > done for end in self._known.values())
 
     def ask(self, name: str, metadata: bytes, seconds: float = PATIENCE_S) -> int:
         """Journal a visit; called from any thread but the event loop's.
@@ -88,11 +88,10 @@ class Visits:
             self._written.remove(asked)
             asked.done.set()
         if self.open and time.monotonic() >= self._looked_at + LOOK_S:
-            self._done, self._looked_at = read_done(self._directory), time.monotonic()
+            self._done, self._looked_at = read_visited(self._directory).done, time.monotonic()
 
     def _write(self, asked: Asked) -> None:
-        last = self._known[-1].id if self._known else 0
-        asked.id = max(last + 1, time.time_ns())
+        asked.id = max(max(self._known, default=0) + 1, time.time_ns())
         visit = pb.Visit(id=asked.id, name=asked.name, metadata=asked.metadata)
         asked.frame = self._intake.visit(visit.SerializeToString())
         self._written.append(asked)
@@ -101,7 +100,7 @@ class Visits:
         frame = asked.frame
         if frame is None or not self._intake.has_safe(frame):
             return False
-        self._known.append(JournaledVisit(asked.id, frame.end))
+        self._known[asked.id] = frame.end
         write_visits(self._directory, self._known)
         return True
 

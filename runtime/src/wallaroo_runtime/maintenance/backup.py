@@ -20,11 +20,12 @@ from wallaroo_runtime.checkpoint.manifest import read_manifest
 from wallaroo_runtime.checkpoint.spark_folder import WORK
 from wallaroo_runtime.durable.file import refuse_links, replace_file, sync_directory
 from wallaroo_runtime.errors import USAGE, RunError
+from wallaroo_runtime.service.driver import DRIVER_FILE
 from wallaroo_runtime.system.process import process_start_time
 
 LIST, FILES = "backup.json", "files"
 VERSION = 1
-LEFT_OUT = (LOCK, WORKERS, WORK, "logs", "monitor.json", "driver.json")  # of a run, and made again by the next one
+LEFT_OUT = (LOCK, WORKERS, WORK, "logs", DRIVER_FILE)  # of a run, and made again by the next one
 SERVERS = ("gateway.json", "egress.json")
 
 
@@ -50,7 +51,7 @@ def back_up(checkpoint: Path, backup: Path) -> Copied:
         RunError: R610, a driver uses it; R616, it is none, or cannot be copied as a whole; R698, R711, it is damaged.
     """
     manifest = read_manifest(checkpoint)
-    if remote := sorted(manifest.get("services", {})):
+    if remote := sorted(manifest.services):
         names = " and ".join(name.replace("gateway", "the gateway") for name in remote)
         raise _refused(checkpoint, f"part of it lies at remote services ({names})", "copy their directories with it")
     if backup.resolve().is_relative_to(checkpoint.resolve()):
@@ -65,9 +66,9 @@ def back_up(checkpoint: Path, backup: Path) -> Copied:
                 listed[name] = _copy(checkpoint / name, made / FILES / name)
             content = {
                 "version": VERSION,
-                "application": manifest["name"],
+                "application": manifest.name,
                 "checkpoint": str(checkpoint),
-                "spark": manifest.get("spark", "spark"),
+                "spark": manifest.spark,
                 "time": datetime.now(timezone.utc).isoformat(timespec="seconds"),
                 "files": listed,
             }

@@ -6,16 +6,15 @@ dead letters are the same in both modes and stay where they are.
 """
 
 import os
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from wallaroo.diagnostic.fault import reach
-from wallaroo_runtime.checkpoint.directory import MANIFEST, SPARK, Place
-from wallaroo_runtime.checkpoint.manifest import MICROBATCH, REALTIME, mode_of, read_manifest, sealed
-from wallaroo_runtime.checkpoint.spark_folder import WORK, next_name, plan_of, remove_rest
-from wallaroo_runtime.durable.file import replace_file
+from wallaroo_runtime.checkpoint.directory import Place
+from wallaroo_runtime.checkpoint.manifest import MICROBATCH, REALTIME, Manifest, read_manifest, write_manifest
+from wallaroo_runtime.checkpoint.spark_folder import WORK, next_name, remove_rest
+from wallaroo_runtime.durable.directory import LocalDirectory
 from wallaroo_runtime.errors import USAGE, RunError
 from wallaroo_runtime.maintenance.convert_topic import Topics
 from wallaroo_runtime.maintenance.convertible import (
@@ -80,13 +79,13 @@ def rebucket(path: Path, buckets: int) -> Converted:
         RunError: R610, a driver runs; R663, it cannot be done now; R664, it did not work. The checkpoint is as before.
     """
     try:
-        return _changed(path, lambda manifest: {**manifest, "buckets_per_partition": buckets})
+        return _changed(path, lambda manifest: replace(manifest, buckets_per_partition=buckets))
     except Refusal as error:
         fix = error.diagnostics[0].fix
         raise RunError.of("R663", USAGE, path=path, reason=error.reason, fix=fix) from error
 
 
-def _changed(path: Path, wanted: Callable[[Mapping[str, Any]], dict[str, Any]]) -> Converted:
+def _changed(path: Path, wanted: Callable[[Manifest], Manifest]) -> Converted:
     """Make a checkpoint what its record is wanted to say, but for Spark's part."""
     check_java()
     place = Place.take(path)
@@ -94,55 +93,44 @@ def _changed(path: Path, wanted: Callable[[Mapping[str, Any]], dict[str, Any]]) 
         place.check_links()
         manifest = read_manifest(path)
         now = wanted(manifest)
-        remove_rest(path, manifest.get("spark", SPARK))
+        remove_rest(path, manifest.spark)
         keys = size = 0
         if now != manifest:
             stop_left_behind(path)  # what it still takes or sends would not be what is looked at
             keys, size = _convert(path, manifest, now)
-        return Converted(
-            (mode_of(manifest), mode_of(now)),
-            (manifest["shuffle_partitions"], now["shuffle_partitions"]),
-            (manifest["buckets_per_partition"], now["buckets_per_partition"]),
-            keys,
-            size,
-        )
+        partitions, buckets = zip(manifest.numbers, now.numbers, strict=True)
+        return Converted((manifest.mode, now.mode), partitions, buckets, keys, size)
     finally:
         place.release()
 
 
-def _wanted(manifest: Mapping[str, Any], mode: str, partitions: int | None, buckets: int | None) -> dict[str, Any]:
+def _wanted(manifest: Manifest, mode: str, partitions: int | None, buckets: int | None) -> Manifest:
     """Return the record of the checkpoint as it shall be, but for Spark's part."""
-    now: dict[str, Any] = {**manifest}
-    if mode == mode_of(manifest):
-        return now
-    numbers = [manifest["shuffle_partitions"], manifest["buckets_per_partition"]]
+    if mode == manifest.mode:
+        return manifest
     if mode == REALTIME:
-        now |= {"mode": REALTIME, "microbatch": numbers}
-        now["shuffle_partitions"], now["buckets_per_partition"] = PARTITIONS, buckets or BUCKETS
-        return now
-    before, before_buckets = manifest.get("microbatch") or (shuffle_partitions(HERE), BUCKETS_PER_PARTITION)
-    now["shuffle_partitions"], now["buckets_per_partition"] = partitions or before, buckets or before_buckets
-    del now["mode"]
-    now.pop("microbatch", None)
-    return now
+        now = replace(manifest, shuffle_partitions=PARTITIONS, buckets_per_partition=buckets or BUCKETS)
+        return replace(now, mode=REALTIME, microbatch=manifest.numbers)
+    before, before_buckets = manifest.microbatch or (shuffle_partitions(HERE), BUCKETS_PER_PARTITION)
+    now = replace(manifest, shuffle_partitions=partitions or before, buckets_per_partition=buckets or before_buckets)
+    return replace(now, mode=MICROBATCH, microbatch=())
 
 
-def _convert(path: Path, manifest: Mapping[str, Any], now: dict[str, Any]) -> tuple[int, int]:
+def _convert(path: Path, manifest: Manifest, now: Manifest) -> tuple[int, int]:
     end = end_of(path, manifest)
     keys = size = 0
     if end is not None:
-        published = check_realtime(path, end) if mode_of(manifest) == REALTIME else check_microbatch(path, end)
-        is_realtime, topics = mode_of(now) == REALTIME, Topics(path, manifest)
-        has_other_mode = mode_of(now) != mode_of(manifest)
-        lines = _topics_moved(path, end, topics, is_realtime=is_realtime) if has_other_mode else []
+        published = check_realtime(path, end) if manifest.is_realtime else check_microbatch(path, end)
+        is_realtime, topics = now.is_realtime, Topics(path, manifest)
+        lines = _topics_moved(path, end, topics, is_realtime=is_realtime) if now.mode != manifest.mode else []
         batch = batch_after(end.batch, end.offset, is_realtime=is_realtime)
-        now["spark"], now["rescaled"] = next_name(manifest.get("spark", SPARK)), [published, batch]
+        now = replace(now, spark=next_name(manifest.spark), rescaled=(published, batch))
         keys, size = _move(path, manifest, now, batch, lines)
         _check_still(path, manifest, end)
     reach("convert.before_switch")
-    replace_file(path / MANIFEST, sealed(now), durable=True)
+    write_manifest(LocalDirectory(path), now)
     reach("convert.after_switch")
-    remove_rest(path, now.get("spark", SPARK))
+    remove_rest(path, now.spark)
     return keys, size
 
 
@@ -159,10 +147,10 @@ def _topics_moved(path: Path, end: End, topics: Topics, *, is_realtime: bool) ->
     return []
 
 
-def _check_still(path: Path, manifest: Mapping[str, Any], end: End) -> None:
+def _check_still(path: Path, manifest: Manifest, end: End) -> None:
     """Refuse a checkpoint that Spark has gone on with meanwhile: its Java may outlive a driver by a moment."""
     if end_of(path, manifest) != end:
-        raise once_more(path, mode_of(manifest), "an earlier run of it was still ending")
+        raise once_more(path, manifest.mode, "an earlier run of it was still ending")
 
 
 def batch_after(batch: int, offset: int, *, is_realtime: bool) -> int:
@@ -183,16 +171,14 @@ def batch_after(batch: int, offset: int, *, is_realtime: bool) -> int:
     return batch + 1 if is_realtime else max(batch, offset) + 1
 
 
-def _move(
-    path: Path, manifest: Mapping[str, Any], now: Mapping[str, Any], batch: int, topics: list[str]
-) -> tuple[int, int]:
+def _move(path: Path, manifest: Manifest, now: Manifest, batch: int, topics: list[str]) -> tuple[int, int]:
     from wallaroo_runtime.spark.realtime.settings import session_settings
     from wallaroo_runtime.spark.session import create_session, stop_session
     from wallaroo_runtime.spark.state_store.convert import Conversion
     from wallaroo_runtime.spark.state_store.convert import convert as convert_state
 
-    old, new, is_realtime = manifest.get("spark", SPARK), now["spark"], mode_of(now) == REALTIME
-    before, plan = plan_of(manifest), plan_of(now)
+    old, new, is_realtime = manifest.spark, now.spark, now.is_realtime
+    before, plan = manifest.plan(), now.plan()
     session = create_session(
         plan.application,
         master=HERE,

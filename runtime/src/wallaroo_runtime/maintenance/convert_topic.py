@@ -5,11 +5,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from wallaroo_runtime.checkpoint.spark_folder import plan_of
+from wallaroo_runtime.checkpoint.manifest import Manifest
 from wallaroo_runtime.gateway.source_progress import Past
 from wallaroo_runtime.peer.configuration import kafka_sources
 from wallaroo_runtime.storage.journal.reader import JournalReader
-from wallaroo_runtime.topology.load import load_document
 from wallaroo_runtime.topology.model import GeneratorSource, KafkaSource
 
 Offsets = dict[int, int]  # the next one of each partition
@@ -23,12 +22,12 @@ class Topics:
         manifest: Its record.
     """
 
-    def __init__(self, path: Path, manifest: Mapping[str, Any]) -> None:
-        self._journal, topology = path / "journal", load_document(manifest["topology"])
-        known = plan_of(manifest).ports
+    def __init__(self, path: Path, manifest: Manifest) -> None:
+        self._journal, topology = path / "journal", manifest.load()
+        known = manifest.ports.parts
         self.sources: list[KafkaSource] = list(kafka_sources(topology))
         self.ports = {source.path: known[source.path] for source in self.sources}
-        self._ids = {int(port): str(topic) for port, topic in manifest.get("topics", {}).items()}
+        self._ids = manifest.topics
         self._generators = [known[each.path] for each in topology.sources() if isinstance(each, GeneratorSource)]
 
     def of_spark(self, lines: Sequence[Any]) -> dict[str, Offsets] | None:

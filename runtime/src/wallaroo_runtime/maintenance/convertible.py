@@ -1,7 +1,6 @@
 """Whether a checkpoint can be taken to the other mode now: all that was delivered belongs to its last batch."""
 
 import json
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -9,10 +8,8 @@ from typing import Any
 from wallaroo.message.frame import split_frames
 from wallaroo_runtime.checkpoint.dead_letter import FOLDER as LETTERS
 from wallaroo_runtime.checkpoint.dead_letter import letter_files
-from wallaroo_runtime.checkpoint.directory import SPARK
 from wallaroo_runtime.checkpoint.integrity import offsets_of
-from wallaroo_runtime.checkpoint.manifest import MICROBATCH, REALTIME, mode_of
-from wallaroo_runtime.checkpoint.spark_folder import plan_of
+from wallaroo_runtime.checkpoint.manifest import MICROBATCH, REALTIME, Manifest
 from wallaroo_runtime.errors import USAGE, RunError
 from wallaroo_runtime.storage.journal.reader import JournalReader
 from wallaroo_runtime.storage.outbox.live_log import LiveLog
@@ -44,27 +41,27 @@ class End:
     topics: tuple[Any, ...] = ()
 
 
-def end_of(path: Path, manifest: Mapping[str, Any]) -> End | None:
+def end_of(path: Path, manifest: Manifest) -> End | None:
     """Return where the checkpoint has come to; None: Spark has no micro-batch."""
     # Late: pyspark takes a second to import.
     from wallaroo_runtime.spark.state_store.rescale import state_variables
 
-    mode, folder = mode_of(manifest), path / manifest.get("spark", SPARK)
+    mode, folder = manifest.mode, path / manifest.spark
     pending, batch = pending_batch(folder), last_commit(folder)
     if pending is not None and (mode == REALTIME or batch < 0):
         raise once_more(path, mode, f"micro-batch {pending} is planned and not committed")
     if batch < 0:
         return None
     operators = state_variables(folder)
-    planned = [f"log_{stage.id}" for level in plan_of(manifest).levels[1:] for stage in level if stage.has_state]
+    planned = [f"log_{stage.id}" for level in manifest.plan().levels[1:] for stage in level if stage.has_state]
     found = {name for variables in operators for name in variables if name.startswith("log_")}
-    if mode == MICROBATCH and (found - {*planned} or len(operators) != len(plan_of(manifest).levels) - 1):
+    if mode == MICROBATCH and (found - {*planned} or len(operators) != len(manifest.plan().levels) - 1):
         raise once_more(path, mode, "its last run has changed the application and has not processed anything since")
     text = (folder / "offsets" / str(batch)).read_text(encoding="utf-8")
     sources = offsets_of(text) or []
     if not sources or "journal" not in (sources[0] or {}):
         reason = f"its last micro-batch has {len(sources)} sources; expected a journal first"
-        raise refused(path, mode_of(manifest), reason, "leave it as it is")
+        raise refused(path, manifest.mode, reason, "leave it as it is")
     journal, offset = JournalReader(path / "journal", int(sources[0]["journal"], 16)), int(sources[0]["offset"])
     pieces = journal.read(offset, journal.end().offset)
     unread = [(header.sequence, header.port) for piece in pieces for header, _, _ in split_frames(piece)]

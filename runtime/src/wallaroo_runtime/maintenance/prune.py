@@ -17,7 +17,7 @@ from pathlib import Path
 from wallaroo.message.frame import HEADER_BYTES, encode_frame, read_frame, read_header
 from wallaroo_runtime.checkpoint.dead_letter import FOLDER, DeadLetter, LetterFile, letter_files, read_group
 from wallaroo_runtime.checkpoint.directory import MANIFEST, Place
-from wallaroo_runtime.checkpoint.manifest import REALTIME, mode_of, read_manifest
+from wallaroo_runtime.checkpoint.manifest import read_manifest
 from wallaroo_runtime.durable.file import replace_file, sync_directory
 from wallaroo_runtime.errors import USAGE, RunError
 from wallaroo_runtime.maintenance.replay_mark import letters_locked, read_marks, replace_marks
@@ -67,7 +67,8 @@ def prune(checkpoint: Path, choose: Callable[[DeadLetter, bool], bool], *, dry_r
         )
         raise RunError.of("R608", USAGE, reason=f"{reason}names places in their files", fix="keep them")
     if dry_run:
-        return _prune(checkpoint, choose, _is_settled(checkpoint), dry_run=True, is_realtime=_is_realtime(checkpoint))
+        is_realtime = read_manifest(checkpoint).is_realtime
+        return _prune(checkpoint, choose, _is_settled(checkpoint), dry_run=True, is_realtime=is_realtime)
     place = Place.take(checkpoint)
     try:
         return _prune_live(place, choose)
@@ -80,7 +81,7 @@ def _prune_live(place: Place, choose: Callable[[DeadLetter, bool], bool]) -> Pru
 
     place.check_links()
     stop_left_behind(place.path)  # an egress that outlives its driver writes them
-    is_settled, is_realtime = _is_settled(place.path), _is_realtime(place.path)
+    is_settled, is_realtime = _is_settled(place.path), read_manifest(place.path).is_realtime
     live = LiveLog(place.path / "outbox", place.path / FOLDER)
     try:
         if not is_realtime:
@@ -91,13 +92,9 @@ def _prune_live(place: Place, choose: Callable[[DeadLetter, bool], bool]) -> Pru
     return _prune(place.path, choose, is_settled, dry_run=False, is_realtime=is_realtime)
 
 
-def _is_realtime(checkpoint: Path) -> bool:
-    return mode_of(read_manifest(checkpoint)) == REALTIME
-
-
 def _is_settled(checkpoint: Path) -> Callable[[int, Path], bool]:
     """Return what says whether a file of a checkpoint with a live log gets no more letters."""
-    if not _is_realtime(checkpoint):
+    if not read_manifest(checkpoint).is_realtime:
         return _is_published(checkpoint)
     used = {writer.letters for writer in read_last(checkpoint / "outbox").state.writers.values()}
     return lambda batch, path: path.name not in used

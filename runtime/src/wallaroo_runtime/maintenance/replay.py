@@ -7,7 +7,7 @@ of a source message, in the worker's own form: no source takes it.
 import json
 import shlex
 import socket
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -17,10 +17,11 @@ from wallaroo.message.frame import FRAMED, PLAIN
 from wallaroo_runtime.checkpoint.dead_letter import DeadLetter
 from wallaroo_runtime.checkpoint.directory import MANIFEST
 from wallaroo_runtime.checkpoint.manifest import read_manifest
+from wallaroo_runtime.durable.record import read_record
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.gateway.framing import KINDS, framer, misfit
 from wallaroo_runtime.maintenance.replay_mark import letters_locked, mark, read_marks
-from wallaroo_runtime.service.store import ATTACHMENT_FILE
+from wallaroo_runtime.service.store import ATTACHMENT_FILE, Attachment
 from wallaroo_runtime.system.process import process_start_time
 from wallaroo_runtime.topology.override import parse_address
 
@@ -82,7 +83,7 @@ class Replay:
         self._to = parse_address("--to", to) if to else None
         self._sources = read_sources(checkpoint)
         self._addresses = {} if to else _listening(checkpoint)
-        self._rerun = [] if again else read_rerun(checkpoint)
+        self._rerun = () if again else read_rerun(checkpoint)
 
     def run(self, letters: Iterable[DeadLetter]) -> Replayed:
         """Send the letters and mark those that are safe in the journal; in blocks, so that memory is bounded.
@@ -181,29 +182,28 @@ def _message(letter: DeadLetter, framing: str) -> bytes:
 
 def read_sources(directory: Path) -> dict[int, SourceOf]:
     """Return the sources of the application whose dead letters are here, by the port that their frames carry."""
-    at_egress = directory / ATTACHMENT_FILE
-    path = at_egress if at_egress.is_file() else directory / MANIFEST
+    path = directory / ATTACHMENT_FILE
     try:
-        if path == at_egress:
-            sources = json.loads(path.read_bytes())["config"]["sources"]
+        if (attachment := read_record(path, Attachment)) is not None:
+            sources = attachment.config.get("sources", ())
             return {source["port"]: SourceOf(source["name"], source["path"], source["framing"]) for source in sources}
-        manifest = read_manifest(directory)
-        sources = [source for pipeline in manifest["topology"]["pipelines"] for source in pipeline["sources"]]
-        ports = manifest.get("ports") or {source["path"]: port for port, source in enumerate(sources)}
+        path, manifest = directory / MANIFEST, read_manifest(directory)
+        sources = [source for pipeline in manifest.topology["pipelines"] for source in pipeline["sources"]]
+        ports = manifest.ports.parts
         return {ports[source["path"]]: SourceOf(source["name"], source["path"], _framing(source)) for source in sources}
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except (KeyError, TypeError) as error:
         raise RunError.of("R698", what=path, reason=repr(error)) from error
 
 
-def read_rerun(directory: Path) -> list[int]:
+def read_rerun(directory: Path) -> Sequence[int]:
     """Return the micro-batches that ran again in a changed program; the directory of an egress does not know.
 
     Raises:
         RunError: R616 or R698, what the application is cannot be read.
     """
     if (directory / ATTACHMENT_FILE).is_file():
-        return []
-    return list(read_manifest(directory).get("rerun_batches", ()))
+        return ()
+    return read_manifest(directory).rerun_batches
 
 
 def _framing(source: Mapping[str, Any]) -> str:

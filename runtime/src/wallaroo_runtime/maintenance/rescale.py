@@ -6,24 +6,16 @@ either the checkpoint as it was or the new one.
 
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from wallaroo.diagnostic.fault import reach
-from wallaroo_runtime.checkpoint.directory import MANIFEST, SPARK, Place
-from wallaroo_runtime.checkpoint.manifest import (
-    REALTIME,
-    LocalDirectory,
-    manifest_in,
-    mode_of,
-    read_manifest,
-    sealed,
-    unsealed,
-)
-from wallaroo_runtime.checkpoint.spark_folder import WORK, is_outdated, next_name, plan_of, remove_rest
-from wallaroo_runtime.durable.file import replace_file
+from wallaroo_runtime.checkpoint.directory import Place
+from wallaroo_runtime.checkpoint.manifest import Manifest, find_manifest, manifest_in, read_manifest, write_manifest
+from wallaroo_runtime.checkpoint.spark_folder import WORK, is_outdated, next_name, remove_rest
+from wallaroo_runtime.durable.directory import LocalDirectory
 from wallaroo_runtime.errors import USAGE, RunError
 from wallaroo_runtime.plan import Plan
 from wallaroo_runtime.spark.machine.check import check_machine
@@ -64,7 +56,7 @@ def rescale(path: Path, partitions: int | None, buckets: int | None) -> Rescaled
             work. The checkpoint is as before.
     """
     manifest = read_manifest(path)
-    if mode_of(manifest) == REALTIME:
+    if manifest.is_realtime:
         return _rescale_realtime(path, manifest, partitions, buckets)
     check_machine()
     place = Place.take(path)
@@ -74,10 +66,9 @@ def rescale(path: Path, partitions: int | None, buckets: int | None) -> Rescaled
         place.release()
 
 
-def _rescale_realtime(path: Path, manifest: Mapping[str, Any], partitions: int | None, buckets: int | None) -> Rescaled:
+def _rescale_realtime(path: Path, manifest: Manifest, partitions: int | None, buckets: int | None) -> Rescaled:
     """Rescale a checkpoint of real-time mode, whose state is laid out as a conversion does it."""
-    before = manifest["buckets_per_partition"]
-    if manifest.get("services"):
+    if manifest.services:
         raise _far(path, "its journal or its outbox is at a remote service")
     if partitions is not None:
         reason = "it is of real-time mode, which has one partition"
@@ -87,7 +78,7 @@ def _rescale_realtime(path: Path, manifest: Mapping[str, Any], partitions: int |
     # Late: gRPC takes half a second to import.
     from wallaroo_runtime.maintenance.convert import rebucket
 
-    done = rebucket(path, buckets or before)
+    done = rebucket(path, buckets or manifest.buckets_per_partition)
     return Rescaled(done.partitions, done.buckets, done.keys, done.state_bytes)
 
 
@@ -133,10 +124,10 @@ def rescale_at(
         try:
             directory = HadoopDirectory(session, url)
             manifest = manifest_in(directory)
-            if mode_of(manifest) == REALTIME:
+            if manifest.is_realtime:
                 raise _far(url, "at a URL")
-            check_known(directory, manifest["services"], remote)
-            hold = Hold(remote, manifest["name"], manifest["id"], manifest["services"])
+            check_known(directory, manifest.services, remote)
+            hold = Hold(remote, manifest.name, manifest.id, manifest.services)
             hold.take_gateways()
             wanted = _wanted(manifest, partitions, buckets)
             return _rescale_copy(directory, work, manifest, wanted, session, hold.check)
@@ -147,28 +138,27 @@ def rescale_at(
 def _rescale_copy(
     directory: "HadoopDirectory",
     work: Path,
-    manifest: Mapping[str, Any],
-    wanted: dict[str, Any],
+    manifest: Manifest,
+    wanted: Manifest,
     session: Any,
     check: Callable[[], None],
 ) -> Rescaled:
     """Fetch, rescale, put back under another name; `check` raises when the checkpoint is in use meanwhile."""
     from wallaroo_runtime.spark.state_store.rescale import relocate
 
-    spark = manifest.get("spark", SPARK)
+    spark = manifest.spark
     directory.fetch(spark, work / spark)
     relocate(work / spark, f"file:{work / spark}")
     done = _rescale(work, manifest, wanted, directory, session)
-    content = LocalDirectory(work).read(MANIFEST)
-    if content is None:
+    if (now := find_manifest(LocalDirectory(work))) is None:
         return done
-    used = unsealed(content).get("spark", SPARK)
+    used = now.spark
     if used != spark:
         relocate(work / used, f"{directory}/{used}")
         directory.put(work / used, used)
     check()
     reach("rescale.before_record")
-    directory.write(MANIFEST, content)
+    write_manifest(directory, now)
     reach("rescale.after_record")
     for name in directory.names(""):
         if is_outdated(name, used):
@@ -178,8 +168,8 @@ def _rescale_copy(
 
 def _rescale(
     path: Path,
-    manifest: Mapping[str, Any],
-    now: dict[str, Any],
+    manifest: Manifest,
+    now: Manifest,
     place: object,
     session: Any = None,
 ) -> Rescaled:
@@ -192,39 +182,33 @@ def _rescale(
         place: Where the user knows the checkpoint to be.
         session: One that runs; None: it is started and stopped.
     """
-    before, after = plan_of(manifest), plan_of(now)
-    spark = manifest.get("spark", SPARK)
+    before, after = manifest.plan(), now.plan()
+    spark = manifest.spark
     remove_rest(path, spark)
     keys = size = 0
     if before.bucket_ids != after.bucket_ids:
         if _has_state(path / spark, before, place):
-            now["spark"] = next_name(spark)
-            keys, size = _move(path, spark, now["spark"], before, after, session)
-            now["rescaled"] = _added_batches(manifest, path / spark, path / now["spark"])
+            now = replace(now, spark=next_name(spark))
+            keys, size = _move(path, spark, now.spark, before, after, session)
+            now = replace(now, rescaled=_added_batches(manifest, path / spark, path / now.spark))
         reach("rescale.before_switch")
-        replace_file(path / MANIFEST, sealed(now), durable=True)
+        write_manifest(LocalDirectory(path), now)
         reach("rescale.after_switch")
-        remove_rest(path, now.get("spark", SPARK))
-    return Rescaled(
-        (manifest["shuffle_partitions"], now["shuffle_partitions"]),
-        (manifest["buckets_per_partition"], now["buckets_per_partition"]),
-        keys,
-        size,
-    )
+        remove_rest(path, now.spark)
+    partitions, buckets = zip(manifest.numbers, now.numbers, strict=True)
+    return Rescaled(partitions, buckets, keys, size)
 
 
-def _added_batches(manifest: Mapping[str, Any], old: Path, new: Path) -> list[int]:
+def _added_batches(manifest: Manifest, old: Path, new: Path) -> tuple[int, int]:
     """Return the last micro-batch that was published, and the last one of the new checkpoint."""
-    before, after = manifest.get("rescaled", (-1, -1))
+    before, after = manifest.rescaled
     last = last_commit(old)
-    return [before if last == after else last, last_commit(new)]
+    return before if last == after else last, last_commit(new)
 
 
-def _wanted(manifest: Mapping[str, Any], partitions: int | None, buckets: int | None) -> dict[str, Any]:
-    now: dict[str, Any] = {**manifest}
-    now["shuffle_partitions"] = partitions or manifest["shuffle_partitions"]
-    now["buckets_per_partition"] = buckets or manifest["buckets_per_partition"]
-    return now
+def _wanted(manifest: Manifest, partitions: int | None, buckets: int | None) -> Manifest:
+    before, before_buckets = manifest.numbers
+    return replace(manifest, shuffle_partitions=partitions or before, buckets_per_partition=buckets or before_buckets)
 
 
 def _has_state(spark: Path, plan: Plan, place: object) -> bool:

@@ -166,10 +166,7 @@ class Board:
             "started": _iso(self._started),
             "pid": os.getpid(),
             "checkpoint": str(self.checkpoint),
-            "total": {
-                **{name: numbers.get(name, 0) for name in ("messages_in", "messages_out", "dead_letters")},
-                "is_least": bool(numbers.get("is_least")),
-            },
+            "total": {name: numbers.get(name, 0) for name in ("messages_in", "messages_out", "dead_letters")},
             "run": {
                 **{name: 0 for name in ("messages_in", "messages_out", "dead_letters", "visits", "visited_keys")},
                 **numbers.get("run", {}),

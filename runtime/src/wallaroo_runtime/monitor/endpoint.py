@@ -10,9 +10,8 @@ from urllib.parse import urlsplit
 from wallaroo_runtime.checkpoint.end_note import past_end, running_note
 from wallaroo_runtime.checkpoint.manifest import read_manifest
 from wallaroo_runtime.checkpoint.registry import Driver, alive, noted, supervisor_of
+from wallaroo_runtime.service.driver import DRIVER_FILE, read_note
 
-MONITOR_FILE = "monitor.json"
-DRIVER_FILE = "driver.json"
 ASK_S = 10.0
 
 
@@ -26,11 +25,9 @@ def is_served(checkpoint: Path) -> bool:
     return any(alive(noted(checkpoint / name)) for name in (DRIVER_FILE, "gateway.json", "egress.json"))
 
 
-def monitor_of(checkpoint: Path, driver: Driver) -> str:
-    """Return the URL of a run's monitor, with its token; empty: it has none."""
-    found = noted(checkpoint / MONITOR_FILE)
-    is_own = (found.get("pid"), found.get("start_time")) == (driver.pid, driver.start_time)
-    return str(found["url"]) if is_own else ""
+def monitor_of(checkpoint: Path) -> str:
+    """Return the URL of the monitor of the run on a checkpoint, with its token; empty: there is none."""
+    return read_note(checkpoint / DRIVER_FILE).monitor if driver_of(checkpoint) is not None else ""
 
 
 def ask_monitor(url: str) -> Mapping[str, Any] | None:
@@ -51,7 +48,7 @@ def ask_monitor(url: str) -> Mapping[str, Any] | None:
 def status_of(checkpoint: Path) -> dict[str, Any]:
     """Return what is known of a checkpoint: what its monitor says, else what gateway and egress wrote last."""
     driver = driver_of(checkpoint)
-    url = monitor_of(checkpoint, driver) if driver is not None else ""
+    url = monitor_of(checkpoint)
     if url and (document := ask_monitor(url)) is not None:
         return {**document, "monitor": url}
     gateway, egress = noted(checkpoint / "gateway.json"), noted(checkpoint / "egress.json")
@@ -59,7 +56,7 @@ def status_of(checkpoint: Path) -> dict[str, Any]:
     process = driver or supervisor
     sinks = [sink for sink in egress.get("sinks", []) if isinstance(sink, dict)]
     return {
-        "application": str(read_manifest(checkpoint).get("name", "")),
+        "application": read_manifest(checkpoint).name,
         "state": "running" if driver is not None else "starting again" if supervisor is not None else "stopped",
         "pid": process.pid if process is not None else None,
         "checkpoint": str(checkpoint),

@@ -1,7 +1,6 @@
 """A gateway or an egress of this machine: a child of the driver that outlives it, so that nobody notices its death."""
 
 import contextlib
-import json
 import os
 import select
 import signal
@@ -17,7 +16,6 @@ from pathlib import Path
 
 from wallaroo.diagnostic.diagnostic import Kind
 from wallaroo.emit.module import module_command
-from wallaroo_runtime.durable.file import replace_file
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.peer.peer import Peer, Request
 from wallaroo_runtime.service._proto import service_pb2 as pb
@@ -33,12 +31,6 @@ ATTACH_S = 60.0  # an egress that is to do something else delivers for some seco
 STOP_DEADLINE_S = 10.0
 POLL_S = 0.05
 RESTART_LIMIT, RESTART_WINDOW_S = 10, 60.0
-
-
-def announce(checkpoint: Path) -> None:
-    """Notify processes of an earlier driver that there is a driver again."""
-    driver = {"pid": os.getpid(), "start_time": process_start_time(os.getpid()) or 0}
-    replace_file(checkpoint / "driver.json", json.dumps(driver).encode())
 
 
 def stop_left_behind(checkpoint: Path) -> None:

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from wallaroo_runtime.plan.match import match_parts
 from wallaroo_runtime.topology.model import Part, Topology
@@ -21,15 +20,6 @@ class Ports:
     parts: Mapping[str, int]
     states: Mapping[str, int]
     next: int
-
-    def to_json(self) -> dict[str, Any]:
-        """Return what a checkpoint records."""
-        return {"ports": dict(self.parts), "state_ports": dict(self.states), "next_port": self.next}
-
-    @classmethod
-    def from_json(cls, value: Mapping[str, Any]) -> "Ports":
-        """Read what `to_json` gave."""
-        return cls(value["ports"], value["state_ports"], value["next_port"])
 
 
 def first_ports(topology: Topology) -> Ports:

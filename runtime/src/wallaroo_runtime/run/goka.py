@@ -24,7 +24,7 @@ def check_left(checkpoint: Checkpoint) -> None:
         RunError: R788, no table of a group has records and no group has committed offsets; R672 or R728.
     """
     topology = checkpoint.topology
-    if checkpoint.goka != PENDING or any(tables_left(topology)):
+    if checkpoint.manifest.goka != PENDING or any(tables_left(topology)):
         return
     # Late: pyspark takes a second to import.
     from wallaroo_runtime.spark.goka.group import inputs_of, nothing_left
@@ -62,14 +62,14 @@ def begin_groups(
     from wallaroo_runtime.spark.goka.group import continue_goka
     from wallaroo_runtime.spark.source.kafka import tables_left
 
-    if checkpoint.goka != PENDING:
+    if checkpoint.manifest.goka != PENDING:
         for finding in tables_left(session, checkpoint.topology) if tells_left and not checkpoint.continues else []:
             reporter.warn(finding)
         return
     reporter.doing(STARTING, "reading the tables of Goka's groups")
-    spark = checkpoint.spark
+    spark = checkpoint.manifest.spark
     begin = continue_goka(
-        session, plan, checkpoint.topology, journals, f"{checkpoint.directory}/{spark}", checkpoint.id
+        session, plan, checkpoint.topology, journals, f"{checkpoint.directory}/{spark}", checkpoint.manifest.id
     )
     reach("goka.after_tables")
     head = (checkpoint.directory.read(f"{spark}/{OFFSETS}") or b"").decode().split("\n")[:2]

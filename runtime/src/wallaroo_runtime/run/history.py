@@ -3,7 +3,6 @@
 import shlex
 
 from wallaroo_runtime.checkpoint.checkpoint import Checkpoint
-from wallaroo_runtime.checkpoint.directory import SPARK
 from wallaroo_runtime.checkpoint.manifest import REALTIME
 from wallaroo_runtime.checkpoint.uncommitted import repeated_batch
 from wallaroo_runtime.run.snapshot import Reporter
@@ -22,8 +21,8 @@ def tell_past(reporter: Reporter, checkpoint: Checkpoint, count: int | None, ask
         past = "at the positions of its sources" if count is None else f"after {count:,} messages"
         reporter.note(f"continuing from {checkpoint.directory}")
         reporter.note(f"it goes on {past}; --fresh starts over")
-    kept = checkpoint.shuffle_partitions
-    if asked not in (0, kept) and checkpoint.mode != REALTIME:
+    kept = checkpoint.manifest.shuffle_partitions
+    if asked not in (0, kept) and checkpoint.manifest.mode != REALTIME:
         place = shlex.quote(str(checkpoint.directory))
         remedy = f"`wallaroo state rescale {place} --partitions {asked}` changes it"
         reporter.note(f"the checkpoint keeps its {kept} shuffle partitions, not {asked}; {remedy}")
@@ -33,7 +32,7 @@ def tell_past(reporter: Reporter, checkpoint: Checkpoint, count: int | None, ask
         reporter.note(f"changed since the last run: {change.text}")
     if again := checkpoint.accepted:
         reporter.note(f"--accept-changed: messages at positions {again.start} to {again.stop - 1} run again, R790")
-    is_published = checkpoint.repeated in checkpoint.rerun_batches
+    is_published = checkpoint.repeated in checkpoint.manifest.rerun_batches
     if checkpoint.is_ahead or is_published:
         reporter.warn(repeated_batch(checkpoint.repeated, is_published=is_published))
 
@@ -45,8 +44,4 @@ def records_of(checkpoint: Checkpoint) -> RecordCount:
     """
     topology = checkpoint.topology
     has_sources = any(isinstance(each, KafkaSource | SparkSource) for each in topology.sources())
-    if not has_sources and not any(topology.spark_sinks()):
-        return RecordCount()
-    is_new = not any(name.isdecimal() for name in checkpoint.directory.names(f"{checkpoint.spark}/commits"))
-    never_counted = checkpoint.mode == REALTIME and checkpoint.spark == SPARK
-    return RecordCount.open(checkpoint.directory, is_new=is_new or never_counted)
+    return RecordCount.open(checkpoint.directory) if has_sources or any(topology.spark_sinks()) else RecordCount()

@@ -133,7 +133,7 @@ class Flow:
             is_held or not (self._query.is_busy or self._has_visits() or self._has_unread())
         )
         # In messages: ticks are no activity.
-        return Activity(self._peers.received(), progress.messages_in, done, is_held, progress.records.received)
+        return Activity(self._peers.received(), progress.messages_in, done, is_held, progress.records.now.received)
 
     def _has_visits(self) -> bool:
         """Say whether visits of the journals are not processed."""
@@ -152,13 +152,13 @@ class Flow:
     def snapshot(self, state: str) -> Snapshot:
         """Return the numbers of this moment."""
         progress = self._query.progress()
-        records = progress.records
+        records, past = progress.records.now, progress.records.before
         processed = progress.messages_in + records.received
         # The gateway reports less often than the query: what is processed has come, too.
         received = max(self._peers.received() + records.received, processed)
-        delivered = self._peers.delivered() + records.written
+        delivered = self._peers.delivered() + records.sent
         letters = progress.dead_letters + self._peers.refused() + records.refused
-        letters_before = progress.dead_letters_before + self._peers.refused_before + records.refused_before
+        letters_before = progress.dead_letters_before + self._peers.refused_before + past.refused
         now = time.monotonic()
         self._samples.append((now, processed))
         while now - self._samples[0][0] > RATE_WINDOW_S:
@@ -177,10 +177,9 @@ class Flow:
             waiting=sum(sink["pending_messages"] for sink in self._peers.egress.status().get("sinks", ())),
             bytes_by_file=progress.bytes_by_file,
             bytes_by_grpc=progress.bytes_by_grpc,
-            is_least=records.is_least,
             run={
-                "messages_in": received - records.received_before - self._peers.received_before,
-                "messages_out": delivered - records.written_before - self._peers.delivered_before,
+                "messages_in": received - past.received - self._peers.received_before,
+                "messages_out": delivered - past.sent - self._peers.delivered_before,
                 "dead_letters": letters - letters_before,
                 "visits": progress.visits,
                 "visited_keys": progress.visited,

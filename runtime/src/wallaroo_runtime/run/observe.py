@@ -1,7 +1,6 @@
 """Shows a run to the monitor: gathers what its parts say, and starts the server."""
 
 import contextlib
-import json
 import os
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -10,9 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from wallaroo.diagnostic.diagnostic import Diagnostic
-from wallaroo_runtime.durable.file import replace_file
 from wallaroo_runtime.monitor.board import Board, Sample
-from wallaroo_runtime.monitor.endpoint import MONITOR_FILE
 from wallaroo_runtime.monitor.resource import Family, resident_bytes
 from wallaroo_runtime.monitor.state import StateRoutes
 from wallaroo_runtime.plan.stage import Plan
@@ -20,6 +17,7 @@ from wallaroo_runtime.run.options import RunOptions
 from wallaroo_runtime.run.peers import Peers
 from wallaroo_runtime.run.snapshot import Listening, Reporter, Snapshot
 from wallaroo_runtime.run.state_query import StateQuery
+from wallaroo_runtime.service.driver import announce
 from wallaroo_runtime.spark.batch_report import BatchReport, LiveReport
 from wallaroo_runtime.system.process import process_start_time
 from wallaroo_runtime.topology.model import Topology
@@ -171,10 +169,7 @@ def start_watch(
 
     board = Board(topology, plan, checkpoint)
     server = Server(board, options.monitor, options.monitor_token)
-    path = checkpoint / MONITOR_FILE
-    process = {"pid": os.getpid(), "start_time": process_start_time(os.getpid())}
-    replace_file(path, json.dumps({**process, "url": server.url}).encode())
-    stack.callback(path.unlink, missing_ok=True)
+    announce(checkpoint, monitor=server.url)
     server.start()
     stack.callback(server.stop)
     reporter.note(f"monitor at {server.url}")

@@ -11,16 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from wallaroo_runtime.archive.archive import ARCHIVE_PLACEHOLDER, Archive, check_platform, read_archive, unpack
-from wallaroo_runtime.checkpoint.directory import SPARK
-from wallaroo_runtime.checkpoint.manifest import (
-    REALTIME,
-    Directory,
-    LocalDirectory,
-    manifest_in,
-    mode_of,
-    read_manifest,
-)
-from wallaroo_runtime.checkpoint.spark_folder import plan_of
+from wallaroo_runtime.checkpoint.manifest import Manifest, manifest_in, read_manifest
+from wallaroo_runtime.durable.directory import Directory, LocalDirectory
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.run.state_query import StateQuery, state_named, states_of
 from wallaroo_runtime.spark.machine.java import check_java
@@ -44,10 +36,10 @@ def check_state(place: Path, name: str, archive: Archive | None = None, *, raw: 
         RunError: R616, R698, there is no checkpoint; R720, no such state; R771, no worker can show it.
     """
     manifest = read_manifest(place)
-    state = state_named(states_of(plan_of(manifest)), name)
+    state = state_named(states_of(manifest.plan()), name)
     if not raw:
         check_archive(manifest, archive)
-        _spec(load_document(manifest["topology"]), state.stage.worker, archive)
+        _spec(manifest.load(), state.stage.worker, archive)
 
 
 def read_workers(path: str) -> Archive | None:
@@ -63,7 +55,7 @@ def read_workers(path: str) -> Archive | None:
     return archive
 
 
-def check_archive(manifest: Mapping[str, Any], archive: Archive | None) -> None:
+def check_archive(manifest: Manifest, archive: Archive | None) -> None:
     """Refuse an archive whose workers could not read the states of a checkpoint.
 
     Args:
@@ -74,13 +66,13 @@ def check_archive(manifest: Mapping[str, Any], archive: Archive | None) -> None:
     """
     if archive is None:
         return
-    name = str(manifest["name"])
+    name = manifest.name
     topology = load_document(json.loads(archive.topology))
     fix = f"give the archive that was run last, or {RAW}"
     if topology.name != name:
         reason = f'{archive.path} is the archive of "{topology.name}"'
         raise RunError.of("R771", path=name, reason=reason, fix=fix)
-    if interface_hash(topology) != manifest["interface_hash"]:
+    if interface_hash(topology) != interface_hash(manifest.load()):
         reason = f"{archive.path} is another version of the application than that of the last run"
         raise RunError.of("R771", path=name, reason=reason, fix=fix)
 
@@ -103,7 +95,7 @@ def open_states(
         RunError: R616, R698, there is no checkpoint; R602, no Java; R771, its states cannot be shown; R684.
     """
     # Only Spark gets to a URL; a session for real-time mode reads both.
-    mode = mode_of(read_manifest(place)) if isinstance(place, Path) else REALTIME
+    is_realtime = not isinstance(place, Path) or read_manifest(place).is_realtime
     check_java()
     # Late: pyspark takes a second to import.
     from wallaroo_runtime.checkpoint.url import check_answer, is_remote
@@ -115,7 +107,7 @@ def open_states(
 
     with ExitStack() as stack:
         work = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="wallaroo-state-")))
-        settings = ({STATE_FORMAT: STATES_WITH_IDS} if mode == REALTIME else {}) | dict(conf)
+        settings = ({STATE_FORMAT: STATES_WITH_IDS} if is_realtime else {}) | dict(conf)
         if isinstance(place, str):
             check_answer(place)
             settings = (REMOTE_FILES if is_remote(place) else {}) | settings
@@ -125,10 +117,10 @@ def open_states(
         stack.callback(stop_session, session)
         directory: Directory = HadoopDirectory(session, place) if isinstance(place, str) else LocalDirectory(place)
         manifest = manifest_in(directory)
-        plan = plan_of(manifest)
-        logs = SparkLogs(session, directory, plan, manifest.get("spark", SPARK))
+        plan = manifest.plan()
+        logs = SparkLogs(session, directory, plan, manifest.spark)
         check_archive(manifest, archive)
-        topology = load_document(manifest["topology"])
+        topology = manifest.load()
         showers = None if raw else Showers(topology, work / "workers", stack, archive)
         yield StateQuery(plan, logs, showers.of if showers else None, place)
 

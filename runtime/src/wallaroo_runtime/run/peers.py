@@ -15,10 +15,11 @@ from wallaroo_runtime.peer.configuration import (
     needs_worker,
 )
 from wallaroo_runtime.peer.limits import Bounds
-from wallaroo_runtime.peer.local import LocalPeer, announce
+from wallaroo_runtime.peer.local import LocalPeer
 from wallaroo_runtime.peer.peer import Peer, Request
 from wallaroo_runtime.peer.remote import RemoteOptions, driver_of, sources_by_gateway
 from wallaroo_runtime.plan.stage import Plan
+from wallaroo_runtime.service.driver import announce
 from wallaroo_runtime.storage.place import JournalPlace, OutputPlace
 from wallaroo_runtime.topology.model import Topology
 
@@ -111,7 +112,7 @@ class Peers:
         at_once, aside = self._starts is not None, self._sets_aside
         request = egress_request(self._topology, self._plan, self._bounds, at_once=at_once, sets_aside=aside)
         self._attach("egress", self.egress, request)
-        if "egress" in self._checkpoint.services:
+        if "egress" in self._checkpoint.manifest.services:
             self._checkpoint.check_published(self.egress.published)
         self.output = self.egress.output()
         self.delivered_before, self.refused_before = self.delivered(), self.refused()
@@ -124,7 +125,7 @@ class Peers:
                 self._attach(name, gateway, self._gateway_request(sources))
         self.journals = tuple(gateway.journal() for gateway in self.gateways)
         self.received_before = self.received()
-        if self._checkpoint.services:
+        if self._checkpoint.manifest.services:
             self._checkpoint.check_left(self._remote, is_attached=True)
 
     def serve_sources(self, targets: Mapping[str, str]) -> None:
@@ -147,9 +148,9 @@ class Peers:
         )
 
     def _attach(self, name: str, peer: Peer, request: Request) -> None:
-        application, services = self._topology.name, self._checkpoint.services
+        application, services = self._topology.name, self._checkpoint.manifest.services
         if name in services:
-            driver = driver_of(application, self._checkpoint.id, services[name], fresh=self._fresh)
+            driver = driver_of(application, self._checkpoint.manifest.id, services[name], fresh=self._fresh)
         else:
             driver = driver_of(application, LOCAL, "", fresh=False)
         request.driver.CopyFrom(driver)

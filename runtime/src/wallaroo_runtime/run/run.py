@@ -13,9 +13,9 @@ from wallaroo.worker.host import trace
 from wallaroo_runtime.checkpoint.checkpoint import Checkpoint
 from wallaroo_runtime.checkpoint.directory import Place
 from wallaroo_runtime.checkpoint.end_note import noting_end
-from wallaroo_runtime.checkpoint.manifest import Directory, LocalDirectory
 from wallaroo_runtime.checkpoint.registry import registered
 from wallaroo_runtime.checkpoint.url import check_answer, is_remote
+from wallaroo_runtime.durable.directory import Directory, LocalDirectory
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.peer.configuration import open_sources
 from wallaroo_runtime.plan.stage import Plan
@@ -311,7 +311,7 @@ def _start(
     tell_past(reporter, checkpoint, peers.received() if mode.is_counted(topology) else None, options.spark.asked)
     check_setups(options, application)
     check()
-    session = _session(options, topology, checkpoint.shuffle_partitions, logs, java)
+    session = _session(options, topology, checkpoint.manifest.shuffle_partitions, logs, java)
     spark.callback(stop_session, session)
     if opened := open_cluster(session.sparkContext.getConf()):
         reporter.warn(opened)
@@ -322,7 +322,7 @@ def _start(
     if watch is not None:
         watch.begin(peers)
     query_options = QueryOptions(
-        checkpoint=f"{checkpoint.directory}/{checkpoint.spark}",
+        checkpoint=f"{checkpoint.directory}/{checkpoint.manifest.spark}",
         logs=logs,
         journals=peers.journals,
         output=peers.output,

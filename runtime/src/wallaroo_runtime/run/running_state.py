@@ -31,5 +31,5 @@ def states_of_run(
             showers[name] = WorkerShower(targets[name], name, ANSWER_S)
         return showers[name]
 
-    logs = SparkLogs(session, checkpoint.directory, plan, checkpoint.spark)
+    logs = SparkLogs(session, checkpoint.directory, plan, checkpoint.manifest.spark)
     return StateQuery(plan, logs, shower if asks else None, checkpoint.directory)

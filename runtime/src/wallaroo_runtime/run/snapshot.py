@@ -25,7 +25,6 @@ class Snapshot:
         waiting: Messages that were emitted and that sinks have not taken yet.
         bytes_by_file: Bytes of journals that tasks have read from files in this run.
         bytes_by_grpc: Bytes of journals that tasks have read from gateways in this run.
-        is_least: Whether more messages may have come since the checkpoint began: who began it did not count them.
         run: `messages_in`, `messages_out`, `dead_letters`, `visits` and `visited_keys` of this run alone.
     """
 
@@ -40,7 +39,6 @@ class Snapshot:
     waiting: int = 0
     bytes_by_file: int = 0
     bytes_by_grpc: int = 0
-    is_least: bool = False
     run: Mapping[str, int] = field(default_factory=dict)
 
     @property

@@ -4,8 +4,9 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from wallaroo.diagnostic.diagnostic import Kind
-from wallaroo_runtime.checkpoint.directory import SPARK, Place
-from wallaroo_runtime.checkpoint.manifest import Directory, LocalDirectory, find_manifest, other_application
+from wallaroo_runtime.checkpoint.directory import Place
+from wallaroo_runtime.checkpoint.manifest import find_manifest, other_application
+from wallaroo_runtime.durable.directory import Directory, LocalDirectory
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.peer.local import stop_left_behind
 from wallaroo_runtime.run.snapshot import Reporter
@@ -63,9 +64,9 @@ def _found(directory: Directory, name: str) -> str:
         return f"checkpoint {directory}, of which {error.diagnostics[0].message}"
     if manifest is None:
         return ""
-    if manifest["name"] != name:
-        raise other_application(directory, manifest["name"], name)
-    count = _processed(directory, str(manifest.get("spark", SPARK)))
+    if manifest.name != name:
+        raise other_application(directory, manifest.name, name)
+    count = _processed(directory, manifest.spark)
     return f'checkpoint {directory} of "{name}": {count}'
 
 

@@ -1,16 +1,60 @@
-"""How a local service notices that its driver is gone."""
+"""The driver of a checkpoint: `driver.json` says which process it is, and local services notice when it is gone."""
 
-import json
+import os
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
+from wallaroo_runtime.durable.record import read_record, write_record
+from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.system.process import process_start_time
+
+DRIVER_FILE = "driver.json"
+
+
+@dataclass(frozen=True, slots=True)
+class DriverNote:
+    """The record; what commands print depends on it, and whether services go on.
+
+    Attributes:
+        pid: Of the latest driver; 0: there was none.
+        start_time: Clock ticks since boot: a pid alone is no identity.
+        monitor: URL of its monitor, with the token; empty: it has none.
+        is_running: Whether its run has no end yet; the driver may have been killed.
+        time: When the last run ended; empty: none did, or nobody knows when.
+        reason: Why; empty: none did.
+        failures: How many runs in a row have failed up to it.
+    """
+
+    pid: int = 0
+    start_time: int = 0
+    monitor: str = ""
+    is_running: bool = False
+    time: str = ""
+    reason: str = ""
+    failures: int = 0
+
+
+def read_note(path: Path) -> DriverNote:
+    """Return the note in a checkpoint's `driver.json`; an empty one where it is not there, or damaged."""
+    with suppress(RunError):
+        return read_record(path, DriverNote) or DriverNote()
+    return DriverNote()
+
+
+def announce(checkpoint: Path, **fields: Any) -> None:
+    """Note that this process drives a checkpoint, and some other fields; processes of an earlier driver notice it."""
+    path, pid = checkpoint / DRIVER_FILE, os.getpid()
+    own = replace(read_note(path), pid=pid, start_time=process_start_time(pid) or 0, **fields)
+    write_record(path, own, durable=False)
 
 
 class DriverWatch:
     """Detects that the driver has been gone for so long that nobody will come back.
 
-    A driver announces itself in `driver.json` (`{"pid": ..., "start_time": ...}`); one that is written later
-    takes the place of the one before. Without any announcement the process lives until it is stopped.
+    One that announces itself later takes the place of the one before. Without any announcement the process lives until
+    it is stopped.
 
     Args:
         path: Where a driver announces itself.
@@ -19,14 +63,14 @@ class DriverWatch:
 
     def __init__(self, path: Path, linger_s: float) -> None:
         self._path, self._linger_s = path, linger_s
-        self._driver: dict[str, int] | None = None
+        self._driver = DriverNote()
         self._seen: tuple[int, int] | None = None
         self._gone_since: float | None = None
 
     def expired(self, now: float) -> bool:
         """Look once; `now` is a monotonic time in seconds."""
         self._read_announcement()
-        if self._driver is None or process_start_time(self._driver["pid"]) == self._driver["start_time"]:
+        if not self._driver.pid or process_start_time(self._driver.pid) == self._driver.start_time:
             self._gone_since = None
             return False
         if self._gone_since is None:
@@ -43,11 +87,6 @@ class DriverWatch:
             stat = self._path.stat()
         except FileNotFoundError:
             return
-        if self._seen == (stat.st_mtime_ns, stat.st_ino):
-            return
-        try:
-            value = json.loads(self._path.read_bytes())
-            driver = {"pid": int(value["pid"]), "start_time": int(value["start_time"])}
-        except (ValueError, KeyError, TypeError, FileNotFoundError):
-            return  # it is being written; the next look finds it whole
-        self._driver, self._seen = driver, (stat.st_mtime_ns, stat.st_ino)
+        seen = (stat.st_mtime_ns, stat.st_ino)
+        if self._seen != seen and (note := read_note(self._path)).pid:
+            self._driver, self._seen = note, seen

@@ -3,6 +3,7 @@
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -120,6 +121,7 @@ class Host(ABC):
                 if is_cleared:
                     self.clear()
                 self._replace(wanted, {} if is_cleared else before.config)
+            attachment = replace(attachment, store=self.store.attachment.store)  # it may be another one now
             self.store.save(attachment)
             return self.reply(attachment)
 

@@ -16,7 +16,7 @@ import grpc
 from wallaroo_runtime.durable.file import disk_told
 from wallaroo_runtime.errors import USAGE, RunError
 from wallaroo_runtime.service.credential import Listen
-from wallaroo_runtime.service.driver import DriverWatch
+from wallaroo_runtime.service.driver import DRIVER_FILE, DriverWatch
 from wallaroo_runtime.service.failure import pack_failures
 from wallaroo_runtime.service.host import Host
 from wallaroo_runtime.service.server import serve, serve_until
@@ -69,7 +69,7 @@ def run_local(kind: str, arguments: Sequence[str], make: Callable[..., Host]) ->
         print(f"usage: python -m wallaroo_runtime.{kind} CHECKPOINT DESCRIPTOR", file=sys.stderr)
         return USAGE
     checkpoint, stopped = Path(arguments[0]), stop_event()
-    watch = DriverWatch(checkpoint / "driver.json", LINGER_S)
+    watch = DriverWatch(checkpoint / DRIVER_FILE, LINGER_S)
     StatusFile(checkpoint / f"{kind}.json").write("starting")  # who must end this process finds it there
     with os.fdopen(int(arguments[1]), "wb") as driver:
         try:

@@ -1,12 +1,12 @@
 """What a service keeps of the driver that it serves: `attachment.json`, next to its data."""
 
-import json
+import secrets
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from wallaroo_runtime.durable.file import replace_file
+from wallaroo_runtime.durable.record import read_record, write_record
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.service._proto import service_pb2 as pb
 
@@ -25,6 +25,7 @@ class Attachment:
         application: Name of its application.
         checkpoint: Random id of its checkpoint.
         config: What it wants the service to do: its request, as JSON.
+        store: Random id of the outbox; empty: the journal has its id itself.
     """
 
     epoch: int = 0
@@ -32,6 +33,7 @@ class Attachment:
     application: str = ""
     checkpoint: str = ""
     config: Config = field(default_factory=dict)
+    store: str = ""
 
 
 class Store:
@@ -46,21 +48,16 @@ class Store:
         directory: Of the service.
 
     Raises:
-        RunError: R616, its file is damaged.
+        RunError: R698, its file is damaged.
     """
 
     def __init__(self, directory: Path, kind: str, address: str) -> None:
         self.directory, self.kind, self.address = directory, kind, address
         self._path = directory / ATTACHMENT_FILE
-        try:
-            self.attachment = Attachment(**json.loads(self._path.read_bytes()))
-        except FileNotFoundError:
-            self.attachment = Attachment()
-        except (OSError, ValueError, TypeError) as error:
-            raise self.damaged(error) from error
+        self.attachment = read_record(self._path, Attachment) or Attachment()
 
     def damaged(self, error: Exception) -> RunError:
-        """Return an R616: the file cannot be read."""
+        """Return an R698: the file says what cannot be."""
         return RunError.of("R698", what=self._path, reason=error)
 
     def admit(self, driver: pb.Driver, store: str, config: Config) -> tuple[Attachment, bool]:
@@ -83,7 +80,7 @@ class Store:
             raise self._error("R643", path=driver.application, what=what, expected=driver.store, actual=store)
         if is_other and not is_cleared:
             raise self._error("R649", actual=now.application)
-        wanted = Attachment(now.epoch, driver.id, driver.application, driver.checkpoint, dict(config))
+        wanted = Attachment(now.epoch, driver.id, driver.application, driver.checkpoint, dict(config), now.store)
         return (wanted if now.driver == driver.id else replace(wanted, epoch=now.epoch + 1)), is_cleared
 
     def refused(self, reason: str) -> RunError:
@@ -97,8 +94,12 @@ class Store:
         """Serve this driver from now on; survives a loss of power."""
         if attachment == self.attachment:
             return
-        replace_file(self._path, json.dumps(asdict(attachment), indent=2).encode(), durable=True)
+        write_record(self._path, attachment)
         self.attachment = attachment
+
+    def begin(self) -> None:
+        """Give an empty outbox its id."""
+        self.save(replace(self.attachment, store=secrets.token_hex(8)))
 
     def check_look(self, epoch: int) -> None:
         """Refuse a look of another driver than the latest; epoch 0 is of one that has not attached.

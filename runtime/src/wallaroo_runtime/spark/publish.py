@@ -166,11 +166,8 @@ class Publisher:
         if self._records is None or self._planned is None or self._counts is None:
             return
         received = sum(each.records for each in last_attempts(batch, self._counts.accounts.value))
-        query, written, refused = self._planned.query, 0, 0
-        if self._rows is not None:
-            refused = self._rows.refused(query, batch)
-            written = self._rows.messages_of(files) - refused
-        self._records.add(query, batch, received, written, refused)
+        sent = 0 if self._rows is None else self._rows.messages_of(files)
+        self._records.add(self._planned.query, batch, received, sent)
 
     def _publish(self, query: str, batch: int, files: list[StagedFile], offsets: str = "") -> None:
         letters = sorted(

@@ -219,8 +219,8 @@ def start_query(
         {node.port for stage in plan.stages for node in stage.nodes if node.kind is NodeKind.SINK}
     )
     sinks = {plan.ports[sink.path]: sink for sink in topology.spark_sinks()}
-    note, sets_aside = options.logs.parent / "written.json", options.on_error == "dead_letter"
-    rows = RowSinks(session, sinks, options.output, note, sets_aside=sets_aside)
+    sets_aside = options.on_error == "dead_letter"
+    rows = RowSinks(session, sinks, options.output, options.records, sets_aside=sets_aside)
     rows.check()
     policy, planned = ErrorPolicy.of(topology, options.on_error), Planned(session, options.checkpoint)
     publisher = Publisher(

@@ -4,8 +4,9 @@ import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
+from wallaroo_runtime.durable.directory import Directory
 from wallaroo_runtime.storage.record_count import RecordCount
 from wallaroo_runtime.storage.spark_log import last_batch, last_commit
 
@@ -114,24 +115,7 @@ def _topics(offsets: Iterable[Any]) -> Mapping[str, Mapping[int, int]]:
     return found
 
 
-class Files(Protocol):
-    """A directory in any file system."""
-
-    def names(self, name: str) -> list[str]:
-        """Return the names in a directory; none when there is no such directory."""
-
-    def read(self, name: str) -> bytes | None:
-        """Return the content of a file; None when there is none."""
-
-
-class Changed(Files, Protocol):
-    """One that is written to."""
-
-    def write(self, name: str, content: bytes) -> None:
-        """Give a file this content; a reader sees the old content or the new one."""
-
-
-def plan_elsewhere(files: Changed, topics: Mapping[str, Mapping[int, int]]) -> None:
+def plan_elsewhere(files: Directory, topics: Mapping[str, Mapping[int, int]]) -> None:
     """Let the next micro-batch end at other offsets of topics, so that the one after it begins there.
 
     Spark passes over what precedes the offset at which the last one ended, if sources go on where records are gone. Of
@@ -158,7 +142,7 @@ def _ending_at(offsets: bytes, topics: Mapping[str, Mapping[int, int]]) -> bytes
     return "\n".join([head, metadata, *lines]).encode()
 
 
-def progress_in(files: Files, folder: str = "") -> Progress:
+def progress_in(files: Directory, folder: str = "") -> Progress:
     """Return what `committed_progress` does, of a checkpoint in any file system.
 
     Args:

@@ -1,25 +1,47 @@
-"""Messages of Spark's own sources and sinks since a checkpoint began: `records.json` of the checkpoint.
+"""What Spark's own sources and sinks have had since a checkpoint began: its record `records.json`.
 
 Gateway and egress count theirs themselves. Offsets of Kafka would not do: markers of transactions have some, too.
 """
 
-from dataclasses import dataclass
-from typing import Protocol
+from dataclasses import dataclass, field, replace
 
-from wallaroo_runtime.durable.line import pack_line, unpack_line
-from wallaroo_runtime.errors import RunError
+from wallaroo_runtime.durable.directory import Directory
+from wallaroo_runtime.durable.record import pack_record, unpack_record
 
 NAME = "records.json"
 
 
-class Files(Protocol):
-    """A directory in any file system."""
+@dataclass(frozen=True, slots=True)
+class Counted:
+    """The record.
 
-    def read(self, name: str) -> bytes | None:
-        """Return the content of a file; None when there is none."""
+    Attributes:
+        query: Id of Spark's query; empty: it has no micro-batch yet.
+        written: The last micro-batch that sinks have got; -1: none.
+        aside: How many of its messages became dead letters, since their sink never takes them.
+        batch: The last micro-batch that is counted; -1: none.
+        received: Messages that sources have given since the checkpoint began.
+        sent: Messages that sinks have got since then.
+        refused: Messages that became dead letters since then, because a sink never takes them.
+    """
 
-    def write(self, name: str, content: bytes) -> None:
-        """Give a file this content; a reader sees the old content or the new one."""
+    query: str = ""
+    written: int = -1
+    aside: int = 0
+    batch: int = -1
+    received: int = 0
+    sent: int = 0
+    refused: int = 0
+
+
+def read_counted(directory: Directory) -> Counted:
+    """Return the record of a checkpoint; all zero: it has none.
+
+    Raises:
+        RunError: R698, it is damaged; what the directory raises.
+    """
+    content = directory.read(NAME)
+    return Counted() if content is None else unpack_record(Counted, content, f"{directory}/{NAME}")
 
 
 @dataclass(slots=True)
@@ -27,66 +49,47 @@ class RecordCount:
     """Counts each micro-batch once, also one that is repeated after a kill.
 
     Attributes:
-        received: Messages that sources have given since the checkpoint began.
-        written: Messages that sinks have got since then.
-        refused: Messages that became dead letters since then, because a sink never takes them.
-        received_before: Those of `received` that earlier runs had.
-        written_before: Likewise of `written`.
-        refused_before: Likewise of `refused`.
-        is_least: Whether there may have been more: a version that did not count began the checkpoint.
+        directory: The checkpoint; None: what is counted is kept nowhere.
+        now: What is counted.
+        before: What earlier runs had counted.
     """
 
-    directory: Files | None = None
-    received: int = 0
-    written: int = 0
-    is_least: bool = False
-    received_before: int = 0
-    written_before: int = 0
-    refused: int = 0
-    refused_before: int = 0
-    _query: str = ""
-    _batch: int = -1
+    directory: Directory | None = None
+    now: Counted = field(default_factory=Counted)
+    before: Counted = field(default_factory=Counted)
 
     @classmethod
-    def open(cls, directory: Files, *, is_new: bool) -> "RecordCount":
-        """Read what earlier runs have counted.
+    def open(cls, directory: Directory) -> "RecordCount":
+        """Go on with what earlier runs have counted; raises as `read_counted`."""
+        found = read_counted(directory)
+        return cls(directory, found, found)
+
+    def is_written(self, query: str, batch: int) -> bool:
+        """Say whether sinks have got a micro-batch."""
+        return self.now.query == query and self.now.written >= batch
+
+    def write(self, query: str, batch: int, aside: int) -> None:
+        """Note that sinks have got a micro-batch, but for so many of its messages, which became dead letters."""
+        self._store(replace(self._of(query), written=batch, aside=aside))
+
+    def add(self, query: str, batch: int, received: int, sent: int) -> None:
+        """Count a micro-batch that is published; to be called before Spark commits it.
 
         Args:
-            directory: The checkpoint.
-            is_new: Whether no micro-batch is committed that could have had messages.
-
-        Raises:
-            RunError: R698, the file is damaged; what the directory raises.
+            sent: Messages for sinks, those that they refuse included.
         """
-        content = directory.read(NAME)
-        if content is None:
-            begun = cls(directory, is_least=not is_new)
-            begun._store()
-            return begun
-        value = unpack_line(content.rstrip(b"\n")) or {}
-        try:
-            received, written = int(value["received"]), int(value["written"])
-            refused = int(value.get("refused", 0))
-            least, query, batch = bool(value["is_least"]), str(value["query"]), int(value["batch"])
-        except (ValueError, KeyError, TypeError) as error:
-            reason = f"{error} is missing, or it does not fit its checksum"
-            raise RunError.of("R698", what=f"{directory}/{NAME}", reason=reason) from error
-        return cls(directory, received, written, least, received, written, refused, refused, query, batch)
+        known = self._of(query)
+        if batch <= known.batch or not (received or sent):
+            return
+        aside = known.aside if known.written == batch else 0
+        sums = (known.received + received, known.sent + sent - aside, known.refused + aside)
+        self._store(replace(known, batch=batch, received=sums[0], sent=sums[1], refused=sums[2]))
 
-    def add(self, query: str, batch: int, received: int, written: int, refused: int = 0) -> None:
-        """Count a micro-batch that is published; to be called before Spark commits it."""
-        if query == self._query and batch <= self._batch:
-            return
-        if not (received or written or refused):
-            return
-        self._query, self._batch = query, batch
-        self.received, self.written = self.received + received, self.written + written
-        self.refused += refused
-        self._store()
+    def _of(self, query: str) -> Counted:
+        """Return the record for a query; each one numbers its micro-batches from 0."""
+        return self.now if self.now.query == query else replace(self.now, query=query, written=-1, batch=-1)
 
-    def _store(self) -> None:
-        if self.directory is None:
-            return
-        numbers = {"received": self.received, "written": self.written, "refused": self.refused}
-        batch = {"query": self._query, "batch": self._batch, "is_least": self.is_least}
-        self.directory.write(NAME, pack_line({**batch, **numbers}))
+    def _store(self, counted: Counted) -> None:
+        if self.directory is not None:
+            self.directory.write(NAME, pack_record(counted))
+        self.now = counted

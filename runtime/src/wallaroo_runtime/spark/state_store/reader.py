@@ -12,6 +12,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import col
 
+from wallaroo_runtime.durable.directory import Directory
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.plan import Plan
 from wallaroo_runtime.spark.failure.cause import causes_of
@@ -20,7 +21,6 @@ from wallaroo_runtime.spark.machine.hadoop import spark_path
 from wallaroo_runtime.spark.state_store.choice import StateChoice, StateRow, row_bytes
 from wallaroo_runtime.spark.state_store.stage_log import LOG, stage_log, variable_of
 from wallaroo_runtime.spark.task.state import LOG_SCHEMA
-from wallaroo_runtime.storage.progress import Files
 from wallaroo_runtime.storage.spark_log import last_batch
 from wallaroo_runtime.worker.session import grouped
 
@@ -43,7 +43,7 @@ class SparkLogs:
     """
 
     session: SparkSession
-    files: Files
+    files: Directory
     plan: Plan
     name: str = "spark"
 

@@ -23,8 +23,8 @@ from wallaroo_runtime.spark.task.row_source import analysed
 from wallaroo_runtime.storage.outbox.refused import CORRECT, SET_ASIDE, refused_letter, set_aside
 from wallaroo_runtime.storage.outbox.sink_record import records_of
 from wallaroo_runtime.storage.outbox.staging import StagedFile
-from wallaroo_runtime.storage.outbox.written import Written, read_written, write_written
 from wallaroo_runtime.storage.place import OutputPlace
+from wallaroo_runtime.storage.record_count import RecordCount
 from wallaroo_runtime.topology.model import KafkaSink, SparkSink
 from wallaroo_runtime.topology.secret import resolved
 from wallaroo_runtime.worker.step_count import StepCounts, refusal
@@ -98,8 +98,8 @@ class RowReader:
 class RowSinks:
     """Writes what is staged for Spark's sinks, before the rest of a micro-batch is published.
 
-    A micro-batch that was written is noted in a file and not written again. A driver that dies between writing and
-    the note writes it once more: Kafka and files get those rows twice.
+    A micro-batch that was written is noted and not written again. A driver that dies between writing and the note
+    writes it once more: Kafka and files get those rows twice.
 
     Attributes:
         findings: What was found wrong and ends nothing.
@@ -107,7 +107,7 @@ class RowSinks:
     Args:
         sinks: By port.
         place: Where output is staged.
-        note: The file.
+        records: Notes which micro-batch was written.
         sets_aside: Whether records that a topic never takes become dead letters; else they end the query.
 
     Raises:
@@ -119,7 +119,7 @@ class RowSinks:
         session: SparkSession,
         sinks: dict[int, KafkaSink | SparkSink],
         place: OutputPlace,
-        note: Path,
+        records: RecordCount,
         *,
         sets_aside: bool = False,
     ) -> None:
@@ -128,7 +128,7 @@ class RowSinks:
         for sink in sinks.values() if place.service is not None else ():
             what, fix = f'a sink of kind "{sink.kind}" with a remote egress', "let the driver start the egress"
             raise RunError.of("P303", TOPOLOGY, path=sink.path, what=what, fix=fix)
-        self._session, self._sinks, self._place, self._note = session, sinks, place, note
+        self._session, self._sinks, self._place, self._records = session, sinks, place, records
 
     def check(self) -> None:
         """Let Spark analyse what sinks say, before the first message.
@@ -154,13 +154,13 @@ class RowSinks:
         if not self._sinks:
             return list(files)
         mine = [file for file in files if file.port in self._sinks]
-        if mine and not self._is_written(query, batch):
+        if mine and not self._records.is_written(query, batch):
             refused = Counter[str]()
             for port, sink in self._sinks.items():
                 chosen = [file for file in mine if file.port == port]
                 if chosen:
                     refused[sink.path] = self._write(sink, chosen, port, batch)
-            write_written(self._note, Written(query, batch, refused.total()))
+            self._records.write(query, batch, refused.total())
             self._refused.update(refused)
         self._place.remove(mine)
         return [file for file in files if file.port not in self._sinks]
@@ -169,19 +169,10 @@ class RowSinks:
         """Return how many messages staged files have for Spark's sinks."""
         return sum(file.messages for file in files if file.port in self._sinks)
 
-    def refused(self, query: str, batch: int) -> int:
-        """Return how many messages of a micro-batch that was written became dead letters instead."""
-        found = read_written(self._note) if self._sinks else Written()
-        return found.refused if (found.query, found.batch) == (query, batch) else 0
-
     def new_steps(self) -> StepCounts:
         """Return what sinks have refused since the last call, by path."""
         found, self._refused = self._refused, Counter()
         return {path: refusal(count) for path, count in found.items()}
-
-    def _is_written(self, query: str, batch: int) -> bool:
-        found = read_written(self._note)
-        return found.query == query and found.batch >= batch
 
     def _write(self, sink: KafkaSink | SparkSink, files: Sequence[StagedFile], port: int, batch: int) -> int:
         """Write the messages of a sink, and return how many it refuses."""

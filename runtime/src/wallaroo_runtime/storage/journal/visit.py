@@ -1,53 +1,63 @@
-"""Three small files of a journal about its latest visits.
-
-`visits` has where each one is, `visited` what each came to, `visits-done` the offset before which all are done, though
-they may not be committed.
+"""Two records of a journal about its latest visits: `visits` has where each one is, `visited` what each came to.
 
 They serve those who ask about a visit, and may be lost: the visits themselves are frames of the journal.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import suppress
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TypeVar
 
-from wallaroo_runtime.durable.file import replace_file
-from wallaroo_runtime.durable.line import pack_line, read_line
+from wallaroo_runtime.durable.record import read_record, write_record
+from wallaroo_runtime.errors import RunError
 
-VISITS, COUNTS, DONE = "visits", "visited", "visits-done"
+VISITS, VISITED = "visits", "visited"
 MOST = 1000
+T = TypeVar("T")
 
 
-class JournaledVisit(NamedTuple):
-    """A visit of the journal.
+@dataclass(frozen=True, slots=True)
+class Visits:
+    """Where visits are; the gateway keeps it.
 
     Attributes:
-        id: Of the visit.
-        end: Offset after its frame.
+        ends: Offset after the frame of each visit, by its id, in order.
     """
 
-    id: int
-    end: int
+    ends: Mapping[int, int] = field(default_factory=dict)
 
 
-def read_visits(directory: Path) -> list[JournaledVisit]:
-    """Return the latest visits of a journal, the oldest first."""
-    return [JournaledVisit(*map(int, item)) for item in _read(directory / VISITS)]
+@dataclass(frozen=True, slots=True)
+class Visited:
+    """What visits came to; the driver keeps it, or for a remote one the gateway.
+
+    Attributes:
+        counts: For how many keys they ran, and how many of them failed, by id.
+        done: Offset before which visits are done, though they may not be committed; 0: it is not known.
+    """
+
+    counts: Mapping[int, tuple[int, int]] = field(default_factory=dict)
+    done: int = 0
 
 
-def write_visits(directory: Path, visits: Sequence[JournaledVisit]) -> None:
+def read_visits(directory: Path) -> dict[int, int]:
+    """Return the offset after each of the latest visits of a journal, by their ids."""
+    with suppress(RunError):
+        return dict((read_record(directory / VISITS, Visits) or Visits()).ends)
+    return {}
+
+
+def write_visits(directory: Path, ends: Mapping[int, int]) -> None:
     """Keep the latest visits of a journal."""
-    _write(directory / VISITS, list(map(list, visits[-MOST:])))
+    write_record(directory / VISITS, Visits(_latest(ends)), durable=False)
 
 
-def read_counts(directory: Path) -> dict[int, tuple[int, int]]:
-    """Return how many keys visits ran for, and how many of them failed, by their ids."""
-    return {int(number): (int(keys), int(failed)) for number, keys, failed in _read(directory / COUNTS)}
-
-
-def read_done(directory: Path) -> int:
-    """Return the offset before which visits are done, whether they are committed or not; 0: it is not known."""
-    return max((int(offset) for offset in _read(directory / DONE)), default=0)
+def read_visited(directory: Path) -> Visited:
+    """Return what the latest visits of a journal came to."""
+    with suppress(RunError):
+        return read_record(directory / VISITED, Visited) or Visited()
+    return Visited()
 
 
 def add_counts(directory: Path, counts: Mapping[int, tuple[int, int]], done: int = 0) -> None:
@@ -58,18 +68,10 @@ def add_counts(directory: Path, counts: Mapping[int, tuple[int, int]], done: int
         counts: Of some visits.
         done: Offset before which visits are done; 0: those that are committed.
     """
-    known = read_counts(directory) | dict(counts)
-    _write(directory / COUNTS, [[number, *known[number]] for number in sorted(known)[-MOST:]])
-    if done:
-        _write(directory / DONE, [done])
+    known = read_visited(directory)
+    visited = Visited(_latest({**known.counts, **counts}), done or known.done)
+    write_record(directory / VISITED, visited, durable=False)
 
 
-def _read(path: Path) -> list[Any]:
-    with suppress(ValueError):
-        if (content := read_line(path)) is not None:
-            return list(content["visits"])
-    return []
-
-
-def _write(path: Path, items: list[Any]) -> None:
-    replace_file(path, pack_line({"visits": items}))
+def _latest(by_id: Mapping[int, T]) -> dict[int, T]:
+    return dict(sorted(by_id.items())[-MOST:])

@@ -1,10 +1,11 @@
 """How far a sink's peer has acknowledged: `position-<port>` in the outbox."""
 
 from collections.abc import Collection
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from wallaroo_runtime.durable.file import replace_file
+from wallaroo_runtime.durable.file import replace_file, sync_file
 from wallaroo_runtime.durable.line import pack_line, read_line
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.storage.outbox.live_state import read_last
@@ -21,7 +22,8 @@ class Delivered:
         byte: Bytes of values of that file that are delivered; always whole messages.
         messages: Number of messages that were delivered to this sink, ever, those that it refused included.
         total_bytes: Their bytes.
-        sender: Name that a committing sink knows this output by; empty: the sink takes no transactions.
+        sender: Name that a committing sink knows this output by, for ever; empty: the sink takes no transactions.
+        base: Number of bytes that were delivered before it had that name; it counts them from there.
         live: Offset of the entry of the live log that is next; those of other ports count too.
         live_byte: Bytes of values of that entry that are delivered; always whole messages.
         live_messages: How many of `messages` are of the live log.
@@ -34,6 +36,7 @@ class Delivered:
     messages: int = 0
     total_bytes: int = 0
     sender: str = ""
+    base: int = 0
     live: int = 0
     live_byte: int = 0
     live_messages: int = 0
@@ -65,13 +68,19 @@ def read_position(directory: Path, port: int) -> Delivered:
 
 def begin_position(directory: Path, port: int) -> None:
     """Record the beginning for a port that nothing was published for yet: from now on a position must be there."""
-    if not (directory / f"position-{port}").exists():
-        write_position(directory, port, Delivered(), durable=True)
+    path = directory / f"position-{port}"
+    if not path.exists():
+        new = directory / f".position-{port}.begin"
+        replace_file(new, _line(Delivered()))
+        with suppress(FileExistsError):  # the egress has recorded it meanwhile
+            path.hardlink_to(new)
+        new.unlink()
+        sync_file(path)
 
 
 def forget_position(directory: Path, port: int) -> None:
     """Remove what is recorded of a port whose sink is gone."""
-    for name in ("position", "sender", "open"):
+    for name in ("position", "open"):
         (directory / f"{name}-{port}").unlink(missing_ok=True)
 
 
@@ -90,7 +99,7 @@ def write_position(directory: Path, port: int, position: Delivered, *, durable: 
 
 def _line(position: Delivered) -> bytes:
     values = {name: getattr(position, name) for name in Delivered.__slots__}
-    rare = ("live", "refused")
+    rare = ("live", "refused", "base")
     return pack_line({name: value for name, value in values.items() if value or not name.startswith(rare)})
 
 

@@ -1,0 +1,69 @@
+"""Small files in a directory of this machine, or wherever Hadoop reaches."""
+
+import shlex
+import shutil
+from pathlib import Path
+from typing import Protocol
+
+from wallaroo_runtime.durable.file import replace_file
+
+
+class Directory(Protocol):
+    """Reads and writes small files; errors have its name."""
+
+    @property
+    def removal(self) -> str:
+        """The command that removes it."""
+
+    def names(self, name: str) -> list[str]:
+        """Return the names in a directory of it; none when there is no such directory."""
+
+    def read(self, name: str) -> bytes | None:
+        """Return the content of a file; None when there is none."""
+
+    def write(self, name: str, content: bytes) -> None:
+        """Give a file this content; a reader sees the old content or the new one."""
+
+    def remove(self, name: str) -> None:
+        """Remove a file, or a directory and everything in it; nothing when there is no such thing."""
+
+
+class LocalDirectory:
+    """A directory of this machine.
+
+    Args:
+        path: It; it exists.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def __str__(self) -> str:
+        return str(self._path)
+
+    @property
+    def removal(self) -> str:
+        """The command that removes it."""
+        return f"rm -r {shlex.quote(str(self))}"
+
+    def names(self, name: str) -> list[str]:
+        """Return the names in a directory of it; none when there is no such directory."""
+        return [path.name for path in (self._path / name).glob("*")]
+
+    def read(self, name: str) -> bytes | None:
+        """Return the content of a file; None when there is none."""
+        try:
+            return (self._path / name).read_bytes()
+        except FileNotFoundError:
+            return None
+
+    def write(self, name: str, content: bytes) -> None:
+        """Give a file this content; it survives a loss of power."""
+        replace_file(self._path / name, content, durable=True)
+
+    def remove(self, name: str) -> None:
+        """Remove a file, or a directory and everything in it; nothing when there is no such thing."""
+        if (self._path / name).is_dir():
+            shutil.rmtree(self._path / name)
+        else:
+            (self._path / name).unlink(missing_ok=True)

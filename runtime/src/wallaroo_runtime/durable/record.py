@@ -1,0 +1,104 @@
+"""Records: small files of typed fields. They are JSON, so that people can read them, and a checksum covers every byte.
+
+A record is a dataclass whose fields are texts, numbers, truth values, bytes, tuples, mappings and other such classes.
+"""
+
+import base64
+import json
+import zlib
+from collections.abc import Mapping
+from dataclasses import asdict, fields, is_dataclass
+from pathlib import Path
+from typing import Any, TypeVar, get_args, get_origin, get_type_hints
+
+from wallaroo_runtime.durable.file import replace_file, unnoticed
+from wallaroo_runtime.errors import RunError
+
+Kind = TypeVar("Kind")
+_END = b',\n "crc32": "%08x"\n}\n'
+_END_BYTES = len(_END % 0)
+
+
+def pack_record(record: Any) -> bytes:
+    """Return the content of a record's file."""
+    text = json.dumps(asdict(record), ensure_ascii=False, indent=1, default=_base64)
+    body = text.removesuffix("\n}").encode("utf-8", "surrogatepass")
+    return body + _END % zlib.crc32(body)
+
+
+def unpack_record(kind: type[Kind], content: bytes, place: object) -> Kind:
+    """Read what `pack_record` gave.
+
+    Args:
+        place: Where it was read, for the error.
+
+    Raises:
+        RunError: R698, it is not what was written, or not of this kind.
+    """
+    body = content[:-_END_BYTES]
+    try:
+        _check(body + _END % zlib.crc32(body) == content, "it does not fit its checksum")
+        value = json.loads(content)
+        del value["crc32"]
+        found: Kind = _typed(kind, value)
+    except (ValueError, TypeError, AttributeError) as error:
+        raise RunError.of("R698", what=place, reason=error) from error
+    return found
+
+
+def read_record(path: Path, kind: type[Kind]) -> Kind | None:
+    """Read the record in a file; None: there is no such file.
+
+    Raises:
+        RunError: R698, it cannot be read, or is not what was written.
+    """
+    try:
+        with open(path, "rb", opener=unnoticed) as file:
+            content = file.read()
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise RunError.of("R698", what=path, reason=error) from error
+    return unpack_record(kind, content, path)
+
+
+def write_record(path: Path, record: Any, *, durable: bool = True) -> None:
+    """Replace the record in a file; a reader sees the old one or the new one.
+
+    Args:
+        durable: Whether the new one must survive a loss of power from now on.
+    """
+    replace_file(path, pack_record(record), durable=durable)
+
+
+def _base64(value: bytes) -> str:
+    return base64.b64encode(value).decode()
+
+
+def _typed(hint: Any, value: Any) -> Any:
+    """Return a value of JSON as one of a type.
+
+    Raises:
+        ValueError: It is none.
+    """
+    kind, inner = get_origin(hint) or hint, get_args(hint)
+    if kind is Any:
+        return value
+    if is_dataclass(hint):
+        hints = get_type_hints(hint)
+        _check([*value] == [each.name for each in fields(hint)], f"its fields are {', '.join(value)}")
+        return kind(**{name: _typed(hints[name], each) for name, each in value.items()})
+    if kind is Mapping:
+        return {inner[0](key): _typed(inner[1], each) for key, each in value.items()}
+    if kind is tuple:
+        inner = inner[:1] * len(value) if inner[-1] is Ellipsis else inner
+        return tuple(_typed(each, item) for each, item in zip(inner, value, strict=True))
+    if kind is bytes:
+        return base64.b64decode(value, validate=True)
+    _check(type(value) is kind, f"{value!r} is no {kind.__name__}")
+    return value
+
+
+def _check(is_right: bool, reason: str) -> None:
+    if not is_right:
+        raise ValueError(reason)
