@@ -36,7 +36,8 @@ final class JournalFiles extends JournalReader {
 
     @Override
     long reach(long end) throws IOException {
-        if (segment == null || offset() >= following || end > following) {
+        boolean isLast = following == Long.MAX_VALUE; // it was, when it was opened
+        if (segment == null || offset() >= following || isLast && end > base + segment.size() - SEGMENT_HEADER_BYTES) {
             open();
         }
         return Math.min(end, following);
