@@ -211,6 +211,8 @@ NEVER = (
     KafkaRecord(key=b"k", value=bytes(5000)),
     KafkaRecord(key=b"k", value=b"", headers=(("large", bytes(5000)),)),
     KafkaRecord(key=None, value=b"without a key"),
+    KafkaRecord(key=b"k", value=b"of the future", timestamp_ms=1 << 42),
+    KafkaRecord(key=b"other", value=b"of a later future", timestamp_ms=1 << 43),
 )
 
 

@@ -215,7 +215,7 @@ def test_a_broker_that_does_not_say_how_large_records_may_be(monkeypatch: pytest
     monkeypatch.setattr(topic, "ANSWER_S", 0.2)
     with socket.create_server(("127.0.0.1", 0)) as listener:  # it takes connections, and never answers
         settings = {"bootstrap.servers": f"127.0.0.1:{listener.getsockname()[1]}", "log_level": 0}
-        assert topic.record_limits(settings, "any") == (1_048_588, False)
+        assert topic.record_limits(settings, "any") == topic.RecordLimits(1_048_588, needs_key=False)
 
 
 OCTETS = st.binary(max_size=30)

@@ -128,7 +128,8 @@ class Session:
         self._brokers, self._lost = list(target.brokers), list[Any]()
         self._check_answer()
         settings = settings_of(target, sink)
-        self._limit, self._needs_key = record_limits(_of_reader(settings), target.topic)
+        self._limits = record_limits(_of_reader(settings), target.topic)
+        self._limit = self._limits.max_bytes
         with suppress(ValueError):  # what is no number, the client refuses
             self._limit = min(self._limit, int(settings.get(LIMIT, self._limit)))
             settings |= batch_settings(self._limit)
@@ -238,8 +239,7 @@ class Session:
         if size := too_large(self._limit, record.key, record.value, record.headers):
             reason = f"{self._limit} bytes are possible, with key, headers and batch"
             raise Lasting(reason, is_fenced=False, size=size, numbers=[number])
-        if self._needs_key and record.key is None:  # a broker would refuse a whole batch for it
-            reason = "it is compacted, and the record has no key"
+        if reason := self._refusal(record):  # a broker would refuse a whole batch for it
             raise Lasting(reason, is_fenced=False, numbers=[number])
         while True:
             try:
@@ -254,6 +254,13 @@ class Session:
                 return
             if self._failed:
                 raise self._client.KafkaException(self._failed[0][1])
+
+    def _refusal(self, record: SinkRecord) -> str:
+        if self._limits.needs_key and record.key is None:
+            return "it is compacted, and the record has no key"
+        if has_time(record.timestamp_ms):
+            return self._limits.refusal_of_time(record.timestamp_ms, time.time_ns() // 1_000_000)
+        return ""
 
     def _noting(self) -> Callable[[int, Any, Any], None]:
         """Return what notes the records that failed by themselves; it does not keep the producer alive."""

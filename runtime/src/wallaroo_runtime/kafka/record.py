@@ -187,7 +187,7 @@ def emit(
     """
     cluster.partitions(topic)
     kafka, failed, counts = cluster.kafka, list[Any](), dict[int, int]()
-    (limit, _), large = record_limits(cluster.settings, topic), 0
+    limit, large = record_limits(cluster.settings, topic).max_bytes, 0
 
     def delivered(error: Any, message: Any) -> None:
         if error is not None:

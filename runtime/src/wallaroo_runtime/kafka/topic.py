@@ -4,7 +4,7 @@ import time
 from collections.abc import Iterable, Mapping
 from concurrent.futures import TimeoutError as NoAnswerError  # before Python 3.11 none of its own
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from wallaroo.message.kafka_record import MAX_RECORD_BYTES
 from wallaroo_runtime.errors import USAGE, RunError
@@ -13,6 +13,7 @@ from wallaroo_runtime.kafka.client import ANSWER_S, Cluster
 MAX_PARTITIONS = 10_000
 LEAST_MAX_BYTES = 1000  # what the client takes as its own limit
 KNOWN_S = 0.05  # between two looks for a new topic
+ANY_TIME = (1 << 63) - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,11 +51,37 @@ class Topic:
         return sum(partition.end - partition.begin for partition in self.partitions)
 
 
-def record_limits(settings: Mapping[str, Any], topic: str) -> tuple[int, bool]:
-    """Return how large a record of a topic may be, its batch included, and whether it needs a key.
+class RecordLimits(NamedTuple):
+    """What a topic takes.
 
-    Where brokers do not say, that is what the default is.
+    Attributes:
+        max_bytes: Of a record, its batch included.
+        needs_key: Whether it is compacted.
+        before_ms: How far the time of a record may be in the past.
+        after_ms: Likewise in the future.
     """
+
+    max_bytes: int = MAX_RECORD_BYTES
+    needs_key: bool = False
+    before_ms: int = ANY_TIME
+    after_ms: int = ANY_TIME
+
+    def refusal_of_time(self, timestamp_ms: int, now_ms: int) -> str:
+        """Return why the time of a record is refused; empty: it is not.
+
+        Example:
+            >>> RecordLimits(after_ms=3_600_000).refusal_of_time(9_000_000, now_ms=0)
+            'its time is 9000 s in the future, message.timestamp.after.max.ms is 3600000'
+        """
+        ahead = timestamp_ms - now_ms
+        name, most, where = ("after", self.after_ms, "future") if ahead > 0 else ("before", self.before_ms, "past")
+        if abs(ahead) <= most:
+            return ""
+        return f"its time is {abs(ahead) // 1000} s in the {where}, message.timestamp.{name}.max.ms is {most}"
+
+
+def record_limits(settings: Mapping[str, Any], topic: str) -> RecordLimits:
+    """Return what a topic takes; where brokers do not say, that is what the default is."""
     from confluent_kafka import KafkaException
     from confluent_kafka.admin import RESOURCE_TOPIC, AdminClient, ConfigResource
 
@@ -62,9 +89,18 @@ def record_limits(settings: Mapping[str, Any], topic: str) -> tuple[int, bool]:
     try:
         admin = AdminClient(dict(settings))  # the answer comes as long as there is the client
         found = admin.describe_configs([place], request_timeout=ANSWER_S)[place].result(2 * ANSWER_S)
-        return int(found["max.message.bytes"].value), "compact" in found["cleanup.policy"].value
     except (KafkaException, NoAnswerError):  # who may write, need not be allowed to ask
-        return MAX_RECORD_BYTES, False
+        return RecordLimits()
+    # Brokers before 3.6 have one setting for both; with times of their own they look at none.
+    keeps = found["message.timestamp.type"].value == "CreateTime"
+    old = found.get("message.timestamp.difference.max.ms")
+    past, future = (found.get(f"message.timestamp.{way}.max.ms", old) for way in ("before", "after"))
+    return RecordLimits(
+        int(found["max.message.bytes"].value),
+        "compact" in found["cleanup.policy"].value,
+        int(past.value) if past is not None and keeps else ANY_TIME,
+        int(future.value) if future is not None and keeps else ANY_TIME,
+    )
 
 
 def batch_settings(limit: int) -> dict[str, Any]:
