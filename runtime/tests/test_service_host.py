@@ -1,5 +1,6 @@
 """Which driver a service works for, and when what runs begins again: drawn attachments, compared with a reference."""
 
+import json
 import os
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -16,7 +17,7 @@ from wallaroo_runtime.service._proto import service_pb2 as pb
 from wallaroo_runtime.service.host import Host
 from wallaroo_runtime.service.server import serve_until
 from wallaroo_runtime.service.status import StatusFile
-from wallaroo_runtime.service.store import PROTOCOL_VERSION
+from wallaroo_runtime.service.store import ATTACHMENT_FILE, PROTOCOL_VERSION
 
 RESTART = None
 Sink = tuple[int, str, str | None]
@@ -124,6 +125,9 @@ def test_a_service_works_for_the_latest_driver_alone(is_local: bool, events: lis
                 reference.restart()
             else:
                 attach(host, reference, *event)
+                if reference.driver:  # what has sources and sinks has their secrets
+                    kept = json.loads((directory / ATTACHMENT_FILE).read_bytes())["config"]
+                    assert ("sinks" in kept) != is_local
             assert len(host.made) == reference.starts
             assert (host.made[-1] if host.made else None) == reference.running
             assert host.store.attachment.epoch == reference.epoch

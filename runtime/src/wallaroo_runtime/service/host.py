@@ -65,7 +65,7 @@ class Host(ABC):
     ) -> None:
         directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         self.lock_file = lock_directory(directory)
-        self.store = Store(directory, kind, address)
+        self.store = Store(directory, kind, address, keeps_parts=checkpoint is None)
         self.data, self.is_local, self.has_driver = checkpoint or directory, checkpoint is not None, has_driver
         self.ended = threading.Event()
         self.lock = threading.Lock()

@@ -43,6 +43,7 @@ class Store:
         directory: Of the service.
         kind: `gateway` or `egress`.
         address: Where it listens, for errors.
+        keeps_parts: Whether the file has sources and sinks, with their secrets: for who goes on without a driver.
 
     Attributes:
         directory: Of the service.
@@ -51,8 +52,8 @@ class Store:
         RunError: R698, its file is damaged.
     """
 
-    def __init__(self, directory: Path, kind: str, address: str) -> None:
-        self.directory, self.kind, self.address = directory, kind, address
+    def __init__(self, directory: Path, kind: str, address: str, *, keeps_parts: bool = True) -> None:
+        self.directory, self.kind, self.address, self._keeps_parts = directory, kind, address, keeps_parts
         self._path = directory / ATTACHMENT_FILE
         self.attachment = read_record(self._path, Attachment) or Attachment()
 
@@ -94,7 +95,8 @@ class Store:
         """Serve this driver from now on; survives a loss of power."""
         if attachment == self.attachment:
             return
-        write_record(self._path, attachment)
+        config = attachment.config if self._keeps_parts else without_parts(attachment.config)
+        write_record(self._path, replace(attachment, config=config))
         self.attachment = attachment
 
     def begin(self) -> None:
@@ -122,3 +124,13 @@ class Store:
         if epoch > latest or not epoch:
             reason = f"a call has epoch {epoch}; the latest is {latest}"
             raise self.refused(reason)
+
+
+def without_parts(config: Config) -> Config:
+    """Return a configuration without its sources and sinks.
+
+    Example:
+        >>> without_parts({"fsync": "never", "sinks": [{"cookie": "secret"}]})
+        {'fsync': 'never'}
+    """
+    return {name: value for name, value in config.items() if not isinstance(value, list)}
