@@ -41,6 +41,7 @@ from wallaroo_runtime.spark.task.level import ReadCounts
 from wallaroo_runtime.spark.publish import Publisher
 from wallaroo_runtime.topology.error_policy import ErrorPolicy
 from wallaroo_runtime.spark.options import QueryOptions
+from wallaroo_runtime.spark.planned import Planned
 from wallaroo_runtime.spark.query import RunningQuery
 from wallaroo_runtime.spark.backpressure import OutboxRoom
 from wallaroo_runtime.spark.micro_batches import MicroBatches
@@ -58,7 +59,7 @@ batches = MicroBatches(session)
 query = batches.start(session.readStream.format("rate").load().writeStream)
 running = RunningQuery(
     query, session, specs={}, targets={}, batches=batches, publisher=publisher, room=room, counts=counts,
-    options=options, has_records=False,
+    options=options, planned=Planned(session, options.checkpoint), topology=topology(),
 )
 while query.lastProgress is None:
     time.sleep(0.1)

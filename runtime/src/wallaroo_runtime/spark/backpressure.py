@@ -28,6 +28,7 @@ class OutboxRoom:
         failure: Why it stopped the query, when it did.
         error: What else it has raised: Spark has only the text.
         is_waiting: Whether a micro-batch waits for room.
+        batch: The micro-batch that began last; -1: none has.
     """
 
     def __init__(
@@ -40,13 +41,14 @@ class OutboxRoom:
     ) -> None:
         self.failure: RunError | None = None
         self.error: Exception | None = None
-        self.is_waiting = False
+        self.is_waiting, self.batch = False, -1
         self._publish, self._outbox, self._limit_bytes = publish, outbox, limit_bytes
         self._check, self._findings = check, list(findings)
         self._ended = threading.Event()
 
     def begin(self, batch: int) -> None:
         """Wait until there is room for what a micro-batch will come to, and check it."""
+        self.batch = batch
         with self._noting():
             self._wait()
             self._check()

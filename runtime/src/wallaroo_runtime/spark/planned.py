@@ -1,12 +1,14 @@
 """The micro-batches that Spark's checkpoint has planned and committed, as files of it say."""
 
 import json
+from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 
 from pyspark.sql import SparkSession
 
 from wallaroo_runtime.spark.machine.hadoop import HadoopDirectory
-from wallaroo_runtime.storage.progress import Progress, committed_progress, progress_in
+from wallaroo_runtime.storage.progress import Progress, Topics, committed_progress, progress_at, progress_in
 
 
 class Planned:
@@ -22,6 +24,7 @@ class Planned:
         self._remote = HadoopDirectory(session, checkpoint) if "://" in checkpoint else None
         self._query = ""
         self._ends: dict[int, int] = {}  # of the latest micro-batch
+        self._topics: tuple[int, Topics] = -1, {}  # likewise
 
     def _read(self, name: str) -> str:
         if self._remote is None:
@@ -46,6 +49,21 @@ class Planned:
         end = journal_messages(self.offsets(batch))
         self._ends = {batch: end}
         return end - before
+
+    def topics(self, batch: int) -> Topics:
+        """Return the offsets of topics at which a micro-batch ends that has begun; none for -1."""
+        if self._topics[0] != batch:
+            self._topics = batch, progress_at(self.offsets(batch).encode()).topics
+        return self._topics[1]
+
+    def first_topics(self, sources: Iterable[int]) -> Topics:
+        """Return the offsets of topics at which sources have begun, by their numbers; of none where there are none."""
+        found: dict[str, dict[int, int]] = {}
+        for number in sources:
+            with suppress(OSError, ValueError, AttributeError):
+                for topic, begins in json.loads(self._read(f"sources/{number}/0").partition("\n")[2]).items():
+                    found[topic] = {int(partition): int(offset) for partition, offset in begins.items()}
+        return found
 
 
 def past_progress(session: SparkSession, checkpoint: str) -> Progress:

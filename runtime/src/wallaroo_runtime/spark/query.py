@@ -64,6 +64,7 @@ class RunningQuery:
         batches: MicroBatches,
         publisher: Publisher,
         room: OutboxRoom,
+        planned: Planned,
         counts: ReadCounts,
         options: QueryOptions,
         topology: Topology,
@@ -73,11 +74,9 @@ class RunningQuery:
         self._batches, self._room, self._counts, self._executor = batches, room, counts, ExecutorWatch(session)
         self._progress, self._records = past_progress(session, options.checkpoint), options.records
         self._log, self._checkpoint = options.logs / "spark.log", options.checkpoint
-        self._journals, self._has_records = (
-            len(options.journals),
-            any(isinstance(each, KafkaSource | SparkSource) for each in topology.sources()),
-        )
-        self._topology = topology
+        self._journals = len(options.journals)
+        self._record_sources = sum(isinstance(each, KafkaSource | SparkSource) for each in topology.sources())
+        self._topology, self._planned = topology, planned
         self._lock, self._is_stopped = threading.Lock(), False
 
     @property
@@ -86,7 +85,7 @@ class RunningQuery:
         with needing_java(self._log):
             status, begun = self._query.status, self._query.lastProgress is not None
         is_running = bool(status["isDataAvailable"] and status["isTriggerActive"])
-        return self._has_records and (is_running or not begun)
+        return self._record_sources > 0 and (is_running or not begun)
 
     def exception(self) -> RunError | None:
         """Return why the query stopped by itself, or None; only what helps the user, no stack trace of the JVM."""
@@ -122,7 +121,7 @@ class RunningQuery:
             endings=self._publisher.endings,
             visits=self._publisher.visits,
             visited=self._publisher.visited,
-            unread=unread_records(report["sources"][self._journals :]) if report is not None else self._progress.unread,
+            unread=self._unread(report),
         )
         ends = [source["endOffset"] for source in report["sources"]] if report is not None else []
         journals = ends[: self._journals]
@@ -133,6 +132,18 @@ class RunningQuery:
         with self._lock:
             self._progress = counted
         return counted
+
+    def _unread(self, report: Mapping[str, Any] | None) -> int:
+        """Return how many records of topics are not processed, with those of the micro-batch that runs."""
+        if not self._record_sources or self._is_stopped or self._room.batch < 0:
+            return self._progress.unread
+        planned = self._planned.topics(self._room.batch)
+        if report is not None:
+            return unread_records(report["sources"][self._journals :], planned)
+        numbers = range(self._journals, self._journals + self._record_sources)
+        first = self._progress.topics or self._planned.first_topics(numbers)
+        known = {topic: planned[topic] for topic in first if topic in planned}
+        return unread_records([{"endOffset": first, "latestOffset": known}])
 
     def _report(self) -> Mapping[str, Any] | None:
         """Return what Spark says of the latest micro-batch; once stopped, there may be nobody left to ask."""
@@ -249,8 +260,8 @@ def start_query(
         .outputMode("append")
     )
     return RunningQuery(
-        query, session, specs=specs, targets=targets, batches=batches, publisher=publisher, room=room, counts=counts,
-        options=options, topology=topology,
+        query, session, specs=specs, targets=targets, batches=batches, publisher=publisher, room=room, planned=planned,
+        counts=counts, options=options, topology=topology,
     )  # fmt: skip
 
 

@@ -4,11 +4,14 @@ import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from wallaroo_runtime.durable.directory import Directory
 from wallaroo_runtime.storage.record_count import RecordCount
 from wallaroo_runtime.storage.spark_log import last_batch, last_commit
+
+Topics = Mapping[str, Mapping[int, int]]  # an offset in each partition
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +47,7 @@ class Progress:
     dead_letters_before: int = 0
     visits: int = 0
     visited: int = 0
-    topics: Mapping[str, Mapping[int, int]] = field(default_factory=dict)
+    topics: Topics = field(default_factory=dict)
     unread: int = 0
 
     @property
@@ -69,26 +72,31 @@ def committed_progress(checkpoint: Path) -> Progress:
         checkpoint: Spark's own, a directory.
     """
     done = last_commit(checkpoint)
-    return Progress() if done < 0 else _progress_at((checkpoint / "offsets" / str(done)).read_bytes())
+    return Progress() if done < 0 else progress_at((checkpoint / "offsets" / str(done)).read_bytes())
 
 
-def _progress_at(offsets: bytes) -> Progress:
+def progress_at(offsets: bytes) -> Progress:
+    """Return how far a query has come at the end of a micro-batch, as its plan says."""
     _version, _metadata, *lines = offsets.decode("utf-8").splitlines()
     found = [json.loads(line) for line in lines if line != "-"]
     return replace(Progress().reached(found), topics=_topics(found))
 
 
-def unread_records(sources: Iterable[Mapping[str, Any]]) -> int:
+def unread_records(sources: Iterable[Mapping[str, Any]], planned: Topics = MappingProxyType({})) -> int:
     """Return how many records of Kafka's topics a micro-batch has left, as Spark's report of it says.
 
+    Args:
+        planned: Where the micro-batch ends that began last: those up to there are not processed before it is reported.
+
     Example:
-        >>> unread_records([{"endOffset": '{"t": {"0": 5}}', "latestOffset": '{"t": {"0": 9, "1": 2}}'}])
-        6
+        >>> report = [{"endOffset": '{"t": {"0": 5}}', "latestOffset": '{"t": {"0": 9, "1": 2}}'}]
+        >>> unread_records(report), unread_records(report, {"t": {0: 7, 1: 3}})
+        (6, 7)
     """
     ends = [(_read(source.get("endOffset")), _read(source.get("latestOffset"))) for source in sources]
     left = [(_topics([end]), _topics([latest])) for end, latest in ends]
     return sum(
-        max(0, offset - end.get(topic, {}).get(number, 0))
+        max(0, max(offset, planned.get(topic, {}).get(number, 0)) - end.get(topic, {}).get(number, 0))
         for end, latest in left
         for topic, numbers in latest.items()
         for number, offset in numbers.items()
@@ -99,7 +107,7 @@ def _read(offset: Any) -> Any:
     return json.loads(offset) if isinstance(offset, str) else offset
 
 
-def _topics(offsets: Iterable[Any]) -> Mapping[str, Mapping[int, int]]:
+def _topics(offsets: Iterable[Any]) -> Topics:
     """Return the offsets of Kafka's topics; where several sources read a partition, the lowest one.
 
     Example:
@@ -115,7 +123,7 @@ def _topics(offsets: Iterable[Any]) -> Mapping[str, Mapping[int, int]]:
     return found
 
 
-def plan_elsewhere(files: Directory, topics: Mapping[str, Mapping[int, int]]) -> None:
+def plan_elsewhere(files: Directory, topics: Topics) -> None:
     """Let the next micro-batch end at other offsets of topics, so that the one after it begins there.
 
     Spark passes over what precedes the offset at which the last one ended, if sources go on where records are gone. Of
@@ -133,7 +141,7 @@ def plan_elsewhere(files: Directory, topics: Mapping[str, Mapping[int, int]]) ->
     files.write(f"offsets/{batch}", _ending_at(content, topics))
 
 
-def _ending_at(offsets: bytes, topics: Mapping[str, Mapping[int, int]]) -> bytes:
+def _ending_at(offsets: bytes, topics: Topics) -> bytes:
     head, metadata, *lines = offsets.decode("utf-8").split("\n")
     for number, line in enumerate(lines):
         for topic, ends in _topics([json.loads(line)] if line.startswith("{") else []).items():
@@ -151,4 +159,4 @@ def progress_in(files: Directory, folder: str = "") -> Progress:
     """
     done = last_batch(files.names(f"{folder}commits"))
     offsets = files.read(f"{folder}offsets/{done}") if done >= 0 else None
-    return Progress() if offsets is None else _progress_at(offsets)
+    return Progress() if offsets is None else progress_at(offsets)
