@@ -89,3 +89,12 @@ def test_status_page_and_metrics_of_runs_that_failed(tmp_path: Path, capsys: pyt
     write_record(tmp_path / DRIVER_FILE, replace(note, start_time=1))  # this process is no driver any longer
     said = status()
     assert "the last run ended 20" in said and "it was stopped" in said
+
+
+def test_a_run_whose_checkpoint_is_refused_has_failed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "application.json").write_text("{}")
+    for failures in (1, 2):
+        assert main(["run", str(WORD_COUNT), "--checkpoint", str(tmp_path), "--monitor", "off"]) == 1
+        assert past_end(tmp_path)["failures"] == failures
+    assert past_end(tmp_path)["reason"].startswith("R6")
+    assert "R6" in capsys.readouterr().err

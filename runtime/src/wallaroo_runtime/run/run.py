@@ -117,26 +117,26 @@ def run_once(options: RunOptions, reporter: Reporter, ending: Ending, applicatio
         if options.checkpoint.fresh:
             start_over(place, topology.name, reporter, ending.stopped.check)
         place.check_links()
-        ending.stopped.check()
-        partitions, buckets = mode.layout(options.spark)
-        checkpoint = Checkpoint.open(
-            place,
-            topology,
-            shuffle_partitions=partitions,
-            buckets_per_partition=buckets,
-            remote=options.remote,
-            directory=_directory_of(options, topology, place, reporter, ending.stopped),
-            mode=options.mode,
-            continues_goka=options.checkpoint.continues_goka,
-            accepts_changed=options.checkpoint.accepts_changed,
-        )
-        ending.opened()
-        if not options.checkpoint.location:
-            mark_begin(checkpoint.path / "logs")
-        if not checkpoint.continues:
-            reporter.note(f"new checkpoint in {checkpoint.directory}")
-        reporter.note(f"logs in {checkpoint.path / 'logs'}")
-        with noting_end(checkpoint.path, ending.stopped.ended_start):
+        with noting_end(place.path, ending.stopped.ended_start):
+            ending.stopped.check()
+            partitions, buckets = mode.layout(options.spark)
+            checkpoint = Checkpoint.open(
+                place,
+                topology,
+                shuffle_partitions=partitions,
+                buckets_per_partition=buckets,
+                remote=options.remote,
+                directory=_directory_of(options, topology, place, reporter, ending.stopped),
+                mode=options.mode,
+                continues_goka=options.checkpoint.continues_goka,
+                accepts_changed=options.checkpoint.accepts_changed,
+            )
+            ending.opened()
+            if not options.checkpoint.location:
+                mark_begin(checkpoint.path / "logs")
+            if not checkpoint.continues:
+                reporter.note(f"new checkpoint in {checkpoint.directory}")
+            reporter.note(f"logs in {checkpoint.path / 'logs'}")
             _run(options, reporter, application=running, plan=checkpoint.plan(), checkpoint=checkpoint, ending=ending)
     finally:
         place.release()
