@@ -9,12 +9,20 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from wallaroo.message.frame import TICK_PORT, split_frames
+from wallaroo_runtime.checkpoint.integrity import check_journal
 from wallaroo_runtime.errors import RunError
-from wallaroo_runtime.storage.journal.head import HEAD_BYTES, Position, pack_head, read_committed, read_head
+from wallaroo_runtime.storage.journal.head import (
+    HEAD_BYTES,
+    Position,
+    pack_head,
+    read_committed,
+    read_head,
+    write_committed,
+)
 from wallaroo_runtime.storage.journal.reader import JournalReader
 from wallaroo_runtime.storage.journal.writer import JournalWriter
 
@@ -103,6 +111,48 @@ def test_whole_frames_behind_the_head_are_kept(tmp_path: Path) -> None:
     end = fill(tmp_path, 10, segment_bytes=100)
     (tmp_path / "head").write_bytes(pack_head(Position(FRAME_BYTES, 1, end.journal_id)))
     assert fill(tmp_path, 0) == end
+
+
+@settings(deadline=None, max_examples=25)
+@given(st.lists(st.sampled_from(["append", "sync", "remove"]), min_size=1, max_size=12))
+@example(["append", "sync"])
+@example(["append"] * 4 + ["sync", "remove"])
+def test_a_loss_of_power_that_leaves_an_old_head_loses_no_frame(steps: list[str]) -> None:
+    """The head is written in place, and synced where something relies on it; frames are before readers see them."""
+    with TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
+        journal, after = Path(folder) / "journal", Path(folder) / "after"
+        synced, fsync = dict[str, bytes](), os.fsync
+
+        def note(descriptor: int) -> None:
+            fsync(descriptor)
+            if os.path.samestat(os.fstat(descriptor), (journal / "head").stat()):
+                synced["head"] = (journal / "head").read_bytes()
+
+        patch.setattr(os, "fsync", note)
+        writer = JournalWriter(journal, segment_bytes=100)
+        for step in steps:
+            if step == "append":
+                append(writer, 1)
+            elif step == "sync":
+                writer.sync()
+            else:
+                write_committed(journal, writer.safe.offset)
+                writer.remove_committed(lambda offset: None)
+            shutil.copytree(journal, after)
+            (after / "head").write_bytes(synced["head"])
+            safe = writer.safe
+            plan = [{"journal": f"{safe.journal_id:016x}", "offset": safe.offset}]
+            check_journal(after, f"{safe.journal_id:016x}", plan)
+            again = JournalWriter(after)
+            assert again.end == writer.end
+            again.close()
+            shutil.rmtree(after)
+        lost = [{"journal": f"{safe.journal_id:016x}", "offset": writer.end.offset + 1}]
+        with pytest.raises(
+            RunError, match=f"at offset {writer.end.offset} is damaged; it ends there; the checkpoint has"
+        ):
+            check_journal(journal, f"{safe.journal_id:016x}", lost)
+        writer.close()
 
 
 def test_segments_behind_a_torn_one_are_removed(tmp_path: Path) -> None:

@@ -54,9 +54,7 @@ def recover(directory: Path) -> tuple[list[Segment], int, Position, int]:
         journal_id = head.journal_id if head is not None else secrets.randbits(63) | 1
         segment, descriptor = create_segment(directory, SegmentHeader(0, 0, journal_id))
         return [segment], descriptor, Position(0, 0, journal_id), 0
-    safe = segments[-1].base if head is None else head.offset
-    first = _first_to_verify(directory, segments, safe)
-    kept, scan = _verify(segments, first, safe)
+    safe, kept, scan = _look(directory, head, segments)
     if head is not None and scan.journal_id != head.journal_id:
         raise other_journal(directory, f"{head.journal_id:016x}", _shown(scan.journal_id))
     if scan.end < safe:
@@ -65,6 +63,25 @@ def recover(directory: Path) -> tuple[list[Segment], int, Position, int]:
     end = Position(scan.end, _messages(segments[: kept + 1], head, scan.end), scan.journal_id)
     descriptor = _cut(directory, segments, kept, scan.end)
     return segments[: kept + 1], descriptor, end, scan.sequence
+
+
+def whole_end(directory: Path) -> int:
+    """Return where `recover` would find the end, and change nothing.
+
+    Frames are synced, the head is not: after a loss of power it is older than they are.
+
+    Raises:
+        RunError: R698, as `recover`.
+    """
+    segments = list_segments(directory)
+    return _look(directory, read_head(directory), segments)[2].end if segments else 0
+
+
+def _look(directory: Path, head: Position | None, segments: list[Segment]) -> tuple[int, int, Scan]:
+    """Return the head's offset, the last segment that is good, and how far."""
+    safe = segments[-1].base if head is None else head.offset
+    first = _first_to_verify(directory, segments, safe)
+    return safe, *_verify(segments, first, safe)
 
 
 def _messages(segments: list[Segment], head: Position | None, end: int) -> int:

@@ -148,6 +148,7 @@ class JournalWriter:
         if kept:
             # Recovery takes a missing segment above the committed offset for a loss, so that offset must last.
             sync_file(self.directory / "committed")
+            os.fsync(self._head)  # a loss of power must leave none that lies before the first segment
             before(self._segments[kept].base)
         for _ in range(kept):
             self._segments.pop(0).path.unlink(missing_ok=True)
