@@ -193,12 +193,16 @@ def test_files_in_and_tables_out_over_a_restart(
 
 @pytest.mark.jvm
 def test_files_are_read_once_or_named_whatever_they_are_called(
-    start: Callable[..., RunningQuery], wait_until: Callable[..., None], tmp_path: Path
+    start: Callable[..., RunningQuery],
+    wait_until: Callable[..., None],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     draw = random.Random(10)
     here, count = tmp_path / "in", 0
     here.mkdir()
-    source = {"format": "text", "options": {"path": str(here)}, "schema": "value STRING", "value": "value"}
+    monkeypatch.setenv("HERE", str(here))
+    source = {"format": "text", "options": {"path": "${env:HERE}"}, "schema": "value STRING", "value": "value"}
     sink = {"format": "parquet", "options": {"path": str(tmp_path / "out")}, "value": "value"}
 
     def put(odd: str = "") -> Path:
@@ -331,12 +335,17 @@ def test_refused_rows_count_once_and_not_as_written(drawn: list[tuple[int, int, 
         ({"sink": {"value": "no_such_column"}}, 'the SQL `no_such_column` of sink "out"'),
         ({"sink": {"value": "(value"}}, 'the SQL `(value` of sink "out"'),
         ({"sink": {"format": "nothing"}}, 'sink "out"'),
+        ({"source": {"format": "nothing"}}, 'source "in" is not usable; [DATA_SOURCE_NOT_FOUND]'),
+        (
+            {"source": {"format": "text", "options": {"path": "/no/such/directory"}}},
+            'source "in" is not usable; [PATH_NOT_FOUND]',
+        ),
         ({"source": {"value": "nowhere + 1"}}, 'the SQL `nowhere + 1` of source "in"'),
         ({"source": {"timestamp": "to_time(value"}}, 'the SQL `CAST(value AS STRING)`, `to_time(value` of source "in"'),
     ],
 )
 def test_what_spark_does_not_accept_is_refused_before_the_first_message(
-    start: Callable[..., RunningQuery], tmp_path: Path, more: dict[str, dict[str, str]], said: str
+    start: Callable[..., RunningQuery], tmp_path: Path, more: dict[str, dict[str, str]], said: str, capfd: Any
 ) -> None:
     source = {"format": "rate", "options": {"rowsPerSecond": "10"}, "value": "CAST(value AS STRING)"}
     sink = {"format": "text", "options": {"path": str(tmp_path / "out")}, "value": "value"}
@@ -344,5 +353,6 @@ def test_what_spark_does_not_accept_is_refused_before_the_first_message(
         start(topology({**source, **more.get("source", {})}, {**sink, **more.get("sink", {})}))
     (finding,) = caught.value.diagnostics
     assert finding.code == "R716"
-    assert finding.message.startswith(f"{said} is not usable; ")
-    assert "py4j" not in str(finding) and "JVM" not in str(finding)
+    assert finding.message.startswith(said) and " is not usable; " in finding.message
+    printed = f"{finding}{capfd.readouterr()}".lower()
+    assert "py4j" not in printed and "jvm" not in printed

@@ -52,6 +52,10 @@ NAMES = (
         "cookie",
         "http.Cookie",
         "jwt",
+        "db.pw",
+        "creds",
+        "encryptionKey",
+        "master_key",
     ),
 )
 PLACES = (
@@ -119,9 +123,42 @@ def test_the_application_that_was_loaded_last_has_its_own(loaded: list[tuple[str
             assert resolved(end["options"]) == {"password": word if is_program or outside is None else outside}
 
 
-@given(some.text(), some.text())
-def test_a_reference_is_no_secret(before: str, after: str) -> None:
-    assert not is_secret("password", before + "${env:WORD}" + after)
+FORMS = some.sampled_from(
+    (
+        *("amqp://me:{}@host/x", "jdbc:x://host/db?user=me&password={}", "AccountKey={};Host=h", "Bearer {}"),
+        *("https://h/f?code={}", '{{"user": "me", "private_key": "{}"}}', "token: {}", "Authorization: Basic {}"),
+        *('org.x.PlainLoginModule required password="{}";', "<db><password>{}</password></db>"),
+    )
+)
+
+
+@given(
+    some.text(),
+    some.text(),
+    some.lists(some.tuples(FORMS, some.booleans()), min_size=1, max_size=3),
+    WORD,
+    WORD.map("not-{}".format),
+)
+def test_a_reference_is_no_secret_but_what_stands_beside_it_may_be_one(
+    before: str, after: str, forms: list[tuple[str, bool]], word: str, outside: str
+) -> None:
+    assert not is_secret("password", "a${env:WORD}b") and is_secret("url", "user=${env:WORD}&password=word")
+    text = " ".join(form.format(word if is_plain else "${env:WORD}") for form, is_plain in [("{}", False), *forms])
+    assert is_secret("x", text) == any(is_plain for _, is_plain in forms)
+    document = {"pipelines": [{"sources": [{"name": "a", "options": {"x": text, "y": f"{before}{text}"}}]}]}
+    for keep in (secret.declare, secret.without_secrets):
+        with pytest.MonkeyPatch.context() as patch:
+            for known in ("_declared", "_written", "_used"):
+                patch.setattr(secret, known, {})
+            found = keep(document)
+            assert word not in json.dumps(found)
+            (end,) = found["pipelines"][0]["sources"]
+            with pytest.raises(RunError, match="R608 .* needs WORD,"):
+                resolved(end["options"])
+            patch.setenv("WORD", outside)
+            whole = text.replace("${env:WORD}", outside)
+            assert resolved(end["options"]) == {"x": whole, "y": f"{before}{whole}"}
+            assert word not in secret.hidden(f"cannot read {whole}: {after}") or not is_secret("x", text)
 
 
 def test_what_is_no_document_stays_as_it_is() -> None:

@@ -68,6 +68,14 @@ THROWN = [
     ("java.nio.charset.UnmappableCharacterException", "3", "a file of a source cannot be read"),
     ("PATH_ALREADY_EXISTS", "/out", "Spark does not accept the SQL, the schema or an option"),
     ("CAST_INVALID_INPUT", "'x'", "fails on a value"),
+    ("USER_RAISED_EXCEPTION", "boom", "fails on a value"),
+    ("KAFKA_DATA_SOURCE_NOT_ENABLED", "kafka", "no source or sink of Spark's here"),
+    ("DATA_SOURCE_NOT_FOUND", "txt", "does not have this format"),
+    (
+        "java.lang.IllegalArgumentException",
+        "Invalid value 'abc' for option 'maxFilesPerTrigger', must be a positive integer",
+        "an option of a source or sink: Invalid value 'abc'",
+    ),
     ("java.util.concurrent.TimeoutException", "Futures timed out after [1 s]", "did not do in time"),
     ("java.lang.InterruptedException", "sleep interrupted", "a thread of Spark was interrupted"),
     ("java.lang.IllegalArgumentException", "no such thing", "java.lang.IllegalArgumentException: no such thing"),
@@ -78,6 +86,9 @@ PARAMETERS = {
     ),
     "STATE_STORE_ROW_CHECKSUM_VERIFICATION_FAILED": ("stateStoreId", "expectedChecksum", "computedChecksum"),
     "PATH_ALREADY_EXISTS": ("outputPath",),
+    "USER_RAISED_EXCEPTION": ("errorMessage",),
+    "KAFKA_DATA_SOURCE_NOT_ENABLED": ("provider",),
+    "DATA_SOURCE_NOT_FOUND": ("provider",),
     "CAST_INVALID_INPUT": ("expression", "sourceType", "targetType", "ansiConfig"),
 }
 WRAPPERS = ("runtime", "execution", "spark", "unchecked", "text", "query")
@@ -129,8 +140,8 @@ class Thrower:
         if how == "text":
             return self._text(text)
         values = java.util.HashMap()
-        for name in ("id", "runId", "message"):
-            values.put(name, text.partition("\n")[0])
+        for name, value in (("id", "5-6"), ("runId", "7-8"), ("message", text.partition("\n")[0])):
+            values.put(name, value)
         return self._spark_error("STREAM_FAILED", values, error)
 
     def thrown(self, error: Any) -> Exception:

@@ -10,6 +10,7 @@ from py4j.protocol import Py4JError  # type: ignore[import-untyped]
 from pyspark import SparkConf, SparkContext
 from pyspark.errors import PySparkException
 from pyspark.java_gateway import launch_gateway
+from pyspark.logger import PySparkLogger
 from pyspark.sql import SparkSession
 
 from wallaroo.diagnostic.diagnostic import Diagnostic
@@ -113,11 +114,13 @@ def open_cluster(settings: SparkConf) -> Diagnostic | None:
 
 
 def _keep_quiet() -> None:
-    """Let Py4J not print that the JVM is gone, for which the query's caller gets R617, or that it was interrupted."""
+    """Let Py4J and PySpark not print what a finding says: R617 that the JVM is gone, R716 that SQL is wrong."""
     of_py4j = logging.getLogger("py4j")
     of_py4j.addHandler(logging.NullHandler())
     of_py4j.propagate = False
     logging.getLogger().addFilter(_is_not_of_py4j)
+    for name in ("DataFrameQueryContextLogger", "SQLQueryContextLogger"):  # print what R716 says, with Java's stack
+        PySparkLogger.getLogger(name).disabled = True
 
 
 def _keep_accumulators_quiet(session: SparkSession) -> None:

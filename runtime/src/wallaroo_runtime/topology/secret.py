@@ -16,25 +16,32 @@ from wallaroo_runtime.errors import USAGE, RunError
 REFERENCE = re.compile(r"\$\{env:([A-Za-z_][A-Za-z0-9_]*)\}")
 FILE = "_FILE"  # a variable NAME_FILE names a file with the value
 COOKIE = "cookie"
-_WORDS = "password|passwd|passphrase|pwd|secret|token|credential|signature|(access|account|api|private|shared)[._-]?key"
+_WORDS = (
+    "password|passwd|passphrase|pwd|secret|token|credential|signature"
+    "|(access|account|api|encryption|master|private|shared|signing)[._-]?key"
+)
 # Options by name; those that say where something is are none.
 _NAME = re.compile(rf"{_WORDS}|jaas|oauthbearer[._-]?config|user[._-]?info|ssl\.key(\.pem|store\.key)?$", re.IGNORECASE)
 _PLACE = re.compile(r"\.(location|endpoint\.url|file|path)$", re.IGNORECASE)
 # Words that name one only where a name ends with them, and is no switch: "db.pass", "Proxy-Authorization", "azureSas".
-_LAST = r"auth|authorization|bearer|cookies?|jwt|oauth2?|pass|passcode|pat|sas"
+_LAST = r"auth|authorization|bearer|cookies?|creds|jwt|oauth2?|pass|passcode|pat|pw|sas"
 _SWITCH = re.compile(r"true|false|none|no|yes|\d", re.IGNORECASE)
 # Values that have one, whatever their option is called.
 _VALUE = re.compile(
     rf"://[^/@\s]*:[^/@\s]*@"  # a URL with user and password
-    rf"|({_WORDS})[\w.-]*([\"']?\s*=|[\"']\s*:|:\s)"  # settings, JSON, YAML
+    rf"|({_WORDS})[\w.-]*([\"']?\s*=|[\"']\s*:|:\s|>[^<])"  # settings, JSON, YAML, XML
     rf"|[?&;](sig|key|code|{_LAST})=[^&]"  # parameters of a URL
     r"|\b(proxy-)?authorization[\"']?\s*[=:]\s*\S|\bbearer\s+[\w.~+/-]|^basic\s+[\w+/=-]+$"  # headers
     r"|-----BEGIN [A-Z0-9 ]*PRIVATE KEY"
     r"|\beyJ[\w-]+\.eyJ[\w-]+\.|\b(gh[opsur]_|github_pat_|xox[a-z]-|dapi)\w{16}",  # tokens that have a form
     re.IGNORECASE,
 )
+# A reference where a secret would be, with what makes it one.
+_REFERRED = re.compile(rf"[=:>]?\s*[\"']?((bearer|basic)\s+)?{REFERENCE.pattern}", re.IGNORECASE)
+_HIDDEN = 6  # characters: shorter values are too often parts of words
 _declared: dict[str, str] = {}  # by programs: they win over the environment
 _written: dict[str, str] = {}  # in documents: the environment wins over them
+_used: dict[str, str] = {}  # what references came to
 
 
 def is_secret(option: str, value: str) -> bool:
@@ -46,8 +53,10 @@ def is_secret(option: str, value: str) -> bool:
         ...     ("url", "jdbc:postgresql://me:word@host/x"), ("url", "jdbc:postgresql://host/x"))]
         [True, False, False, True, False]
     """
-    if not value or REFERENCE.search(value):
+    if not value:
         return False
+    if REFERENCE.search(value):
+        return bool(_VALUE.search(_REFERRED.sub("\0", value)))
     is_named = bool(_NAME.search(option)) or bool(_last_of(option) and not _SWITCH.fullmatch(value))
     return (is_named and not _PLACE.search(option)) or bool(_VALUE.search(value))
 
@@ -200,18 +209,48 @@ def _lacking(names: Sequence[str]) -> RunError:
 
 
 def _value(name: str) -> str:
-    if name in _declared:
-        return _declared[name]
+    text = _declared.get(name)
+    if text is None and (found := _of_environment(name)) is not None:
+        _used[name] = found
+        return found
+    text = _written.get(name) if text is None else text
+    if text is None:
+        raise _lacking([name])
+    _used[name] = REFERENCE.sub(lambda inner: _needed(inner[1]), text)  # a part of the option may be a reference
+    return _used[name]
+
+
+def _needed(name: str) -> str:
+    text = _of_environment(name)
+    if text is None:
+        raise _lacking([name])
+    return text
+
+
+def _of_environment(name: str) -> str | None:
     if name in os.environ:
         return os.environ[name]
     file = os.environ.get(name + FILE)
-    if file is None and name in _written:
-        return _written[name]
     if file is None:
-        raise _lacking([name])
+        return None
     try:
         return Path(file).read_text(encoding="utf-8").removesuffix("\n")
     except (OSError, UnicodeDecodeError) as error:
         raise RunError.of(
             "R616", USAGE, path=file, done="read", reason=getattr(error, "strerror", None) or str(error)
         ) from error
+
+
+def hidden(text: str) -> str:
+    """Return a text, such as what Spark says of a path, with references in place of the secrets that are in use.
+
+    Example:
+        >>> _used["P"] = "ftp://me:word@host"
+        >>> hidden("no such file: ftp://me:word@host/x")
+        'no such file: ${env:P}/x'
+        >>> _ = _used.pop("P")
+    """
+    for name, value in _used.items():
+        if len(value) >= _HIDDEN:
+            text = text.replace(value, f"${{env:{name}}}")
+    return text

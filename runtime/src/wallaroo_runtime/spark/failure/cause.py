@@ -10,6 +10,8 @@ from py4j.protocol import Py4JError, Py4JJavaError, Py4JNetworkError  # type: ig
 from pyspark import SparkContext
 from pyspark.sql.streaming import StreamingQuery
 
+from wallaroo_runtime.topology.secret import hidden
+
 HADOOP_ADVICE = "; For more details see"
 MAX_CAUSES, LINE = 64, 300
 # A class that a report names: at its beginning, after "Caused by:", or after the task that was lost.
@@ -53,7 +55,7 @@ class Cause:
         lines = (_CALL.sub("", _MORE.sub("", line)).strip(": ") for line in text.splitlines())
         first = next((line for line in lines if line and not line.startswith("at ")), "")
         text = _STATE.sub("", first.partition(HADOOP_ADVICE)[0]).strip()
-        return text[:LINE] or self.kind.rpartition(".")[2]
+        return hidden(text)[:LINE] or self.kind.rpartition(".")[2]
 
     @property
     def is_wrapper(self) -> bool:

@@ -146,12 +146,22 @@ TABLE: tuple[Row, ...] = (
     ),
     Row("Java is too old", "install Java 17 or newer", kinds=r"java\.lang\.UnsupportedClassVersionError"),
     Row(
+        "this is no source or sink of Spark's here",
+        "take Kafka's own source or sink, whose jars are fetched (docs/kafka.md)",
+        conditions=r"KAFKA_DATA_SOURCE_NOT_ENABLED",
+    ),
+    Row(
+        "Spark does not have this format",
+        f"correct the format's name, or {JARS}",
+        conditions=r"DATA_SOURCE_NOT_(FOUND|EXIST)",
+    ),
+    Row(
         "Spark's jars do not have a class, or have it of another version",
         JARS,
         kinds=r"(java\.lang\.)?(ClassNotFoundException|NoClassDefFoundError|NoSuchMethodError|NoSuchFieldError"
         r"|AbstractMethodError|IncompatibleClassChangeError|ExceptionInInitializerError|LinkageError)"
         r"|.*\.UnsupportedFileSystemException|java\.util\.ServiceConfigurationError|.*\.SparkClassNotFoundException",
-        conditions=r"DATA_SOURCE_NOT_(FOUND|EXIST)|\w+_DATA_SOURCE_NOT_ENABLED|CANNOT_LOAD_\w*CLASS",
+        conditions=r"\w+_DATA_SOURCE_NOT_ENABLED|CANNOT_LOAD_\w*CLASS",
     ),
     Row(
         "Spark's jars do not have a file system",
@@ -288,10 +298,17 @@ TABLE: tuple[Row, ...] = (
         conditions=r"UNRESOLVED_|PARSE_|DATATYPE_MISMATCH|INVALID_OPTIONS|STREAMING_OUTPUT_MODE|UNSUPPORTED_|PATH_ALREADY",
     ),
     Row(
+        "Spark does not accept an option of a source or sink",
+        "correct it in the program",
+        kinds=r"java\.lang\.IllegalArgumentException",
+        message=r"Invalid value '.*' for option|[Oo]ption '?[\w.]+'? (must|is|should)",
+    ),
+    Row(
         "the SQL of a source or sink fails on a value",
         "correct it for such values, e.g. with try_cast or try_divide",
         kinds=r".*\.Spark(NumberFormat|Arithmetic|DateTime|ArrayIndexOutOfBounds|NoSuchElement)Exception",
-        conditions=r"CAST_|DIVIDE_BY_ZERO|ARITHMETIC_OVERFLOW|NUMERIC_VALUE_OUT|CANNOT_PARSE|INVALID_ARRAY_INDEX",
+        conditions=r"CAST_|DIVIDE_BY_ZERO|ARITHMETIC_OVERFLOW|NUMERIC_VALUE_OUT|CANNOT_PARSE|INVALID_ARRAY_INDEX"
+        "|USER_RAISED_EXCEPTION",
     ),
     Row(
         "Spark did not do in time what it has to do",

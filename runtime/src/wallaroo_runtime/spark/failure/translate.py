@@ -17,6 +17,7 @@ from wallaroo.diagnostic.diagnostic import Diagnostic
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.spark.failure.cause import Cause, causes_of, significant
 from wallaroo_runtime.spark.failure.table import LOSS, Outcome, row_of
+from wallaroo_runtime.topology.secret import hidden
 
 MARK = "wallaroo-error:"
 AGAIN = "run again to continue from the checkpoint"
@@ -98,7 +99,7 @@ def described(chain: Sequence[Cause], checkpoint: str = "", log: Path | None = N
     if found := row_of(chain, checkpoint):
         row, cause = found
         fix = row.fix.format(temporary=gettempdir(), log=_source(log), hadoop=_hadoop_version())
-        place = "".join(f"; {file}" for file in _files(chain) if file not in cause.message)
+        place = "".join(f"; {hidden(file)}" for file in _files(chain) if file not in cause.message)
         return Described(row.outcome, (f"{row.what}: {cause.line}" if row.what else cause.line) + place, fix)
     root = ([*significant(chain)] or [Cause("", "no reason given")])[-1]
     is_named = root.kind and not root.kind.startswith("py4j.")

@@ -17,6 +17,7 @@ from wallaroo_runtime.errors import RUN, USAGE, RunError
 from wallaroo_runtime.spark.failure.translate import AGAIN
 from wallaroo_runtime.spark.machine.hadoop import HadoopDirectory, spark_path
 from wallaroo_runtime.topology.model import SparkSource, Topology
+from wallaroo_runtime.topology.secret import value_of
 
 FORMATS = ("avro", "binaryfile", "csv", "json", "orc", "parquet", "text", "xml")
 PATTERN, SEPARATOR = "{}[]*?\\", "\0"
@@ -42,9 +43,9 @@ def check_names(session: SparkSession, topology: Topology) -> Iterator[Diagnosti
     configuration = session.sparkContext._jsc.hadoopConfiguration()
     for source in file_sources(topology):
         name = next((value for key, value in source.options.items() if key.lower() == "path"), "")
-        if not is_pattern(name):
+        if not is_pattern(place := value_of(name)):
             continue
-        path = jvm.org.apache.hadoop.fs.Path(name)
+        path = jvm.org.apache.hadoop.fs.Path(place)
         files = path.getFileSystem(configuration)
         if files.exists(path):
             reason = "Spark takes such a name as a pattern: { } [ ] * ? and \\ are its signs"

@@ -59,23 +59,25 @@ class RecordSource:
                 "partition",
                 "offset",
             )
-        with analysed(f'source "{self.source.name}"', self.source.value, self.source.key, self.source.timestamp):
-            return self._selected(session, self.source)
+        return self._selected(session, self.source)
 
     @staticmethod
     def _selected(session: SparkSession, source: SparkSource) -> DataFrame:
-        reader = session.readStream.format(source.format).options(**resolved(source.options))
-        if source.schema:
-            reader = reader.schema(source.schema)
+        with analysed(f'source "{source.name}"'):
+            reader = session.readStream.format(source.format).options(**resolved(source.options))
+            if source.schema:
+                reader = reader.schema(source.schema)
+            rows = reader.load()
         time = f"CAST(({source.timestamp}) AS TIMESTAMP)" if source.timestamp else "NULL"
         key = f"CAST(({source.key}) AS BINARY)" if source.key else "CAST(NULL AS BINARY)"
-        return reader.load().selectExpr(
-            "CAST(NULL AS LONG) AS sequence",
-            f"{key} AS key",
-            f"CAST(({source.value}) AS BINARY) AS value",
-            f"unix_millis(coalesce({time}, current_timestamp())) AS timestamp_ms",
-            f"{NO_HEADERS} AS headers",
-        )
+        with analysed(f'source "{source.name}"', source.value, source.key, source.timestamp):
+            return rows.selectExpr(
+                "CAST(NULL AS LONG) AS sequence",
+                f"{key} AS key",
+                f"CAST(({source.value}) AS BINARY) AS value",
+                f"unix_millis(coalesce({time}, current_timestamp())) AS timestamp_ms",
+                f"{NO_HEADERS} AS headers",
+            )
 
     def frames(self, batches: Iterable[pa.RecordBatch], batch: int) -> Iterator[bytes]:
         """Pack rows into frames, in order.
@@ -156,10 +158,10 @@ def analysed(part: str, *expressions: str) -> Iterator[None]:
         chain = causes_of(error)
         sql = ", ".join(f"`{expression}`" for expression in expressions if expression)
         what = f"the SQL {sql} of {part}" if sql else part
-        place = "correct it in the program"
-        advice = described(chain).fix or "format, options, schema or SQL"
-        fix = advice if advice == place else f"{place}: {advice}"
-        raise RunError.of("R716", USAGE, what=what, reason=significant(chain)[-1].line, fix=fix) from error
+        said = significant(chain)
+        reason = next((cause.line for cause in said if cause.condition), said[-1].line)
+        fix = described(chain).fix or "correct it in the program: format, options, schema or SQL"
+        raise RunError.of("R716", USAGE, what=what, reason=reason, fix=fix) from error
 
 
 def _pairs(headers: Iterable[dict[str, Any]] | None) -> Iterator[Pair]:
