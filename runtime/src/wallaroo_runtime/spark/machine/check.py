@@ -5,6 +5,7 @@ import resource
 import shutil
 import tempfile
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -20,6 +21,8 @@ LIMITS = (
     ("open files", resource.RLIMIT_NOFILE, 1024, 512, "-n"),
     ("processes", resource.RLIMIT_NPROC, 512, 256, "-u"),  # threads count: Java has some hundred
 )
+STARTED = 128  # threads that a run starts with at least, on few processors
+_CONTAINERS = "/proc/self/cgroup"
 
 
 class Outcome(NamedTuple):
@@ -54,19 +57,22 @@ def check_machine() -> None:
     Raises:
         RunError: R602; R742, a directory or a limit.
     """
-    check_java()
     for _, number, *_ in LIMITS:
         hard = resource.getrlimit(number)[1]
         resource.setrlimit(number, (hard, hard))
     findings = [each.finding for each in (*limits(), temporary_files()) if each.finding and each.needed]
     if findings:
         raise RunError(findings)
+    check_java()  # it fails in words of its own where a limit stops it
 
 
 def limits() -> Iterator[Outcome]:
     """Look at the limits of the shell that the user has started this in."""
     for what, number, good, least, letter in LIMITS:
         soft, hard = (limit if limit != resource.RLIM_INFINITY else 1 << 62 for limit in resource.getrlimit(number))
+        if number == resource.RLIMIT_NPROC and (full := _few_left(soft)):
+            yield full
+            continue
         if soft >= good:
             yield Outcome(what, f"limit {soft}" if soft < 1 << 62 else "limit unlimited")
             continue
@@ -74,6 +80,43 @@ def limits() -> Iterator[Outcome]:
         is_bound = number != resource.RLIMIT_NPROC or os.geteuid() != 0
         reason = f"the limit is {soft}; at least {good} are good"
         yield lacks(what, reason, fix, needed=hard < least and is_bound)
+
+
+def _few_left(limit: int) -> Outcome | None:
+    """Return that the user, or the container, has too few threads left for a run; None: there are enough."""
+    used = 0 if limit >= 1 << 62 or os.geteuid() == 0 else _threads()  # the limit does not bind root
+    whose, fix = "", f"end some of your processes, or ulimit -u {used + LIMITS[1][2]}"
+    for path in _container_files():
+        most, now = int(path.read_text()), int(path.with_name("pids.current").read_text())
+        if most - now < limit - used:
+            limit, used, whose = most, now, " of the container"
+            fix = f"give the container more, e.g. --pids-limit {now + LIMITS[1][2]}"
+    if limit - used >= STARTED or not used:
+        return None
+    reason = f"the limit{whose} is {limit}, and {used} are there; a run starts at least {STARTED}"
+    return lacks("processes", reason, fix)
+
+
+def _threads() -> int:
+    """Return how many threads the user has: each counts as a process."""
+    count = 0
+    for entry in Path("/proc").glob("[0-9]*/status"):
+        with suppress(OSError):
+            fields = dict(line.partition(":")[::2] for line in entry.read_text(errors="replace").splitlines())
+            count += int(fields["Threads"]) if int(fields["Uid"].split()[0]) == os.getuid() else 0
+    return count
+
+
+def _container_files() -> Iterator[Path]:
+    """Yield the file of each control group that bounds how many threads there may be."""
+    with suppress(OSError):
+        for line in Path(_CONTAINERS).read_text(encoding="utf-8").splitlines():
+            _, kinds, own = line.split(":", 2)
+            root = "/sys/fs/cgroup/pids" if kinds == "pids" else "/sys/fs/cgroup"
+            for path in dict.fromkeys((Path(f"{root}{own}/pids.max"), Path(f"{root}/pids.max"))):
+                with suppress(OSError):
+                    if kinds in ("", "pids") and path.read_text().strip().isdigit():
+                        yield path
 
 
 def temporary_files() -> Outcome:
