@@ -160,6 +160,7 @@ def test_a_table_that_a_function_reads_is_none_that_states_change(tmp_path: Path
         ("class S: pass", "nonlocal count; count += 1", "nonlocal count"),
         ("class S: pass", "global COUNT; COUNT += 1", "global COUNT"),
         ("import itertools\nclass S:\n    ids = itertools.count()", "next(s.ids)", "S.ids"),
+        ("ALL = {}\nclass S:\n    def __init__(self): self.__dict__ = ALL", "s.n = m", "self.__dict__"),
         ("class S:\n    n: typing.ClassVar[int] = 0", "S.n += 1", ""),
         ("CACHE = {}\nclass S: pass", "CACHE[m] = m", ""),
         ("RATES = {'a': 1}\nclass S:\n    def __init__(self): self.rates = RATES", "s.rates.get(m)", ""),
@@ -186,6 +187,40 @@ MEMOS = {
     "set()": ("MEMO.add(m); m = max({m} & MEMO)", "m = m if m in MEMO else MEMO.add(m) or m"),
     "0": ("MEMO += 1; m = m if MEMO else ''", "MEMO = MEMO + 1; m = m * bool(MEMO)"),
 }
+
+
+# Where a function has what outlives its calls, in place of its state and of the module.
+PLACES = {
+    "closure": ("memo = {box}", "def run(m, s): {body}; return m", "run"),
+    "default": ("pass", "def run(m, s, memo={box}): {body}; return m", "run"),
+    "object": (
+        "pass",
+        "class Run:\n        def __init__(self): self.memo = {box}\n        def __call__(self, m, s): {body}; return m",
+        "Run()",
+    ),
+}
+
+
+@settings(deadline=None, max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(place=some.sampled_from([*PLACES]), box=some.sampled_from(["{}", "[]", "set()"]), data=some.data())
+def test_what_a_function_keeps_by_closure_default_or_object_is_refused(
+    tmp_path: Path, place: str, box: str, data: Any
+) -> None:
+    body = data.draw(some.sampled_from([each for each in MEMOS[box] if "+=" not in each and "lambda" not in each]))
+    is_read = data.draw(some.booleans())
+    before, function, name = PLACES[place]
+    memo = "self.memo" if place == "object" else "memo"
+    body = f"m = m if {memo} else m" if is_read else body.replace("MEMO", memo)
+    text = PROGRAM.format(
+        box="[]", helped="pass", state="S", body="pass", read="m", step="other()",
+        holder=f"""class S: pass
+def other():
+    {before}
+    {function}
+    return wallaroo.state_computation("count", S)({name})
+""".format(box=box, body=body),
+    )  # fmt: skip
+    assert outputs(text, tmp_path, [["a", "b"]]) == (["a", "b"] if is_read else None)
 
 
 @settings(deadline=None, max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])

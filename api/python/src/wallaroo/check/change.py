@@ -151,12 +151,13 @@ def outside(function: Callable[..., Any], own: type, *, gets_class: bool = False
     """
     function = inspect.unwrap(target_of(function))
     free_names = set(getattr(getattr(function, "__code__", None), "co_freevars", ()))
-    names = _names(function)
+    defaults = _defaults(function)
+    names = _names(function) | defaults
     for scope in scopes(function):
         found, nodes = list(changes(scope)), list(ast.walk(scope))
         declared = {name for node in nodes if isinstance(node, ast.Global) for name in node.names}
         outer = {name for node in nodes if isinstance(node, ast.Nonlocal) for name in node.names} & free_names
-        local = {each.arg for each in nodes if isinstance(each, ast.arg)}
+        local = {each.arg for each in nodes if isinstance(each, ast.arg)} - {*defaults}
         local |= {each.target.id for each in found if isinstance(each.target, ast.Name) and not each.is_content}
         loaded = [each.id for each in nodes if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Load)]
         first = scope.args.args[0].arg if gets_class and scope.args.args else None
@@ -173,12 +174,7 @@ def outside(function: Callable[..., Any], own: type, *, gets_class: bool = False
                 value = getattr(value, path.pop(0), None)
             if isinstance(value, type):
                 yield from ((text, "bound") for each in path[:1] if not is_meant(value, each))
-            elif (
-                value is not None
-                and name
-                and name not in free_names
-                and (isinstance(value, CONTAINERS) or path or not change.is_content)
-            ):
+            elif value is not None and name and (isinstance(value, CONTAINERS) or path or not change.is_content):
                 is_read = loaded.count(name) > sum(_root(each) == name for each in found) or change.gives(nodes)
                 yield name, "read" if is_read else "filled"
 
@@ -201,6 +197,15 @@ def _names(function: Callable[..., Any]) -> dict[str, Any]:
         with contextlib.suppress(ValueError):  # not assigned yet
             found[name] = cell.cell_contents
     return found
+
+
+def _defaults(function: Callable[..., Any]) -> dict[str, Any]:
+    """Return the parameters that have a container as default, which all calls of a process share."""
+    try:
+        parameters = inspect.signature(function).parameters.values()
+    except (TypeError, ValueError):
+        return {}
+    return {each.name: each.default for each in parameters if isinstance(each.default, CONTAINERS)}
 
 
 def _paired(target: ast.expr, value: ast.expr | None) -> list[tuple[ast.expr, ast.expr | None]]:

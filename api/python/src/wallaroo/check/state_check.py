@@ -59,6 +59,8 @@ def check_state(place: Place, call: Call, state: State) -> None:
         place.add("T234", remedy=remedy, step=call.name, what="state", where=where, reason=_REASON)
         break
     owner = getattr(state.build if call.kind == "window" else call.run, "__self__", None)
+    if owner is None and call.kind != "window" and not hasattr(call.run, "__code__"):
+        owner = call.run  # an object that is called
     kept = "accumulator" if call.kind == "window" else "state"
     for where in _kept_by(owner) if owner is not None else ():
         remedy = f"keep it in the {kept}; or in a class attribute annotated ClassVar, {_MEANT}"
@@ -111,6 +113,8 @@ def _refuse(place: Place, call: Call, state: State, made: Any) -> None:
 def _shared(state: State, made: Any, other: Any, function: Callable[..., Any]) -> Iterator[str]:
     """Yield what states share and surely change; of the rest of what they share they get copies, as by a restart."""
     cls = type(made)
+    if hasattr(made, "__dict__") and made.__dict__ is other.__dict__:
+        yield "self.__dict__"
     classes = [each for each in cls.__mro__ if _is_of_user(each)]
     methods = [pair for each in classes for pair in functions_of(each)]
     changed = changed_attributes([function, *(method for method, _ in methods)])
