@@ -7,16 +7,12 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as some
 
-import wallaroo
 from wallaroo import testing
-from wallaroo.check.in_place import is_fixed
 from wallaroo.diagnostic.diagnostic import DiagnosticError
-from wallaroo.message.key import key_bytes
 
 PROGRAM = """
 import dataclasses, heapq, typing
@@ -398,25 +394,3 @@ def test_slips_of_a_test_are_findings(tmp_path: Path, run: Any, said: str) -> No
         app.send([b"a"], 0)
         run(app)
     assert str(caught.value).startswith(said)
-
-
-@given(number=some.integers(-(2**63), 2**63 - 1))
-def test_an_integer_of_numpy_is_the_key_of_its_number_and_no_state(number: int) -> None:
-    assert key_bytes(np.int64(number)) == key_bytes(number)
-    assert key_bytes((np.int64(number),)) == key_bytes((number,))
-    assert is_fixed(np.int64(number)) and is_fixed(np.float64(number))
-
-
-@pytest.mark.parametrize("fmt", [">f", "4s", ">?xxx", "cccc", "xxxx"])
-def test_a_format_without_a_length_is_refused(fmt: str) -> None:
-    with pytest.raises(DiagnosticError, match="expected a struct format that begins with an integer"):
-        wallaroo.decoder(4, fmt)
-
-
-def test_a_class_in_place_of_its_object_is_told() -> None:
-    class Upper:
-        def __call__(self, text: str) -> str:
-            return text.upper()
-
-    with pytest.raises(DiagnosticError, match=r"pass an object of it: .*Upper\(\)"):
-        wallaroo.build_application("a", wallaroo.source("s", None).to(wallaroo.computation("up")(Upper)))

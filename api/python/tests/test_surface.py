@@ -2,13 +2,19 @@
 
 from typing import Any
 
+import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as some
 
 import wallaroo
 from wallaroo import WallarooParameterError
+from wallaroo.check.in_place import is_fixed
 from wallaroo.component.application import Application
+from wallaroo.diagnostic.diagnostic import DiagnosticError
 from wallaroo.emit.topology import topology
 from wallaroo.message.frame import read_frame
+from wallaroo.message.key import key_bytes
 from wallaroo.worker.stage.stage import Stage
 
 
@@ -125,3 +131,25 @@ def test_nothing_follows_a_sink(kit: Any) -> None:
     ended = wallaroo.source("line", tcp_source(kit, 7010)).to_sink(tcp_sink(kit)).to(shout)
     with pytest.raises(WallarooParameterError, match="T212 to cannot follow to_sink; the pipeline has ended"):
         wallaroo.build_application("test", ended)
+
+
+@given(number=some.integers(-(2**63), 2**63 - 1))
+def test_an_integer_of_numpy_is_the_key_of_its_number_and_no_state(number: int) -> None:
+    assert key_bytes(np.int64(number)) == key_bytes(number)
+    assert key_bytes((np.int64(number),)) == key_bytes((number,))
+    assert is_fixed(np.int64(number)) and is_fixed(np.float64(number))
+
+
+@pytest.mark.parametrize("fmt", [">f", "4s", ">?xxx", "cccc", "xxxx"])
+def test_a_format_without_a_length_is_refused(fmt: str) -> None:
+    with pytest.raises(DiagnosticError, match="expected a struct format that begins with an integer"):
+        wallaroo.decoder(4, fmt)
+
+
+def test_a_class_in_place_of_its_object_is_told() -> None:
+    class Upper:
+        def __call__(self, text: str) -> str:
+            return text.upper()
+
+    with pytest.raises(DiagnosticError, match=r"pass an object of it: .*Upper\(\)"):
+        wallaroo.build_application("a", wallaroo.source("s", None).to(wallaroo.computation("up")(Upper)))
