@@ -109,14 +109,12 @@ def _threads() -> int:
 
 def _container_files() -> Iterator[Path]:
     """Yield the file of each control group that bounds how many threads there may be."""
+    roots = {"": "/sys/fs/cgroup", "pids": "/sys/fs/cgroup/pids"}
     with suppress(OSError):
-        for line in Path(_CONTAINERS).read_text(encoding="utf-8").splitlines():
-            _, kinds, own = line.split(":", 2)
-            root = "/sys/fs/cgroup/pids" if kinds == "pids" else "/sys/fs/cgroup"
-            for path in dict.fromkeys((Path(f"{root}{own}/pids.max"), Path(f"{root}/pids.max"))):
-                with suppress(OSError):
-                    if kinds in ("", "pids") and path.read_text().strip().isdigit():
-                        yield path
+        groups = [line.split(":", 2) for line in Path(_CONTAINERS).read_text(encoding="utf-8").splitlines()]
+        mine = [(roots[kinds], own) for _, kinds, own in groups if kinds in roots]
+        paths = (Path(f"{root}{own}/pids.max") for root, group in mine for own in (group, ""))
+        yield from (path for path in dict.fromkeys(paths) if path.exists() and path.read_text().strip().isdigit())
 
 
 def temporary_files() -> Outcome:
