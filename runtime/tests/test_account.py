@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from support.counted import counted
 from wallaroo.message.frame import DEAD_LETTER_PORT
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.plan import Node, NodeKind, Plan, Stage
@@ -18,7 +19,6 @@ from wallaroo_runtime.spark.account import Account, AccountParam, Accounts, Bala
 from wallaroo_runtime.spark.batch_report import BatchReport
 from wallaroo_runtime.spark.session import _keep_accumulators_quiet
 from wallaroo_runtime.storage.outbox.staging import StagedFile
-from wallaroo_runtime.worker.step_count import StepCount
 
 BUCKETS, PARTITIONS, SOURCE, FIRST, SECOND, SINK = 6, 3, 0, 1, 2, 3
 PORTS = {1: FIRST, 2: SECOND}  # of the state step that each level begins with
@@ -273,13 +273,13 @@ def test_a_task_that_is_repeated_counts_once(attempts: list[tuple[int, int, int]
     accounts: Accounts = {}
     expected: dict[tuple[int, int], int] = {}
     for task, (level, partition, count) in enumerate(attempts):
-        steps = {"0/steps/0": StepCount(count, count, 1)}
+        steps = {"0/steps/0": counted(count, count, 1)}
         accounts[task] = Account(7, level, partition, task, steps=steps, arrived=Counter({5: count}))
         expected[level, partition] = count
-    accounts[99] = Account(6, 0, 0, 99, steps={"0/steps/0": StepCount(1000, 0, 0)})  # of another micro-batch
+    accounts[99] = Account(6, 0, 0, 99, steps={"0/steps/0": counted(1000, 0, 0)})  # of another micro-batch
     report = BatchReport(7, 0, 0)
     for account in last_attempts(7, accounts):
         report.add(account.steps, account.arrived, account.stores)
     total = sum(expected.values())
-    assert report.steps.get("0/steps/0", StepCount()) == StepCount(total, total, len(expected))
+    assert report.steps.get("0/steps/0", Counter()) == counted(total, total, len(expected))
     assert report.arrived.total() == total

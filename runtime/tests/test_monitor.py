@@ -16,6 +16,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from support.counted import counted
 from support.manifest import put_manifest
 from wallaroo.diagnostic.diagnostic import Diagnostic
 from wallaroo.message.frame import encode_frame
@@ -33,7 +34,6 @@ from wallaroo_runtime.run.monitor import since
 from wallaroo_runtime.service.histogram import Histogram
 from wallaroo_runtime.spark.batch_report import BatchReport
 from wallaroo_runtime.topology.load import load
-from wallaroo_runtime.worker.step_count import StepCount
 
 WORD_COUNT = Path(__file__).parents[2] / "topology-schema" / "vectors" / "topologies" / "valid" / "word_count.json"
 NUMBERS = {
@@ -66,8 +66,8 @@ def board(tmp_path: Path) -> Board:
     plan = compile_topology(topology, shuffle_partitions=2)
     put_manifest(tmp_path)
     board = Board(topology, plan, tmp_path)
-    steps = {"0/sources/0": StepCount(7, 6, 1), "0/steps/0": StepCount(6, 18), "0/steps/1": StepCount(18, 18, 0, 2)}
-    steps["0/sinks/0"] = StepCount(18, 18)
+    steps = {"0/sources/0": counted(7, 6, 1), "0/steps/0": counted(6, 18), "0/steps/1": counted(18, 18, 0, 2)}
+    steps["0/sinks/0"] = counted(18, 18)
     stage = next(stage for stage in plan.stages if stage.has_state)
     report = BatchReport(0, 1000, 1200, steps, Counter({900: 7}), {(stage.id, 0): (4, 100), (stage.id, 3): (5, 60)})
     board.begin({"sinks": []})

@@ -15,6 +15,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from support.counted import counted
 from support.manifest import put_manifest
 from support.monitored import EGRESS, WORD_COUNT, monitored, stopped
 from wallaroo_runtime.checkpoint.registry import registered
@@ -32,7 +33,6 @@ from wallaroo_runtime.submit import submit
 from wallaroo_runtime.submit.submit import DriverKeeper
 from wallaroo_runtime.system.process import process_start_time
 from wallaroo_runtime.topology.load import load
-from wallaroo_runtime.worker.step_count import StepCount
 
 __all__ = ["stopped"]  # the fixture
 
@@ -100,7 +100,7 @@ def test_status_says_what_was_before_this_run(tmp_path: Path) -> None:
 def test_large_numbers_fit_eighty_columns(tmp_path: Path) -> None:
     topology = load(WORD_COUNT.read_bytes())
     board = Board(topology, compile_topology(topology, shuffle_partitions=2), tmp_path)
-    count = StepCount(999_999_999, 999_999_999, 999_999_999, 999_999_999)
+    count = counted(999_999_999, 999_999_999, 999_999_999, 999_999_999)
     steps = {part["path"]: count for part in board.read()["parts"]}
     board.begin({})
     board.tell_batch(BatchReport(0, 0, 600_000, steps, Counter({0: 9})))
@@ -111,7 +111,7 @@ def test_large_numbers_fit_eighty_columns(tmp_path: Path) -> None:
     parts = [{**part, "rate_in": {"now": 9_999_999}} for part in document["parts"]]
     found = [*lines({**document, "parts": parts})]
     assert max(map(len, found[2:])) <= 80, found
-    assert found[-1] == "    dropped, since they came too late: 999,999,999"
+    assert found[-1] == "    dropped late: 999,999,999"
 
 
 @given(

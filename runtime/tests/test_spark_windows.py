@@ -148,4 +148,4 @@ def test_windows_of_windows(
     found = published(checkpoint, plan.ports[next(topology.sinks()).path])
     assert by_key(found) == by_key(wanted)
     counts = [count for report in reports for count in report.steps.values()]
-    assert sum(count.dropped_late for count in counts) == late
+    assert sum(count["dropped_late"] for count in counts) == late

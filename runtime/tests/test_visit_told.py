@@ -87,5 +87,5 @@ def test_each_visit_is_counted_once_and_told_once_the_gateway_is_there(
         ended |= {len(ended) + number: each for number, each in enumerate(more, 1)}
         assert counts.tell(len(ended)) == (gateway.known == ended)
         assert not is_away or gateway.known.items() <= ended.items()
-        assert (counts.visits, counts.keys) == (len(ended), sum(keys for keys, _ in ended.values()))
+        assert counts.counts == {"visits": len(ended), "visited_keys": sum(keys for keys, _ in ended.values())}
     assert (gateway.known, gateway.done) == (ended, 10 * len(ended))

@@ -71,7 +71,9 @@ def window_check(case: dict[str, Any]) -> None:
             assert given(answers) == expected
             assert failed(answers) == [(each["sequence"], each["key"], each["code"]) for each in case["dead_letters"]]
             assert answers[-1].done.keys == len(case["keys"])
-            assert sum(each.dropped_late for answer in answers for each in answer.done.counts) == case["dropped"]
+            assert (
+                sum(each.more["dropped_late"] for answer in answers for each in answer.done.counts) == case["dropped"]
+            )
 
 
 for _case in WINDOW_CASES:

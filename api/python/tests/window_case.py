@@ -121,7 +121,7 @@ def letters(kit: Any, result: BucketResult) -> list[tuple[int, str, str]]:
 
 
 def dropped(result: BucketResult) -> int:
-    return sum(each.dropped_late for each in result.done.counts)
+    return sum(each.more["dropped_late"] for each in result.done.counts)
 
 
 def sums(*values: int, key: Any = "a", start: int = 0) -> list[Event]:

@@ -1,6 +1,7 @@
 package stage
 
 import (
+	"maps"
 	"slices"
 
 	pb "wallarooapi/internal/workerpb"
@@ -12,13 +13,24 @@ type account struct {
 	visited []*pb.Visited
 }
 
-type count struct{ in, out, dead, late uint64 }
+type count struct {
+	in, out, dead uint64
+	more          map[string]uint64
+}
+
+// add counts a message in a counter of the node's own, which the runtime declares (plan/counter.py).
+func (n *node) add(name string) {
+	if n.more == nil {
+		n.more = map[string]uint64{}
+	}
+	n.more[name]++
+}
 
 // account returns what has been counted, which goes on.
 func (x *Executor) account() account {
 	counts := make([]count, len(x.nodes))
 	for i, n := range x.nodes {
-		counts[i] = count{n.in, n.out, n.dead, n.late}
+		counts[i] = count{n.in, n.out, n.dead, maps.Clone(n.more)}
 	}
 	return account{counts, slices.Clone(x.visited)}
 }
@@ -27,7 +39,7 @@ func (x *Executor) account() account {
 func (x *Executor) resume(a account) {
 	for i, c := range a.counts {
 		n := x.nodes[i]
-		n.in, n.out, n.dead, n.late = c.in, c.out, c.dead, c.late
+		n.in, n.out, n.dead, n.more = c.in, c.out, c.dead, maps.Clone(c.more)
 	}
 	x.visited = slices.Clone(a.visited)
 }
@@ -51,10 +63,10 @@ func (x *Executor) Counts() []*pb.StepCount {
 		}
 		if n.in+n.out+n.dead > 0 {
 			counts = append(counts, &pb.StepCount{
-				Path: n.path, MessagesIn: n.in, MessagesOut: n.out, DeadLetters: n.dead, DroppedLate: n.late,
+				Path: n.path, MessagesIn: n.in, MessagesOut: n.out, DeadLetters: n.dead, More: n.more,
 			})
 		}
-		n.in, n.out, n.dead, n.late = 0, 0, 0, 0
+		n.in, n.out, n.dead, n.more = 0, 0, 0, nil
 	}
 	return counts
 }

@@ -86,7 +86,8 @@ type node struct {
 	next       []*node
 	outputs    map[string]*node // the OUTPUT nodes of a computation or window, by name
 
-	in, out, dead, late uint64
+	in, out, dead uint64
+	more          map[string]uint64 // by counter
 
 	step        *declaration.Step // of what runs user code; nil for others
 	source      *entry

@@ -246,7 +246,7 @@ func (r *windowRun) give(key []byte, given []window.Result) {
 	x := n.x
 	for _, result := range given {
 		if result.IsDropped {
-			n.late++
+			n.add("dropped_late")
 			continue
 		}
 		x.key, x.keyed.key, x.timestamp = key, key, result.Time

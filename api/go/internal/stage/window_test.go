@@ -184,7 +184,7 @@ func windowCall(t testing.TB, x *stage.Executor, log [][]byte, whole bool, frame
 // droppedBy returns how many late messages a call has dropped.
 func droppedBy(x *stage.Executor) (late uint64) {
 	for _, count := range x.Counts() {
-		late += count.GetDroppedLate()
+		late += count.GetMore()["dropped_late"]
 	}
 	return late
 }

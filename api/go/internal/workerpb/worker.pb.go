@@ -410,6 +410,7 @@ type Node struct {
 	Component     string                 `protobuf:"bytes,9,opt,name=component,proto3" json:"component,omitempty"`                   // name under which a library worker registered the component; empty: found by path
 	Keys          bool                   `protobuf:"varint,10,opt,name=keys,proto3" json:"keys,omitempty"`                           // SEND, RECEIVE: frames carry the messages' keys; KEY: the key is the one that the message carries
 	Output        string                 `protobuf:"bytes,11,opt,name=output,proto3" json:"output,omitempty"`                        // OUTPUT: name of the output
+	Counters      []string               `protobuf:"bytes,12,rep,name=counters,proto3" json:"counters,omitempty"`                    // names of what it counts besides messages in, out and dead letters
 	Visits        []string               `protobuf:"bytes,20,rep,name=visits,proto3" json:"visits,omitempty"`                        // state kinds but WINDOW: names of the visits that concern the step
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -520,6 +521,13 @@ func (x *Node) GetOutput() string {
 		return x.Output
 	}
 	return ""
+}
+
+func (x *Node) GetCounters() []string {
+	if x != nil {
+		return x.Counters
+	}
+	return nil
 }
 
 func (x *Node) GetVisits() []string {
@@ -1058,7 +1066,7 @@ type StepCount struct {
 	MessagesIn    uint64                 `protobuf:"varint,2,opt,name=messages_in,json=messagesIn,proto3" json:"messages_in,omitempty"`
 	MessagesOut   uint64                 `protobuf:"varint,3,opt,name=messages_out,json=messagesOut,proto3" json:"messages_out,omitempty"`
 	DeadLetters   uint64                 `protobuf:"varint,4,opt,name=dead_letters,json=deadLetters,proto3" json:"dead_letters,omitempty"`
-	DroppedLate   uint64                 `protobuf:"varint,5,opt,name=dropped_late,json=droppedLate,proto3" json:"dropped_late,omitempty"` // of messages_in: those that a window dropped, since they came too late
+	More          map[string]uint64      `protobuf:"bytes,5,rep,name=more,proto3" json:"more,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"varint,2,opt,name=value"` // by the name of a counter of the node: of messages_in, those that it counts
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1121,11 +1129,11 @@ func (x *StepCount) GetDeadLetters() uint64 {
 	return 0
 }
 
-func (x *StepCount) GetDroppedLate() uint64 {
+func (x *StepCount) GetMore() map[string]uint64 {
 	if x != nil {
-		return x.DroppedLate
+		return x.More
 	}
-	return 0
+	return nil
 }
 
 // The version of one bucket's state. counter 0, nonce 0: no state yet, the log is empty.
@@ -2774,7 +2782,7 @@ const file_worker_proto_rawDesc = "" +
 	"\x05nodes\x18\x02 \x03(\v2\x18.wallaroo.worker.v1.NodeR\x05nodes\x12!\n" +
 	"\fbucket_count\x18\x03 \x01(\rR\vbucketCount\x12\x1f\n" +
 	"\vframe_bytes\x18\x04 \x01(\rR\n" +
-	"frameBytes\"\xc5\x02\n" +
+	"frameBytes\"\xe1\x02\n" +
 	"\x04Node\x12\x12\n" +
 	"\x04path\x18\x01 \x01(\tR\x04path\x120\n" +
 	"\x04kind\x18\x02 \x01(\x0e2\x1c.wallaroo.worker.v1.NodeKindR\x04kind\x12\x16\n" +
@@ -2790,7 +2798,8 @@ const file_worker_proto_rawDesc = "" +
 	"\tcomponent\x18\t \x01(\tR\tcomponent\x12\x12\n" +
 	"\x04keys\x18\n" +
 	" \x01(\bR\x04keys\x12\x16\n" +
-	"\x06output\x18\v \x01(\tR\x06output\x12\x16\n" +
+	"\x06output\x18\v \x01(\tR\x06output\x12\x1a\n" +
+	"\bcounters\x18\f \x03(\tR\bcounters\x12\x16\n" +
 	"\x06visits\x18\x14 \x03(\tR\x06visits\"\xdd\x01\n" +
 	"\aOpening\x12 \n" +
 	"\vapplication\x18\x01 \x01(\tR\vapplication\x12\x14\n" +
@@ -2825,14 +2834,17 @@ const file_worker_proto_rawDesc = "" +
 	"\x05frame\x18\x04 \x01(\fR\x05frame\"S\n" +
 	"\x04Done\x12\x14\n" +
 	"\x05index\x18\x01 \x01(\x04R\x05index\x125\n" +
-	"\x06counts\x18\x02 \x03(\v2\x1d.wallaroo.worker.v1.StepCountR\x06counts\"\xa9\x01\n" +
+	"\x06counts\x18\x02 \x03(\v2\x1d.wallaroo.worker.v1.StepCountR\x06counts\"\xfc\x01\n" +
 	"\tStepCount\x12\x12\n" +
 	"\x04path\x18\x01 \x01(\tR\x04path\x12\x1f\n" +
 	"\vmessages_in\x18\x02 \x01(\x04R\n" +
 	"messagesIn\x12!\n" +
 	"\fmessages_out\x18\x03 \x01(\x04R\vmessagesOut\x12!\n" +
-	"\fdead_letters\x18\x04 \x01(\x04R\vdeadLetters\x12!\n" +
-	"\fdropped_late\x18\x05 \x01(\x04R\vdroppedLate\"9\n" +
+	"\fdead_letters\x18\x04 \x01(\x04R\vdeadLetters\x12;\n" +
+	"\x04more\x18\x05 \x03(\v2'.wallaroo.worker.v1.StepCount.MoreEntryR\x04more\x1a7\n" +
+	"\tMoreEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\x04R\x05value:\x028\x01\"9\n" +
 	"\aVersion\x12\x18\n" +
 	"\acounter\x18\x01 \x01(\x04R\acounter\x12\x14\n" +
 	"\x05nonce\x18\x02 \x01(\x06R\x05nonce\"\xb7\x01\n" +
@@ -2993,7 +3005,7 @@ func file_worker_proto_rawDescGZIP() []byte {
 }
 
 var file_worker_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_worker_proto_msgTypes = make([]protoimpl.MessageInfo, 33)
+var file_worker_proto_msgTypes = make([]protoimpl.MessageInfo, 34)
 var file_worker_proto_goTypes = []any{
 	(NodeKind)(0),            // 0: wallaroo.worker.v1.NodeKind
 	(*InitRequest)(nil),      // 1: wallaroo.worker.v1.InitRequest
@@ -3029,6 +3041,7 @@ var file_worker_proto_goTypes = []any{
 	(*Failure)(nil),          // 31: wallaroo.worker.v1.Failure
 	(*DeadLetter)(nil),       // 32: wallaroo.worker.v1.DeadLetter
 	(*Origin)(nil),           // 33: wallaroo.worker.v1.Origin
+	nil,                      // 34: wallaroo.worker.v1.StepCount.MoreEntry
 }
 var file_worker_proto_depIdxs = []int32{
 	31, // 0: wallaroo.worker.v1.InitReply.failure:type_name -> wallaroo.worker.v1.Failure
@@ -3042,42 +3055,43 @@ var file_worker_proto_depIdxs = []int32{
 	11, // 8: wallaroo.worker.v1.ProcessReply.done:type_name -> wallaroo.worker.v1.Done
 	31, // 9: wallaroo.worker.v1.ProcessReply.failure:type_name -> wallaroo.worker.v1.Failure
 	12, // 10: wallaroo.worker.v1.Done.counts:type_name -> wallaroo.worker.v1.StepCount
-	5,  // 11: wallaroo.worker.v1.StateRequest.opening:type_name -> wallaroo.worker.v1.Opening
-	15, // 12: wallaroo.worker.v1.StateRequest.bucket:type_name -> wallaroo.worker.v1.Bucket
-	16, // 13: wallaroo.worker.v1.StateRequest.log:type_name -> wallaroo.worker.v1.StateLog
-	13, // 14: wallaroo.worker.v1.Bucket.version:type_name -> wallaroo.worker.v1.Version
-	6,  // 15: wallaroo.worker.v1.Bucket.skips:type_name -> wallaroo.worker.v1.Skip
-	19, // 16: wallaroo.worker.v1.StateReply.need_state:type_name -> wallaroo.worker.v1.NeedState
-	10, // 17: wallaroo.worker.v1.StateReply.output:type_name -> wallaroo.worker.v1.Output
-	20, // 18: wallaroo.worker.v1.StateReply.change:type_name -> wallaroo.worker.v1.StateChange
-	21, // 19: wallaroo.worker.v1.StateReply.done:type_name -> wallaroo.worker.v1.StateDone
-	31, // 20: wallaroo.worker.v1.StateReply.failure:type_name -> wallaroo.worker.v1.Failure
-	18, // 21: wallaroo.worker.v1.StateReply.released:type_name -> wallaroo.worker.v1.Released
-	12, // 22: wallaroo.worker.v1.StateDone.counts:type_name -> wallaroo.worker.v1.StepCount
-	23, // 23: wallaroo.worker.v1.StateDone.visits:type_name -> wallaroo.worker.v1.Visited
-	31, // 24: wallaroo.worker.v1.SplitReply.failure:type_name -> wallaroo.worker.v1.Failure
-	31, // 25: wallaroo.worker.v1.GenerateReply.failure:type_name -> wallaroo.worker.v1.Failure
-	3,  // 26: wallaroo.worker.v1.ShowStateRequest.stage:type_name -> wallaroo.worker.v1.Stage
-	30, // 27: wallaroo.worker.v1.ShowStateReply.states:type_name -> wallaroo.worker.v1.ShownState
-	31, // 28: wallaroo.worker.v1.ShowStateReply.failure:type_name -> wallaroo.worker.v1.Failure
-	33, // 29: wallaroo.worker.v1.DeadLetter.origin:type_name -> wallaroo.worker.v1.Origin
-	1,  // 30: wallaroo.worker.v1.Worker.Init:input_type -> wallaroo.worker.v1.InitRequest
-	7,  // 31: wallaroo.worker.v1.Worker.Process:input_type -> wallaroo.worker.v1.ProcessRequest
-	14, // 32: wallaroo.worker.v1.Worker.ProcessState:input_type -> wallaroo.worker.v1.StateRequest
-	24, // 33: wallaroo.worker.v1.Worker.SplitFrames:input_type -> wallaroo.worker.v1.SplitRequest
-	26, // 34: wallaroo.worker.v1.Worker.Generate:input_type -> wallaroo.worker.v1.GenerateRequest
-	28, // 35: wallaroo.worker.v1.Worker.ShowState:input_type -> wallaroo.worker.v1.ShowStateRequest
-	2,  // 36: wallaroo.worker.v1.Worker.Init:output_type -> wallaroo.worker.v1.InitReply
-	9,  // 37: wallaroo.worker.v1.Worker.Process:output_type -> wallaroo.worker.v1.ProcessReply
-	17, // 38: wallaroo.worker.v1.Worker.ProcessState:output_type -> wallaroo.worker.v1.StateReply
-	25, // 39: wallaroo.worker.v1.Worker.SplitFrames:output_type -> wallaroo.worker.v1.SplitReply
-	27, // 40: wallaroo.worker.v1.Worker.Generate:output_type -> wallaroo.worker.v1.GenerateReply
-	29, // 41: wallaroo.worker.v1.Worker.ShowState:output_type -> wallaroo.worker.v1.ShowStateReply
-	36, // [36:42] is the sub-list for method output_type
-	30, // [30:36] is the sub-list for method input_type
-	30, // [30:30] is the sub-list for extension type_name
-	30, // [30:30] is the sub-list for extension extendee
-	0,  // [0:30] is the sub-list for field type_name
+	34, // 11: wallaroo.worker.v1.StepCount.more:type_name -> wallaroo.worker.v1.StepCount.MoreEntry
+	5,  // 12: wallaroo.worker.v1.StateRequest.opening:type_name -> wallaroo.worker.v1.Opening
+	15, // 13: wallaroo.worker.v1.StateRequest.bucket:type_name -> wallaroo.worker.v1.Bucket
+	16, // 14: wallaroo.worker.v1.StateRequest.log:type_name -> wallaroo.worker.v1.StateLog
+	13, // 15: wallaroo.worker.v1.Bucket.version:type_name -> wallaroo.worker.v1.Version
+	6,  // 16: wallaroo.worker.v1.Bucket.skips:type_name -> wallaroo.worker.v1.Skip
+	19, // 17: wallaroo.worker.v1.StateReply.need_state:type_name -> wallaroo.worker.v1.NeedState
+	10, // 18: wallaroo.worker.v1.StateReply.output:type_name -> wallaroo.worker.v1.Output
+	20, // 19: wallaroo.worker.v1.StateReply.change:type_name -> wallaroo.worker.v1.StateChange
+	21, // 20: wallaroo.worker.v1.StateReply.done:type_name -> wallaroo.worker.v1.StateDone
+	31, // 21: wallaroo.worker.v1.StateReply.failure:type_name -> wallaroo.worker.v1.Failure
+	18, // 22: wallaroo.worker.v1.StateReply.released:type_name -> wallaroo.worker.v1.Released
+	12, // 23: wallaroo.worker.v1.StateDone.counts:type_name -> wallaroo.worker.v1.StepCount
+	23, // 24: wallaroo.worker.v1.StateDone.visits:type_name -> wallaroo.worker.v1.Visited
+	31, // 25: wallaroo.worker.v1.SplitReply.failure:type_name -> wallaroo.worker.v1.Failure
+	31, // 26: wallaroo.worker.v1.GenerateReply.failure:type_name -> wallaroo.worker.v1.Failure
+	3,  // 27: wallaroo.worker.v1.ShowStateRequest.stage:type_name -> wallaroo.worker.v1.Stage
+	30, // 28: wallaroo.worker.v1.ShowStateReply.states:type_name -> wallaroo.worker.v1.ShownState
+	31, // 29: wallaroo.worker.v1.ShowStateReply.failure:type_name -> wallaroo.worker.v1.Failure
+	33, // 30: wallaroo.worker.v1.DeadLetter.origin:type_name -> wallaroo.worker.v1.Origin
+	1,  // 31: wallaroo.worker.v1.Worker.Init:input_type -> wallaroo.worker.v1.InitRequest
+	7,  // 32: wallaroo.worker.v1.Worker.Process:input_type -> wallaroo.worker.v1.ProcessRequest
+	14, // 33: wallaroo.worker.v1.Worker.ProcessState:input_type -> wallaroo.worker.v1.StateRequest
+	24, // 34: wallaroo.worker.v1.Worker.SplitFrames:input_type -> wallaroo.worker.v1.SplitRequest
+	26, // 35: wallaroo.worker.v1.Worker.Generate:input_type -> wallaroo.worker.v1.GenerateRequest
+	28, // 36: wallaroo.worker.v1.Worker.ShowState:input_type -> wallaroo.worker.v1.ShowStateRequest
+	2,  // 37: wallaroo.worker.v1.Worker.Init:output_type -> wallaroo.worker.v1.InitReply
+	9,  // 38: wallaroo.worker.v1.Worker.Process:output_type -> wallaroo.worker.v1.ProcessReply
+	17, // 39: wallaroo.worker.v1.Worker.ProcessState:output_type -> wallaroo.worker.v1.StateReply
+	25, // 40: wallaroo.worker.v1.Worker.SplitFrames:output_type -> wallaroo.worker.v1.SplitReply
+	27, // 41: wallaroo.worker.v1.Worker.Generate:output_type -> wallaroo.worker.v1.GenerateReply
+	29, // 42: wallaroo.worker.v1.Worker.ShowState:output_type -> wallaroo.worker.v1.ShowStateReply
+	37, // [37:43] is the sub-list for method output_type
+	31, // [31:37] is the sub-list for method input_type
+	31, // [31:31] is the sub-list for extension type_name
+	31, // [31:31] is the sub-list for extension extendee
+	0,  // [0:31] is the sub-list for field type_name
 }
 
 func init() { file_worker_proto_init() }
@@ -3113,7 +3127,7 @@ func file_worker_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_worker_proto_rawDesc), len(file_worker_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   33,
+			NumMessages:   34,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -105,8 +105,7 @@ def _numbers(found: Mapping[str, Any]) -> Iterator[str]:
     yield from parts.head()
     for row, part in zip(rows, found["parts"], strict=True):
         yield from parts.lines(row)
-        if part.get("dropped_late"):
-            yield f"    dropped, since they came too late: {part['dropped_late']:,}"
+        yield from (f"    {name.replace('_', ' ')}: {part[name]:,}" for name in found["counters"] if part[name])
     for finding in found["findings"][-5:]:
         yield f"{finding['time']} {finding['code']} {finding['message']}"
 

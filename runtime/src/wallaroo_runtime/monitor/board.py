@@ -17,11 +17,12 @@ from wallaroo_runtime.monitor.delivery import Latencies
 from wallaroo_runtime.monitor.graph import parts_of
 from wallaroo_runtime.monitor.lag import Lag
 from wallaroo_runtime.monitor.rate import Rates
+from wallaroo_runtime.plan.counter import COUNTERS, MESSAGES, RUN_COUNTERS
 from wallaroo_runtime.plan.graph import edges_of
 from wallaroo_runtime.plan.stage import Plan
 from wallaroo_runtime.spark.batch_report import BatchReport, LiveReport, Stores
 from wallaroo_runtime.topology.model import Topology
-from wallaroo_runtime.worker.step_count import StepCount, StepCounts, add_steps, refusal
+from wallaroo_runtime.worker.step_count import StepCounts, add_steps, refusal
 
 KEPT_FINDINGS = 100
 VERSION = 1  # of the document
@@ -166,9 +167,9 @@ class Board:
             "started": _iso(self._started),
             "pid": os.getpid(),
             "checkpoint": str(self.checkpoint),
-            "total": {name: numbers.get(name, 0) for name in ("messages_in", "messages_out", "dead_letters")},
+            "total": {name: numbers.get(name, 0) for name in MESSAGES},
             "run": {
-                **{name: 0 for name in ("messages_in", "messages_out", "dead_letters", "visits", "visited_keys")},
+                **{name: 0 for name in (*MESSAGES, *RUN_COUNTERS)},
                 **numbers.get("run", {}),
                 "batches": numbers.get("batches", 0),
             },
@@ -179,6 +180,7 @@ class Board:
                 "waiting_for_sinks": numbers.get("waiting", 0),
             },
             "parts": [self._part(part) for part in parts_of(self._topology)],
+            "counters": {name: counter.text for name, counter in COUNTERS.items()},
             "edges": [self._edge(*edge) for edge in edges_of(self._topology)],
             "latency_ms": self.latencies.to_json(now),
             "gateways": list(self._gateways()),
@@ -194,18 +196,15 @@ class Board:
     def _counters(self, numbers: Mapping[str, Any]) -> dict[str, int]:
         counters = {"processed": numbers.get("messages_processed", 0)}
         for path, count in self._steps.items():
-            counters[f"in {path}"], counters[f"out {path}"] = count.messages_in, count.messages_out
+            counters[f"in {path}"], counters[f"out {path}"] = count["messages_in"], count["messages_out"]
         return counters
 
     def _part(self, part: dict[str, Any]) -> dict[str, Any]:
         path = part["path"]
-        count = self._steps.get(path, StepCount())
+        count = self._steps.get(path, Counter())
         return {
             **part,
-            "messages_in": count.messages_in,
-            "messages_out": count.messages_out,
-            "dead_letters": count.dead_letters,
-            "dropped_late": count.dropped_late,
+            **{name: count[name] for name in (*MESSAGES, *COUNTERS)},
             "rate_in": self._rates.of(f"in {path}"),
             "rate_out": self._rates.of(f"out {path}"),
         }
@@ -213,9 +212,9 @@ class Board:
     def _edge(self, source: str, target: str, shuffles: bool) -> dict[str, Any]:
         # What a step emits to an output of a name is not among what it emits.
         if target in self._outputs:
-            messages, rate = self._steps.get(target, StepCount()).messages_in, self._rates.of(f"in {target}")
+            messages, rate = self._steps.get(target, Counter())["messages_in"], self._rates.of(f"in {target}")
         else:
-            messages, rate = self._steps.get(source, StepCount()).messages_out, self._rates.of(f"out {source}")
+            messages, rate = self._steps.get(source, Counter())["messages_out"], self._rates.of(f"out {source}")
         return {"from": source, "to": target, "shuffles": shuffles, "messages": messages, "rate": rate}
 
     def _gateways(self) -> Iterator[dict[str, Any]]:

@@ -6,6 +6,7 @@ from typing import Any
 from prometheus_client import CollectorRegistry, exposition
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 
+from wallaroo_runtime.plan.counter import MESSAGES, RUN_COUNTERS
 from wallaroo_runtime.service.histogram import Histogram
 
 BOUNDS_MS = (1, 2, 5, 10, 25, 50, 100, 250, 500, 1000, 2500, 5000, 10_000, 30_000, 60_000, 300_000)
@@ -55,6 +56,7 @@ class _Collector:
         yield self._one(counter, "messages_out", "Messages that receivers took in this run.", run["messages_out"])
         text = "Messages that user code failed on, or that a sink never takes, in this run."
         yield self._one(counter, "dead_letters", text, run["dead_letters"])
+        yield from (self._one(counter, name, text, run[name]) for name, text in RUN_COUNTERS.items())
         yield self._one(counter, "micro_batches", "Micro-batches of this run.", run["batches"])
         if document["lag"]["messages"] is not None:  # else not known yet: 0 would keep an alarm silent
             yield self._one(gauge, "lag_messages", "Messages that arrived, not processed.", document["lag"]["messages"])
@@ -70,13 +72,7 @@ class _Collector:
         yield phases
 
     def _steps(self) -> Iterator[Metric]:
-        texts = {
-            "messages_in": "Messages that came to a source, step or sink.",
-            "messages_out": "Messages that it emitted.",
-            "dead_letters": "Messages that failed in it.",
-            "dropped_late": "Messages that a window dropped, since they came too late.",
-        }
-        for name, text in texts.items():
+        for name, text in (MESSAGES | self._document["counters"]).items():
             family = CounterMetricFamily(f"wallaroo_step_{name}", text, labels=STEP_LABELS)
             for part in self._document["parts"]:
                 family.add_metric((self._application, part["pipeline"], part["name"], part["path"]), part[name])

@@ -2,6 +2,7 @@
 
 from wallaroo.worker._proto import worker_pb2 as pb
 from wallaroo_runtime.plan import Stage
+from wallaroo_runtime.plan.counter import COUNTERS
 
 
 def stage_message(stage: Stage) -> pb.Stage:
@@ -20,6 +21,7 @@ def stage_message(stage: Stage) -> pb.Stage:
             keys=node.keys,
             output=node.output,
             visits=node.visits,
+            counters=[name for name, counter in COUNTERS.items() if counter.kind is node.kind],
         )
         for node in stage.nodes
     ]

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from wallaroo.diagnostic.diagnostic import Diagnostic, Kind
 from wallaroo_runtime.errors import RunError
+from wallaroo_runtime.plan.counter import RUN_COUNTERS
 from wallaroo_runtime.run.idle import Activity
 from wallaroo_runtime.run.lasting_findings import lasting
 from wallaroo_runtime.run.peers import Peers
@@ -181,8 +182,7 @@ class Flow:
                 "messages_in": received - past.received - self._peers.received_before,
                 "messages_out": delivered - past.sent - self._peers.delivered_before,
                 "dead_letters": letters - letters_before,
-                "visits": progress.visits,
-                "visited_keys": progress.visited,
+                **{name: progress.counts.get(name, 0) for name in RUN_COUNTERS},
             },
         )
 

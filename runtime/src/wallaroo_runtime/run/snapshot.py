@@ -25,7 +25,7 @@ class Snapshot:
         waiting: Messages that were emitted and that sinks have not taken yet.
         bytes_by_file: Bytes of journals that tasks have read from files in this run.
         bytes_by_grpc: Bytes of journals that tasks have read from gateways in this run.
-        run: `messages_in`, `messages_out`, `dead_letters`, `visits` and `visited_keys` of this run alone.
+        run: `messages_in`, `messages_out`, `dead_letters` and `RUN_COUNTERS` of this run alone.
     """
 
     state: str

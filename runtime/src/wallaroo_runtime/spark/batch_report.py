@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from wallaroo_runtime.worker.step_count import StepCount, StepCounts, add_steps
+from wallaroo_runtime.worker.step_count import StepCounts, add_steps
 
 Stores = dict[tuple[str, int], tuple[int, int]]  # by stage and bucket: keys, bytes of the log
 
@@ -30,7 +30,7 @@ class BatchReport:
     stores: Stores = field(default_factory=dict)
     emitted: Counter[int] = field(default_factory=Counter)
 
-    def add(self, steps: Mapping[str, StepCount], arrived: Mapping[int, int], stores: Stores) -> None:
+    def add(self, steps: StepCounts, arrived: Mapping[int, int], stores: Stores) -> None:
         """Add what the attempt of a task has counted."""
         add_steps(self.steps, steps)
         self.arrived.update(arrived)

@@ -1,6 +1,7 @@
 """Publishes what a micro-batch has staged, in the driver, once."""
 
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 
 from wallaroo.diagnostic.diagnostic import Diagnostic
@@ -55,8 +56,7 @@ class Publisher:
         letters_before: Those that were published before.
         watch: Knows which dead letters are to be reported.
         endings: Processes of workers that ended by themselves, and what became of them.
-        visits: Visits of this run.
-        visited: Keys that they ran for.
+        counts: What else this run has counted, by name.
 
     Args:
         policy: Which dead letters stop the query.
@@ -89,7 +89,8 @@ class Publisher:
         self.endings: dict[str, str] = {}
         self.watch = LetterWatch()
         self._tell_visits, self._tell_batch = tell_visits, tell_batch
-        self.batches = self.messages = self.letters = self.letters_before = self.visits = self.visited = 0
+        self.batches = self.messages = self.letters = self.letters_before = 0
+        self.counts = Counter[str]()
         self._application, self._records = application, records
 
     def __call__(self, rows: Rows, batch: int) -> None:
@@ -158,8 +159,7 @@ class Publisher:
         found = visits_of(batch, self._counts.accounts.value)
         if found:
             self._tell_visits({number: (count.keys, count.failed) for number, count in found.items()})
-            self.visits += len(found)
-            self.visited += sum(count.keys for count in found.values())
+            self.counts.update(visits=len(found), visited_keys=sum(count.keys for count in found.values()))
 
     def _count(self, batch: int, files: Iterable[StagedFile]) -> None:
         """Count the messages of Spark's sources and sinks, before the micro-batch is committed."""

@@ -119,8 +119,7 @@ class RunningQuery:
             bytes_by_grpc=self._counts.by_grpc.value,
             records=replace(self._records),
             endings=self._publisher.endings,
-            visits=self._publisher.visits,
-            visited=self._publisher.visited,
+            counts=dict(self._publisher.counts),
             unread=self._unread(report),
         )
         ends = [source["endOffset"] for source in report["sources"]] if report is not None else []

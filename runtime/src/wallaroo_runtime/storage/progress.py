@@ -31,8 +31,7 @@ class Progress:
         records: Messages of sources that Spark reads, and of sinks that it writes.
         endings: Processes of workers that ended by themselves, by executor and number, in words.
         dead_letters_before: Those of `dead_letters` that were there when this run began.
-        visits: Visits, since this run began.
-        visited: Keys that they ran for.
+        counts: What else was counted since this run began, by name (`plan/counter.py`).
     """
 
     messages_in: int = 0
@@ -45,8 +44,7 @@ class Progress:
     records: RecordCount = field(default_factory=RecordCount)
     endings: Mapping[str, str] = field(default_factory=dict)
     dead_letters_before: int = 0
-    visits: int = 0
-    visited: int = 0
+    counts: Mapping[str, int] = field(default_factory=dict)
     topics: Topics = field(default_factory=dict)
     unread: int = 0
 

@@ -162,7 +162,7 @@ class Audit:
         for count in counts:
             if count.path not in self._paths:
                 self._refuse("counts", count.path[:80], f"expected one of {sorted(self._paths)}")
-            self._drop(count)
+            self._check_more(count)
             row = told[count.path]
             for at, number in enumerate((count.messages_in, count.messages_out, count.dead_letters)):
                 row[at] += number
@@ -177,11 +177,12 @@ class Audit:
                 _, out, _ = told[node.path]
                 outs[node.path] = (out, out)
 
-    def _drop(self, count: pb.StepCount) -> None:
-        """Check that only a window drops what comes too late."""
-        is_window = any(node.path == count.path and node.kind == WINDOW for node in self._nodes)
-        if count.dropped_late > is_window * count.messages_in:
-            self._refuse("dropped_late", count.dropped_late, f"{count.path} had {count.messages_in} messages")
+    def _check_more(self, count: pb.StepCount) -> None:
+        """Check that a step counts what it has a counter for, and not more than came."""
+        for name, number in count.more.items():
+            has_counter = any(node.path == count.path and name in node.counters for node in self._nodes)
+            if number > has_counter * count.messages_in:
+                self._refuse(name[:80], number, f"{count.path} had {count.messages_in} messages")
 
     def _enter(
         self, came: Mapping[int, int], told: Mapping[str, list[int]], left: Mapping[int, int]

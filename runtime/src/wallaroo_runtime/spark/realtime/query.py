@@ -162,7 +162,7 @@ class RealTimeQuery:
     def _tell_visits(self, last: int) -> bool:
         """Tell what visits came to whose output is all in the outbox; return whether the gateway knows it."""
         is_known = self._visits.tell(last)
-        self._progress = replace(self._progress, visits=self._visits.visits, visited=self._visits.keys)
+        self._progress = replace(self._progress, counts=dict(self._visits.counts))
         return is_known
 
     def _find_letters(self) -> None:

@@ -1,6 +1,7 @@
 """Gives the gateway what visits came to, in real-time mode."""
 
 import json
+from collections import Counter
 from collections.abc import Callable, Mapping
 
 from wallaroo_runtime.service.client import Away
@@ -17,14 +18,13 @@ class VisitCounts:
         tell: Takes it; raises `Away` soon when the gateway is away.
 
     Attributes:
-        visits: How many have come to their end.
-        keys: For how many keys they ran.
+        counts: How many have come to their end, and for how many keys they ran.
     """
 
     def __init__(self, read: Callable[[int], str], tell: TellDone) -> None:
         self._read, self._tell = read, tell
         self._counted = self._told = 0
-        self.visits = self.keys = 0
+        self.counts = Counter(visits=0, visited_keys=0)
 
     def tell(self, last: int) -> bool:
         """Tell what the gateway does not know yet; return whether it knows all now.
@@ -37,7 +37,7 @@ class VisitCounts:
         found = json.loads(self._read(self._told))
         counts = {int(number): (keys, failed) for number, (keys, failed) in found["visits"].items()}
         new = {number: keys for number, (keys, _) in counts.items() if number > self._counted}
-        self.visits, self.keys = self.visits + len(new), self.keys + sum(new.values())
+        self.counts.update(visits=len(new), visited_keys=sum(new.values()))
         self._counted = max(counts)
         try:
             self._tell(counts, found["offset"])

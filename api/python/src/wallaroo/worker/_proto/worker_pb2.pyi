@@ -95,7 +95,7 @@ class Stage(_message.Message):
     def __init__(self, id: _Optional[str] = ..., nodes: _Optional[_Iterable[_Union[Node, _Mapping]]] = ..., bucket_count: _Optional[int] = ..., frame_bytes: _Optional[int] = ...) -> None: ...
 
 class Node(_message.Message):
-    __slots__ = ("path", "kind", "inputs", "port", "state", "state_port", "timestamps", "codec", "component", "keys", "output", "visits")
+    __slots__ = ("path", "kind", "inputs", "port", "state", "state_port", "timestamps", "codec", "component", "keys", "output", "counters", "visits")
     PATH_FIELD_NUMBER: _ClassVar[int]
     KIND_FIELD_NUMBER: _ClassVar[int]
     INPUTS_FIELD_NUMBER: _ClassVar[int]
@@ -107,6 +107,7 @@ class Node(_message.Message):
     COMPONENT_FIELD_NUMBER: _ClassVar[int]
     KEYS_FIELD_NUMBER: _ClassVar[int]
     OUTPUT_FIELD_NUMBER: _ClassVar[int]
+    COUNTERS_FIELD_NUMBER: _ClassVar[int]
     VISITS_FIELD_NUMBER: _ClassVar[int]
     path: str
     kind: NodeKind
@@ -119,8 +120,9 @@ class Node(_message.Message):
     component: str
     keys: bool
     output: str
+    counters: _containers.RepeatedScalarFieldContainer[str]
     visits: _containers.RepeatedScalarFieldContainer[str]
-    def __init__(self, path: _Optional[str] = ..., kind: _Optional[_Union[NodeKind, str]] = ..., inputs: _Optional[_Iterable[str]] = ..., port: _Optional[int] = ..., state: _Optional[str] = ..., state_port: _Optional[int] = ..., timestamps: bool = ..., codec: _Optional[str] = ..., component: _Optional[str] = ..., keys: bool = ..., output: _Optional[str] = ..., visits: _Optional[_Iterable[str]] = ...) -> None: ...
+    def __init__(self, path: _Optional[str] = ..., kind: _Optional[_Union[NodeKind, str]] = ..., inputs: _Optional[_Iterable[str]] = ..., port: _Optional[int] = ..., state: _Optional[str] = ..., state_port: _Optional[int] = ..., timestamps: bool = ..., codec: _Optional[str] = ..., component: _Optional[str] = ..., keys: bool = ..., output: _Optional[str] = ..., counters: _Optional[_Iterable[str]] = ..., visits: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class Opening(_message.Message):
     __slots__ = ("application", "query", "stage", "batch", "partition", "attempt", "in_flight")
@@ -201,18 +203,25 @@ class Done(_message.Message):
     def __init__(self, index: _Optional[int] = ..., counts: _Optional[_Iterable[_Union[StepCount, _Mapping]]] = ...) -> None: ...
 
 class StepCount(_message.Message):
-    __slots__ = ("path", "messages_in", "messages_out", "dead_letters", "dropped_late")
+    __slots__ = ("path", "messages_in", "messages_out", "dead_letters", "more")
+    class MoreEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: int
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[int] = ...) -> None: ...
     PATH_FIELD_NUMBER: _ClassVar[int]
     MESSAGES_IN_FIELD_NUMBER: _ClassVar[int]
     MESSAGES_OUT_FIELD_NUMBER: _ClassVar[int]
     DEAD_LETTERS_FIELD_NUMBER: _ClassVar[int]
-    DROPPED_LATE_FIELD_NUMBER: _ClassVar[int]
+    MORE_FIELD_NUMBER: _ClassVar[int]
     path: str
     messages_in: int
     messages_out: int
     dead_letters: int
-    dropped_late: int
-    def __init__(self, path: _Optional[str] = ..., messages_in: _Optional[int] = ..., messages_out: _Optional[int] = ..., dead_letters: _Optional[int] = ..., dropped_late: _Optional[int] = ...) -> None: ...
+    more: _containers.ScalarMap[str, int]
+    def __init__(self, path: _Optional[str] = ..., messages_in: _Optional[int] = ..., messages_out: _Optional[int] = ..., dead_letters: _Optional[int] = ..., more: _Optional[_Mapping[str, int]] = ...) -> None: ...
 
 class Version(_message.Message):
     __slots__ = ("counter", "nonce")

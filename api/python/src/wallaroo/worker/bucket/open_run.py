@@ -1,5 +1,6 @@
 """Runs the parts of a bucket call that stays open: the outputs of each leave at once, changes come at the end."""
 
+from collections import Counter
 from collections.abc import Sequence
 from contextlib import suppress
 
@@ -148,7 +149,7 @@ class OpenRun(BucketRun):
                 messages_in=one.messages_in + other.messages_in,
                 messages_out=one.messages_out + other.messages_out,
                 dead_letters=one.dead_letters + other.dead_letters,
-                dropped_late=one.dropped_late + other.dropped_late,
+                more=Counter(one.more) + Counter(other.more),
             )
             for one, other in zip(self._counts, counts, strict=True)
         ]

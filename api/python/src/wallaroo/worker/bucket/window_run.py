@@ -1,5 +1,6 @@
 """Runs the messages and ticks of windows in one call: in the order of their sequences, whatever that of the frames."""
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from datetime import datetime, timedelta
 from typing import Any
@@ -217,7 +218,7 @@ class WindowTurn:
         path, name = entry.node.path, entry.step.name
         for item, _ in given:
             if item is DROPPED:
-                self._stage.late[entry.number] += 1
+                self._stage.more.setdefault(entry.number, Counter())["dropped_late"] += 1
             elif isinstance(item, Failed):
                 finding = Diagnostic.of("C517", step=name, key=shown(readable(key)), error=one_line(item.error))
                 trace = user_traceback(item.error)

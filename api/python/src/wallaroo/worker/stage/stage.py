@@ -1,5 +1,6 @@
 """A stage made ready to run: the user's functions, the loops around them, and the exits."""
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import repeat
@@ -54,7 +55,8 @@ class Stage:
         offered = {node.path: application.offers.get(node.component) for node in stage.nodes if node.component}
         self._hosted.update({path: step for path, step in offered.items() if step is not None})
         self._dropped, self._made = [0] * len(self.nodes), [0] * len(self.nodes)
-        self.entered, self.visited, self.late = ([0] * len(self.nodes) for _ in range(3))
+        self.entered, self.visited = [0] * len(self.nodes), [0] * len(self.nodes)
+        self.more: dict[int, Counter[str]] = {}  # what nodes count besides, by their number
         self.flight: Words = InFlight("").words
         self.note = InFlight("").note
         self.skips: dict[int, pb.Skip] = {}
@@ -78,8 +80,9 @@ class Stage:
 
     def clear(self) -> None:
         """Forget what the call before left."""
-        for part in (self._dropped, self._made, self.entered, self.visited, self.late):
+        for part in (self._dropped, self._made, self.entered, self.visited):
             part[:] = [0] * len(part)
+        self.more.clear()
         for exit_ in self._exits:
             exit_.clear()
         self.box.clear()
@@ -255,9 +258,9 @@ class Stage:
                 entered[reader] += left[number]
             crosses = node.kind in (pb.NODE_KIND_KEY, pb.NODE_KIND_RECEIVE)
             came, went = (0, 0) if crosses else (entered[number], left[number])
-            late = self.late[number]
+            more = self.more.get(number)
             counts.append(
-                pb.StepCount(path=node.path, messages_in=came, messages_out=went, dead_letters=dead, dropped_late=late)
+                pb.StepCount(path=node.path, messages_in=came, messages_out=went, dead_letters=dead, more=more)
             )
         return counts
 

@@ -15,22 +15,9 @@ import wallaroo.worker.v1.WorkerOuterClass.Visited;
 public final class Counters {
     private static final int MOST_VISITS = 1000; // as the journal's directory keeps
 
-    private final Map<String, Counts> steps = new TreeMap<>(); // by path
+    private final Map<String, Map<String, Long>> steps = new TreeMap<>(); // by path and name; a map within does not change
     private final Map<String, Map<Integer, Size>> stores = new TreeMap<>(); // by stage and bucket
     private final NavigableMap<Long, Keys> visits = new TreeMap<>(); // the latest ones, by id
-
-    /** What passed a source, step or sink. */
-    record Counts(long in, long out, long dead, long late) {
-        private static final Counts NONE = new Counts(0, 0, 0, 0);
-
-        private Counts plus(StepCount count) {
-            return new Counts(
-                    in + count.getMessagesIn(),
-                    out + count.getMessagesOut(),
-                    dead + count.getDeadLetters(),
-                    late + count.getDroppedLate());
-        }
-    }
 
     /** How large the state of a bucket is: its keys, and the bytes of its log. */
     record Size(long keys, long bytes) {}
@@ -60,8 +47,21 @@ public final class Counters {
 
     /** Adds what a call has counted. */
     public void count(List<StepCount> counts) {
-        counts.forEach(count -> steps.put(
-                count.getPath(), steps.getOrDefault(count.getPath(), Counts.NONE).plus(count)));
+        counts.forEach(count -> steps.merge(count.getPath(), named(count), Counters::sum));
+    }
+
+    private static Map<String, Long> named(StepCount count) {
+        Map<String, Long> named = new TreeMap<>(count.getMoreMap());
+        named.put("messages_in", count.getMessagesIn());
+        named.put("messages_out", count.getMessagesOut());
+        named.put("dead_letters", count.getDeadLetters());
+        return named;
+    }
+
+    private static Map<String, Long> sum(Map<String, Long> some, Map<String, Long> others) {
+        Map<String, Long> sum = new TreeMap<>(some);
+        others.forEach((name, number) -> sum.merge(name, number, Long::sum));
+        return sum;
     }
 
     /** Adds what a call says of visits. */
@@ -78,7 +78,7 @@ public final class Counters {
                 .put(bucket, new Size(keys, version.snapshotBytes() + version.changeBytes()));
     }
 
-    Map<String, Counts> steps() {
+    Map<String, Map<String, Long>> steps() {
         return steps;
     }
 

@@ -125,13 +125,10 @@ public final class Numbers {
 
     /** Returns the numbers as JSON; times are those since the last call. */
     public synchronized String take() {
-        Map<String, List<Long>> steps = new TreeMap<>();
-        shown.steps().forEach((path, counts) -> steps.put(
-                path, List.of(counts.in(), counts.out(), counts.dead(), counts.late())));
         Map<String, Map<Integer, List<Long>>> stores = new TreeMap<>();
         shown.stores().forEach((stage, sizes) -> sizes.forEach((bucket, size) -> stores
                 .computeIfAbsent(stage, id -> new TreeMap<>()).put(bucket, List.of(size.keys(), size.bytes()))));
-        String text = Json.object("offset", reached, "steps", steps, "stores", stores, "times", times);
+        String text = Json.object("offset", reached, "steps", shown.steps(), "stores", stores, "times", times);
         times = new TreeMap<>();
         return text;
     }

@@ -166,19 +166,21 @@ public final class Audit {
             if (count.getMessagesIn() < 0 || count.getMessagesOut() < 0 || count.getDeadLetters() < 0) {
                 throw refused("counts", count.getPath(), "its numbers are above 2^63");
             }
-            dropped(count);
+            more(count);
             told.put(count.getPath(), told.getOrDefault(count.getPath(), Row.NONE).plus(count));
         }
         return told;
     }
 
-    /** Only a window drops what comes too late. */
-    private void dropped(StepCount count) {
-        boolean isWindow = stage.getNodesList().stream().anyMatch(node ->
-                node.getPath().equals(count.getPath()) && node.getKind() == NodeKind.NODE_KIND_WINDOW);
-        if (Long.compareUnsigned(count.getDroppedLate(), isWindow ? count.getMessagesIn() : 0) > 0) {
-            throw refused("dropped_late", Long.toUnsignedString(count.getDroppedLate()), count.getPath() + " had " + count.getMessagesIn() + " messages");
-        }
+    /** A step counts what it has a counter for, and not more than came. */
+    private void more(StepCount count) {
+        count.getMoreMap().forEach((name, number) -> {
+            boolean hasCounter = stage.getNodesList().stream().anyMatch(node ->
+                    node.getPath().equals(count.getPath()) && node.getCountersList().contains(name));
+            if (Long.compareUnsigned(number, hasCounter ? count.getMessagesIn() : 0) > 0) {
+                throw refused(name, Long.toUnsignedString(number), count.getPath() + " had " + count.getMessagesIn() + " messages");
+            }
+        });
     }
 
     /** Returns how many keys were visited, by path. */

@@ -99,17 +99,18 @@ class AuditTest {
     }
 
     @Test
-    void onlyAWindowDropsLateMessagesAndNoMoreThanCame() {
+    void aStepCountsWhatItHasACounterForAndNoMoreThanCame() {
         Random random = new Random(11);
         for (int round = 0; round < 200; round++) {
             boolean isWindow = random.nextBoolean();
             NodeKind kind = isWindow ? NodeKind.NODE_KIND_WINDOW : NodeKind.NODE_KIND_STATE_COMPUTATION_MULTI;
             long came = random.nextInt(6);
             long late = random.nextInt(8) - 1; // -1: 2^64 - 1
+            Node.Builder node = node("0/steps/0", kind, 1).toBuilder();
             Audit audit = new Audit(
-                    FakeWorker.stage("s1").addNodes(node("0/steps/0", kind, 1)).build(), "main");
+                    FakeWorker.stage("s1").addNodes(isWindow ? node.addCounters("dropped_late") : node).build(), "main");
             List<StepCount> counts =
-                    List.of(count("0/steps/0", came, 0, 0).toBuilder().setDroppedLate(late).build());
+                    List.of(count("0/steps/0", came, 0, 0).toBuilder().putMore("dropped_late", late).build());
             Runnable call = () -> audit.call(Map.of(1, came), Map.of(), counts, List.of());
             if (late >= 0 && late <= (isWindow ? came : 0)) {
                 call.run();
