@@ -83,7 +83,10 @@ def encode(values: Sequence[int]) -> tuple[int, list[bytes]]:
 
 def stage(number: int) -> pb.Stage:
     path = f"0/steps/{2 * number + 1}"
-    window = pb.Node(path=path, kind=pb.NODE_KIND_WINDOW, port=PORT, state=f"s{number}", state_port=PORT, codec="int64")
+    window = pb.Node(
+        path=path, kind=pb.NODE_KIND_WINDOW, port=PORT, state=f"s{number}", state_port=PORT, codec="int64",
+        counters=["dropped_late"],
+    )  # fmt: skip
     sink = pb.Node(path="0/sinks/0", kind=pb.NODE_KIND_SINK, port=SINK, inputs=[path])
     return pb.Stage(id=f"s{next(CALLS)}", nodes=[window, sink], bucket_count=8, frame_bytes=1 << 20)
 

@@ -37,7 +37,10 @@ MIB = 1 << 20
 
 def stage(buckets: int) -> pb.Stage:
     """Return the window step alone."""
-    window = pb.Node(path=PATH, kind=pb.NODE_KIND_WINDOW, port=PORT, state="s", state_port=PORT, codec="int64")
+    window = pb.Node(
+        path=PATH, kind=pb.NODE_KIND_WINDOW, port=PORT, state="s", state_port=PORT, codec="int64",
+        counters=["dropped_late"],
+    )  # fmt: skip
     sink = pb.Node(path="0/sinks/0", kind=pb.NODE_KIND_SINK, port=SINK, inputs=[PATH])
     return pb.Stage(id="s1", nodes=[window, sink], bucket_count=buckets, frame_bytes=MIB)
 
