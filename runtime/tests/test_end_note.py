@@ -91,6 +91,7 @@ def test_status_page_and_metrics_of_runs_that_failed(tmp_path: Path, capsys: pyt
     assert "the last run ended 20" in said and "it was stopped" in said
 
 
+@pytest.mark.slow
 def test_a_run_whose_checkpoint_is_refused_has_failed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "application.json").write_text("{}")
     for failures in (1, 2):

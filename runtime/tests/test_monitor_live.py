@@ -17,6 +17,7 @@ WORD_COUNT = Path(__file__).parents[2] / "topology-schema" / "vectors" / "topolo
 BACKLOG, END = 90, 400  # bytes of the journal: not committed, and all
 GATEWAY = {"backlog_bytes": BACKLOG, "end": END}
 STEP_COUNTS = st.tuples(st.integers(0, 9), st.integers(0, 9), st.integers(0, 2))
+NAMES = ("messages_in", "messages_out", "dead_letters")
 LIVE_NUMBERS = st.lists(
     st.tuples(
         st.dictionaries(st.sampled_from(["0/sources/0", "0/steps/0", "0/steps/1"]), STEP_COUNTS),
@@ -46,13 +47,13 @@ def test_parts_of_real_time_mode_are_sums_of_its_reports(
         stores.update(sizes)
         for stage, more in taken.items():
             times.setdefault(stage, Counter()).update(more)
-        numbers = {"offset": processed, "steps": sums, "stores": {"s1": stores}, "times": taken}
+        named = {path: dict(zip(NAMES, counts, strict=True)) for path, counts in sums.items()}
+        numbers = {"offset": processed, "steps": named, "stores": {"s1": stores}, "times": taken}
         board.tell_live(reports.read(json.dumps(numbers)))
         board.look({})
     board.update("running", Sample({}, [GATEWAY], processed=[] if committed is None else [committed]))
     found = board.read()
-    names = ("messages_in", "messages_out", "dead_letters")
-    assert {part["path"]: [part[name] for name in names] for part in found["parts"]} == {
+    assert {part["path"]: [part[name] for name in NAMES] for part in found["parts"]} == {
         part["path"]: sums.get(part["path"], [0, 0, 0]) for part in found["parts"]
     }
     (state,) = found["states"]

@@ -153,6 +153,7 @@ def write_until(point: int, path: Path, record: Any) -> None:
         os._exit(1)
 
 
+@pytest.mark.slow  # it forks
 @pytest.mark.parametrize("point", range(2 * len(CALLS)))
 @settings(max_examples=10, deadline=None)
 @given(before=st.none() | RECORDS, after=RECORDS)
