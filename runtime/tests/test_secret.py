@@ -337,3 +337,13 @@ def test_one_variable_does_not_make_one_cluster_of_two(tmp_path: Path, monkeypat
 def load_ends(program: Path) -> tuple[Any, Any]:
     topology = load_application(str(program), (), "", "").topology
     return [*topology.sources()], [*topology.sinks()]
+
+
+@given(words=some.lists(some.text("ab", min_size=6, max_size=9), min_size=1, max_size=4, unique=True), data=some.data())
+def test_nothing_is_left_of_a_secret_that_begins_with_another(words: list[str], data: Any) -> None:
+    used = {f"V{number}": word for number, word in enumerate(words)}
+    chosen = data.draw(some.sampled_from(words))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(secret, "_used", used)
+        name = next(name for name, word in used.items() if word == chosen)
+        assert secret.hidden(f"at {chosen}.") == f"at ${{env:{name}}}."

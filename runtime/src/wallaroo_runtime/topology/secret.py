@@ -250,7 +250,7 @@ def hidden(text: str) -> str:
         'no such file: ${env:P}/x'
         >>> _ = _used.pop("P")
     """
-    for name, value in _used.items():
+    for name, value in sorted(_used.items(), key=lambda used: -len(used[1])):  # one may be a part of another
         if len(value) >= _HIDDEN:
             text = text.replace(value, f"${{env:{name}}}")
     return text
