@@ -25,6 +25,7 @@ class Planned:
         self._query = ""
         self._ends: dict[int, int] = {}  # of the latest micro-batch
         self._topics: tuple[int, Topics] = -1, {}  # likewise
+        self._first: Topics = {}
 
     def _read(self, name: str) -> str:
         if self._remote is None:
@@ -58,11 +59,14 @@ class Planned:
 
     def first_topics(self, sources: Iterable[int]) -> Topics:
         """Return the offsets of topics at which sources have begun, by their numbers; of none where there are none."""
+        if self._first:  # it is asked for until a micro-batch is reported
+            return self._first
         found: dict[str, dict[int, int]] = {}
         for number in sources:
             with suppress(OSError, ValueError, AttributeError):
                 for topic, begins in json.loads(self._read(f"sources/{number}/0").partition("\n")[2]).items():
                     found[topic] = {int(partition): int(offset) for partition, offset in begins.items()}
+        self._first = found
         return found
 
 

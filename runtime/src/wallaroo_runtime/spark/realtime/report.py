@@ -34,7 +34,5 @@ class LiveReports:
             for bucket, (keys, size) in sizes.items()
         }
         times = {stage: {int(ms): count for ms, count in counts.items()} for stage, counts in found["times"].items()}
-        steps = {path: Counter(counts) for path, counts in self._steps.items()}
-        for path, counts in before.items():
-            steps[path].subtract(counts)
+        steps = {path: counts - before.get(path, Counter()) for path, counts in self._steps.items()}
         return LiveReport(found["offset"], steps, stores, times)
