@@ -5,7 +5,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from unittest.mock import Mock
@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from wallaroo_runtime.run.signals import end_java
-from wallaroo_runtime.spark.machine.settings import interpreter
+from wallaroo_runtime.spark.machine.settings import _java_options, interpreter
 from wallaroo_runtime.spark.machine.virtual_machine import VirtualMachine
 from wallaroo_runtime.system.class_archive import (
     ABANDONED_S,
@@ -88,6 +88,21 @@ def test_installations_that_are_used_in_turns_do_not_remove_one_another_s(
         os.utime(other, (time.time() - age_s - number,) * 2)
     archive_option("spark", "4.2")
     assert {path.name for path in classes.iterdir()} == {f"spark-{number}.jsa" for number in range(kept)}
+
+
+@pytest.mark.parametrize("change", [lambda jar: os.utime(jar, (1, 1)), lambda jar: jar.write_bytes(b"longer")])
+def test_a_jar_that_was_replaced_has_another_archive(
+    change: Callable[[Path], object], classes: Path, tmp_path: Path
+) -> None:
+    """Java refuses one of a jar with another time or size, and says nothing."""
+    jar, log4j = tmp_path / "our.jar", tmp_path / "log4j2.properties"
+    jar.write_bytes(b"jar")
+    names = []
+    for _ in range(2):
+        options = _java_options(log4j, tmp_path, str(jar))
+        names.append(options.partition(str(classes / "spark-"))[2][:32])
+        change(jar)
+    assert len(set(names)) == 2
 
 
 def test_a_cache_that_cannot_be_written_costs_time_only(
