@@ -31,7 +31,8 @@ def archive_option(program: str, *parts: object) -> str:
 
     Args:
         program: Name of the program.
-        parts: What is another one in another version of it, or with other jars.
+        parts: What is another one in another version of it, or with other jars. A path stands for what is there now:
+            Java refuses, without a word, an archive of a jar with another time or size.
     """
     java = java_program()
     if java is None or not os.path.exists(java):
@@ -91,8 +92,10 @@ class ArchiveWriter:
 
 
 def _key(java: str, parts: tuple[object, ...]) -> str:
-    real = os.path.realpath(java)
-    return hashlib.sha256(repr((*parts, real, os.stat(real).st_mtime_ns)).encode()).hexdigest()[:32]
+    paths = [Path(os.path.realpath(java)), *(part for part in parts if isinstance(part, Path))]
+    found = [path.stat() for path in paths if path.exists()]
+    known = (*parts, paths[0], *((each.st_mtime_ns, each.st_size) for each in found))
+    return hashlib.sha256(repr(known).encode()).hexdigest()[:32]
 
 
 def _take_over(archive: Path) -> None:

@@ -185,15 +185,10 @@ def spark_home() -> str:
     return os.environ.get("SPARK_HOME") or (downloaded if os.path.isdir(downloaded) else package)
 
 
-def _time_and_size(path: str) -> tuple[int, int]:
-    found = os.stat(path)
-    return found.st_mtime_ns, found.st_size
-
-
 def _java_options(log4j: Path, temporary: Path, class_path: str) -> str:
-    # Java takes a jar for another one when its time or size is; it then goes without the archive, for ever.
-    jars = [(path, *_time_and_size(path)) for path in class_path.split(os.pathsep) if os.path.isfile(path)]
-    kept = archive_option("spark", version("pyspark"), spark_home(), class_path, *jars)
+    kept = archive_option(
+        "spark", version("pyspark"), Path(spark_home(), "jars"), *map(Path, class_path.split(os.pathsep))
+    )
     options = (kept, f"-Dlog4j2.configurationFile=file:{log4j}", f"-Djava.io.tmpdir={temporary}")
     return " ".join((JAVA_OPTIONS, FIRST_HEAP, *(f'"{option}"' for option in options if option)))
 
