@@ -45,7 +45,7 @@ browser: ## install chromium, with which a test looks at the page of a run; `mak
 ready: $(STAMP) $(GO_TOOLS)/.installed $(OPERATORS)
 	@:
 
-$(OPERATORS): runtime/java/pom.xml $(shell find runtime/java/src/main -name '*.java') topology-schema/worker.proto topology-schema/service.proto | $(VENV)/.pyspark
+$(OPERATORS): runtime/java/pom.xml $(shell find runtime/java/src/main -name '*.java') topology-schema/worker.proto topology-schema/service.proto topology-schema/record.proto | $(VENV)/.pyspark
 	@command -v mvn >/dev/null || { echo "mvn was not found; install Maven 3.8 or newer and put it on PATH"; exit 1; }
 	@$(MAVEN) -Dmaven.test.skip=true package
 	@touch $@

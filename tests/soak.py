@@ -20,12 +20,12 @@ from pathlib import Path
 
 from support.life import Life, directory_of
 from support.run import MODES
-from wallaroo_runtime.worker.flight import PREFIX
+from wallaroo_runtime.worker.ending import PREFIX
 
 # A worker may end 10 times in 60 s (W406 after that), gateway and egress likewise.
-PAUSE_S = {"worker": 6.8, "gateway": 15.0, "egress": 13.0, "task daemon": 17.0, "driver": 35.0}
+PAUSE_S = {"worker": 6.8, "gateway": 15.0, "egress": 13.0, "driver": 35.0}
 # In the long run workers die, most of all; the driver at named points.
-LONG_PAUSE_S = {"worker": 6.8, "gateway": 60.0, "egress": 52.0, "task daemon": 68.0}
+LONG_PAUSE_S = {"worker": 6.8, "gateway": 60.0, "egress": 52.0}
 DRIVER = (
     "driver.before_publish:5",
     "driver.before_record:5",

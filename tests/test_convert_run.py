@@ -76,7 +76,7 @@ class Life:
         run.wait_for("messages_processed", count + self.bad)
 
     def _convert(self, mode: str) -> subprocess.CompletedProcess[str]:
-        environment = {"WALLAROO_FAULT": f"convert.{self._fault}:1"} if self._fault else {}
+        environment = {"WALLAROO_FAULT": f"rescale.{self._fault}:1"} if self._fault else {}
         return wallaroo("state", "convert", self.path, "--to", mode, "--json", env=os.environ | environment)
 
     def convert(self, before: str, mode: str) -> dict[str, Any]:
@@ -101,8 +101,7 @@ class Life:
         """Give it other buckets; a process of it is killed at a drawn place, and what runs before or after goes on."""
         before, fault = read_manifest(self.path), self._source.choice(("before_switch", "after_switch"))
         count = 1 + (before.buckets_per_partition + self._source.randint(0, 20)) % 23
-        name = "convert" if before.is_realtime else "rescale"
-        for environment in ({"WALLAROO_FAULT": f"{name}.{fault}:1"}, {}):
+        for environment in ({"WALLAROO_FAULT": f"rescale.{fault}:1"}, {}):
             done = wallaroo("state", "rescale", self.path, "--buckets", count, "--json", env=os.environ | environment)
             assert done.returncode == (-9 if environment else 0), done.stdout + done.stderr
             is_done = not environment or fault == "after_switch"

@@ -29,7 +29,7 @@ from wallaroo_runtime.kafka.topic import create_topic
 pytestmark = [pytest.mark.kafka, pytest.mark.long]
 CASE = Case("goka_clicks")
 PROGRAM, IN_PYTHON = TESTS / "support" / "goka_move", TESTS / "support" / "goka_move.py"
-POINTS = ["none:1", "task.after_table:1", "goka.after_tables:1", "goka.before_record:1", "goka.after_record:1"]
+POINTS = ["none:1", "states.before_commit:1", "goka.after_tables:1", "goka.before_record:1", "goka.after_record:1"]
 # Keys of which messages come in one order alone: they may be deleted. Keys whose messages come back by the loop.
 DELETED, LOOPED, PLAIN = ["", "d1", "né"], ["again-1", "again-2"], [f"user-{number}" for number in range(12)]
 MESSAGES, WAIT_S, KEYS = 300, 300.0, 1_000_000

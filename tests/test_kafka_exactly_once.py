@@ -190,7 +190,7 @@ def test_a_topic_that_was_deleted_while_the_egress_was_stopped(delivery: Deliver
 
 def test_records_that_kafka_never_takes(delivery: Delivery) -> None:
     delivery.options = {"kafka.max.request.size": "1000"}
-    writer = StagingWriter(delivery.root / "staging", "q", 0, 0, 0, 0)
+    writer = StagingWriter(delivery.root / "staging", "q", 0, 0, 0)
     writer.write(PORT, encode_frame([b"good", b"x" * 5000], port=PORT))
     delivery.outbox.publish("q", 0, writer.finish())
     assert delivery.start().wait(DEADLINE_S) == 1
@@ -264,7 +264,7 @@ def test_records_that_a_topic_never_takes_can_be_set_aside(seed: int, delivery: 
 
 def publish_records(delivery: Delivery, records: Sequence[KafkaRecord], positions: Sequence[int], batch: int) -> None:
     """Publish whole records that derive from messages of these positions."""
-    writer, values = StagingWriter(delivery.root / "staging", "q", batch, 0, 0, batch), map(write_record, records)
+    writer, values = StagingWriter(delivery.root / "staging", "q", batch, 0, batch), map(write_record, records)
     offsets = [position - positions[0] for position in positions]
     writer.write(PORT, encode_frame([*values], port=PORT, sequence=positions[0], sequences=offsets))
     delivery.outbox.publish("q", batch, writer.finish())

@@ -61,7 +61,7 @@ def check(app: MemoryRun, case: Event, batches: Sequence[Sequence[Event]]) -> No
     """Run the events in micro-batches; buckets give their output in any order, the keys of one keep theirs."""
     number = VECTOR_WINDOWS.index(case["window"])
     port = app.plan.ports[app.source(f"in{number}").path]
-    engine = Engine(app.plan, app._channels, ErrorPolicy.of(app.topology))
+    engine = Engine(app.plan, app._clients, ErrorPolicy.of(app.topology))
     done = [engine.run([[frame_of(event, port) for event in events]]) for events in batches]
     outputs = [(each["sequence"], " ".join((each["key"], *map(str, each["values"])))) for each in case["outputs"]]
     letters = [(each["sequence"], each["key"], each["code"]) for each in case["dead_letters"]]

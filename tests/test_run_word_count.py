@@ -54,12 +54,14 @@ def test_input_of_the_case(bench: Bench) -> None:
     assert bench.empty == CASE.setting("dead_letters")
 
 
-def test_no_process_of_the_run_has_pandas_in_memory(bench: Bench) -> None:
-    run = running(bench).process.pid
-    libraries = {pid: Path(f"/proc/{pid}/maps") for pid in (run, *descendants(run))}
-    mapped = {pid: path.read_text(errors="replace") for pid, path in libraries.items() if path.exists()}
-    assert sum("pyarrow" in text for text in mapped.values()) > 2, "the driver and its tasks were not seen"
-    assert not [pid for pid, text in mapped.items() if "pandas" in text]
+def test_no_process_of_spark_is_one_of_python(bench: Bench) -> None:
+    """Its tasks are Java's: what is Python is the driver, gateway, egress, the supervisor and the user's own."""
+    below = descendants(running(bench).process.pid)
+    commands = [Path(f"/proc/{pid}/cmdline").read_text(errors="replace").replace("\0", " ") for pid in below]
+    modules = ("wallaroo_runtime.gateway", "wallaroo_runtime.egress", "wallaroo_runtime.worker.supervisor")
+    of_python = [text for text in commands if "python" in text.partition(" ")[0]]
+    found = [text for text in of_python if not any(module in text for module in modules)]
+    assert [text for text in found if "pyspark" in text] == []
 
 
 def test_the_monitor_has_the_numbers_of_the_run(bench: Bench) -> None:

@@ -23,8 +23,7 @@ TCP = {
 UNIX = {
     "gateway and egress of a local run": r"wallaroo_runtime\.(gateway|egress) .*",
     "worker and supervisor": r".*/\w+-[0-9a-f]+/\.?(worker|supervisor)[-.\w]*",
-    "fork server": r".*/forks",
-    "Spark's Python processes": r".*/\.[-0-9a-f]{36}\.sock",
+    "the driver's accumulators": r".*/\.[-0-9a-f]{36}\.sock",
 }
 RPC_REQUEST, RPC_RESPONSE, BODY = 3, 4, b"\0"
 QUESTIONS = {

@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from java_client import JavaClient, ended, started_java
 
 from wallaroo.message.frame import read_frame, split_frames
 from wallaroo_runtime.peer.local import stop_left_behind
 from wallaroo_runtime.service.driver import announce
 from wallaroo_runtime.storage.outbox.log import LogReader
 from wallaroo_runtime.system.process import process_start_time
-from wallaroo_runtime.worker.channel import close_all
 from wallaroo_runtime.worker.directory import worker_directory
 from wallaroo_runtime.worker.owner_process import Owner
 from wallaroo_runtime.worker.spec import WorkerSpec
@@ -49,10 +49,17 @@ def executor(plain_spec: WorkerSpec, wait_until: Callable[..., None]) -> Iterato
     owner = Owner(process.pid, process_start_time(process.pid) or 0)
     parent = worker_directory(plain_spec, owner).parent
     yield owner
-    close_all()
     process.kill()
     process.communicate()
     wait_until(lambda: not names_in(parent), "the directory to be empty or gone", 60.0)
+
+
+@pytest.fixture(scope="session")
+def java_client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[JavaClient]:
+    """Give a process that calls workers as tasks do."""
+    process = started_java("stage.CallsMain", tmp_path_factory.mktemp("classes"))
+    yield JavaClient(process)
+    ended(process)
 
 
 def names_in(directory: Path) -> list[str]:

@@ -3,29 +3,32 @@
 It hosts one fixed application: messages are text after a big-endian 32-bit length; words are counted by their first
 letter; each word gives a line `word => count nonce`, where nonce is random and added up in the state, so that a copy
 of the state that was not committed shows. Words that a test reserves: `!raise` fails, `!hang` never returns.
-The arguments change how it starts: `fail-setup`, `exit`, `never-listen`, `print`. With `wrong FAULT` (see `WRONG`) it
-breaks one rule in what it answers. With `trip FILE` it kills, once FILE
-exists, all tasks of the executor when one of them asks for a second bucket: the first one's reply has then been read.
+The arguments change how it starts: `fail-setup`, `exit`, `never-listen`, `print`. With `wrong FAULT` it breaks one rule
+in what it answers (`wrong_reply.py`). With `trip FILE` it holds up, once FILE exists, all calls of states but one:
+FILE is then FILE.reached, until a test removes it.
 """
 
+import contextlib
 import json
 import os
 import random
 import signal
 import sys
 import threading
+import time
+import zlib
 from collections.abc import Iterator
 from concurrent import futures
 from pathlib import Path
 
 import grpc
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
+from wrong_reply import PRIVATE, WRONG
 
 from wallaroo.message.frame import DEAD_LETTER_PORT, PLAIN, encode_frame, read_frame, split_frames
 from wallaroo.worker._proto import worker_pb2 as pb
 from wallaroo.worker._proto.worker_pb2_grpc import WorkerServicer, add_WorkerServicer_to_server
 
-PRIVATE = 16
 MAX_BYTES = 65 * 1024 * 1024
 ARGS = json.loads(os.environ.get("WALLAROO_ARGS", "[]"))
 DIRECTORY = Path(os.environ["WALLAROO_WORKER_DIR"])
@@ -36,8 +39,6 @@ Message = tuple[int, str]  # sequence, text
 
 def bucket_of(key: bytes, count: int) -> int:
     """Return the bucket of a key, as the specification says."""
-    import zlib
-
     return ((zlib.crc32(key) * 0x9E3779B1) % 2**32) * count >> 32
 
 
@@ -57,25 +58,32 @@ def decoded(frames: bytes) -> Iterator[Message]:
             at += 4 + size
 
 
-def trip() -> None:
-    """Kill PySpark's processes once, if a test has asked for it."""
-    path = Path(ARGS[1]) if ARGS[:1] == ["trip"] else None
-    if path is None or not path.exists():
-        return
-    path.unlink()
-    executor = json.loads((DIRECTORY / "supervisor.json").read_text())["owner"][0]
-    parents = {}
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit():
-            try:
-                parents[int(entry.name)] = int((entry / "stat").read_text().rpartition(")")[2].split()[1])
-            except OSError:
-                continue
-    for pid, parent in parents.items():
-        above = parents.get(parent)  # of the daemon: the executor, or the server of forks, which the driver has started
-        is_ours = above == executor or parents.get(above) == parents.get(executor)
-        if is_ours and Path(f"/proc/{pid}/comm").read_text().strip() == "wallaroo-tasks":
-            os.kill(pid, signal.SIGKILL)
+class Trip:
+    """Holds up calls, once and while a test has asked for it, when one of them has filed its bucket."""
+
+    def __init__(self) -> None:
+        self._path = Path(ARGS[1]) if ARGS[:1] == ["trip"] else None
+        self._lock, self._begun, self._filed = threading.Lock(), 0, threading.Event()
+
+    def begin(self) -> None:
+        """Go on with the first call; rename the file when that is done, and hold the others up until it is gone."""
+        if self._path is None or not self._path.exists():
+            return
+        with self._lock:
+            self._begun += 1
+            if self._begun == 1:
+                return
+        self._filed.wait(60)
+        reached = self._path.with_suffix(".reached")
+        with contextlib.suppress(FileNotFoundError):
+            self._path.rename(reached)
+        while reached.exists():
+            time.sleep(0.01)
+
+    def filed(self) -> None:
+        """Take note that a call has filed its bucket, which counts once there is something to hold up."""
+        if self._begun:
+            self._filed.set()
 
 
 class Bucket:
@@ -105,6 +113,7 @@ class PlainWorker(WorkerServicer):
 
     def __init__(self) -> None:
         self.buckets: dict[tuple[str, str, int], Bucket] = {}
+        self.trip = Trip()
         self.calls = 0
 
     def Init(self, request, context):  # noqa: N802
@@ -135,9 +144,8 @@ class PlainWorker(WorkerServicer):
                 yield from self._keyed(request.data.index, words, last.port, opening.stage.bucket_count)
             elif words:
                 frame = encode_frame([f"{word}\n".encode() for _, word in words], port=last.port, **sequences(words))
-                yield pb.ProcessReply(
-                    output=pb.Output(index=request.data.index, port=last.port, bucket=-1, frame=frame)
-                )
+                output = pb.Output(index=request.data.index, port=last.port, bucket=-1, frame=frame)
+                yield pb.ProcessReply(output=output)
             if letters:
                 frame = encode_frame([text for _, text in letters], port=DEAD_LETTER_PORT, **sequences(letters))
                 output = pb.Output(index=request.data.index, port=DEAD_LETTER_PORT, bucket=-1, frame=frame)
@@ -181,9 +189,9 @@ class PlainWorker(WorkerServicer):
         for message in words:
             buckets.setdefault(bucket_of(message[1][:1].encode(), bucket_count), []).append(message)
         for bucket, messages in buckets.items():
-            keys = sorted({word[:1].encode() for _, word in messages})
-            indexes = [keys.index(word[:1].encode()) for _, word in messages]
             values = [word.encode() for _, word in messages]
+            keys = sorted({word[:1] for word in values})
+            indexes = [keys.index(word[:1]) for word in values]
             frame = encode_frame(
                 values, port=port, encoding=PRIVATE, keys=keys, key_indexes=indexes, **sequences(messages)
             )
@@ -194,8 +202,7 @@ class PlainWorker(WorkerServicer):
         opening = next(requests).opening
         entry, exit_port = opening.stage.nodes[0], opening.stage.nodes[-1].port
         for request in requests:
-            if request.bucket.index:
-                trip()
+            self.trip.begin()
             call, frames = request.bucket, [request.bucket.frames]
             while request.bucket.more:
                 request = next(requests)
@@ -208,11 +215,7 @@ class PlainWorker(WorkerServicer):
             elif live is None or live.version != version:
                 live = Bucket(version)
                 yield pb.StateReply(need_state=pb.NeedState(index=call.index))
-                yield_from = next(requests)
-                live.load(list(yield_from.log.entries))
-                while yield_from.log.more:
-                    yield_from = next(requests)
-                    live.load(list(yield_from.log.entries))
+                live.load([entry for log in logs_of(requests) for entry in log.entries])
             lines, changed = self._count(live, b"".join(frames))
             if lines:
                 frame = encode_frame([line for _, line in lines], port=exit_port, **sequences(lines))
@@ -223,6 +226,7 @@ class PlainWorker(WorkerServicer):
                 yield pb.StateReply(change=change)
             live.version = (call.version.counter + 1, random.getrandbits(63) + 1)
             self.buckets[name] = live
+            self.trip.filed()
             done = pb.StateDone(index=call.index, nonce=live.version[1], snapshot=call.wants_snapshot)
             done.keys = len(live.counts)
             done.counts.extend(counted(opening.stage.nodes, len(lines), len(lines), 0))
@@ -241,6 +245,14 @@ class PlainWorker(WorkerServicer):
                 changed.add(word[:1])
                 lines.append((frame.sequence_of(number), f"{word} => {state[word]} {state['#']}\n".encode()))
         return lines, changed
+
+
+def logs_of(requests):
+    """Return the parts of the log that the next requests have."""
+    found = [next(requests).log]
+    while found[-1].more:
+        found.append(next(requests).log)
+    return found
 
 
 def noting(path):
@@ -262,84 +274,6 @@ def counted(nodes, entered, made, dead):
         else:
             counts.append(pb.StepCount(path=node.path, messages_in=made, messages_out=made - dead, dead_letters=dead))
     return counts
-
-
-def changed(name, value):
-    """Return a fault that changes a field of each output."""
-
-    def change(reply):
-        if reply.WhichOneof("kind") == "output":
-            setattr(reply.output, name, value)
-
-    return change
-
-
-def changed_frame(change):
-    """Return a fault that changes the frame of each output."""
-
-    def fault(reply):
-        if reply.WhichOneof("kind") == "output":
-            reply.output.frame = change(reply.output.frame)
-
-    return fault
-
-
-def changed_count(at, name):
-    """Return a fault that counts one message too many."""
-
-    def change(reply):
-        if reply.WhichOneof("kind") == "done":
-            count = reply.done.counts[at]
-            setattr(count, name, getattr(count, name) + 1)
-
-    return change
-
-
-def without_counts(reply):
-    """Count nothing."""
-    if reply.WhichOneof("kind") == "done":
-        del reply.done.counts[:]
-
-
-def no_more(reply):
-    """Let the last reply of a call never come."""
-    if reply.WhichOneof("kind") == "done":
-        threading.Event().wait()
-
-
-def out_of_turn(reply):
-    """Answer another call."""
-    getattr(reply, reply.WhichOneof("kind")).index += 1
-
-
-def other_port(frame):
-    """Return the frame with another port in its header."""
-    found = read_frame(frame)
-    return encode_frame(found.values(), port=77, encoding=PRIVATE, keys=found.keys, key_indexes=found.key_indexes)
-
-
-def keyless(frame):
-    """Return the frame without its keys."""
-    found = read_frame(frame)
-    return encode_frame(found.values(), port=found.header.port, encoding=PRIVATE)
-
-
-WRONG = {
-    **{f"bucket {number}": changed("bucket", number) for number in (-1, 0, 2, 99)},
-    "port": changed("port", 55),
-    "index": out_of_turn,
-    "no done": no_more,
-    "damage": changed_frame(lambda frame: frame[:-1] + bytes((frame[-1] ^ 1,))),
-    "cut": changed_frame(lambda frame: frame[:-1]),
-    "two frames": changed_frame(lambda frame: frame + frame),
-    "frame port": changed_frame(other_port),
-    "no keys": changed_frame(keyless),
-    "no counts": without_counts,
-    "in": changed_count(0, "messages_in"),
-    "out": changed_count(0, "messages_out"),
-    "sink": changed_count(-1, "messages_out"),
-    "dead": changed_count(-1, "dead_letters"),
-}
 
 
 def through_fault(method):

@@ -1,5 +1,6 @@
 """Accounts of a micro-batch: whatever is lost, doubled or misrouted between tasks is found, and nothing else."""
 
+import json
 import threading
 from collections import Counter, defaultdict
 from dataclasses import dataclass, field, replace
@@ -15,10 +16,11 @@ from wallaroo.message.frame import DEAD_LETTER_PORT
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.plan import Node, NodeKind, Plan, Stage
 from wallaroo_runtime.plan.bucket import bucket_ids
-from wallaroo_runtime.spark.account import Account, AccountParam, Accounts, Balance, last_attempts
+from wallaroo_runtime.spark.account import Account, Accounts, Balance, last_attempts
 from wallaroo_runtime.spark.batch_report import BatchReport
 from wallaroo_runtime.spark.session import _keep_accumulators_quiet
 from wallaroo_runtime.storage.outbox.staging import StagedFile
+from wallaroo_runtime.worker.visit_count import VisitCount
 
 BUCKETS, PARTITIONS, SOURCE, FIRST, SECOND, SINK = 6, 3, 0, 1, 2, 3
 PORTS = {1: FIRST, 2: SECOND}  # of the state step that each level begins with
@@ -244,27 +246,25 @@ def test_the_end_of_spark_waits_for_no_accumulators() -> None:
     assert server.has_ended.wait(60)
 
 
-def test_an_error_of_the_thread_that_takes_accounts_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("wallaroo_runtime.spark.account._lost", [])
-    server = Accumulators()
-    _keep_accumulators_quiet(SimpleNamespace(sparkContext=SimpleNamespace(_accumulatorServer=server)))
-    try:
-        msg = "half an account"
-        raise EOFError(msg)
-    except EOFError:
-        server.handle_error(None, None)
-    files = [StagedFile(SINK, "f", 1, 1, 4, 2)]
-    with pytest.raises(
-        RunError, match=r"; 0 tasks have reported; accounts did not arrive: EOFError: half an account\n"
-    ):
-        Balance(_plan(2)).check(7, {}, files, None)
+def test_an_attempt_whose_own_account_went_elsewhere_is_accepted() -> None:
+    """Partition 2 has fetched rows of attempt 9, and the partition with the accounts those of attempt 1."""
+    accounts = _simple()
+    accounts[2] = replace(accounts[2], taken=Counter({(2, 9, FIRST): 4}), makers={9: (0, 0)})
+    Balance(_plan(2)).check(7, accounts, [StagedFile(SINK, "f", 1, 1, 4, 2)], 4)
 
 
-def test_accounts_of_earlier_micro_batches_go() -> None:
-    param, found = AccountParam(), AccountParam().zero({})
-    for batch, task in [(1, 1), (1, 2), (2, 3), (1, 4), (2, 5)]:
-        found = param.addInPlace(found, {task: Account(batch, 0, 0, task)})
-    assert set(found) == {3, 5}
+def test_an_account_is_read_as_a_task_writes_it() -> None:
+    text = """{"batch": 7, "level": 1, "partition": 2, "task": 12, "read": 3, "records": 4, "bytes_by_file": 5,
+        "bytes_by_grpc": 6, "made": [[1, 2, 3]], "taken": [[4, 11, 5, 6]], "makers": {"11": [0, 1]},
+        "staged": {"9": 8}, "arrived": {"1000": 2}, "steps": {"0/steps/0": {"messages_in": 1}},
+        "stores": {"s1": {"5": [7, 80]}}, "visited": {"3": [2, 1]}, "begun": {"s1": 1001}, "ended": 1002,
+        "endings": {"driver, process 4": "gone"}}"""
+    assert Account.from_json(json.loads(text)) == Account(
+        *(7, 1, 2, 12), read=3, records=4, bytes_by_file=5, bytes_by_grpc=6, made=Counter({(1, 2): 3}),
+        taken=Counter({(4, 11, 5): 6}), makers={11: (0, 1)}, staged=Counter({9: 8}), arrived=Counter({1000: 2}),
+        steps={"0/steps/0": Counter(messages_in=1)}, stores={("s1", 5): (7, 80)}, visited={3: VisitCount(2, 1)},
+        begun={"s1": 1001}, ended=1002, endings={"driver, process 4": "gone"},
+    )  # fmt: skip
 
 
 @settings(deadline=None)

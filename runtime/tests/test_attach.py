@@ -18,7 +18,7 @@ from wallaroo_runtime.system.process import process_start_time
 from wallaroo_runtime.topology.load import load_document
 from wallaroo_runtime.topology.model import Topology
 from wallaroo_runtime.worker import discovery
-from wallaroo_runtime.worker.channel import WorkerChannel
+from wallaroo_runtime.worker.endpoint import connect
 from wallaroo_runtime.worker.owner_process import Owner
 from wallaroo_runtime.worker.spec import WorkerSpec
 
@@ -61,7 +61,9 @@ def test_worker_of_somebody_else_is_called(
     connection = discovery.ensure_worker(spec, executor)
     assert connection.pid != process
     assert (connection.directory / "worker.sock").resolve() == socket
-    assert WorkerChannel(spec, executor).endpoints().connection == connection
+    endpoints = connect(connection)
+    assert endpoints.init.process_id == process
+    endpoints.close()
     os.kill(process, signal.SIGKILL)
     wait_until(lambda: process_start_time(connection.pid) is None, "the stand-in to end with the worker")
     assert discovery.stop_worker(spec, executor)

@@ -232,7 +232,7 @@ def test_output_for_a_sink_that_is_gone(tmp_path: Path) -> None:
         pipeline["sinks"].append({**pipeline["sinks"][0], "path": "0/sinks/1", "name": "second"})
 
     port = open_checkpoint(tmp_path, two_sinks).manifest.ports.parts["0/sinks/1"]
-    staging = StagingWriter(tmp_path / "staging", "q", 0, 0, 0, 0)
+    staging = StagingWriter(tmp_path / "staging", "q", 0, 0, 0)
     staging.write(port, encode_frame([b"a", b"b", b"c"], port=port))
     outbox = Outbox(tmp_path / "outbox", tmp_path / "dead-letters")
     outbox.publish("q", 0, staging.finish())

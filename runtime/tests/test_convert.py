@@ -22,8 +22,7 @@ from wallaroo_runtime.checkpoint.manifest import read_manifest
 from wallaroo_runtime.checkpoint.uncommitted import repeated
 from wallaroo_runtime.cli.main import main
 from wallaroo_runtime.errors import RunError
-from wallaroo_runtime.maintenance.convert import batch_after
-from wallaroo_runtime.maintenance.convertible import check_microbatch, check_realtime, end_of
+from wallaroo_runtime.maintenance.rescalable import batch_after, check_microbatch, check_realtime, end_of
 from wallaroo_runtime.storage.journal.reader import JournalReader
 from wallaroo_runtime.storage.outbox.log import read_base
 from wallaroo_runtime.topology.load import load_document
@@ -40,12 +39,10 @@ def opened(path: Path, mode: str = "microbatch", document: dict[str, Any] | None
         place.release()
 
 
-def with_state(path: Path, *names: str) -> None:
-    """Let Spark's checkpoint have an operator with state variables."""
-    record = path / "spark" / "state" / "0" / "_metadata" / "v2" / "0"
-    record.parent.mkdir(parents=True)
-    properties = json.dumps({"stateVariables": [{"stateName": name} for name in names]})
-    record.write_text("v2\n" + json.dumps({"operatorPropertiesJson": properties}), encoding="utf-8")
+def with_state(path: Path, operators: int) -> None:
+    """Let Spark's checkpoint have the stores of so many operators."""
+    for operator in range(operators):
+        (path / "spark" / "state" / str(operator)).mkdir(parents=True)
 
 
 def processed(path: Path, messages: int = 3) -> Small:
@@ -154,7 +151,7 @@ def test_a_micro_batch_that_is_planned_alone_is_left_and_a_published_one_is_not(
     letters = [tmp_path / "dead-letters" / f"{uuid.uuid4()}-{batch}-0.frames" for batch in (0, 1)]
     for path in letters:
         path.write_bytes(b"")
-    with_state(tmp_path, "version_s1", "log_s1")
+    with_state(tmp_path, 1)
     end = end_of(tmp_path, read_manifest(tmp_path))
     assert end is not None
     assert (end.batch, end.sequence) == (0, 3)
@@ -169,7 +166,7 @@ def test_a_micro_batch_that_is_planned_alone_is_left_and_a_published_one_is_not(
 @pytest.mark.slow
 def test_what_only_the_mode_of_before_can_finish(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     processed(tmp_path).close()
-    with_state(tmp_path, "version_s2", "log_s2")
+    with_state(tmp_path, 2)
     assert convert(tmp_path, "realtime") == 2
     reason = "its last run has changed the application and has not processed anything since"
     assert reason in capsys.readouterr().err
@@ -178,7 +175,7 @@ def test_what_only_the_mode_of_before_can_finish(tmp_path: Path, capsys: pytest.
 @pytest.mark.slow
 def test_numbers_of_dead_letters_are_never_used_again(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     processed(tmp_path).close()
-    with_state(tmp_path, "version_s1", "log_s1")
+    with_state(tmp_path, 1)
     (tmp_path / "dead-letters" / f"{uuid.uuid4()}-4000-0.frames").write_bytes(b"")
     assert convert(tmp_path, "realtime") == 2
     assert "its dead letters have numbers of micro-batches that real-time mode would use" in capsys.readouterr().err

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from support.remote_staging import RemoteStaging
 from support.run import wait_until
 from support.service import TOKEN, Place, serving
 from wallaroo.message.frame import encode_frame
@@ -26,7 +27,6 @@ from wallaroo_runtime.service.client import Client
 from wallaroo_runtime.service.endpoint import Service
 from wallaroo_runtime.storage.remote_journal import RemoteJournal
 from wallaroo_runtime.storage.remote_outbox import RemoteOutbox
-from wallaroo_runtime.storage.remote_staging import RemoteStaging
 from wallaroo_runtime.topology.load import load_document
 
 VECTORS = Path(__file__).parents[2] / "topology-schema" / "vectors"
@@ -137,7 +137,7 @@ def sinks() -> Iterator[list[socket.socket]]:
 
 def publish(egress: Service, port: int, values: list[bytes]) -> None:
     """Put output for a sink into the outbox."""
-    staging = RemoteStaging(egress, "q", 0, 0, 0, 0)
+    staging = RemoteStaging(egress, "q", 0, 0, 0)
     staging.write(port, encode_frame(values, port=port))
     RemoteOutbox(egress).publish("q", 0, staging.finish())
 

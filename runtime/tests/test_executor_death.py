@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pytest
 
-from wallaroo_runtime.spark.task.daemon import NAME
 from wallaroo_runtime.system.process import process_start_time
 from wallaroo_runtime.worker import control
 from wallaroo_runtime.worker.owner_process import is_java
@@ -20,14 +19,17 @@ END_S = 20.0  # 5 s on a machine that does nothing else
 PROGRAM = """
 import json, os, sys
 from pathlib import Path
+from pyspark import SparkFiles
 from wallaroo_runtime.spark.session import create_session
-from wallaroo_runtime.spark.worker_start import start_workers
+from wallaroo_runtime.system.process import process_start_time
+from wallaroo_runtime.worker.here import start
+from wallaroo_runtime.worker.owner_process import Owner
 from wallaroo_runtime.worker.spec import WorkerSpec
 
 session = create_session("death", master="local[2]", shuffle_partitions=2, directory=Path(sys.argv[1]))
-run = session.sparkContext.applicationId
+run, pid = session.sparkContext.applicationId, session._jvm.java.lang.ProcessHandle.current().pid()
 spec = WorkerSpec("counts", "main", ("{python}", sys.argv[2]), "/", run=run)
-print(json.dumps(start_workers(session, {"main": spec})), flush=True)
+print(json.dumps(start(spec, [], Owner(pid, process_start_time(pid))).target), flush=True)
 sys.stdin.readline()
 os._exit(0)
 """
@@ -37,14 +39,6 @@ def descendants(pid: int) -> list[int]:
     """Return all processes below one."""
     found = [int(child) for path in Path(f"/proc/{pid}/task").glob("*/children") for child in path.read_text().split()]
     return found + [further for child in found for further in descendants(child)]
-
-
-def name_of(pid: int) -> str:
-    """Return the name of a process, as `top` shows it; nothing when it has ended."""
-    try:
-        return Path(f"/proc/{pid}/comm").read_text().strip()
-    except (FileNotFoundError, ProcessLookupError):
-        return ""
 
 
 def left(family: dict[int, int]) -> list[int]:
@@ -58,19 +52,16 @@ def test_nothing_is_left_of_a_killed_executor(tmp_path: Path, wait_until: Callab
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as driver:
         assert driver.stdout
         line = driver.stdout.readline()
-        directory = Path(json.loads(line)["main"].removeprefix("unix:")).parent
+        directory = Path(json.loads(line).removeprefix("unix:")).parent
         config = json.loads((directory / "supervisor.json").read_text())
         (executor,) = [pid for pid in descendants(driver.pid) if is_java(pid)]
         assert config["owner"] == [executor, process_start_time(executor)]
         worker_pid = control.ask(directory, {"op": "wait"}, 10.0)["pid"]
         supervisor = int(Path(f"/proc/{worker_pid}/stat").read_text().rpartition(")")[2].split()[1])
-        # The daemon of tasks and its processes are forks of the driver's: they are not below the executor.
-        tasks = [pid for pid in descendants(driver.pid) if name_of(pid) == NAME]
-        assert tasks, "PySpark's daemon and its processes"
-        seen = (worker_pid, supervisor, *tasks, *descendants(executor))
+        seen = (worker_pid, supervisor, *descendants(executor))
         # A helper of Spark's may have ended by itself meanwhile: it no longer has a start time.
         family = {pid: started for pid in seen if (started := process_start_time(pid))}
-        assert len(family) >= 4, "worker, supervisor, PySpark's daemon and what stands for it"
+        assert len(family) >= 2, "worker and supervisor"
         os.kill(executor, signal.SIGKILL)
         wait_until(lambda: not directory.parent.exists() and not left(family), "supervisor and worker to end", END_S)
         output, errors = driver.communicate(b"\n", timeout=90)

@@ -4,16 +4,16 @@ tests/test_goka_continue.py has it with Goka's own processor, Kafka and Spark.
 """
 
 import json
+import random
+from collections import Counter
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
-import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from pyspark.sql import SparkSession
 
-from wallaroo.goka import GroupState
 from wallaroo_runtime.checkpoint.checkpoint import Checkpoint
 from wallaroo_runtime.checkpoint.directory import Place
 from wallaroo_runtime.checkpoint.manifest import PENDING, TAKEN, read_manifest
@@ -21,44 +21,18 @@ from wallaroo_runtime.cli.main import main
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.plan import compile_topology
 from wallaroo_runtime.spark.goka.group import Input, check_some, double_of, line_of, table_of
-from wallaroo_runtime.spark.goka.group_state import form_of
-from wallaroo_runtime.spark.goka.table import (
-    VALUES,
-    Found,
-    Last,
-    TableCount,
-    TableReader,
-    keep_last,
-    log_of,
-    take_chunk,
-    values_of,
-)
-from wallaroo_runtime.storage.state_log import latest_states
+from wallaroo_runtime.spark.goka.table import TableCount, counts_of, values_of
 from wallaroo_runtime.topology.load import load_document
 from wallaroo_runtime.topology.model import KafkaSink, KafkaSource
 
 ROOT = Path(__file__).parents[2]
 CASE = ROOT / "tests" / "cases" / "goka_clicks"
 DOCUMENT = ROOT / "topology-schema" / "vectors" / "topologies" / "valid" / "records.json"
-COLUMNS = ("partition", "offset", "timestamp_ms", "key", "value")
-TYPES = (pa.int32(), pa.int64(), pa.int64(), pa.binary(), pa.binary())
-IDS, PORT = (3, 7, 11), 5
-KEYS = st.sampled_from([None, b"", b"a", b"b", b"c", b"\xff", "né".encode()])
-RECORDS = st.lists(
-    st.tuples(st.integers(0, 2), st.integers(0, 9), KEYS, st.none() | st.binary(max_size=3)), max_size=40
-)
+PORT = 5
 SOURCE = KafkaSource(
     path="0/sources/0", name="clicks", codec="native", worker="main", max_message_bytes=20, kind="kafka",
     topic="clicks", brokers=("b:1",), start="end", options={}, content="record",
 )  # fmt: skip
-
-
-def batch(rows: list[tuple[Any, ...]]) -> pa.RecordBatch:
-    """Return records as Spark gives them."""
-    columns = zip(*rows, strict=True) if rows else ([] for _ in COLUMNS)
-    return pa.RecordBatch.from_arrays(
-        [pa.array(column, kind) for column, kind in zip(columns, TYPES, strict=True)], names=list(COLUMNS)
-    )
 
 
 def newest(records: list[tuple[int, int, int, bytes, bytes | None]]) -> dict[bytes, bytes]:
@@ -72,67 +46,41 @@ def newest(records: list[tuple[int, int, int, bytes, bytes | None]]) -> dict[byt
     return found
 
 
-@settings(deadline=None)  # the first example imports much
-@given(RECORDS, st.integers(1, 400), st.integers(1, 6), st.randoms(use_true_random=False))
-def test_a_table_is_what_its_last_records_say(records: Any, chunk_bytes: int, rows: int, order: Any) -> None:
-    """Whatever goes into one batch, one chunk, and in which order chunks come."""
-    numbered = [(part, at, time, key or b"", value) for at, (part, time, key, value) in enumerate(records)]
-    raw = [(part, at, time, key, value) for at, (part, time, key, value) in enumerate(records)]
-    chunks: list[tuple[int, bytes]] = []
-    for part in range(3):  # a task reads a partition
-        own = [row for row in raw if row[0] == part]
-        batches = (batch(own[start : start + rows]) for start in range(0, len(own), rows))
-        for made in TableReader(PORT, IDS, chunk_bytes).run(batches):
-            assert set(made.column("kind").to_pylist()) == {VALUES}
-            assert set(made.column("task").to_pylist()) == {PORT}
-            chunks += zip(made.column("bucket").to_pylist(), made.column("payload").to_pylist(), strict=True)
-    order.shuffle(chunks)
-    found: dict[bytes, bytes] = {}
-    counts = TableCount()
-    for bucket in IDS:
-        last = Last()
-        for at, payload in chunks:
-            if at == bucket:
-                take_chunk(last, payload)
-        values, count = values_of(last)
-        assert not found.keys() & values.keys()
-        found |= values
-        counts = counts.plus(count)
-    assert found == newest(numbered)
-    assert (counts.keys, counts.size) == (len(found), sum(len(key) + len(value) for key, value in found.items()))
+@pytest.mark.jvm
+def test_a_table_is_what_its_last_records_say(spark: SparkSession) -> None:
+    """Of drawn tables, all in one query, whose keys begin with the number of their table."""
+    draw, rows, expected = random.Random(5), [], {}
+    for table in range(60):
+        keys = [b"%d %d" % (table, number) for number in range(draw.randint(1, 6))]
+        records = [
+            (draw.randrange(3), at, draw.randrange(10), draw.choice(keys), draw.choice([None, b"", b"1", b"2"]))
+            for at in range(draw.randint(0, 40))
+        ]
+        rows += draw.sample(records, len(records))
+        expected |= newest(records)
+    schema = "partition INT, offset LONG, timestamp LONG, key BINARY, value BINARY"
+    found = values_of(spark.createDataFrame(rows, schema)).collect()
+    assert {bytes(row["key"]): bytes(row["value"]) for row in found} == expected
+    last = {(part, key): value for part, _, _, key, value in sorted(rows, key=lambda row: row[1])}
+    several = Counter(key for (_, key), value in last.items() if value is not None)
+    assert {bytes(row["key"]): row["is_double"] for row in found} == {key: several[key] > 1 for key in expected}
 
 
-def test_a_key_in_two_partitions_counts_as_one() -> None:
-    last = Last()
-    keep_last(last, 0, b"a", Found(9, 1000, b"old"))
-    keep_last(last, 0, b"a", Found(8, 3000, b"an earlier record"))
-    keep_last(last, 1, b"a", Found(0, 2000, b"new"))
-    keep_last(last, 0, b"gone", Found(10, 0, b"old"))
-    keep_last(last, 1, b"gone", Found(1, 1, None))
-    values, count = values_of(last)
-    assert values == {b"a": b"new"}
-    assert str(double_of("my-group-table", count)) == (
-        "R789 1 keys have values in several partitions of topic my-group-table, e.g. a; Goka keeps a state for each of "
+def test_keys_in_several_partitions_are_told_once() -> None:
+    notes = [
+        {"port": PORT, "keys": 3, "bytes": 9},
+        {"port": PORT, "keys": 4, "bytes": 9},
+        {"port": PORT, "double": 2, "example": "YQ=="},
+        {"port": PORT, "double": 1, "example": "Yg=="},
+        {"port": PORT + 1, "keys": 1, "bytes": 1},
+    ]
+    counts = counts_of(notes)
+    assert counts == {PORT: TableCount(7, 3, b"a"), PORT + 1: TableCount(1)}
+    assert str(double_of("my-group-table", counts[PORT])) == (
+        "R789 3 keys have values in several partitions of topic my-group-table, e.g. a; Goka keeps a state for each of "
         "them, here the newest value counts\n"
         "  fix: if another value is the right one, correct it with a message to the group's callback"
     )
-
-
-@given(st.dictionaries(st.binary(max_size=4), st.binary(max_size=20), max_size=8), st.sampled_from(["python", "go"]))
-def test_a_log_has_the_states_of_its_tables(table: dict[bytes, bytes], language: str) -> None:
-    entries = log_of({PORT: table, PORT + 1: {b"other": b"1"}}, {PORT: language, PORT + 1: "go"}, 1)
-    states = latest_states(entries)
-    form = form_of(language)
-    assert states.pop((PORT + 1, b"other")) == (17, form_of("go").write(b"1"))
-    assert states == {(PORT, key): (form.encoding, form.write(value)) for key, value in table.items()}
-
-
-def test_a_large_value_is_in_pieces() -> None:
-    value = bytes(9_000_000)
-    entries = log_of({PORT: {b"large": value, b"small": b"1"}}, {PORT: "python"}, 1)
-    assert len(entries) > 2
-    assert latest_states(entries)[PORT, b"large"] == (16, form_of("python").write(value))
-    assert GroupState(value).to_bytes() in form_of("python").write(value)
 
 
 def said(found: Input) -> str:

@@ -16,8 +16,8 @@ from wallaroo_runtime.plan.change import Impact, compare
 from wallaroo_runtime.program.application import check_runnable
 from wallaroo_runtime.service._proto import service_pb2 as pb
 from wallaroo_runtime.service.endpoint import Service
+from wallaroo_runtime.spark.row_sink import RowSinks
 from wallaroo_runtime.spark.source.kafka_connector import uses_kafka
-from wallaroo_runtime.spark.task.row_sink import RowSinks
 from wallaroo_runtime.storage.place import OutputPlace
 from wallaroo_runtime.storage.record_count import RecordCount
 from wallaroo_runtime.topology.canonical import canonical_text, interface_hash

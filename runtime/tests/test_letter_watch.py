@@ -3,6 +3,7 @@
 import json
 import traceback
 from collections import Counter
+from dataclasses import asdict
 from itertools import count
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -73,14 +74,14 @@ def published(directory: Path, batches: list[Any]) -> list[Notable]:
     for batch, tasks in enumerate(batches):
         files: list[StagedFile] = []
         for attempt, (partition, frames) in enumerate(tasks):
-            writer = StagingWriter(str(directory / "staging"), QUERY, batch, partition, 1, attempt)
+            writer = StagingWriter(str(directory / "staging"), QUERY, batch, partition, attempt)
             for kinds in frames:
                 letters = [pb.DeadLetter(code=code, path=path, step=path, error=next(texts)) for path, code in kinds]
                 values = [letter.SerializeToString() for letter in letters]
                 writer.write(DEAD_LETTER_PORT, encode_frame(values, port=DEAD_LETTER_PORT))
             files += writer.finish()
         for rows in (files, []):  # Spark calls again for a micro-batch after a crash
-            publisher([(QUERY, *(getattr(file, name) for name in StagedFile.__slots__)) for file in rows], batch)
+            publisher([json.dumps(asdict(file)) for file in rows], batch)
         reported += publisher.watch.news()
     return reported
 

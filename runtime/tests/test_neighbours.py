@@ -37,7 +37,7 @@ PROGRAM = """
 import json, sys, time
 from pathlib import Path
 from support.spark_topology import topology
-from wallaroo_runtime.spark.task.level import ReadCounts
+from wallaroo_runtime.spark.worker_start import Workers
 from wallaroo_runtime.spark.publish import Publisher
 from wallaroo_runtime.topology.error_policy import ErrorPolicy
 from wallaroo_runtime.spark.options import QueryOptions
@@ -46,19 +46,19 @@ from wallaroo_runtime.spark.query import RunningQuery
 from wallaroo_runtime.spark.backpressure import OutboxRoom
 from wallaroo_runtime.spark.micro_batches import MicroBatches
 from wallaroo_runtime.spark.session import create_session, stop_session
-from wallaroo_runtime.spark.task.row_sink import RowSinks
+from wallaroo_runtime.spark.row_sink import RowSinks
 
 folder = Path(sys.argv[1])
 session = create_session("gone", master="local[2]", shuffle_partitions=2, directory=folder / "logs")
 options = QueryOptions.on(folder)
-outbox, counts = options.output.open({2}), ReadCounts.of(session)
+outbox = options.output.open({2})
 rows = RowSinks(session, {}, options.output, options.records)
-publisher = Publisher(outbox, ErrorPolicy.of(topology(), ""), rows=rows, counts=counts)
+publisher = Publisher(outbox, ErrorPolicy.of(topology(), ""), rows=rows)
 room = OutboxRoom(publisher, outbox, 1 << 20)
 batches = MicroBatches(session)
 query = batches.start(session.readStream.format("rate").load().writeStream)
 running = RunningQuery(
-    query, session, specs={}, targets={}, batches=batches, publisher=publisher, room=room, counts=counts,
+    query, session, workers=Workers(session, None), batches=batches, publisher=publisher, room=room,
     options=options, planned=Planned(session, options.checkpoint), topology=topology(),
 )
 while query.lastProgress is None:
@@ -148,7 +148,8 @@ def test_what_spark_writes_is_for_this_user_only(spark: Any) -> None:
 
 def lines(spark: Any, folder: Path) -> Any:
     """Return a writer of what files of a folder have, a file in each micro-batch."""
-    frame = spark.readStream.format("text").option("maxFilesPerTrigger", 1).load(str(folder / "in"))
+    files = spark.readStream.format("text").option("maxFilesPerTrigger", 1).load(str(folder / "in"))
+    frame = files.selectExpr("CAST(value AS BINARY)")
     return frame.writeStream.option("checkpointLocation", str(folder / "checkpoint"))
 
 
@@ -166,7 +167,7 @@ def test_micro_batches_of_several_queries_come_without_a_port_of_python(spark: A
         query.processAllAvailable()
         query.stop()
         batches.end()
-    texts = {number: sorted(text for _, [[text]] in rows) for number, rows in published.items()}
+    texts = {number: sorted(text for _, [text] in rows) for number, rows in published.items()}
     assert texts == {number: [f"{number} {file}" for file in range(3)] for number in published}
     assert [[batch for batch, _ in rows] for rows in published.values()] == [[0, 1, 2]] * 2
     assert vars(spark.sparkContext._gateway).get("_callback_server") is None

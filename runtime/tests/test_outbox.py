@@ -26,7 +26,7 @@ class Place:
 
     def stage(self, batch: int, partition: int, *ports: int, query: str = "q-1") -> list[StagedFile]:
         self.attempt += 1
-        writer = StagingWriter(self.staging, query, batch, partition, 0, self.attempt, fsync=False)
+        writer = StagingWriter(self.staging, query, batch, partition, self.attempt, fsync=False)
         for port in ports:
             writer.write(port, encode_frame([b"%d/%d" % (batch, partition)], port=port))
         return writer.finish()
@@ -106,7 +106,7 @@ def test_leftovers_of_other_attempts_are_removed(place: Place) -> None:
     place.stage(2, 0, 7)
     place.stage(0, 0, 7, query="q-1-0")
     outbox.publish("q-1", 1, place.stage(1, 0, 7))
-    assert sorted(path.name for path in place.staging.iterdir()) == ["q-1-0-0-0-0-4-7.frames", "q-1-2-0-0-3-7.frames"]
+    assert sorted(path.name for path in place.staging.iterdir()) == ["q-1-0-0-0-4-7.frames", "q-1-2-0-3-7.frames"]
     place.open()
     assert list(place.staging.iterdir()) == []
 

@@ -165,7 +165,9 @@ def test_settings_have_no_token() -> None:
     """Spark shows them in plans, logs and its web interface."""
     plan = compile_topology(load_document(WORD_COUNT), shuffle_partitions=1)
     services = [Service(kind, f"{kind}:7100", "the-secret-token", "PEM", 7, "0a") for kind in ("gateway", "egress")]
-    worker = RunningWorker(WorkerSpec.of(load_document(WORD_COUNT), load_document(WORD_COUNT).workers[0]), Path("/w"))
+    worker = RunningWorker(
+        WorkerSpec.of(load_document(WORD_COUNT), load_document(WORD_COUNT).workers[0]), {"python": "python3"}, "/w"
+    )
     running = dict.fromkeys({stage.worker for stage in plan.stages}, worker)
     text = operator_settings(plan, running, Services("", *services), ErrorPolicy(fails=False))
     assert "secret" not in text and "PEM" not in text

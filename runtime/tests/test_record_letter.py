@@ -1,12 +1,9 @@
 """Dead letters of Kafka's records: the place of the record is in them and shown, in both modes."""
 
 import json
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -19,11 +16,8 @@ from wallaroo_runtime.cli.main import main
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.gateway.kafka_reader import Rows
 from wallaroo_runtime.gateway.source_progress import POINT_HEADER
-from wallaroo_runtime.kafka.frame import whole_value
 from wallaroo_runtime.service._proto import service_pb2
 from wallaroo_runtime.spark.letter_watch import Notable
-from wallaroo_runtime.spark.task.origin import Origins
-from wallaroo_runtime.spark.task.row_source import RecordSource
 from wallaroo_runtime.topology.error_policy import ErrorPolicy, stop_at_dead_letter
 from wallaroo_runtime.topology.model import KafkaSource
 from wallaroo_runtime.topology.origin import record_place
@@ -34,25 +28,6 @@ CLICKS = KafkaSource(
     path=SOURCE, name="clicks", kind="kafka", codec="native", worker="main", max_message_bytes=1000, topic="web",
     brokers=("b:1",), start="start", options={},
 )  # fmt: skip
-COLUMNS = {
-    "sequence": pa.int64(), "key": pa.binary(), "value": pa.binary(), "timestamp_ms": pa.int64(),
-    "headers": pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())])), "partition": pa.int32(),
-    "offset": pa.int64(),
-}  # fmt: skip
-keys = st.none() | st.sampled_from([b"", b"ann", b"b" * 300])
-
-
-@dataclass(frozen=True)
-class Failed:
-    """A message, and the paths at which it fails."""
-
-    offset: int
-    key: bytes | None
-    paths: tuple[str, ...]
-
-
-paths = st.lists(st.sampled_from([SOURCE, STEP]), max_size=2).map(tuple)
-failed = st.lists(st.builds(Failed, st.integers(1, 5), keys, paths), min_size=1, max_size=12)
 
 
 def letter(sequence: int, path: str = SOURCE, data: bytes = b"x") -> pb.DeadLetter:
@@ -71,81 +46,8 @@ def letters_of(frame: bytes) -> list[pb.DeadLetter]:
     return [pb.DeadLetter.FromString(value) for value in read_frame(frame).values()]
 
 
-def with_offsets(drawn: list[Failed]) -> list[Failed]:
-    """Return messages whose offsets are no longer those since the one before: compaction leaves gaps."""
-    at, found = 0, []
-    for each in drawn:
-        at += each.offset
-        found.append(replace(each, offset=at))
-    return found
-
-
-def rows(messages: list[Failed], partition: int, *, table: bool = False) -> pa.RecordBatch:
-    """Return records as Spark gives them."""
-    values: list[tuple[Any, ...]] = [
-        (0 if table else each.offset, each.key, b"v", 5, None, partition, each.offset) for each in messages
-    ]
-    columns = list(zip(*values, strict=True)) or [()] * len(COLUMNS)
-    arrays = [pa.array(column, kind) for column, kind in zip(columns, COLUMNS.values(), strict=True)]
-    return pa.RecordBatch.from_arrays(arrays, names=list(COLUMNS))
-
-
 def place(partition: int, offset: int, key: bytes | None) -> pb.Origin:
     return pb.Origin(source="clicks", topic="web", partition=partition, offset=offset, key=(key or b"")[:200])
-
-
-@given(drawn=failed, partition=st.integers(0, 9), ahead=st.integers(1, 3), content=st.sampled_from(["", "record"]))
-def test_letters_of_a_task_of_micro_batches_have_their_records(
-    drawn: list[Failed], partition: int, ahead: int, content: str
-) -> None:
-    messages = with_offsets(drawn)
-    by_offset = {each.offset: each for each in messages}
-    source = replace(CLICKS, content=content)
-    origins = Origins(source)
-    batches = origins.read(rows(messages[at : at + 2], partition) for at in range(0, len(messages) + 1, 2))
-    frames = origins.send(frame for batch in batches for frame in RecordSource(3, source).frames([batch], batch=0))
-    found: list[pb.DeadLetter] = []
-    for sent in in_flight(frames, ahead):
-        frame = read_frame(sent)
-        numbers = map(frame.sequence_of, range(frame.header.count))
-        letters = [letter(number, path) for number in numbers for path in by_offset[number].paths]
-        kept = pb.Output(port=1, bucket=2, frame=b"kept")
-        outputs = [kept, *([output(letters)] if letters else [])]
-        origins.put(outputs)
-        assert outputs[0].frame == b"kept"
-        for each in outputs[1:]:
-            assert read_frame(each.frame).header.timestamp_ms == 9
-            found += letters_of(each.frame)
-    assert [each.origin for each in found] == [
-        place(partition, each.offset, each.key) for each in messages for _ in each.paths
-    ]
-    later = [output([letter(messages[-1].offset, STEP)])]
-    origins.put(later)  # of a stage that runs when all was answered
-    assert letters_of(later[0].frame)[0].origin == place(partition, messages[-1].offset, None)
-
-
-def in_flight(frames: Iterator[bytes], ahead: int) -> Iterator[bytes]:
-    """Yield frames as a worker answers them: some more were sent by then."""
-    held: list[bytes] = []
-    for frame in frames:
-        held.append(frame)
-        if len(held) > ahead:
-            yield held.pop(0)
-    yield from held
-
-
-@given(st.integers(0, 9), st.integers(0, 1 << 62), keys)
-def test_letters_of_a_table_have_the_record_that_its_decoder_got(
-    partition: int, offset: int, key: bytes | None
-) -> None:
-    origins = Origins(replace(CLICKS, content="record", table=True))
-    list(origins.read([rows([Failed(offset, key, ())], partition, table=True)]))
-    data = whole_value("web", partition, offset, key=key, value=b"v", timestamp_ms=5, headers=[])
-    outputs = [output([letter(0, SOURCE, data), letter(0, STEP), letter(0, SOURCE, b"\xff")])]
-    origins.put(outputs)
-    first, second, third = letters_of(outputs[0].frame)
-    assert first.origin == place(partition, offset, key)
-    assert not second.HasField("origin") and not third.HasField("origin"), "nothing is known"
 
 
 @dataclass(frozen=True)

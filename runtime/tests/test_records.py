@@ -1,4 +1,4 @@
-"""Whole records without Kafka: from Spark's rows to frames; tables before streams, whatever the shuffle does."""
+"""Whole records without Kafka: what sinks write, and tables before streams, whatever the shuffle does."""
 
 import random
 from collections import Counter
@@ -8,27 +8,20 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from support.joined import Joined
+from support.record_frames import Record, frames_of
 from wallaroo import KafkaRecord
 from wallaroo.emit.program import load
-from wallaroo.message.frame import TICK_PORT, read_frame, read_header
+from wallaroo.message.frame import read_frame
 from wallaroo.worker.host.call import CallRunner
 from wallaroo.worker.value.kafka_record import read_record, write_record
-from wallaroo_runtime.errors import RunError
-from wallaroo_runtime.memory.channel import LocalChannel
 from wallaroo_runtime.memory.engine import Batch, Engine, Row
-from wallaroo_runtime.memory.source_frame import tick_frame
+from wallaroo_runtime.memory.local import LocalClient
 from wallaroo_runtime.plan import compile_topology
-from wallaroo_runtime.plan.bucket_stages import in_order
-from wallaroo_runtime.plan.crossing import controls_of
 from wallaroo_runtime.spark.source.kafka import CONSUMER, PATIENCE, read_options
-from wallaroo_runtime.spark.task import row_source
-from wallaroo_runtime.spark.task.row_source import RecordSource
 from wallaroo_runtime.storage.outbox.sink_record import whole_record
 from wallaroo_runtime.topology.error_policy import ErrorPolicy
 from wallaroo_runtime.topology.load import load_document
@@ -36,11 +29,6 @@ from wallaroo_runtime.topology.model import KafkaSource, Topology
 from wallaroo_runtime.worker.spec import WorkerSpec
 
 JOINED = Path(__file__).parents[2] / "tests" / "support" / "joined.py"
-HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
-COLUMNS = {
-    "sequence": pa.int64(), "key": pa.binary(), "value": pa.binary(), "timestamp_ms": pa.int64(), "headers": HEADERS,
-    "partition": pa.int32(), "offset": pa.int64(),
-}  # fmt: skip
 PARTITIONS = 3
 
 maybe_bytes = st.none() | st.binary(max_size=3)
@@ -51,18 +39,15 @@ records = st.builds(
 )  # fmt: skip
 
 
-def rows(part: list[KafkaRecord], *, table: bool) -> pa.RecordBatch:
+def rows(part: list[KafkaRecord], *, table: bool) -> list[Record]:
     """Return records as Spark gives them."""
-    values: list[tuple[Any, ...]] = [
-        (
-            0 if table else each.offset, each.key, each.value, each.timestamp_ms,
-            [{"key": name, "value": value} for name, value in each.headers] or None, each.partition, each.offset,
+    return [
+        Record(
+            0 if table else each.offset, each.key, each.value, each.timestamp_ms, each.headers, each.partition or 0,
+            each.offset,
         )
         for each in part
     ]  # fmt: skip
-    columns = list(zip(*values, strict=True)) or [()] * len(COLUMNS)
-    arrays = [pa.array(column, kind) for column, kind in zip(columns, COLUMNS.values(), strict=True)]
-    return pa.RecordBatch.from_arrays(arrays, names=list(COLUMNS))
 
 
 def topic(name: str, *, table: bool, limit: int = 1000) -> KafkaSource:
@@ -72,47 +57,11 @@ def topic(name: str, *, table: bool, limit: int = 1000) -> KafkaSource:
     )  # fmt: skip
 
 
-@pytest.fixture
-def short_frames(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(row_source, "FRAME_MESSAGES", 3)
-
-
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
-@given(drawn=st.lists(records, min_size=1, max_size=12), table=st.booleans(), cut=st.integers(0, 12))
-def test_rows_become_frames_of_whole_records(
-    drawn: list[KafkaRecord], table: bool, cut: int, short_frames: None
-) -> None:
-    offset, sent = 0, []
-    for each in drawn:
-        offset += each.offset  # compaction leaves gaps
-        sent.append(KafkaRecord("users", each.key, each.value, each.headers, each.timestamp_ms, 2, offset))
-    source = RecordSource(7, topic("users", table=table))
-    batches = [rows(part, table=table) for part in (sent[:cut], sent[cut:])]
-    frames = list(source.frames(batches, batch=4))
-    assert frames == list(source.frames(batches, batch=4)), "a repeated micro-batch is the same one"
-    read = [read_frame(data) for data in frames]
-    assert [read_record(value) for frame in read for value in frame.values()] == sent
-    keys = [frame.keys[index] for frame in read for index in frame.key_indexes]
-    assert keys == [each.key or b"" for each in sent]
-    sequences = [frame.sequence_of(number) for frame in read for number in range(frame.header.count)]
-    assert sequences == [0 if table else each.offset for each in sent]
-    assert [time for frame in read for time in frame.times()] == [each.timestamp_ms for each in sent]
-    assert not any(frame.absent or frame.headers for frame in read)
-
-
 @given(record=records)
 def test_sinks_write_what_a_record_has_and_lacks(record: KafkaRecord) -> None:
     found = whole_record(write_record(record))
     assert (found.key, found.value, tuple(found.headers)) == (record.key, record.value, record.headers)
     assert (found.timestamp_ms, found.partition) == (record.timestamp_ms, record.partition)
-
-
-def test_a_whole_record_that_is_too_long_stops_the_query() -> None:
-    long = KafkaRecord(key=b"k" * 50, partition=2, offset=41)
-    with pytest.raises(RunError) as caught:
-        list(RecordSource(0, topic("users", table=True, limit=40)).frames([rows([long], table=True)], batch=0))
-    place = 'source "users", users, record 41 of partition 2'
-    assert f"{place}: a message has more than max_message_bytes, 40; it has 63 bytes" in str(caught.value)
 
 
 def test_what_spark_reads_of_a_topic() -> None:
@@ -133,12 +82,12 @@ def test_what_spark_reads_of_a_topic() -> None:
 
 
 @cache
-def application() -> tuple[Topology, Callable[[], LocalChannel]]:
+def application() -> tuple[Topology, Callable[[], LocalClient]]:
     """Return the program of two tables and a stream, and what makes a worker of it in this process."""
     program = load(str(JOINED), ["127.0.0.1:9092"])
     topology = load_document(program.document)
     (worker,) = topology.workers
-    return topology, lambda: LocalChannel(WorkerSpec.of(topology, worker), CallRunner(program, 1 << 20))
+    return topology, lambda: LocalClient(WorkerSpec.of(topology, worker), CallRunner(program, 1 << 20))
 
 
 @dataclass
@@ -188,7 +137,7 @@ def played(batches: list[dict[tuple[str, int], list[KafkaRecord]]], seed: int) -
     def tasks(number: int, batch: dict[tuple[str, int], list[KafkaRecord]]) -> Iterator[list[bytes]]:
         for (name, _), part in rng.sample(list(batch.items()), len(batch)):
             source = sources[name]
-            yield list(RecordSource(ports[name], source).frames([rows(part, table=source.table)], number))
+            yield list(frames_of(source, ports[name], rows(part, table=source.table), number, most=3))
 
     return [engine.run(list(tasks(number, batch))) for number, batch in enumerate(batches)]
 
@@ -204,11 +153,9 @@ micro_batches = st.lists(
 )
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=20)
+@settings(deadline=None, max_examples=20)
 @given(drawn=micro_batches, seed=st.integers(0, 1 << 30))
-def test_tables_come_before_streams_in_order(
-    drawn: list[list[tuple[str, KafkaRecord]]], seed: int, short_frames: None
-) -> None:
+def test_tables_come_before_streams_in_order(drawn: list[list[tuple[str, KafkaRecord]]], seed: int) -> None:
     cluster = Cluster(random.Random(seed))
     batches = [cluster.batch(each) for each in drawn]
     done = played(batches, seed)
@@ -218,18 +165,3 @@ def test_tables_come_before_streams_in_order(
     assert sorted(given_by(done)) == sorted(given_by(played(batches, seed + 1))), (
         "a repeated micro-batch is the same one"
     )
-
-
-@given(times=st.lists(st.integers(0, 1 << 41), max_size=20, unique=True), seed=st.integers(0, 9))
-def test_what_precedes_all_messages_is_in_order_of_its_time(times: list[int], seed: int) -> None:
-    """Ticks and visits have sequence 0 where Spark reads all sources; records have sequences of their own there."""
-    moved = [
-        Row(0, sequence, -1, TICK_PORT, frame)
-        for time in times
-        for sequence, frame in controls_of(tick_frame(time % 7, time), (TICK_PORT,), precede_all=True)
-    ]
-    moved.append(Row(0, 0, 0, 3, b""))
-    random.Random(seed).shuffle(moved)
-    found = [row for row in in_order(moved) if row.port == TICK_PORT]
-    assert [read_header(row.payload).timestamp_ms for row in found] == sorted(times)
-    assert in_order(moved)[-1].port == 3

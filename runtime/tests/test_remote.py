@@ -10,6 +10,7 @@ from typing import Any
 import grpc
 import pytest
 
+from support.remote_staging import RemoteStaging
 from support.run import wait_until
 from support.service import SINK, TOKEN, Place, code_of, listening, serving, wait_until_listening
 from wallaroo.message.frame import (
@@ -35,7 +36,6 @@ from wallaroo_runtime.storage.outbox.log import LogReader
 from wallaroo_runtime.storage.outbox.staging import StagedFile
 from wallaroo_runtime.storage.remote_journal import RemoteJournal
 from wallaroo_runtime.storage.remote_outbox import RemoteOutbox
-from wallaroo_runtime.storage.remote_staging import RemoteStaging
 
 
 def send(address: str, payloads: list[bytes]) -> None:
@@ -55,7 +55,7 @@ def source_of(place: Place) -> str:
 
 def stage(service: Service, batch: int, frames: dict[int, list[bytes]], task: int = 0) -> list[StagedFile]:
     """Stage frames as one attempt."""
-    staging = RemoteStaging(service, "q", batch, 0, 0, task, patience_s=5.0)
+    staging = RemoteStaging(service, "q", batch, 0, task, patience_s=5.0)
     for port, mine in frames.items():
         for frame in mine:
             staging.write(port, frame)
@@ -286,7 +286,7 @@ def test_a_driver_that_attaches_learns_the_last_micro_batch(tmp_path: Path) -> N
 def test_a_stream_that_breaks_leaves_nothing(tmp_path: Path) -> None:
     with serving("egress", tmp_path) as place:
         service = place.attach()
-        staging = RemoteStaging(service, "q", 1, 0, 0, 0)
+        staging = RemoteStaging(service, "q", 1, 0, 0)
         for _ in range(3):
             staging.write(SINK, encode_frame([b"z" * 700_000], port=SINK))
         wait_until(lambda: bool(list(tmp_path.rglob("*.frames"))), lambda: "a staged file", 30)

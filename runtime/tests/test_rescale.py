@@ -1,6 +1,5 @@
 """Sorting logs by other buckets, and what refuses a rescale before anything is changed."""
 
-import json
 from pathlib import Path
 
 import pytest
@@ -9,15 +8,12 @@ from hypothesis import strategies as st
 
 from wallaroo.message import state_piece
 from wallaroo.message.frame import encode_frame, read_frame
-from wallaroo.message.key import bucket_of
 from wallaroo_runtime.checkpoint.checkpoint import Checkpoint
 from wallaroo_runtime.checkpoint.directory import Place
 from wallaroo_runtime.cli.main import main
 from wallaroo_runtime.errors import RunError
-from wallaroo_runtime.spark.state_store import rescale_log
-from wallaroo_runtime.spark.state_store.rescale_log import bucket_frames
 from wallaroo_runtime.storage.spark_log import pending_batch
-from wallaroo_runtime.storage.state_log import latest_states
+from wallaroo_runtime.storage.state_log import entries_of, latest_states
 from wallaroo_runtime.topology.load import load
 
 WORD_COUNT = Path(__file__).parents[2] / "topology-schema" / "vectors" / "topologies" / "valid" / "word_count.json"
@@ -51,39 +47,28 @@ def test_the_last_entry_of_a_key_counts_and_a_key_without_state_is_gone() -> Non
     assert latest_states(entries) == expected
 
 
-@pytest.mark.parametrize(("entry_bytes", "count"), [(1, 100), (100, 38), (rescale_log.ENTRY_BYTES, 14)])
-def test_each_state_goes_to_the_bucket_of_its_key(
-    monkeypatch: pytest.MonkeyPatch, entry_bytes: int, count: int
-) -> None:
-    monkeypatch.setattr(rescale_log, "ENTRY_BYTES", entry_bytes)
-    states = {(port, f"key {key}".encode()): (16 + port, b"x" * key) for port in (1, 2) for key in range(50)}
-    frames = list(bucket_frames(states, 7))
-    assert latest_states(frame for _, frame in frames) == states
-    for bucket, data in frames:
-        assert {bucket_of(key, 7) for key in read_frame(data).keys} == {bucket}
-    assert len({bucket for bucket, _ in frames}) == 7
-    assert len(frames) == count
-
-
 @settings(max_examples=50, deadline=None)
-@given(sizes=st.lists(st.integers(0, 60), max_size=20), piece_bytes=st.integers(1, 30), cut=st.integers(0, 99))
-def test_pieces_of_a_state_stay_together(sizes: list[int], piece_bytes: int, cut: int) -> None:
-    states = {(1, b"%d" % at): (17, b"x" * size + b"%d" % at) for at, size in enumerate(sizes)}
+@given(
+    states=st.dictionaries(st.tuples(st.integers(1, 2), st.binary(max_size=3)), st.binary(max_size=60), max_size=20),
+    piece_bytes=st.integers(1, 30),
+    cut=st.integers(0, 99),
+)
+def test_a_log_has_its_states(states: dict[tuple[int, bytes], bytes], piece_bytes: int, cut: int) -> None:
+    expected = {key: (17, value) for key, value in states.items()}
+    assert latest_states(entries_of(expected)) == expected
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(state_piece, "PIECE_BYTES", piece_bytes)
-        patch.setattr(rescale_log, "ENTRY_BYTES", 1)
-        frames = list(bucket_frames(states, 3))
-        assert max((len(data) for _, data in frames), default=0) < piece_bytes + 120
-        buckets = [[data for number, data in frames if number == bucket] for bucket in range(3)]
-        moved = [latest_states(entries) for entries in buckets]
-        assert {key: state for part in moved for key, state in part.items()} == states
-        again = [data for part in moved for _, data in bucket_frames(part, 1)]
-        assert latest_states(again) == states
-        pieces = [at for at, (_, data) in enumerate(frames) if read_frame(data).headers]
-        if pieces:
-            at = pieces[cut % len(pieces)]
-            with pytest.raises(RunError, match="R664"):
-                latest_states(data for number, (_, data) in enumerate(frames) if number != at)
+        pieces = [
+            entry
+            for (port, key), value in states.items()
+            for entry in state_piece.write_pieces(value, key=key, port=port, encoding=17)
+        ]
+    assert latest_states(pieces) == expected
+    parts = [at for at, data in enumerate(pieces) if read_frame(data).headers]
+    if parts:
+        at = parts[cut % len(parts)]
+        with pytest.raises(RunError, match="R664"):
+            latest_states(data for number, data in enumerate(pieces) if number != at)
 
 
 def test_a_damaged_log_is_told() -> None:
@@ -109,7 +94,7 @@ def test_a_micro_batch_that_is_not_committed_must_be_finished_first(
     assert main(["state", "rescale", str(tmp_path), "--partitions", "5"]) == 1
     said = capsys.readouterr().err
     assert f"R663 checkpoint {tmp_path} cannot be rescaled; micro-batch 10 is planned and not committed\n" in said
-    assert "fix: run the application once more as before, with --stop-when-idle 5, and rescale then" in said
+    assert "fix: run it once more with --mode microbatch --stop-when-idle 5, then again" in said
     assert (tmp_path / "application.json").read_bytes() == before
 
 
@@ -128,11 +113,8 @@ def test_a_changed_application_that_has_processed_nothing_is_refused(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     open_checkpoint(tmp_path)
-    record = tmp_path / "spark" / "state" / "0" / "_metadata" / "v2" / "0"
-    record.parent.mkdir(parents=True)
-    variables = [{"stateName": name} for name in ("version_s1", "log_s1", "version_s2", "log_s2")]
-    properties = json.dumps({"stateVariables": variables})
-    record.write_text("v2\n" + json.dumps({"operatorPropertiesJson": properties}), encoding="utf-8")
+    for operator in "01":
+        (tmp_path / "spark" / "state" / operator).mkdir(parents=True)
     assert main(["state", "rescale", str(tmp_path), "--buckets", "5"]) == 2
     reason = "its last run has changed the application and has not processed anything since"
     assert f"R663 checkpoint {tmp_path} cannot be rescaled; {reason}" in capsys.readouterr().err

@@ -5,20 +5,17 @@ import random
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 from unittest.mock import Mock
 
-import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from wallaroo.diagnostic.diagnostic import Diagnostic
 from wallaroo.message.frame import encode_frame, read_frame
-from wallaroo.message.kafka_record import too_large
 from wallaroo_runtime.durable.directory import LocalDirectory
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.plan import compile_topology
@@ -27,9 +24,8 @@ from wallaroo_runtime.program.emit import emit
 from wallaroo_runtime.spark.options import QueryOptions
 from wallaroo_runtime.spark.publish import Publisher
 from wallaroo_runtime.spark.query import RunningQuery, start_query
+from wallaroo_runtime.spark.row_sink import RowSinks
 from wallaroo_runtime.spark.source.file_name import check_files
-from wallaroo_runtime.spark.task.row_sink import Limits, RowSinks
-from wallaroo_runtime.spark.task.row_source import FRAME_MESSAGES, NO_HEADERS, RecordSource
 from wallaroo_runtime.storage.journal.writer import JournalWriter
 from wallaroo_runtime.storage.outbox.sink_record import PARTITION, records_of
 from wallaroo_runtime.storage.outbox.staging import StagedFile
@@ -46,53 +42,6 @@ HEAD = {"path": "0/sources/0", "name": "in", "codec": "native", "worker": "main"
 KAFKA = KafkaSource(**HEAD, kind="kafka", topic="orders", brokers=("b:1",), start="start", options={})
 ROWS = SparkSource(**HEAD, kind="spark", format="rate", options={}, value="value")
 WORD = "trim(TRAILING '\\n' FROM CAST(value AS STRING))"
-MIB = 1024 * 1024
-HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
-
-
-def batch(*rows: tuple[Any, ...]) -> pa.RecordBatch:
-    """Return rows as Spark gives them: sequence, key, value, timestamp, headers."""
-    names = ["sequence", "key", "value", "timestamp_ms", "headers"]
-    types = [pa.int64(), pa.binary(), pa.binary(), pa.int64(), HEADERS]
-    columns = zip(*rows, strict=True)
-    return pa.RecordBatch.from_arrays([pa.array(c, t) for c, t in zip(columns, types, strict=True)], names=names)
-
-
-def test_records_keep_offset_key_time_headers_and_absence() -> None:
-    headers = [{"key": "é", "value": b"\x00\x01"}, {"key": "none", "value": None}]
-    first = batch((7, b"a", b"one", 1000, None), (9, None, None, 990, headers))
-    second = batch((10, b"a", b"", 1005, None))
-    (data,) = RecordSource(3, KAFKA).frames([first, second], batch=5)
-    frame = read_frame(data)
-    assert (frame.header.port, frame.header.encoding, frame.header.sequence, frame.header.timestamp_ms) == (
-        3,
-        0,
-        7,
-        990,
-    )
-    assert frame.values() == [b"one", b"", b""]
-    assert list(frame.absent) == [1]
-    assert [frame.keys[index] for index in frame.key_indexes] == [b"a", b"", b"a"]
-    assert [frame.sequence_of(number) for number in range(3)] == [7, 9, 10]
-    assert list(frame.timestamps) == [10, 0, 15]
-    assert frame.headers == [b"", b"\x02\x00\xc3\xa9\x02\x00\x00\x00\x00\x01\x04\x00none\x00\x00\x00\x00", b""]
-
-
-def test_rows_without_a_number_are_numbered_by_micro_batch() -> None:
-    rows = batch(*((None, None, b"x", 1, None) for _ in range(FRAME_MESSAGES + 1)))
-    full, rest = map(read_frame, RecordSource(0, ROWS).frames([rows], batch=2))
-    assert (full.header.sequence, full.header.count, full.keys) == (2 << 32, FRAME_MESSAGES, [])
-    assert (rest.header.sequence, rest.header.count) == ((2 << 32) + FRAME_MESSAGES, 1)
-
-
-def test_a_record_that_is_too_long_stops_the_query() -> None:
-    with pytest.raises(RunError) as caught:
-        list(RecordSource(0, KAFKA).frames([batch((4, None, b"x" * 21, 1, None))], batch=0))
-    assert str(caught.value) == (
-        'R606 source "in", orders, record 4: a message has more than max_message_bytes, 20; it has 21 bytes\n'
-        "  fix: correct the sender's framing (a line needs a line break), or raise max_message_bytes in the program or "
-        "the topology and run again"
-    )
 
 
 def test_frames_of_a_sink_become_rows() -> None:
@@ -144,25 +93,6 @@ def finished(query: RunningQuery, records: int) -> bool:
     error = query.exception()
     assert error is None, error
     return query.progress().records.now.received >= records and not query.is_busy
-
-
-@pytest.mark.jvm
-def test_rows_reach_python_in_batches_of_many_short_or_few_long_ones(spark: Any) -> None:
-    """Spark asks for the size of a batch after each row, which takes long where headers are null (kafka.py, too)."""
-    source = RecordSource(0, replace(ROWS, value="CAST(value AS STRING)"))
-    assert not source.load(spark).schema["headers"].nullable
-
-    def sizes(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for each in batches:
-            yield pa.RecordBatch.from_pydict({"rows": [each.num_rows]})
-
-    def rows_of_batches(length: int, count: int) -> list[int]:
-        rows = spark.range(0, count, 1, 1).selectExpr(f"CAST(repeat('x', {length}) AS BINARY) AS value", NO_HEADERS)
-        return [row.rows for row in rows.mapInArrow(sizes, "rows LONG").collect()]
-
-    short, long = rows_of_batches(5, 3000), rows_of_batches(MIB, 20)
-    assert (sum(short), max(short)) == (3000, 1024)
-    assert (sum(long), max(long)) == (20, 8)
 
 
 @pytest.mark.jvm
@@ -287,14 +217,6 @@ def test_a_rate_as_source_and_json_lines_as_sink(
     assert len(numbers) >= 300
 
 
-@given(st.none() | st.binary(max_size=9), st.none() | st.binary(max_size=200), st.none() | st.integers(-1, 4))
-def test_what_a_topic_refuses_is_known_before(key: bytes | None, value: bytes | None, partition: int | None) -> None:
-    """Kafka's client in Java waits four minutes for a partition that is not there; no test with a broker does."""
-    said = Limits(partitions=3, size=200, needs_key=True).refusal(key, value, partition)
-    assert said.startswith("it has no partition") == (partition in (-1, 3, 4))
-    assert bool(said) == (partition in (-1, 3, 4) or too_large(200, key, value) > 0 or key is None)
-
-
 KILLS = st.sampled_from(["", "before the note", "before the count", "before the commit"])
 
 
@@ -302,7 +224,7 @@ KILLS = st.sampled_from(["", "before the note", "before the count", "before the 
 def test_refused_rows_count_once_and_not_as_written(drawn: list[tuple[int, int, str]]) -> None:
     """A micro-batch that is repeated after a kill is written again or not; its letters count once."""
     with TemporaryDirectory() as directory:
-        place, planned, counts = Path(directory), Mock(query="q"), Mock(accounts=Mock(value={}))
+        place, planned = Path(directory), Mock(query="q")
         output = OutputPlace.on(place)
         tries = [(batch, *rest, end) for batch, (*rest, kill) in enumerate(drawn) for end in dict.fromkeys((kill, ""))]
         for batch, messages, more, kill in tries:
@@ -311,12 +233,12 @@ def test_refused_rows_count_once_and_not_as_written(drawn: list[tuple[int, int, 
             rows = RowSinks(Mock(), {1: Mock(spec=KafkaSink, path="0/sinks/0")}, output, records)
             rows._write = lambda *_, count=refused: count  # type: ignore[method-assign]
             files = [StagedFile(1, f"{directory}/staged", 0, 0, messages, 0)] if messages else []
-            publisher = Publisher(Mock(), policy, rows=rows, planned=planned, counts=counts, records=records)
+            publisher = Publisher(Mock(), policy, rows=rows, planned=planned, records=records)
             if kill != "before the note":
                 publisher._publish("q", batch, files)
             assert rows.new_steps() in ({}, {"0/sinks/0": Counter(messages_out=-refused, dead_letters=refused)})
             if kill in ("", "before the commit"):
-                publisher._count(batch, files)
+                publisher._count(batch, files, {})
         rows = RowSinks(Mock(), {}, output, RecordCount())
         add, publisher = rows.findings.append, Publisher(Mock(), Mock(), rows=rows)
         assert publisher.new_findings() == []  # between these two steps of the thread that publishes

@@ -15,19 +15,22 @@ from typing import Any
 import pytest
 
 from support.spark_topology import topology
-from wallaroo.message.key import bucket_of
 from wallaroo_runtime.checkpoint.checkpoint import Checkpoint
 from wallaroo_runtime.checkpoint.directory import Place
 from wallaroo_runtime.cli.main import main
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.plan import Node, NodeKind, Plan, Stage
 from wallaroo_runtime.plan.bucket import bucket_ids
-from wallaroo_runtime.spark import session
+from wallaroo_runtime.spark import publish, session
+from wallaroo_runtime.spark.account import Accounts
+from wallaroo_runtime.spark.micro_batches import Rows
 from wallaroo_runtime.spark.options import QueryOptions
+from wallaroo_runtime.spark.publish import read_rows
 from wallaroo_runtime.spark.query import RunningQuery, start_query
 from wallaroo_runtime.spark.session import running_session
 from wallaroo_runtime.spark.source.kafka import check_connector, check_kafka
 from wallaroo_runtime.storage.journal.writer import JournalWriter
+from wallaroo_runtime.storage.outbox.staging import StagedFile
 from wallaroo_runtime.storage.progress import committed_progress
 from wallaroo_runtime.topology.load import load_document
 from wallaroo_runtime.topology.model import KafkaSink, Pipeline, Topology
@@ -233,16 +236,21 @@ def in_flight(application: Application) -> bool:
 def test_a_copy_of_a_task_that_was_killed_before_the_commit_is_not_used(application: Application) -> None:
     texts = [" ".join(string.ascii_lowercase)] * 50
     marker = application.checkpoint / "trip"
+    reached = marker.with_suffix(".reached")
     application.send(texts[:25])
     query = application.start(app=topology("trip", str(marker)))
     application.finish(query)
     worker = worker_pid(query)
-    # The worker has replied for one bucket and filed its copy; then the task dies, and Spark repeats it.
+    # The worker has filed its copy of one bucket; then the tasks are killed, and Spark repeats them.
     marker.touch()
     application.send(texts[25:])
+    application.wait_until(reached.exists, "the worker to hold up calls", 300.0)
+    spark = application.spark.sparkContext._jsc.sc()
+    killed = [task for task in range(10_000) if spark.killTaskAttempt(task, True, "a test")]
+    reached.unlink()
+    assert killed
     application.finish(query)
-    assert not marker.exists()
-    assert worker_pid(query) == worker, "the end of PySpark's processes does not concern the worker"
+    assert worker_pid(query) == worker, "the end of a task does not concern the worker"
     assert_exact(application.lines(), texts)
 
 
@@ -258,9 +266,13 @@ def test_failures_of_user_code(application: Application) -> None:
 def test_rows_that_are_lost_between_levels_stop_the_query(
     application: Application, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    kind = type(application.spark.range(1))
-    real, lost = kind.groupBy, COUNTING.bucket_ids[bucket_of(b"a", BUCKETS)]
-    monkeypatch.setattr(kind, "groupBy", lambda frame, *names: real(frame.where(f"bucket <> {lost}"), *names))
+    def losing(rows: Rows) -> tuple[list[StagedFile], Accounts]:
+        files, accounts = read_rows(rows)
+        (taken, *_) = (account.taken for account in accounts.values() if account.taken)
+        taken[next(iter(taken))] -= 1  # as if the task had not got it
+        return files, accounts
+
+    monkeypatch.setattr(publish, "read_rows", losing)
     texts = ["apple bee", "ant apple cat"]
     application.send(texts)
     query = application.start()

@@ -7,12 +7,16 @@ from typing import Any
 
 import pytest
 
-from wallaroo_runtime.plan import compile_topology
+from wallaroo_runtime.durable.directory import LocalDirectory
+from wallaroo_runtime.plan import Plan, compile_topology
 from wallaroo_runtime.program.application import load_application
 from wallaroo_runtime.spark.options import QueryOptions
 from wallaroo_runtime.spark.query import start_query
-from wallaroo_runtime.spark.state_store.rescale import rescale
+from wallaroo_runtime.spark.state_store.choice import StateChoice
+from wallaroo_runtime.spark.state_store.reader import SparkLogs
+from wallaroo_runtime.spark.state_store.rescale import Rescaling, rescale
 from wallaroo_runtime.storage.journal.writer import JournalWriter
+from wallaroo_runtime.storage.spark_log import last_batch
 
 pytestmark = pytest.mark.jvm
 PROGRAM = """
@@ -120,6 +124,16 @@ def test_two_levels_and_a_pipeline_without_state(
         assert sorted(numbers) == list(range(1, counts[word] + 1))
         assert [n for n in numbers if n % 2] == sorted(n for n in numbers if n % 2)
     assert set(seen) == set(counts)
+    assert stored_keys(spark, checkpoint, plan) == [{b"w"}, {number.to_bytes(8, "big") for number in (0, 1)}]
+
+
+def stored_keys(spark: Any, checkpoint: Path, plan: Plan) -> list[set[bytes]]:
+    """Return the keys that Spark has stored of each stage with state, in order of the levels."""
+    logs = SparkLogs(spark, LocalDirectory(checkpoint), plan, "spark")
+    stages = [stage for level in plan.levels[1:] for stage in level if stage.has_state]
+    choices = [StateChoice(frozenset(node.state_port for node in stage.nodes if node.state)) for stage in stages]
+    pairs = zip(stages, choices, strict=True)
+    return [{row.key for row in logs.rows(stage.id, choice, logs.batch())} for stage, choice in pairs]
 
 
 @pytest.mark.long
@@ -151,7 +165,12 @@ def test_two_levels_go_on_with_other_partitions_and_buckets(
 
     process(before, options, 1)
     new = checkpoint / "spark-2"
-    moved = rescale(spark, checkpoint / "spark", new, tmp_path / "work", before, after)
+    batch = last_batch(path.name for path in (checkpoint / "spark" / "commits").iterdir())
+    offsets = (checkpoint / "spark" / "offsets" / str(batch)).read_text(encoding="utf-8").splitlines()[2:]
+    what = Rescaling(
+        checkpoint / "spark", new, before, after, is_realtime=False, batch=batch + 1, offsets=tuple(offsets)
+    )
+    moved = rescale(spark, what)
     assert moved.keys == 8 + 2  # first letters, parities
     process(after, replace(options, checkpoint=str(new)), 2)
     writer.close()

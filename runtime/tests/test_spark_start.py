@@ -2,8 +2,6 @@
 
 import os
 import signal
-import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -15,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from wallaroo_runtime.run.signals import end_java
-from wallaroo_runtime.spark.machine.settings import _java_options, interpreter
+from wallaroo_runtime.spark.machine.settings import _java_options
 from wallaroo_runtime.spark.machine.virtual_machine import VirtualMachine
 from wallaroo_runtime.system.class_archive import (
     ABANDONED_S,
@@ -207,20 +205,3 @@ def test_at_most_one_writes_and_none_once_it_is_there(steps: list[str]) -> None:
         archive_option("spark", "4.2")
         left = [path.name for path in (Path(cache) / "wallaroo" / "classes").iterdir() if path.name != LOCK]
         assert [name.endswith(".jsa") for name in left] == [True] * runs.is_there
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("path", [None, "/one:/with a space"])
-def test_spark_s_processes_import_what_the_driver_imports(
-    path: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.delenv("PYTHONPATH", raising=False)
-    if path is not None:
-        monkeypatch.setenv("PYTHONPATH", path)
-    program = interpreter(tmp_path)
-    code = "import os, sys; print(sys.executable, os.environ.get('PYTHONPATH'), sys.argv[1])"
-    done = subprocess.run(
-        [program, "-c", code, "an argument"],
-        capture_output=True, text=True, check=True, env={**os.environ, "PYTHONPATH": "/spark/python/lib/pyspark.zip"},
-    )  # fmt: skip
-    assert done.stdout == f"{sys.executable} {path} an argument\n"

@@ -15,7 +15,7 @@ from wallaroo_runtime.storage.outbox.staging import StagedFile, StagingWriter
 
 def test_one_file_per_port_made_with_its_first_frame(tmp_path: Path) -> None:
     directory = tmp_path / "staging"
-    writer = StagingWriter(directory, "query", batch=3, partition=1, stage_attempt=0, task_attempt=77)
+    writer = StagingWriter(directory, "query", batch=3, partition=1, task_attempt=77)
     assert list(directory.iterdir()) == []
     frames = {5: [encode_frame([b"a", b""], port=5), encode_frame([b"b"], port=5)], 4: [encode_frame([], port=4)]}
     for port, each in frames.items():
@@ -24,34 +24,22 @@ def test_one_file_per_port_made_with_its_first_frame(tmp_path: Path) -> None:
     files = writer.finish()
     expected = []
     for port, messages in ((4, 0), (5, 3)):
-        data, path = b"".join(frames[port]), directory / f"query-3-1-0-77-{port}.frames"
+        data, path = b"".join(frames[port]), directory / f"query-3-1-77-{port}.frames"
         assert path.read_bytes() == data
         assert path.stat().st_mode & 0o777 == 0o600
         expected.append(StagedFile(port, str(path), len(data), zlib.crc32(data), messages, 1))
     assert files == expected
 
 
-def test_what_was_written_so_far(tmp_path: Path) -> None:
-    writer = StagingWriter(tmp_path, "query", 3, 1, 0, 77)
-    assert writer.so_far() == []
-    frames = [encode_frame([b"a"], port=5), encode_frame([b"b", b"c"], port=5)]
-    path, data = str(tmp_path / "query-3-1-0-77-5.frames"), b""
-    for frame, messages in zip(frames, (1, 3), strict=True):
-        writer.write(5, frame)
-        data += frame
-        assert writer.so_far() == [StagedFile(5, path, len(data), zlib.crc32(data), messages, 1)]
-    assert writer.finish() == writer.so_far()
-
-
 def test_abort_leaves_nothing(tmp_path: Path) -> None:
-    writer = StagingWriter(tmp_path, "query", 3, 1, 0, 77)
+    writer = StagingWriter(tmp_path, "query", 3, 1, 77)
     writer.write(5, encode_frame([b"a"], port=5))
     with pytest.raises(FrameError):
         writer.write(5, b"no frame")
     writer.abort()
     assert list(tmp_path.iterdir()) == []
     writer.abort()
-    assert StagingWriter(tmp_path, "query", 3, 1, 0, 78, fsync=False).finish() == []
+    assert StagingWriter(tmp_path, "query", 3, 1, 78, fsync=False).finish() == []
 
 
 @contextmanager
@@ -66,7 +54,7 @@ def file_limit(size: int) -> Iterator[None]:
 
 
 def test_no_room_is_told_and_leaves_nothing(tmp_path: Path) -> None:
-    writer = StagingWriter(tmp_path, "query", 3, 1, 0, 77)
+    writer = StagingWriter(tmp_path, "query", 3, 1, 77)
     writer.write(5, encode_frame([b"a" * 50_000], port=5))
     with file_limit(10_000), pytest.raises(RunError) as caught:
         writer.finish()

@@ -2,24 +2,20 @@
 
 import re
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-import grpc
 import pytest
+from java_client import BucketResult, JavaBuckets, JavaChannel, JavaClient
 
 from wallaroo.message.frame import DEAD_LETTER_PORT, FRAMED, FrameHeader, read_frame, write_frame
 from wallaroo.worker._proto import worker_pb2 as pb
 from wallaroo.worker.host.call import failure_of
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.plan import compile_topology
+from wallaroo_runtime.plan.stage_message import stage_message
 from wallaroo_runtime.program.application import load_application
-from wallaroo_runtime.spark.task.level import Attempt, levels_of
-from wallaroo_runtime.storage.place import OutputPlace
-from wallaroo_runtime.worker.channel import WorkerChannel
 from wallaroo_runtime.worker.owner_process import Owner
-from wallaroo_runtime.worker.process import ProcessCall
-from wallaroo_runtime.worker.session import BucketResult, StateSession, Version
 from wallaroo_runtime.worker.spec import WorkerSpec
 
 pytestmark = pytest.mark.slow
@@ -32,7 +28,9 @@ SLACK, RESTART = 0.5, 10.0  # seconds: a deadline is looked at a few times withi
 class Counts:
     """The program's one bucket, and its log."""
 
-    def __init__(self, language: str, tmp_path: Path, executor: Owner, deadline: float = DEADLINE) -> None:
+    def __init__(
+        self, java: JavaClient, language: str, tmp_path: Path, executor: Owner, deadline: float = DEADLINE
+    ) -> None:
         app = FOLDER / "app.py" if language == "python" else FOLDER
         topology = load_application(str(app), [], "", "").topology
         (worker,) = topology.workers
@@ -41,12 +39,12 @@ class Counts:
             topology.name, "main", worker.command, worker.directory, interface_hash=worker.interface_hash,
             deadline_ms=int(1000 * deadline), processes=1, run=str(tmp_path), restart_limit=2, cache_bytes=1,
         )  # fmt: skip
-        self.channel = WorkerChannel(spec, executor)
+        self.channel = JavaChannel(java, spec, executor)
         plan = compile_topology(topology, shuffle_partitions=1, buckets_per_partition=BUCKETS)
-        levels = levels_of(plan, {"main": spec}, journals=(), output=OutputPlace())
-        attempt = Attempt("q", 0, 0, 0, 0)
-        self.openings = [level.opening(level.stages[0], attempt) for level in levels]
-        self.port, self.version, self.log = plan.ports["0/sources/0"], Version(), list[bytes]()
+        self.openings = [
+            pb.Opening(application=plan.application, query="q", stage=stage_message(level[0])) for level in plan.levels
+        ]
+        self.port, self.counter, self.nonce, self.log = plan.ports["0/sources/0"], 0, 0, list[bytes]()
         self.sequence = 0
 
     def before(self, *texts: str) -> list[pb.DeadLetter]:
@@ -57,16 +55,19 @@ class Counts:
         wire = b"".join(len(text).to_bytes(4, "big") + text.encode() for text in texts)
         frame = write_frame(FrameHeader(self.port, len(texts), self.sequence, encoding=FRAMED, timestamp_ms=1), [wire])
         self.sequence += len(texts)
-        (outputs,) = ProcessCall(self.channel, self.openings[0]).run([frame])
+        (outputs,) = self.channel.data(self.openings[0], [frame])
         return outputs
 
     def run(self, *texts: str) -> BucketResult:
         """Run messages and commit what they change."""
         keyed = self._first(texts)
-        session = StateSession(self.channel, self.openings[1])
-        result = session.run_bucket(0, self.version, [each.frame for each in keyed], lambda: self.log, False)
-        session.close()
-        self.version, self.log = result.version, [*self.log, *result.changes]
+        task = JavaBuckets(self.channel, self.openings[1], 0)
+        task.counter, task.nonce, task.log = self.counter, self.nonce, self.log
+        try:
+            result = task.commit(task.run([each.frame for each in keyed]))
+        finally:
+            task.close()
+        self.counter, self.nonce, self.log = task.counter, task.nonce, task.log
         return result
 
 
@@ -93,9 +94,9 @@ def letters(result: BucketResult) -> list[tuple[str, str, int]]:
 
 
 @pytest.fixture(params=["python", "go"])
-def counts(request: pytest.FixtureRequest, tmp_path: Path, plain_spec: WorkerSpec, executor: Owner) -> Iterator[Counts]:
-    """Give the program in each language."""
-    yield Counts(request.param, tmp_path, executor)
+def counts(request: pytest.FixtureRequest, java_client: JavaClient, tmp_path: Path, executor: Owner) -> Counts:
+    """Return the program in each language."""
+    return Counts(java_client, request.param, tmp_path, executor)
 
 
 def test_the_message_that_spoils_its_state_is_found_and_nothing_else_lost(counts: Counts) -> None:
@@ -104,7 +105,7 @@ def test_the_message_that_spoils_its_state_is_found_and_nothing_else_lost(counts
     assert letters(result) == [("C508", "b", 3), ("C509", "c", 5), ("C508", "b", 7)]
     assert lines(result) == ["a 2", "a 3", "b 2", "c 1"]
     assert lines(counts.run("a ok", "b ok", "c ok")) == ["a 4", "b 3", "c 2"], "each key has the state of before"
-    assert counts.channel.endpoints().connection.generation == 1 + 3 + 1, "one restart each, and one for the first look"
+    assert counts.channel.connection().generation == 1 + 3 + 1, "one restart each, and one for the first look"
 
 
 @pytest.mark.parametrize(("action", "reason"), [("exit", "it exited with status 3"), ("wait", "no answer within 1 s")])
@@ -125,9 +126,9 @@ def test_a_state_that_cannot_be_read_without_that_is_named(counts: Counts, actio
 @pytest.mark.parametrize("number", [3, pytest.param(10, marks=pytest.mark.long)])
 @pytest.mark.parametrize("language", ["python", "go"])
 def test_messages_that_hang_in_one_call_end_in_bounded_time(
-    number: int, language: str, tmp_path: Path, executor: Owner
+    number: int, language: str, java_client: JavaClient, tmp_path: Path, executor: Owner
 ) -> None:
-    counts = Counts(language, tmp_path, executor, 2 * DEADLINE)
+    counts = Counts(java_client, language, tmp_path, executor, 2 * DEADLINE)
     counts.run("a ok")
     begin = time.monotonic()
     result = counts.run(*["a ok", "b state-wait"] * number)
@@ -156,11 +157,11 @@ def test_closerange_costs_one_message(counts: Counts) -> None:
     assert "os.closerange(3, 1000) would close the worker's own connections" in first.error
     assert not others
     assert lines(counts.run("a ok")) == ["a 1"]
-    assert counts.channel.endpoints().connection.generation == 1
+    assert counts.channel.connection().generation == 1
 
 
-def test_a_worker_that_ends_without_memory_says_so(tmp_path: Path, plain_spec: WorkerSpec, executor: Owner) -> None:
-    counts = Counts("go", tmp_path, executor, 60.0)
+def test_a_worker_that_ends_without_memory_says_so(java_client: JavaClient, tmp_path: Path, executor: Owner) -> None:
+    counts = Counts(java_client, "go", tmp_path, executor, 60.0)
     counts.run("a ok")
     (letter,) = opened(counts.run("a ok", "a state-memory", "a ok"))
     assert (letter.code, letter.sequence) == ("C508", 2)
@@ -174,30 +175,3 @@ def test_a_worker_that_lacks_memory_outside_of_user_code_is_no_bug_of_ours() -> 
         "W417", "a worker had no memory left; MemoryError outside of user code"
     )  # fmt: skip
     assert "spark.wallaroo.state.cacheBytes" in failure.fix
-
-
-@pytest.mark.parametrize("code", [grpc.StatusCode.UNKNOWN, grpc.StatusCode.RESOURCE_EXHAUSTED])
-def test_a_stream_that_breaks_for_want_of_memory_breaks_no_rule(code: grpc.StatusCode, counts: Counts) -> None:
-    for details, expected in (("Exception serializing response: MemoryError", "W417"), ("too large", "W410")):
-        with pytest.raises(RunError, match=f"{expected} .*; {code.name}: {details}"):
-            counts.channel._count_broken(Broke(code, details))
-
-
-class Broke(grpc.RpcError, grpc.Call):  # type: ignore[misc]
-    """The end of a call."""
-
-    def __init__(self, code: grpc.StatusCode, details: str) -> None:
-        super().__init__()
-        self._code, self._details = code, details
-
-    def code(self) -> grpc.StatusCode:
-        return self._code
-
-    def details(self) -> str:
-        return self._details
-
-    def __getattr__(self, name: str) -> None:
-        raise AttributeError(name)
-
-
-Broke.__abstractmethods__ = frozenset()

@@ -119,7 +119,7 @@ def test_failure_stays_until_a_new_run_retries(plain_spec: WorkerSpec, executor:
     script = tmp_path / "late.py"
     plain_spec = replace(plain_spec, command=("{python}", str(script)))
     assert failure_of(plain_spec, executor) == failure_of(plain_spec, executor)
-    script.write_text(PLAIN_WORKER.read_text())
+    script.symlink_to(PLAIN_WORKER)
     assert "W401" in failure_of(plain_spec, executor)
     assert discovery.ensure_worker(plain_spec, executor, retry=True).pid
 

@@ -41,8 +41,6 @@ THROWN = [
     ("java.lang.ClassNotFoundException", "org.postgresql.Driver", "jars do not have a class"),
     ("java.io.IOException", 'No FileSystem for scheme "gs"', "jars do not have a file system"),
     ("java.io.InvalidClassException", "local class incompatible", "different versions of a class"),
-    ("ModuleNotFoundError", "No module named 'x'", "a Python package is missing"),
-    ("org.apache.spark.SparkException", "Python worker exited unexpectedly (crashed)", "a Python process of Spark's"),
     (f"{KAFKA}.OffsetOutOfRangeException", "Offsets out of range", "no longer has records"),
     (f"{KAFKA}.TopicAuthorizationException", "Not authorized to access topics: [t]", "does not let this client in"),
     (f"{KAFKA}.UnknownTopicOrPartitionException", "This server does not host it", "no such topic or partition"),

@@ -17,7 +17,7 @@ from wallaroo_runtime.durable.directory import LocalDirectory
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.gateway.source_progress import Past
 from wallaroo_runtime.kafka.offset import EARLIEST, lost_records
-from wallaroo_runtime.maintenance.convert_topic import Topics
+from wallaroo_runtime.maintenance.rescale_topic import Topics
 from wallaroo_runtime.peer.configuration import kafka_sources
 from wallaroo_runtime.run import topic_watch
 from wallaroo_runtime.run.topic_watch import TopicWatch

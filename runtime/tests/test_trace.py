@@ -1,6 +1,7 @@
 """Traces of micro-batches, with a real receiver: from the driver over a task and gRPC to the worker; and none."""
 
 import sys
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -8,6 +9,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from java_client import JavaChannel, JavaClient
 
 from support.otlp import Received, about, receiver
 from support.run import TESTS, Receiver, Run, framed
@@ -15,10 +17,8 @@ from wallaroo.message.frame import FRAMED, FrameHeader, write_frame
 from wallaroo.worker._proto import worker_pb2 as pb
 from wallaroo.worker.host import trace
 from wallaroo_runtime.cli.main import main
-from wallaroo_runtime.worker.channel import WorkerChannel, close_all
 from wallaroo_runtime.worker.discovery import stop_worker
 from wallaroo_runtime.worker.owner_process import Owner
-from wallaroo_runtime.worker.process import ProcessCall
 from wallaroo_runtime.worker.spec import WorkerSpec
 
 QUERY = "0b9a1f60-1111-2222-3333-444455556666"
@@ -69,26 +69,28 @@ def test_a_package_that_is_missing_is_named(received: Received, monkeypatch: pyt
     monkeypatch.setitem(sys.modules, "opentelemetry.sdk.trace", None)
     assert trace.missing() == "opentelemetry-sdk"
     assert trace.missing({}) == ""
-    assert trace.stage_span(pb.Opening(query=QUERY), "main") is None
+    assert trace.sampled_below("app") == 0
 
 
 def test_the_sampler_of_the_environment_decides(received: Received, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OTEL_TRACES_SAMPLER", "parentbased_traceidratio")
     monkeypatch.setenv("OTEL_TRACES_SAMPLER_ARG", "0.5")
     for batch in range(40):
-        span = trace.stage_span(pb.Opening(query=QUERY, batch=batch), "main")
-        assert span is not None
-        span.end()
+        trace.task_span("app", QUERY, batch, 1, 2, stage="s0", worker="main", partition=0, attempt=batch)
         trace.batch_span("app", QUERY, batch, 1, {}, "")
     trace.flush()
     found = {about(span)["wallaroo.batch"] for span in received.named("micro-batch")}
-    assert found == {about(span)["wallaroo.batch"] for span in received.named("stage")}
+    assert found == {about(span)["wallaroo.batch"] for span in received.named("stage s0")}
     assert 5 < len(found) < 35
 
 
 @pytest.mark.slow
 def test_a_trace_crosses_to_the_worker(
-    received: Received, plain_spec: WorkerSpec, executor: Owner, wait_until: Callable[..., None]
+    received: Received,
+    java_client: JavaClient,
+    plain_spec: WorkerSpec,
+    executor: Owner,
+    wait_until: Callable[..., None],
 ) -> None:
     command = ("{python}", "-m", "wallaroo.worker", str(REVERSE))
     args = ("--in", "127.0.0.1:7010", "--out", "127.0.0.1:7002")
@@ -99,10 +101,13 @@ def test_a_trace_crosses_to_the_worker(
     data = framed([b"abc"])
     frame = write_frame(FrameHeader(0, 1, 0, encoding=FRAMED, timestamp_ms=1), [data])
     try:
-        assert len(list(ProcessCall(WorkerChannel(spec, executor), opening).run([frame]))) == 1
+        channel = JavaChannel(java_client, spec, executor, trace.sampled_below("Reverse Word"))
+        begun = time.time_ns()
+        assert len(list(channel.data(opening, [frame]))) == 1
+        about_task = {"stage": "s0", "worker": "main", "partition": 3, "attempt": 5}
+        trace.task_span("Reverse Word", QUERY, 7, begun, time.time_ns(), **about_task)
         trace.batch_span("Reverse Word", QUERY, 7, 1, {"messages_out": 1}, "")
     finally:
-        close_all()
         stop_worker(spec, executor)
     trace.flush()
     wait_until(lambda: len(received.spans) == 3, "three spans")

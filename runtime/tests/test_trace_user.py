@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from java_client import JavaChannel, JavaClient
 from opentelemetry import trace as api
 from opentelemetry.sdk.trace import ReadableSpan, SpanProcessor, TracerProvider
 
@@ -20,10 +21,8 @@ from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.program.build import build
 from wallaroo_runtime.program.module import sdk_modules
 from wallaroo_runtime.program.sdk import sdk_directory
-from wallaroo_runtime.worker.channel import WorkerChannel, close_all
 from wallaroo_runtime.worker.discovery import stop_worker
 from wallaroo_runtime.worker.owner_process import Owner
-from wallaroo_runtime.worker.process import ProcessCall
 from wallaroo_runtime.worker.spec import WorkerSpec
 
 TRACED = Path(__file__).parent / "traced"
@@ -137,7 +136,11 @@ def test_modules_are_those_that_a_program_imports(imported: list[str], names: li
 
 @pytest.mark.slow
 def test_a_go_worker_continues_the_trace(
-    plain_spec: WorkerSpec, executor: Owner, monkeypatch: pytest.MonkeyPatch, wait_until: Callable[..., None]
+    java_client: JavaClient,
+    plain_spec: WorkerSpec,
+    executor: Owner,
+    monkeypatch: pytest.MonkeyPatch,
+    wait_until: Callable[..., None],
 ) -> None:
     with receiver() as received:
         for name, value in received.environment.items():
@@ -148,20 +151,28 @@ def test_a_go_worker_continues_the_trace(
             plain_spec, application="Words", command=(str(binary),), args=(), directory=str(TRACED), processes=1
         )
         frame = encode_frame([b"to be or not"], port=7, timestamps=[1])
+        channel = JavaChannel(java_client, spec, executor, trace.sampled_below("Words"))
         try:
             for attempt in range(2):  # a micro-batch, and again after a crash
                 opening = pb.Opening(application="Words", query=QUERY, stage=SPLIT, batch=7, attempt=attempt)
-                assert len(list(ProcessCall(WorkerChannel(spec, executor), opening).run([frame]))) == 1
+                assert len(list(channel.data(opening, [frame]))) == 1
+                record_task(opening)
             broken = pb.Opening(application="Words", query=QUERY, stage=SPLIT, batch=8)
             with pytest.raises(RunError, match="W410"):
-                list(ProcessCall(WorkerChannel(spec, executor), broken).run([frame[:-1]]))
+                list(channel.data(broken, [frame[:-1] + b"\0"]))
+            record_task(broken)
         finally:
-            close_all()
             stop_worker(spec, executor)
         trace.flush()
         wait_until(lambda: len(received.spans) == 8, "three spans of tasks, of calls, and two of the program")
         check_go_spans(received)
         assert received.services == {"Words"}
+
+
+def record_task(opening: pb.Opening) -> None:
+    """Record a task as the driver does."""
+    about_task = {"stage": "s1", "worker": "main", "partition": 0, "attempt": opening.attempt}
+    trace.task_span("Words", QUERY, opening.batch, 1, 2, **about_task)
 
 
 def check_go_spans(received: Received) -> None:

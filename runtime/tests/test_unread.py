@@ -44,7 +44,7 @@ class Spark:
         query = SimpleNamespace(
             _record_sources=1,
             _is_stopped=False,
-            _journals=1,
+            _journals=(None,),
             _room=self.room,
             _planned=self.planned,
             _progress=Progress(topics=past),

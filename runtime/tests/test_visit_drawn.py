@@ -46,8 +46,8 @@ def app() -> Iterator[MemoryRun]:
 def test_visits_among_messages(app: MemoryRun, data: st.DataObject, events: list[Event], source: Any) -> None:
     port, sink = app.plan.ports["0/sources/0"], app.plan.ports["0/sinks/0"]
     # With no room for copies each bucket call reads its state from the log.
-    app._channels["main"].calls._cache = StateCache(data.draw(st.sampled_from((0, 1 << 20))))  # type: ignore[attr-defined]
-    engine = Engine(app.plan, app._channels, ErrorPolicy.of(app.topology, ""), shuffle=source.shuffle)
+    app._clients["main"].calls._cache = StateCache(data.draw(st.sampled_from((0, 1 << 20))))  # type: ignore[attr-defined]
+    engine = Engine(app.plan, app._clients, ErrorPolicy.of(app.topology, ""), shuffle=source.shuffle)
     reference, whole, at = Reference(), Batch(), 0
     while at < len(events):
         count = data.draw(st.integers(1, len(events) - at))

@@ -15,7 +15,6 @@ from wallaroo_runtime.plan.change import Impact, compare
 from wallaroo_runtime.plan.crossing import controls_of
 from wallaroo_runtime.plan.stage_message import stage_message
 from wallaroo_runtime.topology.load import load_document
-from wallaroo_runtime.worker.audit import Audit, RuleError
 from wallaroo_runtime.worker.capability import needed
 
 STATE = 1  # the position of the state computation
@@ -66,36 +65,14 @@ def test_a_visit_that_is_gone_must_not_wait_in_the_journal() -> None:
     assert [change.impact for change in compare(new, load_document(visited("show", "more", "yet")))] == [Impact.SAFE]
 
 
-def counted(messages_out: int, *visits: pb.Visited) -> None:
-    """Let the audit see a call with one message and some visits."""
-    kind = pb.NODE_KIND_STATE_COMPUTATION
-    stage = pb.Stage(id="s1", nodes=[pb.Node(path="0/steps/1", kind=kind, port=3, visits=["show"])], bucket_count=8)
-    count = pb.StepCount(path="0/steps/1", messages_in=1, messages_out=messages_out)
-    Audit(stage).call({3: 1, VISIT_PORT: 1}, {}, [count], visits)
-
-
-def test_each_key_of_a_visit_emits_one_message_at_most() -> None:
-    show = pb.Visited(id=1, path="0/steps/1", keys=2)
-    counted(3, show)
-    with pytest.raises(RuleError, match="messages_out: 4"):
-        counted(4, show)
-    with pytest.raises(RuleError, match="a step of the stage that takes visits"):
-        counted(1, pb.Visited(id=1, path="0/steps/2", keys=2))
-    with pytest.raises(RuleError, match="visits: 3"):
-        counted(1, pb.Visited(id=1, path="0/steps/1", keys=2, failed=3))
-
-
-def test_visits_precede_all_records_where_spark_reads_them() -> None:
+def test_visits_and_ticks_come_from_a_journal_in_order() -> None:
     visits = [pb.Visit(id=each, name="show", metadata=b"m") for each in (7, 9)]
     data = (
         tick_frame(3, 50) + visit_frame(4, 60, visits[0]) + encode_frame([b"a"], port=0) + visit_frame(9, 70, visits[1])
     )
-    for precede_all, sequences in ((True, [0, 0, 0]), (False, [3, 4, 9])):
-        found = list(controls_of(data, {TICK_PORT, VISIT_PORT}, precede_all=precede_all))
-        assert [sequence for sequence, _ in found] == sequences
-        frames = [read_frame(frame) for _, frame in found]
-        assert [(frame.header.sequence, frame.header.timestamp_ms) for frame in frames] == list(
-            zip(sequences, (50, 60, 70), strict=True)
-        )
-        assert [pb.Visit.FromString(bytes(frame.values()[0])) for frame in frames[1:]] == visits
+    found = list(controls_of(data, {TICK_PORT, VISIT_PORT}))
+    assert [sequence for sequence, _ in found] == [3, 4, 9]
+    frames = [read_frame(frame) for _, frame in found]
+    assert [(frame.header.sequence, frame.header.timestamp_ms) for frame in frames] == [(3, 50), (4, 60), (9, 70)]
+    assert [pb.Visit.FromString(bytes(frame.values()[0])) for frame in frames[1:]] == visits
     assert [read_header(frame).port for _, frame in controls_of(data, {TICK_PORT})] == [TICK_PORT]

@@ -49,10 +49,12 @@ IMPORTS: dict[str, set[str]] = {
     "system": {"errors"},
 }
 # The rooms of `spark` from top to bottom: each imports rooms below it alone.
-SPARK_ROOMS = ("goka", "state_store", "realtime", "task", "source", "machine", "failure")
+SPARK_ROOMS = ("goka", "state_store", "realtime", "source", "machine", "failure")
 # The same of the runtime's Java, whose files have at most so many lines.
 JAVA_IMPORTS: dict[str, set[str]] = {
+    "microbatch": {"account", "bucket", "journal", "message", "query", "rpc", "stage", "worker"},
     "realtime": {"account", "bucket", "engine", "journal", "message", "query"},
+    "state": {"bucket", "message", "query"},
     "engine": {"account", "bucket", "deliver", "journal", "message", "query", "stage"},
     "deliver": {"account", "bucket", "journal", "message", "query", "rpc"},
     "stage": {"account", "bucket", "message", "query", "worker"},

@@ -160,7 +160,6 @@ def by_row(options: argparse.Namespace) -> dict[str, Any]:
     settings = {  # Spark's defaults where ours are for frames
         "spark.sql.execution.arrow.maxRecordsPerBatch": "10000",
         "spark.sql.execution.arrow.transformWithStateInPySpark.maxStateRecordsPerBatch": "10000",
-        "spark.python.daemon.module": "pyspark.daemon",
         "spark.driver.extraJavaOptions": log4j,
     }
     session = create_session(

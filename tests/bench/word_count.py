@@ -21,11 +21,9 @@ from text import fill_journal
 
 from wallaroo_runtime.plan import compile_topology
 from wallaroo_runtime.program.application import load_application
-from wallaroo_runtime.spark.options import QueryOptions
+from wallaroo_runtime.spark.options import BATCH_BYTES, CHUNK_BYTES, QueryOptions
 from wallaroo_runtime.spark.query import start_query
 from wallaroo_runtime.spark.session import create_session
-from wallaroo_runtime.spark.task.journal_source import BATCH_BYTES
-from wallaroo_runtime.spark.task.level import CHUNK_BYTES
 
 CASE = Path(__file__).resolve().parent.parent / "cases" / "word_count"
 APPS = {"python": CASE / "app.py", "go": CASE}

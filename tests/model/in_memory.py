@@ -1,7 +1,7 @@
 """Runs a drawn application through the engine in memory; what must not change anything is as its settings say."""
 
 import random
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -14,17 +14,17 @@ from model.outcome import Published, collected
 from model.worker import Nursery
 from wallaroo.emit.program import load
 from wallaroo.worker.host.call import CallRunner
-from wallaroo_runtime.memory.channel import LocalChannel
 from wallaroo_runtime.memory.engine import Engine, Row
+from wallaroo_runtime.memory.local import LocalClient
 from wallaroo_runtime.memory.store import Store
 from wallaroo_runtime.storage.journal.reader import JournalReader
 from wallaroo_runtime.topology.error_policy import ErrorPolicy
 from wallaroo_runtime.topology.load import load_document
 from wallaroo_runtime.topology.model import Topology
-from wallaroo_runtime.worker.channel import WorkerChannel
+from wallaroo_runtime.worker.client import Client
 from wallaroo_runtime.worker.spec import WorkerSpec
 
-Served = tuple[Topology, dict[str, WorkerChannel]]
+Served = tuple[Topology, Mapping[str, Client]]
 
 
 def run_in_memory(application: Application, nursery: Nursery, directory: Path) -> Published:
@@ -32,7 +32,7 @@ def run_in_memory(application: Application, nursery: Nursery, directory: Path) -
     is_local = application.main == PYTHON and not application.other and not application.settings.fault
     served = in_this_process(application) if is_local else in_processes(application, nursery, directory)
     settings = application.settings
-    with served as (topology, channels):
+    with served as (topology, clients):
         plan = plan_of(application, topology)
         borders = journaled(application, topology, plan, directory / "journal")
         store, rng = Store(settings.small_log_bytes), random.Random(settings.seed)
@@ -40,7 +40,7 @@ def run_in_memory(application: Application, nursery: Nursery, directory: Path) -
         def shuffle(rows: list[Row]) -> None:
             rng.shuffle(rows)
 
-        engine = Engine(plan, channels, ErrorPolicy.of(topology), store=store, shuffle=shuffle)
+        engine = Engine(plan, clients, ErrorPolicy.of(topology), store=store, shuffle=shuffle)
         reader = JournalReader(str(directory / "journal"), None)
         batches = [engine.run(tasks(reader, border, application)) for border in borders]
     return collected(batches, topology, plan)
@@ -60,7 +60,7 @@ def in_this_process(application: Application) -> Iterator[Served]:
     (worker,) = topology.workers
     calls = CallRunner(program, application.settings.cache_bytes)
     with planted_in_worker():
-        yield topology, {worker.name: LocalChannel(WorkerSpec.of(topology, worker), calls)}
+        yield topology, {worker.name: LocalClient(WorkerSpec.of(topology, worker), calls)}
 
 
 @contextmanager
@@ -77,5 +77,5 @@ def in_processes(application: Application, nursery: Nursery, directory: Path) ->
         )
         for worker in topology.workers
     }
-    with nursery.serving(specs.values(), {"WALLAROO_FAULT": settings.fault}):
-        yield topology, {name: WorkerChannel(spec) for name, spec in specs.items()}
+    with nursery.serving(specs.values(), {"WALLAROO_FAULT": settings.fault}) as clients:
+        yield topology, dict(zip(specs, clients, strict=True))

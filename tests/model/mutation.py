@@ -15,11 +15,11 @@ from unittest.mock import patch
 from model.nursery import WORKER_FAULT
 from wallaroo.message.frame import DEAD_LETTER_PORT, encode_frame, read_frame, split_frames
 from wallaroo_runtime.memory import Batch, Engine, engine
+from wallaroo_runtime.memory.calls import StateSession
 from wallaroo_runtime.memory.engine import Row
 from wallaroo_runtime.memory.store import BucketLog
 from wallaroo_runtime.plan.crossing import Crossing
 from wallaroo_runtime.storage.journal.reader import JournalReader
-from wallaroo_runtime.worker.session import StateSession
 
 Planted = tuple[Any, str, Any]
 

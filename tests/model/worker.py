@@ -12,7 +12,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from wallaroo_runtime.worker import channel
+from wallaroo_runtime.worker.client import WorkerClient
 from wallaroo_runtime.worker.directory import make_private, worker_directory
 from wallaroo_runtime.worker.discovery import Connection, stop_worker
 from wallaroo_runtime.worker.endpoint import connect
@@ -38,22 +38,24 @@ class Nursery:
             self._process = None
 
     @contextmanager
-    def serving(self, specs: Iterable[WorkerSpec], more: Mapping[str, str]) -> Iterator[None]:
-        """Let workers serve, as tasks in this process find them.
+    def serving(self, specs: Iterable[WorkerSpec], more: Mapping[str, str]) -> Iterator[list[WorkerClient]]:
+        """Let workers serve; gives a client of each.
 
         Args:
             specs: The workers.
             more: Variables that they get, but not those that follow when they die.
         """
         connections = [self._start(spec, more) for spec in specs]
+        clients = [WorkerClient(connection.spec) for connection in connections]
         try:
-            for connection in connections:
+            for client, connection in zip(clients, connections, strict=True):
                 directory = connection.directory
                 _wait_for(directory / SOCKET, connection.pid, directory / "worker.log")
-                channel._open[connection.spec.digest()] = connect(connection)
-            yield
+                client._endpoints = connect(connection)
+            yield clients
         finally:
-            channel.close_all()
+            for client in clients:
+                client.close()
             for connection in connections:
                 stop_worker(connection.spec)  # a supervisor, where the worker has died
                 with suppress(ProcessLookupError):

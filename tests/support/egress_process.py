@@ -37,7 +37,7 @@ class Egress:
         return self
 
     def publish(self, *values: bytes, port: int = 3, frames: int = 1) -> None:
-        writer = StagingWriter(self.root / "staging", "q", self.batch, 0, 0, self.batch, fsync=False)
+        writer = StagingWriter(self.root / "staging", "q", self.batch, 0, self.batch, fsync=False)
         for number in range(frames):
             writer.write(port, encode_frame(values[number::frames], port=port))
         self.outbox.publish("q", self.batch, writer.finish())

@@ -61,7 +61,7 @@ class Delivery:
 
     def publish(self, count: int = 50) -> None:
         """Publish a micro-batch of the next numbers in frames of 20; each tenth is a tombstone."""
-        begin, frames = len(self.sent), StagingWriter(self.root / "staging", "q", self.batch, 0, 0, self.batch)
+        begin, frames = len(self.sent), StagingWriter(self.root / "staging", "q", self.batch, 0, self.batch)
         records: list[tuple[bytes | None, bytes | None]] = [
             (b"%d" % number if number % 3 else None, b"value %d" % number if number % 10 or not number % 3 else None)
             for number in range(begin, begin + count)

@@ -20,7 +20,6 @@ ROLES = {
     "gateway": b"wallaroo_runtime.gateway",
     "egress": b"wallaroo_runtime.egress",
     "supervisor": b"wallaroo_runtime.worker.supervisor",
-    "task daemon": b"wallaroo-tasks",  # the name of the process
 }
 UNANSWERED = b" of the worker left a call unanswered]"
 

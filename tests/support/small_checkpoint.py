@@ -113,7 +113,7 @@ class Small:
     def publish(self) -> None:
         """Run the planned micro-batch: what it reads is its output."""
         batch = self._last("offsets")
-        writer = StagingWriter(str(self.path / "staging"), self.query, batch, 0, 0, 0)
+        writer = StagingWriter(str(self.path / "staging"), self.query, batch, 0, 0)
         messages = [
             message
             for data in self._journal.read(self._end_of(batch - 1).offset, self._end_of(batch).offset)

@@ -5,8 +5,6 @@ from pathlib import Path
 
 from wallaroo_runtime.checkpoint.directory import SPARK
 
-WORK = "rescale"
-
 
 def next_name(spark: str) -> str:
     """Return the name of Spark's next checkpoint.
@@ -20,9 +18,9 @@ def next_name(spark: str) -> str:
 
 
 def remove_rest(path: Path, spark: str) -> None:
-    """Remove what a rescale has left: its working files, and every checkpoint of Spark's but the one in use."""
+    """Remove what a rescale has left: every checkpoint of Spark's but the one in use."""
     for entry in path.iterdir():
-        if (entry.name == WORK or is_outdated(entry.name, spark)) and entry.is_dir():
+        if is_outdated(entry.name, spark) and entry.is_dir():
             shutil.rmtree(entry)
 
 

@@ -18,7 +18,7 @@ from wallaroo_runtime.program.sdk import go_command
 from wallaroo_runtime.spark.machine.check import GIB, Outcome, caches, directory, lacks, limits, temporary_files
 from wallaroo_runtime.spark.machine.java import check_java
 
-NEEDED_BYTES = 2 << 30  # a JVM, its Python daemons and a worker
+NEEDED_BYTES = 2 << 30  # a JVM and a worker
 CGROUP = Path("/sys/fs/cgroup/memory.max")
 
 

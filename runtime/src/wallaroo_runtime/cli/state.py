@@ -70,11 +70,12 @@ def told(done: Rescaled, seconds: float) -> str:
     """Return what was done, in words.
 
     Example:
-        >>> print(told(Rescaled((2, 8), (4, 4), 1200, 34567), 5.25))
+        >>> MODES = "microbatch", "microbatch"
+        >>> print(told(Rescaled(MODES, (2, 8), (4, 4), 1200, 34567), 5.25))
         8 shuffle partitions of 4 buckets, were 2 of 4; moved the states of 1,200 keys, 34,567 bytes, in 5.2 s
-        >>> print(told(Rescaled((1, 1), (8, 16), 0, 0), 3))
+        >>> print(told(Rescaled(MODES, (1, 1), (8, 16), 0, 0), 3))
         1 shuffle partition of 16 buckets, were 1 of 8; no state to move, in 3.0 s
-        >>> print(told(Rescaled((1, 1), (1, 1), 0, 0), 3))
+        >>> print(told(Rescaled(MODES, (1, 1), (1, 1), 0, 0), 3))
         1 shuffle partition of 1 bucket, as before; nothing to do
     """
     (old, new), (old_buckets, new_buckets) = done.partitions, done.buckets

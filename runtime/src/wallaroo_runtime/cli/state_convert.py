@@ -14,7 +14,7 @@ from wallaroo_runtime.console.json_line import print_json
 from wallaroo_runtime.plan.explain import count
 
 if TYPE_CHECKING:
-    from wallaroo_runtime.maintenance.convert import Converted
+    from wallaroo_runtime.maintenance.rescale import Rescaled
 
 MAX_BUCKETS = 1024
 OTHER = "run it as before; a new --checkpoint, with a gateway and an egress of its own, begins in the other mode"
@@ -40,8 +40,8 @@ def run_convert(arguments: argparse.Namespace) -> int:
             `convert`.
     """
     # Late: they import gRPC.
-    from wallaroo_runtime.maintenance.convert import convert
-    from wallaroo_runtime.maintenance.convertible import refused
+    from wallaroo_runtime.maintenance.rescalable import refused
+    from wallaroo_runtime.maintenance.rescale import convert
 
     mode, numbers = arguments.to, (arguments.partitions, arguments.buckets)
     check_numbers(*numbers)
@@ -73,7 +73,7 @@ def run_convert(arguments: argparse.Namespace) -> int:
 def _check_application(manifest: Manifest) -> None:
     """Refuse what `run --mode realtime` does."""
     # Late: they import much.
-    from wallaroo_runtime.maintenance.convert import HERE
+    from wallaroo_runtime.maintenance.rescale import HERE
     from wallaroo_runtime.peer.remote import RemoteOptions
     from wallaroo_runtime.run.realtime import check_realtime
 
@@ -96,16 +96,16 @@ def check_numbers(partitions: int | None, buckets: int | None) -> None:
             raise wrong_usage(reason=reason, fix=f"give 1 to {most}")
 
 
-def told(done: "Converted", seconds: float) -> str:
+def told(done: "Rescaled", seconds: float) -> str:
     """Return what was done, in words.
 
     Example:
-        >>> from wallaroo_runtime.maintenance.convert import Converted
-        >>> print(told(Converted(("microbatch", "realtime"), (2, 1), (4, 8), 1200, 34567), 8.04))
+        >>> from wallaroo_runtime.maintenance.rescale import Rescaled
+        >>> print(told(Rescaled(("microbatch", "realtime"), (2, 1), (4, 8), 1200, 34567), 8.04))
         run it with --mode realtime now, 8 buckets; moved the states of 1,200 keys, 34,567 bytes, in 8.0 s
-        >>> print(told(Converted(("realtime", "microbatch"), (1, 2), (8, 4)), 3))
+        >>> print(told(Rescaled(("realtime", "microbatch"), (1, 2), (8, 4)), 3))
         run it with --mode microbatch now, 2 shuffle partitions of 4 buckets; no state to move, in 3.0 s
-        >>> print(told(Converted(("realtime", "microbatch"), (1, 1), (8, 1)), 3))
+        >>> print(told(Rescaled(("realtime", "microbatch"), (1, 1), (8, 1)), 3))
         run it with --mode microbatch now, 1 shuffle partition of 1 bucket; no state to move, in 3.0 s
     """
     before, mode = done.modes

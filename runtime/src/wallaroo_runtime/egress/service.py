@@ -31,7 +31,7 @@ from wallaroo_runtime.storage.outbox.live_state import Writer
 from wallaroo_runtime.storage.outbox.outbox import Outbox
 from wallaroo_runtime.storage.outbox.position import undelivered
 from wallaroo_runtime.storage.outbox.staging import StagedFile, StagingWriter
-from wallaroo_runtime.storage.remote_staging import staged_message
+from wallaroo_runtime.storage.remote_outbox import staged_message
 
 MAX_SINKS = 1000
 _QUERY = re.compile(r"[A-Za-z0-9._-]{1,100}")
@@ -229,7 +229,6 @@ class OutboxServicer(OutboxServiceServicer):
             attempt.query,
             attempt.batch,
             attempt.partition,
-            attempt.stage_attempt,
             attempt.task_attempt,
         )
         try:

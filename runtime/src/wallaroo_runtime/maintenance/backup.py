@@ -17,7 +17,6 @@ from typing import Any
 
 from wallaroo_runtime.checkpoint.directory import LOCK, WORKERS, Place
 from wallaroo_runtime.checkpoint.manifest import read_manifest
-from wallaroo_runtime.checkpoint.spark_folder import WORK
 from wallaroo_runtime.durable.file import refuse_links, replace_file, sync_directory
 from wallaroo_runtime.errors import USAGE, RunError
 from wallaroo_runtime.service.driver import DRIVER_FILE
@@ -25,7 +24,7 @@ from wallaroo_runtime.system.process import process_start_time
 
 LIST, FILES = "backup.json", "files"
 VERSION = 1
-LEFT_OUT = (LOCK, WORKERS, WORK, "logs", DRIVER_FILE)  # of a run, and made again by the next one
+LEFT_OUT = (LOCK, WORKERS, "logs", DRIVER_FILE)  # of a run, and made again by the next one
 SERVERS = ("gateway.json", "egress.json")
 
 

@@ -1,11 +1,13 @@
-"""Gives a checkpoint other numbers of shuffle partitions and buckets, while no driver runs.
+"""Gives a checkpoint other numbers of shuffle partitions and buckets, or the other mode, while no driver runs.
 
 All is made next to the old files; that the application's record is replaced decides, so a process that is killed leaves
-either the checkpoint as it was or the new one.
+either the checkpoint as it was or the new one. Journal, outbox, positions of sinks and dead letters are the same in
+both modes and stay where they are.
 """
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -13,17 +15,30 @@ from typing import TYPE_CHECKING, Any
 
 from wallaroo.diagnostic.fault import reach
 from wallaroo_runtime.checkpoint.directory import Place
-from wallaroo_runtime.checkpoint.manifest import Manifest, find_manifest, manifest_in, read_manifest, write_manifest
-from wallaroo_runtime.checkpoint.spark_folder import WORK, is_outdated, next_name, remove_rest
+from wallaroo_runtime.checkpoint.manifest import (
+    MICROBATCH,
+    REALTIME,
+    Manifest,
+    find_manifest,
+    manifest_in,
+    read_manifest,
+    write_manifest,
+)
+from wallaroo_runtime.checkpoint.spark_folder import is_outdated, next_name, remove_rest
 from wallaroo_runtime.durable.directory import LocalDirectory
 from wallaroo_runtime.errors import USAGE, RunError
-from wallaroo_runtime.plan import Plan
+from wallaroo_runtime.maintenance.rescalable import Goal, Refusal, goal_of, once_more
+from wallaroo_runtime.plan.bucket import BUCKETS_PER_PARTITION
+from wallaroo_runtime.plan.realtime import BUCKETS, PARTITIONS
 from wallaroo_runtime.spark.machine.check import check_machine
-from wallaroo_runtime.storage.spark_log import last_commit, pending_batch
+from wallaroo_runtime.spark.machine.java import check_java
+from wallaroo_runtime.spark.machine.master import shuffle_partitions
 
 if TYPE_CHECKING:
     from wallaroo_runtime.peer.remote import RemoteOptions
     from wallaroo_runtime.spark.machine.hadoop import HadoopDirectory
+
+HERE = "local[*]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,16 +46,18 @@ class Rescaled:
     """What was done.
 
     Attributes:
+        modes: Before and now.
         partitions: Shuffle partitions before and now.
         buckets: Buckets of each partition before and now.
-        keys: Keys with state that were moved; 0 when nothing had to be.
+        keys: Keys with state that were moved, a key of two states twice; 0 when nothing had to be.
         state_bytes: Bytes of their states.
     """
 
+    modes: tuple[str, str]
     partitions: tuple[int, int]
     buckets: tuple[int, int]
-    keys: int
-    state_bytes: int
+    keys: int = 0
+    state_bytes: int = 0
 
 
 def rescale(path: Path, partitions: int | None, buckets: int | None) -> Rescaled:
@@ -57,35 +74,129 @@ def rescale(path: Path, partitions: int | None, buckets: int | None) -> Rescaled
     """
     manifest = read_manifest(path)
     if manifest.is_realtime:
-        return _rescale_realtime(path, manifest, partitions, buckets)
-    check_machine()
+        if manifest.services:
+            raise _far(path, "its journal or its outbox is at a remote service")
+        if partitions is not None:
+            reason = "it is of real-time mode, which has one partition"
+            command = f"wallaroo state convert {path} --to microbatch --partitions {partitions}"
+            fix = f"give --buckets alone, or take it to micro-batches: `{command}`"
+            raise RunError.of("R663", USAGE, path=path, reason=reason, fix=fix)
+    else:
+        check_machine()
+    with _as_rescale(path):
+        return _changed(path, lambda manifest: _numbers(manifest, partitions, buckets))
+
+
+def convert(path: Path, mode: str, partitions: int | None = None, buckets: int | None = None) -> Rescaled:
+    """Take a checkpoint to a mode; nothing is done to one that has it.
+
+    Args:
+        path: The checkpoint directory, of an application that can run in the mode.
+        mode: `microbatch` or `realtime`.
+        partitions: Shuffle partitions of micro-batches; None: as before real-time mode, or as of a new checkpoint.
+        buckets: Buckets of each partition; None: likewise, and in real-time mode as of a new checkpoint.
+
+    Raises:
+        RunError: R610, a driver runs; R787, it cannot be converted; R664, it did not work. The checkpoint is as before.
+    """
+    return _changed(path, lambda manifest: _of_mode(manifest, mode, partitions, buckets))
+
+
+@contextmanager
+def _as_rescale(place: object) -> Iterator[None]:
+    """Turn what refuses a conversion into what refuses a rescale."""
+    try:
+        yield
+    except Refusal as error:
+        fix = error.diagnostics[0].fix
+        raise RunError.of("R663", error.exit_code, path=place, reason=error.reason, fix=fix) from error
+
+
+def _numbers(manifest: Manifest, partitions: int | None, buckets: int | None) -> Manifest:
+    before, before_buckets = manifest.numbers
+    return replace(manifest, shuffle_partitions=partitions or before, buckets_per_partition=buckets or before_buckets)
+
+
+def _of_mode(manifest: Manifest, mode: str, partitions: int | None, buckets: int | None) -> Manifest:
+    """Return the record of the checkpoint as it shall be, but for Spark's part."""
+    if mode == manifest.mode:
+        return manifest
+    if mode == REALTIME:
+        now = replace(manifest, mode=REALTIME, microbatch=manifest.numbers)
+        return _numbers(now, PARTITIONS, buckets or BUCKETS)
+    before, before_buckets = manifest.microbatch or (shuffle_partitions(HERE), BUCKETS_PER_PARTITION)
+    now = replace(manifest, mode=MICROBATCH, microbatch=())
+    return _numbers(now, partitions or before, buckets or before_buckets)
+
+
+def _changed(path: Path, wanted: Callable[[Manifest], Manifest]) -> Rescaled:
+    """Make a checkpoint what its record is wanted to say, but for Spark's part."""
+    check_java()
     place = Place.take(path)
     try:
-        return _rescale(path, manifest, _wanted(manifest, partitions, buckets), path)
+        place.check_links()
+        manifest = read_manifest(path)
+        now = wanted(manifest)
+        if now != manifest:
+            # Late: gRPC takes half a second to import.
+            from wallaroo_runtime.peer.local import stop_left_behind
+
+            stop_left_behind(path)  # what it still takes or sends would not be what is looked at
+        return _rescale(path, manifest, now, path)
     finally:
         place.release()
 
 
-def _rescale_realtime(path: Path, manifest: Manifest, partitions: int | None, buckets: int | None) -> Rescaled:
-    """Rescale a checkpoint of real-time mode, whose state is laid out as a conversion does it."""
-    if manifest.services:
-        raise _far(path, "its journal or its outbox is at a remote service")
-    if partitions is not None:
-        reason = "it is of real-time mode, which has one partition"
-        command = f"wallaroo state convert {path} --to microbatch --partitions {partitions}"
-        fix = f"give --buckets alone, or take it to micro-batches: `{command}`"
-        raise RunError.of("R663", USAGE, path=path, reason=reason, fix=fix)
-    # Late: gRPC takes half a second to import.
-    from wallaroo_runtime.maintenance.convert import rebucket
+def _rescale(path: Path, manifest: Manifest, now: Manifest, place: object, session: Any = None) -> Rescaled:
+    """Rescale what is in a directory of this machine.
 
-    done = rebucket(path, buckets or manifest.buckets_per_partition)
-    return Rescaled(done.partitions, done.buckets, done.keys, done.state_bytes)
+    Args:
+        path: The directory.
+        manifest: Of the checkpoint.
+        now: As it shall be, but for Spark's part.
+        place: Where the user knows the checkpoint to be.
+        session: One that runs; None: it is started and stopped.
+    """
+    remove_rest(path, manifest.spark)
+    keys = size = 0
+    if now != manifest:
+        goal = goal_of(path, manifest, now, place)
+        if goal is not None:
+            now = replace(now, spark=next_name(manifest.spark), rescaled=(goal.published, goal.batch))
+            keys, size = _move(path, manifest, now, goal, session)
+            if goal_of(path, manifest, now, place) != goal:  # its Java may outlive a driver by a moment
+                raise once_more(place, manifest.mode, "an earlier run of it was still ending")
+        reach("rescale.before_switch")
+        write_manifest(LocalDirectory(path), now)
+        reach("rescale.after_switch")
+        remove_rest(path, now.spark)
+    partitions, buckets = zip(manifest.numbers, now.numbers, strict=True)
+    return Rescaled((manifest.mode, now.mode), partitions, buckets, keys, size)
 
 
-def _far(place: object, what: str) -> RunError:
-    """Return an R663: some of a checkpoint of real-time mode is not on this machine."""
-    reason = f"it is of real-time mode, and {what}"
-    return RunError.of("R663", USAGE, path=place, reason=reason, fix="run it with the numbers that it has")
+def _move(path: Path, manifest: Manifest, now: Manifest, goal: Goal, session: Any) -> tuple[int, int]:
+    # Late: pyspark takes a second to import.
+    from wallaroo_runtime.spark.session import create_session, stop_session
+    from wallaroo_runtime.spark.state_store.rescale import Rescaling
+    from wallaroo_runtime.spark.state_store.rescale import rescale as rescale_state
+
+    plan = now.plan()
+    used = session or create_session(
+        plan.application, master=HERE, shuffle_partitions=plan.shuffle_partitions, directory=path / "logs"
+    )
+    what = Rescaling(
+        path / manifest.spark, path / now.spark, manifest.plan(), plan, now.is_realtime, goal.batch, goal.offsets
+    )
+    try:
+        moved = rescale_state(used, what)
+    except RunError:
+        remove_rest(path, manifest.spark)
+        raise
+    finally:
+        if session is None:
+            stop_session(used)
+    os.sync()  # Spark leaves it to the system when its files are safe
+    return moved.keys, moved.size
 
 
 def rescale_at(
@@ -119,7 +230,7 @@ def rescale_at(
     with TemporaryDirectory(prefix="wallaroo-rescale-") as folder:
         work = Path(folder)
         session = create_session(
-            "rescale", master="local[*]", shuffle_partitions=1, directory=work / "logs", settings=settings
+            "rescale", master=HERE, shuffle_partitions=1, directory=work / "logs", settings=settings
         )
         try:
             directory = HadoopDirectory(session, url)
@@ -129,10 +240,17 @@ def rescale_at(
             check_known(directory, manifest.services, remote)
             hold = Hold(remote, manifest.name, manifest.id, manifest.services)
             hold.take_gateways()
-            wanted = _wanted(manifest, partitions, buckets)
-            return _rescale_copy(directory, work, manifest, wanted, session, hold.check)
+            wanted = _numbers(manifest, partitions, buckets)
+            with _as_rescale(url):
+                return _rescale_copy(directory, work, manifest, wanted, session, hold.check)
         finally:
             stop_session(session)
+
+
+def _far(place: object, what: str) -> RunError:
+    """Return an R663: some of a checkpoint of real-time mode is not on this machine."""
+    reason = f"it is of real-time mode, and {what}"
+    return RunError.of("R663", USAGE, path=place, reason=reason, fix="run it with the numbers that it has")
 
 
 def _rescale_copy(
@@ -164,91 +282,3 @@ def _rescale_copy(
         if is_outdated(name, used):
             directory.remove(name)
     return done
-
-
-def _rescale(
-    path: Path,
-    manifest: Manifest,
-    now: Manifest,
-    place: object,
-    session: Any = None,
-) -> Rescaled:
-    """Rescale what is in a directory of this machine.
-
-    Args:
-        path: The directory.
-        manifest: Of the checkpoint.
-        now: As it shall be.
-        place: Where the user knows the checkpoint to be.
-        session: One that runs; None: it is started and stopped.
-    """
-    before, after = manifest.plan(), now.plan()
-    spark = manifest.spark
-    remove_rest(path, spark)
-    keys = size = 0
-    if before.bucket_ids != after.bucket_ids:
-        if _has_state(path / spark, before, place):
-            now = replace(now, spark=next_name(spark))
-            keys, size = _move(path, spark, now.spark, before, after, session)
-            now = replace(now, rescaled=_added_batches(manifest, path / spark, path / now.spark))
-        reach("rescale.before_switch")
-        write_manifest(LocalDirectory(path), now)
-        reach("rescale.after_switch")
-        remove_rest(path, now.spark)
-    partitions, buckets = zip(manifest.numbers, now.numbers, strict=True)
-    return Rescaled(partitions, buckets, keys, size)
-
-
-def _added_batches(manifest: Manifest, old: Path, new: Path) -> tuple[int, int]:
-    """Return the last micro-batch that was published, and the last one of the new checkpoint."""
-    before, after = manifest.rescaled
-    last = last_commit(old)
-    return before if last == after else last, last_commit(new)
-
-
-def _wanted(manifest: Manifest, partitions: int | None, buckets: int | None) -> Manifest:
-    before, before_buckets = manifest.numbers
-    return replace(manifest, shuffle_partitions=partitions or before, buckets_per_partition=buckets or before_buckets)
-
-
-def _has_state(spark: Path, plan: Plan, place: object) -> bool:
-    """Say whether Spark has state that must be moved; checks that it can be."""
-    # Late: pyspark takes a second to import.
-    from wallaroo_runtime.spark.state_store.rescale import state_variables
-
-    batch = pending_batch(spark)
-    if batch is not None:
-        raise RunError.of(
-            "R663",
-            path=place,
-            reason=f"micro-batch {batch} is planned and not committed",
-            fix="run the application once more as before, with --stop-when-idle 5, and rescale then",
-        )
-    operators = state_variables(spark)
-    found = {name for variables in operators for name in variables if name.startswith("log_")}
-    planned = {f"log_{stage.id}" for level in plan.levels[1:] for stage in level if stage.has_state}
-    if operators and (len(operators) != len(plan.levels) - 1 or found - planned):
-        reason = "its last run has changed the application and has not processed anything since"
-        raise RunError.of(
-            "R663", USAGE, path=place, reason=reason, fix="run it until a message is processed, then again"
-        )
-    return bool(operators)
-
-
-def _move(path: Path, old: str, new: str, before: Plan, after: Plan, session: Any) -> tuple[int, int]:
-    from wallaroo_runtime.spark.session import create_session, stop_session
-    from wallaroo_runtime.spark.state_store.rescale import rescale as rescale_state
-
-    used = session or create_session(
-        after.application, master="local[*]", shuffle_partitions=after.shuffle_partitions, directory=path / "logs"
-    )
-    try:
-        moved = rescale_state(used, path / old, path / new, path / WORK, before, after)
-    except RunError:
-        remove_rest(path, old)
-        raise
-    finally:
-        if session is None:
-            stop_session(used)
-    os.sync()  # Spark leaves it to the system when its files are safe
-    return moved.keys, moved.size

@@ -8,17 +8,15 @@ from itertools import chain
 
 from wallaroo.message.frame import DEAD_LETTER_PORT, TICK_PORT, read_header
 from wallaroo.worker._proto import worker_pb2 as pb
+from wallaroo_runtime.memory.calls import StateSession, run_data
 from wallaroo_runtime.memory.store import Store
 from wallaroo_runtime.plan import NodeKind, Plan, Stage
 from wallaroo_runtime.plan.bucket_stages import FIRST_OF_TABLE, in_order, later_ports, run_bucket
-from wallaroo_runtime.plan.crossing import CONTROL_PORTS, Crossing, controls_of, frames_of_ports
+from wallaroo_runtime.plan.crossing import CONTROL_PORTS, Crossing, controls_of, frames_of_ports, messages_by_port
 from wallaroo_runtime.plan.stage_message import stage_message
 from wallaroo_runtime.storage.outbox.letter_tail import letters_of
 from wallaroo_runtime.topology.error_policy import ErrorPolicy, stop_at_dead_letter
-from wallaroo_runtime.worker.audit import messages_by_port
-from wallaroo_runtime.worker.channel import WorkerChannel
-from wallaroo_runtime.worker.process import ProcessCall
-from wallaroo_runtime.worker.session import StateSession
+from wallaroo_runtime.worker.client import Client
 from wallaroo_runtime.worker.visit_count import Visits, count_visits
 
 
@@ -62,7 +60,7 @@ class Engine:
     """A plan with its workers and its state.
 
     Args:
-        channels: The way to each worker.
+        clients: The way to each worker.
         policy: Which dead letters stop a micro-batch.
         shuffle: Puts the rows of a shuffle into another order, which must change nothing; None: leaves them.
         tables: Ports of sources that are tables; a task has none of other sources then.
@@ -74,7 +72,7 @@ class Engine:
     def __init__(
         self,
         plan: Plan,
-        channels: Mapping[str, WorkerChannel],
+        clients: Mapping[str, Client],
         policy: ErrorPolicy,
         *,
         store: Store | None = None,
@@ -83,7 +81,7 @@ class Engine:
     ) -> None:
         self.plan, self.store = plan, Store() if store is None else store
         self.batches, self._tables = 0, frozenset(tables)
-        self._channels, self._policy, self._shuffle = channels, policy, shuffle
+        self._clients, self._policy, self._shuffle = clients, policy, shuffle
         self._stages = {stage.id: stage_message(stage) for stage in plan.stages}
         self._later = later_ports(plan)
 
@@ -152,7 +150,7 @@ class Engine:
                 yield from (Row(bucket, sequence, -1, port, frame) for bucket in range(self.plan.bucket_count))
 
     def _process(self, stage: Stage, partition: int, frames: Iterable[bytes]) -> Iterator[list[pb.Output]]:
-        return ProcessCall(self._channels[stage.worker], self._opening(stage, partition)).run(frames)
+        return run_data(self._clients[stage.worker], self._opening(stage, partition), frames)
 
     def _to_bucket(self, output: pb.Output, ordinal: int, batch: Batch) -> Iterator[Row]:
         """Yield an output that has a bucket; the others are done with."""
@@ -172,7 +170,7 @@ class Engine:
         following = [row for row in rows if row.port in self._later[depth]]
         stages = self.plan.levels[depth]
         sessions = {
-            stage.id: StateSession(self._channels[stage.worker], self._opening(stage, 0))
+            stage.id: StateSession(self._clients[stage.worker], self._opening(stage, 0))
             for stage in stages
             if stage.has_state
         }

@@ -16,9 +16,9 @@ from wallaroo.worker.host.call import CallRunner
 from wallaroo.worker.value.kafka_record import read_record
 from wallaroo_runtime.errors import USAGE, RunError
 from wallaroo_runtime.gateway.framing import Splitter
-from wallaroo_runtime.memory.channel import LocalChannel, LocalSplitter
 from wallaroo_runtime.memory.engine import Batch, Engine
 from wallaroo_runtime.memory.kafka_record import Numbering
+from wallaroo_runtime.memory.local import LocalClient, LocalSplitter
 from wallaroo_runtime.memory.message import in_order, runs
 from wallaroo_runtime.memory.part import check_payloads, chosen, key_of, refused, unknown
 from wallaroo_runtime.memory.source_frame import tick_frames, value_frames, visit_frame, wire_frames
@@ -36,7 +36,7 @@ from wallaroo_runtime.topology.model import (
     Topology,
     has_records,
 )
-from wallaroo_runtime.worker.channel import WorkerChannel
+from wallaroo_runtime.worker.client import WorkerClient
 from wallaroo_runtime.worker.generate import Made, WorkerMaker, made_of, request_of
 from wallaroo_runtime.worker.split import WorkerSplitter
 from wallaroo_runtime.worker.visit_count import VisitCount
@@ -52,7 +52,7 @@ class MemoryRun:
     Each call of `send`, `generate` and `advance` is a micro-batch; its effects are there when it returns.
 
     Args:
-        channels: The way to each worker.
+        clients: The way to each worker.
         on_error: `dead_letter` or `fail`, before what the application says; empty: it decides.
         closing: Ends what was started for it.
         topics: Directory where workers that are other processes find the topics; None: there are none.
@@ -68,7 +68,7 @@ class MemoryRun:
         self,
         topology: Topology,
         plan: Plan,
-        channels: Mapping[str, WorkerChannel],
+        clients: Mapping[str, LocalClient | WorkerClient],
         *,
         on_error: str = "",
         closing: ExitStack | None = None,
@@ -76,9 +76,9 @@ class MemoryRun:
     ) -> None:
         self.topology, self.plan = topology, plan
         self.now_ms, self.letters = FIRST_MS, list[DeadLetter]()
-        self._channels, self._closing = channels, closing or ExitStack()
+        self._clients, self._closing = clients, closing or ExitStack()
         tables = {plan.ports[each.path] for each in topology.sources() if isinstance(each, KafkaSource) and each.table}
-        self._engine = Engine(plan, channels, ErrorPolicy.of(topology, on_error), tables=tables)
+        self._engine = Engine(plan, clients, ErrorPolicy.of(topology, on_error), tables=tables)
         self._records, self.feed = Numbering(), Feed(topology, topics, self._find_lookups)
         self._waiting: list[KafkaRecord] = []  # that sinks have written, and sources have not read
         self._sequence = self.letter_count = 0
@@ -168,10 +168,10 @@ class MemoryRun:
 
     def splitter(self, source: TcpSource) -> Splitter:
         """Return what cuts a stream of a source whose framing only its decoder knows."""
-        channel = self._channels[source.worker]
-        if isinstance(channel, LocalChannel):
-            return LocalSplitter(channel, source.path, source.max_message_bytes)
-        return WorkerSplitter(channel.endpoints().connection.target, source.path, source.max_message_bytes)
+        client = self._clients[source.worker]
+        if isinstance(client, LocalClient):
+            return LocalSplitter(client, source.path, source.max_message_bytes)
+        return WorkerSplitter(client.endpoints().connection.target, source.path, source.max_message_bytes)
 
     def advance(self, milliseconds: int) -> None:
         """Let time pass, and windows know of it with the ticks of a gateway, as one micro-batch.
@@ -328,12 +328,12 @@ class MemoryRun:
 
     def _made(self, source: GeneratorSource, wanted: int) -> Made:
         previous, encoding = self._generated.get(source.path, (None, 0))
-        channel = self._channels[source.worker]
-        if not isinstance(channel, LocalChannel):
-            target = channel.endpoints().connection.target
+        client = self._clients[source.worker]
+        if isinstance(client, WorkerClient):
+            target = client.endpoints().connection.target
             return WorkerMaker(target, source.path).make(previous, encoding, wanted, MOST_BYTES)
         request = request_of(source.path, previous, encoding, max_count=wanted, max_bytes=MOST_BYTES)
-        return made_of(channel.calls.generate(request))
+        return made_of(client.calls.generate(request))
 
     def _follow(self) -> None:
         """Run what has been written to topics, and what that writes, until nothing is left."""
@@ -381,14 +381,14 @@ class MemoryRun:
 
     def _find_lookups(self) -> None:
         """Start the workers that are other processes: each says when it starts what it looks up."""
-        for channel in self._channels.values():
-            if not isinstance(channel, LocalChannel):
-                channel.endpoints()
+        for client in self._clients.values():
+            if isinstance(client, WorkerClient):
+                client.endpoints()
 
     def _calls(self, worker: str) -> CallRunner | None:
         """Return what runs a worker's calls in this process; None: it is another process."""
-        channel = self._channels[worker]
-        return channel.calls if isinstance(channel, LocalChannel) else None
+        client = self._clients[worker]
+        return client.calls if isinstance(client, LocalClient) else None
 
     def _state_calls(self, name: str) -> CallRunner | None:
         for stage in self.plan.stages:

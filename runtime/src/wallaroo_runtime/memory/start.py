@@ -13,7 +13,7 @@ from typing import Any
 from wallaroo.emit.program import Program, load, load_setup
 from wallaroo.worker.host.call import CallRunner
 from wallaroo_runtime.errors import TOPOLOGY, USAGE, RunError
-from wallaroo_runtime.memory.channel import LocalChannel
+from wallaroo_runtime.memory.local import LocalClient
 from wallaroo_runtime.memory.run import MemoryRun
 from wallaroo_runtime.plan import compile_topology
 from wallaroo_runtime.program.app import AppKind, resolve
@@ -22,7 +22,7 @@ from wallaroo_runtime.program.emit import DEADLINE_SECONDS, join_programs, say_n
 from wallaroo_runtime.program.library import library_alone
 from wallaroo_runtime.topology.load import load_document
 from wallaroo_runtime.topology.model import Topology
-from wallaroo_runtime.worker.channel import WorkerChannel
+from wallaroo_runtime.worker.client import WorkerClient
 from wallaroo_runtime.worker.discovery import stop_worker
 from wallaroo_runtime.worker.spec import CACHE_BYTES, WorkerSpec
 
@@ -65,9 +65,9 @@ def start(
     plan = compile_topology(topology, shuffle_partitions=1, buckets_per_partition=BUCKETS)
     with ExitStack() as stack:
         topics = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="wallaroo-memory-")))
-        channels = _channels(topology, program, check_persist, topics, stack)
-        others = None if all(isinstance(each, LocalChannel) for each in channels.values()) else topics
-        return MemoryRun(topology, plan, channels, on_error=on_error, closing=stack.pop_all(), topics=others)
+        clients = _clients(topology, program, check_persist, topics, stack)
+        others = None if all(isinstance(each, LocalClient) for each in clients.values()) else topics
+        return MemoryRun(topology, plan, clients, on_error=on_error, closing=stack.pop_all(), topics=others)
 
 
 def _program(app: str | Callable[..., Any], args: Sequence[str]) -> Program | None:
@@ -100,20 +100,20 @@ def _joined(program: Program, args: Sequence[str], tell: Callable[[str], None]) 
     return load_document(document)
 
 
-def _channels(
+def _clients(
     topology: Topology, program: Program | None, check_persist: bool, topics: Path, stack: ExitStack
-) -> dict[str, WorkerChannel]:
-    channels: dict[str, WorkerChannel] = {}
+) -> dict[str, LocalClient | WorkerClient]:
+    clients: dict[str, LocalClient | WorkerClient] = {}
     run = f"memory-{os.getpid()}-{uuid.uuid4().hex}"
     for worker in topology.workers:
         spec = WorkerSpec.of(topology, worker)
         if program is not None and worker.name == MAIN:
-            channels[worker.name] = LocalChannel(spec, CallRunner(program, CACHE_BYTES, checks_persist=check_persist))
+            clients[worker.name] = LocalClient(spec, CallRunner(program, CACHE_BYTES, checks_persist=check_persist))
             continue
         logs = tempfile.mkdtemp(prefix="wallaroo-memory-")
         stack.callback(shutil.rmtree, logs, ignore_errors=True)
         spec = replace(spec, run=run, processes=1, check_persist=check_persist, log_directory=logs, topics=str(topics))
-        channel = channels[worker.name] = WorkerChannel(spec)
+        client = clients[worker.name] = WorkerClient(spec)
         stack.callback(stop_worker, spec)
-        stack.callback(channel.close)
-    return channels
+        stack.callback(client.close)
+    return clients

@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
+from wallaroo_runtime.memory.calls import BucketResult, Version
 from wallaroo_runtime.worker.compaction import SMALL_LOG_BYTES, is_due
-from wallaroo_runtime.worker.session import BucketResult, Version
 
 Place = tuple[str, int]  # id of the stage, bucket
 

@@ -2,7 +2,6 @@
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import replace
 
 from wallaroo.message.frame import FRAMED, HEADER_BYTES, TICK_PORT, VISIT_PORT, FrameHeader, read_header, write_frame
 from wallaroo.worker._proto import worker_pb2 as pb
@@ -23,25 +22,33 @@ def frames_of_ports(data: bytes, ports: Collection[int]) -> Iterator[bytes]:
         offset = end
 
 
-def controls_of(data: bytes, ports: Collection[int], *, precede_all: bool = False) -> Iterator[tuple[int, bytes]]:
+def messages_by_port(frames: bytes) -> Counter[int]:
+    """Count the messages of frames that stand one after the other; ticks have none, visits one."""
+    found: Counter[int] = Counter()
+    offset = 0
+    while offset < len(frames):
+        header = read_header(frames, offset)
+        found[header.port] += header.count
+        offset += HEADER_BYTES + header.body_bytes
+    return found
+
+
+def controls_of(data: bytes, ports: Collection[int]) -> Iterator[tuple[int, bytes]]:
     """Yield ticks and visits, which go to all buckets, among the frames of a journal, as workers take them.
 
     A tick of the journal has a sequence of its own, as if it had a message.
 
     Args:
         ports: Of those that concern anything.
-        precede_all: Give them the sequence 0. Records that Spark reads have sequences that journals know nothing of.
 
     Yields:
         Each with its sequence.
     """
     for frame in frames_of_ports(data, CONTROL_PORTS & set(ports)):
         header = read_header(frame)
-        sequence = 0 if precede_all else header.sequence
         if header.port == TICK_PORT:
-            yield sequence, write_frame(FrameHeader(TICK_PORT, 0, sequence, 0, FRAMED, header.timestamp_ms), [])
-        else:
-            yield sequence, write_frame(replace(header, sequence=sequence), [frame[HEADER_BYTES:]])
+            frame = write_frame(FrameHeader(TICK_PORT, 0, header.sequence, 0, FRAMED, header.timestamp_ms), [])
+        yield header.sequence, frame
 
 
 class Crossing:

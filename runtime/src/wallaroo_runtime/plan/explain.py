@@ -119,7 +119,7 @@ def _spark_lines(plan: Plan, topology: Topology) -> Iterator[str]:
     for level, stages in enumerate(plan.levels):
         names = ", ".join(stage.id for stage in stages)
         if level == 0:
-            yield f"  mapInArrow         {names}: one call to the worker for each task"
+            yield f"  mapPartitions      {names}: one call to the worker for each task"
             continue
         yield f"  repartition        by bucket into {plan.shuffle_partitions} partitions"
         yield f"  transformWithState {names}: version and log of each bucket in RocksDB"

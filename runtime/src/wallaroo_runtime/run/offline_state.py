@@ -94,20 +94,19 @@ def open_states(
     Raises:
         RunError: R616, R698, there is no checkpoint; R602, no Java; R771, its states cannot be shown; R684.
     """
-    # Only Spark gets to a URL; a session for real-time mode reads both.
-    is_realtime = not isinstance(place, Path) or read_manifest(place).is_realtime
+    if isinstance(place, Path):
+        read_manifest(place)
     check_java()
     # Late: pyspark takes a second to import.
     from wallaroo_runtime.checkpoint.url import check_answer, is_remote
     from wallaroo_runtime.spark.machine.hadoop import HadoopDirectory
     from wallaroo_runtime.spark.machine.settings import REMOTE_FILES
-    from wallaroo_runtime.spark.realtime.settings import STATE_FORMAT, STATES_WITH_IDS
     from wallaroo_runtime.spark.session import create_session, stop_session
     from wallaroo_runtime.spark.state_store.reader import SparkLogs
 
     with ExitStack() as stack:
         work = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="wallaroo-state-")))
-        settings = ({STATE_FORMAT: STATES_WITH_IDS} if is_realtime else {}) | dict(conf)
+        settings = dict(conf)
         if isinstance(place, str):
             check_answer(place)
             settings = (REMOTE_FILES if is_remote(place) else {}) | settings

@@ -15,7 +15,7 @@ from wallaroo_runtime.plan import Plan, Stage
 from wallaroo_runtime.plan.stage import STATE_ENTRIES
 from wallaroo_runtime.plan.stage_message import stage_message
 from wallaroo_runtime.spark.state_store.choice import StateChoice, StateRow, row_bytes
-from wallaroo_runtime.worker.session import grouped
+from wallaroo_runtime.storage.state_log import entries_of, grouped
 from wallaroo_runtime.worker.show import Shown
 
 SHOW_BYTES = 4 * 1024 * 1024  # of states that a worker is asked for at once
@@ -31,7 +31,7 @@ class Logs(Protocol):
     def batch(self) -> int:
         """Return the last committed micro-batch; -1: there is none."""
 
-    def rows(self, stage: str, choice: StateChoice, batch: int, bucket_ids: tuple[int, ...] = ()) -> Iterator[StateRow]:
+    def rows(self, stage: str, choice: StateChoice, batch: int, buckets: tuple[int, ...] = ()) -> Iterator[StateRow]:
         """Yield the chosen states of a stage, as of a micro-batch; only of these buckets, if any are named."""
 
 
@@ -90,7 +90,7 @@ class StateQuery:
         batch, found = self._logs.batch(), []
         for state in [self._state(name)] if name else self.states.values():
             keys = size = 0
-            for row in self._rows(state, StateChoice(state.ports, has_values=False), batch):
+            for row in self._rows(state, StateChoice(state.ports, most_bytes=-1), batch):
                 keys, size = keys + 1, size + row.size
             found.append(
                 {
@@ -114,10 +114,9 @@ class StateQuery:
         """
         state, batch = self._state(name), self._logs.batch()
         wanted = keys_of(key)
-        buckets = sorted({bucket_of(each, self._plan.bucket_count) for each in wanted})
-        ids = tuple(self._plan.bucket_ids[bucket] for bucket in buckets)
+        buckets = tuple(sorted({bucket_of(each, self._plan.bucket_count) for each in wanted}))
         choice = StateChoice(state.ports, keys=frozenset(wanted), most_bytes=MOST_BYTES)
-        found = {row.key: row for row in self._rows(state, choice, batch, ids)}
+        found = {row.key: row for row in self._rows(state, choice, batch, buckets)}
         row = next((found[each] for each in wanted if each in found), None)
         if row is None:
             raise RunError.of(
@@ -175,9 +174,9 @@ class StateQuery:
         return state_named(self.states, name)
 
     def _rows(
-        self, state: StateOf, choice: StateChoice, batch: int, bucket_ids: tuple[int, ...] = ()
+        self, state: StateOf, choice: StateChoice, batch: int, buckets: tuple[int, ...] = ()
     ) -> Iterator[StateRow]:
-        return self._logs.rows(state.stage.id, choice, batch, bucket_ids) if batch >= 0 else iter(())
+        return self._logs.rows(state.stage.id, choice, batch, buckets) if batch >= 0 else iter(())
 
     def _shown(self, state: StateOf, rows: Iterable[StateRow]) -> Iterator[dict[str, Any]]:
         for part in grouped(rows, lambda row: row.size + len(row.key), SHOW_BYTES):
@@ -196,15 +195,11 @@ class StateQuery:
 
     def _asked(self, state: StateOf, rows: Sequence[StateRow]) -> Mapping[tuple[int, bytes], Any] | None:
         """Return what a worker says of some states; None: nobody is asked, or the worker has not learned it."""
-        from wallaroo_runtime.spark.state_store.rescale_log import (
-            bucket_frames,  # late: pyspark takes a second to import
-        )
-
         if self._shower is None or not rows:
             return None
-        entries = bucket_frames({(row.port, row.key): (row.encoding, row.value) for row in rows}, 1)
+        entries = entries_of({(row.port, row.key): (row.encoding, row.value) for row in rows})
         try:
-            return self._shower(state.stage.worker).show(stage_message(state.stage), [frame for _, frame in entries])
+            return self._shower(state.stage.worker).show(stage_message(state.stage), entries)
         except RunError as error:
             if error.kind is not Kind.LACKING:
                 raise
@@ -231,7 +226,7 @@ def states_of(plan: Plan) -> dict[str, StateOf]:
 def _choice(state: StateOf, prefix: str, after: str, limit: int | None) -> StateChoice:
     after_key = keys_of(after)[-1 if after.startswith(HEX) else 0] if after else None
     begins = tuple(each for each in keys_of(prefix)[: 2 if prefix.startswith(HEX) else 1] if each or not prefix)
-    return StateChoice(state.ports, prefix=begins, after=after_key, limit=limit, most_bytes=MOST_BYTES)
+    return StateChoice(state.ports, prefixes=begins, after=after_key, limit=limit, most_bytes=MOST_BYTES)
 
 
 def _states_of(plan: Plan) -> Iterator[StateOf]:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from wallaroo_runtime.worker import control
-from wallaroo_runtime.worker.poison import Ending
+from wallaroo_runtime.worker.ending import Ending
 
 UNIX = "unix:"
 ASK_S = 0.5

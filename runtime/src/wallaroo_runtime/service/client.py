@@ -38,7 +38,7 @@ PASSING = frozenset(
     }
 )
 
-_channels: dict[tuple[str, str], grpc.Channel] = {}  # a PySpark worker process runs many tasks
+_channels: dict[tuple[str, str], grpc.Channel] = {}  # open for the whole life of the process
 _lock = threading.Lock()
 
 

@@ -1,4 +1,4 @@
-"""How a client finds a gateway or an egress; small, and pickles into tasks."""
+"""How a client finds a gateway or an egress."""
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace

@@ -1,18 +1,18 @@
 """Accounts of a micro-batch: how many messages left each task, and how many arrived where they were sent.
 
-Workers are checked call by call (`worker/audit.py`). Here is what lies between: the journal's ranges and level 0, the
+Workers are checked call by call (`worker/Audit.java`). Here is what lies between: the journal's ranges and level 0, the
 rows of one level and the tasks of the next one, the exits of the last level and the descriptors of staged files.
 
-Each attempt of a task reports its account when it succeeds, and a row names the attempt that made it. So an attempt
-that fails reports nothing, and one that is repeated or speculative never counts in addition to another one.
+The account of an attempt goes with its rows to one partition, and a row names the attempt that made it. So an attempt
+that fails reports nothing, and one that is repeated or speculative never counts in addition to another one. Where the
+rows of several attempts of one task are fetched, not all of their accounts need to arrive.
 """
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain, product
-
-from pyspark import AccumulatorParam
+from typing import Any
 
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.plan import Plan
@@ -20,7 +20,7 @@ from wallaroo_runtime.plan.stage import STATE_ENTRIES
 from wallaroo_runtime.spark.batch_report import Stores
 from wallaroo_runtime.storage.outbox.staging import StagedFile
 from wallaroo_runtime.worker.step_count import StepCounts
-from wallaroo_runtime.worker.visit_count import Visits, add_visits
+from wallaroo_runtime.worker.visit_count import VisitCount, Visits, add_visits
 
 
 @dataclass(slots=True)
@@ -32,12 +32,18 @@ class Account:
         task: Spark's number of the attempt.
         made: Those that left for another task, by bucket and port.
         taken: Those that rows gave, by bucket, the attempt that made the row, and port.
+        makers: Level and partition of the attempts that made the rows, by their number.
         staged: Those that left for staging, by port; last level only.
+        read: Messages of journals.
         records: Messages of sources that Spark reads.
+        bytes_by_file: Of journals, read from files; `bytes_by_grpc`: sent by a gateway.
         visited: Keys that visits ran for, and those of them that failed, by the visit's id.
         steps: What passed sources, steps and sinks, by path.
         arrived: Messages that the attempt read from journals, by the time of their arrival in milliseconds.
         stores: Keys of each stage and bucket that it ran, and the bytes of their log.
+        begun: When each of its stages began to call its worker, in milliseconds since 1970.
+        ended: When the task ended.
+        endings: Processes of workers that ended by themselves, by executor and number, in words.
     """
 
     batch: int
@@ -46,44 +52,39 @@ class Account:
     task: int
     read: int = 0
     records: int = 0
+    bytes_by_file: int = 0
+    bytes_by_grpc: int = 0
     made: Counter[tuple[int, int]] = field(default_factory=Counter)
     taken: Counter[tuple[int, int, int]] = field(default_factory=Counter)
+    makers: dict[int, tuple[int, int]] = field(default_factory=dict)
     staged: Counter[int] = field(default_factory=Counter)
     visited: Visits = field(default_factory=dict)
     steps: StepCounts = field(default_factory=dict)
     arrived: Counter[int] = field(default_factory=Counter)
     stores: Stores = field(default_factory=dict)
+    begun: Mapping[str, int] = field(default_factory=dict)
+    ended: int = 0
+    endings: Mapping[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> "Account":
+        """Read what a task in Java has written (`TaskAccount`)."""
+        counts = ("batch", "level", "partition", "task", "read", "records", "bytes_by_file", "bytes_by_grpc")
+        account = cls(*(value[name] for name in counts))
+        account.made.update({(bucket, port): count for bucket, port, count in value["made"]})
+        account.taken.update({(bucket, task, port): count for bucket, task, port, count in value["taken"]})
+        account.makers = {int(task): (level, partition) for task, (level, partition) in value["makers"].items()}
+        account.staged.update({int(port): count for port, count in value["staged"].items()})
+        account.arrived.update({int(time): count for time, count in value["arrived"].items()})
+        account.visited = {int(number): VisitCount(*keys) for number, keys in value["visited"].items()}
+        account.steps = {path: Counter(numbers) for path, numbers in value["steps"].items()}
+        for stage, sizes in value["stores"].items():
+            account.stores.update({(stage, int(bucket)): (keys, size) for bucket, (keys, size) in sizes.items()})
+        account.begun, account.ended, account.endings = value["begun"], value["ended"], value["endings"]
+        return account
 
 
 Accounts = dict[int, Account]  # by attempt, of one micro-batch
-
-_lost: list[str] = []  # errors of the thread that takes the accounts, of which Spark does not hear
-
-
-def note_lost(error: BaseException) -> None:
-    """Keep an error of the thread that takes accounts: a micro-batch whose accounts are missing names it."""
-    _lost.append(f"{type(error).__name__}: {error}")
-
-
-class AccountParam(AccumulatorParam[Accounts]):
-    """Collects the accounts of the latest micro-batch in the driver."""
-
-    def zero(self, value: Accounts) -> Accounts:
-        """Return no accounts."""
-        return {}
-
-    def addInPlace(self, value1: Accounts, value2: Accounts) -> Accounts:  # noqa: N802 - Spark's name
-        """Add accounts; those of an earlier micro-batch go."""
-        old, new = _batch(value1), _batch(value2)
-        if new > old:
-            return dict(value2)
-        if new == old:
-            value1.update(value2)
-        return value1
-
-
-def _batch(accounts: Accounts) -> int:
-    return next(iter(accounts.values())).batch if accounts else -1
 
 
 def last_attempts(batch: int, accounts: Accounts) -> list[Account]:
@@ -137,11 +138,8 @@ class Balance:
         """
         mine = [account for account in accounts.values() if account.batch == batch]
         for reason in chain(self._read(mine, planned), self._shuffled(mine), self._staged(mine, files)):
-            lost = f"; accounts did not arrive: {_lost[-1]}" if _lost else ""
             what, effect = f"micro-batch {batch}", "nothing of it was published"
-            raise RunError.of(
-                "I902", what=what, effect=effect, reason=f"{reason}; {len(mine)} tasks have reported{lost}"
-            )
+            raise RunError.of("I902", what=what, effect=effect, reason=f"{reason}; {len(mine)} tasks have reported")
 
     def _read(self, accounts: Iterable[Account], planned: int | None) -> Iterator[str]:
         read: dict[int, list[int]] = defaultdict(list)
@@ -157,7 +155,8 @@ class Balance:
         attempts: dict[Slot, list[Account]] = defaultdict(list)
         for account in accounts:
             attempts[account.level, account.partition].append(account)
-        slots = {account.task: slot for slot, found in attempts.items() for account in found}
+        slots = {task: slot for account in accounts for task, slot in account.makers.items()}
+        slots |= {account.task: slot for slot, found in attempts.items() for account in found}
         sent = self._by_goal(accounts)
         for goal in product(range(1, self._last + 1), range(self._partitions)):
             for taker in attempts.get(goal) or [Account(0, *goal, task=NOBODY)]:
@@ -203,7 +202,10 @@ def _arrived(
         offered, taken = offers.get(slot, {}), found.get(slot, {})
         if not taken and len(offered) < len(attempts.get(slot, ())):
             continue  # another attempt made nothing for it
-        made = offered.get(max(taken or offered), Messages())
+        attempt = max(taken or offered)
+        if all(attempt != account.task for account in attempts.get(slot, ())) and slot[0] != NOBODY:
+            continue  # its own account went with rows that were fetched before it was made again
+        made = offered.get(attempt, Messages())
         came = sum(taken.values(), Messages())
         if came != made:
             bucket, port = min(key for key in {*made, *came} if made[key] != came[key])

@@ -18,7 +18,7 @@ from pyspark.sql.streaming import DataStreamWriter, StreamingQuery
 from wallaroo_runtime.spark.machine.jar import java_class
 
 ASK_MS = 500  # for which one question to Java waits
-Rows = Sequence[Sequence[Any]]
+Rows = Sequence[str]
 Publish = Callable[[Rows, int], None]
 
 
@@ -34,8 +34,8 @@ class MicroBatches:
     """What a query does with its micro-batches, in a thread of this process.
 
     Args:
-        publish: Takes the rows of a micro-batch, values in the order of its columns, bytes in base64; Spark commits it
-            when this has returned. What it raises ends the query.
+        publish: Takes the rows of a micro-batch, whose only column is a text in bytes; Spark commits it when this has
+            returned. What it raises ends the query.
         begin: Called before a micro-batch runs.
     """
 

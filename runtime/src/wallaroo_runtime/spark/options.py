@@ -7,11 +7,12 @@ from typing import Any
 from wallaroo_runtime.archive.archive import Archive
 from wallaroo_runtime.spark.backpressure import MAX_OUTBOX_BYTES
 from wallaroo_runtime.spark.publish import TellBatch, TellLive
-from wallaroo_runtime.spark.task.journal_source import BATCH_BYTES
-from wallaroo_runtime.spark.task.level import CHUNK_BYTES
 from wallaroo_runtime.storage.place import JournalPlace, OutputPlace
 from wallaroo_runtime.storage.record_count import RecordCount
 from wallaroo_runtime.worker.spec import CACHE_BYTES
+
+BATCH_BYTES = 32 * 1024 * 1024
+CHUNK_BYTES = 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)

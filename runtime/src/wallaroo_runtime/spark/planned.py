@@ -4,10 +4,12 @@ import json
 from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 from pyspark.sql import SparkSession
 
 from wallaroo_runtime.spark.machine.hadoop import HadoopDirectory
+from wallaroo_runtime.storage.journal.head import Position
 from wallaroo_runtime.storage.progress import Progress, Topics, committed_progress, progress_at, progress_in
 
 
@@ -75,6 +77,11 @@ def past_progress(session: SparkSession, checkpoint: str) -> Progress:
     if "://" not in checkpoint:
         return committed_progress(Path(checkpoint))
     return progress_in(HadoopDirectory(session, checkpoint))
+
+
+def to_offset(position: Position) -> dict[str, Any]:
+    """Return a position as in Spark's checkpoint; the id as text, since JSON readers round large numbers."""
+    return {"journal": f"{position.journal_id:016x}", "offset": position.offset, "sequence": position.messages}
 
 
 def journal_messages(plan: str) -> int:

@@ -1,22 +1,23 @@
 """Publishes what a micro-batch has staged, in the driver, once."""
 
+import json
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
+from types import MappingProxyType
 
 from wallaroo.diagnostic.diagnostic import Diagnostic
 from wallaroo.diagnostic.fault import reach
 from wallaroo.message.frame import DEAD_LETTER_PORT
 from wallaroo.worker.host import trace
 from wallaroo_runtime.errors import RunError
-from wallaroo_runtime.spark.account import Balance, last_attempts, visits_of
+from wallaroo_runtime.spark.account import Account, Accounts, Balance, last_attempts, visits_of
 from wallaroo_runtime.spark.batch_report import BatchReport, LiveReport
 from wallaroo_runtime.spark.failure.translate import TaskFailure
 from wallaroo_runtime.spark.letter_watch import LetterWatch
 from wallaroo_runtime.spark.micro_batches import Rows
 from wallaroo_runtime.spark.planned import Planned
-from wallaroo_runtime.spark.task.level import ReadCounts
-from wallaroo_runtime.spark.task.row_sink import RowSinks
+from wallaroo_runtime.spark.row_sink import RowSinks
 from wallaroo_runtime.storage.outbox.letter_tail import letters_of
 from wallaroo_runtime.storage.outbox.staging import StagedFile
 from wallaroo_runtime.storage.place import Output
@@ -32,17 +33,17 @@ def ignore_visits(counts: Mapping[int, tuple[int, int]]) -> None:
     """Tell nobody."""
 
 
-def longest(files: Iterable[StagedFile]) -> list[StagedFile]:
-    """Return each file once, as in the row that covers most of it, in order of partition and port.
-
-    A task reports after each bucket how far its files have grown.
-    """
-    found: dict[str, StagedFile] = {}
-    for file in files:
-        known = found.get(file.path)
-        if known is None or file.bytes > known.bytes:
-            found[file.path] = file
-    return sorted(found.values(), key=lambda file: (file.partition, file.port))
+def read_rows(rows: Rows) -> tuple[list[StagedFile], Accounts]:
+    """Return the staged files of a micro-batch, in order of partition and port, and the accounts of its tasks."""
+    files: list[StagedFile] = []
+    accounts: Accounts = {}
+    for text in rows:
+        value = json.loads(text)
+        if "path" in value:
+            files.append(StagedFile(**value))
+        else:
+            accounts[value["task"]] = Account.from_json(value)
+    return sorted(files, key=lambda file: (file.partition, file.port)), accounts
 
 
 class Publisher:
@@ -57,15 +58,17 @@ class Publisher:
         watch: Knows which dead letters are to be reported.
         endings: Processes of workers that ended by themselves, and what became of them.
         counts: What else this run has counted, by name.
+        bytes_by_file: Of journals that tasks have read from files.
+        bytes_by_grpc: The same of journals that gateways send.
 
     Args:
         policy: Which dead letters stop the query.
-        counts: What tasks report to the driver.
         planned: What Spark has planned; None: nothing is reported to the outbox.
         balance: Compares what tasks have counted; None: nothing is compared.
         tell_visits: Takes what visits came to, before their micro-batch is committed.
         tell_batch: Takes what each micro-batch came to; called in the thread that publishes.
         application: Its name, for traces.
+        workers: Name of the worker of each stage, for traces.
         records: Counts messages of sources and sinks of Spark; None: nobody does.
     """
 
@@ -75,23 +78,24 @@ class Publisher:
         policy: ErrorPolicy,
         *,
         rows: RowSinks | None = None,
-        counts: ReadCounts | None = None,
         planned: Planned | None = None,
         balance: Balance | None = None,
         tell_visits: TellVisits = ignore_visits,
         tell_batch: TellBatch | None = None,
         application: str = "",
+        workers: Mapping[str, str] = MappingProxyType({}),
         records: RecordCount | None = None,
     ) -> None:
         self.failure: RunError | None = None
         self._outbox, self._policy, self._rows = outbox, policy, rows
-        self._counts, self._planned, self._balance = counts, planned, balance
+        self._planned, self._balance = planned, balance
         self.endings: dict[str, str] = {}
         self.watch = LetterWatch()
         self._tell_visits, self._tell_batch = tell_visits, tell_batch
         self.batches = self.messages = self.letters = self.letters_before = 0
         self.counts = Counter[str]()
-        self._application, self._records = application, records
+        self._application, self._workers, self._records = application, workers, records
+        self.bytes_by_file = self.bytes_by_grpc = 0
 
     def __call__(self, rows: Rows, batch: int) -> None:
         """Publish one micro-batch; Spark may ask again for a batch that was published already."""
@@ -112,27 +116,24 @@ class Publisher:
 
     def _run(self, rows: Rows, batch: int, begun: int) -> None:
         try:
-            files = longest(StagedFile(*row[1:]) for row in rows)
-            self._check(batch, files)
+            files, accounts = read_rows(rows)
+            self._check(batch, files, accounts)
             if self._planned is not None:
                 self._publish(self._planned.query, batch, files, self._planned.offsets(batch))
-            elif rows:
-                self._publish(rows[0][0], batch, files)
-            self._visit(batch)
-            self._count(batch, files)
+            self._visit(batch, accounts)
+            self._count(batch, files, accounts)
+            self._add(batch, accounts)
         except RunError as error:
             self.failure = error
             raise TaskFailure(error) from error
-        if self._counts is not None:
-            self.endings = self._counts.endings.value
-        self._report(batch, begun, files)
+        self._report(batch, begun, files, accounts)
         self.batches += 1
 
-    def _report(self, batch: int, begun_ns: int, files: Iterable[StagedFile]) -> None:
+    def _report(self, batch: int, begun_ns: int, files: Iterable[StagedFile], accounts: Accounts) -> None:
         if self._tell_batch is None:
             return
         report = BatchReport(batch, begun_ns // 1_000_000, time.time_ns() // 1_000_000)
-        for account in last_attempts(batch, self._counts.accounts.value) if self._counts is not None else ():
+        for account in last_attempts(batch, accounts):
             report.add(account.steps, account.arrived, account.stores)
         if self._rows is not None:
             report.add(self._rows.new_steps(), {}, {})
@@ -147,25 +148,37 @@ class Publisher:
         found = self._rows.findings
         return [found.popleft() for _ in range(len(found))]
 
-    def _check(self, batch: int, files: list[StagedFile]) -> None:
-        if self._balance is not None and self._counts is not None:
+    def _check(self, batch: int, files: list[StagedFile], accounts: Accounts) -> None:
+        if self._balance is not None:
             planned = None if self._planned is None else self._planned.messages(batch)
-            self._balance.check(batch, dict(self._counts.accounts.value), files, planned)
+            self._balance.check(batch, accounts, files, planned)
 
-    def _visit(self, batch: int) -> None:
-        """Tell what the visits of a micro-batch came to."""
-        if self._counts is None:
+    def _add(self, batch: int, accounts: Accounts) -> None:
+        for account in accounts.values():
+            self.endings.update(account.endings)
+            self.bytes_by_file += account.bytes_by_file
+            self.bytes_by_grpc += account.bytes_by_grpc
+        if self._planned is None or not trace.is_wanted():
             return
-        found = visits_of(batch, self._counts.accounts.value)
+        for account in accounts.values():
+            for stage, begun in account.begun.items():
+                trace.task_span(
+                    self._application, self._planned.query, batch, begun * 1_000_000, account.ended * 1_000_000,
+                    stage=stage, worker=self._workers.get(stage, ""), partition=account.partition, attempt=account.task,
+                )  # fmt: skip
+
+    def _visit(self, batch: int, accounts: Accounts) -> None:
+        """Tell what the visits of a micro-batch came to."""
+        found = visits_of(batch, accounts)
         if found:
             self._tell_visits({number: (count.keys, count.failed) for number, count in found.items()})
             self.counts.update(visits=len(found), visited_keys=sum(count.keys for count in found.values()))
 
-    def _count(self, batch: int, files: Iterable[StagedFile]) -> None:
+    def _count(self, batch: int, files: Iterable[StagedFile], accounts: Accounts) -> None:
         """Count the messages of Spark's sources and sinks, before the micro-batch is committed."""
-        if self._records is None or self._planned is None or self._counts is None:
+        if self._records is None or self._planned is None:
             return
-        received = sum(each.records for each in last_attempts(batch, self._counts.accounts.value))
+        received = sum(each.records for each in last_attempts(batch, accounts))
         sent = 0 if self._rows is None else self._rows.messages_of(files)
         self._records.add(self._planned.query, batch, received, sent)
 

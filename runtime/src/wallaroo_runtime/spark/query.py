@@ -4,7 +4,7 @@ import json
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import partial, reduce
+from functools import partial
 from typing import Any
 
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]
@@ -22,26 +22,22 @@ from wallaroo_runtime.spark.executor_watch import ExecutorWatch
 from wallaroo_runtime.spark.failure.cause import causes_of, query_causes
 from wallaroo_runtime.spark.failure.translate import JavaEnded, is_end_of_java, is_loss, needing_java, translated
 from wallaroo_runtime.spark.machine.hadoop import spark_path
+from wallaroo_runtime.spark.machine.jar import java_class
 from wallaroo_runtime.spark.machine.settings import POLLING, is_local
 from wallaroo_runtime.spark.micro_batches import MicroBatches
+from wallaroo_runtime.spark.operators import microbatch_settings, put_credentials
 from wallaroo_runtime.spark.options import QueryOptions
 from wallaroo_runtime.spark.planned import Planned, past_progress
 from wallaroo_runtime.spark.publish import Publisher, TellVisits, ignore_visits
+from wallaroo_runtime.spark.row_sink import RowSinks
 from wallaroo_runtime.spark.source.file_name import check_batch, check_names, file_sources, forget_renamed
 from wallaroo_runtime.spark.source.kafka import records_lost
-from wallaroo_runtime.spark.task.journal_source import BATCH_BYTES, JournalSource
-from wallaroo_runtime.spark.task.level import Level, ReadCounts, levels_of
-from wallaroo_runtime.spark.task.row import DESCRIPTOR_SCHEMA, FRAME_SCHEMA
-from wallaroo_runtime.spark.task.row_sink import RowSinks
-from wallaroo_runtime.spark.task.row_source import RecordSource, record_sources
-from wallaroo_runtime.spark.task.stage import RecordLevel, StatelessLevel
-from wallaroo_runtime.spark.task.state import BucketProcessor
+from wallaroo_runtime.spark.source.record import record_sources
 from wallaroo_runtime.spark.warmup import rehearse
-from wallaroo_runtime.spark.worker_start import start_workers, stop_workers, worker_specs
+from wallaroo_runtime.spark.worker_start import Workers, start_workers
 from wallaroo_runtime.storage.progress import Progress, unread_records
 from wallaroo_runtime.topology.error_policy import ErrorPolicy
 from wallaroo_runtime.topology.model import KafkaSource, SparkSource, Topology
-from wallaroo_runtime.worker.spec import WorkerSpec
 
 WAIT_S, BETWEEN_WAITS = 0.1, "2ms"
 
@@ -59,22 +55,20 @@ class RunningQuery:
         query: StreamingQuery,
         session: SparkSession,
         *,
-        specs: Mapping[str, WorkerSpec],
-        targets: Mapping[str, str],
+        workers: Workers,
         batches: MicroBatches,
         publisher: Publisher,
         room: OutboxRoom,
         planned: Planned,
-        counts: ReadCounts,
         options: QueryOptions,
         topology: Topology,
     ) -> None:
-        self.targets, self.letters = targets, publisher.watch
-        self._query, self._session, self._specs, self._publisher = query, session, specs, publisher
-        self._batches, self._room, self._counts, self._executor = batches, room, counts, ExecutorWatch(session)
+        self.targets, self.letters = workers.targets, publisher.watch
+        self._query, self._session, self._workers, self._publisher = query, session, workers, publisher
+        self._batches, self._room, self._executor = batches, room, ExecutorWatch(session)
         self._progress, self._records = past_progress(session, options.checkpoint), options.records
         self._log, self._checkpoint = options.logs / "spark.log", options.checkpoint
-        self._journals = len(options.journals)
+        self._journals = options.journals
         self._record_sources = sum(isinstance(each, KafkaSource | SparkSource) for each in topology.sources())
         self._topology, self._planned = topology, planned
         self._lock, self._is_stopped = threading.Lock(), False
@@ -115,22 +109,28 @@ class RunningQuery:
             messages_out=self._publisher.messages,
             dead_letters=self._publisher.letters_before + self._publisher.letters,
             dead_letters_before=self._publisher.letters_before,
-            bytes_by_file=self._counts.by_file.value,
-            bytes_by_grpc=self._counts.by_grpc.value,
+            bytes_by_file=self._publisher.bytes_by_file,
+            bytes_by_grpc=self._publisher.bytes_by_grpc,
             records=replace(self._records),
             endings=self._publisher.endings,
             counts=dict(self._publisher.counts),
             unread=self._unread(report),
         )
         ends = [source["endOffset"] for source in report["sources"]] if report is not None else []
-        journals = ends[: self._journals]
-        if journals and all(journals):
-            counted = counted.reached(map(_as_object, journals))
+        positions = [_as_object(end) for end in ends[: len(self._journals)] if end]
+        if positions and len(positions) == len(self._journals):
+            counted = counted.reached(positions)
         if counted.offsets != self._progress.offsets:
             reach("driver.after_commit")  # Spark reports a micro-batch when it has committed it
+            self._release(positions)
         with self._lock:
             self._progress = counted
         return counted
+
+    def _release(self, positions: Sequence[Mapping[str, Any]]) -> None:
+        """Let the journals drop what is processed."""
+        for place, position in zip(self._journals, positions, strict=True):
+            place.open(int(position["journal"], 16)).commit(int(position["offset"]))
 
     def _unread(self, report: Mapping[str, Any] | None) -> int:
         """Return how many records of topics are not processed, with those of the micro-batch that runs."""
@@ -138,8 +138,9 @@ class RunningQuery:
             return self._progress.unread
         planned = self._planned.topics(self._room.batch)
         if report is not None:
-            return unread_records(report["sources"][self._journals :], planned)
-        numbers = range(self._journals, self._journals + self._record_sources)
+            return unread_records(report["sources"][len(self._journals) :], planned)
+        first_number = len(self._journals)
+        numbers = range(first_number, first_number + self._record_sources)
         first = self._progress.topics or self._planned.first_topics(numbers)
         known = {topic: planned[topic] for topic in first if topic in planned}
         return unread_records([{"endOffset": first, "latestOffset": known}])
@@ -187,7 +188,7 @@ class RunningQuery:
             finally:
                 self._batches.end()
                 trace.flush()
-            stop_workers(self._session, self._specs)
+            self._workers.stop()
         except (Py4JError, ConnectionError) as error:
             if not is_end_of_java(error):
                 raise
@@ -214,17 +215,22 @@ def start_query(
     Raises:
         RunError: A worker does not start or must not be used.
     """
-    specs = worker_specs(session, topology, options)
-    targets = start_workers(session, specs)
-    counts = ReadCounts.of(session)
-    levels = levels_of(
-        plan,
-        specs,
-        journals=options.journals,
-        output=options.output,
-        chunk_bytes=options.chunk_bytes,
-        counts=counts,
-    )
+    workers = start_workers(session, plan, topology, options)
+    try:
+        return _start(session, plan, topology, options, workers, tell_visits)
+    except BaseException:
+        workers.stop()
+        raise
+
+
+def _start(
+    session: SparkSession,
+    plan: Plan,
+    topology: Topology,
+    options: QueryOptions,
+    workers: Workers,
+    tell_visits: TellVisits,
+) -> RunningQuery:
     outbox = options.output.open(
         {node.port for stage in plan.stages for node in stage.nodes if node.kind is NodeKind.SINK}
     )
@@ -234,8 +240,9 @@ def start_query(
     rows.check()
     policy, planned = ErrorPolicy.of(topology, options.on_error), Planned(session, options.checkpoint)
     publisher = Publisher(
-        outbox, policy, rows=rows, counts=counts, planned=planned, balance=Balance(plan), tell_visits=tell_visits,
-        tell_batch=options.tell_batch, application=topology.name, records=options.records,
+        outbox, policy, rows=rows, planned=planned, balance=Balance(plan), tell_visits=tell_visits,
+        tell_batch=options.tell_batch, application=topology.name,
+        workers={stage.id: stage.worker for stage in plan.stages}, records=options.records,
     )  # fmt: skip
     publisher.letters_before = outbox.letters()
     has_files = bool(file_sources(topology))
@@ -246,59 +253,24 @@ def start_query(
     room = OutboxRoom(publisher, outbox, options.max_outbox_bytes, check, unmatched)
     # The number of partitions is the checkpoint's: Spark silently keeps the old one.
     session.conf.set("spark.sql.shuffle.partitions", plan.shuffle_partitions)
-    if is_local(session.sparkContext.master):  # remote executors do not see the directory that it needs
-        rehearse(session, levels, lower)
     records = record_sources(plan, topology, passes_lost=options.passes_lost)
     # A source that waits keeps Spark from looking at the others.
     wait_s = WAIT_S if len(options.journals) == 1 and options.journals[0].service is None and not records else 0
     session.conf.set(POLLING, BETWEEN_WAITS if wait_s else str(session.sparkContext.getConf().get(POLLING)))
     batches = MicroBatches(session, room.publish, room.begin)
+    # On a cluster few executors may be there yet, and more may come.
+    parts = max(session.sparkContext.defaultParallelism, plan.shuffle_partitions)
+    settings = microbatch_settings(plan, workers.running, options, parts, wait_s, records)
+    put_credentials(session, [*(place.service for place in options.journals), options.output.service])
+    operators: Any = java_class(session, "microbatch.MicroBatch")
+    if is_local(session.sparkContext.master):  # remote executors do not see the directory that it needs
+        rehearse(session, settings)
+    loaded = [source.load(session)._jdf for source in records]
+    frame = DataFrame(operators.lower(session._jsparkSession, settings, loaded), session)
     query = batches.start(
-        lower(session, levels, options.max_batch_bytes, records, wait_s)
-        .writeStream.option("checkpointLocation", spark_path(options.checkpoint))
-        .outputMode("append")
+        frame.writeStream.option("checkpointLocation", spark_path(options.checkpoint)).outputMode("append")
     )
     return RunningQuery(
-        query, session, specs=specs, targets=targets, batches=batches, publisher=publisher, room=room, planned=planned,
-        counts=counts, options=options, topology=topology,
+        query, session, workers=workers, batches=batches, publisher=publisher, room=room, planned=planned,
+        options=options, topology=topology,
     )  # fmt: skip
-
-
-def lower(
-    session: SparkSession,
-    levels: Sequence[Level],
-    batch_bytes: int = BATCH_BYTES,
-    records: Sequence[RecordSource] = (),
-    wait_s: float = 0,
-) -> DataFrame:
-    """Return the levels of a plan as one streaming DataFrame whose rows are descriptors.
-
-    Args:
-        batch_bytes: At most so much of all journals in one micro-batch.
-        records: The sources that Spark reads itself; they follow the journals, in Spark's checkpoint too.
-        wait_s: For how long the journal's files are watched for the next message before Spark looks again.
-    """
-    session.dataSource.register(JournalSource)
-    first, *rest = levels
-    # On a cluster few executors may be there yet, and more may come.
-    parts = max(session.sparkContext.defaultParallelism, int(session.conf.get("spark.sql.shuffle.partitions") or 1))
-    ranges = [
-        session.readStream.format(JournalSource.name())
-        .options(**place.to_options(), number=number, batch_bytes=batch_bytes // len(first.journals))
-        .options(parts=parts, wait=wait_s)
-        .load()
-        for number, place in enumerate(first.journals)
-    ]
-    entries = (node for stage in first.stages for node in stage.entries if node.kind is NodeKind.SOURCE)
-    has_messages = {node.port for node in entries} > {source.port for source in records}
-    stateless = StatelessLevel(first, has_messages=has_messages)
-    frame = reduce(DataFrame.union, ranges).mapInArrow(stateless.run, _schema(first))
-    for source in records:
-        frame = frame.union(source.load(session).mapInArrow(RecordLevel(first, source).run, _schema(first)))
-    for level in rest:
-        frame = frame.groupBy("bucket").transformWithState(BucketProcessor(level), _schema(level), "Append", "None")
-    return frame
-
-
-def _schema(level: Level) -> str:
-    return DESCRIPTOR_SCHEMA if level.is_last else FRAME_SCHEMA

@@ -2,7 +2,6 @@
 
 import logging
 import os
-import sys
 from pathlib import Path
 from threading import Thread
 
@@ -15,14 +14,12 @@ from pyspark.sql import SparkSession
 
 from wallaroo.diagnostic.diagnostic import Diagnostic
 from wallaroo_runtime.errors import RunError
-from wallaroo_runtime.spark.account import note_lost
 from wallaroo_runtime.spark.failure.cause import causes_of
 from wallaroo_runtime.spark.failure.translate import described, is_end_of_java, needing_java
 from wallaroo_runtime.spark.machine.java import check_java
 from wallaroo_runtime.spark.machine.master import SUBMITTED
 from wallaroo_runtime.spark.machine.settings import retrying, start_settings
 from wallaroo_runtime.spark.machine.virtual_machine import VirtualMachine, launch
-from wallaroo_runtime.spark.task.without_pandas import map_without_pandas, without_pandas
 
 SECRET = "PYSPARK_GATEWAY_SECRET"
 _log = logging.getLogger(__name__)
@@ -62,11 +59,10 @@ def create_session(
     for name, value in (partitions | chosen).items():
         builder = builder.config(name, value)
     try:
-        with needing_java(output), without_pandas():
+        with needing_java(output):
             if java is not None:
                 _connect(java)
             session = builder.getOrCreate()
-            map_without_pandas()
     except (PySparkException, Py4JError, OSError) as error:
         check_java()  # the likeliest reason has a code of its own
         said = output.read_bytes()[begin:] if output.exists() else b""
@@ -135,10 +131,8 @@ def _keep_accumulators_quiet(session: SparkSession) -> None:
 
 
 def _note_error() -> None:
-    """Keep the error that PySpark's thread for accumulators has met: nothing else reports it."""
+    """Keep the error that PySpark's thread for accumulators, of which we have none, has met."""
     _log.debug("a thread of PySpark failed", exc_info=True)
-    if (error := sys.exc_info()[1]) is not None:
-        note_lost(error)
 
 
 def stop_session(session: SparkSession) -> None:

@@ -1,28 +1,115 @@
-"""Starts and stops workers on the executors, outside of any query."""
+"""Starts the workers of a query where its tasks run, and stops them."""
 
+import json
 import logging
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
+import shutil
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 from threading import Timer
+from typing import Any
 
-import pyarrow as pa
 from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
+from pyspark import SparkFiles
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from wallaroo.worker.host import trace
+from wallaroo_runtime.archive.archive import Archive, file_digest
+from wallaroo_runtime.errors import RunError
+from wallaroo_runtime.plan import Plan
+from wallaroo_runtime.plan.stage_message import stage_message
 from wallaroo_runtime.spark.failure.cause import causes_of
-from wallaroo_runtime.spark.failure.translate import carried, translated
+from wallaroo_runtime.spark.failure.translate import translated
+from wallaroo_runtime.spark.machine.jar import java_class
 from wallaroo_runtime.spark.machine.settings import is_local
 from wallaroo_runtime.spark.options import QueryOptions
-from wallaroo_runtime.spark.task.executor import LOGS_OF_CLUSTER, located, ship
+from wallaroo_runtime.system.process import process_start_time
 from wallaroo_runtime.topology.model import Topology
-from wallaroo_runtime.worker.channel import WorkerChannel, close_all
-from wallaroo_runtime.worker.discovery import ensure_worker, stop_worker
+from wallaroo_runtime.worker.discovery import stop_worker
+from wallaroo_runtime.worker.here import request_of, start
+from wallaroo_runtime.worker.located import DIGITS, LOGS_OF_CLUSTER, located
+from wallaroo_runtime.worker.owner_process import Owner
 from wallaroo_runtime.worker.spec import WorkerSpec
 
 STOP_S = 15.0
+SHIPPED = "application{}.archive"  # a name that Spark does not unpack; it takes a name once while it runs
 _log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class RunningWorker:
+    """A worker of a query.
+
+    Attributes:
+        spec: Says what it is.
+        request: With which a task starts it, if need be.
+        directory: Where its supervisor listens; empty: tasks start it.
+    """
+
+    spec: WorkerSpec
+    request: Mapping[str, Any]
+    directory: str = ""
+
+
+@dataclass(slots=True)
+class Workers:
+    """Those of a query.
+
+    Attributes:
+        session: Runs the tasks.
+        owner: The Java virtual machine of the driver, where tasks run in it.
+        running: By name.
+        targets: Name to the gRPC target of its first endpoint on one executor; locally there is only one.
+    """
+
+    session: SparkSession
+    owner: Owner | None
+    running: dict[str, RunningWorker] = field(default_factory=dict)
+    targets: dict[str, str] = field(default_factory=dict)
+
+    def stop(self) -> None:
+        """Stop all; an executor that is not reached within seconds ends its own when it ends."""
+        if self.owner is not None:
+            for worker in self.running.values():
+                stop_worker(worker.spec, self.owner)
+            return
+        late = Timer(STOP_S, self.session.sparkContext.cancelAllJobs)  # without executors Spark would wait for ever
+        late.start()
+        try:
+            _operators(self.session).stop(self.session._jsparkSession, self.session.sparkContext.defaultParallelism)
+        except (PySparkException, Py4JJavaError):
+            _log.debug("Spark or its executors ended before the workers were asked to stop", exc_info=True)
+        finally:
+            late.cancel()
+
+
+def _operators(session: SparkSession) -> Any:
+    return java_class(session, "microbatch.WorkerTasks")
+
+
+def ship(session: SparkSession, archive: Archive, directory: Path) -> str:
+    """Give every executor a copy of an archive; it stays in a directory of the driver while Spark runs.
+
+    Returns:
+        The name of the copy.
+
+    Raises:
+        RunError: R655, it was changed since it was read.
+    """
+    name = SHIPPED.format(f"-{archive.digest[:DIGITS]}")
+    used = {file.rpartition("/")[2] for file in session.sparkContext.listFiles}
+    for old in directory.glob(SHIPPED.format("*")):
+        if old.name not in used:
+            old.unlink()
+    temporary, copy = directory / f"{name}.new", directory / name
+    shutil.copyfile(archive.path, temporary)
+    actual = file_digest(temporary)
+    if actual != archive.digest:
+        raise RunError.of("R655", path=archive.path, reason="it was changed while the application started")
+    temporary.replace(copy)
+    session.sparkContext.addFile(str(copy))
+    return name
 
 
 def worker_specs(session: SparkSession, topology: Topology, options: QueryOptions) -> dict[str, WorkerSpec]:
@@ -44,60 +131,55 @@ def worker_specs(session: SparkSession, topology: Topology, options: QueryOption
     }
 
 
-def start_workers(session: SparkSession, specs: Mapping[str, WorkerSpec]) -> dict[str, str]:
+def start_workers(
+    session: SparkSession, plan: Plan, topology: Topology, options: QueryOptions, *, is_realtime: bool = False
+) -> Workers:
     """Start the workers where tasks run, so that the first message does not wait for them.
 
-    Returns:
-        Name of a worker to the gRPC target of its first endpoint on one executor; locally there is only one.
+    Args:
+        is_realtime: Whether all runs in the driver, and calls stay open.
 
     Raises:
         RunError: Why a worker does not start or must not be used.
     """
-    chosen = tuple(specs.values())
-
-    def start() -> Iterator[tuple[str, str]]:
-        for spec in map(located, chosen):
-            connection = ensure_worker(spec, retry=True)
-            WorkerChannel(spec).endpoints()
-            yield spec.name, connection.target
-
+    specs = worker_specs(session, topology, options)
+    names = sorted({stage.worker for stage in plan.stages})
+    stages = {name: [stage_message(stage) for stage in plan.stages if stage.worker == name] for name in names}
+    if not is_realtime and not is_local(session.sparkContext.master):
+        workers = Workers(session, None)
+        for name in names:
+            workers.running[name] = RunningWorker(specs[name], _request(session, specs[name], stages[name]))
+        workers.targets |= _started(session, workers.running)
+        return workers
+    pid = int(session._jvm.java.lang.ProcessHandle.current().pid())  # type: ignore[union-attr]
+    workers = Workers(session, Owner(pid, process_start_time(pid) or 0))
     try:
-        return dict(_on_executors(session, start))
-    except PySparkException as error:
-        raise translated(causes_of(error)) from error
+        for name in names:
+            spec = located(specs[name], Path(SparkFiles.getRootDirectory()))
+            workers.running[name] = RunningWorker(spec, {})  # before it runs: it is stopped in any case
+            connection = start(spec, stages[name], workers.owner, releases=is_realtime)
+            request = _request(session, spec, stages[name])
+            workers.running[name] = RunningWorker(spec, request, str(connection.directory))
+            workers.targets[name] = connection.target
+    except BaseException:
+        workers.stop()
+        raise
+    return workers
 
 
-def stop_workers(session: SparkSession, specs: Mapping[str, WorkerSpec]) -> None:
-    """Stop the workers where tasks run; an executor that is not reached within seconds ends them when it ends."""
-    chosen = tuple(specs.values())
-
-    def stop() -> Iterator[tuple[str, str]]:
-        close_all()
-        trace.flush()
-        for spec in map(located, chosen):
-            if stop_worker(spec):
-                yield spec.name, ""
-
-    late = Timer(STOP_S, session.sparkContext.cancelAllJobs)  # without executors Spark would wait for ever
-    late.start()
-    try:
-        _on_executors(session, stop)
-    except (PySparkException, Py4JJavaError):
-        _log.debug("Spark or its executors ended before the workers were asked to stop", exc_info=True)
-    finally:
-        late.cancel()
+def _request(session: SparkSession, spec: WorkerSpec, stages: list[Any]) -> dict[str, Any]:
+    python = sys.executable if is_local(session.sparkContext.master) else str(session.sparkContext.pythonExec)
+    return {**request_of(spec, stages), "python": python}
 
 
-def _on_executors(session: SparkSession, function: Callable[[], Iterator[tuple[str, str]]]) -> list[tuple[str, str]]:
-    """Run a function in one task per core, in the same processes in which the query's tasks run later."""
-
-    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for _ in batches:
-            pass
-        with carried():
-            rows = [dict(zip(("name", "target"), row, strict=True)) for row in function()]
-        yield pa.RecordBatch.from_pylist(rows, schema=pa.schema([("name", pa.string()), ("target", pa.string())]))
-
+def _started(session: SparkSession, workers: Mapping[str, RunningWorker]) -> dict[str, str]:
+    """Start workers in one task per core, as many as may run at once."""
+    listed = json.dumps(
+        [{"worker": name, "worker_directory": "", "start": worker.request} for name, worker in workers.items()]
+    )
     count = session.sparkContext.defaultParallelism
-    rows = session.range(count, numPartitions=count).mapInArrow(run, "name STRING, target STRING").collect()
-    return [(row["name"], row["target"]) for row in rows]
+    try:
+        found = _operators(session).start(session._jsparkSession, listed, count)
+    except (PySparkException, Py4JJavaError) as error:
+        raise translated(causes_of(error)) from error
+    return {name: str(found.get(name)) for name in workers}

@@ -1,7 +1,6 @@
-"""Where the journal is read and output is put; a place pickles into tasks and opens what they need there."""
+"""Where the journal is read and output is put."""
 
-import json
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -10,7 +9,7 @@ from wallaroo_runtime.service.endpoint import Service
 from wallaroo_runtime.storage.journal.head import Position
 from wallaroo_runtime.storage.journal.reader import JournalReader, Range
 from wallaroo_runtime.storage.outbox.outbox import Outbox
-from wallaroo_runtime.storage.outbox.staging import StagedFile, StagingWriter
+from wallaroo_runtime.storage.outbox.staging import StagedFile
 
 
 class Journal(Protocol):
@@ -30,22 +29,6 @@ class Journal(Protocol):
 
     def commit(self, offset: int) -> None:
         """Release everything below `offset`."""
-
-
-class Staging(Protocol):
-    """Takes the output of one task attempt; `StagingWriter` says what each method does."""
-
-    def write(self, port: int, frame: bytes) -> None:
-        """Append one whole frame to the file of a port."""
-
-    def so_far(self) -> list[StagedFile]:
-        """Return what was written until now, as `finish` would if nothing more came."""
-
-    def finish(self) -> list[StagedFile]:
-        """Make the files safe and return what to publish."""
-
-    def abort(self) -> None:
-        """Remove the files."""
 
 
 class Output(Protocol):
@@ -99,19 +82,6 @@ class JournalPlace:
 
         return RemoteJournal(self.service, journal_id)
 
-    def to_options(self) -> dict[str, str]:
-        """Return the place as options of a Spark source; Spark shows the value of `token` to nobody."""
-        service = self.service.to_json() if self.service else None
-        place = json.dumps({"directory": self.directory, "service": service})
-        return {"place": place, "token": self.service.token if self.service else ""}
-
-    @classmethod
-    def from_options(cls, options: Mapping[str, str]) -> "JournalPlace":
-        """Read what `to_options` gave."""
-        place = json.loads(options["place"])
-        service = Service.from_json(place["service"], options["token"]) if place["service"] else None
-        return cls(place["directory"], service)
-
 
 @dataclass(frozen=True, slots=True)
 class OutputPlace:
@@ -133,19 +103,6 @@ class OutputPlace:
     def on(cls, checkpoint: Path) -> "OutputPlace":
         """Return the directories of a checkpoint directory."""
         return cls(str(checkpoint / "staging"), str(checkpoint / "outbox"), str(checkpoint / "dead-letters"))
-
-    def writer(self, query: str, batch: int, partition: int, stage_attempt: int, task_attempt: int) -> Staging:
-        """Return what takes the output of a task attempt; arguments as `StagingWriter` has them."""
-        if self.service is None:
-            return StagingWriter(self.staging, query, batch, partition, stage_attempt, task_attempt)
-        from wallaroo_runtime.storage.remote_staging import RemoteStaging
-
-        return RemoteStaging(self.service, query, batch, partition, stage_attempt, task_attempt)
-
-    @staticmethod
-    def read(file: StagedFile) -> Iterator[bytes]:
-        """Yield the frames of a staged file of a directory in pieces of whole frames; works in tasks."""
-        yield Path(file.path).read_bytes()[: file.bytes]
 
     @staticmethod
     def remove(files: Iterable[StagedFile]) -> None:

@@ -9,7 +9,6 @@ from wallaroo_runtime.service.client import CALL_S, PATIENCE_S, Away, Client
 from wallaroo_runtime.service.endpoint import Service
 from wallaroo_runtime.storage.outbox.staging import StagedFile
 from wallaroo_runtime.storage.remote_journal import joined
-from wallaroo_runtime.storage.remote_staging import staged_message
 
 LOOK_S = 3.0
 
@@ -75,3 +74,15 @@ class RemoteOutbox:
             )
         except grpc.RpcError as error:
             raise self._client.failure(error) from error
+
+
+def staged_message(file: StagedFile) -> pb.StagedFile:
+    """Return a descriptor as it crosses the network."""
+    return pb.StagedFile(
+        port=file.port,
+        name=file.path,
+        bytes=file.bytes,
+        crc32=file.crc32,
+        messages=file.messages,
+        partition=file.partition,
+    )

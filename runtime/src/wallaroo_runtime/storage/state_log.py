@@ -1,11 +1,14 @@
-"""Reads the log of a bucket's states, without the code that made them."""
+"""Reads and writes the log of a bucket's states, without the code that made them."""
 
-from collections.abc import Iterable, Iterator
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import TypeVar
 
-from wallaroo.message.frame import Frame, FrameError
+from wallaroo.message.frame import Frame, FrameError, encode_frame
 from wallaroo.message.state_piece import Joiner
 from wallaroo_runtime.errors import RunError
 
+T = TypeVar("T")
 StateKey = tuple[int, bytes]  # port of the state, key
 StateValue = tuple[int, bytes]  # encoding, serialized state
 
@@ -38,3 +41,32 @@ def _whole(entries: Iterable[bytes]) -> Iterator[Frame]:
         joiner.end()
     except FrameError as error:
         raise RunError.of("R664", reason=f"the log of a bucket is damaged: {error}") from error
+
+
+def entries_of(states: Mapping[StateKey, StateValue]) -> Iterator[bytes]:
+    """Yield entries of a log that has these states, one for each port and encoding; together they fit into a frame."""
+    groups: dict[tuple[int, int], list[tuple[bytes, bytes]]] = defaultdict(list)
+    for (port, key), (encoding, value) in states.items():
+        groups[port, encoding].append((key, value))
+    for (port, encoding), pairs in groups.items():
+        keys, values = zip(*pairs, strict=True)
+        yield encode_frame(values, port=port, encoding=encoding, keys=keys, key_indexes=range(len(keys)))
+
+
+def grouped(items: Iterable[T], size_of: Callable[[T], int], limit: int) -> Iterator[list[T]]:
+    """Yield the items in groups of at most `limit` bytes, or of one item.
+
+    Example:
+        >>> [*grouped([b"ab", b"c", b"de"], len, 3)]
+        [[b'ab', b'c'], [b'de']]
+    """
+    group: list[T] = []
+    size = 0
+    for item in items:
+        if group and size + size_of(item) > limit:
+            yield group
+            group, size = [], 0
+        group.append(item)
+        size += size_of(item)
+    if group:
+        yield group

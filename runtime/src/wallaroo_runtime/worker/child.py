@@ -7,8 +7,8 @@ import signal
 from pathlib import Path
 
 from wallaroo_runtime.worker import launch
+from wallaroo_runtime.worker.ending import Ending, is_own, look_back
 from wallaroo_runtime.worker.log import RotatingLog
-from wallaroo_runtime.worker.poison import Ending, is_own, look_back
 from wallaroo_runtime.worker.spec import WorkerSpec
 
 READ_BYTES = 256 * 1024

@@ -11,7 +11,6 @@ from wallaroo_runtime.worker import control, supervisor
 from wallaroo_runtime.worker.directory import check_existing, locked, make_private, worker_directory
 from wallaroo_runtime.worker.launch import SOCKET
 from wallaroo_runtime.worker.owner_process import Owner, find_owner
-from wallaroo_runtime.worker.poison import Ending
 from wallaroo_runtime.worker.spec import WorkerSpec
 
 MARGIN_SECONDS = 30.0
@@ -71,29 +70,9 @@ def recover_worker(connection: Connection, owner: Owner | None = None) -> Connec
     return _ask(connection.spec, connection.directory, owner, request)
 
 
-def find_ending(connection: Connection) -> Ending | None:
-    """Wait for the end of the process whose streams broke and return how it ended; None when nobody knows."""
-    request = {"op": "ending", "generation": connection.generation}
-    try:
-        reply = control.ask(connection.directory, request, MARGIN_SECONDS)
-    except (FileNotFoundError, ConnectionError):
-        return None
-    found = reply.get("ending")
-    return Ending.from_json(found) if found else None
-
-
-def excuse_endings(connection: Connection, count: int) -> None:
-    """Take back so many ends from what counts against the worker's restart budget."""
-    control.ask(connection.directory, {"op": "excuse", "count": count}, MARGIN_SECONDS)
-
-
-def kill_worker(connection: Connection, reason: str, *, is_excused: bool = False) -> None:
-    """Kill exactly this process of the worker; the supervisor starts another one.
-
-    Args:
-        is_excused: Whether this end counts against the restart budget not at all.
-    """
-    request = {"op": "kill", "generation": connection.generation, "reason": reason, "is_excused": is_excused}
+def kill_worker(connection: Connection, reason: str) -> None:
+    """Kill exactly this process of the worker; the supervisor starts another one."""
+    request = {"op": "kill", "generation": connection.generation, "reason": reason, "is_excused": False}
     control.ask(connection.directory, request, MARGIN_SECONDS)
 
 

@@ -12,7 +12,8 @@ from wallaroo.message.handshake import CAPABILITIES, PROTOCOLS, common_version, 
 from wallaroo.worker._proto import worker_pb2 as pb
 from wallaroo.worker._proto.worker_pb2_grpc import WorkerStub
 from wallaroo_runtime.errors import WORKER, RunError, other_interface
-from wallaroo_runtime.worker.discovery import Connection
+from wallaroo_runtime.worker.discovery import Connection, ensure_worker, recover_worker
+from wallaroo_runtime.worker.owner_process import Owner
 from wallaroo_runtime.worker.spec import WorkerSpec
 
 MESSAGE_BYTES = (64 + 1) * 1024 * 1024
@@ -55,6 +56,24 @@ class Endpoints:
         """Close the channels; streams that are still open end."""
         for channel in self.channels:
             channel.close()
+
+
+def connect_worker(spec: WorkerSpec, owner: Owner | None = None, *, retry: bool = False) -> Endpoints:
+    """Start a worker, unless it runs, and shake hands with it.
+
+    Args:
+        owner: The process it lives and dies with; by default the Java virtual machine above this process.
+        retry: Start again a worker that has failed for good, as a new run does.
+
+    Raises:
+        RunError: It cannot be had.
+    """
+    connection = ensure_worker(spec, owner, retry=retry)
+    while True:  # its supervisor knows when it has ended too often
+        try:
+            return connect(connection)
+        except grpc.RpcError:
+            connection = recover_worker(connection, owner)
 
 
 def connect(connection: Connection) -> Endpoints:

@@ -24,16 +24,8 @@ ELF_MACHINES = {0x03: "x86", 0x28: "arm", 0x3E: "x86_64", 0xB7: "aarch64", 0xF3:
 # What a program prints that ends for want of memory.
 # Without the rest of its line: a pattern that begins with `.*` takes the square of a line's length for each one.
 NO_MEMORY = re.compile(rb"MemoryError|out of memory|[Cc]annot allocate memory|bad_alloc|pthread_create failed")
-# What Spark sets for its own Python processes; a worker is none of them.
-SPARK_VARIABLES = (
-    "SPARK_",
-    "PYSPARK_",
-    "PYTHON_WORKER_FACTORY",
-    "PYTHON_UDF",
-    "PYTHONHASHSEED",
-    "PYTHONPATH",
-    "OMP_NUM",
-)
+# What Spark sets for Python programs of its own; a worker is none.
+SPARK_VARIABLES = ("SPARK_", "PYSPARK_", "PYTHONHASHSEED", "PYTHONPATH")
 
 
 def environment(spec: WorkerSpec, directory: Path) -> dict[str, str]:

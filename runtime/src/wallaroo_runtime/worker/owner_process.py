@@ -6,8 +6,6 @@ from pathlib import Path
 
 from wallaroo_runtime.system.process import parent_of, process_start_time
 
-ABOVE = "WALLAROO_ABOVE"  # variable of a fork: the process that it would have above it if it had been started
-
 
 @dataclass(frozen=True, slots=True)
 class Owner:
@@ -30,12 +28,8 @@ def is_java(pid: int) -> bool:
 
 
 def find_owner() -> Owner:
-    """Return the executor JVM above this PySpark worker process, or this process when there is none.
-
-    A PySpark worker is forked by a daemon, which the JVM started, or a client of the server of forks in its place; both
-    are recycled at Spark's discretion.
-    """
-    pid = int(os.environ.get(ABOVE) or os.getppid())
+    """Return the executor's JVM, which has started this process (`worker/here.py`); without one this process."""
+    pid = os.getppid()
     while pid > 1 and not is_java(pid):
         pid = parent_of(pid) or 0
     found = pid if pid > 1 else os.getpid()

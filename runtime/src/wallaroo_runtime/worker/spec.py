@@ -18,7 +18,7 @@ PYTHON_PLACEHOLDER = "{python}"
 
 @dataclass(frozen=True, slots=True)
 class WorkerSpec:
-    """How one worker is started and called; pickles into Spark's tasks.
+    """How one worker is started and called.
 
     Attributes:
         application: Name of the application.

@@ -1,9 +1,7 @@
 """What workers have counted at the sources, steps and sinks, added up over calls and tasks."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
-
-from wallaroo.worker._proto import worker_pb2 as pb
+from collections.abc import Mapping
 
 StepCount = Counter[str]  # by name: `messages_in`, `messages_out`, `dead_letters`, and the step's own counters
 StepCounts = dict[str, StepCount]  # by path
@@ -12,13 +10,6 @@ StepCounts = dict[str, StepCount]  # by path
 def refusal(count: int) -> StepCount:
     """Return what changes where a sink does not take messages that its encoder has emitted."""
     return Counter(messages_out=-count, dead_letters=count)
-
-
-def count_steps(into: StepCounts, counts: Iterable[pb.StepCount]) -> None:
-    """Add what a call has counted."""
-    for count in counts:
-        messages = {"messages_in": count.messages_in, "messages_out": count.messages_out}
-        add_steps(into, {count.path: {**messages, "dead_letters": count.dead_letters, **count.more}})
 
 
 def add_steps(into: StepCounts, others: Mapping[str, Mapping[str, int]]) -> None:

@@ -24,9 +24,9 @@ from wallaroo_runtime.system.stop import SIGNALS
 from wallaroo_runtime.worker import control, launch
 from wallaroo_runtime.worker.child import WorkerProcess
 from wallaroo_runtime.worker.directory import lock_path
+from wallaroo_runtime.worker.ending import ENDED, Ending
 from wallaroo_runtime.worker.log import RotatingLog
 from wallaroo_runtime.worker.owner_process import Owner
-from wallaroo_runtime.worker.poison import ENDED, Ending
 from wallaroo_runtime.worker.spec import WorkerSpec
 
 GRACE_SECONDS = 5.0  # between SIGTERM and SIGKILL when the application stops

@@ -384,20 +384,18 @@ class StageRequest(_message.Message):
     def __init__(self, attempt: _Optional[_Union[Attempt, _Mapping]] = ..., port: _Optional[int] = ..., chunk: _Optional[_Union[Chunk, _Mapping]] = ..., is_last: bool = ...) -> None: ...
 
 class Attempt(_message.Message):
-    __slots__ = ("epoch", "query", "batch", "partition", "stage_attempt", "task_attempt")
+    __slots__ = ("epoch", "query", "batch", "partition", "task_attempt")
     EPOCH_FIELD_NUMBER: _ClassVar[int]
     QUERY_FIELD_NUMBER: _ClassVar[int]
     BATCH_FIELD_NUMBER: _ClassVar[int]
     PARTITION_FIELD_NUMBER: _ClassVar[int]
-    STAGE_ATTEMPT_FIELD_NUMBER: _ClassVar[int]
     TASK_ATTEMPT_FIELD_NUMBER: _ClassVar[int]
     epoch: int
     query: str
     batch: int
     partition: int
-    stage_attempt: int
     task_attempt: int
-    def __init__(self, epoch: _Optional[int] = ..., query: _Optional[str] = ..., batch: _Optional[int] = ..., partition: _Optional[int] = ..., stage_attempt: _Optional[int] = ..., task_attempt: _Optional[int] = ...) -> None: ...
+    def __init__(self, epoch: _Optional[int] = ..., query: _Optional[str] = ..., batch: _Optional[int] = ..., partition: _Optional[int] = ..., task_attempt: _Optional[int] = ...) -> None: ...
 
 class StageReply(_message.Message):
     __slots__ = ("files",)

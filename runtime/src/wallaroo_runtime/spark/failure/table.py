@@ -174,16 +174,6 @@ TABLE: tuple[Row, ...] = (
         kinds=r"java\.io\.(InvalidClassException|NotSerializableException|StreamCorruptedException)"
         r"|java\.lang\.ClassCastException",
     ),
-    Row(
-        "a Python package is missing where Spark's tasks run",
-        "install it there, or pack the application with its packages (`wallaroo pack`)",
-        kinds="ModuleNotFoundError|ImportError",
-    ),
-    Row(
-        "a Python process of Spark's tasks does not start or has ended",
-        "look for its last lines in {log}; free memory, or raise spark.executor.memoryOverhead",
-        message="Python worker (?:failed to connect|exited unexpectedly)|Timed out while waiting for the Python worker",
-    ),
     # Kafka.
     LOSS,
     Row(

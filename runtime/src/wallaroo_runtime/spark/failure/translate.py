@@ -3,27 +3,30 @@
 import base64
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import gettempdir
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from urllib.parse import unquote
 
 from py4j.protocol import Py4JError, Py4JJavaError  # type: ignore[import-untyped]
 from pyspark.find_spark_home import _find_spark_home
 
 from wallaroo.diagnostic.diagnostic import Diagnostic
-from wallaroo_runtime.errors import RunError
+from wallaroo.worker._proto import worker_pb2 as pb
+from wallaroo_runtime.errors import RUN, WORKER, RunError
 from wallaroo_runtime.spark.failure.cause import Cause, causes_of, significant
 from wallaroo_runtime.spark.failure.table import LOSS, Outcome, row_of
 from wallaroo_runtime.topology.secret import hidden
+from wallaroo_runtime.worker.endpoint import remote_error
 
 MARK = "wallaroo-error:"
 AGAIN = "run again to continue from the checkpoint"
 OTHER_FIX = f"check its address, its permissions and its disk; {AGAIN}"
 _FILE = re.compile(r"while reading file (?:file:/*(?=/))?(\S+?)\.(?:\s|$)")
 _MARKED = re.compile(MARK + r"([A-Za-z0-9+/=]+):")
+_OPERATOR = re.compile("wallaroo-operator:([A-Za-z0-9+/=]+):")
 
 
 class TaskFailure(RuntimeError):
@@ -128,6 +131,22 @@ def _source(log: Path | None) -> str:
     return str(log) if log is not None and log.exists() else "what the driver's Spark has logged"
 
 
+def of_operator(chain: Iterable[Cause]) -> dict[str, Any] | None:
+    """Return what an operator in Java says of its failure; None: none has failed."""
+    marked = next(filter(None, (_OPERATOR.search(cause.message) for cause in chain)), None)
+    return None if marked is None else json.loads(base64.b64decode(marked[1]))
+
+
+def operator_error(value: Mapping[str, Any]) -> RunError:
+    """Return the error of an operator in Java, which knows codes and values but not the texts of the catalogue."""
+    if "reported" in value:
+        return remote_error(value["worker"], pb.Failure(**value["reported"]))
+    if "found" in value:
+        return RunError([Diagnostic.from_json(finding) for finding in value["found"]], WORKER)
+    code = value["code"]
+    return RunError.of(code, WORKER if code.startswith("W") else RUN, **value["values"])
+
+
 def translated(chain: Sequence[Cause], checkpoint: str = "", log: Path | None = None) -> RunError:
     """Return the error that a chain of causes comes to.
 
@@ -142,6 +161,8 @@ def translated(chain: Sequence[Cause], checkpoint: str = "", log: Path | None = 
         R602 Java was not found; no `java` on PATH
           fix: install Java 17 and put `java` on PATH, or set JAVA_HOME
     """
+    if (value := of_operator(chain)) is not None:
+        return operator_error(value)
     for cause in chain:
         if marked := _MARKED.search(cause.message):
             value = json.loads(base64.b64decode(marked[1]))

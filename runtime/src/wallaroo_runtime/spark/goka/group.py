@@ -18,16 +18,16 @@ from wallaroo.message.key import readable
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.kafka.offset import EARLIEST, LATEST
 from wallaroo_runtime.plan import Plan
-from wallaroo_runtime.spark.goka.group_state import LANGUAGES, STATE
-from wallaroo_runtime.spark.goka.table import Table, TableCount, load_tables
+from wallaroo_runtime.spark.goka.table import LANGUAGES, Table, TableCount, load_tables
+from wallaroo_runtime.spark.planned import to_offset
 from wallaroo_runtime.spark.source.kafka import KafkaAdmin, has_content, is_table
-from wallaroo_runtime.spark.task.journal_source import to_offset
-from wallaroo_runtime.spark.task.row_source import record_sources
+from wallaroo_runtime.spark.source.record import record_sources
 from wallaroo_runtime.storage.journal.head import Position
 from wallaroo_runtime.storage.place import JournalPlace
 from wallaroo_runtime.topology.model import KafkaSink, KafkaSource, Pipeline, Topology, has_records
 
 NO_OFFSET = "-"
+STATE = "GroupState"  # class of a group's state, in every language
 COMMAND = "kafka-consumer-groups.sh --bootstrap-server {brokers} --group {group} --topic {topic}"
 RESET = f"{COMMAND} --reset-offsets --execute"
 MARK = "wallaroo "  # and the id of the checkpoint

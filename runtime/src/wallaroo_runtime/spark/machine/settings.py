@@ -2,13 +2,11 @@
 
 import os
 import re
-import shlex
 import sys
 from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
 
-from wallaroo.emit.module import module_command
 from wallaroo_runtime.spark.machine.jar import operator_jar
 from wallaroo_runtime.spark.machine.master import SUBMITTED
 from wallaroo_runtime.spark.machine.temporary import temporary_directory
@@ -28,23 +26,18 @@ SETTINGS = {
     # has a page to itself.
     "spark.buffer.pageSize": "1m",
     "spark.locality.wait": "0s",
-    "spark.python.daemon.module": "wallaroo_runtime.spark.task.daemon",
-    "spark.python.unix.domain.socket.enabled": "true",
+    "spark.python.unix.domain.socket.enabled": "true",  # of PySpark in the driver: its accumulators, collected rows
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.redaction.options.regex": "(?i)url|password|passphrase|secret|token|credential|jaas|key",  # in plans
     # A micro-batch has few rows: to generate code for it again each time took 15 % of its CPU (docs/measurements.md).
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     "spark.sql.codegen.wholeStage": "false",
-    # Rows are frames, few and long, or records of sources that Spark reads, many and short.
-    "spark.sql.execution.arrow.maxBytesPerBatch": "8388608",
-    "spark.sql.execution.arrow.maxRecordsPerBatch": "1024",
-    "spark.sql.execution.arrow.transformWithStateInPySpark.maxStateRecordsPerBatch": "16",
-    # Else stages with and without state would have daemons of their own: it is a variable of the first only.
-    "spark.sql.execution.pyspark.udf.simplifiedTraceback.enabled": "false",
     "spark.sql.streaming.checkpointFileManagerClass": f"{STREAMING}.checkpointing.FileSystemBasedCheckpointFileManager",
     "spark.sql.streaming.noDataMicroBatches.enabled": "false",
     POLLING: "25ms",
     "spark.sql.streaming.stateStore.providerClass": f"{STREAMING}.state.RocksDBStateStoreProvider",
+    # A commit names the files of its state: what an attempt that is not committed has written is never read.
+    "spark.sql.streaming.stateStore.checkpointFormatVersion": "2",
     "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
     "spark.sql.streaming.stateStore.rocksdb.trackTotalNumberOfRows": "false",
 }
@@ -59,9 +52,9 @@ AUTHENTICATION = {
 }
 SECRET_OF_SPARK = ("local", "yarn", "k8s://")
 CONTAINERS = ("yarn", "k8s://")
-# PySpark's processes and the worker itself, while the collector holds all of a worker near 1.25 times its cache.
+# The worker itself and its supervisor, while the collector holds all of a worker near 1.25 times its cache.
 MIB, BESIDE_STATE_MIB = 1024 * 1024, 512
-# Paths of a container's directory are too long for Spark's sockets.
+# Paths of a container's directory, where a driver may be, are too long for PySpark's sockets.
 YARN_SETTINGS = {"spark.python.unix.domain.socket.enabled": "false"}
 # Of HDFS and its like: the other class does not replace what the first attempt at a micro-batch has left there, and a
 # name node that is started again should find its clients waiting. Six times six attempts, a second apart: connections
@@ -79,18 +72,6 @@ JAVA_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 # Java begins with a share of the machine's memory, of which the youngest objects fill a third, needed or not. It takes
 # more when it needs more.
 FIRST_HEAP = "-Xms128m"
-FORKS = "forks"  # socket of the server that forks
-INTERPRETER = """\
-#!/bin/sh
-{path}
-[ "$1" = -m ] || exec {python} "$@"
-shift
-case "$1 $2" in
-"wallaroo_runtime.spark.task.daemon "* | "pyspark.daemon pyspark.sql."* | "pyspark.sql."*)
-    [ -n "$WALLAROO_FAULT" ] || exec {client} {forks} {module} "$@" ;;
-esac
-exec {module} "$@"
-"""
 LOG4J = """\
 status = error
 rootLogger.level = warn
@@ -137,7 +118,7 @@ def start_settings(master: str, directory: Path, settings: dict[str, str]) -> di
     Args:
         master: As spark-submit takes it.
         directory: Where the logs go; made when it is missing.
-        settings: Further settings; they win over ours, but the driver has our jar besides theirs.
+        settings: Further settings; they win over ours, but driver and executors have our jar besides theirs.
 
     Raises:
         RunError: R758, our jar is missing.
@@ -146,15 +127,17 @@ def start_settings(master: str, directory: Path, settings: dict[str, str]) -> di
     directory.mkdir(parents=True, exist_ok=True)
     log4j, temporary = directory / "log4j2.properties", temporary_directory()
     log4j.write_text(LOG4J.format(path=directory / "spark.log"), encoding="utf-8")
+    # Executors start workers with this interpreter. Java itself starts Python only to look for a source's format that
+    # is none of Java's.
     if SUBMITTED not in os.environ:  # else spark-submit has chosen the interpreters
-        python = str(interpreter(temporary)) if is_local(master) else sys.executable
-        os.environ["PYSPARK_PYTHON"] = settings.get("spark.pyspark.python", python)
-        os.environ["PYSPARK_DRIVER_PYTHON"] = python  # Java looks for data sources with it
+        os.environ["PYSPARK_PYTHON"] = settings.get("spark.pyspark.python", sys.executable)
+        os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     own = {
         "spark.sql.warehouse.dir": str(temporary / "warehouse"),
         "spark.driver.extraJavaOptions": _java_options(log4j, temporary, class_path),
     }
-    return SETTINGS | _settings_of(master) | own | settings | {CLASS_PATH: class_path}
+    jars = {} if is_local(master) else {JARS: with_jar(settings.get(JARS), operator_jar())}
+    return SETTINGS | _settings_of(master) | own | settings | {CLASS_PATH: class_path} | jars
 
 
 def with_jar(given: str | None, jar: Path, between: str = ",") -> str:
@@ -191,27 +174,6 @@ def _java_options(log4j: Path, temporary: Path, class_path: str) -> str:
     )
     options = (kept, f"-Dlog4j2.configurationFile=file:{log4j}", f"-Djava.io.tmpdir={temporary}")
     return " ".join((JAVA_OPTIONS, FIRST_HEAP, *(f'"{option}"' for option in options if option)))
-
-
-def interpreter(directory: Path) -> Path:
-    """Write a program that starts this interpreter for Spark's processes, and return its path.
-
-    Spark puts archives of PySpark's sources first into their PYTHONPATH, and Python compiles what it imports from an
-    archive in each process again. Here they are to import what this process has imported. The daemon of tasks and those
-    that plan sources and prepare states are forks where a server forks (`fork_server`), unless a test ends one of them.
-
-    Args:
-        directory: Where to write it.
-    """
-    given = os.environ.get("PYTHONPATH")
-    path = "unset PYTHONPATH" if given is None else f"export PYTHONPATH={shlex.quote(given)}"
-    program, python = directory / "python", shlex.quote(sys.executable)
-    client = shlex.join([sys.executable, "-I", "-S", str(Path(__file__).parents[1] / "task" / "fork_client.py")])
-    module, forks = shlex.join(module_command(sys.executable)), shlex.quote(str(directory / FORKS))
-    text = INTERPRETER.format(path=path, python=python, client=client, forks=forks, module=module)
-    program.write_text(text, encoding="utf-8")
-    program.chmod(0o700)
-    return program
 
 
 def _settings_of(master: str) -> dict[str, str]:

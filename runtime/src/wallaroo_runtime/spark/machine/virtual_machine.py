@@ -11,11 +11,10 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from wallaroo.emit.module import module_command
 from wallaroo_runtime.durable.file import private
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.spark.machine.master import SUBMITTED
-from wallaroo_runtime.spark.machine.settings import FORKS, is_local, spark_home, start_settings
+from wallaroo_runtime.spark.machine.settings import spark_home, start_settings
 from wallaroo_runtime.spark.machine.temporary import temporary_directory, temporary_lock
 from wallaroo_runtime.system.class_archive import ArchiveWriter
 from wallaroo_runtime.system.stop import SIGNALS
@@ -32,12 +31,10 @@ class VirtualMachine:
     It has the lock of the temporary directory, too: without that directory it would stay, and never read its input.
     No signal that asks a run to end must end Spark before the query is stopped: Java is a session of its own, against
     those for the process group, as shells and `timeout` send them, and ignores those for each process, as a service
-    manager sends them. Processes that it starts set SIGTERM back (`fork_client`).
+    manager sends them.
 
     Args:
         output: File for what it prints.
-        is_here: Whether its Python processes are started by `settings.interpreter`; else a variable keeps them
-            from imports of the current directory, from Python 3.11 on.
 
     Attributes:
         settings: Those with which it starts.
@@ -47,7 +44,7 @@ class VirtualMachine:
         OSError: The program of Spark that starts it is not there.
     """
 
-    def __init__(self, settings: dict[str, str], output: Path, *, is_here: bool = True) -> None:
+    def __init__(self, settings: dict[str, str], output: Path) -> None:
         self.settings, self._is_used = settings, False
         self._classes = ArchiveWriter(" ".join(settings.values()))
         self._told = Path(tempfile.mkdtemp(prefix="gateway-", dir=temporary_directory()), "address")
@@ -55,8 +52,6 @@ class VirtualMachine:
         more = shlex.split(os.environ.get("PYSPARK_SUBMIT_ARGS", "pyspark-shell"))
         environment = {"SPARK_LAUNCHER_OPTS": LAUNCHER_OPTIONS, **os.environ}
         environment |= {"SPARK_CONNECT_MODE": "0", "_PYSPARK_DRIVER_CONN_INFO_PATH": str(self._told)}
-        if not is_here:
-            environment["PYTHONSAFEPATH"] = "1"
         with open(output, "ab", opener=private) as log:
             self.process = subprocess.Popen(
                 [os.path.join(spark_home(), "bin", "spark-submit"), *options, *more],
@@ -127,30 +122,10 @@ def launch(master: str, directory: Path, settings: dict[str, str]) -> VirtualMac
         return None
     output = directory / "spark.out"
     try:
-        machine = VirtualMachine(start_settings(master, directory, settings), output, is_here=is_local(master))
+        machine = VirtualMachine(start_settings(master, directory, settings), output)
     except OSError as error:
         raise RunError.of("R611", reason=f"Spark did not start: {error}", fix="install PySpark again") from error
-    if is_local(master):
-        _start_fork_server(temporary_directory() / FORKS, output)
     return machine
-
-
-def _start_fork_server(path: Path, output: Path) -> None:
-    """Start the server of which Spark's Python processes are forks, once; without it they start by themselves."""
-    if path.exists() or os.environ.get("WALLAROO_FAULT"):
-        return
-    seed = os.environ.get("PYTHONHASHSEED", "0")  # as PySpark sets it
-    with open(output, "ab", opener=private) as log:
-        server = subprocess.Popen(
-            module_command(sys.executable, "wallaroo_runtime.spark.task.fork_server", str(path)),
-            env=os.environ | {"PYTHONHASHSEED": seed, "PYTHONUNBUFFERED": "1"},
-            stdin=subprocess.PIPE,
-            stdout=log,
-            stderr=log,
-            start_new_session=True,
-            umask=PRIVATE,
-        )
-    _at_end(lambda: _end(server))
 
 
 def _at_end(end: Callable[[], object]) -> None:

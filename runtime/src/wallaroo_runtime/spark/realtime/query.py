@@ -2,8 +2,8 @@
 
 import json
 import time
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]
@@ -11,76 +11,29 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming import StreamingQuery
 
 from wallaroo.diagnostic.diagnostic import Diagnostic
-from wallaroo.message.handshake import RELEASE
-from wallaroo_runtime.errors import WORKER, RunError
-from wallaroo_runtime.plan import Plan, Stage
-from wallaroo_runtime.plan.stage_message import stage_message
+from wallaroo_runtime.errors import RunError
+from wallaroo_runtime.plan import Plan
 from wallaroo_runtime.service.client import Away
 from wallaroo_runtime.spark.failure.cause import query_causes
 from wallaroo_runtime.spark.failure.translate import JavaEnded, is_end_of_java, needing_java
 from wallaroo_runtime.spark.machine.hadoop import spark_path
 from wallaroo_runtime.spark.machine.jar import java_class
+from wallaroo_runtime.spark.operators import put_credentials
 from wallaroo_runtime.spark.options import QueryOptions
 from wallaroo_runtime.spark.planned import Planned, past_progress
 from wallaroo_runtime.spark.realtime.failure import translated_operator
 from wallaroo_runtime.spark.realtime.letters import Letters, open_output
 from wallaroo_runtime.spark.realtime.report import LiveReports
-from wallaroo_runtime.spark.realtime.settings import BATCH_S, BATCH_SETTING, RunningWorker, Services, operator_settings
+from wallaroo_runtime.spark.realtime.settings import BATCH_S, BATCH_SETTING, Services, operator_settings
 from wallaroo_runtime.spark.realtime.visits import TellDone, VisitCounts
-from wallaroo_runtime.spark.task.executor import located
-from wallaroo_runtime.spark.worker_start import worker_specs
+from wallaroo_runtime.spark.worker_start import Workers, start_workers
 from wallaroo_runtime.storage.place import Output
 from wallaroo_runtime.storage.progress import Progress
-from wallaroo_runtime.system.process import process_start_time
 from wallaroo_runtime.topology.error_policy import ErrorPolicy
 from wallaroo_runtime.topology.model import KafkaSource, Topology
-from wallaroo_runtime.worker.capability import check_capabilities, lacking
-from wallaroo_runtime.worker.channel import WorkerChannel
-from wallaroo_runtime.worker.discovery import ensure_worker, stop_worker
-from wallaroo_runtime.worker.owner_process import Owner
-from wallaroo_runtime.worker.spec import WorkerSpec
 
 END_S, LOOK_S, LETTERS_S, NUMBERS_S = 30.0, 0.02, 0.5, 0.5
 Commit = Callable[[int], None]
-
-
-@dataclass(frozen=True, slots=True)
-class _Workers:
-    """Those of a query.
-
-    Attributes:
-        owner: The Java virtual machine, whose tasks call them.
-        running: By name.
-        targets: Name to the gRPC target of its first endpoint.
-    """
-
-    owner: Owner
-    running: dict[str, RunningWorker] = field(default_factory=dict)
-    targets: dict[str, str] = field(default_factory=dict)
-
-    def start(self, spec: WorkerSpec, stages: Iterable[Stage]) -> None:
-        """Start one, which is to run some stages.
-
-        Raises:
-            RunError: W416, it cannot keep calls open, or lacks what a stage needs; or why it does not start.
-        """
-        connection = ensure_worker(spec, self.owner, retry=True)
-        self.running[spec.name] = RunningWorker(spec, connection.directory)
-        self.targets[spec.name] = connection.target
-        channel = WorkerChannel(spec, self.owner)
-        try:
-            offered = channel.endpoints().init.capabilities
-        finally:
-            channel.close()
-        if RELEASE not in offered:
-            raise RunError.of("W416", WORKER, worker=spec.name, lack=lacking(f'"{RELEASE}"', "real-time mode"))
-        for stage in stages:
-            check_capabilities(spec, stage_message(stage), offered)
-
-    def stop(self) -> None:
-        """Stop all."""
-        for worker in self.running.values():
-            stop_worker(worker.spec, self.owner)
 
 
 class RealTimeQuery:
@@ -98,7 +51,7 @@ class RealTimeQuery:
         query: StreamingQuery,
         session: SparkSession,
         *,
-        workers: _Workers,
+        workers: Workers,
         settings: str,
         outbox: Output,
         before: tuple[int, int],
@@ -296,10 +249,6 @@ def _operators(session: SparkSession) -> Any:
     return java_class(session, "realtime.RealTime")
 
 
-def _credentials(session: SparkSession) -> Any:
-    return java_class(session, "rpc.Credentials")
-
-
 def start_realtime(
     session: SparkSession,
     plan: Plan,
@@ -323,10 +272,7 @@ def start_realtime(
     Raises:
         RunError: A worker does not start or must not be used.
     """
-    found = worker_specs(session, topology, options)
-    names = sorted({stage.worker for stage in plan.stages})
-    specs = {name: located(found[name]) for name in names}
-    workers = _start_workers(session, specs, plan)
+    workers = start_workers(session, plan, topology, options, is_realtime=True)
     try:
         told = services(workers.targets)
         return _start_query(session, plan, options, topology, workers, told, commit, tell_done)
@@ -340,7 +286,7 @@ def _start_query(
     plan: Plan,
     options: QueryOptions,
     topology: Topology,
-    workers: _Workers,
+    workers: Workers,
     services: Services,
     commit: Commit,
     tell_done: TellDone,
@@ -348,8 +294,7 @@ def _start_query(
     policy = ErrorPolicy.of(topology, options.on_error)
     topics = [source for source in topology.sources() if isinstance(source, KafkaSource)]
     settings = operator_settings(plan, workers.running, services, policy, topics)
-    for service in services.remote:
-        _credentials(session).put(service.address, service.token, service.authority)
+    put_credentials(session, services.remote)
     session.conf.set("spark.sql.shuffle.partitions", plan.shuffle_partitions)
     operators = _operators(session)
     frame = DataFrame(operators.lower(session._jsparkSession, settings), session)
@@ -374,16 +319,3 @@ def _start_query(
     )
     found.wait_until_reading()
     return found
-
-
-def _start_workers(session: SparkSession, specs: Mapping[str, WorkerSpec], plan: Plan) -> _Workers:
-    """Start the workers of a plan; stop all when one does not start."""
-    pid = int(session._jvm.java.lang.ProcessHandle.current().pid())  # type: ignore[union-attr]
-    workers = _Workers(Owner(pid, process_start_time(pid) or 0))
-    try:
-        for name, spec in specs.items():
-            workers.start(spec, [stage for stage in plan.stages if stage.worker == name])
-    except BaseException:
-        workers.stop()
-        raise
-    return workers

@@ -53,6 +53,11 @@ def read_kafka(session: SparkSession, source: KafkaSource) -> DataFrame:
     return session.readStream.format(FORMAT).options(**read_options(session, source)).load()
 
 
+def read_topic(session: SparkSession, source: KafkaSource) -> DataFrame:
+    """Return the records that a topic has now."""
+    return session.read.format(FORMAT).options(**read_options(session, source)).load()
+
+
 def read_options(session: SparkSession, source: KafkaSource) -> dict[str, str]:
     """Return the options of Spark's source.
 

@@ -1,10 +1,9 @@
-"""Which of the states in a bucket's log somebody wants to see."""
+"""Which of the states in a stage's logs somebody wants to see."""
 
-from collections.abc import Iterable
+import base64
+import json
 from dataclasses import dataclass
 from typing import NamedTuple
-
-from wallaroo_runtime.storage.state_log import latest_states
 
 
 class StateRow(NamedTuple):
@@ -29,56 +28,39 @@ def row_bytes(row: StateRow) -> int:
 
 @dataclass(frozen=True, slots=True)
 class StateChoice:
-    """Says which states are wanted.
+    """Says which states are wanted; `ChosenStates` of `runtime/java` chooses them in each bucket.
 
     Attributes:
         keys: Only of these keys; None: of all.
-        prefix: Only of keys that begin so, or in one of these ways.
+        prefixes: Only of keys that begin in one of these ways.
         after: Only of keys after this one, in the order of their bytes; None: from the first.
         limit: At most so many, the first; None: all.
-        has_values: Whether values are wanted, not only their sizes.
         most_bytes: Of a larger value only the size is wanted; None: of none.
         page_bytes: Of the first states that have so many bytes together, and the next; None: of all.
     """
 
     ports: frozenset[int]
     keys: frozenset[bytes] | None = None
-    prefix: bytes | tuple[bytes, ...] = b""
+    prefixes: tuple[bytes, ...] = (b"",)
     after: bytes | None = None
     limit: int | None = None
-    has_values: bool = True
     most_bytes: int | None = None
     page_bytes: int | None = None
 
-    def rows(self, entries: Iterable[bytes]) -> list[StateRow]:
-        """Return the chosen states of a log, in the order of their keys.
+    def to_json(self) -> str:
+        """Return it as the operators read it."""
+        return json.dumps(
+            {
+                "ports": sorted(self.ports),
+                "keys": None if self.keys is None else [_text(key) for key in sorted(self.keys)],
+                "prefixes": [_text(prefix) for prefix in self.prefixes],
+                "after": None if self.after is None else _text(self.after),
+                "limit": self.limit,
+                "most_bytes": self.most_bytes,
+                "page_bytes": self.page_bytes,
+            }
+        )
 
-        Args:
-            entries: Of the log, oldest first.
 
-        Raises:
-            RunError: R664, an entry is damaged.
-        """
-        found = [
-            StateRow(port, key, encoding, len(value), value if self._wants(value) else b"")
-            for (port, key), (encoding, value) in latest_states(entries).items()
-            if port in self.ports and self._has(key)
-        ]
-        found = sorted(found, key=lambda row: (row.key, row.port))[: self.limit]
-        return found if self.page_bytes is None else found[: self._page(found)]
-
-    def _page(self, rows: list[StateRow]) -> int:
-        """Return how many rows are wanted: what is after that of one bucket is after that of all buckets, too."""
-        size = 0
-        for at, row in enumerate(rows):
-            if at > 1 and size > (self.page_bytes or 0):  # a page has one state at least
-                return at
-            size += row_bytes(row)
-        return len(rows)
-
-    def _wants(self, value: bytes) -> bool:
-        return self.has_values and (self.most_bytes is None or len(value) <= self.most_bytes)
-
-    def _has(self, key: bytes) -> bool:
-        is_after = self.after is None or key > self.after
-        return is_after and key.startswith(self.prefix) and (self.keys is None or key in self.keys)
+def _text(data: bytes) -> str:
+    return base64.b64encode(data).decode()

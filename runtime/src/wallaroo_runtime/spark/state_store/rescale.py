@@ -1,44 +1,43 @@
-"""Moves the state of a checkpoint to other numbers of partitions and buckets, while no query runs.
+"""Writes a checkpoint of Spark's with the states of another one, for other numbers or the other mode.
 
-Done in three steps, all on a copy: the logs are read and sorted by new bucket; Spark's own tool gives its store the new
-number of partitions; and one micro-batch without messages, of the same query, writes each new bucket's log and clears
-the old ones. So offsets, the query's id and the count of its micro-batches go on.
+A new query writes the states, sorted by the new buckets, in its micro-batch 0; it has the operators of the mode to be.
+Spark's own tool then writes that state as the one of the micro-batch that is to be the last, and Spark's own classes
+commit it: so offsets, the query's id and the count of its micro-batches go on.
 """
 
 import json
 import os
-import secrets
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import reduce
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]
 from pyspark.errors import PySparkException
-from pyspark.sql import DataFrame, Row, SparkSession
-from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
-from pyspark.sql.streaming import StatefulProcessor, StatefulProcessorHandle
-from pyspark.sql.types import StructType
+from pyspark.sql import DataFrame, SparkSession
 
+from wallaroo.diagnostic.fault import reach
 from wallaroo_runtime.durable.file import replace_file
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.plan import Plan, Stage
-from wallaroo_runtime.spark.failure.cause import causes_of
-from wallaroo_runtime.spark.failure.translate import carried, described
+from wallaroo_runtime.plan.block import blocks_of
 from wallaroo_runtime.spark.machine.hadoop import spark_path
-from wallaroo_runtime.spark.micro_batches import MicroBatches
-from wallaroo_runtime.spark.state_store.rescale_log import COUNT_SCHEMA, LogSorter, sorted_entries
-from wallaroo_runtime.spark.state_store.stage_log import LOG, VERSION, stage_log, variable_of
-from wallaroo_runtime.spark.task.row import DATA, FRAME_SCHEMA, FrameRow, frame_batch
-from wallaroo_runtime.spark.task.state import BucketState
-from wallaroo_runtime.storage.spark_log import latest_batch
-from wallaroo_runtime.worker.session import BucketResult, Version
+from wallaroo_runtime.spark.micro_batches import MicroBatches, Rows
+from wallaroo_runtime.spark.state_store.layout import (
+    Stored,
+    operator_count,
+    operator_of,
+    operators_of,
+    reason_of,
+    state_store,
+)
+from wallaroo_runtime.storage.spark_log import last_commit
 
-NO_OFFSET = "-"
+LOGS = ("offsets", "commits", "state")  # of Spark's checkpoint; what else it has is of the query and its sources
+_SNAPSHOT_BYTES = slice(24, 32)  # of a `BucketVersion`
+_VERSIONS = "number & 4294967295 = 4294967295"
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,39 +53,45 @@ class Moved:
     size: int
 
 
-def state_variables(checkpoint: Path) -> list[list[str]]:
-    """Return the names of the state variables of each of Spark's operators, in the order of the operators."""
-    found = []
-    for operator in sorted((checkpoint / "state").glob("[0-9]*"), key=lambda path: int(path.name)):
-        log = operator / "_metadata" / "v2"
-        _version, text = (log / str(latest_batch(log))).read_text(encoding="utf-8").split("\n", 1)
-        properties = json.loads(json.loads(text)["operatorPropertiesJson"])
-        found.append([variable["stateName"] for variable in properties["stateVariables"]])
-    return found
+@dataclass(frozen=True, slots=True)
+class Rescaling:
+    """What is to be done.
+
+    Attributes:
+        old: Spark's checkpoint; it has a micro-batch, and stays as it is.
+        new: The directory to make, next to it.
+        before: The plan with the numbers of `old`.
+        plan: The plan with those of `new`.
+        is_realtime: Whether `new` is of real-time mode.
+        batch: The last micro-batch that `new` shall have.
+        offsets: Lines of its offsets, one for each source.
+    """
+
+    old: Path
+    new: Path
+    before: Plan
+    plan: Plan
+    is_realtime: bool
+    batch: int
+    offsets: tuple[str, ...]
 
 
-def rescale(session: SparkSession, old: Path, new: Path, folder: Path, before: Plan, plan: Plan) -> Moved:
-    """Write a checkpoint of Spark's with the state of another one, for the same query.
+def rescale(session: SparkSession, what: Rescaling) -> Moved:
+    """Write a checkpoint of Spark's with the states of another one, for the same query.
 
     Args:
         session: A local one.
-        old: Spark's checkpoint; it has no pending micro-batch, and stays as it is.
-        new: The directory to make, next to it.
-        folder: A directory for what is under way; it does not exist.
-        before: The plan with the numbers of `old`.
-        plan: The plan with those of `new`.
+        what: Is to be done.
 
     Raises:
         RunError: R664, it did not work; `new` is of no use then.
     """
     with moving():
-        moved = sort_logs(session, old, folder, before, plan)
-        _copy(old, new)
-        if plan.shuffle_partitions != before.shuffle_partitions:
-            session._streamingCheckpointManager.repartition(str(new), plan.shuffle_partitions, False)
-        _plan_batch(new)
-        _run_batch(session, new, folder, before, plan)
-        verify(session, new, plan, moved)
+        shutil.copytree(what.old, what.new, copy_function=os.link, ignore=shutil.ignore_patterns(*LOGS))
+        notes = load(session, what.plan, spark_path(what.new), _moved(session, what), is_realtime=what.is_realtime)
+        moved = Moved(sum(note["keys"] for note in notes), sum(note["bytes"] for note in notes))
+        _renumber(session, what)
+        _verify(session, what, moved)
     return moved
 
 
@@ -98,7 +103,7 @@ def moving() -> Iterator[None]:
     except RunError:
         raise
     except (PySparkException, Py4JError, OSError, ValueError, KeyError) as error:
-        raise failed(reason=described(causes_of(error)).reason) from error
+        raise failed(reason=reason_of(error)) from error
 
 
 def failed(*, reason: str) -> RunError:
@@ -106,44 +111,93 @@ def failed(*, reason: str) -> RunError:
     return RunError.of("R664", reason=reason)
 
 
-def read_variable(session: SparkSession, checkpoint: Path, operator: int, variable: str) -> DataFrame:
-    """Return the content of a state variable, as of the last committed micro-batch."""
-    reader = session.read.format("statestore").option("operatorId", operator)
-    return reader.option("stateVarName", variable).load(spark_path(checkpoint))
+def _moved(session: SparkSession, what: Rescaling) -> Callable[[Stage], list[Any]]:
+    """Return what gives the logs of a stage to be."""
+    stored = Stored(session, spark_path(what.old), what.before)
+    batch, operators = last_commit(what.old), operator_count(what.old)
+    blocks, count, targets = blocks_of(what.plan), len(what.plan.bucket_ids), targets_of(what.plan)
+
+    def logs(stage: Stage) -> list[Any]:
+        operator = operator_of(what.before, stage.id, operators)
+        if operator is None:
+            return []
+        found = stored.logs(stage.id, operator, batch)
+        return [state_store(session).moved(found, blocks[stage.id], count, targets)]
+
+    return logs
 
 
-def _logs(session: SparkSession, checkpoint: Path, plan: Plan) -> Iterator[tuple[str, DataFrame]]:
-    """Yield the id of each stage that has a log with its log, whatever the mode."""
-    stages = [stage.id for level in plan.levels[1:] for stage in level if stage.has_state]
-    for operator, variables in enumerate(state_variables(checkpoint)):
-        for stage in stages:
-            if variable := variable_of(LOG, stage, variables):
-                content = read_variable(session, checkpoint, operator, variable)
-                yield stage, stage_log(variable, content, stage, plan)
+def targets_of(plan: Plan) -> list[int]:
+    """Return what Spark's shuffle brings to each partition."""
+    return list(plan.bucket_ids[: plan.shuffle_partitions])
 
 
-def sort_logs(session: SparkSession, old: Path, folder: Path, before: Plan, plan: Plan) -> Moved:
-    """Write the logs of a checkpoint of Spark's to files, sorted by the buckets of another plan.
+def load(
+    session: SparkSession, plan: Plan, checkpoint: str, logs: Callable[[Stage], Sequence[Any]], *, is_realtime: bool
+) -> list[dict[str, Any]]:
+    """Let the first micro-batch of a new query write the states of a plan.
 
     Args:
-        session: A local one.
-        old: Spark's checkpoint.
-        folder: Where to.
-        before: The plan of `old`.
-        plan: The other one.
+        plan: With the numbers of the checkpoint to be.
+        checkpoint: Spark's own, as Spark takes it; it may have the id of a query, but no micro-batch.
+        logs: Returns datasets of Java's with rows of a stage's logs.
+        is_realtime: Whether it is of real-time mode.
+
+    Returns:
+        What was written: a note of each row.
     """
-    keys = size = 0
-    for stage, log in _logs(session, old, before):
-        sorter = LogSorter(folder / stage, len(plan.bucket_ids))
-        for row in log.mapInArrow(sorter.run, COUNT_SCHEMA).collect():
-            keys, size = keys + row["keys"], size + row["bytes"]
-    return Moved(keys, size)
+    java, notes = state_store(session), list[dict[str, Any]]()
+    none = session.range(0).selectExpr("CAST(NULL AS BINARY) AS row")._jdf
+    operators = []
+    for stages in operators_of(plan, is_realtime=is_realtime):
+        rows = none
+        for found in (each for stage in stages for each in logs(stage)):
+            rows = rows.union(found)
+        operators.append(rows)
+
+    def take(rows: Rows, batch: int) -> None:
+        notes.extend(json.loads(note) for note in rows)
+        reach("states.before_commit")
+
+    session.conf.set("spark.sql.shuffle.partitions", plan.shuffle_partitions)
+    frame = DataFrame(java.load(session._jsparkSession, operators, is_realtime), session)
+    writer = frame.writeStream.option("checkpointLocation", checkpoint)
+    MicroBatches(session, take).run_one(writer.outputMode("update" if is_realtime else "append"))
+    return notes
 
 
-def _copy(old: Path, new: Path) -> None:
-    """Link the files, which Spark never changes; only where its records name the directory they are written again."""
-    shutil.copytree(old, new, copy_function=os.link)
-    relocate(new, f"file:{new}")
+def _renumber(session: SparkSession, what: Rescaling) -> None:
+    """Let micro-batch 0 of the new checkpoint be the one that is to be the last, at the offsets of the old one."""
+    offsets = what.new / "offsets"
+    if last_commit(what.new) != 0:
+        raise failed(reason="Spark did not commit micro-batch 0")
+    head = (offsets / "0").read_text(encoding="utf-8").splitlines()[:2]
+    for batch in (what.batch - 1, what.batch):  # Spark reads the one before, too
+        write_file(offsets / str(batch), "\n".join([*head, *what.offsets]))
+    jvm: Any = session._jvm
+    spark, place, none = session._jsparkSession, f"file:{what.new}", jvm.scala.Option.empty()
+    streaming = jvm.org.apache.spark.sql.execution.streaming
+    commits = streaming.runtime.StreamingQueryCheckpointMetadata(spark, place, False).commitLog()
+    ids = none
+    if operator_count(what.new):
+        conf = spark.sessionState().newHadoopConf()
+        ids = streaming.state.StateRewriter(spark, 0, what.batch, place, conf, none, none, none).run()
+    commits.add(what.batch, commits.get(0).get().withStateUniqueIds(ids))
+    for path in (what.new / "commits" / "0", *([offsets / "0"] if what.batch > 1 else [])):
+        path.unlink()
+        path.with_name(f".{path.name}.crc").unlink(missing_ok=True)
+
+
+def _verify(session: SparkSession, what: Rescaling, moved: Moved) -> None:
+    """Read what Spark has stored; raises R664 when it is not what was written."""
+    stored, size = Stored(session, spark_path(what.new), what.plan), 0
+    for operator, stages in enumerate(operators_of(what.plan, is_realtime=what.is_realtime)):
+        for stage in stages:
+            logs = DataFrame(stored.logs(stage.id, operator, what.batch), session)
+            for row in logs.where(_VERSIONS).collect():
+                size += int.from_bytes(row["value"][_SNAPSHOT_BYTES], "big")
+    if size != moved.size:
+        raise failed(reason=f"Spark has stored {size} bytes of {moved.size}")
 
 
 def relocate(checkpoint: Path, place: str) -> None:
@@ -166,160 +220,3 @@ def write_file(path: Path, text: str) -> None:
     """Give a file of Spark's another content."""
     replace_file(path, text.encode("utf-8"), durable=True)
     path.with_name(f".{path.name}.crc").unlink(missing_ok=True)  # Hadoop's checksum of the old content
-
-
-def _plan_batch(checkpoint: Path) -> None:
-    """Plan a micro-batch that ends where the last one ended.
-
-    Spark asks a source for rows only when its offset has moved, and compares offsets as texts; so that one is asked,
-    its offset before gets a blank more. What is planned has the very text that the sources gave.
-    """
-    last = latest_batch(checkpoint / "offsets")
-    path = checkpoint / "offsets" / str(last)
-    text = path.read_text(encoding="utf-8")
-    write_file(checkpoint / "offsets" / str(last + 1), text)
-    lines = text.splitlines()
-    chosen = next(number for number in range(2, len(lines)) if lines[number] != NO_OFFSET)
-    lines[chosen] += " "
-    write_file(path, "\n".join(lines))
-
-
-def _sources(checkpoint: Path) -> int:
-    text = (checkpoint / "offsets" / str(latest_batch(checkpoint / "offsets"))).read_text(encoding="utf-8")
-    return len(text.splitlines()) - 2
-
-
-def _run_batch(session: SparkSession, checkpoint: Path, folder: Path, before: Plan, plan: Plan) -> None:
-    ids = tuple(sorted({*before.bucket_ids, *plan.bucket_ids}))
-    session.conf.set("spark.sql.shuffle.partitions", plan.shuffle_partitions)
-    frame = written_logs(one_row(session, _sources(checkpoint)), folder, ids, plan)
-    run_one_batch(frame, checkpoint, latest_batch(checkpoint / "offsets"))
-
-
-def one_row(session: SparkSession, sources: int) -> DataFrame:
-    """Return a streaming dataset of so many sources, each of which has one row in the next micro-batch."""
-    session.dataSource.register(OneRowSource)
-    return reduce(DataFrame.union, [session.readStream.format(OneRowSource.name()).load() for _ in range(sources)])
-
-
-def written_logs(rows: DataFrame, folder: Path, ids: tuple[int, ...], plan: Plan) -> DataFrame:
-    """Return the dataset whose operators, those of a plan in micro-batches, take over sorted logs.
-
-    Args:
-        rows: From `one_row`.
-        folder: Has the logs.
-        ids: Of all buckets that are to be written or cleared.
-        plan: Has the buckets that are to be.
-    """
-    frame = rows.mapInArrow(RowMaker(ids).run, FRAME_SCHEMA)
-    for level in plan.levels[1:]:
-        writer = LogWriter(level, folder, plan.bucket_ids)
-        frame = frame.groupBy("bucket").transformWithState(writer, FRAME_SCHEMA, "Append", "None")
-    return frame
-
-
-def run_one_batch(frame: DataFrame, checkpoint: Path, batch: int, mode: str = "append") -> None:
-    """Run a query for one micro-batch: the planned one, or else the next one.
-
-    Raises:
-        RunError: R664, it was not committed.
-    """
-    writer = frame.writeStream.option("checkpointLocation", spark_path(checkpoint)).outputMode(mode)
-    MicroBatches(frame.sparkSession).run_one(writer)
-    if latest_batch(checkpoint / "commits") != batch:
-        raise failed(reason=f"Spark did not commit micro-batch {batch}")
-
-
-class OneRowSource(DataSource):
-    """Stands for a source of the query, whatever its kind: gives one row for the planned micro-batch."""
-
-    @classmethod
-    def name(cls) -> str:
-        """Return the name of the format."""
-        return "wallaroo-one-row"
-
-    def schema(self) -> str:
-        """Return the columns."""
-        return "number INT"
-
-    def streamReader(self, schema: StructType) -> "OneRowReader":  # noqa: N802 - Spark's name
-        """Return a reader."""
-        return OneRowReader()
-
-
-class OneRowReader(DataSourceStreamReader):
-    """Gives one row for a range, and offers a new one to a new query alone; lives in a process of Spark's."""
-
-    def initialOffset(self) -> dict[str, Any]:  # noqa: N802
-        """Return where a new query begins."""
-        return {}
-
-    def latestOffset(self, start: dict[str, Any], limit: Any) -> dict[str, Any]:  # noqa: N802
-        """Return where it is; of a new query, where it shall be."""
-        return start or {"row": 1}
-
-    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
-        """Return one partition."""
-        return [InputPartition(0)]
-
-    def read(self, partition: InputPartition) -> Iterator[tuple[int]]:
-        """Yield the row."""
-        yield (0,)
-
-
-@dataclass(frozen=True, slots=True)
-class RowMaker:
-    """The function of `mapInArrow` that makes a row for each bucket, old or new."""
-
-    bucket_ids: tuple[int, ...]
-
-    def run(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Yield the rows once for each row that comes."""
-        ids = self.bucket_ids
-        for batch in batches:
-            for _ in range(batch.num_rows):
-                yield frame_batch([FrameRow(number, 0, 0, DATA, 0, b"") for number in ids])
-
-
-class LogWriter(StatefulProcessor):
-    """Gives each bucket of a level its new log; what is no longer a bucket gets none."""
-
-    def __init__(self, stages: tuple[Stage, ...], folder: Path, bucket_ids: tuple[int, ...]) -> None:
-        self._stages, self._folder, self._bucket_ids = stages, folder, bucket_ids
-        self._states: dict[str, BucketState] = {}
-
-    def init(self, handle: StatefulProcessorHandle) -> None:
-        """Take hold of the state."""
-        self._states = {stage.id: BucketState(handle, stage) for stage in self._stages if stage.has_state}
-
-    def handleInputRows(self, key: Any, rows: Iterator[Row], timerValues: Any) -> Iterator[Row]:  # noqa: N802, N803
-        """Write one bucket's logs, and hand its row to the next level."""
-        with carried():
-            bucket = self._bucket_ids.index(key[0]) if key[0] in self._bucket_ids else None
-            for stage, state in self._states.items():
-                entries = [] if bucket is None else list(sorted_entries(self._folder, stage, bucket))
-                if entries:
-                    version = Version(1, 1 + secrets.randbelow((1 << 64) - 1))
-                    state.store(BucketResult(version, changes=entries, is_snapshot=True))
-                else:
-                    state.clear()
-            yield from rows
-
-
-def verify(session: SparkSession, checkpoint: Path, plan: Plan, moved: Moved) -> None:
-    """Read what Spark has stored; raises R664 when it is not what was sorted."""
-    size = 0
-    for operator, variables in enumerate(state_variables(checkpoint)):
-        for variable in (name for name in variables if name.startswith(f"{VERSION}_")):
-            size += _verified(read_variable(session, checkpoint, operator, variable), plan)
-    if size != moved.size:
-        raise failed(reason=f"Spark has stored {size} bytes of {moved.size}")
-
-
-def _verified(version: DataFrame, plan: Plan) -> int:
-    size = 0
-    for row in version.collect():
-        size += row["value"]["snapshot_bytes"]
-        if row["key"]["bucket"] not in plan.bucket_ids or row["partition_id"] >= plan.shuffle_partitions:
-            raise failed(reason=f"Spark has kept the old bucket {row['key']['bucket']}")
-    return size

@@ -19,7 +19,7 @@ from wallaroo_runtime.storage.outbox.staging import StagedFile
 
 COMPACT_BYTES = 1024 * 1024
 _QUERY = re.compile(r"[A-Za-z0-9._-]{1,100}")
-_STAGED = re.compile(r"(.+)-(\d+)-\d+-\d+-\d+-\d+\.frames")
+_STAGED = re.compile(r"(.+)-(\d+)-\d+-\d+-\d+\.frames")
 
 
 class Outbox:

@@ -58,17 +58,16 @@ class StagingWriter:
         directory: The staging directory; made when it does not exist.
         query: Id of the query: letters, digits, `.`, `_`, `-`.
         batch: Id of the micro-batch.
-        stage_attempt: Spark's stage attempt number.
         task_attempt: Spark's task attempt id; no two attempts may share a name.
         fsync: Whether `finish` makes the files survive a loss of power.
 
     Example:
         >>> from tempfile import mkdtemp
         >>> from wallaroo.message.frame import encode_frame
-        >>> writer = StagingWriter(Path(mkdtemp()), "q", batch=7, partition=0, stage_attempt=0, task_attempt=12)
+        >>> writer = StagingWriter(Path(mkdtemp()), "q", batch=7, partition=0, task_attempt=12)
         >>> writer.write(3, encode_frame([b"a", b"b"], port=3))
         >>> [(file.port, file.messages, Path(file.path).name) for file in writer.finish()]
-        [(3, 2, 'q-7-0-0-12-3.frames')]
+        [(3, 2, 'q-7-0-12-3.frames')]
     """
 
     def __init__(
@@ -77,14 +76,13 @@ class StagingWriter:
         query: str,
         batch: int,
         partition: int,
-        stage_attempt: int,
         task_attempt: int,
         *,
         fsync: bool = True,
     ) -> None:
         self._directory = Path(directory).absolute()
         self._directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-        self._prefix = f"{query}-{batch}-{partition}-{stage_attempt}-{task_attempt}"
+        self._prefix = f"{query}-{batch}-{partition}-{task_attempt}"
         self._partition, self._fsync = partition, fsync
         self._files: dict[int, _Open] = {}
 
@@ -101,16 +99,6 @@ class StagingWriter:
                 self._files[port] = _Open(self._directory / f"{self._prefix}-{port}.frames")
             self._files[port].write(frame)
 
-    def so_far(self) -> list[StagedFile]:
-        """Return what was written until now, as `finish` would if nothing more came.
-
-        A writer that cannot know whether more will come reports this each time; of one file, the longest counts.
-        """
-        return [
-            StagedFile(port, str(staged.path), staged.bytes, staged.crc32, staged.messages, self._partition)
-            for port, staged in sorted(self._files.items())
-        ]
-
     def finish(self) -> list[StagedFile]:
         """Close the files and return what to publish; nothing may be written afterwards.
 
@@ -124,7 +112,10 @@ class StagingWriter:
                 if self._fsync:
                     os.fsync(staged.file.fileno())
                 staged.file.close()
-        return self.so_far()
+        return [
+            StagedFile(port, str(staged.path), staged.bytes, staged.crc32, staged.messages, self._partition)
+            for port, staged in sorted(self._files.items())
+        ]
 
     def abort(self) -> None:
         """Close and remove the files; harmless when there are none."""

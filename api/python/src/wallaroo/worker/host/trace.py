@@ -208,6 +208,56 @@ def stage_span(opening: "pb.Opening", worker: str) -> Span | None:
     return _begun(made.get_tracer(SCOPE).start_span(name, parent, SpanKind.CLIENT, about))
 
 
+def task_ids(query: str, batch: int, stage: str, attempt: int) -> int:
+    """Return the id of the span of a stage in a task, which calls its worker with it.
+
+    Example:
+        >>> task_ids("0b9a1f60", 7, "s1", 12) == task_ids("0b9a1f60", 7, "s1", 13)
+        False
+    """
+    found = hashlib.sha256(f"{query}/{batch}/{stage}/{attempt}".encode()).digest()
+    return int.from_bytes(found[:8], "big") or 1
+
+
+def task_span(application: str, query: str, batch: int, begun_ns: int, ended_ns: int, **about: Any) -> None:
+    """Record, in the driver, what a task has done in a stage.
+
+    Args:
+        application: Its name.
+        query: Id of Spark's query.
+        batch: Number of the micro-batch.
+        begun_ns: When it began, in nanoseconds since 1970.
+        ended_ns: When it ended.
+        about: `stage`, `worker`, `partition` and `attempt`.
+    """
+    made = _provider(application)
+    if made is None:
+        return
+    from opentelemetry.trace import SpanKind
+
+    trace, root = batch_ids(query, batch)
+    decision: Any = made.sampler.should_sample(None, trace, "micro-batch").decision
+    parent = _parent(trace, root, is_sampled=decision.is_sampled())
+    values = {"wallaroo.batch": batch, **{f"wallaroo.{name}": value for name, value in about.items()}}
+    _ids.next = trace, task_ids(query, batch, about["stage"], about["attempt"])
+    span = made.get_tracer(SCOPE).start_span(
+        f"stage {about['stage']}", parent, SpanKind.CLIENT, values, start_time=begun_ns
+    )
+    _ids.next = None
+    span.end(ended_ns)
+
+
+def sampled_below(application: str) -> int:
+    """Return the bound of the last 8 bytes of a trace's id, as a number, below which it is reported; 0: none is."""
+    made = _provider(application)
+    if made is None:
+        return 0
+    sampler: Any = getattr(made.sampler, "_root", made.sampler)
+    if (bound := getattr(sampler, "bound", None)) is None:
+        bound = 1 << 64 if sampler.should_sample(None, 1, "micro-batch").decision.is_sampled() else 0
+    return int(min(bound, (1 << 64) - 1))
+
+
 def call_span(application: str, method: str, metadata: Iterable[tuple[str, Any]]) -> Span | None:
     """Begin the span of a call in the worker; None: its client sends no trace, or the worker has nobody to tell."""
     header = next((str(value) for name, value in metadata if name == HEADER), "")

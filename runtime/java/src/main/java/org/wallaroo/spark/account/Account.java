@@ -20,7 +20,7 @@ import org.wallaroo.spark.query.Settings;
  * <p>Calls are checked one by one ({@code Audit}). Here is what lies between: the journal and the sources, the exits of
  * stages and the entries of others, the last exits and the egress. At a barrier no call is open: then all must be equal.
  */
-public final class Account {
+public final class Account implements CallCounts {
     private final List<Map<String, List<Integer>>> levels; // ports that each stage takes, by its id
     private final String reader; // the stage of the sources, which takes the journal
     private final Map<String, Integer> levelOf = new HashMap<>();
@@ -58,24 +58,29 @@ public final class Account {
         return new Account(levels, start.messages());
     }
 
-    /** Returns what passed the steps, and what states there are. */
+    @Override
     public Counters counters() {
         return counters;
     }
 
-    /** Notes messages that a stage has run, by port. */
+    @Override
+    public void opened(String stage) {
+        // Batches of real-time mode have no spans.
+    }
+
+    @Override
     public void ran(String stage, Map<Integer, Long> messages) {
         Map<Integer, Long> mine = ran.computeIfAbsent(stage, id -> new HashMap<>());
         messages.forEach((port, count) -> mine.merge(port, count, Long::sum));
     }
 
-    /** Notes messages that a stage has given, by port. */
+    @Override
     public void gave(String stage, Map<Integer, Long> messages) {
         Map<Integer, Long> counts = given.get(levelOf.get(stage));
         messages.forEach((port, count) -> counts.merge(port, count, Long::sum));
     }
 
-    /** Notes what a stage has given. */
+    @Override
     public void gave(String stage, List<JournalRow.Item> items) {
         add(items, given.get(levelOf.get(stage)));
     }

@@ -78,7 +78,8 @@ public final class Counters {
                 .put(bucket, new Size(keys, version.snapshotBytes() + version.changeBytes()));
     }
 
-    Map<String, Map<String, Long>> steps() {
+    /** Returns what passed sources, steps and sinks, by path and name. */
+    public Map<String, Map<String, Long>> steps() {
         return steps;
     }
 
@@ -88,5 +89,20 @@ public final class Counters {
 
     NavigableMap<Long, Keys> visits() {
         return visits;
+    }
+
+    /** Returns keys and bytes of the log, by stage and bucket. */
+    public Map<String, Map<Integer, List<Long>>> storeNumbers() {
+        Map<String, Map<Integer, List<Long>>> found = new TreeMap<>();
+        stores.forEach((stage, sizes) -> sizes.forEach((bucket, size) -> found
+                .computeIfAbsent(stage, id -> new TreeMap<>()).put(bucket, List.of(size.keys(), size.bytes()))));
+        return found;
+    }
+
+    /** Returns keys and failed ones of the visits after the one of an id, by id. */
+    public Map<Long, List<Long>> visitNumbers(long after) {
+        Map<Long, List<Long>> found = new TreeMap<>();
+        visits.tailMap(after, false).forEach((id, keys) -> found.put(id, List.of(keys.keys(), keys.failed())));
+        return found;
     }
 }

@@ -118,17 +118,13 @@ public final class Numbers {
 
     /** Returns what visits came to as JSON, those after the one of an id. */
     public synchronized String visits(long after) {
-        Map<Long, List<Long>> counts = new TreeMap<>();
-        shown.visits().tailMap(after, false).forEach((id, keys) -> counts.put(id, List.of(keys.keys(), keys.failed())));
-        return Json.object("offset", shownAt, "visits", counts);
+        return Json.object("offset", shownAt, "visits", shown.visitNumbers(after));
     }
 
     /** Returns the numbers as JSON; times are those since the last call. */
     public synchronized String take() {
-        Map<String, Map<Integer, List<Long>>> stores = new TreeMap<>();
-        shown.stores().forEach((stage, sizes) -> sizes.forEach((bucket, size) -> stores
-                .computeIfAbsent(stage, id -> new TreeMap<>()).put(bucket, List.of(size.keys(), size.bytes()))));
-        String text = Json.object("offset", reached, "steps", shown.steps(), "stores", stores, "times", times);
+        String text = Json.object("offset", reached, "steps", shown.steps(),
+                "stores", shown.storeNumbers(), "times", times);
         times = new TreeMap<>();
         return text;
     }

@@ -9,23 +9,41 @@ import org.apache.spark.sql.streaming.TTLConfig;
 
 /** Versions and logs in Spark's state store: it goes back to the begin of a batch when the task fails. */
 public final class SparkBucketStore implements BucketStore {
-    private static final int BUCKET_BITS = 32;
+    /** Name of the state in Spark's store. */
+    public static final String NAME = "log";
 
-    private final MapState<Integer, byte[]> versions;
+    private static final int BUCKET_BITS = 32;
+    private static final int VERSION = -1; // in the place of an entry's number
     private final MapState<Long, byte[]> entries;
 
+    /** Takes hold of the store; one state for both, since each costs every task an analysis of its encoders. */
     public SparkBucketStore(StatefulProcessorHandle handle) {
-        versions = handle.getMapState("version", Encoders.INT(), Encoders.BINARY(), TTLConfig.NONE());
-        entries = handle.getMapState("log", Encoders.LONG(), Encoders.BINARY(), TTLConfig.NONE());
+        entries = handle.getMapState(NAME, Encoders.LONG(), Encoders.BINARY(), TTLConfig.NONE());
     }
 
     private static long key(int bucket, int entry) {
         return (long) bucket << BUCKET_BITS | entry & 0xffffffffL;
     }
 
+    /** Returns the bucket of a key in the store. */
+    public static int bucketOf(long key) {
+        return (int) (key >> BUCKET_BITS);
+    }
+
+    /** Returns which entry of the bucket's log a key is of. */
+    public static int entryOf(long key) {
+        return (int) key;
+    }
+
+    /** Says whether a key is that of the bucket's version. */
+    public static boolean isVersion(long key) {
+        return (int) key == VERSION;
+    }
+
     @Override
     public BucketVersion version(int bucket) {
-        return versions.containsKey(bucket) ? BucketVersion.fromBytes(versions.getValue(bucket)) : BucketVersion.EMPTY;
+        byte[] found = entries.getValue(key(bucket, VERSION));
+        return found == null ? BucketVersion.EMPTY : BucketVersion.fromBytes(found);
     }
 
     @Override
@@ -47,6 +65,6 @@ public final class SparkBucketStore implements BucketStore {
             entries.updateValue(key(bucket, entry), change);
             entry++;
         }
-        versions.updateValue(bucket, after.toBytes());
+        entries.updateValue(key(bucket, VERSION), after.toBytes());
     }
 }

@@ -75,6 +75,18 @@ abstract class JournalReader implements Closeable {
         }
     }
 
+    /** Returns the header of the next frame; the journal goes on until {@code end}. */
+    final byte[] header(long end) throws IOException {
+        reach(end);
+        return get(Frames.HEADER_BYTES);
+    }
+
+    /** Goes on after a frame. */
+    final void skip(int bytes, long count) {
+        offset += bytes;
+        messages += count;
+    }
+
     /** Returns up to where {@link #get} has something, at most {@code end}, and after {@link #offset}. */
     abstract long reach(long end) throws IOException;
 

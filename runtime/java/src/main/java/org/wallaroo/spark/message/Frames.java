@@ -19,14 +19,14 @@ public final class Frames {
     public static final int DEAD_LETTER_PORT = 65535;
 
     /** Port of ticks. */
-    static final int TICK_PORT = 65534;
+    public static final int TICK_PORT = 65534;
 
     /** Port of visits. */
     public static final int VISIT_PORT = 65533;
 
-    private static final int FRAMED = 1;
+    static final int FRAMED = 1;
     private static final int MAGIC = 0x31524657; // WFR1
-    private static final int MAX_BODY_BYTES = 67_108_824;
+    static final int MAX_BODY_BYTES = 67_108_824;
     private static final int KNOWN_FLAGS = 31;
     private static final int CHECKED_HEADER_BYTES = 36;
 
@@ -128,6 +128,15 @@ public final class Frames {
     /** Returns a tick or visit of the journal as workers take it. */
     public static byte[] control(byte[] frame) {
         return port(frame, 0) == TICK_PORT ? tick(frame) : frame;
+    }
+
+    /** Returns a tick or visit, as workers take it, with the sequence 0. */
+    public static byte[] atStart(byte[] frame) {
+        ByteBuffer made = ByteBuffer.wrap(frame.clone()).order(ByteOrder.LITTLE_ENDIAN).putLong(16, 0);
+        CRC32 crc = new CRC32();
+        crc.update(made.array(), 0, CHECKED_HEADER_BYTES);
+        crc.update(made.array(), HEADER_BYTES, frame.length - HEADER_BYTES);
+        return made.putInt(CHECKED_HEADER_BYTES, (int) crc.getValue()).array();
     }
 
     /** Returns a tick of the journal, which has a sequence of its own as if it had a message, as workers take it. */

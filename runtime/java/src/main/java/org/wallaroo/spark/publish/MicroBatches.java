@@ -2,9 +2,9 @@ package org.wallaroo.spark.publish;
 
 import com.fasterxml.jackson.core.JsonProcessingException;
 import com.fasterxml.jackson.databind.ObjectMapper;
+import java.nio.charset.StandardCharsets;
 import java.util.List;
 import java.util.concurrent.TimeUnit;
-import java.util.stream.IntStream;
 import org.apache.spark.api.java.function.VoidFunction2;
 import org.apache.spark.sql.Dataset;
 import org.apache.spark.sql.Row;
@@ -34,12 +34,12 @@ public final class MicroBatches implements VoidFunction2<Dataset<Row>, Long> {
      * Asks the driver program, and waits for its answer; a query that is stopped interrupts this.
      *
      * @param batch number of the micro-batch
-     * @param rows what it came to; null: it has not run
+     * @param rows what it came to, a text each; null: it has not run
      * @throws RuntimeException the driver program could not do it, or has ended
      */
     void ask(long batch, List<Row> rows) throws InterruptedException {
-        List<List<Object>> values = rows == null ? null : rows.stream().map(MicroBatches::values).toList();
-        String failure = exchange(batch, write(values));
+        List<String> texts = rows == null ? null : rows.stream().map(MicroBatches::text).toList();
+        String failure = exchange(batch, write(texts));
         if (!failure.isEmpty()) {
             throw new RuntimeException(failure); // a plain one, which only carries what its text names
         }
@@ -103,8 +103,8 @@ public final class MicroBatches implements VoidFunction2<Dataset<Row>, Long> {
         notifyAll();
     }
 
-    private static List<Object> values(Row row) {
-        return IntStream.range(0, row.length()).mapToObj(row::get).toList();
+    private static String text(Row row) {
+        return new String(row.<byte[]>getAs(0), StandardCharsets.UTF_8);
     }
 
     private static String write(Object value) {

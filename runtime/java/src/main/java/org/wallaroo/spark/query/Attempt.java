@@ -19,6 +19,11 @@ public record Attempt(String query, long batch, int partition, long attempt) {
                 context.taskAttemptId());
     }
 
+    /** Returns the attempt in a rehearsal: it is of no query, so that nobody traces it. */
+    public Attempt rehearsing() {
+        return new Attempt("", batch, partition, attempt);
+    }
+
     /** Returns what begins a stream of a stage, with the task in it. */
     public Opening opening(Opening stage) {
         return stage.toBuilder().setQuery(query).setBatch(batch).setPartition(partition).setAttempt(attempt).build();

@@ -19,6 +19,15 @@ public final class Json {
         }
     }
 
+    /** Returns a value as a record, whose components have the names of its fields. */
+    public static <T> T read(JsonNode value, Class<T> type) {
+        try {
+            return MAPPER.treeToValue(value, type);
+        } catch (JsonProcessingException error) {
+            throw new IllegalArgumentException("no " + type.getSimpleName() + ": " + value, error);
+        }
+    }
+
     public static String write(Object value) {
         try {
             return MAPPER.writeValueAsString(value);

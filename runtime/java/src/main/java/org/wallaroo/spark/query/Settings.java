@@ -10,6 +10,7 @@ import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
+import org.wallaroo.spark.message.JournalOrigins;
 import org.wallaroo.spark.message.Origins;
 import wallaroo.worker.v1.WorkerOuterClass.InitRequest;
 import wallaroo.worker.v1.WorkerOuterClass.Opening;
@@ -24,7 +25,7 @@ public final class Settings implements Serializable {
     /**
      * Makes settings.
      *
-     * @param text a JSON object; {@code spark/realtime/settings.py} writes it
+     * @param text a JSON object; {@code spark/operators.py} writes it, or {@code spark/realtime/settings.py}
      */
     public Settings(String text) {
         this.text = text;
@@ -80,9 +81,20 @@ public final class Settings implements Serializable {
         return get("worker").asText();
     }
 
-    /** Returns the private directory of the worker, with the socket of its supervisor. */
+    /** Returns the private directory of the worker, with the socket of its supervisor; empty: tasks start it. */
     public String workerDirectory() {
         return get("worker_directory").asText();
+    }
+
+    /** Returns what the worker is started from where the driver has not started it, as JSON. */
+    public String start() {
+        return get("start").toString();
+    }
+
+    /** Returns which traces are reported, see {@code TraceParent}; 0: none. */
+    public long sampledBelow() {
+        JsonNode found = Json.parse(text).path("sampled_below");
+        return found.isMissingNode() ? 0 : Long.parseUnsignedLong(found.asText());
     }
 
     /** Returns how many milliseconds a call may make no progress. */
@@ -123,7 +135,7 @@ public final class Settings implements Serializable {
         Map<Integer, Origins.Topic> topics = new HashMap<>();
         get("topics").properties().forEach(each -> topics.put(Integer.valueOf(each.getKey()),
                 new Origins.Topic(each.getValue().get("source").asText(), each.getValue().get("topic").asText())));
-        return new Origins(topics);
+        return new JournalOrigins(topics);
     }
 
     /** Returns what begins a stream of this stage. */
@@ -153,6 +165,59 @@ public final class Settings implements Serializable {
         Map<String, Boolean> parts = new HashMap<>();
         get("fails_at").properties().forEach(part -> parts.put(part.getKey(), part.getValue().asBoolean()));
         return new ErrorPolicy(get("fails").asBoolean(), parts);
+    }
+
+    /** Returns what Spark's shuffle brings to each partition. */
+    public List<Integer> targets() {
+        List<Integer> found = new ArrayList<>();
+        get("targets").forEach(target -> found.add(target.asInt()));
+        return found;
+    }
+
+    /** Returns the ports of frames that levels after one take. */
+    public Set<Integer> laterPorts(int level) {
+        Set<Integer> ports = new HashSet<>();
+        get("later_ports").get(level).forEach(port -> ports.add(port.asInt()));
+        return ports;
+    }
+
+    /** Returns where the journals are, as JSON. */
+    public List<String> journals() {
+        List<String> found = new ArrayList<>();
+        get("journals").forEach(journal -> found.add(journal.toString()));
+        return found;
+    }
+
+    /** Returns the sources that Spark reads, in the order of their datasets. */
+    public List<RecordSource> records() {
+        List<RecordSource> found = new ArrayList<>();
+        get("records").forEach(source -> found.add(Json.read(source, RecordSource.class)));
+        return found;
+    }
+
+    /** Says whether ticks and visits precede all messages of a micro-batch, as Spark reads all sources. */
+    public boolean controlsPrecede() {
+        return get("controls_precede").asBoolean();
+    }
+
+    /** Returns the directory of staged files; empty: the egress takes them. */
+    public String staging() {
+        return get("staging").asText();
+    }
+
+    /** Says whether the tasks only touch what they would use, before the first message. */
+    public boolean isRehearsal() {
+        return get("is_rehearsal").asBoolean();
+    }
+
+    /** Returns how many tasks share a micro-batch of a journal at most. */
+    public int parts() {
+        return get("parts").asInt();
+    }
+
+    /** Returns how long Spark waits for the next message before it looks at other sources. */
+    public long waitMs() {
+        return get("wait_ms").asLong();
     }
 
     /** Returns after how many milliseconds open calls end. */

@@ -22,6 +22,7 @@ import org.apache.spark.sql.connector.write.streaming.StreamingWrite;
 import org.apache.spark.sql.internal.connector.SupportsStreamingUpdateAsAppend;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
+import org.wallaroo.spark.journal.JournalFormat;
 import org.wallaroo.spark.query.OperatorFailure;
 import org.wallaroo.spark.query.Settings;
 
@@ -32,7 +33,7 @@ public final class BatchSink implements TableProvider {
 
     @Override
     public StructType inferSchema(CaseInsensitiveStringMap options) {
-        return JournalSource.SCHEMA;
+        return JournalFormat.SCHEMA;
     }
 
     @Override
@@ -54,7 +55,7 @@ public final class BatchSink implements TableProvider {
         @Override
         @Deprecated
         public StructType schema() {
-            return JournalSource.SCHEMA;
+            return JournalFormat.SCHEMA;
         }
 
         @Override

@@ -41,15 +41,6 @@ public final class RealTime {
         return rows.toDF("barrier");
     }
 
-    /**
-     * Returns a dataset that gives a new query in real-time mode its states; Spark runs it as one micro-batch.
-     *
-     * @param rows of one column, see {@link LogLoader}
-     */
-    public static Dataset<Row> load(Dataset<Row> rows) {
-        return keyed(rows.as(Encoders.BINARY()).coalesce(1), new LogLoader()).toDF("row");
-    }
-
     private static Dataset<byte[]> keyed(Dataset<byte[]> rows, StatefulProcessor<Integer, byte[], byte[]> processor) {
         return rows.groupByKey((MapFunction<byte[], Integer>) row -> ONLY_KEY, Encoders.INT())
                 .transformWithState(processor, TimeMode.None(), OutputMode.Update(), Encoders.BINARY());

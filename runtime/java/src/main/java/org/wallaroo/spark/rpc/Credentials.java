@@ -11,13 +11,14 @@ import io.grpc.netty.shaded.io.grpc.netty.GrpcSslContexts;
 import io.grpc.netty.shaded.io.netty.handler.ssl.SslContext;
 import java.io.ByteArrayInputStream;
 import java.nio.charset.StandardCharsets;
+import java.util.HashMap;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
 import javax.net.ssl.SSLException;
 import org.wallaroo.spark.query.OperatorFailure;
 
 /**
- * What remote services are called with, in the driver's Java virtual machine alone.
+ * What remote services are called with. Tasks on executors get it with their code.
  *
  * <p>Settings of a query cross to Spark as text, which it shows in plans, logs and its web interface: a token must not
  * be in them.
@@ -44,6 +45,18 @@ public final class Credentials {
      */
     public static void put(String address, String token, String authority) {
         KNOWN.put(address, new Credentials(token, authority));
+    }
+
+    /** Returns all that this virtual machine knows, for tasks: token and authority by address. */
+    public static HashMap<String, String[]> all() {
+        HashMap<String, String[]> found = new HashMap<>();
+        KNOWN.forEach((address, each) -> found.put(address, new String[] {each.token, each.authority}));
+        return found;
+    }
+
+    /** Takes what {@link #all} gave. */
+    public static void putAll(Map<String, String[]> given) {
+        given.forEach((address, each) -> put(address, each[0], each[1]));
     }
 
     /** Returns what puts the token of a service on each call. */

@@ -22,8 +22,12 @@ public class ReplyQueue<Q, R> extends ClientCall.Listener<R> {
     private Metadata trailers = new Metadata();
 
     public ReplyQueue(ManagedChannel channel, MethodDescriptor<Q, R> method) {
+        this(channel, method, new Metadata());
+    }
+
+    public ReplyQueue(ManagedChannel channel, MethodDescriptor<Q, R> method, Metadata metadata) {
         call = channel.newCall(method, CallOptions.DEFAULT);
-        call.start(this, new Metadata());
+        call.start(this, metadata);
     }
 
     @Override
@@ -62,6 +66,11 @@ public class ReplyQueue<Q, R> extends ClientCall.Listener<R> {
         return (R) found;
     }
 
+    /** Returns the error of a call whose answer does not come. */
+    public StreamEnded late() {
+        return new StreamEnded(Status.DEADLINE_EXCEEDED.withDescription("it gave no answer"), trailers);
+    }
+
     public void halfClose() {
         call.halfClose();
     }
@@ -82,7 +91,7 @@ public class ReplyQueue<Q, R> extends ClientCall.Listener<R> {
             this.trailers = trailers;
         }
 
-        Status status() {
+        public Status status() {
             return status;
         }
 

@@ -47,6 +47,11 @@ public final class ServiceFailure {
                 "reason", error.getMessage());
     }
 
+    /** Says whether the same call may have another end. */
+    static boolean isPassing(ReplyQueue.StreamEnded error) {
+        return PASSING.contains(error.status().getCode()) && error.trailers().get(FAILURES) == null;
+    }
+
     private static RuntimeException found(byte[] packed, ReplyQueue.StreamEnded error) {
         try {
             List<Map<String, Object>> findings = new ArrayList<>();

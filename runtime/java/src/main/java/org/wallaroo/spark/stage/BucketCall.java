@@ -40,6 +40,7 @@ final class BucketCall {
     private final List<Output> pending = new ArrayList<>();
     private final List<byte[]> changes = new ArrayList<>();
     private final Audit audit;
+    private final boolean releases;
     private final Map<Integer, Long> came = new HashMap<>(); // messages by port, of all parts
     private final Map<Integer, Long> gone = new HashMap<>(); // messages by port, of parts released on this stream
     private final LettersLeft letters = new LettersLeft();
@@ -52,10 +53,11 @@ final class BucketCall {
     private boolean hasSentEnd;
     private StateDone done;
 
-    BucketCall(int bucket, BucketVersion version, Audit audit) {
+    BucketCall(int bucket, BucketVersion version, Audit audit, boolean releases) {
         this.bucket = bucket;
         this.version = version;
         this.audit = audit;
+        this.releases = releases;
     }
 
     int bucket() {
@@ -127,7 +129,7 @@ final class BucketCall {
         }
         for (; sent < parts.size(); sent++) {
             byte[] frames = parts.get(sent);
-            stream.send(request(sent == 0).setFrames(ByteString.copyFrom(frames)).setMore(true).setRelease(true));
+            stream.send(request(sent == 0).setFrames(ByteString.copyFrom(frames)).setMore(true).setRelease(releases));
         }
         if (isEnding && !hasSentEnd) {
             hasSentEnd = true;
@@ -156,7 +158,7 @@ final class BucketCall {
      */
     void receive(StateStream stream, BucketStore store, WorkerChannel channel, List<JournalRow.Item> released) {
         while (!isAnswered()) {
-            StateReply reply = stream.receive();
+            StateReply reply = stream.receive(quarantine);
             switch (reply.getKindCase()) {
                 case NEED_STATE -> {
                     checkIndex(channel, reply.getNeedState().getIndex());
@@ -174,7 +176,13 @@ final class BucketCall {
                     release(channel, released);
                 }
                 case CHANGE -> keep(channel, reply.getChange());
-                case DONE -> finish(channel, reply.getDone());
+                case DONE -> {
+                    if (!releases) {
+                        answered = sent - 1;
+                        release(channel, released);
+                    }
+                    finish(channel, reply.getDone());
+                }
                 case FAILURE -> fail(channel, reply.getFailure(), stream.generation());
                 default -> throw channel.brokeRules("an empty reply came out of turn");
             }

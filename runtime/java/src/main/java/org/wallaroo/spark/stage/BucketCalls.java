@@ -1,19 +1,23 @@
 package org.wallaroo.spark.stage;
 
 import java.io.ByteArrayOutputStream;
+import java.util.ArrayDeque;
 import java.util.ArrayList;
 import java.util.Collection;
 import java.util.Comparator;
+import java.util.Deque;
 import java.util.HashMap;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
-import org.wallaroo.spark.account.Account;
+import org.wallaroo.spark.account.CallCounts;
 import org.wallaroo.spark.bucket.BucketStore;
 import org.wallaroo.spark.bucket.BucketVersion;
 import org.wallaroo.spark.message.JournalRow;
+import org.wallaroo.spark.query.Fault;
 import org.wallaroo.spark.query.Settings;
 import org.wallaroo.spark.worker.Audit;
+import org.wallaroo.spark.worker.Deadline;
 import org.wallaroo.spark.worker.Suspect;
 import org.wallaroo.spark.worker.WorkerChannel;
 import org.wallaroo.spark.worker.WorkerGone;
@@ -26,17 +30,22 @@ final class BucketCalls {
     private final BucketStore store;
     private final Settings settings;
     private final Audit audit;
-    private final Account account;
+    private final CallCounts account;
+    private final boolean endsAtOnce;
+    private final Deadline deadline;
     private final Map<Integer, BucketCall> open = new LinkedHashMap<>();
     private final Map<Integer, StateStream> streams = new HashMap<>();
 
-    BucketCalls(WorkerChannel channel, Opening opening, BucketStore store, Settings settings, Account account) {
+    BucketCalls(WorkerChannel channel, Opening opening, BucketStore store, Settings settings, CallCounts account,
+            boolean endsAtOnce) {
         this.channel = channel;
         this.opening = opening;
         this.store = store;
         this.settings = settings;
         this.audit = channel.audit(opening.getStage());
         this.account = account;
+        this.endsAtOnce = endsAtOnce;
+        this.deadline = new Deadline(settings.deadlineMs());
     }
 
     /** Says whether no call is open. */
@@ -52,11 +61,11 @@ final class BucketCalls {
      */
     List<JournalRow.Item> run(List<JournalRow.Item> items) {
         List<BucketCall> asked = new ArrayList<>();
-        partsOf(items).forEach((bucket, frames) -> {
+        partsOf(items).forEach((bucket, parts) -> {
             BucketCall call = open.computeIfAbsent(bucket,
-                    number -> new BucketCall(number, store.version(number), audit));
-            call.add(frames);
-            if (call.bytes() > settings.flushBytes()) {
+                    number -> new BucketCall(number, store.version(number), audit, !endsAtOnce));
+            parts.forEach(part -> call.add(part.toByteArray()));
+            if (endsAtOnce || call.bytes() > settings.flushBytes()) {
                 call.end();
             }
             asked.add(call);
@@ -76,16 +85,19 @@ final class BucketCalls {
         streams.clear();
     }
 
-    /** Returns the frames of each bucket in an order that does not depend on where parts begin. */
-    private static Map<Integer, byte[]> partsOf(List<JournalRow.Item> items) {
-        Map<Integer, ByteArrayOutputStream> parts = new LinkedHashMap<>();
+    /** Returns the frames of each bucket, as requests take them, in an order that does not depend on where parts begin. */
+    private static Map<Integer, Deque<ByteArrayOutputStream>> partsOf(List<JournalRow.Item> items) {
+        Map<Integer, Deque<ByteArrayOutputStream>> parts = new LinkedHashMap<>();
         items.stream()
-                .sorted(Comparator.comparingInt(JournalRow.Item::port).thenComparingInt(JournalRow.Item::origin))
-                .forEach(item -> parts.computeIfAbsent(item.bucket(), bucket -> new ByteArrayOutputStream())
-                        .writeBytes(item.frame()));
-        Map<Integer, byte[]> whole = new LinkedHashMap<>();
-        parts.forEach((bucket, bytes) -> whole.put(bucket, bytes.toByteArray()));
-        return whole;
+                .sorted(Comparator.comparingInt(JournalRow.Item::origin).thenComparingInt(JournalRow.Item::port))
+                .forEach(item -> {
+                    var mine = parts.computeIfAbsent(item.bucket(), bucket -> new ArrayDeque<>());
+                    if (mine.isEmpty() || mine.getLast().size() + item.frame().length > StateStream.REQUEST_BYTES) {
+                        mine.add(new ByteArrayOutputStream());
+                    }
+                    mine.getLast().writeBytes(item.frame());
+                });
+        return parts;
     }
 
     private List<JournalRow.Item> exchange(Collection<BucketCall> asked) {
@@ -131,14 +143,15 @@ final class BucketCalls {
     }
 
     private StateStream stream(int number) {
+        account.opened(opening.getStage().getId());
         return streams.computeIfAbsent(number,
-                bucket -> new StateStream(channel, bucket, opening, settings.deadlineMs()));
+                bucket -> new StateStream(channel, bucket, opening, deadline));
     }
 
     private void learn(WorkerGone gone) {
         for (BucketCall call : open.values()) {
             StateStream stream = streams.get(call.bucket());
-            Suspect suspect = stream == null ? null : gone.suspect(stream.file());
+            Suspect suspect = stream == null ? null : gone.suspect(stream.flight());
             if (suspect != null && suspect.index() == call.index() && call.done() == null) {
                 channel.learn(call.quarantine(), suspect);
             }
@@ -146,6 +159,7 @@ final class BucketCalls {
     }
 
     private void finish(BucketCall call) {
+        Fault.reach("task.after_reply");
         List<byte[]> changes = call.changes();
         long bytes = changes.stream().mapToLong(entry -> entry.length).sum();
         // The first changes are all that there is.

@@ -7,10 +7,11 @@ import java.util.Deque;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
-import org.wallaroo.spark.account.Account;
+import org.wallaroo.spark.account.CallCounts;
 import org.wallaroo.spark.message.Frames;
 import org.wallaroo.spark.query.OperatorFailure;
 import org.wallaroo.spark.worker.Audit;
+import org.wallaroo.spark.worker.Deadline;
 import org.wallaroo.spark.worker.Quarantine;
 import org.wallaroo.spark.worker.Suspect;
 import org.wallaroo.spark.worker.WorkerChannel;
@@ -30,19 +31,19 @@ import wallaroo.worker.v1.WorkerOuterClass.ProcessRequest;
 final class DataCalls {
     private final WorkerChannel channel;
     private final Opening opening;
-    private final long deadlineMs;
+    private final Deadline deadline;
     private final Audit audit;
-    private final Account account;
+    private final CallCounts account;
     private final Deque<Unanswered> unanswered = new ArrayDeque<>();
     private List<WorkerStream<ProcessRequest, ProcessReply>> streams = List.of();
     private long[] calls = {};
     private int next; // endpoint of the next data
     private int oldest; // endpoint of the oldest data without an answer
 
-    DataCalls(WorkerChannel channel, Opening opening, long deadlineMs, Account account) {
+    DataCalls(WorkerChannel channel, Opening opening, long deadlineMs, CallCounts account) {
         this.channel = channel;
         this.opening = opening;
-        this.deadlineMs = deadlineMs;
+        this.deadline = new Deadline(deadlineMs);
         this.audit = channel.audit(opening.getStage());
         this.account = account;
     }
@@ -117,10 +118,11 @@ final class DataCalls {
         if (!streams.isEmpty()) {
             return;
         }
+        account.opened(opening.getStage().getId());
         List<WorkerStream<ProcessRequest, ProcessReply>> opened = new ArrayList<>();
         try {
             for (int i = 0; i < channel.width(); i++) {
-                var stream = new WorkerStream<>(channel, i, WorkerChannel.PROCESS, deadlineMs);
+                var stream = new WorkerStream<>(channel, i, WorkerChannel.PROCESS, opening, deadline);
                 opened.add(stream);
                 stream.send(ProcessRequest.newBuilder()
                         .setOpening(opening.toBuilder().setInFlight(stream.flight().path()))
@@ -138,7 +140,7 @@ final class DataCalls {
 
     private void again(WorkerGone gone) {
         for (Unanswered data : unanswered) {
-            Suspect suspect = gone.suspect(streams.get(data.endpoint).flight().name());
+            Suspect suspect = gone.suspect(streams.get(data.endpoint).flight());
             if (suspect != null && suspect.index() == data.index) {
                 channel.learn(data.quarantine, suspect);
             }
@@ -153,7 +155,7 @@ final class DataCalls {
         List<Output> outputs = new ArrayList<>();
         Map<Integer, Long> left = new HashMap<>();
         while (true) {
-            ProcessReply reply = stream.receive();
+            ProcessReply reply = stream.receive(data.quarantine);
             switch (reply.getKindCase()) {
                 case OUTPUT -> {
                     Output output = reply.getOutput();

@@ -2,19 +2,40 @@ package org.wallaroo.spark.stage;
 
 import java.util.ArrayList;
 import java.util.List;
+import org.wallaroo.spark.account.CallCounts;
+import org.wallaroo.spark.bucket.BucketStore;
 import org.wallaroo.spark.message.Frames;
 import org.wallaroo.spark.message.JournalRow;
+import org.wallaroo.spark.query.Attempt;
+import org.wallaroo.spark.query.Settings;
 
 /** The stages of a level, which run one after the other: what one sends, a later one takes. */
-final class Level {
+public final class Level implements AutoCloseable {
     private final List<LevelStage> stages;
 
     Level(List<LevelStage> stages) {
         this.stages = stages;
     }
 
+    /**
+     * Returns a level that begins with state.
+     *
+     * @param stages of it, in the order in which they run
+     * @param scope which buckets run here
+     */
+    public static Level of(
+            List<Settings> stages, Attempt attempt, BucketStore store, CallCounts account, CallScope scope) {
+        List<LevelStage> made = new ArrayList<>();
+        for (Settings stage : stages) {
+            made.add(stage.hasState()
+                    ? new StateStage(stage, attempt, store, account, scope)
+                    : new ReceivingStage(stage, attempt, account));
+        }
+        return new Level(made);
+    }
+
     /** Runs what enters the level; returns what leaves it, and what passes it. */
-    List<JournalRow.Item> run(List<JournalRow.Item> items) {
+    public List<JournalRow.Item> run(List<JournalRow.Item> items) {
         List<JournalRow.Item> held = items;
         for (int number = 0; number < stages.size(); number++) {
             held = after(number, held);
@@ -23,7 +44,7 @@ final class Level {
     }
 
     /** Runs what the level before has given at its flush, then ends all calls; returns what leaves the level. */
-    List<JournalRow.Item> flush(List<JournalRow.Item> items) {
+    public List<JournalRow.Item> flush(List<JournalRow.Item> items) {
         List<JournalRow.Item> held = items;
         for (int number = 0; number < stages.size(); number++) {
             held = after(number, held);
@@ -54,11 +75,14 @@ final class Level {
         return others;
     }
 
-    void warm() {
+    /** Does before the first message what would hold it up. */
+    public void warm() {
         stages.forEach(LevelStage::warm);
     }
 
-    void close() {
+    /** Ends the streams. */
+    @Override
+    public void close() {
         stages.forEach(LevelStage::close);
     }
 }

@@ -3,7 +3,7 @@ package org.wallaroo.spark.stage;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.TreeMap;
-import org.wallaroo.spark.account.Account;
+import org.wallaroo.spark.account.CallCounts;
 import org.wallaroo.spark.message.Frames;
 import org.wallaroo.spark.message.JournalRow;
 import org.wallaroo.spark.query.Attempt;
@@ -23,7 +23,7 @@ final class ReceivingStage implements LevelStage {
     private final int buckets;
     private final int block;
 
-    ReceivingStage(Settings stage, Attempt attempt, Account account) {
+    ReceivingStage(Settings stage, Attempt attempt, CallCounts account) {
         var opening = attempt.opening(stage.opening());
         buckets = opening.getStage().getBucketCount();
         block = stage.block();

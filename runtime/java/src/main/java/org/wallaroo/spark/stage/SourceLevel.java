@@ -6,7 +6,7 @@ import java.util.Deque;
 import java.util.Iterator;
 import java.util.List;
 import java.util.Set;
-import org.wallaroo.spark.account.Account;
+import org.wallaroo.spark.account.CallCounts;
 import org.wallaroo.spark.message.Arrivals;
 import org.wallaroo.spark.message.Frames;
 import org.wallaroo.spark.message.JournalRow.Kind;
@@ -46,16 +46,28 @@ public final class SourceLevel implements Iterator<JournalRow>, AutoCloseable {
         this.controls = controls;
     }
 
-    public static SourceLevel of(Settings settings, Attempt attempt, Iterator<JournalRow> rows, Account account) {
+    public static SourceLevel of(Settings settings, Attempt attempt, Iterator<JournalRow> rows, CallCounts account) {
+        return of(settings, 0, attempt, rows, settings.origins(), account);
+    }
+
+    /**
+     * Returns one whose rows come in at one of its stages.
+     *
+     * @param reader number of the stage among those of the level; those before it get nothing
+     */
+    public static SourceLevel of(
+            Settings settings, int reader, Attempt attempt, Iterator<JournalRow> rows, Origins origins,
+            CallCounts account) {
         List<Settings> stages = settings.stages(0);
-        Settings first = stages.get(0);
+        Settings first = stages.get(reader);
         DataCalls calls = new DataCalls(
                 WorkerChannel.of(first), attempt.opening(first.opening()), first.deadlineMs(), account);
         List<LevelStage> others = new ArrayList<>();
-        stages.subList(1, stages.size()).forEach(stage -> others.add(new ReceivingStage(stage, attempt, account)));
+        stages.subList(reader + 1, stages.size())
+                .forEach(stage -> others.add(new ReceivingStage(stage, attempt, account)));
         calls.open(); // not when the first message waits for it
         return new SourceLevel(
-                rows, calls, new Level(others), settings.origins(), Set.copyOf(first.entries()), settings.controls());
+                rows, calls, new Level(others), origins, Set.copyOf(first.entries()), settings.controls());
     }
 
     @Override

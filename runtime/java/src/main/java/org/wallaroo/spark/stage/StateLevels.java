@@ -2,7 +2,7 @@ package org.wallaroo.spark.stage;
 
 import java.util.ArrayList;
 import java.util.List;
-import org.wallaroo.spark.account.Account;
+import org.wallaroo.spark.account.CallCounts;
 import org.wallaroo.spark.bucket.BucketStore;
 import org.wallaroo.spark.message.Frames;
 import org.wallaroo.spark.message.JournalRow.Kind;
@@ -19,15 +19,9 @@ import org.wallaroo.spark.query.Settings;
 public final class StateLevels implements AutoCloseable {
     private final List<Level> levels = new ArrayList<>();
 
-    public StateLevels(Settings settings, Attempt attempt, BucketStore store, Account account) {
+    public StateLevels(Settings settings, Attempt attempt, BucketStore store, CallCounts account) {
         for (int level = 1; level < settings.levels(); level++) {
-            List<LevelStage> stages = new ArrayList<>();
-            for (Settings stage : settings.stages(level)) {
-                stages.add(stage.hasState()
-                        ? new StateStage(stage, attempt, store, account)
-                        : new ReceivingStage(stage, attempt, account));
-            }
-            levels.add(new Level(stages));
+            levels.add(Level.of(settings.stages(level), attempt, store, account, CallScope.OPEN));
         }
     }
 

@@ -3,7 +3,7 @@ package org.wallaroo.spark.stage;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Set;
-import org.wallaroo.spark.account.Account;
+import org.wallaroo.spark.account.CallCounts;
 import org.wallaroo.spark.bucket.BucketStore;
 import org.wallaroo.spark.bucket.BucketVersion;
 import org.wallaroo.spark.message.Frames;
@@ -20,14 +20,16 @@ final class StateStage implements LevelStage {
     private final Set<Integer> entries;
     private final int buckets;
     private final int block;
+    private final CallScope scope;
 
-    StateStage(Settings stage, Attempt attempt, BucketStore store, Account account) {
+    StateStage(Settings stage, Attempt attempt, BucketStore store, CallCounts account, CallScope scope) {
         var opening = attempt.opening(stage.opening());
+        this.scope = scope;
         buckets = opening.getStage().getBucketCount();
         block = stage.block();
         entries = Set.copyOf(stage.entries());
         states = new BlockStore(store, block * buckets);
-        calls = new BucketCalls(WorkerChannel.of(stage), opening, states, stage, account);
+        calls = new BucketCalls(WorkerChannel.of(stage), opening, states, stage, account, scope.endsAtOnce());
     }
 
     @Override
@@ -43,7 +45,7 @@ final class StateStage implements LevelStage {
                 mine.add(item);
                 continue;
             }
-            for (int bucket = 0; bucket < buckets; bucket++) {
+            for (int bucket : scope.of(buckets)) {
                 mine.add(new JournalRow.Item(item.port(), bucket, item.origin(), item.frame()));
             }
         }
@@ -69,7 +71,7 @@ final class StateStage implements LevelStage {
     @Override
     public void warm() {
         calls.open(buckets);
-        for (int bucket = 0; bucket < buckets; bucket++) {
+        for (int bucket : scope.of(buckets)) {
             states.version(bucket);
         }
     }

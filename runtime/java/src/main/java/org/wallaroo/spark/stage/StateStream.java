@@ -1,5 +1,8 @@
 package org.wallaroo.spark.stage;
 
+import org.wallaroo.spark.worker.Deadline;
+import org.wallaroo.spark.worker.FlightFile;
+import org.wallaroo.spark.worker.Quarantine;
 import org.wallaroo.spark.worker.WorkerChannel;
 import org.wallaroo.spark.worker.WorkerStream;
 import wallaroo.worker.v1.WorkerOuterClass.Bucket;
@@ -15,8 +18,8 @@ final class StateStream {
     private final WorkerStream<StateRequest, StateReply> stream;
     private long calls;
 
-    StateStream(WorkerChannel channel, int bucket, Opening opening, long deadlineMs) {
-        stream = new WorkerStream<>(channel, bucket, WorkerChannel.PROCESS_STATE, deadlineMs);
+    StateStream(WorkerChannel channel, int bucket, Opening opening, Deadline deadline) {
+        stream = new WorkerStream<>(channel, bucket, WorkerChannel.PROCESS_STATE, opening, deadline);
         send(StateRequest.newBuilder().setOpening(opening.toBuilder().setInFlight(stream.flight().path())).build());
     }
 
@@ -28,8 +31,8 @@ final class StateStream {
         return stream.generation();
     }
 
-    String file() {
-        return stream.flight().name();
+    FlightFile flight() {
+        return stream.flight();
     }
 
     void send(Bucket.Builder bucket) {
@@ -40,8 +43,8 @@ final class StateStream {
         stream.send(request);
     }
 
-    StateReply receive() {
-        return stream.receive();
+    StateReply receive(Quarantine quarantine) {
+        return stream.receive(quarantine);
     }
 
     void close() {

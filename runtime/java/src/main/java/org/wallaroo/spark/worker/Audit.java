@@ -2,13 +2,10 @@ package org.wallaroo.spark.worker;
 
 import java.util.EnumSet;
 import java.util.HashMap;
-import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
-import java.util.TreeMap;
 import org.wallaroo.spark.message.Frames;
-import org.wallaroo.spark.message.LetterFrame;
 import org.wallaroo.spark.query.OperatorFailure;
 import wallaroo.worker.v1.WorkerOuterClass.Node;
 import wallaroo.worker.v1.WorkerOuterClass.NodeKind;
@@ -17,40 +14,25 @@ import wallaroo.worker.v1.WorkerOuterClass.Stage;
 import wallaroo.worker.v1.WorkerOuterClass.StepCount;
 import wallaroo.worker.v1.WorkerOuterClass.Visited;
 
-/**
- * Checks what a worker sends: the form of each output and change, and that the messages of a call add up.
- *
- * <p>The rules are those of {@code worker/audit.py}.
- */
+/** Checks what a worker sends: the form of each output and change, and that the messages of a call add up. */
 public final class Audit {
-    private static final Set<NodeKind> EXITS =
+    static final Set<NodeKind> EXITS =
             EnumSet.of(NodeKind.NODE_KIND_KEY, NodeKind.NODE_KIND_SEND, NodeKind.NODE_KIND_SINK);
-    private static final Set<NodeKind> STATES = EnumSet.of(NodeKind.NODE_KIND_STATE_COMPUTATION,
+    static final Set<NodeKind> STATES = EnumSet.of(NodeKind.NODE_KIND_STATE_COMPUTATION,
             NodeKind.NODE_KIND_STATE_COMPUTATION_MULTI, NodeKind.NODE_KIND_WINDOW);
     // Each message that enters these leaves once at most: to the next node, or as a dead letter.
     private static final Set<NodeKind> SINGLE = EnumSet.of(NodeKind.NODE_KIND_SOURCE, NodeKind.NODE_KIND_COMPUTATION,
             NodeKind.NODE_KIND_STATE_COMPUTATION, NodeKind.NODE_KIND_KEY_BY, NodeKind.NODE_KIND_COLLECT,
             NodeKind.NODE_KIND_SINK);
-    private static final int KEYS = 1;
-    private static final int FRAMED = 1;
 
     private final Stage stage;
-    private final String worker;
-    private final Map<Integer, Boolean> keyed = new TreeMap<>(); // by port
-    private final Set<Integer> statePorts = new HashSet<>();
+    private final FrameAudit frames;
     private final Map<String, Integer> sends = new HashMap<>(); // ports by path
 
     Audit(Stage stage, String worker) {
         this.stage = stage;
-        this.worker = worker;
-        keyed.put(Frames.DEAD_LETTER_PORT, false);
+        frames = new FrameAudit(stage, worker);
         for (Node node : stage.getNodesList()) {
-            if (EXITS.contains(node.getKind())) {
-                keyed.put(node.getPort(), node.getKind() == NodeKind.NODE_KIND_KEY);
-            }
-            if (STATES.contains(node.getKind())) {
-                statePorts.add(node.getStatePort());
-            }
             if (node.getKind() == NodeKind.NODE_KIND_SEND) {
                 sends.put(node.getPath(), node.getPort());
             }
@@ -75,31 +57,7 @@ public final class Audit {
      * @throws OperatorFailure W410, it is not one of the stage, or its frame is damaged
      */
     public void output(Output output) {
-        int port = output.getPort();
-        Boolean isKeyed = keyed.get(port);
-        if (isKeyed == null) {
-            throw refused("port", port, "expected one of " + keyed.keySet());
-        }
-        if (isKeyed && (output.getBucket() < 0 || output.getBucket() >= stage.getBucketCount())) {
-            throw refused("bucket", output.getBucket(), "port " + port + " has 0 to " + (stage.getBucketCount() - 1));
-        }
-        if (!isKeyed && output.getBucket() != -1) {
-            throw refused("bucket", output.getBucket(), "port " + port + " has -1");
-        }
-        byte[] frame = output.getFrame().toByteArray();
-        whole("frame", frame, port);
-        if (Frames.port(frame, 0) != port) {
-            throw refused("frame", "port " + Frames.port(frame, 0), "the output has " + port);
-        }
-        if (frame[5] == FRAMED) {
-            throw refused("frame", "encoding " + FRAMED, "only sources have it");
-        }
-        if (isKeyed) {
-            hasKeys("frame", frame);
-        }
-        if (port == Frames.DEAD_LETTER_PORT) {
-            letters(frame);
-        }
+        frames.output(output);
     }
 
     /**
@@ -108,11 +66,7 @@ public final class Audit {
      * @throws OperatorFailure W410, it is not one of the stage, or is damaged
      */
     public void change(byte[] entry) {
-        whole("change", entry, -1);
-        if (!statePorts.contains(Frames.port(entry, 0))) {
-            throw refused("change", "port " + Frames.port(entry, 0), "expected one of " + statePorts);
-        }
-        hasKeys("change", entry);
+        frames.change(entry);
     }
 
     /**
@@ -129,7 +83,7 @@ public final class Audit {
         Map<String, Row> told = told(counts);
         long dead = told.values().stream().mapToLong(Row::dead).sum();
         if (dead != sent(left, Frames.DEAD_LETTER_PORT)) {
-            throw refused("dead_letters", dead, "frames hold " + sent(left, Frames.DEAD_LETTER_PORT));
+            throw frames.refused("dead_letters", dead, "frames hold " + sent(left, Frames.DEAD_LETTER_PORT));
         }
         Map<String, Range> outs = new HashMap<>();
         for (Node node : stage.getNodesList()) {
@@ -161,10 +115,10 @@ public final class Audit {
         Map<String, Row> told = new HashMap<>();
         for (StepCount count : counts) {
             if (!paths.contains(count.getPath())) {
-                throw refused("counts", count.getPath(), "expected one of " + paths);
+                throw frames.refused("counts", count.getPath(), "expected one of " + paths);
             }
             if (count.getMessagesIn() < 0 || count.getMessagesOut() < 0 || count.getDeadLetters() < 0) {
-                throw refused("counts", count.getPath(), "its numbers are above 2^63");
+                throw frames.refused("counts", count.getPath(), "its numbers are above 2^63");
             }
             more(count);
             told.put(count.getPath(), told.getOrDefault(count.getPath(), Row.NONE).plus(count));
@@ -178,7 +132,7 @@ public final class Audit {
             boolean hasCounter = stage.getNodesList().stream().anyMatch(node ->
                     node.getPath().equals(count.getPath()) && node.getCountersList().contains(name));
             if (Long.compareUnsigned(number, hasCounter ? count.getMessagesIn() : 0) > 0) {
-                throw refused(name, Long.toUnsignedString(number), count.getPath() + " had " + count.getMessagesIn() + " messages");
+                throw frames.refused(name, Long.toUnsignedString(number), count.getPath() + " had " + count.getMessagesIn() + " messages");
             }
         });
     }
@@ -190,10 +144,10 @@ public final class Audit {
             String path = visit.getPath();
             if (stage.getNodesList().stream().noneMatch(
                     node -> node.getPath().equals(path) && node.getVisitsCount() > 0 && STATES.contains(node.getKind()))) {
-                throw refused("visits", path, "expected a step of the stage that takes visits");
+                throw frames.refused("visits", path, "expected a step of the stage that takes visits");
             }
             if (visit.getKeys() < 0 || visit.getFailed() < 0 || visit.getFailed() > visit.getKeys()) {
-                throw refused("visits", visit.getFailed(), visit.getKeys() + " keys of " + path + " were visited");
+                throw frames.refused("visits", visit.getFailed(), visit.getKeys() + " keys of " + path + " were visited");
             }
             keys.merge(path, visit.getKeys(), Long::sum);
         }
@@ -202,7 +156,7 @@ public final class Audit {
 
     private void enter(Node node, Row row, long sent, long visited) {
         if (row.in() != sent) {
-            throw refused("messages_in", row.in(), node.getPath() + " was sent " + sent);
+            throw frames.refused("messages_in", row.in(), node.getPath() + " was sent " + sent);
         }
         single(node, row, visited);
     }
@@ -213,21 +167,21 @@ public final class Audit {
         switch (node.getKind()) {
             case NODE_KIND_KEY, NODE_KIND_SEND -> {
                 if (sent < inputs.least() - row.dead() || sent > inputs.most()) {
-                    throw refused("messages", sent,
+                    throw frames.refused("messages", sent,
                             inputs.most() + " came to the exit " + path + ", " + row.dead() + " are dead letters");
                 }
             }
             case NODE_KIND_OUTPUT -> {
                 if (row.out() != row.in() || row.dead() != 0) {
-                    throw refused("messages_out", row.out(), row.in() + " came to the output " + path);
+                    throw frames.refused("messages_out", row.out(), row.in() + " came to the output " + path);
                 }
             }
             default -> {
                 if (row.in() < inputs.least() || row.in() > inputs.most()) {
-                    throw refused("messages_in", row.in(), "its inputs gave " + inputs.most() + " to " + path);
+                    throw frames.refused("messages_in", row.in(), "its inputs gave " + inputs.most() + " to " + path);
                 }
                 if (node.getKind() == NodeKind.NODE_KIND_SINK && row.out() != sent) {
-                    throw refused("messages_out", row.out(), "the frames of " + path + " hold " + sent);
+                    throw frames.refused("messages_out", row.out(), "the frames of " + path + " hold " + sent);
                 }
                 single(node, row, 0);
             }
@@ -236,7 +190,7 @@ public final class Audit {
 
     private void single(Node node, Row row, long visited) {
         if (SINGLE.contains(node.getKind()) && row.out() + row.dead() > row.in() + visited) {
-            throw refused("messages_out", row.out(),
+            throw frames.refused("messages_out", row.out(),
                     row.in() + " came to " + node.getPath() + ", " + row.dead() + " of them are dead letters");
         }
     }
@@ -248,39 +202,5 @@ public final class Audit {
 
     private static long sent(Map<Integer, Long> messages, int port) {
         return messages.getOrDefault(port, 0L);
-    }
-
-    private void whole(String field, byte[] frame, int port) {
-        Frames.Progress progress = Frames.verify(frame, -1);
-        if (progress.end() == 0) {
-            String fault = progress.fault().isEmpty() ? "the frame is not whole" : progress.fault();
-            String place = port < 0 ? field : "port " + port;
-            throw OperatorFailure.of("W410", "worker", worker, "reason",
-                    "a frame is damaged; stage \"" + stage.getId() + "\", " + place + ": " + fault);
-        }
-        int size = Frames.bytes(frame, 0);
-        if (size != frame.length) {
-            throw refused(field, frame.length + " bytes", "one frame, of " + size + " bytes");
-        }
-    }
-
-    private void hasKeys(String field, byte[] frame) {
-        if (Frames.count(frame, 0) > 0 && (frame[4] & KEYS) == 0) {
-            throw refused(field, "flags " + frame[4], "port " + Frames.port(frame, 0) + " has keys");
-        }
-    }
-
-    private void letters(byte[] frame) {
-        try {
-            LetterFrame.read(frame);
-        } catch (IllegalArgumentException error) {
-            throw refused("frame", "port " + Frames.DEAD_LETTER_PORT,
-                    "each value is a DeadLetter; " + error.getMessage());
-        }
-    }
-
-    private OperatorFailure refused(String field, Object value, String expected) {
-        String reason = "stage \"" + stage.getId() + "\", field " + field + ": " + value + "; " + expected;
-        return OperatorFailure.of("W410", "worker", worker, "reason", reason);
     }
 }

@@ -5,6 +5,7 @@ import java.io.UncheckedIOException;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 import java.nio.channels.FileChannel;
+import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.NoSuchFileException;
 import java.nio.file.Path;
@@ -15,7 +16,7 @@ import java.util.concurrent.atomic.AtomicLong;
 
 /** The file in which a worker notes the message in flight of one stream; SPECIFICATION.md, section 4, has its content. */
 public final class FlightFile {
-    /** Ends the name of a file whose stream was given up; {@code worker/flight.py} has the same. */
+    /** Ends the name of a file whose stream was given up; the supervisor looks at it, too. */
     static final String LEFT = ".left";
     private static final int BYTES = 256;
     private static final int MARK_BYTES = 32;
@@ -63,6 +64,19 @@ public final class FlightFile {
             throw new UncheckedIOException(error);
         }
         return new Mark(words.getLong(0), words.getLong(8), words.getLong(16), words.getLong(24));
+    }
+
+    /** Returns what the worker has noted of what it does for no message; empty: nothing. */
+    String note() {
+        ByteBuffer bytes = ByteBuffer.allocate(BYTES - MARK_BYTES);
+        try {
+            file.read(bytes, MARK_BYTES);
+        } catch (IOException error) {
+            throw new UncheckedIOException(error);
+        }
+        String text = new String(bytes.array(), StandardCharsets.UTF_8);
+        int end = text.indexOf('\0');
+        return end < 0 ? text : text.substring(0, end);
     }
 
     /** Removes the file; one with a message in flight is left to the supervisor, as that may yet end the process. */

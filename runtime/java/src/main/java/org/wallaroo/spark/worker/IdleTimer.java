@@ -1,7 +1,7 @@
 package org.wallaroo.spark.worker;
 
 /**
- * How long a call has made no progress, as one who looks now and then can tell; {@code worker/deadline.py} has the same.
+ * How long a call has made no progress, as one who looks now and then can tell.
  *
  * <p>A look that comes late says little: what held it up, an overloaded or a stopped machine, has held up the worker, too.
  */

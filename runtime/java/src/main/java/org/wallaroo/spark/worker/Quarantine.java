@@ -8,9 +8,30 @@ import wallaroo.worker.v1.WorkerOuterClass.Skip;
 /**
  * What is known of one call that broke: which of its messages to leave out, and how it is repeated.
  *
- * <p>The rules are those of {@code worker/poison.py}, whose table has all cases.
+ * <p>A call is repeated together with others, or alone: no other call of the process runs a message meanwhile. Once it is
+ * careful, it stays so: messages run one by one, so that each is in flight while its state is written.
+ *
+ * <table>
+ * <caption>What becomes of a call</caption>
+ * <tr><th>the suspect</th><th>and</th><th>skipped</th><th>the call is repeated</th></tr>
+ * <tr><td>hung</td><td></td><td>yes, C509</td><td>together</td></tr>
+ * <tr><td>ended its process</td><td>no other was in flight, or the call ran alone</td><td>yes, C508</td><td>together</td></tr>
+ * <tr><td>ended its process</td><td>others were in flight too</td><td>no</td><td>alone</td></tr>
+ * <tr><td>was in flight at a signal from outside</td><td>it was so the last time</td><td>yes, C508</td><td>together</td></tr>
+ * <tr><td>was in flight at a signal from outside</td><td>for the first time</td><td>no</td><td>alone</td></tr>
+ * <tr><td>no message: user code hung</td><td></td><td>no</td><td>together, careful</td></tr>
+ * <tr><td>no message: it ended the process</td><td>no other was in flight</td><td>no</td><td>together, careful</td></tr>
+ * <tr><td>no message: it ended the process</td><td>others were in flight</td><td>no</td><td>alone, careful</td></tr>
+ * <tr><td>no message: a signal from outside</td><td></td><td>no</td><td>together</td></tr>
+ * <tr><td>no message: it hung, or ended the process</td><td>careful before, no other to suspect</td><td>no</td>
+ * <td>not: W415, {@link #isBeyond}</td></tr>
+ * </table>
  */
 public final class Quarantine {
+    private static final String HUNG = "C509";
+    private static final long LEAST_MS = 1000; // that a message may take, whatever has hung before it
+    private static final int PATIENCE = 4; // times as long as others took
+
     private final List<Skip> skips = new ArrayList<>();
     private boolean isAlone;
     private boolean isCareful;
@@ -71,11 +92,23 @@ public final class Quarantine {
         return suspect.isOutside() && isCareful && hasEnded;
     }
 
+    /**
+     * Returns how many milliseconds a message may take: fewer for each one of the call that has hung before.
+     *
+     * @param deadline how long it may take where none has
+     * @param slowest how long other messages took
+     */
+    long milliseconds(long deadline, long slowest) {
+        long hung = skips.stream().filter(skip -> skip.getCode().equals(HUNG)).count();
+        long shorter = Math.max(Math.max(deadline >> Math.min(hung, 62), LEAST_MS), PATIENCE * slowest);
+        return hung == 0 ? deadline : Math.min(deadline, shorter);
+    }
+
     private static Skip skipOf(Suspect suspect) {
         boolean isHung = suspect.cause() == Cause.HUNG;
         return Skip.newBuilder()
                 .setOrdinal(suspect.ordinal())
-                .setCode(isHung ? "C509" : "C508")
+                .setCode(isHung ? HUNG : "C508")
                 .setReason(suspect.reason())
                 .build();
     }

@@ -17,9 +17,17 @@ import org.wallaroo.spark.query.OperatorFailure;
 /** Asks the supervisor of a worker; {@code worker/control.py} has the requests and replies. */
 final class Supervisor {
     private final Path directory;
+    private final Runnable startAgain;
 
-    Supervisor(Path directory) {
+    /**
+     * Makes the way to one.
+     *
+     * @param directory of the worker
+     * @param startAgain starts a supervisor that has ended
+     */
+    Supervisor(Path directory, Runnable startAgain) {
         this.directory = directory;
+        this.startAgain = startAgain;
     }
 
     /** A process of a worker that serves. */
@@ -44,6 +52,15 @@ final class Supervisor {
         ask("op", "kill", "generation", generation, "reason", reason, "is_excused", isExcused);
     }
 
+    /** Ends worker and supervisor. */
+    void stop() {
+        try {
+            exchange("op", "stop");
+        } catch (IOException error) {
+            return; // it has ended
+        }
+    }
+
     void excuse(int count) {
         ask("op", "excuse", "count", count);
     }
@@ -60,6 +77,19 @@ final class Supervisor {
     }
 
     private JsonNode ask(Object... request) {
+        try {
+            return exchange(request);
+        } catch (IOException error) {
+            startAgain.run();
+        }
+        try {
+            return exchange("op", "wait"); // it counts processes anew
+        } catch (IOException error) {
+            throw refused("its supervisor is gone: " + error.getMessage());
+        }
+    }
+
+    private JsonNode exchange(Object... request) throws IOException {
         var address = UnixDomainSocketAddress.of(directory.resolve("supervisor.sock"));
         try (SocketChannel channel = SocketChannel.open(StandardProtocolFamily.UNIX)) {
             channel.connect(address);
@@ -73,8 +103,6 @@ final class Supervisor {
                 throw new IOException("it closed the connection");
             }
             return Json.parse(reply);
-        } catch (IOException error) {
-            throw refused("its supervisor is gone: " + error.getMessage());
         }
     }
 

@@ -5,15 +5,16 @@ import java.util.Map;
 import java.util.Set;
 
 /**
- * A message that was in flight when its worker ended; {@code worker/poison.py} has the same rules.
+ * A message that was in flight when its worker ended.
  *
  * @param index of the call in its stream
  * @param ordinal of the message in the call; {@link #OUTSIDE}: user code ran for no message
  * @param cause what happened
  * @param text the same in words
  * @param isShared whether other messages were in flight in the same process
+ * @param note what the worker did for no message, as it notes in a careful call
  */
-public record Suspect(long index, long ordinal, Cause cause, String text, boolean isShared) {
+public record Suspect(long index, long ordinal, Cause cause, String text, boolean isShared, String note) {
     /** In place of an ordinal: states were read or written. */
     static final long OUTSIDE = (1L << 62) - 1;
     // What a fault of the program itself raises: ABRT, BUS, FPE, ILL, SEGV, SYS, TRAP.
@@ -40,9 +41,10 @@ public record Suspect(long index, long ordinal, Cause cause, String text, boolea
      * Returns what the end of a process shows about a stream; null: nothing.
      *
      * @param ending what the supervisor knows; null: nothing
-     * @param file name of the stream's file
+     * @param flight the stream's file
      */
-    static Suspect of(JsonNode ending, String file) {
+    static Suspect of(JsonNode ending, FlightFile flight) {
+        String file = flight.name();
         if (ending == null || !ending.path("killed_for").asText().isEmpty() || !ending.path("at_work").has(file)) {
             return null;
         }
@@ -51,7 +53,8 @@ public record Suspect(long index, long ordinal, Cause cause, String text, boolea
         String memory = ending.path("memory").asText();
         boolean isOwn = status >= 0 || FAULT_SIGNALS.contains(-status);
         return new Suspect(at.path(0).asLong(), at.path(1).asLong(), isOwn ? Cause.CRASHED : Cause.KILLED,
-                statusText(status) + (memory.isEmpty() ? "" : "; " + memory), ending.path("at_work").size() > 1);
+                statusText(status) + (memory.isEmpty() ? "" : "; " + memory), ending.path("at_work").size() > 1,
+                flight.note());
     }
 
     /** Returns the reason of a message that is skipped, as the catalogue has it for C508 and C509. */

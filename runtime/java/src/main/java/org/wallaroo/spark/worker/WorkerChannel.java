@@ -2,22 +2,24 @@ package org.wallaroo.spark.worker;
 
 import com.google.protobuf.MessageLite;
 import io.grpc.ManagedChannel;
+import io.grpc.Metadata;
 import io.grpc.MethodDescriptor.MethodType;
 import io.grpc.MethodDescriptor;
+import io.grpc.Status;
 import java.nio.file.Path;
-import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
+import java.util.regex.Pattern;
+import org.apache.spark.SparkEnv;
 import org.wallaroo.spark.query.OperatorFailure;
 import org.wallaroo.spark.query.Settings;
 import org.wallaroo.spark.rpc.Channels;
 import org.wallaroo.spark.rpc.ReplyQueue;
 import wallaroo.worker.v1.WorkerOuterClass.Failure;
-import wallaroo.worker.v1.WorkerOuterClass.InitReply;
-import wallaroo.worker.v1.WorkerOuterClass.InitRequest;
+import wallaroo.worker.v1.WorkerOuterClass.Opening;
 import wallaroo.worker.v1.WorkerOuterClass.ProcessReply;
 import wallaroo.worker.v1.WorkerOuterClass.ProcessRequest;
 import wallaroo.worker.v1.WorkerOuterClass.Stage;
@@ -30,16 +32,19 @@ public final class WorkerChannel {
             method("Process", MethodType.BIDI_STREAMING, ProcessRequest.parser(), ProcessReply.parser());
     public static final MethodDescriptor<StateRequest, StateReply> PROCESS_STATE =
             method("ProcessState", MethodType.BIDI_STREAMING, StateRequest.parser(), StateReply.parser());
-    private static final MethodDescriptor<InitRequest, InitReply> INIT =
-            method("Init", MethodType.UNARY, InitRequest.parser(), InitReply.parser());
-    private static final String UNIX = "unix:";
+    private static final Set<Status.Code> BROKEN = Set.of(Status.Code.UNAVAILABLE, Status.Code.CANCELLED,
+            Status.Code.INTERNAL, Status.Code.ABORTED, Status.Code.DATA_LOSS);
+    // What a program says that ends for want of memory.
+    private static final Pattern NO_MEMORY = Pattern.compile(
+            "MemoryError|out of memory|[Cc]annot allocate memory|bad_alloc|pthread_create failed");
     private static final int BROKEN_LIMIT = 30;
     private static final int RETRY_LIMIT = 3;
     private static final int DEADLINE_LIMIT = 2;
-    private static final long INIT_MS = 60_000;
     private static final Map<Path, WorkerChannel> OPEN = new ConcurrentHashMap<>();
+    private static final Map<String, String> ENDINGS = new ConcurrentHashMap<>(); // by process, for the driver to report
 
     private final Settings settings;
+    private final Path directory;
     private final Supervisor supervisor;
     private Supervisor.Process process;
     private final Set<WorkerStream<?, ?>> streams = ConcurrentHashMap.newKeySet();
@@ -48,14 +53,39 @@ public final class WorkerChannel {
     private int retries;
     private int deadlines;
 
-    private WorkerChannel(Settings settings) {
+    private WorkerChannel(Settings settings, Path directory) {
         this.settings = settings;
-        this.supervisor = new Supervisor(Path.of(settings.workerDirectory()));
+        this.directory = directory;
+        this.supervisor = new Supervisor(directory, () -> WorkerHome.startAgain(settings));
     }
 
     /** Returns the channel of this virtual machine to the worker of a query; it stays open across batches. */
     public static WorkerChannel of(Settings settings) {
-        return OPEN.computeIfAbsent(Path.of(settings.workerDirectory()), path -> new WorkerChannel(settings));
+        return OPEN.computeIfAbsent(WorkerHome.of(settings).directory(), path -> new WorkerChannel(settings, path));
+    }
+
+    /** Starts the worker of a stage where this task runs; returns its name and the gRPC target of its first endpoint. */
+    public static List<String> start(Settings stage) {
+        return List.of(stage.worker(), WorkerHome.of(stage).target());
+    }
+
+    /** Ends all workers that tasks have started here. */
+    public static void stopAll() {
+        WorkerHome.started().forEach(home -> {
+            WorkerChannel open = OPEN.remove(home.directory());
+            if (open != null) {
+                open.close();
+                open.supervisor.stop();
+            }
+        });
+        WorkerHome.started().clear();
+    }
+
+    /** Returns which processes of workers have ended by themselves since the last call, in words. */
+    public static Map<String, String> takeEndings() {
+        Map<String, String> found = new HashMap<>(ENDINGS);
+        found.keySet().forEach(ENDINGS::remove);
+        return found;
     }
 
     private static <Q extends MessageLite, R extends MessageLite> MethodDescriptor<Q, R> method(
@@ -80,7 +110,7 @@ public final class WorkerChannel {
     }
 
     Path directory() {
-        return Path.of(settings.workerDirectory());
+        return directory;
     }
 
     /**
@@ -92,8 +122,8 @@ public final class WorkerChannel {
     public void learn(Quarantine quarantine, Suspect suspect) {
         if (quarantine.isBeyond(suspect)) {
             String reason = suspect.cause() == Suspect.Cause.HUNG ? suspect.reason() : suspect.text();
-            throw OperatorFailure.of("W415", "worker", settings.worker(), "doing", "read or wrote states",
-                    "reason", reason);
+            throw OperatorFailure.of("W415", "worker", settings.worker(), "doing",
+                    suspect.note().isEmpty() ? "read or wrote states" : suspect.note(), "reason", reason);
         }
         boolean isCertain;
         try {
@@ -110,10 +140,10 @@ public final class WorkerChannel {
     }
 
     /** Takes note that a deadline was missed without a suspect; the second time in a row is an error. */
-    synchronized void missedDeadline(String seconds) {
+    synchronized void missedDeadline(String seconds, String stage) {
         deadlines++;
         if (deadlines >= DEADLINE_LIMIT) {
-            throw OperatorFailure.of("W411", "worker", settings.worker(), "seconds", seconds, "stage", "s0");
+            throw OperatorFailure.of("W411", "worker", settings.worker(), "seconds", seconds, "stage", stage);
         }
     }
 
@@ -125,6 +155,11 @@ public final class WorkerChannel {
             throw error;
         }
         throw WorkerGone.ended(generation, null, error);
+    }
+
+    /** Returns what is sent with the calls of a stream. */
+    Metadata metadata(Opening opening) {
+        return TraceParent.of(opening, settings.sampledBelow());
     }
 
     /** Takes note that a stream is open. */
@@ -173,13 +208,38 @@ public final class WorkerChannel {
         if (process == null || gone.generation() != process.generation()) {
             return; // another operator was here before
         }
-        broken++;
+        broken += gone.isExcused() ? 0 : 1;
         if (broken > BROKEN_LIMIT) {
             throw brokeRules("its streams broke " + broken + " times in a row; last: " + gone.getCause().getMessage());
         }
-        int left = process.generation();
+        Supervisor.Process left = process;
         close();
-        supervisor.recover(left);
+        Supervisor.Process following = supervisor.recover(left.generation());
+        if (gone.ending() != null) {
+            ENDINGS.put(place() + ", process " + left.pid(), gone.told(settings.worker(), left.pid(), following.pid()));
+        }
+    }
+
+    /**
+     * Checks that the end of a stream tells of a lost process, whose calls another one may answer.
+     *
+     * @throws OperatorFailure W417, the worker had no memory left; W410, it broke a rule
+     */
+    void checkBroken(ReplyQueue.StreamEnded error) {
+        if (error.status().isOk()) {
+            throw brokeRules("it ended a stream that was not finished");
+        }
+        if (!BROKEN.contains(error.status().getCode())) {
+            throw NO_MEMORY.matcher(error.getMessage()).find()
+                    ? OperatorFailure.of("W417", "reason", error.getMessage())
+                    : brokeRules(error.getMessage());
+        }
+    }
+
+    private static String place() {
+        SparkEnv spark = SparkEnv.get();
+        return spark == null || spark.executorId().equals("driver") ? "driver"
+                : spark.executorId() + " on " + spark.rpcEnv().address().host();
     }
 
     /** Returns the error of a worker that does not follow the protocol. */
@@ -197,46 +257,17 @@ public final class WorkerChannel {
             return;
         }
         close();
-        Supervisor.Process found = supervisor.await();
-        Path socket = Path.of(settings.workerDirectory(), "worker.sock");
-        ManagedChannel first = Channels.open(socket.toString());
-        process = found;
-        InitReply reply;
+        process = supervisor.await();
         try {
-            reply = init(first);
+            endpoints = new Handshake(settings).all(directory.resolve("worker.sock"));
         } catch (ReplyQueue.StreamEnded error) {
-            first.shutdownNow();
-            WorkerGone gone = WorkerGone.ended(found.generation(), null, error);
-            recover(gone);
+            checkBroken(error);
+            recover(WorkerGone.ended(process.generation(), null, error));
             connect();
-            return;
         } catch (RuntimeException error) { // as of an engine that ends meanwhile: the next one shakes hands again
-            first.shutdownNow();
             close();
             throw error;
         }
-        List<ManagedChannel> channels = new ArrayList<>(List.of(first));
-        for (String target : reply.getEndpointsList()) {
-            String path = target.substring(UNIX.length());
-            if (!path.equals(socket.toString())) {
-                channels.add(Channels.open(path));
-            }
-        }
-        endpoints = channels;
-    }
-
-    private InitReply init(ManagedChannel channel) {
-        ReplyQueue<InitRequest, InitReply> call = new ReplyQueue<>(channel, INIT);
-        call.send(settings.init());
-        call.halfClose();
-        InitReply reply = call.poll(INIT_MS);
-        if (reply == null) {
-            throw brokeRules("no answer to the handshake");
-        }
-        if (reply.hasFailure()) {
-            throw OperatorFailure.reported(settings.worker(), reply.getFailure());
-        }
-        return reply;
     }
 
     private void close() {

@@ -7,10 +7,10 @@ public final class WorkerGone extends RuntimeException {
     private static final long serialVersionUID = 1L;
     private final int generation;
     private final transient JsonNode ending;
-    private final String hungFile;
+    private final transient FlightFile hungFile;
     private final transient Suspect hung;
 
-    private WorkerGone(int generation, JsonNode ending, String hungFile, Suspect hung, Throwable cause) {
+    private WorkerGone(int generation, JsonNode ending, FlightFile hungFile, Suspect hung, Throwable cause) {
         super("process " + generation + " of a worker is gone", cause);
         this.generation = generation;
         this.ending = ending;
@@ -26,18 +26,37 @@ public final class WorkerGone extends RuntimeException {
      * @param cause what the stream said
      */
     static WorkerGone ended(int generation, JsonNode ending, Throwable cause) {
-        return new WorkerGone(generation, ending, "", null, cause);
+        return new WorkerGone(generation, ending, null, null, cause);
     }
 
     /**
      * Returns what a missed deadline shows.
      *
      * @param generation which process was killed
+     * @param ending how it ended, as its supervisor knows; null: nobody knows
      * @param file of the stream that missed it
      * @param suspect the message in flight; null: none was
      */
-    static WorkerGone hung(int generation, String file, Suspect suspect) {
-        return new WorkerGone(generation, null, file, suspect, new IllegalStateException("it missed a deadline"));
+    static WorkerGone hung(int generation, JsonNode ending, FlightFile file, Suspect suspect) {
+        return new WorkerGone(generation, ending, file, suspect, new IllegalStateException("it missed a deadline"));
+    }
+
+    /** Returns how the process ended, as its supervisor knows; null: nobody knows. */
+    JsonNode ending() {
+        return ending;
+    }
+
+    /** Says whether its cause is known and dealt with, so that the end is no reason to give up. */
+    boolean isExcused() {
+        return ending != null && ending.path("is_excused").asBoolean();
+    }
+
+    /** Returns the same for people. */
+    String told(String worker, long process, long following) {
+        int count = ending.path("at_work").size();
+        String flight = (count == 0 ? "no" : count) + (count == 1 ? " message was" : " messages were") + " in flight";
+        return "worker \"" + worker + "\", process " + process + ": " + ending.path("text").asText() + "; " + flight
+                + "; process " + following + " repeats what was not answered";
     }
 
     /** Returns which process it was. */
@@ -46,7 +65,7 @@ public final class WorkerGone extends RuntimeException {
     }
 
     /** Returns the message of a stream that may be the cause; null: none is known. */
-    public Suspect suspect(String file) {
-        return hung != null && hungFile.equals(file) ? hung : Suspect.of(ending, file);
+    public Suspect suspect(FlightFile file) {
+        return hung != null && hungFile == file ? hung : Suspect.of(ending, file);
     }
 }

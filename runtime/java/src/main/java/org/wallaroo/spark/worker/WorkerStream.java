@@ -5,6 +5,9 @@ import com.google.protobuf.MessageLite;
 import io.grpc.MethodDescriptor;
 import java.util.Map;
 import org.wallaroo.spark.rpc.ReplyQueue;
+import wallaroo.worker.v1.WorkerOuterClass.Opening;
+import wallaroo.worker.v1.WorkerOuterClass.ProcessReply;
+import wallaroo.worker.v1.WorkerOuterClass.StateReply;
 
 /**
  * One open call to a worker, with a deadline.
@@ -22,14 +25,18 @@ public final class WorkerStream<Q extends MessageLite, R extends MessageLite> {
     private final int generation;
     private final ReplyQueue<Q, R> replies;
     private final FlightFile flight;
-    private final long deadlineMs;
+    private final String stage;
+    private final Deadline deadline;
+    private int outputs; // of the call that is not done
 
-    public WorkerStream(WorkerChannel channel, int number, MethodDescriptor<Q, R> method, long deadlineMs) {
+    public WorkerStream(
+            WorkerChannel channel, int number, MethodDescriptor<Q, R> method, Opening opening, Deadline deadline) {
         this.channel = channel;
-        this.deadlineMs = deadlineMs;
+        this.stage = opening.getStage().getId();
+        this.deadline = deadline;
         this.flight = new FlightFile(channel.directory());
         try {
-            this.replies = new ReplyQueue<>(channel.endpoint(number), method);
+            this.replies = new ReplyQueue<>(channel.endpoint(number), method, channel.metadata(opening));
         } catch (RuntimeException error) {
             flight.close();
             throw error;
@@ -55,32 +62,45 @@ public final class WorkerStream<Q extends MessageLite, R extends MessageLite> {
     /**
      * Returns the next reply; waits as long as the call makes progress.
      *
+     * <p>A message in flight may take less where others of its call have hung. While none is in flight, the worker reads,
+     * writes, or waits for another call: for that it has the whole time.
+     *
+     * @param quarantine of the call
      * @throws WorkerGone the stream broke, or missed its deadline
      */
-    public R receive() {
-        R reply = poll();
-        if (reply != null) {
-            return reply;
-        }
-        IdleTimer timer = timer();
-        FlightFile.Mark seen = flight.read();
-        Map<WorkerStream<?, ?>, FlightFile.Mark> others = channel.inFlight(this);
-        while ((reply = poll()) == null) {
+    public R receive(Quarantine quarantine) {
+        long own = deadline.of(quarantine);
+        R reply = poll(own);
+        FlightFile.Mark seen = null;
+        IdleTimer timer = null;
+        Map<WorkerStream<?, ?>, FlightFile.Mark> others = Map.of();
+        long waited = 0;
+        while (reply == null) {
             FlightFile.Mark mark = flight.read();
-            long waited = timer.look(System.nanoTime());
+            long allowed = mark.message() != 0 ? own : deadline.whole();
             if (!mark.equals(seen)) {
+                deadline.progressed(waited);
                 seen = mark;
-                timer = timer();
+                timer = new IdleTimer(System.nanoTime(), allowed * MILLISECOND / LEAST_LOOKS);
                 others = channel.inFlight(this);
-            } else if (waited > deadlineMs * MILLISECOND) {
-                giveUp(mark, others, waited > PATIENCE * deadlineMs * MILLISECOND);
             }
+            waited = timer.look(System.nanoTime()) / MILLISECOND;
+            if (waited > allowed) {
+                giveUp(mark, others, allowed, waited > PATIENCE * allowed);
+            }
+            reply = poll(allowed);
         }
+        deadline.progressed(waited);
+        outputs = outputs(reply);
         return reply;
     }
 
-    private IdleTimer timer() {
-        return new IdleTimer(System.nanoTime(), deadlineMs * MILLISECOND / LEAST_LOOKS);
+    private int outputs(R reply) {
+        if (reply instanceof ProcessReply data) {
+            return data.hasOutput() ? outputs + 1 : data.hasDone() ? 0 : outputs;
+        }
+        StateReply state = (StateReply) reply;
+        return state.hasOutput() ? outputs + 1 : state.hasDone() || state.hasReleased() ? 0 : outputs;
     }
 
     /**
@@ -91,33 +111,40 @@ public final class WorkerStream<Q extends MessageLite, R extends MessageLite> {
      *
      * @param mark of this stream
      * @param others that had a message in flight when this stream began to wait
+     * @param allowed for how many milliseconds there was no progress
      * @param isPatienceOver whether to wait no longer for others that make progress
      */
     private void giveUp(
-            FlightFile.Mark mark, Map<WorkerStream<?, ?>, FlightFile.Mark> others, boolean isPatienceOver) {
+            FlightFile.Mark mark, Map<WorkerStream<?, ?>, FlightFile.Mark> others, long allowed,
+            boolean isPatienceOver) {
         if (mark.message() != 0) {
-            throw hung(mark);
+            throw hung(mark, allowed);
         }
         others.forEach((stream, before) -> {
             if (before.equals(stream.flight.read())) {
-                throw stream.hung(before);
+                throw stream.hung(before, allowed);
             }
         });
         if (others.isEmpty() || isPatienceOver) {
-            throw hung(mark);
+            if (outputs > 0) {
+                throw channel.brokeRules("stage \"" + stage + "\", field done: missing for " + Suspect.seconds(allowed)
+                        + " s after " + outputs + " outputs");
+            }
+            throw hung(mark, allowed);
         }
     }
 
-    private R poll() {
+    private R poll(long allowed) {
         try {
-            return replies.poll(Math.max(1, deadlineMs / LOOKS));
+            return replies.poll(Math.max(1, allowed / LOOKS));
         } catch (ReplyQueue.StreamEnded error) {
+            channel.checkBroken(error);
             throw WorkerGone.ended(generation, channel.supervisor().ending(generation), error);
         }
     }
 
-    private WorkerGone hung(FlightFile.Mark mark) {
-        String seconds = Suspect.seconds(deadlineMs);
+    private WorkerGone hung(FlightFile.Mark mark, long allowed) {
+        String seconds = Suspect.seconds(allowed);
         boolean isCertain = mark.message() != 0;
         channel.supervisor().kill(generation, "it gave no answer within " + seconds + " s", isCertain);
         JsonNode ending = channel.supervisor().ending(generation);
@@ -125,11 +152,12 @@ public final class WorkerStream<Q extends MessageLite, R extends MessageLite> {
             return WorkerGone.ended(generation, ending, new IllegalStateException("it ended while it was awaited"));
         }
         if (!isCertain) {
-            channel.missedDeadline(seconds);
-            return WorkerGone.hung(generation, flight.name(), null);
+            channel.missedDeadline(seconds, stage);
+            return WorkerGone.hung(generation, ending, flight, null);
         }
-        Suspect suspect = new Suspect(mark.call(), mark.message() - 1, Suspect.Cause.HUNG, seconds, false);
-        return WorkerGone.hung(generation, flight.name(), suspect);
+        Suspect suspect =
+                new Suspect(mark.call(), mark.message() - 1, Suspect.Cause.HUNG, seconds, false, flight.note());
+        return WorkerGone.hung(generation, ending, flight, suspect);
     }
 
     public void close() {

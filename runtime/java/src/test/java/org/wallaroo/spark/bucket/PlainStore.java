@@ -2,6 +2,7 @@ package org.wallaroo.spark.bucket;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
 
+import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
@@ -28,7 +29,7 @@ public final class PlainStore implements BucketStore {
     public List<byte[]> log(int bucket, BucketVersion version) {
         List<byte[]> found = new ArrayList<>();
         for (int entry = version.first(); entry < version.last(); entry++) {
-            found.add(entries.get(List.of(bucket, entry)).getBytes());
+            found.add(entries.get(List.of(bucket, entry)).getBytes(StandardCharsets.ISO_8859_1));
         }
         return found;
     }
@@ -40,7 +41,7 @@ public final class PlainStore implements BucketStore {
             entries.remove(List.of(bucket, entry));
         }
         for (int i = 0; i < changes.size(); i++) {
-            entries.put(List.of(bucket, before.last() + i), new String(changes.get(i)));
+            entries.put(List.of(bucket, before.last() + i), new String(changes.get(i), StandardCharsets.ISO_8859_1));
         }
         versions.put(bucket, after);
     }

@@ -40,7 +40,7 @@ public class FramesTest {
         return changed;
     }
 
-    static byte[] frame(int flags, int port, int count, long sequence, byte[] body) {
+    public static byte[] frame(int flags, int port, int count, long sequence, byte[] body) {
         ByteBuffer buffer = ByteBuffer.allocate(Frames.HEADER_BYTES + body.length).order(ByteOrder.LITTLE_ENDIAN);
         buffer.put("WFR1".getBytes(java.nio.charset.StandardCharsets.US_ASCII)).put((byte) flags).put((byte) 0);
         buffer.putShort((short) port).putInt(count).putInt(body.length).putLong(sequence).putLong(0).putInt(0);

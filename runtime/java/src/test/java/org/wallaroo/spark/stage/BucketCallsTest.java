@@ -131,7 +131,7 @@ class BucketCallsTest {
         Versions store = new Versions();
         try (FakeWorker worker = new FakeWorker(directory, () -> null, LateFailure::new)) {
             Settings settings = worker.settings();
-            BucketCalls calls = new BucketCalls(WorkerChannel.of(settings), OPENING, store, settings, AccountTest.empty());
+            BucketCalls calls = new BucketCalls(WorkerChannel.of(settings), OPENING, store, settings, AccountTest.empty(), false);
             List<JournalRow.Item> outputs = new ArrayList<>();
             outputs.addAll(calls.run(List.of(new JournalRow.Item(1, 3, -1, messages(1, 3, 0)))));
             outputs.addAll(calls.run(List.of(new JournalRow.Item(1, 3, -1, messages(1, 1, 3)))));
@@ -213,7 +213,7 @@ class BucketCallsTest {
     private List<JournalRow.Item> answersOf(String fault) throws IOException {
         try (FakeWorker worker = new FakeWorker(directory, () -> null, () -> new Faulty(fault))) {
             Settings settings = worker.settings();
-            BucketCalls calls = new BucketCalls(WorkerChannel.of(settings), OPENING, new Versions(), settings, AccountTest.empty());
+            BucketCalls calls = new BucketCalls(WorkerChannel.of(settings), OPENING, new Versions(), settings, AccountTest.empty(), false);
             List<JournalRow.Item> outputs = new ArrayList<>(calls.run(List.of(new JournalRow.Item(1, 3, -1, messages(1, 2, 0)))));
             outputs.addAll(calls.flush());
             calls.close();

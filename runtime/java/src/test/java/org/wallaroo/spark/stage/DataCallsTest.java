@@ -51,7 +51,7 @@ class DataCallsTest {
                 return;
             }
             long index = request.getData().getIndex();
-            Output output = Output.newBuilder().setIndex(index).setPort(1).setBucket(2)
+            Output output = Output.newBuilder().setIndex(index).setPort(1).setBucket(3)
                     .setFrame(FakeWorker.bytes(FramesTest.keyed(1, frames))).build();
             StepCount count = StepCount.newBuilder().setPath(SOURCE).setMessagesIn(in).setMessagesOut(out).build();
             call.sendMessage(ProcessReply.newBuilder().setOutput(output).build());

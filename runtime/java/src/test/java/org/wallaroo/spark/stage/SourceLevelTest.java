@@ -18,7 +18,7 @@ import org.wallaroo.spark.message.Frames;
 import org.wallaroo.spark.message.FramesTest;
 import org.wallaroo.spark.message.JournalRow.Kind;
 import org.wallaroo.spark.message.JournalRow;
-import org.wallaroo.spark.message.Origins;
+import org.wallaroo.spark.message.JournalOrigins;
 import org.wallaroo.spark.query.Settings;
 import org.wallaroo.spark.worker.FakeWorker;
 import org.wallaroo.spark.worker.WorkerChannel;
@@ -98,7 +98,7 @@ class SourceLevelTest {
         try (FakeWorker worker = new FakeWorker(directory, () -> new DataCallsTest.Answers(2, 2, 2), () -> null)) {
             Settings settings = worker.settings();
             DataCalls calls = new DataCalls(WorkerChannel.of(settings), DataCallsTest.OPENING, settings.deadlineMs(), AccountTest.empty());
-            SourceLevel outputs = new SourceLevel(source, calls, new Level(List.of()), new Origins(Map.of()), Set.of(0), Set.of(Frames.VISIT_PORT));
+            SourceLevel outputs = new SourceLevel(source, calls, new Level(List.of()), new JournalOrigins(Map.of()), Set.of(0), Set.of(Frames.VISIT_PORT));
             while (outputs.hasNext()) {
                 JournalRow row = outputs.next();
                 source.seen++;

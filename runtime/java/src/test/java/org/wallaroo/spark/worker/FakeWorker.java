@@ -14,6 +14,7 @@ import java.nio.ByteBuffer;
 import java.nio.channels.AsynchronousCloseException;
 import java.nio.channels.ServerSocketChannel;
 import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.Base64;
 import java.util.Map;
@@ -41,6 +42,7 @@ public final class FakeWorker implements AutoCloseable {
     private final CountDownLatch silence = new CountDownLatch(1);
     private volatile boolean isSilent;
     private volatile int endpoints = 1;
+    private volatile InitReply answer = InitReply.getDefaultInstance();
     private volatile Map<String, Object> ending;
 
     public FakeWorker(Path directory, Supplier<FakeServer.Stream<ProcessRequest, ProcessReply>> process,
@@ -51,7 +53,7 @@ public final class FakeWorker implements AutoCloseable {
                 silence.countDown();
                 return;
             }
-            InitReply.Builder reply = InitReply.newBuilder().addEndpoints("unix:" + directory.resolve("worker.sock"));
+            InitReply.Builder reply = answer.toBuilder().addEndpoints("unix:" + directory.resolve("worker.sock"));
             for (int i = 1; i < endpoints; i++) {
                 reply.addEndpoints("unix:" + directory.resolve("worker-" + i + ".sock"));
             }
@@ -91,14 +93,26 @@ public final class FakeWorker implements AutoCloseable {
 
     /** Returns settings of a query that this worker serves. */
     public Settings settings() {
-        String init = Base64.getEncoder().encodeToString(InitRequest.getDefaultInstance().toByteArray());
+        return settings(InitRequest.getDefaultInstance());
+    }
+
+    Settings settings(InitRequest handshake) {
+        String init = Base64.getEncoder().encodeToString(handshake.toByteArray());
         return new Settings(Json.object("worker", "main", "worker_directory", directory.toString(), "init", init,
                 "deadline_ms", 20_000, "flush_bytes", 8 << 20));
     }
 
-    /** Lets it say that it has so many endpoints; it serves at the first one alone. */
-    public void haveEndpoints(int count) {
+    /** Lets it say that it has so many endpoints; all lead to the first one. */
+    public void haveEndpoints(int count) throws IOException {
         endpoints = count;
+        for (int i = 1; i < count; i++) {
+            Files.createSymbolicLink(directory.resolve("worker-" + i + ".sock"), directory.resolve("worker.sock"));
+        }
+    }
+
+    /** Lets it answer handshakes so; endpoints are added. */
+    void answer(InitReply reply) {
+        answer = reply;
     }
 
     /** Lets its supervisor say how its process has ended. */

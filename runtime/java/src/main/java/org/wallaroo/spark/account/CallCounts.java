@@ -1,0 +1,23 @@
+package org.wallaroo.spark.account;
+
+import java.util.List;
+import java.util.Map;
+import org.wallaroo.spark.message.JournalRow;
+
+/** Takes what the calls of a task or an engine have counted. */
+public interface CallCounts {
+    /** Notes that a stage is about to call its worker. */
+    void opened(String stage);
+
+    /** Notes messages that a stage has run, by port. */
+    void ran(String stage, Map<Integer, Long> messages);
+
+    /** Notes messages that a stage has given, by port. */
+    void gave(String stage, Map<Integer, Long> messages);
+
+    /** Notes what a stage has given. */
+    void gave(String stage, List<JournalRow.Item> items);
+
+    /** Returns what passed the steps, and what states there are. */
+    Counters counters();
+}

@@ -1,0 +1,123 @@
+package org.wallaroo.spark.journal;
+
+import java.io.IOException;
+import java.io.UncheckedIOException;
+import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
+import java.nio.channels.FileChannel;
+import java.nio.file.NoSuchFileException;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.zip.CRC32;
+import org.wallaroo.spark.message.Frames;
+import org.wallaroo.spark.query.OperatorFailure;
+
+/**
+ * A journal of this machine, of which a micro-batch takes a part.
+ *
+ * @param directory of the journal
+ */
+record JournalDirectory(Path directory) implements JournalPlace {
+    private static final int HEAD_BYTES = 32;
+    private static final int TRIES = 100;
+    private static final long LOOK_MS = 2;
+
+    @Override
+    public boolean isSent() {
+        return false;
+    }
+
+    @Override
+    public JournalOffset end() {
+        ByteBuffer head = ByteBuffer.allocate(HEAD_BYTES).order(ByteOrder.LITTLE_ENDIAN);
+        try (FileChannel file = FileChannel.open(directory.resolve("head"))) {
+            for (int i = 0; i < TRIES; i++) { // the writer overwrites it in place
+                head.clear();
+                file.read(head, 0);
+                CRC32 crc = new CRC32();
+                crc.update(head.array(), 0, HEAD_BYTES - 4);
+                if (!head.hasRemaining() && (int) crc.getValue() == head.getInt(HEAD_BYTES - 4)) {
+                    return new JournalOffset(head.getLong(16), head.getLong(0), head.getLong(8));
+                }
+            }
+        } catch (NoSuchFileException error) {
+            throw missing("there is no head");
+        } catch (IOException error) {
+            throw new UncheckedIOException(error);
+        }
+        throw missing("its head is damaged");
+    }
+
+    private JournalOffset await(JournalOffset from, long milliseconds) throws InterruptedException {
+        long until = System.nanoTime() + milliseconds * 1_000_000;
+        JournalOffset end = end();
+        while (end.offset() <= from.offset() && System.nanoTime() < until) {
+            Thread.sleep(LOOK_MS);
+            end = end();
+        }
+        return end;
+    }
+
+    @Override
+    public JournalOffset limit(JournalOffset from, long maxBytes, long waitMs) throws InterruptedException {
+        JournalOffset end = await(from, waitMs);
+        if (end.journal() != from.journal()) {
+            throw OperatorFailure.of("R698", "what", "journal " + directory, "reason", "the checkpoint refers to journal "
+                    + JournalOffset.hex(from.journal()) + "; found " + JournalOffset.hex(end.journal()));
+        }
+        if (end.offset() < from.offset()) {
+            throw OperatorFailure.of("R698", "what", "journal " + directory + " at offset " + end.offset(), "reason",
+                    "it ends there; the checkpoint has read to " + from.offset());
+        }
+        if (end.offset() - from.offset() <= maxBytes) {
+            return end;
+        }
+        JournalOffset chosen = null;
+        for (JournalOffset each : boundaries(from, end.offset(), maxBytes)) {
+            if (chosen != null && each.offset() - from.offset() > maxBytes) {
+                break;
+            }
+            chosen = each;
+        }
+        return chosen;
+    }
+
+    @Override
+    public List<Long> split(JournalOffset from, JournalOffset to, int parts) {
+        List<Long> ends = new ArrayList<>();
+        long size = to.offset() - from.offset();
+        for (JournalOffset each : parts == 1 ? List.<JournalOffset>of() : boundaries(from, to.offset(), size)) {
+            long done = each.offset() - from.offset();
+            if (done * parts >= size * (ends.size() + 1) && each.offset() < to.offset()) {
+                ends.add(each.offset());
+            }
+        }
+        ends.add(to.offset());
+        return ends;
+    }
+
+    @Override
+    public JournalRange range(JournalOffset start, long end, int rowBytes) {
+        return new JournalRange(new JournalFiles(directory, start), end, rowBytes);
+    }
+
+    private List<JournalOffset> boundaries(JournalOffset from, long end, long maxBytes) {
+        List<JournalOffset> found = new ArrayList<>();
+        try (JournalFiles reader = new JournalFiles(directory, from)) {
+            while (reader.offset() < end && reader.offset() - from.offset() <= maxBytes) {
+                byte[] header = reader.header(end);
+                long count = Frames.isControl(Frames.port(header, 0)) ? 0 : Frames.count(header, 0);
+                reader.skip(Frames.bytes(header, 0), count);
+                found.add(new JournalOffset(from.journal(), reader.offset(), reader.place().messages()));
+            }
+        } catch (IOException error) {
+            throw new UncheckedIOException(error);
+        }
+        return found;
+    }
+
+    private OperatorFailure missing(String reason) {
+        return OperatorFailure.of("R698", "what", "journal " + directory, "reason", reason);
+    }
+}

@@ -1,0 +1,219 @@
+package org.wallaroo.spark.message;
+
+import java.nio.BufferUnderflowException;
+import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
+import java.nio.charset.StandardCharsets;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.BitSet;
+import java.util.List;
+import java.util.zip.CRC32;
+
+/**
+ * The columns of a frame; SPECIFICATION.md, section 2, has the layout. A column that the frame has not is empty.
+ *
+ * @param encoding of the values; not that with framed values
+ * @param sequence of the header
+ * @param timestamp of the header
+ * @param keys the distinct ones
+ * @param keyIndexes for each message the position of its key
+ * @param sequences for each message the difference to that of the header
+ * @param times for each message the difference to that of the header
+ * @param headers for each message the encoded ones
+ * @param absent positions of messages without a value
+ * @param values of each message
+ */
+public record Columns(
+        int port, int encoding, long sequence, long timestamp, List<byte[]> keys, long[] keyIndexes, long[] sequences,
+        long[] times, List<byte[]> headers, BitSet absent, List<byte[]> values) {
+    private static final byte[] MAGIC = "WFR1".getBytes(StandardCharsets.US_ASCII);
+    private static final int KEYS = 1;
+    private static final int SEQUENCES = 2;
+    private static final int TIMESTAMPS = 4;
+    private static final int HEADERS = 8;
+    private static final int ABSENT = 16;
+
+    /**
+     * Reads a frame whose header and checksum are right.
+     *
+     * @throws IllegalArgumentException its columns contradict each other, or its values are framed
+     */
+    public static Columns read(byte[] frame) {
+        ByteBuffer buffer = ByteBuffer.wrap(frame).order(ByteOrder.LITTLE_ENDIAN);
+        int flags = frame[4];
+        if ((frame[5] & Frames.FRAMED) != 0) {
+            throw new IllegalArgumentException("the values are framed");
+        }
+        int count = buffer.getInt(8);
+        buffer.position(Frames.HEADER_BYTES);
+        try {
+            List<byte[]> keys = (flags & KEYS) != 0 ? pieces(buffer, buffer.getInt()) : List.of();
+            long[] indexes = column(buffer, (flags & KEYS) != 0, count);
+            for (long index : indexes) {
+                if (index < 0 || index >= keys.size()) {
+                    throw new IllegalArgumentException("a key index of " + index + "; the frame has " + keys.size());
+                }
+            }
+            long[] sequences = column(buffer, (flags & SEQUENCES) != 0, count);
+            long[] times = column(buffer, (flags & TIMESTAMPS) != 0, count);
+            List<byte[]> headers = (flags & HEADERS) != 0 ? pieces(buffer, count) : List.of();
+            BitSet absent = BitSet.valueOf(take(buffer, (flags & ABSENT) != 0 ? (count + 7L) / 8 : 0));
+            List<byte[]> values = pieces(buffer, count);
+            if (buffer.hasRemaining()) {
+                throw new IllegalArgumentException(buffer.remaining() + " bytes follow the values");
+            }
+            return new Columns(Frames.port(frame, 0), frame[5] & 255, buffer.getLong(16), buffer.getLong(24), keys,
+                    indexes, sequences, times, headers, absent, values);
+        } catch (BufferUnderflowException error) {
+            throw new IllegalArgumentException("a section is longer than the body", error);
+        }
+    }
+
+    /** Returns how many messages there are. */
+    public int count() {
+        return values.size();
+    }
+
+    /** Returns the sequence of a message. */
+    public long sequence(int index) {
+        return sequence + (sequences.length == 0 ? index : sequences[index]);
+    }
+
+    /** Returns the key of a message; empty: it has none. */
+    public byte[] key(int index) {
+        return keys.isEmpty() ? new byte[0] : keys.get((int) keyIndexes[index]);
+    }
+
+    /**
+     * Returns the frame.
+     *
+     * @throws IllegalArgumentException it would be longer than frames may be
+     */
+    public byte[] toBytes() {
+        int flags = 0;
+        List<byte[]> parts = new ArrayList<>();
+        if (!keys.isEmpty()) {
+            flags |= KEYS;
+            parts.add(number(keys.size()));
+            addPieces(parts, keys);
+            parts.add(column(keyIndexes));
+        }
+        if (sequences.length > 0) {
+            flags |= SEQUENCES;
+            parts.add(column(sequences));
+        }
+        if (times.length > 0) {
+            flags |= TIMESTAMPS;
+            parts.add(column(times));
+        }
+        if (!headers.isEmpty()) {
+            flags |= HEADERS;
+            addPieces(parts, headers);
+        }
+        if (!absent.isEmpty()) {
+            flags |= ABSENT;
+            parts.add(Arrays.copyOf(absent.toByteArray(), (count() + 7) / 8));
+        }
+        addPieces(parts, values);
+        return whole(flags, parts);
+    }
+
+    private byte[] whole(int flags, List<byte[]> parts) {
+        long body = parts.stream().mapToLong(part -> part.length).sum();
+        if (body > Frames.MAX_BODY_BYTES) {
+            throw new IllegalArgumentException(
+                    "the body has " + body + " bytes; at most " + Frames.MAX_BODY_BYTES + " fit into a frame");
+        }
+        ByteBuffer buffer = ByteBuffer.allocate(Frames.HEADER_BYTES + (int) body).order(ByteOrder.LITTLE_ENDIAN);
+        buffer.put(MAGIC).put((byte) flags).put((byte) encoding).putShort((short) port).putInt(count());
+        buffer.putInt((int) body).putLong(sequence).putLong(timestamp).putInt(0).putInt(0);
+        parts.forEach(buffer::put);
+        CRC32 crc = new CRC32();
+        crc.update(buffer.array(), 0, Frames.HEADER_BYTES - 4);
+        crc.update(buffer.array(), Frames.HEADER_BYTES, (int) body);
+        return buffer.putInt(Frames.HEADER_BYTES - 4, (int) crc.getValue()).array();
+    }
+
+    private static byte[] number(int value) {
+        return ByteBuffer.allocate(4).order(ByteOrder.LITTLE_ENDIAN).putInt(value).array();
+    }
+
+    private static void addPieces(List<byte[]> parts, List<byte[]> pieces) {
+        parts.add(column(pieces.stream().mapToLong(piece -> piece.length).toArray()));
+        parts.addAll(pieces);
+    }
+
+    /** Returns some of the keys with which a body begins, from one on that depends on a sequence. */
+    static List<byte[]> keys(ByteBuffer body, long sequence, int most) {
+        try {
+            long[] lengths = column(body, true, body.getInt());
+            int first = lengths.length > most ? (int) Long.remainderUnsigned(sequence, lengths.length) : 0;
+            List<byte[]> found = new ArrayList<>();
+            for (int at = 0; at < Math.min(lengths.length, first + most); at++) {
+                byte[] key = take(body, lengths[at]);
+                if (at >= first) {
+                    found.add(key);
+                }
+            }
+            return found;
+        } catch (BufferUnderflowException error) {
+            throw new IllegalArgumentException("a section is longer than the body", error);
+        }
+    }
+
+    private static List<byte[]> pieces(ByteBuffer buffer, int count) {
+        List<byte[]> found = new ArrayList<>();
+        for (long length : column(buffer, true, count)) {
+            found.add(take(buffer, length));
+        }
+        return found;
+    }
+
+    private static byte[] take(ByteBuffer buffer, long size) {
+        if (size < 0 || size > buffer.remaining()) {
+            throw new BufferUnderflowException();
+        }
+        byte[] taken = new byte[(int) size];
+        buffer.get(taken);
+        return taken;
+    }
+
+    private static long[] column(ByteBuffer buffer, boolean isThere, int count) {
+        if (!isThere) {
+            return new long[0];
+        }
+        int width = buffer.get();
+        if (width != 1 && width != 2 && width != 4 && width != 8) {
+            throw new IllegalArgumentException("a column has width " + width);
+        }
+        if (count < 0 || (long) count * width > buffer.remaining()) {
+            throw new BufferUnderflowException();
+        }
+        long[] found = new long[count];
+        for (int i = 0; i < count; i++) {
+            found[i] = switch (width) {
+                case 1 -> buffer.get() & 0xffL;
+                case 2 -> buffer.getShort() & 0xffffL;
+                case 4 -> buffer.getInt() & 0xffffffffL;
+                default -> buffer.getLong();
+            };
+        }
+        return found;
+    }
+
+    private static byte[] column(long[] numbers) {
+        long bits = 0;
+        for (long number : numbers) {
+            bits |= number;
+        }
+        int width = bits >>> 8 == 0 ? 1 : bits >>> 16 == 0 ? 2 : bits >>> 32 == 0 ? 4 : 8;
+        ByteBuffer buffer = ByteBuffer.allocate(1 + width * numbers.length).put((byte) width);
+        for (long number : numbers) {
+            for (int i = 0; i < width; i++) {
+                buffer.put((byte) (number >> 8 * i));
+            }
+        }
+        return buffer.array();
+    }
+}

@@ -1,0 +1,40 @@
+package org.wallaroo.spark.message;
+
+import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
+import java.util.List;
+import java.util.zip.CRC32;
+
+/** The bucket of a key, and the distinct keys of a frame. */
+public final class Keys {
+    private static final int KEYS = 1;
+    private static final long SPREAD = 0x9E3779B1L;
+    private static final long MASK = 0xffffffffL;
+
+    private Keys() {}
+
+    /** Returns the bucket of a key: multiplicative spread of its CRC-32. */
+    public static int bucketOf(byte[] key, int buckets) {
+        CRC32 crc = new CRC32();
+        crc.update(key);
+        return (int) ((crc.getValue() * SPREAD & MASK) * buckets >>> 32);
+    }
+
+    /** Says whether the messages of a frame have keys. */
+    public static boolean are(byte[] frame) {
+        return (frame[4] & KEYS) != 0;
+    }
+
+    /**
+     * Returns distinct keys of a frame, and reads no other column.
+     *
+     * @param frame whose header and checksum are right
+     * @param most if it has more keys, so many are returned; which ones depends on the frame's sequence
+     * @throws IllegalArgumentException the columns contradict each other
+     */
+    public static List<byte[]> some(byte[] frame, int most) {
+        ByteBuffer buffer = ByteBuffer.wrap(frame).order(ByteOrder.LITTLE_ENDIAN);
+        long sequence = buffer.getLong(16);
+        return are(frame) ? Columns.keys(buffer.position(Frames.HEADER_BYTES), sequence, most) : List.of();
+    }
+}

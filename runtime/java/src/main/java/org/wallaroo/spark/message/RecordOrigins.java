@@ -1,0 +1,51 @@
+package org.wallaroo.spark.message;
+
+import com.google.protobuf.InvalidProtocolBufferException;
+import java.util.HashMap;
+import java.util.Map;
+import java.util.function.Function;
+import java.util.function.IntSupplier;
+import wallaroo.record.v1.RecordOuterClass.Record;
+import wallaroo.worker.v1.WorkerOuterClass.DeadLetter;
+import wallaroo.worker.v1.WorkerOuterClass.Origin;
+
+/**
+ * Origins of what a task reads of one partition of a topic: sequences are offsets.
+ *
+ * <p>Those of tables are not: of these the decoder's input says it, which is the record.
+ *
+ * @param path of the source
+ * @param isTable whether it is a table
+ * @param partition that the task reads
+ */
+public record RecordOrigins(Topic topic, String path, boolean isTable, IntSupplier partition) implements Origins {
+    private static final byte[] NONE = {};
+
+    @Override
+    public Function<LetterFrame.Letter, Origin> of(byte[] data) {
+        if (isTable) {
+            return this::ofTable;
+        }
+        Map<Long, byte[]> keys = new HashMap<>(); // by offset
+        if (data.length > 0) {
+            Columns frame = Columns.read(data);
+            for (int i = 0; i < frame.count(); i++) {
+                keys.put(frame.sequence(i), frame.key(i));
+            }
+        }
+        return letter -> topic.origin(partition.getAsInt(), letter.sequence(), keys.getOrDefault(letter.sequence(), NONE));
+    }
+
+    private Origin ofTable(LetterFrame.Letter letter) {
+        try {
+            DeadLetter read = DeadLetter.parseFrom(letter.value());
+            if (!read.getPath().equals(path) || read.getInput().isEmpty()) {
+                return null;
+            }
+            Record record = Record.parseFrom(read.getInput());
+            return topic.origin(partition.getAsInt(), record.getOffset(), record.getKey().toByteArray());
+        } catch (InvalidProtocolBufferException error) {
+            return null; // the decoder's input is no record
+        }
+    }
+}

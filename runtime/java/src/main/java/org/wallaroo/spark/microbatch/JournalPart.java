@@ -1,0 +1,30 @@
+package org.wallaroo.spark.microbatch;
+
+import java.nio.ByteBuffer;
+import org.apache.spark.sql.connector.read.InputPartition;
+import org.wallaroo.spark.journal.JournalOffset;
+
+/**
+ * A part of a journal between two frame boundaries.
+ *
+ * @param number of the journal among those of the query
+ * @param journal its id
+ * @param begin offset
+ * @param end offset
+ */
+record JournalPart(int number, long journal, long begin, long end) implements InputPartition {
+    private static final int BYTES = 28;
+
+    JournalOffset start() {
+        return new JournalOffset(journal, begin, 0);
+    }
+
+    byte[] toBytes() {
+        return ByteBuffer.allocate(BYTES).putInt(number).putLong(journal).putLong(begin).putLong(end).array();
+    }
+
+    static JournalPart fromBytes(byte[] row) {
+        ByteBuffer buffer = ByteBuffer.wrap(row);
+        return new JournalPart(buffer.getInt(), buffer.getLong(), buffer.getLong(), buffer.getLong());
+    }
+}

@@ -1,0 +1,120 @@
+package org.wallaroo.spark.microbatch;
+
+import java.util.List;
+import org.apache.spark.sql.catalyst.InternalRow;
+import org.apache.spark.sql.catalyst.expressions.GenericInternalRow;
+import org.apache.spark.sql.connector.read.InputPartition;
+import org.apache.spark.sql.connector.read.PartitionReader;
+import org.apache.spark.sql.connector.read.PartitionReaderFactory;
+import org.apache.spark.sql.connector.read.streaming.MicroBatchStream;
+import org.apache.spark.sql.connector.read.streaming.Offset;
+import org.apache.spark.sql.connector.read.streaming.ReadAllAvailable;
+import org.apache.spark.sql.connector.read.streaming.ReadLimit;
+import org.apache.spark.sql.connector.read.streaming.SupportsAdmissionControl;
+import org.wallaroo.spark.journal.JournalOffset;
+import org.wallaroo.spark.journal.JournalPlace;
+
+/** Offers a journal in micro-batches of limited size. */
+final class JournalStream implements MicroBatchStream, SupportsAdmissionControl {
+    private static final long PART_BYTES = 128 << 10; // less is not worth a task of its own
+
+    private final int number;
+    private final JournalPlace journal;
+    private final long batchBytes;
+    private final int parts;
+    private final long waitMs;
+
+    JournalStream(int number, JournalPlace journal, long batchBytes, int parts, long waitMs) {
+        this.number = number;
+        this.journal = journal;
+        this.batchBytes = batchBytes;
+        this.parts = parts;
+        this.waitMs = waitMs;
+    }
+
+    @Override
+    public Offset initialOffset() {
+        return new JournalOffset(journal.end().journal(), 0, 0);
+    }
+
+    @Override
+    public Offset deserializeOffset(String json) {
+        return JournalOffset.parse(json);
+    }
+
+    @Override
+    public Offset latestOffset() {
+        throw new UnsupportedOperationException("Spark asks with a limit");
+    }
+
+    @Override
+    public ReadLimit getDefaultReadLimit() {
+        return ReadLimit.maxBytes(batchBytes);
+    }
+
+    @Override
+    public Offset latestOffset(Offset from, ReadLimit limit) {
+        try {
+            long most = limit instanceof ReadAllAvailable ? Long.MAX_VALUE : batchBytes;
+            return journal.limit((JournalOffset) from, most, waitMs);
+        } catch (InterruptedException error) {
+            Thread.currentThread().interrupt();
+            return from;
+        }
+    }
+
+    @Override
+    public InputPartition[] planInputPartitions(Offset from, Offset to) {
+        JournalOffset start = (JournalOffset) from;
+        JournalOffset end = (JournalOffset) to;
+        long most = Math.max(1, (end.offset() - start.offset()) / PART_BYTES);
+        List<Long> ends = journal.split(start, end, (int) Math.min(parts, most));
+        InputPartition[] found = new InputPartition[ends.size()];
+        for (int i = 0; i < found.length; i++) {
+            long begin = i == 0 ? start.offset() : ends.get(i - 1);
+            found[i] = new JournalPart(number, start.journal(), begin, ends.get(i));
+        }
+        return found;
+    }
+
+    @Override
+    public PartitionReaderFactory createReaderFactory() {
+        return partition -> new OneRow(((JournalPart) partition).toBytes());
+    }
+
+    private static final class OneRow implements PartitionReader<InternalRow> {
+        private final byte[] row;
+        private boolean isRead;
+
+        private OneRow(byte[] row) {
+            this.row = row;
+        }
+
+        @Override
+        public boolean next() {
+            boolean isFirst = !isRead;
+            isRead = true;
+            return isFirst;
+        }
+
+        @Override
+        public InternalRow get() {
+            return new GenericInternalRow(new Object[] {row});
+        }
+
+        @Override
+        public void close() {
+            // Nothing is open.
+        }
+    }
+
+    @Override
+    public void commit(Offset end) {
+        // The driver lets the journal drop what is processed.
+    }
+
+    @Override
+    public void stop() {
+        // Nothing is open.
+    }
+}

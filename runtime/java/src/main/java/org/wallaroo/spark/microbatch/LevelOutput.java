@@ -1,0 +1,117 @@
+package org.wallaroo.spark.microbatch;
+
+import java.nio.charset.StandardCharsets;
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.Iterator;
+import java.util.List;
+import java.util.Map;
+import java.util.Set;
+import org.wallaroo.spark.message.Frames;
+import org.wallaroo.spark.message.JournalRow;
+import org.wallaroo.spark.query.Attempt;
+import org.wallaroo.spark.query.Settings;
+
+/** Where the outputs of a task of a level go: into rows for the next level, or into staged files. */
+final class LevelOutput {
+    private final Attempt attempt;
+    private final ShuffleRow.Maker maker;
+    private final TaskAccount account;
+    private final List<Integer> targets; // by partition
+    private final Set<Integer> later; // ports
+    private final Staging files; // null: it is not the last level
+    private final Map<Integer, Long> numbers = new HashMap<>(); // by origin
+    private final boolean controlsPrecede;
+    private final boolean isOfTable;
+
+    LevelOutput(Settings settings, int level, Attempt attempt, TaskAccount account) {
+        this(settings, level, attempt, account, false);
+    }
+
+    /**
+     * Makes one.
+     *
+     * @param isOfTable whether the rows precede all others of a micro-batch
+     */
+    LevelOutput(Settings settings, int level, Attempt attempt, TaskAccount account, boolean isOfTable) {
+        this.controlsPrecede = settings.controlsPrecede();
+        this.isOfTable = isOfTable;
+        this.attempt = attempt;
+        this.maker = new ShuffleRow.Maker(level, attempt.partition(), attempt.attempt());
+        this.account = account;
+        this.targets = settings.targets();
+        this.later = settings.laterPorts(level);
+        this.files = level + 1 < settings.levels() ? null : Staging.of(settings, attempt);
+    }
+
+    /** Takes outputs of stages; returns the rows that they become. */
+    List<byte[]> take(List<JournalRow.Item> items) {
+        List<byte[]> rows = new ArrayList<>();
+        for (JournalRow.Item item : items) {
+            if (Frames.isControl(item.port())) {
+                rows.addAll(toAll(item));
+            } else if (files != null) {
+                stage(item.port(), item.frame());
+            } else {
+                rows.add(row(item).toBytes());
+            }
+        }
+        return rows;
+    }
+
+    /** Takes a row of a level before, which this one does not run; returns the rows that it becomes. */
+    List<byte[]> pass(ShuffleRow row) {
+        if (files != null && row.kind() == ShuffleRow.Kind.ACCOUNT) {
+            return List.of(row.payload());
+        }
+        if (files != null) {
+            stage(row.port(), row.payload());
+            return List.of();
+        }
+        return List.of(row.toBytes());
+    }
+
+    /** Finishes the task; returns its last rows. */
+    Iterator<byte[]> finish() {
+        List<byte[]> rows = new ArrayList<>();
+        if (files != null) {
+            files.finish().forEach(file -> rows.add(file.getBytes(StandardCharsets.UTF_8)));
+        }
+        byte[] json = account.json().getBytes(StandardCharsets.UTF_8);
+        int target = targets.get(attempt.partition() % targets.size());
+        rows.add(files != null ? json
+                : new ShuffleRow(target, ShuffleRow.Kind.ACCOUNT, -1, -1, 0, maker, json).toBytes());
+        return rows.iterator();
+    }
+
+    void abort() {
+        if (files != null) {
+            files.abort();
+        }
+    }
+
+    private void stage(int port, byte[] frame) {
+        account.staged(port, Frames.count(frame, 0));
+        files.write(port, frame);
+    }
+
+    private ShuffleRow row(JournalRow.Item item) {
+        int bucket = item.bucket() < 0 ? item.port() : item.bucket(); // what has none keeps together by port
+        ShuffleRow.Kind kind = item.bucket() < 0 ? ShuffleRow.Kind.DONE : ShuffleRow.Kind.DATA;
+        long number = numbers.merge(item.origin(), 1L, Long::sum) + (isOfTable ? Long.MIN_VALUE : 0);
+        int origin = isOfTable ? Integer.MIN_VALUE + 1 + item.origin() : item.origin(); // -1: the first stage
+        ShuffleRow row = new ShuffleRow(targets.get(bucket % targets.size()), kind, item.bucket(), origin, number,
+                maker, item.frame());
+        account.made(bucket, row);
+        return row;
+    }
+
+    private List<byte[]> toAll(JournalRow.Item item) {
+        byte[] frame = controlsPrecede ? Frames.atStart(item.frame()) : item.frame();
+        return targets.stream()
+                .filter(target -> later.contains(item.port()))
+                .map(target -> new ShuffleRow(target, ShuffleRow.Kind.DATA, -1, item.origin(), -1, maker,
+                        frame).toBytes())
+                .toList();
+    }
+}

@@ -1,0 +1,165 @@
+package org.wallaroo.spark.microbatch;
+
+import com.google.protobuf.ByteString;
+import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
+import java.nio.charset.StandardCharsets;
+import java.util.ArrayList;
+import java.util.Iterator;
+import java.util.List;
+import org.apache.spark.sql.Row;
+import org.wallaroo.spark.message.FrameWriter;
+import org.wallaroo.spark.query.OperatorFailure;
+import org.wallaroo.spark.query.RecordSource;
+import wallaroo.record.v1.RecordOuterClass.Header;
+import wallaroo.record.v1.RecordOuterClass.Record;
+
+/**
+ * Packs the rows of one partition of a source that Spark reads into frames, in order.
+ *
+ * <p>Their columns are sequence (null: numbered here), key, value, timestamp_ms and headers; of a topic also partition
+ * and offset.
+ */
+final class RecordFrames implements Iterator<byte[]> {
+    static final int FRAME_BYTES = 512 << 10;
+    static final int FRAME_MESSAGES = 8192;
+    private static final int MESSAGE_BYTES = 32; // about what a message costs besides its contents
+    private static final int MOST_NAME_BYTES = 65_535; // of a header
+    private static final byte[] NONE = {};
+
+    private final RecordSource source;
+    private final Iterator<Row> rows;
+    private final TaskAccount account;
+    private long following;
+    private int partition = -1;
+    private Message held; // has no room in the frame before
+
+    /**
+     * Makes one.
+     *
+     * @param batch number of the micro-batch; numbers messages of sources that do not number them
+     * @param account counts them
+     */
+    RecordFrames(RecordSource source, Iterator<Row> rows, long batch, TaskAccount account) {
+        this.source = source;
+        this.rows = rows;
+        this.account = account;
+        this.following = batch << 32;
+    }
+
+    private record Message(long sequence, long timeMs, byte[] key, byte[] headers, byte[] value) {
+        long bytes() {
+            return MESSAGE_BYTES + (long) (key == null ? 0 : key.length) + headers.length
+                    + (value == null ? 0 : value.length);
+        }
+    }
+
+    /** Returns the partition of the topic that was read last; -1: none was. */
+    int partition() {
+        return partition;
+    }
+
+    @Override
+    public boolean hasNext() {
+        return held != null || rows.hasNext();
+    }
+
+    @Override
+    public byte[] next() {
+        FrameWriter frame = new FrameWriter(source.port(), source.keys());
+        long bytes = 0;
+        while (hasNext() && frame.count() < FRAME_MESSAGES) {
+            held = held == null ? message(rows.next()) : held;
+            bytes += held.bytes();
+            if (frame.count() > 0 && bytes > FRAME_BYTES) {
+                break;
+            }
+            frame.add(held.sequence(), held.timeMs(), held.key(), held.headers(), held.value());
+            held = null;
+        }
+        count(frame);
+        return frame.toBytes();
+    }
+
+    private void count(FrameWriter frame) {
+        account.received(frame.count());
+        if (!source.topic() || source.table()) {
+            return; // their times may be of the data
+        }
+        long now = System.currentTimeMillis();
+        long[] times = frame.times();
+        for (int from = 0, to = 1; from < times.length; to++) {
+            if (to == times.length || times[to] != times[from]) {
+                account.arrived(times[from], now, to - from);
+                from = to;
+            }
+        }
+    }
+
+    private Message message(Row row) {
+        long sequence = row.isNullAt(0) ? following : row.getLong(0);
+        following++;
+        byte[] key = row.getAs(1);
+        byte[] value = row.getAs(2);
+        long timeMs = row.getLong(3);
+        List<Row> headers = row.isNullAt(4) ? List.of() : row.getList(4);
+        String record = String.valueOf(sequence);
+        if (source.topic()) {
+            partition = row.getInt(5);
+        }
+        if (source.whole()) {
+            record = row.getLong(6) + " of partition " + partition;
+            value = whole(key, value, timeMs, headers, row.getLong(6));
+            headers = List.of();
+        }
+        long size = value == null ? 0 : value.length;
+        if (size > source.limit()) {
+            throw OperatorFailure.of("R606", "source", source.name(), "place", source.place() + ", record " + record,
+                    "limit", source.limit(), "reason", "it has " + size + " bytes");
+        }
+        return new Message(sequence, timeMs, key, encoded(headers), value);
+    }
+
+    /** Returns a whole record as the value of a message. */
+    private byte[] whole(byte[] key, byte[] value, long timeMs, List<Row> headers, long offset) {
+        Record.Builder record = Record.newBuilder()
+                .setTopic(source.place()).setTimestampMs(timeMs).setPartition(partition).setOffset(offset);
+        if (key != null) {
+            record.setKey(ByteString.copyFrom(key));
+        }
+        if (value != null) {
+            record.setValue(ByteString.copyFrom(value));
+        }
+        for (Row header : headers) {
+            Header.Builder made = record.addHeadersBuilder().setKey(header.getString(0));
+            if (!header.isNullAt(1)) {
+                made.setValue(ByteString.copyFrom(header.<byte[]>getAs(1)));
+            }
+        }
+        return record.build().toByteArray();
+    }
+
+    /** Returns the headers of one message as frames have them. */
+    private static byte[] encoded(List<Row> headers) {
+        if (headers.isEmpty()) {
+            return NONE;
+        }
+        List<byte[]> parts = new ArrayList<>(); // name and value in turn
+        int bytes = 0;
+        for (Row header : headers) {
+            byte[] name = header.getString(0).getBytes(StandardCharsets.UTF_8);
+            if (name.length > MOST_NAME_BYTES) {
+                throw new IllegalArgumentException("the name of a header has " + name.length + " bytes");
+            }
+            byte[] value = header.isNullAt(1) ? NONE : header.getAs(1);
+            parts.addAll(List.of(name, value));
+            bytes += 6 + name.length + value.length;
+        }
+        ByteBuffer buffer = ByteBuffer.allocate(bytes).order(ByteOrder.LITTLE_ENDIAN);
+        for (int i = 0; i < parts.size(); i += 2) {
+            buffer.putShort((short) parts.get(i).length).put(parts.get(i));
+            buffer.putInt(parts.get(i + 1).length).put(parts.get(i + 1));
+        }
+        return buffer.array();
+    }
+}

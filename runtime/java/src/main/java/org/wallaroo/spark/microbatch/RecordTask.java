@@ -1,0 +1,70 @@
+package org.wallaroo.spark.microbatch;
+
+import java.util.HashMap;
+import java.util.Iterator;
+import java.util.List;
+import org.apache.spark.api.java.function.MapPartitionsFunction;
+import org.apache.spark.sql.Row;
+import org.wallaroo.spark.message.JournalRow;
+import org.wallaroo.spark.message.Origins;
+import org.wallaroo.spark.message.RecordOrigins;
+import org.wallaroo.spark.query.Attempt;
+import org.wallaroo.spark.query.Fault;
+import org.wallaroo.spark.query.RecordSource;
+import org.wallaroo.spark.query.Settings;
+import org.wallaroo.spark.rpc.Credentials;
+import org.wallaroo.spark.stage.SourceLevel;
+
+/** Level 0 over rows of a source that Spark reads. */
+final class RecordTask implements MapPartitionsFunction<Row, byte[]> {
+    private static final long serialVersionUID = 1L;
+    private static final JournalRow.Place NOWHERE = new JournalRow.Place(0, 0, -1);
+
+    private final Settings settings;
+    private final int number;
+    private final HashMap<String, String[]> credentials = Credentials.all();
+
+    /**
+     * Makes one.
+     *
+     * @param number of the source among those that Spark reads
+     */
+    RecordTask(Settings settings, int number) {
+        this.settings = settings;
+        this.number = number;
+    }
+
+    @Override
+    public Iterator<byte[]> call(Iterator<Row> rows) {
+        Credentials.putAll(credentials);
+        Attempt attempt = Attempt.current();
+        RecordSource source = settings.records().get(number);
+        TaskAccount account = new TaskAccount(attempt, 0);
+        LevelOutput output = new LevelOutput(settings, 0, attempt, account, source.table());
+        if (!rows.hasNext()) {
+            return output.finish();
+        }
+        RecordFrames frames = new RecordFrames(source, rows, attempt.batch(), account);
+        Origins origins = source.topic()
+                ? new RecordOrigins(new Origins.Topic(source.name(), source.place()), source.path(), source.table(),
+                        frames::partition)
+                : Origins.NONE;
+        Fault.reach("task.before_stage");
+        SourceLevel level = SourceLevel.of(settings, source.stage(), attempt, new Rows(frames), origins, account);
+        return SourceTask.run(level, output);
+    }
+
+    /** Each frame as a row of no journal. */
+    private record Rows(RecordFrames frames) implements Iterator<JournalRow> {
+        @Override
+        public boolean hasNext() {
+            return frames.hasNext();
+        }
+
+        @Override
+        public JournalRow next() {
+            return new JournalRow(
+                    JournalRow.Kind.FRAMES, NOWHERE, List.of(new JournalRow.Item(0, -1, -1, frames.next())));
+        }
+    }
+}

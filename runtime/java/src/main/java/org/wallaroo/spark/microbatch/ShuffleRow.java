@@ -1,0 +1,83 @@
+package org.wallaroo.spark.microbatch;
+
+import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
+import java.util.Arrays;
+import java.util.Comparator;
+import org.wallaroo.spark.message.Frames;
+
+/**
+ * A row from one level to the next.
+ *
+ * @param target what Spark's shuffle brings to the partition that takes it
+ * @param kind what the next level does with it
+ * @param bucket of the frame; -1: none
+ * @param origin which stage gave it, and for which bucket; -1: the first stage
+ * @param number of the row in its task
+ * @param maker the task that made it
+ * @param payload a frame, or the account of a task
+ */
+record ShuffleRow(int target, Kind kind, int bucket, int origin, long number, Maker maker, byte[] payload) {
+    /** The order of the frames of a partition, which a shuffle does not keep: a repeated micro-batch is the same one. */
+    static final Comparator<ShuffleRow> ORDER = Comparator.comparingLong(ShuffleRow::sequence)
+            .thenComparingLong(ShuffleRow::number)
+            .thenComparingLong(ShuffleRow::time)
+            .thenComparing(ShuffleRow::payload, Arrays::compare);
+    private static final int HEADER_BYTES = 40;
+
+    /**
+     * A task that makes rows.
+     *
+     * @param level of the plan
+     * @param partition of the task
+     * @param attempt Spark's id of the attempt
+     */
+    record Maker(int level, int partition, long attempt) {}
+
+    /** What the next level does with a row. */
+    enum Kind {
+        /** Runs it. */
+        DATA,
+        /** Passes it on to the last level, which stages it. */
+        DONE,
+        /** Passes it on to the driver. */
+        ACCOUNT
+    }
+
+    int port() {
+        return Frames.port(payload, 0);
+    }
+
+    long messages() {
+        return Frames.count(payload, 0);
+    }
+
+    private long sequence() {
+        return word(16);
+    }
+
+    private long time() {
+        return word(24);
+    }
+
+    private long word(int at) {
+        return ByteBuffer.wrap(payload).order(ByteOrder.LITTLE_ENDIAN).getLong(at);
+    }
+
+    byte[] toBytes() {
+        return ByteBuffer.allocate(HEADER_BYTES + payload.length).putInt(target).putInt(kind.ordinal()).putInt(bucket)
+                .putInt(origin).putLong(number).putInt(maker.level()).putInt(maker.partition()).putLong(maker.attempt())
+                .put(payload).array();
+    }
+
+    static int targetOf(byte[] row) {
+        return ByteBuffer.wrap(row).getInt();
+    }
+
+    static ShuffleRow fromBytes(byte[] row) {
+        ByteBuffer buffer = ByteBuffer.wrap(row);
+        return new ShuffleRow(buffer.getInt(), Kind.values()[buffer.getInt()], buffer.getInt(), buffer.getInt(),
+                buffer.getLong(), new Maker(buffer.getInt(), buffer.getInt(), buffer.getLong()),
+                Arrays.copyOfRange(row, HEADER_BYTES, row.length));
+    }
+}

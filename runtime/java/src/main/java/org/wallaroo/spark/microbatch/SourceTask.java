@@ -1,0 +1,134 @@
+package org.wallaroo.spark.microbatch;
+
+import java.util.HashMap;
+import java.util.Iterator;
+import java.util.List;
+import java.util.Set;
+import org.apache.spark.TaskContext;
+import org.apache.spark.api.java.function.MapPartitionsFunction;
+import org.wallaroo.spark.journal.JournalPlace;
+import org.wallaroo.spark.journal.JournalRange;
+import org.wallaroo.spark.message.Arrivals;
+import org.wallaroo.spark.message.Frames;
+import org.wallaroo.spark.message.JournalRow;
+import org.wallaroo.spark.query.Attempt;
+import org.wallaroo.spark.query.Fault;
+import org.wallaroo.spark.query.Json;
+import org.wallaroo.spark.query.Settings;
+import org.wallaroo.spark.rpc.Credentials;
+import org.wallaroo.spark.stage.SourceLevel;
+
+/** Level 0 over parts of journals. */
+final class SourceTask implements MapPartitionsFunction<byte[], byte[]> {
+    private static final long serialVersionUID = 1L;
+
+    private final Settings settings;
+    private final HashMap<String, String[]> credentials = Credentials.all();
+
+    SourceTask(Settings settings) {
+        this.settings = settings;
+    }
+
+    @Override
+    public Iterator<byte[]> call(Iterator<byte[]> parts) {
+        Credentials.putAll(credentials);
+        Attempt attempt = settings.isRehearsal() ? Attempt.current().rehearsing() : Attempt.current();
+        TaskAccount account = new TaskAccount(attempt, 0);
+        LevelOutput output = new LevelOutput(settings, 0, attempt, account);
+        List<JournalRow> none = List.of();
+        Iterator<JournalRow> rows = parts.hasNext() && !settings.isRehearsal() ? new Parts(settings, parts, account) : none.iterator();
+        Fault.reach("task.before_stage");
+        Iterator<byte[]> found = run(SourceLevel.of(settings, attempt, rows, account), output);
+        return settings.isRehearsal() ? rehearsed().iterator() : found;
+    }
+
+    /** Returns the rows that the outputs of a level become, then the last rows of the task. */
+    static Iterator<byte[]> run(SourceLevel level, LevelOutput output) {
+        TaskContext context = TaskContext.get();
+        context.addTaskCompletionListener(ended -> {
+            level.close();
+        });
+        context.addTaskFailureListener((failed, error) -> {
+            output.abort();
+        });
+        return new Rows(level, output);
+    }
+
+    /** Returns a row for each partition, so that each of them touches its store. */
+    private List<byte[]> rehearsed() {
+        boolean isLast = settings.levels() == 1;
+        return (isLast ? List.<Integer>of() : settings.targets()).stream()
+                .map(target -> new ShuffleRow(target, ShuffleRow.Kind.ACCOUNT, -1, -1, 0, new ShuffleRow.Maker(0, 0, 0),
+                        new byte[Frames.HEADER_BYTES]).toBytes())
+                .toList();
+    }
+
+    /** The outputs of all rows, then the last rows of the task. */
+    private static final class Rows implements Iterator<byte[]> {
+        private final SourceLevel level;
+        private final LevelOutput output;
+        private Iterator<byte[]> current = List.<byte[]>of().iterator();
+        private boolean isFinished;
+
+        private Rows(SourceLevel level, LevelOutput output) {
+            this.level = level;
+            this.output = output;
+        }
+
+        @Override
+        public boolean hasNext() {
+            while (!current.hasNext() && level.hasNext()) {
+                current = output.take(level.next().items()).iterator();
+            }
+            if (!current.hasNext() && !isFinished) {
+                isFinished = true;
+                current = output.finish();
+            }
+            return current.hasNext();
+        }
+
+        @Override
+        public byte[] next() {
+            return current.next();
+        }
+    }
+
+    /** The frames of parts of journals, one after the other. */
+    private static final class Parts implements Iterator<JournalRow> {
+        private final Settings settings;
+        private final Iterator<byte[]> parts;
+        private final TaskAccount account;
+        private final Set<Integer> sources;
+        private JournalRange range;
+
+        private Parts(Settings settings, Iterator<byte[]> parts, TaskAccount account) {
+            this.settings = settings;
+            this.parts = parts;
+            this.account = account;
+            this.sources = Set.copyOf(settings.stages(0).get(0).entries());
+        }
+
+        @Override
+        public boolean hasNext() {
+            while ((range == null || !range.hasNext()) && parts.hasNext()) {
+                JournalPart part = JournalPart.fromBytes(parts.next());
+                JournalPlace place = JournalPlace.of(Json.parse(settings.journals().get(part.number())));
+                range = place.range(part.start(), part.end(), settings.rowBytes());
+                account.bytes(part.end() - part.begin(), place.isSent());
+            }
+            return range != null && range.hasNext();
+        }
+
+        @Override
+        public JournalRow next() {
+            JournalRow row = range.next();
+            for (JournalRow.Item item : row.items()) {
+                var counts = Frames.countByPort(item.frame());
+                counts.keySet().retainAll(sources);
+                account.read(counts.values().stream().mapToLong(Long::longValue).sum(),
+                        Arrivals.now(item.frame(), row.place().offset(), sources));
+            }
+            return row;
+        }
+    }
+}

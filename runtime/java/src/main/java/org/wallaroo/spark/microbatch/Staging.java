@@ -1,0 +1,31 @@
+package org.wallaroo.spark.microbatch;
+
+import java.nio.file.Path;
+import java.util.List;
+import org.wallaroo.spark.query.Attempt;
+import org.wallaroo.spark.query.Settings;
+
+/** Takes the output of one task attempt, before it is known whether the attempt counts. */
+interface Staging {
+    /** Returns what takes the output of an attempt: a directory of this machine, or a remote egress. */
+    static Staging of(Settings settings, Attempt attempt) {
+        return settings.staging().isEmpty()
+                ? new StagedStream(settings.egress(), settings.egressEpoch(), attempt)
+                : new StagedFiles(Path.of(settings.staging()), attempt);
+    }
+
+    /** Returns the name of the file of a port. */
+    static String name(Attempt attempt, int port) {
+        return "%s-%d-%d-%d-%d.frames".formatted(
+                attempt.query(), attempt.batch(), attempt.partition(), attempt.attempt(), port);
+    }
+
+    /** Appends a whole frame to the file of a port. */
+    void write(int port, byte[] frame);
+
+    /** Waits until all is safe; returns a descriptor of each file as JSON. */
+    List<String> finish();
+
+    /** Removes what was written. */
+    void abort();
+}

@@ -1,0 +1,117 @@
+package org.wallaroo.spark.microbatch;
+
+import java.util.ArrayList;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.TreeMap;
+import org.wallaroo.spark.account.CallCounts;
+import org.wallaroo.spark.account.Counters;
+import org.wallaroo.spark.message.Arrivals;
+import org.wallaroo.spark.message.JournalRow;
+import org.wallaroo.spark.query.Attempt;
+import org.wallaroo.spark.query.Json;
+import org.wallaroo.spark.worker.WorkerChannel;
+
+/** What one attempt of a task has counted; {@code spark/account.py} compares those of a micro-batch. */
+final class TaskAccount implements CallCounts {
+    private final Attempt attempt;
+    private final int level;
+    private final Counters counters = new Counters();
+    private final Map<List<Long>, Long> made = new LinkedHashMap<>(); // by bucket and port
+    private final Map<List<Long>, Long> taken = new LinkedHashMap<>(); // by bucket, task and port
+    private final Map<Long, List<Integer>> makers = new TreeMap<>(); // level and partition, by attempt
+    private final Map<Integer, Long> staged = new TreeMap<>(); // by port
+    private final Map<Long, Long> arrived = new TreeMap<>(); // by time
+    private final Map<String, Long> begun = new TreeMap<>(); // milliseconds since 1970, by stage
+    private long read;
+    private long records;
+    private long bytesByFile;
+    private long bytesByService;
+
+    TaskAccount(Attempt attempt, int level) {
+        this.attempt = attempt;
+        this.level = level;
+    }
+
+    @Override
+    public void opened(String stage) {
+        begun.putIfAbsent(stage, System.currentTimeMillis());
+    }
+
+    @Override
+    public void ran(String stage, Map<Integer, Long> messages) {
+        // Rows are counted where they come and go.
+    }
+
+    @Override
+    public void gave(String stage, Map<Integer, Long> messages) {
+        // Likewise.
+    }
+
+    @Override
+    public void gave(String stage, List<JournalRow.Item> items) {
+        // Likewise.
+    }
+
+    @Override
+    public Counters counters() {
+        return counters;
+    }
+
+    void read(long messages, Arrivals arrivals) {
+        read += messages;
+        arrivals.groups().forEach(each -> arrived.merge(each.timeMs(), each.messages(), Long::sum));
+    }
+
+    /** Notes messages of a source that Spark reads. */
+    void received(long messages) {
+        records += messages;
+    }
+
+    /** Notes messages of a topic by their time, coarser the older they are, to 3 %: old records have many times. */
+    void arrived(long timeMs, long nowMs, long messages) {
+        int bits = Long.SIZE - Long.numberOfLeadingZeros(Math.abs(nowMs - timeMs));
+        long step = 1L << Math.max(0, bits - 6);
+        arrived.merge(timeMs - Math.floorMod(timeMs, step), messages, Long::sum);
+    }
+
+    /** Notes bytes of a journal, from a file or sent by a gateway. */
+    void bytes(long bytes, boolean isSent) {
+        bytesByFile += isSent ? 0 : bytes;
+        bytesByService += isSent ? bytes : 0;
+    }
+
+    void made(int bucket, ShuffleRow row) {
+        made.merge(List.of((long) bucket, (long) row.port()), row.messages(), Long::sum);
+    }
+
+    void took(int bucket, ShuffleRow row) {
+        taken.merge(List.of((long) bucket, row.maker().attempt(), (long) row.port()), row.messages(), Long::sum);
+        makers.put(row.maker().attempt(), List.of(row.maker().level(), row.maker().partition()));
+    }
+
+    void staged(int port, long messages) {
+        staged.merge(port, messages, Long::sum);
+    }
+
+    /** Returns it as JSON. */
+    String json() {
+        return Json.object("batch", attempt.batch(), "level", level, "partition", attempt.partition(),
+                "task", attempt.attempt(), "read", read, "records", records, "bytes_by_file", bytesByFile,
+                "bytes_by_grpc", bytesByService, "made", rows(made), "taken", rows(taken), "makers", makers, "staged", staged,
+                "arrived", arrived, "steps", counters.steps(), "stores", counters.storeNumbers(),
+                "visited", counters.visitNumbers(0), "begun", begun, "ended",
+                System.currentTimeMillis(), "endings", WorkerChannel.takeEndings());
+    }
+
+    private static List<List<Long>> rows(Map<List<Long>, Long> counts) {
+        List<List<Long>> rows = new ArrayList<>();
+        counts.forEach((key, count) -> {
+            List<Long> row = new ArrayList<>(key);
+            row.add(count);
+            rows.add(row);
+        });
+        return rows;
+    }
+}

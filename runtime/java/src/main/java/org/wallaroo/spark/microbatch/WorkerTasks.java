@@ -1,0 +1,53 @@
+package org.wallaroo.spark.microbatch;
+
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Map;
+import java.util.TreeMap;
+import org.apache.spark.api.java.function.MapPartitionsFunction;
+import org.apache.spark.sql.Encoders;
+import org.apache.spark.sql.SparkSession;
+import org.wallaroo.spark.query.Json;
+import org.wallaroo.spark.query.Settings;
+import org.wallaroo.spark.worker.WorkerChannel;
+
+/** What the driver has done on the executors of a cluster, in one task for each core. */
+public final class WorkerTasks {
+    private static final String BETWEEN = "\t";
+
+    private WorkerTasks() {}
+
+    /**
+     * Starts workers.
+     *
+     * @param workers settings of each, as JSON
+     * @param tasks how many may run at once
+     * @return name of each worker to the gRPC target of its first endpoint on one executor
+     */
+    public static Map<String, String> start(SparkSession session, String workers, int tasks) {
+        MapPartitionsFunction<Long, String> start = rows -> {
+            List<String> found = new ArrayList<>();
+            Json.parse(workers).forEach(
+                    worker -> found.add(String.join(BETWEEN, WorkerChannel.start(new Settings(worker.toString())))));
+            return found.iterator();
+        };
+        Map<String, String> targets = new TreeMap<>();
+        for (String row : on(session, tasks, start)) {
+            String[] parts = row.split(BETWEEN);
+            targets.put(parts[0], parts[1]);
+        }
+        return targets;
+    }
+
+    /** Stops the workers that tasks have started. */
+    public static void stop(SparkSession session, int tasks) {
+        on(session, tasks, rows -> {
+            WorkerChannel.stopAll();
+            return List.<String>of().iterator();
+        });
+    }
+
+    private static List<String> on(SparkSession session, int tasks, MapPartitionsFunction<Long, String> function) {
+        return session.range(0, tasks, 1, tasks).mapPartitions(function, Encoders.STRING()).collectAsList();
+    }
+}

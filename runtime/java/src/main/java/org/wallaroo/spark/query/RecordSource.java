@@ -1,0 +1,21 @@
+package org.wallaroo.spark.query;
+
+import java.io.Serializable;
+
+/**
+ * A source that Spark reads, as far as tasks have to know it.
+ *
+ * @param port number of the source in the plan
+ * @param stage number of the stage of level 0 that takes its messages
+ * @param path of it in the topology
+ * @param name of it
+ * @param place where its messages come from, for people
+ * @param limit how many bytes a message has at most
+ * @param keys whether its messages have keys
+ * @param whole whether its messages are whole records of Kafka
+ * @param topic whether it is a topic of Kafka
+ * @param table whether its messages precede all others of a micro-batch
+ */
+public record RecordSource(
+        int port, int stage, String path, String name, String place, long limit, boolean keys, boolean whole,
+        boolean topic, boolean table) implements Serializable {}

@@ -1,0 +1,89 @@
+package org.wallaroo.spark.rpc;
+
+import io.grpc.ManagedChannel;
+import io.grpc.MethodDescriptor;
+import java.util.Map;
+import java.util.concurrent.ConcurrentHashMap;
+
+/** Calls of a remote gateway or egress, made again while it is away. */
+public final class ServiceCalls {
+    private static final Map<String, ManagedChannel> OPEN = new ConcurrentHashMap<>(); // by address, for all tasks
+    private static final long CALL_MS = 30_000;
+    private static final long PATIENCE_NS = 60_000_000_000L;
+    private static final long FIRST_PAUSE_MS = 50;
+    private static final long LONGEST_PAUSE_MS = 1000;
+
+    private final String kind;
+    private final String address;
+    private long since = System.nanoTime();
+    private long pauseMs = FIRST_PAUSE_MS;
+
+    /**
+     * Makes calls of a service.
+     *
+     * @param kind gateway or egress
+     * @param address HOST:PORT
+     */
+    public ServiceCalls(String kind, String address) {
+        this.kind = kind;
+        this.address = address;
+    }
+
+    /** Returns the channel to the service. */
+    public ManagedChannel channel() {
+        return OPEN.computeIfAbsent(address, Channels::service);
+    }
+
+    /**
+     * Makes a call that may be repeated.
+     *
+     * @throws RuntimeException what the service says is wrong; R642, it was away for too long
+     */
+    public <Q, R> R call(MethodDescriptor<Q, R> method, Q request) {
+        progressed();
+        while (true) {
+            ReplyQueue<Q, R> call = new ReplyQueue<>(channel(), method);
+            try {
+                call.send(request);
+                call.halfClose();
+                R reply = call.poll(CALL_MS);
+                if (reply != null) {
+                    return reply;
+                }
+                call.cancel();
+                throw call.late();
+            } catch (ReplyQueue.StreamEnded error) {
+                again(error);
+            }
+        }
+    }
+
+    /** Returns what the end of a call means. */
+    public RuntimeException failure(ReplyQueue.StreamEnded error) {
+        return ServiceFailure.of(kind, address, error);
+    }
+
+    /** Takes note that the service has answered. */
+    public void progressed() {
+        since = System.nanoTime();
+        pauseMs = FIRST_PAUSE_MS;
+    }
+
+    /**
+     * Waits before the next try.
+     *
+     * @throws RuntimeException there is no sense in one
+     */
+    public void again(ReplyQueue.StreamEnded error) {
+        if (!ServiceFailure.isPassing(error) || System.nanoTime() - since >= PATIENCE_NS) {
+            throw failure(error);
+        }
+        try {
+            Thread.sleep(pauseMs);
+        } catch (InterruptedException stopped) {
+            Thread.currentThread().interrupt();
+            throw new IllegalStateException("the task was interrupted", stopped);
+        }
+        pauseMs = Math.min(2 * pauseMs, LONGEST_PAUSE_MS);
+    }
+}

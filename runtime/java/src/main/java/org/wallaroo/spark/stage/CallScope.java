@@ -1,0 +1,21 @@
+package org.wallaroo.spark.stage;
+
+import java.util.List;
+import java.util.stream.IntStream;
+
+/**
+ * Which buckets of a stage run here, and how long their calls last.
+ *
+ * @param first bucket that runs here
+ * @param step from one bucket that runs here to the next one
+ * @param endsAtOnce whether a call ends with the frames that begin it; else it stays open until the next flush
+ */
+public record CallScope(int first, int step, boolean endsAtOnce) {
+    /** All buckets, in calls that stay open. */
+    static final CallScope OPEN = new CallScope(0, 1, false);
+
+    /** Returns the buckets that run here, of so many. */
+    List<Integer> of(int buckets) {
+        return IntStream.iterate(first, bucket -> bucket < buckets, bucket -> bucket + step).boxed().toList();
+    }
+}

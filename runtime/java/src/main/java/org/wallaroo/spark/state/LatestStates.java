@@ -1,0 +1,96 @@
+package org.wallaroo.spark.state;
+
+import java.util.ArrayList;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.function.LongPredicate;
+import java.util.function.Predicate;
+
+/** Reads a log, oldest entry first: which state each key has at its end. */
+final class LatestStates {
+    private final Predicate<StateKey> wanted;
+    private final LongPredicate hasValue;
+    private final Map<StateKey, StateValue> states = new LinkedHashMap<>();
+    private final List<byte[]> parts = new ArrayList<>(); // of a state that is not whole yet
+    private StateKey key; // of that state
+    private int encoding;
+    private int pieces;
+    private int taken;
+    private long size;
+
+    /**
+     * Begins with a log.
+     *
+     * @param wanted says which keys
+     * @param hasValue says of which sizes values are wanted, too
+     */
+    LatestStates(Predicate<StateKey> wanted, LongPredicate hasValue) {
+        this.wanted = wanted;
+        this.hasValue = hasValue;
+    }
+
+    /** Takes the next entry. */
+    void take(byte[] data) {
+        LogEntry entry = new LogEntry(data);
+        if (entry.piece >= 0) {
+            takePiece(entry);
+            return;
+        }
+        checkWhole();
+        for (int number = 0; number < entry.count; number++) {
+            StateKey found = entry.key(number);
+            if (!wanted.test(found)) {
+                continue;
+            }
+            if (entry.isAbsent(number)) {
+                states.remove(found);
+            } else {
+                int bytes = entry.size(number);
+                List<byte[]> value = hasValue.test(bytes) ? List.of(entry.value(number)) : List.of();
+                states.put(found, new StateValue(entry.encoding, bytes, value));
+            }
+        }
+    }
+
+    private void takePiece(LogEntry entry) {
+        StateKey found = entry.key(0);
+        boolean belongs = taken == 0 || found.equals(key) && entry.encoding == encoding && entry.pieces == pieces;
+        if (entry.piece != taken || !belongs) {
+            throw LogEntry.damaged(
+                    "piece " + entry.piece + " of " + entry.pieces + " of a state comes after " + taken + " pieces");
+        }
+        key = found;
+        encoding = entry.encoding;
+        pieces = entry.pieces;
+        taken++;
+        size += entry.size(0);
+        boolean isWanted = wanted.test(key);
+        if (isWanted && hasValue.test(size)) {
+            parts.add(entry.value(0));
+        } else {
+            parts.clear();
+        }
+        if (taken < pieces) {
+            return;
+        }
+        if (isWanted) {
+            states.put(key, new StateValue(encoding, size, List.copyOf(parts)));
+        }
+        parts.clear();
+        taken = 0;
+        size = 0;
+    }
+
+    private void checkWhole() {
+        if (taken > 0) {
+            throw LogEntry.damaged("a state of " + pieces + " pieces ends after " + taken);
+        }
+    }
+
+    /** Returns the states after the last entry, in the order in which keys came. */
+    Map<StateKey, StateValue> end() {
+        checkWhole();
+        return states;
+    }
+}

@@ -1,0 +1,55 @@
+package org.wallaroo.spark.state;
+
+import java.util.ArrayDeque;
+import java.util.Deque;
+import java.util.Iterator;
+import java.util.NoSuchElementException;
+import java.util.function.Consumer;
+import java.util.function.Function;
+
+/** Rows of logs that are written while they are asked for, so that few of them are held. */
+final class LogRows<T> implements Iterator<byte[]> {
+    private final Iterator<T> states;
+    private final Deque<byte[]> made = new ArrayDeque<>();
+    private final LogWriter writer;
+    private final Consumer<T> add;
+    private final Consumer<LogWriter> last;
+    private boolean hasEnded;
+
+    /**
+     * Begins.
+     *
+     * @param layout of the logs
+     * @param states that are to be written
+     * @param add returns what writes one of them with a writer
+     * @param last writes what comes after all of them
+     */
+    LogRows(LogWriter.Layout layout, Iterator<T> states, Function<LogWriter, Consumer<T>> add, Consumer<LogWriter> last) {
+        this.last = last;
+        this.states = states;
+        this.writer = new LogWriter(layout, row -> made.add(row.toBytes()));
+        this.add = add.apply(writer);
+    }
+
+    @Override
+    public boolean hasNext() {
+        while (made.isEmpty() && !hasEnded) {
+            if (states.hasNext()) {
+                add.accept(states.next());
+            } else {
+                hasEnded = true;
+                writer.end();
+                last.accept(writer);
+            }
+        }
+        return !made.isEmpty();
+    }
+
+    @Override
+    public byte[] next() {
+        if (!hasNext()) {
+            throw new NoSuchElementException();
+        }
+        return made.remove();
+    }
+}

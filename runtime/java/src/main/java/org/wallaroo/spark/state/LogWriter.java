@@ -1,0 +1,167 @@
+package org.wallaroo.spark.state;
+
+import java.io.ByteArrayOutputStream;
+import java.io.Serializable;
+import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
+import java.nio.charset.StandardCharsets;
+import java.util.ArrayList;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.ThreadLocalRandom;
+import java.util.function.Consumer;
+import java.util.zip.CRC32;
+import org.wallaroo.spark.message.Keys;
+import org.wallaroo.spark.query.Json;
+
+/** Writes states as entries of the logs of their buckets: small ones together, a large one in pieces. */
+final class LogWriter {
+    static final int ENTRY_BYTES = 1 << 20;
+    static final int PIECE_BYTES = 4 << 20;
+    private static final int HELD_BYTES = 32 << 20; // of states, before entries become smaller
+    private static final byte[] MAGIC = "WFR1".getBytes(StandardCharsets.US_ASCII);
+    private static final int HEADER_BYTES = 40;
+    private static final int KEYS = 1;
+    private static final int HEADERS = 8;
+
+    /**
+     * Where the buckets of a stage are in Spark's store.
+     *
+     * @param block of the stage
+     * @param buckets how many it has
+     * @param targets what Spark's shuffle brings to each partition
+     */
+    record Layout(int block, int buckets, int[] targets) implements Serializable {
+        private static final long serialVersionUID = 1L;
+    }
+
+    private record Group(int bucket, int port, int encoding) {}
+
+    private static final class Pairs {
+        private final List<byte[]> keys = new ArrayList<>();
+        private final List<byte[]> values = new ArrayList<>();
+        private long bytes;
+    }
+
+    private final Layout layout;
+    private final int entryBytes;
+    private final int pieceBytes;
+    private final Consumer<LoadRow> out;
+    private final Map<Group, Pairs> held = new LinkedHashMap<>();
+    private long heldBytes;
+
+    LogWriter(Layout layout, Consumer<LoadRow> out) {
+        this(layout, ENTRY_BYTES, PIECE_BYTES, out);
+    }
+
+    LogWriter(Layout layout, int entryBytes, int pieceBytes, Consumer<LoadRow> out) {
+        this.layout = layout;
+        this.entryBytes = entryBytes;
+        this.pieceBytes = pieceBytes;
+        this.out = out;
+    }
+
+    /** Writes a state, maybe later. */
+    void add(StateKey key, StateValue value) {
+        int bucket = Keys.bucketOf(key.key(), layout.buckets());
+        Group group = new Group(bucket, key.port(), value.encoding());
+        if (value.size() > pieceBytes) {
+            writePieces(group, key.key(), value.whole());
+            return;
+        }
+        Pairs pairs = held.computeIfAbsent(group, made -> new Pairs());
+        long bytes = key.key().length + value.size();
+        if (pairs.bytes + bytes > entryBytes) {
+            write(group, pairs);
+        }
+        pairs.keys.add(key.key());
+        pairs.values.add(value.whole());
+        pairs.bytes += bytes;
+        heldBytes += bytes;
+        if (heldBytes > HELD_BYTES) {
+            end();
+        }
+    }
+
+    /** Writes what is left. */
+    void end() {
+        held.forEach(this::write);
+        held.clear();
+    }
+
+    /** Writes a note for the driver. */
+    void note(Object... fields) {
+        out.accept(new LoadRow(layout.targets()[0], -1, 0, 0, 1, bytes(Json.object(fields)), new byte[0]));
+    }
+
+    private void write(Group group, Pairs pairs) {
+        if (!pairs.keys.isEmpty()) {
+            byte[] entry = frame(group, pairs.keys, pairs.values, null);
+            out.accept(row(group, 0, 0, 1, entry, pairs.keys.size()));
+        }
+        heldBytes -= pairs.bytes;
+        pairs.keys.clear();
+        pairs.values.clear();
+        pairs.bytes = 0;
+    }
+
+    private void writePieces(Group group, byte[] key, byte[] value) {
+        int count = (value.length + pieceBytes - 1) / pieceBytes;
+        long state = ThreadLocalRandom.current().nextLong();
+        for (int number = 0; number < count; number++) {
+            int start = number * pieceBytes;
+            byte[] part = java.util.Arrays.copyOfRange(value, start, Math.min(value.length, start + pieceBytes));
+            byte[] header = ByteBuffer.allocate(19).order(ByteOrder.LITTLE_ENDIAN).putShort((short) 5)
+                    .put(bytes("piece")).putInt(8).putInt(number).putInt(count).array();
+            byte[] entry = frame(group, List.of(key), List.of(part), header);
+            out.accept(row(group, state, number, count, entry, number == 0 ? 1 : 0));
+        }
+    }
+
+    private LoadRow row(Group group, long state, int piece, int pieces, byte[] entry, int keys) {
+        byte[] note = bytes(Json.object("port", group.port(), "keys", keys, "bytes", entry.length));
+        int target = layout.targets()[group.bucket() % layout.targets().length];
+        return new LoadRow(target, layout.block() * layout.buckets() + group.bucket(), state, piece, pieces, note, entry);
+    }
+
+    private static byte[] bytes(String text) {
+        return text.getBytes(StandardCharsets.UTF_8);
+    }
+
+    private static byte[] frame(Group group, List<byte[]> keys, List<byte[]> values, byte[] header) {
+        ByteArrayOutputStream body = new ByteArrayOutputStream();
+        body.writeBytes(u32(keys.size()));
+        column(body, keys.stream().mapToInt(key -> key.length).toArray());
+        keys.forEach(body::writeBytes);
+        column(body, java.util.stream.IntStream.range(0, keys.size()).toArray());
+        if (header != null) {
+            column(body, header.length);
+            body.writeBytes(header);
+        }
+        column(body, values.stream().mapToInt(value -> value.length).toArray());
+        values.forEach(body::writeBytes);
+        ByteBuffer frame = ByteBuffer.allocate(HEADER_BYTES + body.size()).order(ByteOrder.LITTLE_ENDIAN);
+        frame.put(MAGIC).put((byte) (header == null ? KEYS : KEYS | HEADERS)).put((byte) group.encoding());
+        frame.putShort((short) group.port()).putInt(keys.size()).putInt(body.size()).putLong(0).putLong(0).putInt(0);
+        CRC32 crc = new CRC32();
+        crc.update(frame.array(), 0, frame.position());
+        byte[] columns = body.toByteArray();
+        crc.update(columns);
+        return frame.putInt((int) crc.getValue()).put(columns).array();
+    }
+
+    private static byte[] u32(int value) {
+        return ByteBuffer.allocate(4).order(ByteOrder.LITTLE_ENDIAN).putInt(value).array();
+    }
+
+    /** Writes numbers in the narrowest width that holds them all. */
+    private static void column(ByteArrayOutputStream body, int... numbers) {
+        int top = java.util.Arrays.stream(numbers).max().orElse(0);
+        int width = top < 1 << 8 ? 1 : top < 1 << 16 ? 2 : 4;
+        body.write(width);
+        for (int number : numbers) {
+            body.write(u32(number), 0, width);
+        }
+    }
+}

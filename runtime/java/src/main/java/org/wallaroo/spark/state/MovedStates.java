@@ -1,0 +1,26 @@
+package org.wallaroo.spark.state;
+
+import java.util.Iterator;
+import java.util.Map;
+
+/** The states of logs as rows for a checkpoint with other buckets. */
+final class MovedStates extends StoredLogs<byte[]> {
+    private static final long serialVersionUID = 1L;
+
+    private final LogWriter.Layout layout;
+
+    MovedStates(LogWriter.Layout layout) {
+        this.layout = layout;
+    }
+
+    @Override
+    LatestStates reader() {
+        return new LatestStates(state -> true, size -> true);
+    }
+
+    @Override
+    Iterator<byte[]> results(Map<StateKey, StateValue> states) {
+        return new LogRows<>(layout, states.entrySet().iterator(),
+                writer -> state -> writer.add(state.getKey(), state.getValue()), writer -> { });
+    }
+}

@@ -1,0 +1,122 @@
+package org.wallaroo.spark.state;
+
+import static org.apache.spark.sql.functions.broadcast;
+import static org.apache.spark.sql.functions.col;
+import static org.apache.spark.sql.functions.lit;
+import static org.apache.spark.sql.functions.shiftright;
+
+import java.util.List;
+import org.apache.spark.api.java.function.MapFunction;
+import org.apache.spark.sql.Column;
+import org.apache.spark.sql.Dataset;
+import org.apache.spark.sql.Encoders;
+import org.apache.spark.sql.Row;
+import org.apache.spark.sql.SparkSession;
+import org.apache.spark.sql.streaming.OutputMode;
+import org.apache.spark.sql.streaming.TimeMode;
+import org.apache.spark.sql.types.DataTypes;
+import org.apache.spark.sql.types.StructType;
+import org.wallaroo.spark.bucket.SparkBucketStore;
+
+/** What the driver calls: to show states, and to write them into a new checkpoint. */
+public final class StateStore {
+    private static final int NUMBER_BITS = 32;
+    private static final StructType CHOSEN = new StructType()
+            .add("port", DataTypes.IntegerType)
+            .add("key", DataTypes.BinaryType)
+            .add("encoding", DataTypes.IntegerType)
+            .add("size", DataTypes.LongType)
+            .add("value", DataTypes.BinaryType);
+
+    private StateStore() {}
+
+    /**
+     * Returns rows of Spark's store: the versions of buckets and the entries of their logs, as {@link StoredLogs} has them.
+     *
+     * @param checkpoint Spark's own
+     * @param operator of the stage
+     * @param batch a committed micro-batch
+     * @param first the first bucket of the stage, as Spark's store numbers them
+     * @param buckets how many it has
+     */
+    public static Dataset<Row> logs(
+            SparkSession session, String checkpoint, int operator, long batch, int first, int buckets) {
+        Column number = col("user_map_key.value");
+        return session.read().format("statestore").option("operatorId", operator).option("batchId", batch)
+                .option("stateVarName", SparkBucketStore.NAME).load(checkpoint)
+                .select(number.as("number"), col("user_map_value.value").as("value"))
+                .where(col("number").geq(lit((long) first << NUMBER_BITS))
+                        .and(col("number").lt(lit((long) (first + buckets) << NUMBER_BITS))));
+    }
+
+    /** Returns those of the rows of {@link #logs} that are of some buckets. */
+    public static Dataset<Row> ofBuckets(Dataset<Row> logs, List<Integer> buckets) {
+        return logs.where(shiftright(col("number"), NUMBER_BITS).isin(buckets.toArray()));
+    }
+
+    private static Dataset<Row> sorted(Dataset<Row> logs) {
+        Column entry = col("number").plus(1).bitwiseAND(lit(0xffffffffL)); // that of a version is -1
+        return logs.sortWithinPartitions(shiftright(col("number"), NUMBER_BITS), entry);
+    }
+
+    /**
+     * Returns the states of logs that somebody wants to see.
+     *
+     * @param logs from {@link #logs}
+     * @param choice see {@link ChosenStates}
+     */
+    public static Dataset<Row> chosen(Dataset<Row> logs, String choice) {
+        return sorted(logs).mapPartitions(new ChosenStates(choice), Encoders.row(CHOSEN));
+    }
+
+    /**
+     * Returns logs as rows for {@link #load}.
+     *
+     * @param logs of a stage, from {@link #logs}
+     * @param block of the stage in the new checkpoint
+     * @param buckets that the stage shall have
+     * @param targets what Spark's shuffle brings to each partition there
+     */
+    public static Dataset<Row> moved(Dataset<Row> logs, int block, int buckets, List<Integer> targets) {
+        MovedStates function = new MovedStates(layout(block, buckets, targets));
+        return sorted(logs).mapPartitions(function, Encoders.BINARY()).toDF("row");
+    }
+
+    /**
+     * Returns the values of a table of Goka's as rows for {@link #load}.
+     *
+     * @param values rows of a key, its value, and whether several partitions have values of it
+     * @param port of the states of the group
+     * @param isPython whether the group's worker is in Python, else in Go
+     */
+    public static Dataset<Row> table(
+            Dataset<Row> values, int port, boolean isPython, int block, int buckets, List<Integer> targets) {
+        TableStates function = new TableStates(layout(block, buckets, targets), port, isPython);
+        return values.mapPartitions(function, Encoders.BINARY()).toDF("row");
+    }
+
+    private static LogWriter.Layout layout(int block, int buckets, List<Integer> targets) {
+        return new LogWriter.Layout(block, buckets, targets.stream().mapToInt(Integer::intValue).toArray());
+    }
+
+    /**
+     * Returns a streaming dataset whose first micro-batch writes logs into the stores of its operators; its rows are their
+     * notes.
+     *
+     * @param logs of each operator, rows of {@link #moved} or {@link #table}; none: there are no states yet
+     * @param isUpdate the mode of output of the operators: update, else append
+     */
+    public static Dataset<Row> load(SparkSession session, List<Dataset<Row>> logs, boolean isUpdate) {
+        Dataset<byte[]> notes = null;
+        for (Dataset<Row> log : logs) {
+            Dataset<Row> one = session.readStream().format("rate-micro-batch")
+                    .option("rowsPerBatch", 1).option("numPartitions", 1).load().select(col("value").as("once"));
+            Dataset<byte[]> rows = broadcast(one).crossJoin(log).select("row").as(Encoders.BINARY());
+            Dataset<byte[]> loaded = rows.groupByKey((MapFunction<byte[], Integer>) LoadRow::targetOf, Encoders.INT())
+                    .transformWithState(new LogLoader(), TimeMode.None(),
+                            isUpdate ? OutputMode.Update() : OutputMode.Append(), Encoders.BINARY());
+            notes = notes == null ? loaded : notes.union(loaded);
+        }
+        return notes.toDF("note");
+    }
+}

@@ -1,0 +1,92 @@
+package org.wallaroo.spark.state;
+
+import java.io.Serializable;
+import java.util.Iterator;
+import java.util.List;
+import java.util.Map;
+import java.util.NoSuchElementException;
+import org.apache.spark.api.java.function.MapPartitionsFunction;
+import org.apache.spark.sql.Row;
+import org.wallaroo.spark.bucket.BucketVersion;
+import org.wallaroo.spark.bucket.SparkBucketStore;
+
+/**
+ * What reads the logs of a partition of Spark's store, one bucket after the other.
+ *
+ * <p>Rows have a key and a value of {@link SparkBucketStore}; of each bucket its version comes first, then the entries of
+ * its log in their order.
+ *
+ * @param <T> what a bucket comes to
+ */
+abstract class StoredLogs<T> implements MapPartitionsFunction<Row, T> {
+    private static final long serialVersionUID = 1L;
+
+    /** Returns what reads the log of the next bucket. */
+    abstract LatestStates reader();
+
+    /** Returns what the states of a bucket come to. */
+    abstract Iterator<T> results(Map<StateKey, StateValue> states);
+
+    @Override
+    public Iterator<T> call(Iterator<Row> rows) {
+        return new Buckets(rows);
+    }
+
+    private final class Buckets implements Iterator<T>, Serializable {
+        private static final long serialVersionUID = 1L;
+
+        private final transient Iterator<Row> rows;
+        private transient Iterator<T> current = List.<T>of().iterator();
+        private transient Row next; // the first one of the next bucket
+
+        private Buckets(Iterator<Row> rows) {
+            this.rows = rows;
+            advance();
+        }
+
+        private void advance() {
+            next = rows.hasNext() ? rows.next() : null;
+        }
+
+        @Override
+        public boolean hasNext() {
+            while (!current.hasNext() && next != null) {
+                current = bucket();
+            }
+            return current.hasNext();
+        }
+
+        @Override
+        public T next() {
+            if (!hasNext()) {
+                throw new NoSuchElementException();
+            }
+            return current.next();
+        }
+
+        private Iterator<T> bucket() {
+            int bucket = SparkBucketStore.bucketOf(next.getLong(0));
+            if (!SparkBucketStore.isVersion(next.getLong(0))) {
+                throw LogEntry.damaged("it has entries and no version");
+            }
+            BucketVersion version = BucketVersion.fromBytes(next.getAs(1));
+            LatestStates reader = reader();
+            int expected = version.first();
+            for (advance(); next != null && SparkBucketStore.bucketOf(next.getLong(0)) == bucket; advance()) {
+                int entry = SparkBucketStore.entryOf(next.getLong(0));
+                if (entry < version.first() || entry >= version.last()) {
+                    continue;
+                }
+                if (entry != expected) {
+                    throw LogEntry.damaged("its entry " + expected + " is missing");
+                }
+                reader.take(next.getAs(1));
+                expected++;
+            }
+            if (expected != version.last()) {
+                throw LogEntry.damaged("its entry " + expected + " is missing");
+            }
+            return results(reader.end());
+        }
+    }
+}

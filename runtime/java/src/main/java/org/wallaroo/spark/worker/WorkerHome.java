@@ -1,0 +1,91 @@
+package org.wallaroo.spark.worker;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import java.io.IOException;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Path;
+import java.util.Collection;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.ConcurrentHashMap;
+import org.apache.spark.SparkFiles;
+import org.wallaroo.spark.query.Json;
+import org.wallaroo.spark.query.OperatorFailure;
+import org.wallaroo.spark.query.Settings;
+
+/**
+ * Where the supervisor of a worker listens on this machine; on an executor the first task that asks has it started.
+ *
+ * <p>A program in Python ({@code worker/here.py}) unpacks the application, starts the supervisor and checks the worker.
+ */
+final class WorkerHome {
+    private static final Map<String, WorkerHome> STARTED = new ConcurrentHashMap<>(); // by what they are started from
+
+    private final Path directory;
+    private final String target;
+
+    private WorkerHome(Path directory, String target) {
+        this.directory = directory;
+        this.target = target;
+    }
+
+    /** Returns that of a worker, started by the driver or now. */
+    static WorkerHome of(Settings worker) {
+        return worker.workerDirectory().isEmpty()
+                ? STARTED.computeIfAbsent(worker.start(), WorkerHome::start)
+                : new WorkerHome(Path.of(worker.workerDirectory()), "");
+    }
+
+    /** Starts the supervisor of a worker again, which has ended, unless another task has. */
+    static void startAgain(Settings worker) {
+        start(worker.start());
+    }
+
+    /** Returns those that were started here. */
+    static Collection<WorkerHome> started() {
+        return STARTED.values();
+    }
+
+    Path directory() {
+        return directory;
+    }
+
+    /** Returns the gRPC target of the worker's first endpoint. */
+    String target() {
+        return target;
+    }
+
+    private static WorkerHome start(String text) {
+        JsonNode start = Json.parse(text);
+        String python = start.path("python").asText();
+        try {
+            ProcessBuilder builder = new ProcessBuilder(
+                    List.of(python, "-m", "wallaroo_runtime.worker.here", SparkFiles.getRootDirectory()))
+                    .redirectError(ProcessBuilder.Redirect.INHERIT);
+            builder.environment().put("PYTHONSAFEPATH", "1"); // no imports of the current directory, from Python 3.11 on
+            Process process = builder.start();
+            process.getOutputStream().write(text.getBytes(StandardCharsets.UTF_8));
+            process.getOutputStream().close();
+            String answer = new String(process.getInputStream().readAllBytes(), StandardCharsets.UTF_8);
+            int status = process.waitFor();
+            if (status != 0) {
+                throw refused(start, python + " ended with status " + status + " before it had started the worker");
+            }
+            JsonNode found = Json.parse(answer);
+            if (found.has("diagnostics")) {
+                throw OperatorFailure.found(found.path("diagnostics"));
+            }
+            return new WorkerHome(Path.of(found.path("directory").asText()), found.path("target").asText());
+        } catch (IOException error) {
+            throw refused(start, error.getMessage());
+        } catch (InterruptedException error) {
+            Thread.currentThread().interrupt();
+            throw new IllegalStateException("the task was interrupted", error);
+        }
+    }
+
+    private static OperatorFailure refused(JsonNode start, String reason) {
+        return OperatorFailure.of("W401", "worker", start.path("spec").path("name").asText(), "reason", reason, "fix",
+                "install the runtime for that interpreter on every machine of the cluster");
+    }
+}

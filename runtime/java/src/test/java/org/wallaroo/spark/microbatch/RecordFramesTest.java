@@ -1,0 +1,178 @@
+package org.wallaroo.spark.microbatch;
+
+import static org.junit.jupiter.api.Assertions.assertArrayEquals;
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.ObjectMapper;
+import java.io.IOException;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.HexFormat;
+import java.util.List;
+import java.util.Random;
+import org.apache.spark.sql.Row;
+import org.apache.spark.sql.RowFactory;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
+import org.wallaroo.spark.message.Columns;
+import org.wallaroo.spark.query.Attempt;
+import org.wallaroo.spark.query.OperatorFailure;
+import org.wallaroo.spark.query.RecordSource;
+import scala.jdk.javaapi.CollectionConverters;
+
+class RecordFramesTest {
+    private static final HexFormat HEX = HexFormat.of();
+    private static final RecordSource VALUES = source(false, false, 1000);
+    private static final RecordSource TABLE = source(true, true, 1000);
+    private static final RecordSource FILES =
+            new RecordSource(3, 0, "0/sources/0", "in", "text", 1 << 20, false, false, false, false);
+
+    private static RecordSource source(boolean isWhole, boolean isTable, long limit) {
+        return new RecordSource(3, 0, "0/sources/0", "in", "clicks", limit, true, isWhole, true, isTable);
+    }
+
+    private static TaskAccount account() {
+        return new TaskAccount(new Attempt("q", 5, 0, 1), 0);
+    }
+
+    static Row row(Long sequence, byte[] key, byte[] value, long timeMs, List<Row> headers, long offset) {
+        return RowFactory.create(sequence, key, value, timeMs,
+                headers == null ? null : CollectionConverters.asScala(headers).toSeq(), 2, offset);
+    }
+
+    private static List<Columns> frames(RecordSource source, List<Row> rows, TaskAccount account) {
+        List<Columns> found = new ArrayList<>();
+        new RecordFrames(source, rows.iterator(), 5, account).forEachRemaining(frame -> found.add(Columns.read(frame)));
+        return found;
+    }
+
+    private static byte[] drawnBytes(Random random) {
+        byte[] drawn = new byte[random.nextInt(3)];
+        random.nextBytes(drawn);
+        return random.nextInt(4) == 0 ? null : drawn;
+    }
+
+    @ParameterizedTest
+    @ValueSource(longs = {1, 2, 3, 4})
+    void recordsKeepOffsetKeyTimeAndAbsence(long seed) {
+        Random random = new Random(seed);
+        for (int round = 0; round < 50; round++) {
+            boolean isTable = random.nextBoolean();
+            RecordSource source = isTable ? source(false, true, 1000) : VALUES;
+            List<Row> rows = new ArrayList<>();
+            long offset = random.nextLong(1L << 40);
+            for (int count = random.nextInt(30); count > 0; count--) {
+                offset += 1 + random.nextInt(3);
+                rows.add(row(isTable ? 0 : offset, drawnBytes(random), drawnBytes(random), random.nextLong(1L << 41) - 1,
+                        random.nextBoolean() ? null : List.of(), offset));
+            }
+            TaskAccount account = account();
+            List<Columns> frames = frames(source, rows, account);
+            assertEquals(rows.isEmpty() ? 0 : 1, frames.size());
+            for (int i = 0; i < rows.size(); i++) {
+                Row row = rows.get(i);
+                Columns frame = frames.get(0);
+                assertEquals(row.getLong(0), frame.sequence(i));
+                assertArrayEquals(row.isNullAt(1) ? new byte[0] : row.<byte[]>getAs(1), frame.key(i));
+                assertEquals(row.isNullAt(2), frame.absent().get(i));
+                assertArrayEquals(row.isNullAt(2) ? new byte[0] : row.<byte[]>getAs(2), frame.values().get(i));
+                assertEquals(row.getLong(3), frame.timestamp() + (frame.times().length == 0 ? 0 : frame.times()[i]));
+            }
+            assertTrue(account.json().contains("\"records\":" + rows.size() + ","), account::json);
+            assertEquals(isTable || rows.isEmpty(), account.json().contains("\"arrived\":{}"));
+        }
+    }
+
+    @Test
+    void headersAreWrittenAsFramesHaveThem() {
+        List<Row> headers = List.of(RowFactory.create("é", new byte[] {0, 1}), RowFactory.create("none", null));
+        Columns frame = frames(VALUES, List.of(row(7L, null, null, 1, headers, 7), row(8L, null, null, 1, null, 8)), account()).get(0);
+        assertEquals("0200c3a9020000000001" + "04006e6f6e6500000000", HEX.formatHex(frame.headers().get(0)));
+        assertEquals("", HEX.formatHex(frame.headers().get(1)));
+    }
+
+    @Test
+    void wholeRecordsAreTheirVectors() throws IOException {
+        JsonNode vectors = new ObjectMapper().readTree(Path.of("../../topology-schema/vectors/records.json").toFile());
+        int count = 0;
+        for (JsonNode vector : vectors.get("records")) {
+            JsonNode record = vector.get("record");
+            if (record.get("partition").isNull()) {
+                continue; // was not read
+            }
+            List<Row> headers = new ArrayList<>();
+            record.get("headers").forEach(each -> headers.add(RowFactory.create(each.get(0).asText(), bytes(each.get(1)))));
+            Row row = RowFactory.create(0L, bytes(record.get("key")), bytes(record.get("value")),
+                    record.get("timestamp_ms").asLong(), CollectionConverters.asScala(headers).toSeq(),
+                    record.get("partition").asInt(), record.get("offset").asLong());
+            RecordSource source = new RecordSource(
+                    3, 0, "0/sources/0", "in", record.get("topic").asText(), 1 << 20, true, true, true, true);
+            Columns frame = frames(source, List.of(row), account()).get(0);
+            assertEquals(vector.get("hex").asText(), HEX.formatHex(frame.values().get(0)), vector.get("name").asText());
+            assertTrue(frame.headers().isEmpty() && frame.absent().isEmpty());
+            count++;
+        }
+        assertTrue(count > 3);
+    }
+
+    private static byte[] bytes(JsonNode hex) {
+        return hex.isNull() ? null : HEX.parseHex(hex.asText());
+    }
+
+    @Test
+    void rowsWithoutANumberAreNumberedByMicroBatch() {
+        List<Row> rows = new ArrayList<>();
+        for (int i = 0; i <= RecordFrames.FRAME_MESSAGES; i++) {
+            rows.add(RowFactory.create(null, null, new byte[] {'x'}, 1L, null));
+        }
+        List<Columns> frames = frames(FILES, rows, account());
+        assertEquals(List.of(RecordFrames.FRAME_MESSAGES, 1), frames.stream().map(Columns::count).toList());
+        assertEquals(List.of(5L << 32, (5L << 32) + RecordFrames.FRAME_MESSAGES),
+                frames.stream().map(Columns::sequence).toList());
+        assertTrue(frames.get(0).keys().isEmpty());
+    }
+
+    /** Frames end before they are too long, whatever of a record is long; one record fits in any case. */
+    @ParameterizedTest
+    @ValueSource(longs = {1, 2, 3, 4})
+    void framesHaveALimitedSize(long seed) {
+        Random random = new Random(seed);
+        List<Row> rows = new ArrayList<>();
+        RecordSource source = source(false, false, 1 << 20);
+        for (long i = 0; i < 40; i++) {
+            byte[] large = new byte[random.nextInt(1 << random.nextInt(1, 21))];
+            random.nextBytes(large);
+            Row header = RowFactory.create("h", random.nextBoolean() ? large : null);
+            rows.add(row(i, random.nextBoolean() ? large : null, random.nextBoolean() ? large : null, 1, List.of(header), i));
+        }
+        List<Columns> frames = frames(source, rows, account());
+        assertEquals(rows.size(), frames.stream().mapToInt(Columns::count).sum());
+        for (Columns frame : frames) {
+            assertTrue(frame.count() == 1 || frame.toBytes().length <= RecordFrames.FRAME_BYTES + 4096);
+        }
+    }
+
+    @Test
+    void aMessageThatIsTooLongStopsTheQuery() {
+        RecordSource source = source(false, false, 20);
+        Row row = RowFactory.create(4L, null, new byte[21], 1L, null, 2, 4L);
+        OperatorFailure failure = assertThrows(OperatorFailure.class, () -> frames(source, List.of(row), account()));
+        assertTrue(failure.getMessage().startsWith("R606 {\"source\":\"in\",\"place\":\"clicks, record 4\",\"limit\":\"20\","
+                + "\"reason\":\"it has 21 bytes\"}"), failure.getMessage());
+        Row whole = RowFactory.create(0L, new byte[50], null, 0L, null, 2, 41L);
+        failure = assertThrows(OperatorFailure.class, () -> frames(source(true, true, 40), List.of(whole), account()));
+        assertTrue(failure.getMessage().contains("clicks, record 41 of partition 2"), failure.getMessage());
+    }
+
+    @Test
+    void thePartitionIsKnownWithTheFirstRow() {
+        RecordFrames frames = new RecordFrames(TABLE, List.of(row(0L, null, null, 1, null, 9)).iterator(), 0, account());
+        assertEquals(-1, frames.partition());
+        frames.next();
+        assertEquals(2, frames.partition());
+    }
+}

@@ -1,0 +1,223 @@
+"""Whether a checkpoint can be rescaled or taken to the other mode now, and how far its last micro-batch has come."""
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from wallaroo.message.frame import split_frames
+from wallaroo_runtime.checkpoint.dead_letter import FOLDER as LETTERS
+from wallaroo_runtime.checkpoint.dead_letter import letter_files
+from wallaroo_runtime.checkpoint.integrity import offsets_of
+from wallaroo_runtime.checkpoint.manifest import MICROBATCH, REALTIME, Manifest
+from wallaroo_runtime.errors import RUN, USAGE, RunError
+from wallaroo_runtime.maintenance.rescale_topic import Topics
+from wallaroo_runtime.storage.journal.reader import JournalReader
+from wallaroo_runtime.storage.outbox.live_log import LiveLog
+from wallaroo_runtime.storage.outbox.log import Published, read_base
+from wallaroo_runtime.storage.outbox.outbox import Outbox
+from wallaroo_runtime.storage.spark_log import last_commit, pending_batch
+
+
+@dataclass(frozen=True, slots=True)
+class Goal:
+    """What Spark's new checkpoint is to have besides states.
+
+    Attributes:
+        published: The last micro-batch that was published.
+        batch: The last micro-batch that the new checkpoint shall have, which has no input.
+        offsets: Lines of its offsets, one for each source.
+    """
+
+    published: int
+    batch: int
+    offsets: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    """Where a checkpoint has come to.
+
+    Attributes:
+        query: Id of Spark's query.
+        batch: The last micro-batch that Spark has committed.
+        plan: What Spark had planned for it, as its checkpoint says.
+        offset: Where it ends in the journal.
+        sequence: Of the first frame after that; -1: the journal ends there.
+        ports: Of the frames after that.
+        topics: What Spark's offsets say of its sources that are no journals.
+    """
+
+    query: str
+    batch: int
+    plan: str
+    offset: int
+    sequence: int
+    ports: frozenset[int]
+    topics: tuple[Any, ...] = ()
+
+
+def goal_of(path: Path, manifest: Manifest, now: Manifest, place: object) -> Goal | None:
+    """Return what Spark's new checkpoint is to have; None: Spark has none yet.
+
+    Args:
+        path: The checkpoint directory, or of one at a URL a copy of what Spark has there.
+        manifest: Its record.
+        now: Its record to be.
+        place: Where the user knows it to be.
+
+    Raises:
+        RunError: R787, it cannot be done now.
+    """
+    modes = manifest.mode, now.mode
+    folder = path / manifest.spark
+    batch = last_commit(folder)
+    if modes != (MICROBATCH, MICROBATCH):
+        end = end_of(path, manifest)
+        return None if end is None else _converted(path, manifest, end, modes)
+    check_operators(folder, manifest, place)
+    if (pending := pending_batch(folder)) is not None:
+        raise once_more(place, MICROBATCH, f"micro-batch {pending} is planned and not committed", RUN)
+    if batch < 0:
+        return None
+    before, after = manifest.rescaled
+    return Goal(before if batch == after else batch, batch + 1, tuple(_plan(folder, batch).splitlines()[2:]))
+
+
+def _converted(path: Path, manifest: Manifest, end: End, modes: tuple[str, str]) -> Goal:
+    """Return the goal where the mode before or the one to be is real-time mode."""
+    published = check_realtime(path, end) if modes[0] == REALTIME else check_microbatch(path, end)
+    lines = (
+        ()
+        if modes[0] == modes[1]
+        else _topics_moved(path, end, Topics(path, manifest), is_realtime=modes[1] == REALTIME)
+    )
+    batch = batch_after(end.batch, end.offset, is_realtime=modes[1] == REALTIME)
+    return Goal(published, batch, (end.plan.splitlines()[2], *lines))
+
+
+def _topics_moved(path: Path, end: End, topics: Topics, *, is_realtime: bool) -> tuple[str, ...]:
+    """Let the new mode go on where the old one has read topics to; returns the lines of Spark's offsets for them."""
+    if not is_realtime:
+        if end.ports & {*topics.ports.values()}:  # Spark would take new records of a key for older ones
+            raise once_more(path, REALTIME, "the journal has records of topics that are not processed")
+        return tuple(topics.lines())
+    offsets = topics.of_spark(end.topics)
+    if offsets is None:
+        raise once_more(path, MICROBATCH, "Spark has not read all topics yet, so it is not known where they begin")
+    topics.keep(offsets)
+    return ()
+
+
+def batch_after(batch: int, offset: int, *, is_realtime: bool) -> int:
+    """Return the number of the micro-batch that a change from or to real-time mode adds.
+
+    Files of dead letters have the number of their micro-batch in their names, in real-time mode the offset at which it
+    begins. So micro-batches go on after the offset, and never get the number of such a file; offsets grow faster.
+
+    Args:
+        batch: The last one.
+        offset: Where it ends in the journal.
+        is_realtime: Whether the new mode is real-time mode.
+
+    Example:
+        >>> batch_after(7, 4000, is_realtime=True), batch_after(8, 9000, is_realtime=False)
+        (8, 9001)
+    """
+    return batch + 1 if is_realtime else max(batch, offset) + 1
+
+
+def check_operators(folder: Path, manifest: Manifest, place: object) -> None:
+    """Refuse a checkpoint whose last run has another plan than what Spark has stored."""
+    # Late: pyspark takes a second to import.
+    from wallaroo_runtime.spark.state_store.layout import operator_count, operators_of
+
+    if operator_count(folder) not in (0, len(operators_of(manifest.plan(), is_realtime=manifest.is_realtime))):
+        raise once_more(
+            place, manifest.mode, "its last run has changed the application and has not processed anything since"
+        )
+
+
+def _plan(folder: Path, batch: int) -> str:
+    return (folder / "offsets" / str(batch)).read_text(encoding="utf-8")
+
+
+def end_of(path: Path, manifest: Manifest) -> End | None:
+    """Return where the checkpoint has come to; None: Spark has no micro-batch."""
+    mode, folder = manifest.mode, path / manifest.spark
+    pending, batch = pending_batch(folder), last_commit(folder)
+    if pending is not None and (mode == REALTIME or batch < 0):
+        raise once_more(path, mode, f"micro-batch {pending} is planned and not committed")
+    if batch < 0:
+        return None
+    check_operators(folder, manifest, path)
+    text = _plan(folder, batch)
+    sources = offsets_of(text) or []
+    if not sources or "journal" not in (sources[0] or {}):
+        reason = f"its last micro-batch has {len(sources)} sources; expected a journal first"
+        raise refused(path, mode, reason, "leave it as it is")
+    journal, offset = JournalReader(path / "journal", int(sources[0]["journal"], 16)), int(sources[0]["offset"])
+    pieces = journal.read(offset, journal.end().offset)
+    unread = [(header.sequence, header.port) for piece in pieces for header, _, _ in split_frames(piece)]
+    query = str(json.loads((folder / "metadata").read_bytes())["id"])
+    return End(
+        query,
+        batch,
+        text,
+        offset,
+        unread[0][0] if unread else -1,
+        frozenset(port for _, port in unread),
+        tuple(sources[1:]),
+    )
+
+
+def check_microbatch(path: Path, end: End) -> int:
+    """Check what real-time mode must not meet; returns the last micro-batch that was published.
+
+    A micro-batch that is planned and not published has left nothing but files that nobody counts: real-time mode reads
+    its input. With windows there is one after most runs, since a tick comes each second.
+    """
+    published = Published.of(read_base(path / "outbox")).batch
+    if published > end.batch:
+        raise once_more(path, MICROBATCH, f"micro-batch {published} is published and not committed")
+    files = letter_files(path / LETTERS)
+    if any(batch >= end.offset for batch, *_ in files):
+        reason = "its dead letters have numbers of micro-batches that real-time mode would use again"
+        raise refused(path, REALTIME, reason, "process some messages first")
+    for batch, _, _, letters in files:
+        if batch == end.batch + 1:
+            letters.unlink()  # of the micro-batch that is planned; a driver, too, writes them again
+    return published
+
+
+def check_realtime(path: Path, end: End) -> int:
+    """Check that nothing was delivered but what is committed; returns the last batch, of which a record is made."""
+    outbox, letters = path / "outbox", path / LETTERS
+    live = LiveLog(outbox, letters)  # cuts what is not whole, and makes the rest safe
+    live.close()
+    if 0 <= end.sequence <= live.state.last:
+        raise once_more(path, REALTIME, "results were delivered whose input Spark has not committed")
+    # The driver does that after each commit, unless it is killed in between.
+    Outbox(outbox, letters).publish(end.query, end.batch, (), end.plan)
+    return end.batch
+
+
+class Refusal(RunError):
+    """An R787 whose reason a rescale, which is no conversion, can give, too."""
+
+    reason = ""
+
+
+def refused(path: object, mode: str, reason: str, fix: str, exit_code: int = USAGE) -> Refusal:
+    """Return an R787."""
+    error = Refusal.of("R787", exit_code, path=path, mode=mode, reason=reason, fix=fix)
+    assert isinstance(error, Refusal)
+    error.reason = reason
+    return error
+
+
+def once_more(path: object, before: str, reason: str, exit_code: int = USAGE) -> Refusal:
+    """Return an R787 that a run in the mode of before remedies."""
+    wanted = REALTIME if before == MICROBATCH else MICROBATCH
+    fix = f"run it once more with --mode {before} --stop-when-idle 5, then again"
+    return refused(path, wanted, reason, fix, exit_code)

@@ -1,0 +1,215 @@
+"""The calls of a micro-batch: of stages without state, and of the buckets of one with state."""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+from wallaroo.worker._proto import worker_pb2 as pb
+from wallaroo_runtime.worker.client import Broken, Client, Stream
+
+REQUEST_BYTES = 8 * 1024 * 1024
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Version:
+    """Which state of a bucket is meant; (0, 0) is the empty one."""
+
+    counter: int = 0
+    nonce: int = 0
+
+
+@dataclass(slots=True)
+class BucketResult:
+    """What one bucket call gave.
+
+    Attributes:
+        version: Of the bucket's state after the call.
+        outputs: In the order in which they were made.
+        changes: Entries for the bucket's log.
+        is_snapshot: Whether the changes replace the log.
+        visits: What visits of the call came to.
+    """
+
+    version: Version
+    outputs: list[pb.Output] = field(default_factory=list)
+    changes: list[bytes] = field(default_factory=list)
+    is_snapshot: bool = False
+    visits: list[pb.Visited] = field(default_factory=list)
+
+
+def grouped(items: Iterable[T], size_of: Callable[[T], int], limit: int = REQUEST_BYTES) -> Iterator[list[T]]:
+    """Yield the items in groups of at most `limit` bytes, or of one item."""
+    group: list[T] = []
+    size = 0
+    for item in items:
+        if group and size + size_of(item) > limit:
+            yield group
+            group, size = [], 0
+        group.append(item)
+        size += size_of(item)
+    if group:
+        yield group
+
+
+def with_more(groups: Iterable[list[T]]) -> Iterator[tuple[list[T], bool]]:
+    """Yield each group with whether another one follows; nothing at all becomes one empty group."""
+    held: list[T] | None = None
+    for group in groups:
+        if held is not None:
+            yield held, True
+        held = group
+    yield held or [], False
+
+
+def run_data(client: Client, opening: pb.Opening, inputs: Iterable[bytes]) -> Iterator[list[pb.Output]]:
+    """Yield, for each of the inputs, the outputs of a stage without state.
+
+    Args:
+        client: The way to the worker.
+        opening: What the calls are about; its partition chooses the endpoint.
+        inputs: Each is one or more whole frames.
+
+    Raises:
+        RunError: What the worker reports, or W410, it breaks a rule.
+    """
+    source = iter(inputs)
+    held = next(source, None)
+    while held is not None:
+        stream, index = client.open(opening.partition, _process, opening, pb.ProcessRequest), 0
+        try:
+            while held is not None:
+                stream.send(pb.ProcessRequest(data=pb.Data(index=index, frames=held)))
+                outputs = _outputs(client, stream, index)
+                client.progressed()
+                yield outputs
+                index, held = index + 1, next(source, None)
+            stream.finish()
+        except Broken:
+            continue  # `held` has no answer
+        finally:
+            stream.close()
+
+
+def _process(stub: object) -> Callable[..., Iterator[object]]:
+    return stub.Process  # type: ignore[attr-defined,no-any-return]
+
+
+def _process_state(stub: object) -> Callable[..., Iterator[object]]:
+    return stub.ProcessState  # type: ignore[attr-defined,no-any-return]
+
+
+def _outputs(client: Client, stream: Stream, index: int) -> list[pb.Output]:
+    outputs: list[pb.Output] = []
+    while True:
+        reply = stream.receive()
+        kind = reply.WhichOneof("kind")
+        if kind not in ("output", "done") or getattr(reply, kind).index != index:
+            raise _out_of_turn(client, kind, index)
+        if kind == "done":
+            return outputs
+        outputs.append(reply.output)
+
+
+def _out_of_turn(client: Client, kind: str | None, index: int) -> Exception:
+    return client.broke_rules(f"{kind or 'an empty reply'} came out of turn; call {index} is not done")
+
+
+class StateSession:
+    """The bucket calls of a stage in one micro-batch; one stream per endpoint that its buckets live at.
+
+    Example:
+        >>> [(group, more) for group, more in with_more(grouped([b"ab", b"c", b"de"], len, 3))]
+        [([b'ab', b'c'], True), ([b'de'], False)]
+    """
+
+    def __init__(self, client: Client, opening: pb.Opening) -> None:
+        self.client, self.opening = client, opening
+        self._streams: dict[int, tuple[Stream, int]] = {}  # by endpoint: stream, calls made
+
+    def run_bucket(
+        self,
+        bucket: int,
+        version: Version,
+        frames: Sequence[bytes],
+        load_log: Callable[[], Iterable[bytes]],
+        wants_snapshot: bool,
+    ) -> BucketResult:
+        """Run a bucket's messages; a call that broke is repeated.
+
+        Args:
+            bucket: Number of the bucket.
+            version: Of its committed state.
+            load_log: Gives the entries of the log, oldest first; called when the worker lacks the state.
+            wants_snapshot: Whether the changes shall be the whole state.
+
+        Raises:
+            RunError: What the worker reports, or W410, it breaks a rule.
+        """
+        while True:
+            stream, index = self._stream(bucket)
+            call = pb.Bucket(index=index, bucket=bucket, wants_snapshot=wants_snapshot)
+            call.version.counter, call.version.nonce = version.counter, version.nonce
+            try:
+                self._send(stream, call, frames)
+                result = self._receive(stream, index, version, load_log)
+            except Broken:
+                self.abandon()
+                continue
+            self.client.progressed()
+            return result
+
+    def close(self) -> None:
+        """End the streams."""
+        for stream, _ in self._streams.values():
+            stream.finish()
+        self._streams.clear()
+
+    def abandon(self) -> None:
+        """End the streams without waiting for the worker."""
+        for stream, _ in self._streams.values():
+            stream.close()
+        self._streams.clear()
+
+    def _stream(self, bucket: int) -> tuple[Stream, int]:
+        number = bucket % self.client.width
+        stream, calls = self._streams.get(number, (None, 0))
+        if stream is None:
+            stream = self.client.open(number, _process_state, self.opening, pb.StateRequest)
+        self._streams[number] = stream, calls + 1
+        return stream, calls
+
+    @staticmethod
+    def _send(stream: Stream, call: pb.Bucket, frames: Sequence[bytes]) -> None:
+        for group, more in with_more(grouped(frames, len)):
+            request = pb.Bucket(more=more, frames=b"".join(group))
+            request.MergeFrom(call)
+            stream.send(pb.StateRequest(bucket=request))
+
+    def _receive(
+        self, stream: Stream, index: int, version: Version, load_log: Callable[[], Iterable[bytes]]
+    ) -> BucketResult:
+        result = BucketResult(version)
+        while True:
+            reply = stream.receive()
+            kind = reply.WhichOneof("kind")
+            if kind is None or getattr(reply, kind).index != index:
+                raise _out_of_turn(self.client, kind, index)
+            if kind == "need_state":
+                for group, more in with_more(grouped(load_log(), len)):
+                    stream.send(pb.StateRequest(log=pb.StateLog(index=index, entries=group, more=more)))
+                result = BucketResult(version)
+            elif kind == "output":
+                result.outputs.append(reply.output)
+            elif kind == "change":
+                result.changes.extend(reply.change.entries)
+            else:
+                return self._done(reply.done, result)
+
+    def _done(self, done: pb.StateDone, result: BucketResult) -> BucketResult:
+        if not done.nonce:
+            msg = "a version's nonce is 0"
+            raise self.client.broke_rules(msg)
+        result.version = Version(result.version.counter + 1, done.nonce)
+        result.is_snapshot, result.visits = done.snapshot, list(done.visits)
+        return result

@@ -1,0 +1,83 @@
+"""The way to a Python worker that is this process: the protocol's calls without a transport."""
+
+from collections import deque
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from wallaroo.worker._proto import worker_pb2 as pb
+from wallaroo.worker.host.call import CallRunner
+from wallaroo_runtime.worker.client import Client, Method, Stream
+from wallaroo_runtime.worker.endpoint import remote_error
+from wallaroo_runtime.worker.spec import WorkerSpec
+
+
+class Stub:
+    """The methods of a gRPC stub that streams use, as calls of this process."""
+
+    def __init__(self, calls: CallRunner) -> None:
+        self.Process, self.ProcessState = calls.process, calls.process_state
+
+
+class LocalClient(Client):
+    """Runs the calls in this process; what ends the worker ends the process, and nothing has a deadline.
+
+    Args:
+        spec: Says what the worker is.
+    """
+
+    def __init__(self, spec: WorkerSpec, calls: CallRunner) -> None:
+        super().__init__(spec)
+        self.calls = calls
+
+    def open(self, number: int, method: Method, opening: pb.Opening, request: type[Any]) -> Stream:
+        """Begin a call."""
+        stream = LocalStream(self, method(Stub(self.calls)))
+        stream.send(request(opening=opening))
+        return stream
+
+    def close(self) -> None:
+        """Leave the process as it is."""
+
+
+class LocalStream(Stream):
+    """A call of this process: requests wait in a queue until a reply is asked for."""
+
+    def __init__(self, client: Client, method: Callable[[Iterator[Any]], Iterator[Any]]) -> None:
+        self._requests: deque[Any] = deque()
+        super().__init__(client, method(iter(self._next, None)))
+
+    def _next(self) -> Any:
+        return self._requests.popleft() if self._requests else None
+
+    def send(self, request: Any) -> None:
+        """Put a request into the queue."""
+        self._requests.append(request)
+
+    def close(self) -> None:
+        """Give the call up."""
+        close = getattr(self._replies, "close", None)
+        if close is not None:
+            close()
+
+
+class LocalSplitter:
+    """Cuts the bytes of a source as its decoder says.
+
+    Args:
+        max_message_bytes: Longest payload.
+    """
+
+    def __init__(self, client: LocalClient, path: str, max_message_bytes: int) -> None:
+        self._client, self._path, self._limit = client, path, max_message_bytes
+
+    def split(self, data: bytes) -> tuple[list[int], int]:
+        """Cut bytes that begin at a message boundary; returns the lengths, and the bytes of the next one (0: unknown).
+
+        Raises:
+            RunError: What the decoder raised.
+        """
+        request = pb.SplitRequest(path=self._path, data=data, max_message_bytes=self._limit)
+        reply = self._client.calls.split(request)
+        if reply.HasField("failure"):
+            raise remote_error(self._path, reply.failure)
+        return list(reply.lengths), reply.wanted_bytes

@@ -1,0 +1,120 @@
+"""What the operators in Java get to know of a query."""
+
+import base64
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from importlib.metadata import version
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from wallaroo.message.handshake import CAPABILITIES, PROTOCOLS
+from wallaroo.worker._proto import worker_pb2 as pb
+from wallaroo.worker.host import trace
+from wallaroo_runtime.plan import Plan, Stage
+from wallaroo_runtime.plan.block import blocks_of
+from wallaroo_runtime.plan.bucket_stages import later_ports
+from wallaroo_runtime.plan.crossing import CONTROL_PORTS
+from wallaroo_runtime.plan.stage_message import stage_message
+from wallaroo_runtime.service.endpoint import Service
+from wallaroo_runtime.spark.machine.jar import java_class
+from wallaroo_runtime.spark.options import QueryOptions
+from wallaroo_runtime.spark.source.record import RecordSource, precede_all
+from wallaroo_runtime.spark.worker_start import RunningWorker
+from wallaroo_runtime.storage.place import JournalPlace
+
+FLUSH_BYTES = 8 << 20  # after which an open call ends: what a dead worker costs at most
+
+
+def microbatch_settings(
+    plan: Plan,
+    workers: Mapping[str, RunningWorker],
+    options: QueryOptions,
+    parts: int,
+    wait_s: float,
+    records: Sequence[RecordSource],
+) -> str:
+    """Return what the operators of micro-batches get to know, as JSON; Spark shows it, so that no token is in it.
+
+    Args:
+        workers: By name.
+        parts: How many tasks share a micro-batch of a journal at most.
+        wait_s: For how long the journal's files are watched for the next message before Spark looks again.
+        records: The sources that Spark reads.
+    """
+    return json.dumps(
+        {
+            **plan_settings(plan, workers, trace.sampled_below(plan.application)),
+            "topics": {},
+            "records": [each.settings(plan) for each in records],
+            "controls_precede": precede_all(plan, records),
+            "targets": list(plan.bucket_ids[: plan.shuffle_partitions]),
+            "later_ports": [sorted(ports) for ports in later_ports(plan)],
+            "journals": [_journal(place) for place in options.journals],
+            "staging": options.output.staging,
+            "egress": service.address if (service := options.output.service) else "",
+            "egress_epoch": service.epoch if service else 0,
+            "row_bytes": options.chunk_bytes,
+            "batch_bytes": options.max_batch_bytes,
+            "parts": parts,
+            "wait_ms": int(wait_s * 1000),
+            "is_rehearsal": False,
+        }
+    )
+
+
+def _journal(place: JournalPlace) -> dict[str, Any]:
+    if place.service is None:
+        return {"directory": place.directory}
+    return {"gateway": place.service.address, "epoch": place.service.epoch}
+
+
+def put_credentials(session: SparkSession, services: Iterable[Service | None]) -> None:
+    """Let the operators call remote services: what they are called with is in no setting."""
+    credentials: Any = java_class(session, "rpc.Credentials")
+    for service in filter(None, services):
+        credentials.put(service.address, service.token, service.authority)
+
+
+def plan_settings(plan: Plan, workers: Mapping[str, RunningWorker], sampled_below: int = 0) -> dict[str, Any]:
+    """Return what the operators of either mode get to know of a plan.
+
+    Args:
+        sampled_below: Which traces are reported, see `trace.sampled_below`.
+    """
+    return {
+        "levels": list(_levels(plan, workers, sampled_below)),
+        "controls": [port for port in CONTROL_PORTS if any(port in stage.entry_ports for stage in plan.stages)],
+    }
+
+
+def _levels(plan: Plan, workers: Mapping[str, RunningWorker], sampled_below: int) -> Iterator[list[dict[str, Any]]]:
+    blocks = blocks_of(plan)
+    for level in plan.levels:
+        yield [_stage(plan, stage, workers[stage.worker], blocks[stage.id], sampled_below) for stage in level]
+
+
+def _stage(plan: Plan, stage: Stage, worker: RunningWorker, block: int, sampled_below: int) -> dict[str, Any]:
+    spec = worker.spec
+    init = pb.InitRequest(
+        protocol_min=PROTOCOLS[0], protocol_max=PROTOCOLS[1], capabilities=CAPABILITIES,
+        runtime_version=version("wallaroo-spark-runtime"), application=spec.application,
+        interface_hash=spec.interface_hash,
+    )  # fmt: skip
+    return {
+        "worker": spec.name,
+        "worker_directory": worker.directory,
+        "start": worker.request,
+        "deadline_ms": spec.deadline_ms,
+        "init": _text(init),
+        "opening": _text(pb.Opening(application=plan.application, stage=stage_message(stage))),
+        "has_state": stage.has_state,
+        "entries": sorted(stage.entry_ports),
+        "block": block,
+        "flush_bytes": FLUSH_BYTES,
+        "sampled_below": str(sampled_below),
+    }
+
+
+def _text(message: pb.Opening | pb.InitRequest) -> str:
+    return base64.b64encode(message.SerializeToString()).decode()

@@ -1,0 +1,137 @@
+"""Sources that Spark reads itself, Kafka and any other; `RecordFrames.java` packs their rows into frames."""
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import Any
+
+from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+
+from wallaroo_runtime.errors import USAGE, RunError
+from wallaroo_runtime.plan import NodeKind, Plan
+from wallaroo_runtime.spark.failure.cause import causes_of, significant
+from wallaroo_runtime.spark.failure.translate import described
+from wallaroo_runtime.spark.source.kafka import FAIL_ON_LOSS, read_kafka
+from wallaroo_runtime.topology.model import KafkaSource, SparkSource, Topology, has_records
+from wallaroo_runtime.topology.secret import resolved
+
+
+@dataclass(frozen=True, slots=True)
+class RecordSource:
+    """A source that Spark reads.
+
+    Attributes:
+        port: Number of the source in the plan; is part of the frames.
+    """
+
+    port: int
+    source: KafkaSource | SparkSource
+
+    @property
+    def is_table(self) -> bool:
+        """Whether its messages precede all others of a micro-batch."""
+        return isinstance(self.source, KafkaSource) and self.source.table
+
+    def settings(self, plan: Plan) -> dict[str, Any]:
+        """Return what `RecordSource.java` has of the source."""
+        source = self.source
+        return {
+            "port": self.port,
+            "stage": next(at for at, stage in enumerate(plan.levels[0]) if self.port in stage.entry_ports),
+            "path": source.path,
+            "name": source.name,
+            "place": source.place,
+            "limit": source.max_message_bytes,
+            "keys": source.gives_keys,
+            "whole": has_records(source),
+            "topic": isinstance(source, KafkaSource),
+            "table": self.is_table,
+        }
+
+    def load(self, session: SparkSession) -> DataFrame:
+        """Return the rows: sequence LONG (null: numbered here), key, value BINARY, timestamp_ms LONG, headers.
+
+        Of Kafka also partition and offset. Records of tables all have sequence 0, so that they come
+        first; those of one key keep their order, because they are of one partition, which one task reads.
+        """
+        if isinstance(self.source, KafkaSource):
+            sequence = "CAST(0 AS LONG)" if self.is_table else "offset"
+            return read_kafka(session, self.source).selectExpr(
+                f"{sequence} AS sequence",
+                "key",
+                "value",
+                "unix_millis(timestamp) AS timestamp_ms",
+                "headers",
+                "partition",
+                "offset",
+            )
+        return self._selected(session, self.source)
+
+    @staticmethod
+    def _selected(session: SparkSession, source: SparkSource) -> DataFrame:
+        with analysed(f'source "{source.name}"'):
+            reader = session.readStream.format(source.format).options(**resolved(source.options))
+            if source.schema:
+                reader = reader.schema(source.schema)
+            rows = reader.load()
+        time = f"CAST(({source.timestamp}) AS TIMESTAMP)" if source.timestamp else "NULL"
+        key = f"CAST(({source.key}) AS BINARY)" if source.key else "CAST(NULL AS BINARY)"
+        with analysed(f'source "{source.name}"', source.value, source.key, source.timestamp):
+            return rows.selectExpr(
+                "CAST(NULL AS LONG) AS sequence",
+                f"{key} AS key",
+                f"CAST(({source.value}) AS BINARY) AS value",
+                f"unix_millis(coalesce({time}, current_timestamp())) AS timestamp_ms",
+                "CAST(NULL AS ARRAY<STRUCT<key: STRING, value: BINARY>>) AS headers",
+            )
+
+
+@contextmanager
+def analysed(part: str, *expressions: str) -> Iterator[None]:
+    """Raise R716 when Spark does not accept what a source or sink says: its format, options, schema or SQL.
+
+    Args:
+        part: Which source or sink.
+        expressions: Its SQL.
+    """
+    try:
+        yield
+    except (PySparkException, Py4JJavaError) as error:
+        chain = causes_of(error)
+        sql = ", ".join(f"`{expression}`" for expression in expressions if expression)
+        what = f"the SQL {sql} of {part}" if sql else part
+        said = significant(chain)
+        reason = next((cause.line for cause in said if cause.condition), said[-1].line)
+        fix = described(chain).fix or "correct it in the program: format, options, schema or SQL"
+        raise RunError.of("R716", USAGE, what=what, reason=reason, fix=fix) from error
+
+
+def record_sources(plan: Plan, topology: Topology, *, passes_lost: bool = False) -> list[RecordSource]:
+    """Return the sources of a topology that Spark reads, in document order.
+
+    Args:
+        passes_lost: Whether those of Kafka go on where a topic has lost records.
+    """
+    passing = {FAIL_ON_LOSS: "false"} if passes_lost else {}
+    return [
+        RecordSource(
+            plan.ports[source.path],
+            replace(source, options={**source.options, **passing}) if isinstance(source, KafkaSource) else source,
+        )
+        for source in topology.sources()
+        if isinstance(source, KafkaSource | SparkSource)
+    ]
+
+
+def precede_all(plan: Plan, sources: Iterable[RecordSource]) -> bool:
+    """Say whether ticks and visits precede all messages of a micro-batch, as the journals have nothing else.
+
+    Records that Spark reads have sequences that journals know nothing of.
+
+    Args:
+        sources: Those that Spark reads.
+    """
+    entries = (node for stage in plan.levels[0] for node in stage.entries if node.kind is NodeKind.SOURCE)
+    return {node.port for node in entries} <= {source.port for source in sources}

@@ -1,0 +1,74 @@
+"""Where the logs of stages are in Spark's store: `docs/internals/rescale.md` has the layout."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from wallaroo_runtime.plan import Plan, Stage
+from wallaroo_runtime.plan.block import blocks_of
+from wallaroo_runtime.spark.failure.cause import causes_of
+from wallaroo_runtime.spark.failure.translate import described, of_operator
+from wallaroo_runtime.spark.machine.jar import java_class
+
+
+def state_store(session: SparkSession) -> Any:
+    """Return the class of the operators that reads and writes states."""
+    return java_class(session, "state.StateStore")
+
+
+def operator_count(checkpoint: Path) -> int:
+    """Return how many operators have a store in a checkpoint of Spark's."""
+    return sum(path.name.isdigit() for path in checkpoint.glob("state/*"))
+
+
+def operators_of(plan: Plan, *, is_realtime: bool) -> list[list[Stage]]:
+    """Return the stages of each of Spark's operators with state, which it numbers from the end of its plan.
+
+    In real-time mode all levels are in one.
+    """
+    levels = [[stage for stage in level if stage.has_state] for level in plan.levels[:0:-1]]
+    return [sum(levels, [])] if is_realtime and levels else levels
+
+
+def operator_of(plan: Plan, stage: str, count: int) -> int | None:
+    """Return the operator of a stage; None: the checkpoint has none.
+
+    Args:
+        stage: Id of the stage.
+        count: How many operators the checkpoint has.
+    """
+    for operator, stages in enumerate(operators_of(plan, is_realtime=count == 1)):
+        if any(each.id == stage for each in stages) and operator < count:
+            return operator
+    return None
+
+
+def reason_of(error: BaseException) -> str:
+    """Return why Spark could not read or write states: what the operators say, or else the innermost cause."""
+    chain = causes_of(error)
+    value = of_operator(chain)
+    return described(chain).reason if value is None else str(value["values"]["reason"])
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """The store of one of Spark's checkpoints.
+
+    Attributes:
+        path: As Spark takes it.
+        plan: With the numbers of the checkpoint.
+    """
+
+    session: SparkSession
+    path: str
+    plan: Plan
+
+    def logs(self, stage: str, operator: int, batch: int, buckets: Sequence[int] = ()) -> Any:
+        """Return the rows of a stage's logs, as a dataset of Java's; only of these buckets, if any are named."""
+        java, count = state_store(self.session), len(self.plan.bucket_ids)
+        first = blocks_of(self.plan)[stage] * count
+        logs = java.logs(self.session._jsparkSession, self.path, operator, batch, first, count)
+        return java.ofBuckets(logs, [first + bucket for bucket in buckets]) if buckets else logs

@@ -1,0 +1,264 @@
+"""The way to workers: a plain client, which repeats a call when its worker ends, and does not look for the reason."""
+
+import contextlib
+import os
+import threading
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
+from itertools import count
+from pathlib import Path
+from queue import SimpleQueue
+from typing import Any
+
+import grpc
+
+from wallaroo.worker._proto import worker_pb2 as pb
+from wallaroo.worker.host import trace
+from wallaroo_runtime.errors import WORKER, RunError
+from wallaroo_runtime.worker.capability import check_capabilities
+from wallaroo_runtime.worker.discovery import kill_worker, recover_worker
+from wallaroo_runtime.worker.ending import PREFIX
+from wallaroo_runtime.worker.endpoint import Endpoints, connect_worker, remote_error
+from wallaroo_runtime.worker.spec import WorkerSpec
+
+BROKEN_LIMIT, RETRY_LIMIT = 30, 3
+FLIGHT_BYTES = 256
+_numbers = count()
+Method = Callable[[Any], Callable[[Iterator[Any]], Iterator[Any]]]
+
+
+class Broken(Exception):
+    """The stream ended before its time; its calls that were not answered are to be made again."""
+
+
+class Stream(ABC):
+    """One open call."""
+
+    def __init__(self, client: "Client", replies: Iterator[Any]) -> None:
+        self._client, self._replies = client, replies
+
+    @abstractmethod
+    def send(self, request: Any) -> None:
+        """Send a request."""
+
+    def receive(self) -> Any:
+        """Return the next reply.
+
+        Raises:
+            Broken: There is none; the worker serves again.
+            RunError: What the worker reports.
+        """
+        reply = next(self._replies, None)
+        if reply is None:
+            msg = "it ended a stream that was not finished"
+            raise self._client.broke_rules(msg)
+        if reply.HasField("failure"):
+            self.close()
+            self._client.failed(reply.failure)
+            raise Broken
+        return reply
+
+    def finish(self) -> None:
+        """End the call.
+
+        Raises:
+            RunError: W410, the worker had something left to say.
+        """
+        late = next(self._replies, None)
+        if late is not None:
+            msg = f"{late.WhichOneof('kind') or 'an empty reply'} came after the last call was done"
+            raise self._client.broke_rules(msg)
+        self.close()
+
+    @abstractmethod
+    def close(self) -> None:
+        """Give the call up, in whatever state it is."""
+
+
+class Client(ABC):
+    """Opens streams to a worker."""
+
+    def __init__(self, spec: WorkerSpec) -> None:
+        self.spec = spec
+        self._retries = 0
+
+    @property
+    def width(self) -> int:
+        """How many endpoints share the buckets."""
+        return 1
+
+    @abstractmethod
+    def open(self, number: int, method: Method, opening: pb.Opening, request: type[Any]) -> Stream:
+        """Open a stream at the endpoint of a partition or bucket, and send the opening.
+
+        Args:
+            number: Of the partition or bucket.
+            method: Names the method of a stub.
+            opening: What the stream is about.
+            request: Type of the method's requests.
+        """
+
+    def progressed(self) -> None:
+        """Take note that a call was answered: earlier failures count no more."""
+        self._retries = 0
+
+    def failed(self, failure: pb.Failure) -> None:
+        """Raise what the worker reported, unless trying again may help."""
+        self._retries += 1
+        if not failure.retriable or self._retries > RETRY_LIMIT:
+            raise remote_error(self.spec.name, failure)
+
+    def broke_rules(self, reason: str) -> RunError:
+        """Return the error of a worker that does not follow the protocol."""
+        return RunError.of("W410", WORKER, worker=self.spec.name, reason=reason)
+
+    @abstractmethod
+    def close(self) -> None:
+        """End the connections."""
+
+
+class WorkerClient(Client):
+    """Finds the worker of a spec, which is a process of its own, and finds it again when it was restarted."""
+
+    def __init__(self, spec: WorkerSpec) -> None:
+        super().__init__(spec)
+        self._endpoints: Endpoints | None = None
+        self._broken = 0
+
+    def endpoints(self) -> Endpoints:
+        """Return the worker's endpoints, connecting first when needed.
+
+        Raises:
+            RunError: The worker cannot be had.
+        """
+        # gRPC would connect to the next process at the same socket, which nobody has shaken hands with.
+        if self._endpoints is None or not self._endpoints.connection.is_alive():
+            self.close()
+            self._endpoints = connect_worker(self.spec)
+        return self._endpoints
+
+    @property
+    def width(self) -> int:
+        """How many endpoints share the buckets."""
+        return len(self.endpoints().stubs)
+
+    def open(self, number: int, method: Method, opening: pb.Opening, request: type[Any]) -> Stream:
+        """Open a stream at the endpoint of a partition or bucket, and send the opening."""
+        endpoints = self.endpoints()
+        check_capabilities(self.spec, opening.stage, endpoints.init.capabilities)
+        stream = WorkerStream(self, endpoints, method(endpoints.stub(number)), opening)
+        noted = pb.Opening(in_flight=str(stream.flight))
+        noted.MergeFrom(opening)
+        stream.send(request(opening=noted))
+        return stream
+
+    def progressed(self) -> None:
+        """Take note that a call was answered: earlier failures count no more."""
+        super().progressed()
+        self._broken = 0
+
+    def recover(self, endpoints: Endpoints, cause: grpc.RpcError) -> None:
+        """Wait until another process of the worker serves.
+
+        Raises:
+            RunError: W406, it has ended too often; W410, its streams break for another reason.
+        """
+        self._broken += 1
+        self.close()
+        recover_worker(endpoints.connection)
+        if self._broken > BROKEN_LIMIT:
+            details = cause.details() if isinstance(cause, grpc.Call) else cause
+            reason = f"its streams broke {self._broken} times in a row; last: {details}"
+            raise self.broke_rules(reason) from cause
+
+    def close(self) -> None:
+        """End the connections."""
+        if self._endpoints is not None:
+            self._endpoints.close()
+            self._endpoints = None
+
+
+class WorkerStream(Stream):
+    """A call of another process, which is ended when a message takes longer than the deadline.
+
+    Attributes:
+        flight: The file in which the worker notes the message in flight (SPECIFICATION.md, section 4); each change of
+            it is progress.
+    """
+
+    def __init__(
+        self,
+        client: WorkerClient,
+        endpoints: Endpoints,
+        method: Callable[..., Iterator[Any]],
+        opening: pb.Opening,
+    ) -> None:
+        self._worker, self._endpoints, self._stage = client, endpoints, opening.stage.id
+        self._requests: SimpleQueue[Any] = SimpleQueue()
+        self._turns, self._has_hung, self._error = 0, False, ""
+        self._is_over = threading.Event()
+        self._watcher = threading.Thread(target=self._watch, name="call-deadline", daemon=True)
+        name = f"{PREFIX}{os.getpid()}-memory{next(_numbers)}"
+        self.flight = Path(endpoints.connection.directory, name)
+        with contextlib.suppress(OSError):  # the worker is gone, as the stream will show
+            self.flight.write_bytes(bytes(FLIGHT_BYTES))
+        self._span = trace.stage_span(opening, client.spec.name)
+        metadata = [(trace.HEADER, self._span.header)] if self._span else None
+        self._call: Any = method(iter(self._requests.get, None), metadata=metadata)
+        super().__init__(client, self._call)
+        self._watcher.start()
+
+    def send(self, request: Any) -> None:
+        """Hand a request to the sending thread."""
+        self._requests.put(request)
+
+    def receive(self) -> Any:
+        """Return the next reply.
+
+        Raises:
+            Broken: There is none; the worker serves again.
+            RunError: What the worker reports; W411, it gave no answer in time.
+        """
+        self._turns += 1
+        try:
+            return super().receive()
+        except grpc.RpcError as error:
+            self._error = "the worker gave no answer"
+            self.close()
+            if self._has_hung:
+                seconds = f"{self._worker.spec.deadline_ms / 1000:g}"
+                kill_worker(self._endpoints.connection, f"it gave no answer within {seconds} s")
+                name = self._worker.spec.name
+                raise RunError.of("W411", WORKER, worker=name, seconds=seconds, stage=self._stage) from error
+            self._worker.recover(self._endpoints, error)
+            raise Broken from error
+        finally:
+            self._turns += 1
+
+    def _watch(self) -> None:
+        """Cancel the call when somebody waits, and nothing changes for as long as a message may take."""
+        noted = (0, b"")
+        while not self._is_over.wait(self._worker.spec.deadline_ms / 1000):
+            found = (self._turns, self.flight.read_bytes() if self.flight.exists() else b"")
+            if found == noted and self._turns % 2:
+                self._has_hung = True
+                self._call.cancel()
+                return
+            noted = found
+
+    def finish(self) -> None:
+        """Close this side and wait for the other."""
+        self._requests.put(None)
+        with contextlib.suppress(grpc.RpcError):  # all is answered; how the worker says good-bye does not matter
+            super().finish()
+        self.close()
+
+    def close(self) -> None:
+        """Give the stream up, in whatever state it is."""
+        self._is_over.set()
+        self._requests.put(None)
+        self._call.cancel()
+        self.flight.unlink(missing_ok=True)
+        if self._span:
+            self._span.end(self._error)
+            self._span = None

@@ -1,0 +1,147 @@
+"""How a process of a worker ended, and which messages were in flight then, as their files say.
+
+SPECIFICATION.md, section 4, describes the content of the files.
+"""
+
+import contextlib
+import json
+import signal
+import struct
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from wallaroo_runtime.worker.launch import status_text
+
+ENDED = "ended.json"
+# What a fault of the program itself raises; any other signal came from outside, for all we know.
+FAULT_SIGNALS = frozenset(
+    {
+        signal.SIGABRT,
+        signal.SIGBUS,
+        signal.SIGFPE,
+        signal.SIGILL,
+        signal.SIGSEGV,
+        signal.SIGSYS,
+        signal.SIGTRAP,
+    }
+)
+PREFIX = "flight-"
+LEFT = ".left"  # ends the name of a file whose stream was given up while a message was in flight
+OUTSIDE = 1 << 62  # in place of a message: states are read or written, or messages read back
+WORDS = struct.Struct("<4Q")
+
+
+class Mark(NamedTuple):
+    """What a file says.
+
+    Attributes:
+        call: Its number in the stream.
+        message: 1 + ordinal of the message in flight; 0: none; `OUTSIDE`: user code runs for no message.
+        process: Id of the process that runs the stream; 0: it does not say.
+        progress: Grows while the message in flight is a visit, which takes as long as there are keys.
+    """
+
+    call: int = 0
+    message: int = 0
+    process: int = 0
+    progress: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """The end of one process of a worker.
+
+    Attributes:
+        status: Exit status, or minus a signal's number; of the first of several processes.
+        killed_for: Why the supervisor killed it; empty: it did not.
+        at_work: The messages in flight in that process, by name of their stream's file.
+        is_excused: Whether the cause is known and dealt with, so that the end is no reason to give up.
+        memory: What speaks for want of memory.
+    """
+
+    status: int
+    killed_for: str
+    at_work: Mapping[str, tuple[int, int]]
+    is_excused: bool
+    memory: str = ""
+
+    @property
+    def text(self) -> str:
+        """How the process ended, in words."""
+        return self.killed_for or "; ".join(filter(None, [status_text(self.status), self.memory]))
+
+    def told(self, worker: str, process: int, following: int) -> str:
+        """Return the text for people.
+
+        Example:
+            >>> Ending(-9, "", {"a": (0, 3)}, False).told("main", 12, 15).partition("; ")[2]
+            '1 message was in flight; process 15 repeats what was not answered'
+        """
+        count = len(self.at_work)
+        flight = f"{count or 'no'} message{'' if count == 1 else 's'} {'was' if count == 1 else 'were'} in flight"
+        after = f"process {following} repeats what was not answered"
+        return f'worker "{worker}", process {process}: {self.text}; {flight}; {after}'
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the fields as a JSON object, with the text."""
+        return {**asdict(self), "text": self.text}
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> "Ending":
+        """Read what `to_json` gave."""
+        fields = {name: value[name] for name in ("status", "killed_for", "is_excused", "memory")}
+        return cls(**{**fields, "at_work": {name: (at[0], at[1]) for name, at in value["at_work"].items()}})
+
+
+def is_own(status: int) -> bool:
+    """Say whether a process ended of its own."""
+    return status >= 0 or -status in FAULT_SIGNALS
+
+
+def look_back(directory: Path, process: int, status: int) -> tuple[int, dict[str, tuple[int, int]]]:
+    """Return status and messages in flight of the process that was the first to end.
+
+    Args:
+        directory: The worker's.
+        process: The one that the supervisor started.
+    """
+    path = directory / ENDED
+    try:
+        told = json.loads(path.read_bytes())
+        process, status = int(told["process_id"]), int(told["status"])
+    except FileNotFoundError:
+        pass  # it was this process
+    except (ValueError, KeyError, TypeError):
+        path.unlink()
+        return status, {}
+    path.unlink(missing_ok=True)
+    return status, at_work(directory, process)
+
+
+def at_work(directory: Path, process: int) -> dict[str, tuple[int, int]]:
+    """Return index and ordinal of the messages in flight in a process, by the name of their stream's file.
+
+    Files that a client left, or whose client was killed, are removed.
+    """
+    found = {}
+    for name, mark in marks(directory):
+        if mark.message and mark.process in (process, 0):
+            found[name] = (mark.call, mark.message - 1)
+        client = name.removeprefix(PREFIX).partition("-")[0]
+        if name.endswith(LEFT) or not Path(f"/proc/{client}").exists():
+            (directory / name).unlink(missing_ok=True)
+    return found
+
+
+def marks(directory: Path) -> Iterator[tuple[str, Mark]]:
+    """Yield what each file of a worker's directory says, with its name."""
+    for path in sorted(directory.glob(PREFIX + "*")):
+        with contextlib.suppress(FileNotFoundError):  # its stream has just ended
+            yield path.name, parse(path.read_bytes()[: WORDS.size])
+
+
+def parse(data: bytes) -> Mark:
+    """Return what the beginning of a file says."""
+    return Mark(*WORDS.unpack(data)) if len(data) == WORDS.size else Mark()

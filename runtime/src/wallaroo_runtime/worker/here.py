@@ -1,0 +1,73 @@
+"""Starts a worker on an executor for Spark's tasks in Java: `python -m wallaroo_runtime.worker.here ROOT`.
+
+ROOT is the directory in which Spark has put the files of the application. The request comes as JSON to the standard
+input: `spec`, and `stages`, serialized in base64, which the worker is to run. The answer goes to the standard output:
+`directory` of the worker and `target` of its first endpoint, or `diagnostics`.
+"""
+
+import base64
+import json
+import signal
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from wallaroo.message.handshake import RELEASE
+from wallaroo.worker._proto import worker_pb2 as pb
+from wallaroo_runtime.errors import WORKER, RunError
+from wallaroo_runtime.system.stop import SIGNALS
+from wallaroo_runtime.worker.capability import check_capabilities, lacking
+from wallaroo_runtime.worker.discovery import Connection
+from wallaroo_runtime.worker.endpoint import connect_worker
+from wallaroo_runtime.worker.located import located
+from wallaroo_runtime.worker.owner_process import Owner
+from wallaroo_runtime.worker.spec import WorkerSpec
+
+
+def start(
+    spec: WorkerSpec, stages: Iterable[pb.Stage], owner: Owner | None = None, *, releases: bool = False
+) -> Connection:
+    """Start a worker, unless it runs, and check that it can run some stages.
+
+    Args:
+        spec: As it holds on this machine.
+        owner: The process it lives and dies with; by default the Java virtual machine above this process.
+        releases: Whether its calls stay open, and release outputs before they end.
+
+    Raises:
+        RunError: Why it does not start, or W416, it lacks something.
+    """
+    endpoints = connect_worker(spec, owner, retry=True)
+    endpoints.close()
+    offered = endpoints.init.capabilities
+    if releases and RELEASE not in offered:
+        raise RunError.of("W416", WORKER, worker=spec.name, lack=lacking(f'"{RELEASE}"', "real-time mode"))
+    for stage in stages:
+        check_capabilities(spec, stage, offered)
+    return endpoints.connection
+
+
+def request_of(spec: WorkerSpec, stages: Iterable[pb.Stage]) -> dict[str, Any]:
+    """Return what `main` gets."""
+    texts = [base64.b64encode(stage.SerializeToString()).decode() for stage in stages]
+    return {"python": sys.executable, "spec": spec.to_json(), "stages": texts}
+
+
+def main() -> None:
+    """Answer the request."""
+    for number in SIGNALS:  # which Java may ignore: its children would, too
+        signal.signal(number, signal.SIG_DFL)
+    request = json.load(sys.stdin)
+    stages = [pb.Stage.FromString(base64.b64decode(text)) for text in request["stages"]]
+    try:
+        spec = located(WorkerSpec.from_json(request["spec"]), Path(sys.argv[1]))
+        connection = start(spec, stages)
+    except RunError as error:
+        print(json.dumps({"diagnostics": [finding.to_json() for finding in error.diagnostics]}))
+        return
+    print(json.dumps({"directory": str(connection.directory), "target": connection.target}))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,31 @@
+"""What a worker's spec becomes on the machine where tasks run."""
+
+import os
+from dataclasses import replace
+from pathlib import Path
+
+from wallaroo_runtime.archive.archive import unpack
+from wallaroo_runtime.worker.spec import WorkerSpec
+
+DIGITS = 16
+LOGS_OF_CLUSTER = "."  # as a spec's log directory: where the cluster keeps what its executors print
+
+
+def located(spec: WorkerSpec, root: Path) -> WorkerSpec:
+    """Return the spec as it holds on this executor; who asks first unpacks the worker's archive there.
+
+    Args:
+        root: Directory in which Spark has put the files of the application.
+
+    Raises:
+        RunError: R655, the archive cannot be used here.
+    """
+    if spec.log_directory == LOGS_OF_CLUSTER:
+        of_yarn = os.environ.get("LOG_DIRS", "").partition(",")[0] if "CONTAINER_ID" in os.environ else ""
+        spec = replace(spec, log_directory=of_yarn or str(Path.cwd()))
+    if not spec.archive:
+        return spec
+    root = root.absolute()
+    directory = root / f"wallaroo-{spec.archive_digest[:DIGITS]}"
+    unpack(root / spec.archive, spec.archive_digest, directory, spec.interpreter())
+    return spec.unpacked(directory)
