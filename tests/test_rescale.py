@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from support.run import framed, wallaroo
-from support.word_bench import Bench
+from support.word_bench import CASE, Bench
 
 pytestmark = [pytest.mark.jvm, pytest.mark.long]
 TEXTS = [" ".join(f"{chr(97 + (number * step) % 26)}{number % 7}" for step in (1, 5, 11)) for number in range(3000)]
@@ -24,11 +24,11 @@ def bench(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Bench]:
         made.close()
 
 
-def process(bench: Bench, *options: object) -> str:
+def process(bench: Bench, *options: object, texts: list[str] = TEXTS, app: Path | None = None) -> str:
     """Run until the texts have been counted once more; returns what the run said."""
-    run = bench.start(*options)
-    bench.expect(TEXTS)
-    run.send(framed(text.encode() for text in TEXTS))
+    run = bench.start(*options, app=app)
+    bench.expect(texts)
+    run.send(framed(text.encode() for text in texts))
     bench.check()
     assert run.stop() == 0, run.said()
     return run.said()
@@ -74,3 +74,17 @@ def test_counts_go_on_with_other_numbers(bench: Bench, monkeypatch: pytest.Monke
 
     again = wallaroo("state", "rescale", bench.checkpoint, "--partitions", 3)
     assert again.stdout == "3 shuffle partitions of 5 buckets, as before; nothing to do\n"
+
+
+@pytest.mark.parametrize("bench", ["python"], indirect=True)
+def test_a_partition_has_more_buckets_than_a_worker_has_threads(bench: Bench, tmp_path: Path) -> None:
+    letters = [chr(0x4E00 + number) for number in range(900)]
+    app, text = tmp_path / "app.py", CASE.app("python").read_text()
+    app.write_text(
+        text.replace("letters = [", "letters = [*map(chr, range(0x4E00, 0x4E00 + 900)), ").replace(
+            "def first_letter(data):", "def first_letter(data):\n    if data >= chr(0x4E00):\n        return data[0]\n"
+        )
+    )
+    process(bench, texts=letters, app=app)
+    assert rescaled(bench, "--partitions", 1, "--buckets", 600)["keys"] == len(letters)
+    process(bench, texts=letters, app=app)

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from support.remote_journal import RemoteJournal
 from support.remote_staging import RemoteStaging
 from support.run import wait_until
 from support.service import TOKEN, Place, serving
@@ -25,7 +26,6 @@ from wallaroo_runtime.run.peers import Peers
 from wallaroo_runtime.service._proto import service_pb2 as pb
 from wallaroo_runtime.service.client import Client
 from wallaroo_runtime.service.endpoint import Service
-from wallaroo_runtime.storage.remote_journal import RemoteJournal
 from wallaroo_runtime.storage.remote_outbox import RemoteOutbox
 from wallaroo_runtime.topology.load import load_document
 

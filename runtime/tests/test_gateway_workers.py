@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from support.remote_journal import RemoteJournal
 from support.run import wait_until
 from support.service import Place, code_of, serving
 from wallaroo.message.frame import split_frames
@@ -22,7 +23,6 @@ from wallaroo_runtime.run.options import AppOptions, RunOptions
 from wallaroo_runtime.service._proto import service_pb2 as pb
 from wallaroo_runtime.service.client import Client
 from wallaroo_runtime.service.store import PROTOCOL_VERSION
-from wallaroo_runtime.storage.remote_journal import RemoteJournal
 from wallaroo_runtime.topology.load import load
 
 pytestmark = pytest.mark.slow

@@ -67,7 +67,7 @@ STATES = st.sampled_from(["connecting", "connected", "half_closed", "unreachable
 def test_a_sink_that_is_back_is_told_once(looks: list[dict[str, str]]) -> None:
     notes, wanted, away = list[str](), list[str](), set[str]()
     peers, query = Mock(gateways=[]), Mock(targets={})
-    query.exception.return_value, query.progress.return_value.endings = None, {}
+    query.exception.return_value, query.progress.return_value = None, Progress()
     flow = Flow(peers, query, notes.append, "", Mock(), Mock())
     for look in looks:
         peers.egress.status.return_value = {"sinks": [{"name": name, "state": state} for name, state in look.items()]}
@@ -75,6 +75,39 @@ def test_a_sink_that_is_back_is_told_once(looks: list[dict[str, str]]) -> None:
         wanted += [f'sink "{name}" is reached again' for name in look if name in away and look[name] == "connected"]
         away = {name for name in look if look[name] == "unreachable" or (name in away and look[name] != "connected")}
     assert notes == wanted
+
+
+LOOKS = st.lists(
+    st.tuples(st.integers(0, 2), st.lists(st.sampled_from(["there", "away", "waits"]), min_size=2, max_size=2))
+)
+
+
+@given(LOOKS)
+def test_gateways_release_what_is_processed_once_they_are_there(looks: list[tuple[int, list[str]]]) -> None:
+    """One that is away keeps neither the run nor the others; one that waits gets it again."""
+    known, states, told = [-1, -1], ["there", "there"], list[int]()
+
+    def gateway(number: int) -> Mock:
+        def commit(offset: int) -> bool:
+            told.append(number)
+            if states[number] != "away":
+                known[number] = offset
+            return states[number] != "away"
+
+        return Mock(commit=commit, status=lambda: {"reads": states[number] != "waits"})
+
+    peers, query, offset = Mock(gateways=[gateway(0), gateway(1)]), Mock(targets={}), 0
+    peers.egress.status.return_value = {}
+    query.exception.return_value = None
+    flow = Flow(peers, query, Mock(), "", Mock(), Mock())
+    for moved, states[:] in looks:
+        offset += moved
+        query.progress.return_value = Progress(offsets=(offset, 10 * offset))
+        due = [each for each in (0, 1) if known[each] != (offset, 10 * offset)[each] or states[each] == "waits"]
+        told.clear()
+        flow.check()
+        assert told == due
+        assert all(known[each] == (offset, 10 * offset)[each] for each in (0, 1) if states[each] != "away")
 
 
 COUNTS = st.fixed_dictionaries(dict.fromkeys(("taken", "refused", "written", "aside", "failed"), st.integers(0, 9)))

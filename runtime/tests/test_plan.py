@@ -280,10 +280,10 @@ steps marked * give any number of messages for each one
 
 on Spark
   source             ranges of the journal, read by the tasks themselves
-  mapPartitions      s0: one call to the worker for each task
+  mapPartitions      s0: calls of the worker, each of up to 1 MiB of messages
   repartition        by bucket into 2 partitions
   transformWithState s1: version and log of each bucket in RocksDB
-  foreachBatch       publishes the staged output to the outbox, once for each batch
+  sink               publishes the staged output to the outbox, once for each batch
 """
 
 

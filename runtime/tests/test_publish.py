@@ -43,8 +43,11 @@ class Java:
     def MicroBatches(self) -> "Java":  # noqa: N802 - Java's name
         return self
 
-    def foreachBatch(self, function: Any) -> None:  # noqa: N802
-        assert function is self
+    def MicroBatchSink(self) -> None:  # noqa: N802
+        """Spark makes one itself."""
+
+    def open(self) -> str:
+        return "these"
 
     def next(self, milliseconds: int) -> str:
         if self.gone_after == len(self.answers):
@@ -63,9 +66,28 @@ class Java:
         self.has_ended = True
 
 
+class Writer:
+    """PySpark's, of a stream."""
+
+    def __init__(self) -> None:
+        self.options: dict[str, str] = {}
+
+    def format(self, name: str) -> "Writer":
+        self.options["format"] = name
+        return self
+
+    def option(self, name: str, value: str) -> "Writer":
+        self.options[name] = value
+        return self
+
+    def start(self) -> str:
+        assert self.options == {"format": "org.wallaroo.spark.publish.MicroBatchSink", "questions": "these"}
+        return "query"
+
+
 def started(java: Java, **functions: Any) -> MicroBatches:
     batches = MicroBatches(cast(Any, java), **functions)
-    assert batches.start(cast(Any, SimpleNamespace(_jwrite=java, start=lambda: "query"))) == "query"
+    assert batches.start(cast(Any, Writer())) == "query"
     return batches
 
 

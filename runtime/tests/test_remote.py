@@ -10,17 +10,15 @@ from typing import Any
 import grpc
 import pytest
 
+from support.remote_journal import RemoteJournal
 from support.remote_staging import RemoteStaging
 from support.run import wait_until
 from support.service import SINK, TOKEN, Place, code_of, listening, serving, wait_until_listening
 from wallaroo.message.frame import (
     DEAD_LETTER_PORT,
-    FRAMED,
     TICK_PORT,
-    FrameHeader,
     encode_frame,
     split_frames,
-    write_frame,
 )
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.gateway.service import GatewayHost
@@ -34,7 +32,6 @@ from wallaroo_runtime.storage.journal.head import Position
 from wallaroo_runtime.storage.journal.writer import JournalWriter
 from wallaroo_runtime.storage.outbox.log import LogReader
 from wallaroo_runtime.storage.outbox.staging import StagedFile
-from wallaroo_runtime.storage.remote_journal import RemoteJournal
 from wallaroo_runtime.storage.remote_outbox import RemoteOutbox
 
 
@@ -364,25 +361,6 @@ def test_tls(tmp_path: Path) -> None:
         place.service = replace(place.service, authority=certificate.read_text())
         service = place.attach()
         assert RemoteOutbox(service).size() == 0
-
-
-def test_frames_of_a_journal_are_verified_by_the_reader(tmp_path: Path) -> None:
-    with serving("gateway", tmp_path) as place:
-        listening(place)
-        frame = write_frame(FrameHeader(1, 1, 5, 0, FRAMED, 0), [b"\0\0\0\1x"])
-        service = place.service
-
-        class Lying:
-            def Read(self, request: pb.ReadRequest, **_: Any) -> Any:  # noqa: N802
-                return Answers([pb.Chunk(data=frame[: request.end - 1])])
-
-        class Answers(list[pb.Chunk]):
-            def cancel(self) -> None:
-                self.clear()
-
-        journal = RemoteJournal(service)
-        journal._client.stub = Lying()
-        assert code_of(lambda: list(journal.read(0, len(frame)))) == "R648"
 
 
 def test_two_processes_do_not_share_a_directory(tmp_path: Path) -> None:

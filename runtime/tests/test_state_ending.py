@@ -2,11 +2,11 @@
 
 import re
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 import pytest
-from java_client import BucketResult, JavaBuckets, JavaChannel, JavaClient
+from java_client import BucketResult, JavaBuckets, JavaChannel, JavaClient, outputs_of, text
 
 from wallaroo.message.frame import DEAD_LETTER_PORT, FRAMED, FrameHeader, read_frame, write_frame
 from wallaroo.worker._proto import worker_pb2 as pb
@@ -15,6 +15,7 @@ from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.plan import compile_topology
 from wallaroo_runtime.plan.stage_message import stage_message
 from wallaroo_runtime.program.application import load_application
+from wallaroo_runtime.worker.ending import marks
 from wallaroo_runtime.worker.owner_process import Owner
 from wallaroo_runtime.worker.spec import WorkerSpec
 
@@ -51,11 +52,15 @@ class Counts:
         """Run messages up to the shuffle; returns the dead letters."""
         return dead(self._first(texts))
 
-    def _first(self, texts: Sequence[str]) -> list[pb.Output]:
+    def frame(self, texts: Sequence[str]) -> bytes:
+        """Return messages as the gateway journals them."""
         wire = b"".join(len(text).to_bytes(4, "big") + text.encode() for text in texts)
         frame = write_frame(FrameHeader(self.port, len(texts), self.sequence, encoding=FRAMED, timestamp_ms=1), [wire])
         self.sequence += len(texts)
-        (outputs,) = self.channel.data(self.openings[0], [frame])
+        return frame
+
+    def _first(self, texts: Sequence[str]) -> list[pb.Output]:
+        (outputs,) = self.channel.data(self.openings[0], [self.frame(texts)])
         return outputs
 
     def run(self, *texts: str) -> BucketResult:
@@ -138,6 +143,21 @@ def test_messages_that_hang_in_one_call_end_in_bounded_time(
     reasons = [letter.error for letter in opened(result)]
     assert reasons == ["no answer within 2 s"] + ["no answer within 1 s"] * (number - 1)
     assert seconds < 2 * DEADLINE + (number - 1) * (DEADLINE + SLACK) + number * RESTART
+
+
+@pytest.mark.parametrize("counts", ["python"], indirect=True)
+def test_a_call_may_wait_for_its_turn_longer_than_a_deadline(counts: Counts, wait_until: Callable[..., None]) -> None:
+    java, sessions = counts.channel.java, []
+    for _ in range(2):
+        sessions.append(counts.channel.open(counts.openings[0], has_state=False))
+        java.ask(op="send", session=sessions[-1], frames=text(counts.frame(["a first-slow"] * 30)))
+        directory = counts.channel.connection().directory
+        wait_until(lambda at=directory: any(mark.message for _, mark in marks(at)), "a message to be in flight")
+    for session in reversed(sessions):
+        outputs = outputs_of(java.ask(op="receive", session=session))
+        assert sum(read_frame(each.frame).header.count for each in outputs) == 30
+        java.ask(op="close", session=session)
+    assert counts.channel.connection().generation == 1
 
 
 @pytest.mark.parametrize("counts", ["go"], indirect=True)

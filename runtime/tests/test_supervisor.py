@@ -14,6 +14,7 @@ import pytest
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.run import worker_exit as idle_ending
 from wallaroo_runtime.run.monitor import Flow
+from wallaroo_runtime.storage.progress import Progress
 from wallaroo_runtime.system.process import process_start_time
 from wallaroo_runtime.worker import discovery
 from wallaroo_runtime.worker.directory import worker_directory
@@ -43,7 +44,7 @@ def test_a_death_between_calls_is_told_once(
     monkeypatch.setattr(idle_ending, "LOOK_S", 0.0)
     first, notes = discovery.ensure_worker(plain_spec, executor), list[str]()
     query = Mock(targets={"main": first.target, "attached": "127.0.0.1:1"})
-    query.exception.return_value, query.progress.return_value.endings = None, {}
+    query.exception.return_value, query.progress.return_value = None, Progress()
     peers = Mock(gateways=[])
     peers.egress.status.return_value = {}
     flow = Flow(peers, query, notes.append, "", Mock(), Mock())
@@ -52,7 +53,7 @@ def test_a_death_between_calls_is_told_once(
     second = discovery.recover_worker(first, executor)
     flow.check()
     if tells:  # a task that had asked it
-        query.progress.return_value.endings = {f"1@localhost, process {first.pid}": "told"}
+        query.progress.return_value = Progress(endings={f"1@localhost, process {first.pid}": "told"})
     for _ in range(3):
         flow.check()
     text = f'worker "main", process {first.pid}: it was ended by SIGKILL; process {second.pid} follows'

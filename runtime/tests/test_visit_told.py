@@ -36,7 +36,7 @@ def test_a_gateway_that_is_away_costs_one_short_wait_and_is_told_later(
         for _ in range(20):
             with pytest.raises(Away):
                 peer.tell_done({8: (4, 0)}, 9)
-            peer.commit(9)
+            assert not peer.commit(9)
         assert time.monotonic() - begun < 5, "each call has waited"
     close_channels()
 
@@ -51,6 +51,7 @@ def test_a_gateway_that_is_away_costs_one_short_wait_and_is_told_later(
     with serving("gateway", tmp_path, peer.service.address):
         wait_until(is_told, lambda: "a gateway that is back")
         assert read_visited(tmp_path / "journal") == Visited(COUNTS | {8: (4, 0)}, 9)
+        assert peer.commit(0)
 
 
 class Gateway:

@@ -63,9 +63,7 @@ def run_in_realtime(session: Any, application: Application, nursery: Nursery, di
         ),
     ):
         services = Services(str(directory / "journal"), gateway.service, egress.service)
-        query = start_realtime(
-            session, plan, topology, options, lambda targets: services, gateway.commit, gateway.tell_done
-        )
+        query = start_realtime(session, plan, topology, options, lambda targets: services, gateway.tell_done)
         try:
             if shape.fault:
                 kill_workers(query)

@@ -161,14 +161,15 @@ class Peer:
         self.status()
         return self._end
 
-    def commit(self, offset: int) -> None:
-        """Release everything of its journal below `offset`; later, if it is away now: more is released then."""
+    def commit(self, offset: int) -> bool:
+        """Release everything of its journal below `offset`; returns False where it is away: commit later."""
         if self._directory is not None:
             JournalReader(self._directory / "journal").commit(offset)
-            return
-        request = pb.CommitRequest(epoch=self.service.epoch, journal=self.service.store, offset=offset)
+            return True
         with suppress(Away):
-            self._tell("Commit", request)
+            self._tell("Commit", pb.CommitRequest(epoch=self.service.epoch, journal=self.service.store, offset=offset))
+            return True
+        return False
 
     def tell_visits(self, counts: Mapping[int, tuple[int, int]]) -> None:
         """Let its journal know what visits came to, before they are committed; waits while it is away.

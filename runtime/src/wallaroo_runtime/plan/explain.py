@@ -119,11 +119,11 @@ def _spark_lines(plan: Plan, topology: Topology) -> Iterator[str]:
     for level, stages in enumerate(plan.levels):
         names = ", ".join(stage.id for stage in stages)
         if level == 0:
-            yield f"  mapPartitions      {names}: one call to the worker for each task"
+            yield f"  mapPartitions      {names}: calls of the worker, each of up to 1 MiB of messages"
             continue
         yield f"  repartition        by bucket into {plan.shuffle_partitions} partitions"
         yield f"  transformWithState {names}: version and log of each bucket in RocksDB"
-    yield "  foreachBatch       publishes the staged output to the outbox, once for each batch"
+    yield "  sink               publishes the staged output to the outbox, once for each batch"
     for sink in topology.sinks():
         if isinstance(sink, KafkaSink) and sink.exactly_once:
             yield f"  egress             writes kafka {sink.place} in transactions, each record exactly once"

@@ -16,6 +16,7 @@ from wallaroo_runtime.run.snapshot import Snapshot
 from wallaroo_runtime.run.topic_watch import TopicWatch
 from wallaroo_runtime.run.worker_exit import IdleEndings
 from wallaroo_runtime.run.worker_output import WorkerOutput
+from wallaroo_runtime.storage.progress import Progress
 
 if TYPE_CHECKING:
     from wallaroo_runtime.spark.running import Query
@@ -49,6 +50,7 @@ class Flow:
         self._gone: set[str] = set()
         self._away: set[tuple[str, str]] = set()
         self._all = [*peers.gateways, peers.egress]
+        self._released = [-1 for _ in peers.gateways]  # the offset that each gateway knows
         self._told: list[list[Any] | None] = [None for _ in self._all]
         self._idle = IdleEndings()
         self._samples: deque[tuple[float, int]] = deque()
@@ -59,21 +61,26 @@ class Flow:
         if error is not None:
             raise error
         self._topics.check()
-        self._tell_workers()
+        self._tell_workers(self._progress().endings)
         self._tell_sinks()
         for peer in self._all:
             peer.check(self._note)
-        for number, gateway in enumerate(self._peers.gateways):
-            status = gateway.status()
-            self._tell_sources(status.get("generators", ()))
-            # Spark reports a micro-batch to its source when the next one begins, which never happens without messages.
-            is_waiting = status.get("waits") or not status.get("reads", True)
-            if is_waiting and (offsets := self._query.progress().offsets):
-                gateway.commit(offsets[number])
+        for gateway in self._peers.gateways:
+            self._tell_sources(gateway.status().get("generators", ()))
 
-    def _tell_workers(self) -> None:
+    def _progress(self) -> Progress:
+        """Return how far the query has come, and let gateways release what is processed."""
+        progress = self._query.progress()
+        for number, (gateway, offset) in enumerate(zip(self._peers.gateways, progress.offsets, strict=False)):
+            status = gateway.status()
+            # It may have lost with its machine the last commit that it got.
+            is_waiting = status.get("waits") or not status.get("reads", True)
+            if (is_waiting or offset != self._released[number]) and gateway.commit(offset):
+                self._released[number] = offset
+        return progress
+
+    def _tell_workers(self, endings: Mapping[str, str]) -> None:
         """Report each process of a worker that ended by itself, once."""
-        endings = self._query.progress().endings
         for place in endings.keys() - self._gone:
             self._gone.add(place)
             self._note(endings[place])
@@ -152,7 +159,7 @@ class Flow:
 
     def snapshot(self, state: str) -> Snapshot:
         """Return the numbers of this moment."""
-        progress = self._query.progress()
+        progress = self._progress()
         records, past = progress.records.now, progress.records.before
         processed = progress.messages_in + records.received
         # The gateway reports less often than the query: what is processed has come, too.

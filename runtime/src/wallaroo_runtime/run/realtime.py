@@ -108,7 +108,7 @@ class RealTimeMode:
                 peers.serve_sources(targets)
             return Services(options.journals[0].directory, gateway.service, egress.service)
 
-        return start_realtime(session, plan, topology, options, services, gateway.commit, gateway.tell_done)
+        return start_realtime(session, plan, topology, options, services, gateway.tell_done)
 
     def has_room(self, master: str) -> bool:
         """Return whether there is a second thread: the query keeps one for good."""

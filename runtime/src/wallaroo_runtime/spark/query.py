@@ -2,7 +2,7 @@
 
 import json
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -122,15 +122,9 @@ class RunningQuery:
             counted = counted.reached(positions)
         if counted.offsets != self._progress.offsets:
             reach("driver.after_commit")  # Spark reports a micro-batch when it has committed it
-            self._release(positions)
         with self._lock:
             self._progress = counted
         return counted
-
-    def _release(self, positions: Sequence[Mapping[str, Any]]) -> None:
-        """Let the journals drop what is processed."""
-        for place, position in zip(self._journals, positions, strict=True):
-            place.open(int(position["journal"], 16)).commit(int(position["offset"]))
 
     def _unread(self, report: Mapping[str, Any] | None) -> int:
         """Return how many records of topics are not processed, with those of the micro-batch that runs."""

@@ -26,8 +26,8 @@ from wallaroo_runtime.topology.model import KafkaSink, SparkSink
 from wallaroo_runtime.topology.secret import resolved
 from wallaroo_runtime.worker.step_count import StepCounts, refusal
 
-MOST_BYTES = 1024 * 1024  # of Kafka's client in Java, unless its max.request.size says another
-LIMIT, MOST = "max.request.size", "max.message.bytes"  # of the client, of the topic
+MOST = "max.message.bytes"  # of the topic
+OWN = {"kafka.max.request.size": 1 << 20, "kafka.buffer.memory": 32 << 20}  # of Kafka's client: names and defaults
 
 
 class RowSinks:
@@ -149,8 +149,11 @@ class RowSinks:
         """
         with KafkaAdmin(self._session, sink) as admin:
             (most, policy), partitions = admin.settings(sink.topic, MOST, POLICY), len(admin.partitions(sink.topic))
-        own = int(java_options(resolved(sink.options), sink.name).get(f"kafka.{LIMIT}", MOST_BYTES))
-        limits = json.dumps({"partitions": partitions, "size": min(own, int(most)), "needsKey": COMPACT in policy})
+        own = java_options(resolved(sink.options), sink.name)
+        request = min(int(own.get(name, most_bytes)) for name, most_bytes in OWN.items())
+        limits = json.dumps(
+            {"partitions": partitions, "size": int(most), "request": request, "needsKey": COMPACT in policy}
+        )
         rows = self._rows(files, limits, is_refused=True).collect()
         if not rows:
             return 0

@@ -1,34 +1,14 @@
 """Where the journal is read and output is put."""
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
 from wallaroo_runtime.service.endpoint import Service
-from wallaroo_runtime.storage.journal.head import Position
-from wallaroo_runtime.storage.journal.reader import JournalReader, Range
+from wallaroo_runtime.storage.journal.reader import JournalReader
 from wallaroo_runtime.storage.outbox.outbox import Outbox
 from wallaroo_runtime.storage.outbox.staging import StagedFile
-
-
-class Journal(Protocol):
-    """A journal as it is read; `JournalReader` says what each method does."""
-
-    def end(self) -> Position:
-        """Return how far it may be read now."""
-
-    def limit(self, start: Position, max_bytes: int) -> Position:
-        """Return the last frame boundary at most `max_bytes` after `start`, but at least one frame further."""
-
-    def split(self, start: int, end: int, parts: int) -> list[Range]:
-        """Cut [start, end) into at most `parts` ranges."""
-
-    def read(self, start: int, end: int, chunk_bytes: int) -> Iterator[bytes]:
-        """Yield the frames of [start, end) in pieces of whole frames."""
-
-    def commit(self, offset: int) -> None:
-        """Release everything below `offset`."""
 
 
 class Output(Protocol):
@@ -69,18 +49,9 @@ class JournalPlace:
     def __str__(self) -> str:
         return self.directory if self.service is None else f"{self.service.store} of {self.service.address}"
 
-    def open(self, journal_id: int | None = None) -> Journal:
-        """Return the journal.
-
-        Args:
-            journal_id: That it must be; None: whichever is there.
-        """
-        if self.service is None:
-            return JournalReader(self.directory, journal_id)
-        # Late: a run on files needs no gRPC in the driver.
-        from wallaroo_runtime.storage.remote_journal import RemoteJournal
-
-        return RemoteJournal(self.service, journal_id)
+    def journal_id(self) -> int:
+        """Return the id of the journal."""
+        return JournalReader(self.directory).end().journal_id if self.service is None else int(self.service.store, 16)
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +92,7 @@ class OutputPlace:
         """
         if self.service is None:
             return Outbox(Path(self.outbox), Path(self.dead_letters), Path(self.staging), ports=ports)
+        # Late: a run on files needs no gRPC in the driver.
         from wallaroo_runtime.storage.remote_outbox import RemoteOutbox
 
         return RemoteOutbox(self.service)

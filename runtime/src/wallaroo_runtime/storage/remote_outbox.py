@@ -1,14 +1,14 @@
 """The outbox of an egress, as the driver uses it."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import grpc
 
 from wallaroo_runtime.service._proto import service_pb2 as pb
+from wallaroo_runtime.service.chunk import Joiner
 from wallaroo_runtime.service.client import CALL_S, PATIENCE_S, Away, Client
 from wallaroo_runtime.service.endpoint import Service
 from wallaroo_runtime.storage.outbox.staging import StagedFile
-from wallaroo_runtime.storage.remote_journal import joined
 
 LOOK_S = 3.0
 
@@ -86,3 +86,21 @@ def staged_message(file: StagedFile) -> pb.StagedFile:
         messages=file.messages,
         partition=file.partition,
     )
+
+
+def joined(chunks: Iterable[pb.Chunk], client: Client) -> Iterator[bytes]:
+    """Yield the data of chunks, each with those that continue it.
+
+    Raises:
+        RunError: R648, it is longer than any frame, or its end is missing.
+    """
+    joiner = Joiner()
+    for chunk in chunks:
+        try:
+            data = joiner.take(chunk)
+        except ValueError as error:
+            raise client.broke_rules(str(error)) from error
+        if data is not None:
+            yield data
+    if not joiner.is_whole:
+        raise client.broke_rules(reason="the stream ended within a frame")

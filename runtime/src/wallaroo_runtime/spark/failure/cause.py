@@ -31,7 +31,7 @@ _WRAPPERS = re.compile(
     r"(py4j|pyspark)\..*|java\.util\.concurrent\.(Execution|Completion)Exception|java\.lang\.reflect\..*"
     r"|java\.lang\.RuntimeException|.*\.(StreamingQuery|Spark|Python|UncheckedExecution|UncheckedIO)Exception"
 )
-_CARRYING = {"STREAM_FAILED", "FOREACH_BATCH_USER_FUNCTION_ERROR", "PYTHON_EXCEPTION", "TASK_WRITE_FAILED"}
+_CARRYING = {"STREAM_FAILED", "PYTHON_EXCEPTION", "TASK_WRITE_FAILED"}
 
 
 @dataclass(frozen=True, slots=True)

@@ -38,15 +38,6 @@ class TaskFailure(RuntimeError):
         super().__init__(f"{error}\n{MARK}{text}:")
 
 
-@contextmanager
-def carried() -> Iterator[None]:
-    """Turn a `RunError` of the block into one that crosses Spark."""
-    try:
-        yield
-    except RunError as error:
-        raise TaskFailure(error) from error
-
-
 class JavaEnded(RunError):
     """The Java virtual machine has ended, or was asked to (R617)."""
 

@@ -33,7 +33,6 @@ from wallaroo_runtime.topology.error_policy import ErrorPolicy
 from wallaroo_runtime.topology.model import KafkaSource, Topology
 
 END_S, LOOK_S, LETTERS_S, NUMBERS_S = 30.0, 0.02, 0.5, 0.5
-Commit = Callable[[int], None]
 
 
 class RealTimeQuery:
@@ -58,7 +57,6 @@ class RealTimeQuery:
         letters: Letters,
         options: QueryOptions,
         policy: ErrorPolicy,
-        commit: Commit,
         tell_done: TellDone,
     ) -> None:
         self.targets, self.letters = workers.targets, letters.watch
@@ -66,7 +64,7 @@ class RealTimeQuery:
         self._ask = self._operators.look  # once: to find a method is a call of its own
         self.is_busy = self.is_held = False
         self._query, self._session, self._workers, self._settings = query, session, workers, settings
-        self._outbox, self._policy, self._commit = outbox, policy, commit
+        self._outbox, self._policy = outbox, policy
         self._visits = VisitCounts(lambda after: str(self._operators.visits(settings, after)), tell_done)
         self._planned = Planned(session, options.checkpoint)
         count, self._before = before
@@ -164,7 +162,6 @@ class RealTimeQuery:
             is_known = self._tell_visits(_look(self._ask, self._query, self._settings).visit)
         if is_known:
             self._progress = replace(self._progress, offsets=(self._end,))
-            self._commit(self._end)
 
     def new_findings(self) -> list[Diagnostic]:
         """Return what was found wrong since the last call: most of what is wrong here ends the query."""
@@ -255,7 +252,6 @@ def start_realtime(
     topology: Topology,
     options: QueryOptions,
     services: Callable[[Mapping[str, str]], Services],
-    commit: Commit,
     tell_done: TellDone,
 ) -> RealTimeQuery:
     """Start the workers, then the query.
@@ -266,7 +262,6 @@ def start_realtime(
         topology: Says how workers are started.
         options: See there.
         services: Returns where gateway and egress serve; gets name and gRPC target of each worker.
-        commit: Releases the journal below an offset.
         tell_done: Takes what visits came to when all their output is in the outbox; raises `Away` soon.
 
     Raises:
@@ -275,7 +270,7 @@ def start_realtime(
     workers = start_workers(session, plan, topology, options, is_realtime=True)
     try:
         told = services(workers.targets)
-        return _start_query(session, plan, options, topology, workers, told, commit, tell_done)
+        return _start_query(session, plan, options, topology, workers, told, tell_done)
     except BaseException:
         workers.stop()
         raise
@@ -288,7 +283,6 @@ def _start_query(
     topology: Topology,
     workers: Workers,
     services: Services,
-    commit: Commit,
     tell_done: TellDone,
 ) -> RealTimeQuery:
     policy = ErrorPolicy.of(topology, options.on_error)
@@ -314,7 +308,6 @@ def _start_query(
         letters=letters,
         options=options,
         policy=policy,
-        commit=commit,
         tell_done=tell_done,
     )
     found.wait_until_reading()

@@ -1,7 +1,6 @@
 """The reading side of a journal, for other processes than the writer's."""
 
 import os
-import time
 from bisect import bisect_right
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
@@ -22,7 +21,6 @@ from wallaroo_runtime.storage.journal.segment import (
     read_segment_header,
     verify_frames,
 )
-from wallaroo_runtime.system.file_watch import FileWatch
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,18 +68,6 @@ class JournalReader:
             raise self._missing(None if head is None else head.journal_id)
         self._journal_id = head.journal_id
         return head
-
-    def wait(self, offset: int, seconds: float) -> Position:
-        """Return how far the journal may be read when that is after `offset`, or when the time is over.
-
-        Raises:
-            RunError: As `end`.
-        """
-        deadline = time.monotonic() + seconds
-        with FileWatch(self.directory / "head") as head:
-            while (end := self.end()).offset <= offset and (left := deadline - time.monotonic()) > 0:
-                head.wait(left)
-        return end
 
     def id(self) -> int | None:
         """Return the journal's id, from `head` or a segment; None when there is no journal."""

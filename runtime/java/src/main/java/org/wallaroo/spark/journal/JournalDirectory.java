@@ -7,21 +7,28 @@ import java.nio.ByteOrder;
 import java.nio.channels.FileChannel;
 import java.nio.file.NoSuchFileException;
 import java.nio.file.Path;
+import java.nio.file.StandardWatchEventKinds;
+import java.nio.file.WatchKey;
+import java.nio.file.WatchService;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.concurrent.TimeUnit;
 import java.util.zip.CRC32;
 import org.wallaroo.spark.message.Frames;
 import org.wallaroo.spark.query.OperatorFailure;
 
-/**
- * A journal of this machine, of which a micro-batch takes a part.
- *
- * @param directory of the journal
- */
-record JournalDirectory(Path directory) implements JournalPlace {
+/** A journal in a directory of this machine. */
+final class JournalDirectory implements JournalPlace {
     private static final int HEAD_BYTES = 32;
     private static final int TRIES = 100;
-    private static final long LOOK_MS = 2;
+    private static final long LOOK_MS = 20; // where the system cannot tell of writes
+
+    private final Path directory;
+    private WatchService writes; // null: nobody has waited yet, or the system cannot tell
+
+    JournalDirectory(Path directory) {
+        this.directory = directory;
+    }
 
     @Override
     public boolean isSent() {
@@ -50,13 +57,52 @@ record JournalDirectory(Path directory) implements JournalPlace {
     }
 
     private JournalOffset await(JournalOffset from, long milliseconds) throws InterruptedException {
-        long until = System.nanoTime() + milliseconds * 1_000_000;
+        long until = System.nanoTime() + TimeUnit.MILLISECONDS.toNanos(milliseconds);
+        if (milliseconds > 0 && writes == null) {
+            writes = watch();
+        }
         JournalOffset end = end();
-        while (end.offset() <= from.offset() && System.nanoTime() < until) {
-            Thread.sleep(LOOK_MS);
-            end = end();
+        for (long left; end.offset() <= from.offset() && (left = until - System.nanoTime()) > 0; end = end()) {
+            if (writes == null) {
+                Thread.sleep(LOOK_MS);
+                continue;
+            }
+            WatchKey written = writes.poll(left, TimeUnit.NANOSECONDS);
+            if (written != null) {
+                written.pollEvents();
+                written.reset();
+            }
         }
         return end;
+    }
+
+    /** Returns what tells of writes in the directory; null: the system cannot, or has no more of these. */
+    private WatchService watch() {
+        WatchService made = null;
+        try {
+            made = directory.getFileSystem().newWatchService();
+            directory.register(made, StandardWatchEventKinds.ENTRY_MODIFY);
+            return made;
+        } catch (IOException | UnsupportedOperationException error) {
+            close(made);
+            return null;
+        }
+    }
+
+    @Override
+    public void close() {
+        close(writes);
+        writes = null;
+    }
+
+    private static void close(WatchService watch) {
+        try {
+            if (watch != null) {
+                watch.close();
+            }
+        } catch (IOException error) {
+            // It watches nothing any more.
+        }
     }
 
     @Override

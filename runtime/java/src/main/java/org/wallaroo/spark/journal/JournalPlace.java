@@ -5,7 +5,7 @@ import java.nio.file.Path;
 import java.util.List;
 
 /** A journal of which micro-batches take one part after the other. */
-public interface JournalPlace {
+public interface JournalPlace extends AutoCloseable {
     /**
      * Returns the journal of a place.
      *
@@ -42,4 +42,10 @@ public interface JournalPlace {
      * @param rowBytes how many bytes of frames one row has at most, unless one frame alone has more
      */
     JournalRange range(JournalOffset start, long end, int rowBytes);
+
+    /** Ends what waits for writes. */
+    @Override
+    default void close() {
+        // Nothing does.
+    }
 }

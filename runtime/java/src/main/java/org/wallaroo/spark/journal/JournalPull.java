@@ -1,9 +1,7 @@
 package org.wallaroo.spark.journal;
 
-import com.google.protobuf.ByteString;
 import io.grpc.MethodDescriptor;
 import io.grpc.MethodDescriptor.MethodType;
-import org.wallaroo.spark.query.OperatorFailure;
 import org.wallaroo.spark.rpc.Channels;
 import org.wallaroo.spark.rpc.ReplyQueue;
 import org.wallaroo.spark.rpc.ServiceCalls;
@@ -11,27 +9,22 @@ import wallaroo.service.v1.Service.Chunk;
 import wallaroo.service.v1.Service.ReadRequest;
 
 /** Reads a part of a journal that a gateway sends; a stream that breaks goes on after the last whole piece. */
-final class JournalPull extends JournalReader {
-    private static final MethodDescriptor<ReadRequest, Chunk> READ = Channels.method(
+final class JournalPull extends SentJournal {
+    static final MethodDescriptor<ReadRequest, Chunk> READ = Channels.method(
             "wallaroo.service.v1.JournalService/Read", MethodType.SERVER_STREAMING, ReadRequest.parser(),
             Chunk.parser());
     private static final long CHUNK_MS = 60_000;
-    private static final int FRAME_BYTES = 64 << 20;
 
     private final ServiceCalls calls;
-    private final String gateway;
     private final long epoch;
-    private final String journal;
     private final long end;
     private ReplyQueue<ReadRequest, Chunk> stream; // null: none is open
     private byte[] piece = {}; // whole frames, from the offset on
 
     JournalPull(ServiceCalls calls, String gateway, long epoch, JournalOffset start, long end) {
-        super(start);
+        super(gateway, start);
         this.calls = calls;
-        this.gateway = gateway;
         this.epoch = epoch;
-        this.journal = JournalOffset.hex(start.journal());
         this.end = end;
     }
 
@@ -56,17 +49,15 @@ final class JournalPull extends JournalReader {
     private byte[] received() {
         while (true) {
             try {
-                ByteString data = ByteString.EMPTY;
-                Chunk chunk;
+                byte[] data;
                 do {
-                    chunk = next();
-                    data = data.concat(chunk.getData());
-                    if (data.size() > FRAME_BYTES || offset() + data.size() > end) {
-                        throw damaged(offset(), "it is longer than what was asked for");
-                    }
-                } while (chunk.getIsContinued());
+                    data = joined(next(), offset());
+                } while (data == null);
+                if (offset() + data.length > end) {
+                    throw damaged(offset(), "it is longer than what was asked for");
+                }
                 calls.progressed();
-                return data.toByteArray();
+                return data;
             } catch (ReplyQueue.StreamEnded error) {
                 close();
                 calls.again(error);
@@ -77,7 +68,8 @@ final class JournalPull extends JournalReader {
     private Chunk next() {
         if (stream == null) {
             stream = new ReplyQueue<>(calls.channel(), READ);
-            stream.send(ReadRequest.newBuilder().setEpoch(epoch).setJournal(journal).setStart(offset()).setEnd(end).build());
+            restart();
+            stream.send(ReadRequest.newBuilder().setEpoch(epoch).setJournal(journal()).setStart(offset()).setEnd(end).build());
             stream.halfClose();
         }
         Chunk chunk = stream.poll(CHUNK_MS);
@@ -85,12 +77,6 @@ final class JournalPull extends JournalReader {
             throw stream.late();
         }
         return chunk;
-    }
-
-    @Override
-    OperatorFailure damaged(long at, String reason) {
-        return OperatorFailure.of("R648", "service", "gateway", "address", gateway, "reason",
-                "no whole frames at " + at + " of journal " + journal + ": " + reason);
     }
 
     @Override

@@ -1,6 +1,5 @@
 package org.wallaroo.spark.journal;
 
-import com.google.protobuf.ByteString;
 import io.grpc.MethodDescriptor.MethodType;
 import io.grpc.MethodDescriptor;
 import java.util.ArrayDeque;
@@ -19,27 +18,24 @@ import wallaroo.service.v1.Service.ReadRequest;
  *
  * <p>A stream that breaks goes on after the last whole piece that has arrived.
  */
-final class JournalTail extends JournalReader implements LastingCall.Caller<ReadRequest, Chunk> {
+final class JournalTail extends SentJournal implements LastingCall.Caller<ReadRequest, Chunk> {
     static final MethodDescriptor<ReadRequest, Chunk> TAIL = Channels.method(
             "wallaroo.service.v1.JournalService/Tail", MethodType.SERVER_STREAMING, ReadRequest.parser(),
             Chunk.parser());
+
     private static final int AHEAD = 16; // chunks of at most 1 MiB
-    private static final int FRAME_BYTES = 64 << 20;
 
     private final Settings settings;
-    private final String journal;
     private final JournalHead head;
     private final Deque<byte[]> pieces = new ArrayDeque<>(); // whole frames each, as far as the gateway says
     private final LastingCall<ReadRequest, Chunk> call;
-    private ByteString part = ByteString.EMPTY; // of a frame of several chunks
     private int taken; // of the first piece
     private long arrived; // offset after the last piece; gRPC's thread alone moves it
 
     JournalTail(Settings settings, JournalOffset start, JournalHead head) {
-        super(start);
+        super(settings.gateway(), start);
         this.settings = settings;
         this.head = head;
-        journal = JournalOffset.hex(start.journal());
         arrived = start.offset();
         call = new LastingCall<>(head.channel(), TAIL, this);
         head.feed(this, arrived);
@@ -48,10 +44,10 @@ final class JournalTail extends JournalReader implements LastingCall.Caller<Read
 
     @Override
     public synchronized ReadRequest request() {
-        part = ByteString.EMPTY;
+        restart();
         return ReadRequest.newBuilder()
                 .setEpoch(settings.gatewayEpoch())
-                .setJournal(journal)
+                .setJournal(journal())
                 .setStart(arrived)
                 .build();
     }
@@ -63,29 +59,30 @@ final class JournalTail extends JournalReader implements LastingCall.Caller<Read
 
     @Override
     public void take(Chunk chunk) {
-        long end = add(chunk);
-        if (part.size() > FRAME_BYTES || chunk.getData().isEmpty()) {
-            fail(damaged(end, "a chunk has nothing in it, or is of a frame that is too long"));
-        } else if (chunk.getIsContinued()) {
-            call.ask(1); // a frame has any number of chunks
-        } else {
-            head.moveTo(this, end);
+        try {
+            long end = add(chunk);
+            if (chunk.getIsContinued()) {
+                call.ask(1); // a frame has any number of chunks
+            } else {
+                head.moveTo(this, end);
+            }
+        } catch (OperatorFailure error) {
+            fail(error);
         }
     }
 
     private synchronized long add(Chunk chunk) {
-        part = part.concat(chunk.getData());
-        if (!chunk.getIsContinued()) {
-            pieces.add(part.toByteArray());
-            arrived += part.size();
-            part = ByteString.EMPTY;
+        byte[] whole = joined(chunk, arrived);
+        if (whole != null) {
+            pieces.add(whole);
+            arrived += whole.length;
         }
         return arrived;
     }
 
     @Override
     public void fail(ReplyQueue.StreamEnded why) {
-        fail(ServiceFailure.of("gateway", settings.gateway(), why));
+        fail(ServiceFailure.of("gateway", gateway(), why));
     }
 
     private void fail(RuntimeException why) {
@@ -128,12 +125,6 @@ final class JournalTail extends JournalReader implements LastingCall.Caller<Read
         if (done > 0) {
             call.ask(done);
         }
-    }
-
-    @Override
-    OperatorFailure damaged(long at, String reason) {
-        return OperatorFailure.of("R648", "service", "gateway", "address", settings.gateway(), "reason",
-                "no whole frames at " + at + " of journal " + journal + ": " + reason);
     }
 
     @Override

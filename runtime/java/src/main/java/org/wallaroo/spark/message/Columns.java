@@ -3,12 +3,10 @@ package org.wallaroo.spark.message;
 import java.nio.BufferUnderflowException;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
-import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.BitSet;
 import java.util.List;
-import java.util.zip.CRC32;
 
 /**
  * The columns of a frame; SPECIFICATION.md, section 2, has the layout. A column that the frame has not is empty.
@@ -27,7 +25,6 @@ import java.util.zip.CRC32;
 public record Columns(
         int port, int encoding, long sequence, long timestamp, List<byte[]> keys, long[] keyIndexes, long[] sequences,
         long[] times, List<byte[]> headers, BitSet absent, List<byte[]> values) {
-    private static final byte[] MAGIC = "WFR1".getBytes(StandardCharsets.US_ASCII);
     private static final int KEYS = 1;
     private static final int SEQUENCES = 2;
     private static final int TIMESTAMPS = 4;
@@ -125,14 +122,9 @@ public record Columns(
             throw new IllegalArgumentException(
                     "the body has " + body + " bytes; at most " + Frames.MAX_BODY_BYTES + " fit into a frame");
         }
-        ByteBuffer buffer = ByteBuffer.allocate(Frames.HEADER_BYTES + (int) body).order(ByteOrder.LITTLE_ENDIAN);
-        buffer.put(MAGIC).put((byte) flags).put((byte) encoding).putShort((short) port).putInt(count());
-        buffer.putInt((int) body).putLong(sequence).putLong(timestamp).putInt(0).putInt(0);
-        parts.forEach(buffer::put);
-        CRC32 crc = new CRC32();
-        crc.update(buffer.array(), 0, Frames.HEADER_BYTES - 4);
-        crc.update(buffer.array(), Frames.HEADER_BYTES, (int) body);
-        return buffer.putInt(Frames.HEADER_BYTES - 4, (int) crc.getValue()).array();
+        ByteBuffer frame = Frames.begun(flags, encoding, port, count(), (int) body, sequence, timestamp);
+        parts.forEach(frame::put);
+        return Frames.checked(frame);
     }
 
     private static byte[] number(int value) {

@@ -51,7 +51,6 @@ public final class Frames {
      */
     public static Progress verify(byte[] data, long sequence) {
         ByteBuffer view = ByteBuffer.wrap(data).order(ByteOrder.LITTLE_ENDIAN);
-        CRC32 crc = new CRC32();
         int at = 0;
         long messages = 0;
         while (data.length - at >= HEADER_BYTES) {
@@ -64,10 +63,7 @@ public final class Frames {
             if (end > data.length) {
                 return new Progress(at, sequence, messages, end - at, "");
             }
-            crc.reset();
-            crc.update(data, at, CHECKED_HEADER_BYTES);
-            crc.update(data, at + HEADER_BYTES, body);
-            if ((int) crc.getValue() != view.getInt(at + CHECKED_HEADER_BYTES)) {
+            if (checksum(data, at, body) != view.getInt(at + CHECKED_HEADER_BYTES)) {
                 return new Progress(at, sequence, messages, HEADER_BYTES, "the checksum of the frame does not fit");
             }
             long first = view.getLong(at + 16);
@@ -125,29 +121,36 @@ public final class Frames {
         return port == TICK_PORT || port == VISIT_PORT;
     }
 
-    /** Returns a tick or visit of the journal as workers take it. */
+    /** Returns a tick or visit of the journal as workers take it: of a tick, which counts there as a message, no contents. */
     public static byte[] control(byte[] frame) {
-        return port(frame, 0) == TICK_PORT ? tick(frame) : frame;
+        ByteBuffer view = ByteBuffer.wrap(frame).order(ByteOrder.LITTLE_ENDIAN);
+        return port(frame, 0) != TICK_PORT ? frame
+                : checked(begun(0, FRAMED, TICK_PORT, 0, 0, view.getLong(16), view.getLong(24)));
     }
 
     /** Returns a tick or visit, as workers take it, with the sequence 0. */
     public static byte[] atStart(byte[] frame) {
-        ByteBuffer made = ByteBuffer.wrap(frame.clone()).order(ByteOrder.LITTLE_ENDIAN).putLong(16, 0);
-        CRC32 crc = new CRC32();
-        crc.update(made.array(), 0, CHECKED_HEADER_BYTES);
-        crc.update(made.array(), HEADER_BYTES, frame.length - HEADER_BYTES);
-        return made.putInt(CHECKED_HEADER_BYTES, (int) crc.getValue()).array();
+        return checked(ByteBuffer.wrap(frame.clone()).order(ByteOrder.LITTLE_ENDIAN).putLong(16, 0));
     }
 
-    /** Returns a tick of the journal, which has a sequence of its own as if it had a message, as workers take it. */
-    static byte[] tick(byte[] frame) {
-        ByteBuffer from = ByteBuffer.wrap(frame).order(ByteOrder.LITTLE_ENDIAN);
-        ByteBuffer made = ByteBuffer.allocate(HEADER_BYTES).order(ByteOrder.LITTLE_ENDIAN);
-        made.putInt(MAGIC).put((byte) 0).put((byte) FRAMED).putShort((short) TICK_PORT).putInt(0).putInt(0);
-        made.putLong(from.getLong(16)).putLong(from.getLong(24)).putInt(0);
+    /** Returns a frame without body and checksum. */
+    static ByteBuffer begun(int flags, int encoding, int port, int count, int body, long sequence, long timestamp) {
+        return ByteBuffer.allocate(HEADER_BYTES + body).order(ByteOrder.LITTLE_ENDIAN).putInt(MAGIC).put((byte) flags)
+                .put((byte) encoding).putShort((short) port).putInt(count).putInt(body).putLong(sequence)
+                .putLong(timestamp).putLong(0);
+    }
+
+    /** Returns a frame with its checksum. */
+    static byte[] checked(ByteBuffer frame) {
+        int checksum = checksum(frame.array(), 0, frame.capacity() - HEADER_BYTES);
+        return frame.putInt(CHECKED_HEADER_BYTES, checksum).array();
+    }
+
+    private static int checksum(byte[] data, int at, int body) {
         CRC32 crc = new CRC32();
-        crc.update(made.array(), 0, CHECKED_HEADER_BYTES);
-        return made.putInt((int) crc.getValue()).array();
+        crc.update(data, at, CHECKED_HEADER_BYTES);
+        crc.update(data, at + HEADER_BYTES, body);
+        return (int) crc.getValue();
     }
 
     /** Returns how many messages the header of a frame announces. */

@@ -115,6 +115,6 @@ final class JournalStream implements MicroBatchStream, SupportsAdmissionControl 
 
     @Override
     public void stop() {
-        // Nothing is open.
+        journal.close();
     }
 }

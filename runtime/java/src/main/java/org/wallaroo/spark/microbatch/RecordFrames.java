@@ -1,10 +1,10 @@
 package org.wallaroo.spark.microbatch;
 
 import com.google.protobuf.ByteString;
+import java.io.ByteArrayOutputStream;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 import java.nio.charset.StandardCharsets;
-import java.util.ArrayList;
 import java.util.Iterator;
 import java.util.List;
 import org.apache.spark.sql.Row;
@@ -141,25 +141,16 @@ final class RecordFrames implements Iterator<byte[]> {
 
     /** Returns the headers of one message as frames have them. */
     private static byte[] encoded(List<Row> headers) {
-        if (headers.isEmpty()) {
-            return NONE;
-        }
-        List<byte[]> parts = new ArrayList<>(); // name and value in turn
-        int bytes = 0;
+        ByteArrayOutputStream all = new ByteArrayOutputStream();
         for (Row header : headers) {
             byte[] name = header.getString(0).getBytes(StandardCharsets.UTF_8);
             if (name.length > MOST_NAME_BYTES) {
                 throw new IllegalArgumentException("the name of a header has " + name.length + " bytes");
             }
             byte[] value = header.isNullAt(1) ? NONE : header.getAs(1);
-            parts.addAll(List.of(name, value));
-            bytes += 6 + name.length + value.length;
+            all.writeBytes(ByteBuffer.allocate(6 + name.length + value.length).order(ByteOrder.LITTLE_ENDIAN)
+                    .putShort((short) name.length).put(name).putInt(value.length).put(value).array());
         }
-        ByteBuffer buffer = ByteBuffer.allocate(bytes).order(ByteOrder.LITTLE_ENDIAN);
-        for (int i = 0; i < parts.size(); i += 2) {
-            buffer.putShort((short) parts.get(i).length).put(parts.get(i));
-            buffer.putInt(parts.get(i + 1).length).put(parts.get(i + 1));
-        }
-        return buffer.array();
+        return all.toByteArray();
     }
 }

@@ -1,5 +1,7 @@
 package org.wallaroo.spark.microbatch;
 
+import java.io.Closeable;
+import java.util.Collections;
 import java.util.HashMap;
 import java.util.Iterator;
 import java.util.List;
@@ -35,8 +37,10 @@ final class SourceTask implements MapPartitionsFunction<byte[], byte[]> {
         Attempt attempt = settings.isRehearsal() ? Attempt.current().rehearsing() : Attempt.current();
         TaskAccount account = new TaskAccount(attempt, 0);
         LevelOutput output = new LevelOutput(settings, 0, attempt, account);
-        List<JournalRow> none = List.of();
-        Iterator<JournalRow> rows = parts.hasNext() && !settings.isRehearsal() ? new Parts(settings, parts, account) : none.iterator();
+        Parts rows = new Parts(settings, settings.isRehearsal() ? Collections.emptyIterator() : parts, account);
+        TaskContext.get().addTaskCompletionListener(ended -> {
+            rows.close();
+        });
         Fault.reach("task.before_stage");
         Iterator<byte[]> found = run(SourceLevel.of(settings, attempt, rows, account), output);
         return settings.isRehearsal() ? rehearsed().iterator() : found;
@@ -94,14 +98,14 @@ final class SourceTask implements MapPartitionsFunction<byte[], byte[]> {
     }
 
     /** The frames of parts of journals, one after the other. */
-    private static final class Parts implements Iterator<JournalRow> {
+    static final class Parts implements Iterator<JournalRow>, Closeable {
         private final Settings settings;
         private final Iterator<byte[]> parts;
         private final TaskAccount account;
         private final Set<Integer> sources;
         private JournalRange range;
 
-        private Parts(Settings settings, Iterator<byte[]> parts, TaskAccount account) {
+        Parts(Settings settings, Iterator<byte[]> parts, TaskAccount account) {
             this.settings = settings;
             this.parts = parts;
             this.account = account;
@@ -112,6 +116,7 @@ final class SourceTask implements MapPartitionsFunction<byte[], byte[]> {
         public boolean hasNext() {
             while ((range == null || !range.hasNext()) && parts.hasNext()) {
                 JournalPart part = JournalPart.fromBytes(parts.next());
+                close();
                 JournalPlace place = JournalPlace.of(Json.parse(settings.journals().get(part.number())));
                 range = place.range(part.start(), part.end(), settings.rowBytes());
                 account.bytes(part.end() - part.begin(), place.isSent());
@@ -129,6 +134,13 @@ final class SourceTask implements MapPartitionsFunction<byte[], byte[]> {
                         Arrivals.now(item.frame(), row.place().offset(), sources));
             }
             return row;
+        }
+
+        @Override
+        public void close() {
+            if (range != null) {
+                range.close();
+            }
         }
     }
 }

@@ -25,26 +25,33 @@ import wallaroo.service.v1.Service.StatusRequest;
  */
 final class StagedStream implements Staging {
     private static final String PREFIX = "wallaroo.service.v1.OutboxService/";
-    private static final MethodDescriptor<StageRequest, StageReply> STAGE = Channels.method(
+    static final MethodDescriptor<StageRequest, StageReply> STAGE = Channels.method(
             PREFIX + "Stage", MethodType.CLIENT_STREAMING, StageRequest.parser(), StageReply.parser());
-    private static final MethodDescriptor<StatusRequest, StatusReply> STATUS = Channels.method(
+    static final MethodDescriptor<StatusRequest, StatusReply> STATUS = Channels.method(
             PREFIX + "Status", MethodType.UNARY, StatusRequest.parser(), StatusReply.parser());
     private static final int CHUNK_BYTES = 1 << 20;
     private static final int BUFFER_BYTES = 512 << 10;
-    private static final long FINISH_MS = 120_000;
+    private static final long TAKE_MS = 60_000; // for the egress to take anything
+    private static final long FINISH_MS = 120_000; // for its disk
 
     private final String egress;
     private final long epoch;
     private final Attempt attempt;
+    private final long takeMs;
     private final ServiceCalls calls;
     private final Map<Integer, StagedFile> files = new TreeMap<>(); // by port
     private final Map<Integer, ByteArrayOutputStream> waiting = new TreeMap<>(); // by port
     private ReplyQueue<StageRequest, StageReply> stream; // null: nothing was sent
 
     StagedStream(String egress, long epoch, Attempt attempt) {
+        this(egress, epoch, attempt, TAKE_MS);
+    }
+
+    StagedStream(String egress, long epoch, Attempt attempt, long takeMs) {
         this.egress = egress;
         this.epoch = epoch;
         this.attempt = attempt;
+        this.takeMs = takeMs;
         this.calls = new ServiceCalls("egress", egress);
     }
 
@@ -69,7 +76,16 @@ final class StagedStream implements Staging {
         for (int at = 0; at < data.size(); at += CHUNK_BYTES) {
             int end = Math.min(at + CHUNK_BYTES, data.size());
             Chunk chunk = Chunk.newBuilder().setData(data.substring(at, end)).setIsContinued(end < data.size()).build();
-            stream().send(StageRequest.newBuilder().setPort(port).setChunk(chunk).build());
+            send(StageRequest.newBuilder().setPort(port).setChunk(chunk).build());
+        }
+    }
+
+    private void send(StageRequest request) {
+        ReplyQueue<StageRequest, StageReply> open = stream();
+        try {
+            open.send(request, takeMs);
+        } catch (ReplyQueue.StreamEnded error) {
+            throw calls.failure(error);
         }
     }
 
@@ -96,7 +112,7 @@ final class StagedStream implements Staging {
             return List.of();
         }
         waiting.forEach(this::send);
-        stream().send(StageRequest.newBuilder().setIsLast(true).build());
+        send(StageRequest.newBuilder().setIsLast(true).build());
         stream().halfClose();
         StageReply reply;
         try {

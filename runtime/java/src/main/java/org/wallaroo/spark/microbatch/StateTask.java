@@ -2,19 +2,14 @@ package org.wallaroo.spark.microbatch;
 
 import java.util.ArrayList;
 import java.util.HashMap;
-import java.util.HashSet;
 import java.util.List;
-import java.util.Set;
 import org.apache.spark.TaskContext;
 import org.apache.spark.sql.streaming.OutputMode;
 import org.apache.spark.sql.streaming.StatefulProcessor;
 import org.apache.spark.sql.streaming.TimeMode;
 import org.apache.spark.sql.streaming.TimerValues;
 import org.wallaroo.spark.bucket.SparkBucketStore;
-import org.wallaroo.spark.message.Frames;
-import org.wallaroo.spark.message.JournalRow;
 import org.wallaroo.spark.query.Attempt;
-import org.wallaroo.spark.query.Fault;
 import org.wallaroo.spark.query.Settings;
 import org.wallaroo.spark.rpc.Credentials;
 import org.wallaroo.spark.stage.CallScope;
@@ -52,63 +47,21 @@ final class StateTask extends StatefulProcessor<Integer, byte[], byte[]> {
             output.abort();
         });
         CallScope scope = new CallScope(attempt.partition(), settings.targets().size(), true);
-        List<byte[]> made = new ArrayList<>();
-        try (Level level = Level.of(settings.stages(number), attempt, store, account, scope)) {
-            List<ShuffleRow> sorted = sorted(rows);
-            if (settings.isRehearsal()) {
-                level.warm();
-                boolean isLast = number + 1 == settings.levels();
-                sorted.forEach(row -> made.add(isLast ? new byte[0] : row.toBytes()));
-                return CollectionConverters.asScala(made.iterator());
-            }
-            List<JournalRow.Item> items = new ArrayList<>();
-            for (ShuffleRow row : sorted) {
-                take(row, items, made, output, account);
-            }
-            made.addAll(output.take(level.flush(items).stream().filter(item -> !Frames.isControl(item.port())).toList()));
-        }
-        Fault.reach("task.before_close");
-        output.finish().forEachRemaining(made::add);
-        return CollectionConverters.asScala(made.iterator());
+        Level level = Level.of(settings.stages(number), attempt, store, account, scope);
+        TaskContext.get().addTaskCompletionListener(ended -> {
+            level.close();
+        });
+        var input = CollectionConverters.asJava(rows);
+        return CollectionConverters.asScala(settings.isRehearsal()
+                ? rehearsed(input, level)
+                : new LevelRows(settings, number, input, level::leaving, output, account));
     }
 
-    private void take(
-            ShuffleRow row, List<JournalRow.Item> items, List<byte[]> made, LevelOutput output, TaskAccount account) {
-        if (row.kind() == ShuffleRow.Kind.ACCOUNT) {
-            made.addAll(output.pass(row));
-            return;
-        }
+    private java.util.Iterator<byte[]> rehearsed(java.util.Iterator<byte[]> rows, Level level) {
+        level.warm();
         boolean isLast = number + 1 == settings.levels();
-        boolean isMine = row.kind() == ShuffleRow.Kind.DATA && entries().contains(row.port());
-        boolean isControl = Frames.isControl(row.port());
-        if (!isControl && (isMine || isLast) && row.messages() > 0) {
-            account.took(row.bucket() < 0 ? row.port() : row.bucket(), row);
-        }
-        if (isMine) {
-            items.add(new JournalRow.Item(row.port(), row.bucket(), row.origin(), row.payload()));
-        }
-        boolean isPassing = row.kind() == ShuffleRow.Kind.DONE || settings.laterPorts(number).contains(row.port());
-        if (isPassing) {
-            made.addAll(output.pass(row));
-        }
-    }
-
-    private transient Set<Integer> entries;
-
-    private Set<Integer> entries() {
-        if (entries == null) {
-            entries = new HashSet<>();
-            settings.stages(number).forEach(stage -> entries.addAll(stage.entries()));
-        }
-        return entries;
-    }
-
-    private static List<ShuffleRow> sorted(Iterator<byte[]> rows) {
-        List<ShuffleRow> found = new ArrayList<>();
-        while (rows.hasNext()) {
-            found.add(ShuffleRow.fromBytes(rows.next()));
-        }
-        found.sort(ShuffleRow.ORDER);
-        return found;
+        List<byte[]> made = new ArrayList<>();
+        rows.forEachRemaining(row -> made.add(isLast ? new byte[0] : row));
+        return made.iterator();
     }
 }

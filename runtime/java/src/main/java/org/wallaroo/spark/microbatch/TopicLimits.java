@@ -3,14 +3,16 @@ package org.wallaroo.spark.microbatch;
 import java.io.Serializable;
 
 /**
- * What a topic takes.
+ * What a topic takes, and Kafka's client.
  *
  * @param partitions how many it has
- * @param size of a record, in bytes
+ * @param size of a record that the topic takes, in bytes as brokers count them
+ * @param request of a record that the client takes, in bytes as the client counts them
  * @param needsKey whether it refuses records without a key
  */
-record TopicLimits(int partitions, int size, boolean needsKey) implements Serializable {
+record TopicLimits(int partitions, int size, int request, boolean needsKey) implements Serializable {
     private static final int BATCH_BYTES = 61;
+    private static final int MOST_RECORD_BYTES = 21; // that the client thinks a record may have besides its contents
 
     /** Returns why a record is refused; empty: it is not. */
     String refusal(byte[] key, byte[] value, Integer partition) {
@@ -21,13 +23,21 @@ record TopicLimits(int partitions, int size, boolean needsKey) implements Serial
         if (bytes > size) {
             return "the record has " + bytes + " bytes; " + size + " are possible, with key and batch";
         }
+        long bound = BATCH_BYTES + MOST_RECORD_BYTES + contents(key, value);
+        if (bound > request) {
+            return "the record has " + bound + " bytes as Kafka's client counts them, which takes " + request;
+        }
         return needsKey && key == null ? "it is compacted, and the record has no key" : "";
     }
 
     /** Returns how many bytes a record has as brokers count them: alone in its batch, and not compressed. */
     static long bytes(byte[] key, byte[] value) {
-        long bytes = 3 + piece(key) + piece(value) + 1; // no headers
+        long bytes = 3 + contents(key, value);
         return bytes + BATCH_BYTES + varint(bytes);
+    }
+
+    private static long contents(byte[] key, byte[] value) {
+        return piece(key) + piece(value) + 1; // no headers
     }
 
     /** Returns how many bytes data have with their length; none are a length of -1. */

@@ -1,33 +1,44 @@
 package org.wallaroo.spark.publish;
 
-import com.fasterxml.jackson.core.JsonProcessingException;
-import com.fasterxml.jackson.databind.ObjectMapper;
+import java.io.IOException;
+import java.io.InterruptedIOException;
+import java.io.UncheckedIOException;
 import java.nio.charset.StandardCharsets;
 import java.util.List;
+import java.util.Map;
+import java.util.UUID;
+import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.TimeUnit;
-import org.apache.spark.api.java.function.VoidFunction2;
-import org.apache.spark.sql.Dataset;
-import org.apache.spark.sql.Row;
+import org.wallaroo.spark.query.Json;
 
 /**
- * The function of {@code foreachBatch}: it puts questions, for which the driver program comes. Java never connects to that
- * program, so the program listens at no port.
+ * Puts questions to the driver program, which comes for them. Java never connects to that program, so the program listens
+ * at no port.
  *
  * <p>Each micro-batch has two questions: may it run, and, with its rows, are they published.
  */
-public final class MicroBatches implements VoidFunction2<Dataset<Row>, Long> {
-    private static final long serialVersionUID = 1L;
-    private static final ObjectMapper JSON = new ObjectMapper();
+public final class MicroBatches {
+    private static final Map<String, MicroBatches> BY_NAME = new ConcurrentHashMap<>();
 
+    private final String name = UUID.randomUUID().toString();
     private long number; // of the last question
     private String question; // null: none waits to be taken
     private String answer; // to the last question; null: none yet
     private boolean hasEnded;
 
-    @Override
-    public void call(Dataset<Row> frame, Long batch) throws InterruptedException {
-        ask(batch, null);
-        ask(batch, frame.collectAsList());
+    /** Returns the name under which a sink finds this until it has ended. */
+    public String open() {
+        BY_NAME.put(name, this);
+        return name;
+    }
+
+    /** Returns those of a name; the driver program has opened them, and has not ended. */
+    static MicroBatches named(String name) {
+        MicroBatches found = BY_NAME.get(name);
+        if (found == null) {
+            throw new IllegalStateException("the driver program has ended its query");
+        }
+        return found;
     }
 
     /**
@@ -37,15 +48,15 @@ public final class MicroBatches implements VoidFunction2<Dataset<Row>, Long> {
      * @param rows what it came to, a text each; null: it has not run
      * @throws RuntimeException the driver program could not do it, or has ended
      */
-    void ask(long batch, List<Row> rows) throws InterruptedException {
+    void ask(long batch, List<byte[]> rows) {
         List<String> texts = rows == null ? null : rows.stream().map(MicroBatches::text).toList();
-        String failure = exchange(batch, write(texts));
+        String failure = exchange(batch, Json.write(texts));
         if (!failure.isEmpty()) {
             throw new RuntimeException(failure); // a plain one, which only carries what its text names
         }
     }
 
-    private synchronized String exchange(long batch, String rows) throws InterruptedException {
+    private synchronized String exchange(long batch, String rows) {
         number++;
         question = "{\"number\": " + number + ", \"batch\": " + batch + ", \"rows\": " + rows + "}";
         answer = null;
@@ -58,6 +69,9 @@ public final class MicroBatches implements VoidFunction2<Dataset<Row>, Long> {
                 wait();
             }
             return answer;
+        } catch (InterruptedException error) {
+            // So Spark takes it for the stop that it is.
+            throw new UncheckedIOException((IOException) new InterruptedIOException().initCause(error));
         } finally {
             question = null;
             number++; // an answer that comes now is to nothing
@@ -99,19 +113,12 @@ public final class MicroBatches implements VoidFunction2<Dataset<Row>, Long> {
 
     /** Lets each question fail that has no answer: nobody comes for questions any more. */
     public synchronized void end() {
+        BY_NAME.remove(name);
         hasEnded = true;
         notifyAll();
     }
 
-    private static String text(Row row) {
-        return new String(row.<byte[]>getAs(0), StandardCharsets.UTF_8);
-    }
-
-    private static String write(Object value) {
-        try {
-            return JSON.writeValueAsString(value);
-        } catch (JsonProcessingException error) {
-            throw new IllegalArgumentException("rows cannot be written as JSON", error);
-        }
+    private static String text(byte[] row) {
+        return new String(row, StandardCharsets.UTF_8);
     }
 }

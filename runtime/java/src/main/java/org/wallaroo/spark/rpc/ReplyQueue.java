@@ -20,6 +20,7 @@ public class ReplyQueue<Q, R> extends ClientCall.Listener<R> {
     private final ClientCall<Q, R> call;
     private final BlockingQueue<Object> replies = new LinkedBlockingQueue<>();
     private Metadata trailers = new Metadata();
+    private Status end; // null: the call is open
 
     public ReplyQueue(ManagedChannel channel, MethodDescriptor<Q, R> method) {
         this(channel, method, new Metadata());
@@ -36,13 +37,47 @@ public class ReplyQueue<Q, R> extends ClientCall.Listener<R> {
     }
 
     @Override
-    public void onClose(Status status, Metadata metadata) {
+    public synchronized void onClose(Status status, Metadata metadata) {
         trailers = metadata;
+        end = status;
         replies.add(status);
+        notifyAll();
+    }
+
+    @Override
+    public synchronized void onReady() {
+        notifyAll();
     }
 
     public void send(Q request) {
         call.sendMessage(request);
+    }
+
+    /**
+     * Sends a request as soon as those before have left this process.
+     *
+     * @throws StreamEnded the call is closed, or nothing has left for so long
+     */
+    public void send(Q request, long milliseconds) {
+        long until = System.nanoTime() + TimeUnit.MILLISECONDS.toNanos(milliseconds);
+        synchronized (this) {
+            while (end == null && !call.isReady()) {
+                long left = until - System.nanoTime();
+                if (left <= 0) {
+                    throw new StreamEnded(Status.DEADLINE_EXCEEDED.withDescription(
+                            "it took nothing for " + TimeUnit.MILLISECONDS.toSeconds(milliseconds) + " s"), trailers);
+                }
+                try {
+                    TimeUnit.NANOSECONDS.timedWait(this, left);
+                } catch (InterruptedException error) {
+                    throw interrupted(error);
+                }
+            }
+            if (end != null) {
+                throw new StreamEnded(end, trailers);
+            }
+        }
+        send(request);
     }
 
     /**
@@ -56,14 +91,18 @@ public class ReplyQueue<Q, R> extends ClientCall.Listener<R> {
         try {
             found = milliseconds > 0 ? replies.poll(milliseconds, TimeUnit.MILLISECONDS) : replies.poll();
         } catch (InterruptedException error) {
-            Thread.currentThread().interrupt();
-            throw new IllegalStateException("the task was interrupted", error);
+            throw interrupted(error);
         }
         if (found instanceof Status status) {
             replies.add(status);
             throw new StreamEnded(status, trailers);
         }
         return (R) found;
+    }
+
+    static IllegalStateException interrupted(InterruptedException error) {
+        Thread.currentThread().interrupt();
+        return new IllegalStateException("the task was interrupted", error);
     }
 
     /** Returns the error of a call whose answer does not come. */

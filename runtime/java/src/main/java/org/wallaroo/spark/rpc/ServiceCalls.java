@@ -81,8 +81,7 @@ public final class ServiceCalls {
         try {
             Thread.sleep(pauseMs);
         } catch (InterruptedException stopped) {
-            Thread.currentThread().interrupt();
-            throw new IllegalStateException("the task was interrupted", stopped);
+            throw ReplyQueue.interrupted(stopped);
         }
         pauseMs = Math.min(2 * pauseMs, LONGEST_PAUSE_MS);
     }

@@ -1,6 +1,7 @@
 package org.wallaroo.spark.stage;
 
 import com.google.protobuf.ByteString;
+import com.google.protobuf.UnsafeByteOperations;
 import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
@@ -129,7 +130,7 @@ final class BucketCall {
         }
         for (; sent < parts.size(); sent++) {
             byte[] frames = parts.get(sent);
-            stream.send(request(sent == 0).setFrames(ByteString.copyFrom(frames)).setMore(true).setRelease(releases));
+            stream.send(request(sent == 0).setFrames(UnsafeByteOperations.unsafeWrap(frames)).setMore(true).setRelease(releases));
         }
         if (isEnding && !hasSentEnd) {
             hasSentEnd = true;
@@ -213,12 +214,12 @@ final class BucketCall {
         StateLog.Builder group = StateLog.newBuilder().setIndex(index);
         long size = 0;
         for (byte[] entry : entries) {
-            if (size > 0 && size + entry.length > StateStream.REQUEST_BYTES) {
+            if (size > 0 && size + entry.length > RequestParts.BYTES) {
                 stream.send(StateRequest.newBuilder().setLog(group.setMore(true)).build());
                 group = StateLog.newBuilder().setIndex(index);
                 size = 0;
             }
-            group.addEntries(ByteString.copyFrom(entry));
+            group.addEntries(UnsafeByteOperations.unsafeWrap(entry));
             size += entry.length;
         }
         stream.send(StateRequest.newBuilder().setLog(group).build());

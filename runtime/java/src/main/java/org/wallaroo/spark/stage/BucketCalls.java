@@ -1,12 +1,9 @@
 package org.wallaroo.spark.stage;
 
-import java.io.ByteArrayOutputStream;
-import java.util.ArrayDeque;
 import java.util.ArrayList;
-import java.util.Collection;
 import java.util.Comparator;
-import java.util.Deque;
 import java.util.HashMap;
+import java.util.Iterator;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
@@ -25,6 +22,10 @@ import wallaroo.worker.v1.WorkerOuterClass.Opening;
 
 /** The open bucket calls of a task; those of several buckets run side by side. */
 final class BucketCalls {
+    /** How many calls are open that end at once: each has a thread of the worker's, which other tasks call too. */
+    static final int OPEN_CALLS = 16;
+    private static final long OPEN_BYTES = 32 << 20; // of their frames; the last one may exceed it
+
     private final WorkerChannel channel;
     private final Opening opening;
     private final BucketStore store;
@@ -59,18 +60,55 @@ final class BucketCalls {
      * @param items frames with their buckets, all of one stretch of the journal
      * @return the outputs, each with the bucket that gave it as its origin
      */
-    List<JournalRow.Item> run(List<JournalRow.Item> items) {
+    Iterator<List<JournalRow.Item>> run(List<JournalRow.Item> items) {
+        Map<Integer, List<byte[]>> frames = byBucket(items);
+        if (endsAtOnce) {
+            return new Ending(frames);
+        }
         List<BucketCall> asked = new ArrayList<>();
-        partsOf(items).forEach((bucket, parts) -> {
-            BucketCall call = open.computeIfAbsent(bucket,
-                    number -> new BucketCall(number, store.version(number), audit, !endsAtOnce));
-            parts.forEach(part -> call.add(part.toByteArray()));
-            if (endsAtOnce || call.bytes() > settings.flushBytes()) {
+        frames.forEach((bucket, each) -> {
+            BucketCall call = add(bucket, each);
+            if (call.bytes() > settings.flushBytes()) {
                 call.end();
             }
             asked.add(call);
         });
-        return exchange(asked);
+        return List.of(exchange(asked)).iterator();
+    }
+
+    /** Calls that end at once. Some run side by side; each step gives what one has, in the order of their begin. */
+    private final class Ending implements Iterator<List<JournalRow.Item>> {
+        private final Iterator<Map.Entry<Integer, List<byte[]>>> waiting;
+
+        private Ending(Map<Integer, List<byte[]>> frames) {
+            waiting = frames.entrySet().iterator();
+        }
+
+        @Override
+        public boolean hasNext() {
+            return waiting.hasNext() || !open.isEmpty();
+        }
+
+        @Override
+        public List<JournalRow.Item> next() {
+            while (waiting.hasNext() && hasRoom()) {
+                Map.Entry<Integer, List<byte[]>> next = waiting.next();
+                add(next.getKey(), next.getValue()).end();
+                waiting.remove(); // frames are kept until their call is done, no longer
+            }
+            return exchange(List.copyOf(open.values()));
+        }
+
+        private boolean hasRoom() {
+            return open.size() < OPEN_CALLS && open.values().stream().mapToLong(BucketCall::bytes).sum() < OPEN_BYTES;
+        }
+    }
+
+    private BucketCall add(int bucket, List<byte[]> frames) {
+        BucketCall call = open.computeIfAbsent(bucket,
+                number -> new BucketCall(number, store.version(number), audit, !endsAtOnce));
+        RequestParts.of(frames).forEach(part -> call.add(RequestParts.joined(part)));
+        return call;
     }
 
     /** Ends all open calls, and stores what they have changed. */
@@ -81,32 +119,34 @@ final class BucketCalls {
 
     /** Ends the streams. */
     void close() {
-        streams.values().forEach(StateStream::close);
+        List<StateStream> ending = List.copyOf(streams.values());
         streams.clear();
+        Closing.all(ending, StateStream::close);
     }
 
-    /** Returns the frames of each bucket, as requests take them, in an order that does not depend on where parts begin. */
-    private static Map<Integer, Deque<ByteArrayOutputStream>> partsOf(List<JournalRow.Item> items) {
-        Map<Integer, Deque<ByteArrayOutputStream>> parts = new LinkedHashMap<>();
+    /** Returns the frames of each bucket, in an order that does not depend on where parts begin. */
+    private static Map<Integer, List<byte[]>> byBucket(List<JournalRow.Item> items) {
+        Map<Integer, List<byte[]>> frames = new LinkedHashMap<>();
         items.stream()
                 .sorted(Comparator.comparingInt(JournalRow.Item::origin).thenComparingInt(JournalRow.Item::port))
-                .forEach(item -> {
-                    var mine = parts.computeIfAbsent(item.bucket(), bucket -> new ArrayDeque<>());
-                    if (mine.isEmpty() || mine.getLast().size() + item.frame().length > StateStream.REQUEST_BYTES) {
-                        mine.add(new ByteArrayOutputStream());
-                    }
-                    mine.getLast().writeBytes(item.frame());
-                });
-        return parts;
+                .forEach(item -> frames.computeIfAbsent(item.bucket(), bucket -> new ArrayList<>()).add(item.frame()));
+        return frames;
     }
 
-    private List<JournalRow.Item> exchange(Collection<BucketCall> asked) {
+    /**
+     * Sends what was not sent of calls, and awaits their answers; of calls that end at once those of the first one.
+     *
+     * @return what may leave; calls that are done are stored
+     */
+    private List<JournalRow.Item> exchange(List<BucketCall> asked) {
         List<JournalRow.Item> released = new ArrayList<>();
-        Collection<BucketCall> waiting = asked;
+        List<BucketCall> waiting = asked;
         while (true) {
             try {
                 waiting.forEach(call -> call.send(stream(call)));
-                waiting.forEach(call -> call.receive(stream(call), store, channel, released));
+                waiting.stream()
+                        .limit(endsAtOnce ? 1 : waiting.size())
+                        .forEach(call -> call.receive(stream(call), store, channel, released));
                 break;
             } catch (WorkerGone gone) {
                 learn(gone);
@@ -131,11 +171,9 @@ final class BucketCalls {
         return calls;
     }
 
-    /** Opens the streams of so many buckets. */
-    void open(int buckets) {
-        for (int bucket = 0; bucket < buckets; bucket++) {
-            stream(bucket);
-        }
+    /** Opens the streams of buckets, as many as are to be open at once. */
+    void open(List<Integer> buckets) {
+        buckets.stream().limit(endsAtOnce ? OPEN_CALLS : buckets.size()).forEach(this::stream);
     }
 
     private StateStream stream(BucketCall call) {
@@ -171,5 +209,8 @@ final class BucketCalls {
         account.counters().visit(call.done().getVisitsList());
         account.counters().store(opening.getStage().getId(), call.bucket(), call.done().getKeys(), after);
         open.remove(call.bucket());
+        if (endsAtOnce) {
+            streams.remove(call.bucket()).close();
+        }
     }
 }

@@ -1,6 +1,6 @@
 package org.wallaroo.spark.stage;
 
-import com.google.protobuf.ByteString;
+import com.google.protobuf.UnsafeByteOperations;
 import java.util.ArrayDeque;
 import java.util.ArrayList;
 import java.util.Deque;
@@ -9,7 +9,6 @@ import java.util.List;
 import java.util.Map;
 import org.wallaroo.spark.account.CallCounts;
 import org.wallaroo.spark.message.Frames;
-import org.wallaroo.spark.query.OperatorFailure;
 import org.wallaroo.spark.worker.Audit;
 import org.wallaroo.spark.worker.Deadline;
 import org.wallaroo.spark.worker.Quarantine;
@@ -81,23 +80,11 @@ final class DataCalls {
         }
     }
 
-    /**
-     * Ends the streams when all data is answered.
-     *
-     * @throws OperatorFailure I901, some is not
-     */
-    void end() {
-        if (!unanswered.isEmpty()) {
-            throw OperatorFailure.of("I901", "reason",
-                    unanswered.size() + " data have no answer at the end of a batch");
-        }
-        close();
-    }
-
     /** Ends the streams. */
     void close() {
-        streams.forEach(WorkerStream::close);
+        List<WorkerStream<ProcessRequest, ProcessReply>> ending = streams;
         streams = List.of();
+        Closing.all(ending, WorkerStream::close);
     }
 
     private void put(Unanswered data) {
@@ -106,7 +93,7 @@ final class DataCalls {
         data.index = calls[next]++;
         Data.Builder request = Data.newBuilder()
                 .setIndex(data.index)
-                .setFrames(ByteString.copyFrom(data.frames))
+                .setFrames(UnsafeByteOperations.unsafeWrap(data.frames))
                 .addAllSkips(data.quarantine.skips())
                 .setAlone(data.quarantine.isAlone());
         streams.get(next).send(ProcessRequest.newBuilder().setData(request).build());
@@ -129,13 +116,13 @@ final class DataCalls {
                         .build());
             }
         } catch (RuntimeException error) {
-            opened.forEach(WorkerStream::close);
+            Closing.all(opened, WorkerStream::close);
             throw error;
         }
         streams = opened;
         calls = new long[opened.size()];
-        next = 0;
-        oldest = 0;
+        next = opening.getPartition() % opened.size(); // small batches have one data for each task
+        oldest = next;
     }
 
     private void again(WorkerGone gone) {

@@ -1,6 +1,8 @@
 package org.wallaroo.spark.stage;
 
 import java.util.ArrayList;
+import java.util.Collections;
+import java.util.Iterator;
 import java.util.List;
 import org.wallaroo.spark.account.CallCounts;
 import org.wallaroo.spark.bucket.BucketStore;
@@ -36,43 +38,78 @@ public final class Level implements AutoCloseable {
 
     /** Runs what enters the level; returns what leaves it, and what passes it. */
     public List<JournalRow.Item> run(List<JournalRow.Item> items) {
-        List<JournalRow.Item> held = items;
-        for (int number = 0; number < stages.size(); number++) {
-            held = after(number, held);
-        }
-        return held;
+        return all(new Leaving(items, false));
     }
 
     /** Runs what the level before has given at its flush, then ends all calls; returns what leaves the level. */
     public List<JournalRow.Item> flush(List<JournalRow.Item> items) {
-        List<JournalRow.Item> held = items;
-        for (int number = 0; number < stages.size(); number++) {
-            held = after(number, held);
-            held.addAll(stages.get(number).flush());
-        }
-        return held;
+        return all(new Leaving(items, true));
     }
 
-    /** Returns what is there after a stage: what it gives, what it does not take, and what a later one takes, too. */
-    private List<JournalRow.Item> after(int number, List<JournalRow.Item> items) {
-        LevelStage stage = stages.get(number);
-        List<LevelStage> later = stages.subList(number + 1, stages.size());
-        List<JournalRow.Item> mine = new ArrayList<>();
-        List<JournalRow.Item> others = new ArrayList<>();
-        for (JournalRow.Item item : items) {
-            boolean isTaken = stage.takes(item.port());
-            if (isTaken) {
-                mine.add(item);
-            }
-            boolean isControl = Frames.isControl(item.port()); // these concern each stage that takes them
-            if (!isTaken || isControl || later.stream().anyMatch(each -> each.takes(item.port()))) {
-                others.add(item);
-            }
+    /** Does the same in steps: the next one begins when it is asked for; returns what leaves the level in each. */
+    public Iterator<List<JournalRow.Item>> leaving(List<JournalRow.Item> items) {
+        return new Leaving(items, true);
+    }
+
+    private static List<JournalRow.Item> all(Iterator<List<JournalRow.Item>> steps) {
+        List<JournalRow.Item> found = new ArrayList<>();
+        steps.forEachRemaining(found::addAll);
+        return found;
+    }
+
+    /** What leaves the level, step by step; what a later stage takes is held until that runs. */
+    private final class Leaving implements Iterator<List<JournalRow.Item>> {
+        private final boolean flushes;
+        private Iterator<List<JournalRow.Item>> steps; // what enters the level, then those of the stage that runs
+        private List<JournalRow.Item> held = new ArrayList<>();
+        private int number = -1; // of the stage that runs
+        private boolean isFlushed = true; // that stage
+
+        private Leaving(List<JournalRow.Item> items, boolean flushes) {
+            this.flushes = flushes;
+            steps = List.of(items).iterator();
         }
-        if (!mine.isEmpty()) {
-            others.addAll(stage.run(mine));
+
+        @Override
+        public boolean hasNext() {
+            return steps.hasNext() || !isFlushed || number + 1 < stages.size();
         }
-        return others;
+
+        @Override
+        public List<JournalRow.Item> next() {
+            if (steps.hasNext()) {
+                return leavingOf(steps.next());
+            }
+            if (!isFlushed) {
+                isFlushed = true;
+                return leavingOf(stages.get(number).flush());
+            }
+            number++;
+            LevelStage stage = stages.get(number);
+            List<JournalRow.Item> mine = held.stream().filter(item -> stage.takes(item.port())).toList();
+            held = new ArrayList<>(held.stream().filter(this::isHeld).toList());
+            steps = mine.isEmpty() ? Collections.emptyIterator() : stage.run(mine);
+            isFlushed = !flushes;
+            return List.of();
+        }
+
+        private List<JournalRow.Item> leavingOf(List<JournalRow.Item> given) {
+            List<JournalRow.Item> leaving = new ArrayList<>();
+            for (JournalRow.Item item : given) {
+                boolean isHeld = isHeld(item);
+                if (isHeld) {
+                    held.add(item);
+                }
+                if (!isHeld || Frames.isControl(item.port())) { // these concern each stage that takes them
+                    leaving.add(item);
+                }
+            }
+            return leaving;
+        }
+
+        private boolean isHeld(JournalRow.Item item) {
+            return stages.subList(number + 1, stages.size()).stream().anyMatch(stage -> stage.takes(item.port()));
+        }
     }
 
     /** Does before the first message what would hold it up. */
@@ -83,6 +120,6 @@ public final class Level implements AutoCloseable {
     /** Ends the streams. */
     @Override
     public void close() {
-        stages.forEach(LevelStage::close);
+        Closing.all(stages, LevelStage::close);
     }
 }

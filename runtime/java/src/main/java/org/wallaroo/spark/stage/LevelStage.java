@@ -1,5 +1,6 @@
 package org.wallaroo.spark.stage;
 
+import java.util.Iterator;
 import java.util.List;
 import org.wallaroo.spark.message.JournalRow;
 
@@ -9,12 +10,12 @@ interface LevelStage {
     boolean takes(int port);
 
     /**
-     * Runs frames.
+     * Runs frames, in steps: the next one begins when it is asked for.
      *
      * @param items those that enter it, all of one stretch
-     * @return what it gives; results of one port and origin are in the order of sequences
+     * @return what each step gives; results of one port and origin are in the order of sequences
      */
-    List<JournalRow.Item> run(List<JournalRow.Item> items);
+    Iterator<List<JournalRow.Item>> run(List<JournalRow.Item> items);
 
     /**
      * Ends open calls.

@@ -1,15 +1,16 @@
 package org.wallaroo.spark.stage;
 
+import java.util.ArrayDeque;
 import java.util.ArrayList;
+import java.util.Deque;
+import java.util.Iterator;
 import java.util.List;
 import java.util.TreeMap;
 import org.wallaroo.spark.account.CallCounts;
-import org.wallaroo.spark.message.Frames;
 import org.wallaroo.spark.message.JournalRow;
 import org.wallaroo.spark.query.Attempt;
 import org.wallaroo.spark.query.Settings;
 import org.wallaroo.spark.worker.WorkerChannel;
-import wallaroo.worker.v1.WorkerOuterClass.Output;
 
 /**
  * A stage without state that goes on with what other workers of its level send.
@@ -18,6 +19,8 @@ import wallaroo.worker.v1.WorkerOuterClass.Output;
  * sequences. Stages before this one have blocks before this one's: each of them, and the first stage, may send here.
  */
 final class ReceivingStage implements LevelStage {
+    private static final int WINDOW = 16;
+
     private final DataCalls calls;
     private final List<Integer> entries;
     private final int buckets;
@@ -37,21 +40,51 @@ final class ReceivingStage implements LevelStage {
     }
 
     @Override
-    public List<JournalRow.Item> run(List<JournalRow.Item> items) {
+    public Iterator<List<JournalRow.Item>> run(List<JournalRow.Item> items) {
         TreeMap<Integer, List<byte[]>> data = new TreeMap<>(); // by origin of what it gives
         for (JournalRow.Item item : items) {
             int origin = origin(block, entries.indexOf(item.port()), buckets, item.origin());
             data.computeIfAbsent(origin, number -> new ArrayList<>()).add(item.frame());
         }
-        data.values().forEach(frames -> calls.send(Frames.joined(frames)));
-        List<JournalRow.Item> given = new ArrayList<>();
-        for (int origin : data.keySet()) {
-            for (Output output : calls.receive()) {
-                byte[] frame = output.getFrame().toByteArray();
-                given.add(new JournalRow.Item(output.getPort(), output.getBucket(), origin, frame));
-            }
+        Deque<Part> parts = new ArrayDeque<>();
+        data.forEach((origin, frames) -> RequestParts.of(frames).forEach(part -> parts.add(new Part(origin, part))));
+        return new Answers(parts);
+    }
+
+    /**
+     * What goes in one request.
+     *
+     * @param origin of what it gives
+     */
+    private record Part(int origin, List<byte[]> frames) {}
+
+    /** What comes for one part after the other; some are under way. */
+    private final class Answers implements Iterator<List<JournalRow.Item>> {
+        private final Deque<Part> waiting;
+        private final Deque<Integer> underWay = new ArrayDeque<>(); // by origin
+
+        private Answers(Deque<Part> waiting) {
+            this.waiting = waiting;
         }
-        return given;
+
+        @Override
+        public boolean hasNext() {
+            return !waiting.isEmpty() || !underWay.isEmpty();
+        }
+
+        @Override
+        public List<JournalRow.Item> next() {
+            while (underWay.size() < WINDOW && !waiting.isEmpty()) {
+                Part part = waiting.removeFirst();
+                calls.send(RequestParts.joined(part.frames()));
+                underWay.add(part.origin());
+            }
+            int origin = underWay.removeFirst();
+            return calls.receive().stream()
+                    .map(output -> new JournalRow.Item(
+                            output.getPort(), output.getBucket(), origin, output.getFrame().toByteArray()))
+                    .toList();
+        }
     }
 
     /**

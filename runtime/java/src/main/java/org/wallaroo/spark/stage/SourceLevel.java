@@ -133,7 +133,6 @@ public final class SourceLevel implements Iterator<JournalRow>, AutoCloseable {
     /** Ends the streams. */
     @Override
     public void close() {
-        calls.close();
-        rest.close();
+        Closing.all(List.<Runnable>of(calls::close, rest::close), Runnable::run);
     }
 }

@@ -43,6 +43,6 @@ public final class StateLevels implements AutoCloseable {
     /** Ends the streams. */
     @Override
     public void close() {
-        levels.forEach(Level::close);
+        Closing.all(levels, Level::close);
     }
 }

@@ -1,6 +1,7 @@
 package org.wallaroo.spark.stage;
 
 import java.util.ArrayList;
+import java.util.Iterator;
 import java.util.List;
 import java.util.Set;
 import org.wallaroo.spark.account.CallCounts;
@@ -38,7 +39,7 @@ final class StateStage implements LevelStage {
     }
 
     @Override
-    public List<JournalRow.Item> run(List<JournalRow.Item> items) {
+    public Iterator<List<JournalRow.Item>> run(List<JournalRow.Item> items) {
         List<JournalRow.Item> mine = new ArrayList<>();
         for (JournalRow.Item item : items) {
             if (!Frames.isControl(item.port())) {
@@ -49,7 +50,18 @@ final class StateStage implements LevelStage {
                 mine.add(new JournalRow.Item(item.port(), bucket, item.origin(), item.frame()));
             }
         }
-        return placed(calls.run(mine));
+        Iterator<List<JournalRow.Item>> steps = calls.run(mine);
+        return new Iterator<>() {
+            @Override
+            public boolean hasNext() {
+                return steps.hasNext();
+            }
+
+            @Override
+            public List<JournalRow.Item> next() {
+                return placed(steps.next());
+            }
+        };
     }
 
     @Override
@@ -70,7 +82,7 @@ final class StateStage implements LevelStage {
 
     @Override
     public void warm() {
-        calls.open(buckets);
+        calls.open(scope.of(buckets));
         for (int bucket : scope.of(buckets)) {
             states.version(bucket);
         }

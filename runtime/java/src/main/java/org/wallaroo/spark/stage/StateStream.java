@@ -12,9 +12,6 @@ import wallaroo.worker.v1.WorkerOuterClass.StateRequest;
 
 /** A stream of the calls of one bucket: those of one stream do not overlap, and buckets are to run side by side. */
 final class StateStream {
-    /** How large a request with several entries of a log may be. */
-    static final int REQUEST_BYTES = 8 << 20;
-
     private final WorkerStream<StateRequest, StateReply> stream;
     private long calls;
 

@@ -1,29 +1,35 @@
 package org.wallaroo.spark.worker;
 
+import java.io.FileInputStream;
+import java.io.FileNotFoundException;
 import java.io.IOException;
+import java.io.RandomAccessFile;
 import java.io.UncheckedIOException;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
-import java.nio.channels.FileChannel;
 import java.nio.charset.StandardCharsets;
+import java.nio.file.DirectoryStream;
 import java.nio.file.Files;
 import java.nio.file.NoSuchFileException;
 import java.nio.file.Path;
-import java.nio.file.StandardOpenOption;
 import java.nio.file.attribute.PosixFilePermissions;
-import java.util.Set;
+import java.util.Arrays;
+import java.util.HashMap;
+import java.util.Map;
 import java.util.concurrent.atomic.AtomicLong;
 
 /** The file in which a worker notes the message in flight of one stream; SPECIFICATION.md, section 4, has its content. */
 public final class FlightFile {
     /** Ends the name of a file whose stream was given up; the supervisor looks at it, too. */
     static final String LEFT = ".left";
+    private static final String PREFIX = "flight-";
     private static final int BYTES = 256;
     private static final int MARK_BYTES = 32;
     private static final AtomicLong NUMBERS = new AtomicLong();
 
     private final Path path;
-    private final FileChannel file;
+    private final RandomAccessFile file; // null: it was not made. A FileChannel would end with an interrupted reader
+    private boolean isOpen;
 
     /**
      * What a file says.
@@ -33,58 +39,111 @@ public final class FlightFile {
      * @param process id of the process that runs the stream; 0: it does not say
      * @param progress grows while a message in flight makes progress
      */
-    record Mark(long call, long message, long process, long progress) {}
+    record Mark(long call, long message, long process, long progress) {
+        private static Mark of(byte[] bytes) {
+            ByteBuffer words = ByteBuffer.wrap(Arrays.copyOf(bytes, MARK_BYTES)).order(ByteOrder.LITTLE_ENDIAN);
+            return new Mark(words.getLong(0), words.getLong(8), words.getLong(16), words.getLong(24));
+        }
 
-    public FlightFile(Path directory) {
-        long process = ProcessHandle.current().pid();
-        path = directory.resolve("flight-" + process + "-java" + NUMBERS.getAndIncrement());
-        try {
-            file = FileChannel.open(path,
-                    Set.of(StandardOpenOption.READ, StandardOpenOption.WRITE, StandardOpenOption.CREATE_NEW),
-                    PosixFilePermissions.asFileAttribute(PosixFilePermissions.fromString("rw-------")));
-            file.write(ByteBuffer.allocate(BYTES), 0);
-        } catch (IOException error) {
-            throw new UncheckedIOException(error);
+        private boolean mayShareProcess(Mark other) {
+            return process == other.process || process == 0 || other.process == 0;
         }
     }
 
+    /** Makes it, unless the directory is gone: then the worker is gone, too, as opening the stream will show. */
+    public FlightFile(Path directory) {
+        long process = ProcessHandle.current().pid();
+        path = directory.resolve(PREFIX + process + "-java" + NUMBERS.getAndIncrement());
+        RandomAccessFile made = null;
+        try {
+            Files.createFile(path, PosixFilePermissions.asFileAttribute(PosixFilePermissions.fromString("rw-------")));
+            made = new RandomAccessFile(path.toFile(), "rw");
+            made.setLength(BYTES);
+        } catch (NoSuchFileException error) {
+            made = null;
+        } catch (IOException error) {
+            throw new UncheckedIOException(error);
+        }
+        file = made;
+        isOpen = made != null;
+    }
+
+    /** Returns its path; empty: it was not made. */
     public String path() {
-        return path.toString();
+        return file == null ? "" : path.toString();
     }
 
     public String name() {
         return path.getFileName().toString();
     }
 
+    /** Returns what the worker has noted; zeros after the end of the stream. */
     Mark read() {
-        ByteBuffer words = ByteBuffer.allocate(MARK_BYTES).order(ByteOrder.LITTLE_ENDIAN);
-        try {
-            file.read(words, 0);
-        } catch (IOException error) {
-            throw new UncheckedIOException(error);
-        }
-        return new Mark(words.getLong(0), words.getLong(8), words.getLong(16), words.getLong(24));
+        return Mark.of(read(0, MARK_BYTES));
     }
 
     /** Returns what the worker has noted of what it does for no message; empty: nothing. */
     String note() {
-        ByteBuffer bytes = ByteBuffer.allocate(BYTES - MARK_BYTES);
-        try {
-            file.read(bytes, MARK_BYTES);
-        } catch (IOException error) {
-            throw new UncheckedIOException(error);
-        }
-        String text = new String(bytes.array(), StandardCharsets.UTF_8);
+        String text = new String(read(MARK_BYTES, BYTES - MARK_BYTES), StandardCharsets.UTF_8);
         int end = text.indexOf('\0');
         return end < 0 ? text : text.substring(0, end);
     }
 
+    private synchronized byte[] read(int start, int count) {
+        byte[] bytes = new byte[count];
+        try {
+            if (isOpen) {
+                file.seek(start);
+                file.read(bytes);
+            }
+        } catch (IOException error) {
+            throw new UncheckedIOException(error);
+        }
+        return bytes;
+    }
+
+    /**
+     * Returns what changes when the stream's call makes progress, by name of the files: its own mark.
+     *
+     * <p>While none of its messages is in flight, it may wait for another call of its process. Then it returns the marks
+     * of all streams of that process, of any client, and of those that were given up.
+     */
+    Map<String, Mark> look() {
+        Mark own = read();
+        Map<String, Mark> found = new HashMap<>();
+        if (own.message() == 0) {
+            try (DirectoryStream<Path> files = Files.newDirectoryStream(path.getParent(), PREFIX + "*")) {
+                for (Path each : files) {
+                    readMark(each, own, found);
+                }
+            } catch (NoSuchFileException error) {
+                found.clear(); // the worker's directory is gone
+            } catch (IOException error) {
+                throw new UncheckedIOException(error);
+            }
+        }
+        found.put(name(), own);
+        return found;
+    }
+
+    private static void readMark(Path path, Mark own, Map<String, Mark> found) throws IOException {
+        try (FileInputStream input = new FileInputStream(path.toFile())) {
+            Mark mark = Mark.of(input.readNBytes(MARK_BYTES));
+            if (own.mayShareProcess(mark)) {
+                found.put(path.getFileName().toString(), mark);
+            }
+        } catch (FileNotFoundException error) {
+            return; // its stream has just ended
+        }
+    }
+
     /** Removes the file; one with a message in flight is left to the supervisor, as that may yet end the process. */
-    public void close() {
-        if (!file.isOpen()) {
+    public synchronized void close() {
+        if (!isOpen) {
             return;
         }
         boolean isAtWork = read().message() != 0;
+        isOpen = false;
         try {
             file.close();
             if (isAtWork) {

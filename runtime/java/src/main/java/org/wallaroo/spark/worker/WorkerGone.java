@@ -9,6 +9,7 @@ public final class WorkerGone extends RuntimeException {
     private final transient JsonNode ending;
     private final transient FlightFile hungFile;
     private final transient Suspect hung;
+    private boolean isServing;
 
     private WorkerGone(int generation, JsonNode ending, FlightFile hungFile, Suspect hung, Throwable cause) {
         super("process " + generation + " of a worker is gone", cause);
@@ -30,6 +31,18 @@ public final class WorkerGone extends RuntimeException {
     }
 
     /**
+     * Returns that a process, which goes on, has answered a call with a failure, after which the call may be repeated.
+     *
+     * @param generation which process it is
+     * @param cause the failure
+     */
+    static WorkerGone serving(int generation, Throwable cause) {
+        WorkerGone gone = ended(generation, null, cause);
+        gone.isServing = true;
+        return gone;
+    }
+
+    /**
      * Returns what a missed deadline shows.
      *
      * @param generation which process was killed
@@ -44,6 +57,11 @@ public final class WorkerGone extends RuntimeException {
     /** Returns how the process ended, as its supervisor knows; null: nobody knows. */
     JsonNode ending() {
         return ending;
+    }
+
+    /** Says whether the process serves as before: only the streams are to be opened again. */
+    boolean isServing() {
+        return isServing;
     }
 
     /** Says whether its cause is known and dealt with, so that the end is no reason to give up. */

@@ -4,7 +4,6 @@ import com.fasterxml.jackson.databind.JsonNode;
 import java.io.IOException;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Path;
-import java.util.Collection;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
@@ -24,7 +23,7 @@ final class WorkerHome {
     private final Path directory;
     private final String target;
 
-    private WorkerHome(Path directory, String target) {
+    WorkerHome(Path directory, String target) {
         this.directory = directory;
         this.target = target;
     }
@@ -42,8 +41,8 @@ final class WorkerHome {
     }
 
     /** Returns those that were started here. */
-    static Collection<WorkerHome> started() {
-        return STARTED.values();
+    static Map<String, WorkerHome> started() {
+        return STARTED;
     }
 
     Path directory() {

@@ -22,6 +22,7 @@ public final class WorkerStream<Q extends MessageLite, R extends MessageLite> {
     private static final long MILLISECOND = 1_000_000;
 
     private final WorkerChannel channel;
+    private final WorkerConnection connection;
     private final int generation;
     private final ReplyQueue<Q, R> replies;
     private final FlightFile flight;
@@ -34,15 +35,17 @@ public final class WorkerStream<Q extends MessageLite, R extends MessageLite> {
         this.channel = channel;
         this.stage = opening.getStage().getId();
         this.deadline = deadline;
-        this.flight = new FlightFile(channel.directory());
+        this.connection = channel.connection();
+        WorkerConnection.Endpoint endpoint = connection.endpoint(number);
+        this.generation = endpoint.generation();
+        this.flight = new FlightFile(connection.directory());
         try {
-            this.replies = new ReplyQueue<>(channel.endpoint(number), method, channel.metadata(opening));
+            this.replies = new ReplyQueue<>(endpoint.channel(), method, channel.metadata(opening));
         } catch (RuntimeException error) {
             flight.close();
             throw error;
         }
-        this.generation = channel.generation();
-        channel.open(this);
+        connection.open(this);
     }
 
     /** Returns the file in which the worker notes the message in flight. */
@@ -63,7 +66,7 @@ public final class WorkerStream<Q extends MessageLite, R extends MessageLite> {
      * Returns the next reply; waits as long as the call makes progress.
      *
      * <p>A message in flight may take less where others of its call have hung. While none is in flight, the worker reads,
-     * writes, or waits for another call: for that it has the whole time.
+     * writes, or waits for another call: for that it has the whole time, from the last progress of any call.
      *
      * @param quarantine of the call
      * @throws WorkerGone the stream broke, or missed its deadline
@@ -71,22 +74,20 @@ public final class WorkerStream<Q extends MessageLite, R extends MessageLite> {
     public R receive(Quarantine quarantine) {
         long own = deadline.of(quarantine);
         R reply = poll(own);
-        FlightFile.Mark seen = null;
+        Map<String, FlightFile.Mark> seen = Map.of();
         IdleTimer timer = null;
-        Map<WorkerStream<?, ?>, FlightFile.Mark> others = Map.of();
         long waited = 0;
         while (reply == null) {
-            FlightFile.Mark mark = flight.read();
-            long allowed = mark.message() != 0 ? own : deadline.whole();
-            if (!mark.equals(seen)) {
+            Map<String, FlightFile.Mark> marks = flight.look();
+            long allowed = marks.get(flight.name()).message() != 0 ? own : deadline.whole();
+            if (!marks.equals(seen)) {
                 deadline.progressed(waited);
-                seen = mark;
+                seen = marks;
                 timer = new IdleTimer(System.nanoTime(), allowed * MILLISECOND / LEAST_LOOKS);
-                others = channel.inFlight(this);
             }
             waited = timer.look(System.nanoTime()) / MILLISECOND;
             if (waited > allowed) {
-                giveUp(mark, others, allowed, waited > PATIENCE * allowed);
+                giveUp(marks, allowed, waited > PATIENCE * allowed);
             }
             reply = poll(allowed);
         }
@@ -107,30 +108,29 @@ public final class WorkerStream<Q extends MessageLite, R extends MessageLite> {
      * Ends the process that gives no answer.
      *
      * <p>One thread awaits the calls of a task in turn. Where the awaited one has no message in flight, it may wait for
-     * another one: to run alone, while a message of that one hangs.
+     * another one: to run alone, while a message of that one hangs. Those of other tasks are awaited there.
      *
-     * @param mark of this stream
-     * @param others that had a message in flight when this stream began to wait
+     * @param marks of this stream and those that may be in its way, none of which has changed
      * @param allowed for how many milliseconds there was no progress
-     * @param isPatienceOver whether to wait no longer for others that make progress
+     * @param isPatienceOver whether to wait no longer for those who await the others
      */
-    private void giveUp(
-            FlightFile.Mark mark, Map<WorkerStream<?, ?>, FlightFile.Mark> others, long allowed,
-            boolean isPatienceOver) {
-        if (mark.message() != 0) {
-            throw hung(mark, allowed);
+    private void giveUp(Map<String, FlightFile.Mark> marks, long allowed, boolean isPatienceOver) {
+        FlightFile.Mark own = marks.get(flight.name());
+        if (own.message() != 0) {
+            throw hung(own, allowed);
         }
-        others.forEach((stream, before) -> {
-            if (before.equals(stream.flight.read())) {
-                throw stream.hung(before, allowed);
+        for (WorkerStream<?, ?> stream : connection.streams(generation)) {
+            FlightFile.Mark mark = marks.get(stream.flight.name());
+            if (mark != null && mark.message() != 0 && (isPatienceOver || stream.deadline == deadline)) {
+                throw stream.hung(mark, allowed);
             }
-        });
-        if (others.isEmpty() || isPatienceOver) {
+        }
+        if (isPatienceOver || marks.values().stream().allMatch(mark -> mark.message() == 0)) {
             if (outputs > 0) {
                 throw channel.brokeRules("stage \"" + stage + "\", field done: missing for " + Suspect.seconds(allowed)
                         + " s after " + outputs + " outputs");
             }
-            throw hung(mark, allowed);
+            throw hung(own, allowed);
         }
     }
 
@@ -138,16 +138,16 @@ public final class WorkerStream<Q extends MessageLite, R extends MessageLite> {
         try {
             return replies.poll(Math.max(1, allowed / LOOKS));
         } catch (ReplyQueue.StreamEnded error) {
-            channel.checkBroken(error);
-            throw WorkerGone.ended(generation, channel.supervisor().ending(generation), error);
+            connection.checkBroken(error);
+            throw WorkerGone.ended(generation, connection.supervisor().ending(generation), error);
         }
     }
 
     private WorkerGone hung(FlightFile.Mark mark, long allowed) {
         String seconds = Suspect.seconds(allowed);
         boolean isCertain = mark.message() != 0;
-        channel.supervisor().kill(generation, "it gave no answer within " + seconds + " s", isCertain);
-        JsonNode ending = channel.supervisor().ending(generation);
+        connection.supervisor().kill(generation, "it gave no answer within " + seconds + " s", isCertain);
+        JsonNode ending = connection.supervisor().ending(generation);
         if (ending != null && ending.path("killed_for").asText().isEmpty()) {
             return WorkerGone.ended(generation, ending, new IllegalStateException("it ended while it was awaited"));
         }
@@ -162,7 +162,7 @@ public final class WorkerStream<Q extends MessageLite, R extends MessageLite> {
 
     public void close() {
         replies.cancel();
-        channel.closed(this);
+        connection.closed(this);
         flight.close();
     }
 }

@@ -168,11 +168,16 @@ class DeliverStreamTest {
                 call.close(Status.UNAVAILABLE, new Metadata());
             }
         })) {
-            String away = failureOf(deliverTo(server.address(), "0123456789abcdef")).getMessage();
+            String away = remoteFailure(server, "0123456789abcdef");
             assertTrue(away.startsWith("R642") && away.contains(server.address()), away);
-            String refused = failureOf(deliverTo(server.address(), "another-token-of-16")).getMessage();
+            String refused = remoteFailure(server, "another-token-of-16");
             assertTrue(refused.startsWith("R641"), refused);
         }
+    }
+
+    /** Returns the failure of a delivery, which may already come while it is sent. */
+    private static String remoteFailure(FakeServer server, String token) {
+        return assertThrows(RuntimeException.class, () -> deliverTo(server.address(), token).finish()).getMessage();
     }
 
     /** Nobody serves at the port at first; the stream waits, and does not fail its task. */

@@ -100,4 +100,40 @@ class JournalDirectoryTest {
             assertTrue(failure.getMessage().contains("R698"), failure.getMessage());
         }
     }
+
+    @ParameterizedTest
+    @ValueSource(longs = {1, 2, 3, 4, 5})
+    void aWaitEndsWithTheNextWriteOrWithItsTime(long seed) throws Exception {
+        Random random = new Random(seed);
+        WrittenJournal journal = new WrittenJournal(directory);
+        journal.publish();
+        try (JournalPlace place = new JournalDirectory(directory)) {
+            for (int i = 0; i < 8; i++) {
+                JournalOffset from = place.end();
+                assertSame(from, place.limit(from, 1000, 1 + random.nextInt(20)));
+                if (random.nextBoolean()) {
+                    journal.append(0, 1, 10); // before the wait begins
+                    journal.publish();
+                    assertSame(journal.end(), place.limit(from, 1000, 60_000));
+                    continue;
+                }
+                long pause = random.nextInt(30);
+                Thread writer = new Thread(() -> {
+                    try {
+                        Thread.sleep(pause);
+                        journal.append(0, 1, 10);
+                        journal.publish();
+                    } catch (IOException | InterruptedException error) {
+                        throw new IllegalStateException(error);
+                    }
+                });
+                writer.start();
+                long begin = System.nanoTime();
+                JournalOffset found = place.limit(from, 1000, 60_000);
+                writer.join();
+                assertSame(journal.end(), found);
+                assertTrue(System.nanoTime() - begin < 30_000_000_000L, "it was not told of the write");
+            }
+        }
+    }
 }

@@ -53,6 +53,7 @@ class JournalTailTest {
     private static FakeServer gateway(FakeServer.Stream<ReadRequest, Chunk> answer) throws IOException {
         var service = ServerServiceDefinition.builder("wallaroo.service.v1.JournalService");
         FakeServer.add(service, JournalTail.TAIL, () -> answer);
+        FakeServer.add(service, JournalPull.READ, () -> answer);
         return new FakeServer(0, TOKEN, service);
     }
 
@@ -99,6 +100,11 @@ class JournalTailTest {
 
         @Override
         public void accept(ReadRequest request, ServerCall<ReadRequest, Chunk> call) {
+            accepts(request, call);
+        }
+
+        /** Says whether all was sent. */
+        private boolean accepts(ReadRequest request, ServerCall<ReadRequest, Chunk> call) {
             long at = 0;
             ByteArrayOutputStream piece = new ByteArrayOutputStream();
             for (byte[] frame : frames) {
@@ -107,10 +113,10 @@ class JournalTailTest {
                 }
                 at += frame.length;
                 if (random.nextInt(3) == 0 && !send(piece, call)) {
-                    return;
+                    return false;
                 }
             }
-            send(piece, call);
+            return send(piece, call);
         }
 
         /** Sends whole frames in one chunk or in several; says whether the stream goes on. */
@@ -146,6 +152,36 @@ class JournalTailTest {
                     compare(files, sent, head, frames, new Random(seed));
                 } finally {
                     JournalHead.close(settings);
+                }
+            }
+        }
+    }
+
+    @Test
+    @Timeout(120)
+    void aPartIsThatOfFilesHoweverTheGatewayCutsIt() throws Exception {
+        for (int seed = 0; seed < 40; seed++) {
+            Random random = new Random(seed);
+            List<byte[]> frames = drawn(random);
+            long end = Frames.joined(frames).length;
+            Sending sending = new Sending(frames, random, random.nextInt(4));
+            try (FakeServer server = gateway((request, call) -> {
+                if (sending.accepts(request, call)) {
+                    call.close(Status.OK, new Metadata());
+                }
+            })) {
+                settings(server, TOKEN);
+                JournalService service = new JournalService(server.address(), 3);
+                try (JournalRange sent = service.range(START, end, 1000); JournalFiles files = files(Frames.joined(frames))) {
+                    ByteArrayOutputStream all = new ByteArrayOutputStream();
+                    JournalRow.Place place = null;
+                    while (sent.hasNext()) {
+                        JournalRow row = sent.next();
+                        row.items().forEach(item -> all.writeBytes(item.frame()));
+                        place = row.place();
+                    }
+                    assertArrayEquals(files.read(end, (int) end), all.toByteArray());
+                    assertEquals(files.place(), place);
                 }
             }
         }
@@ -223,6 +259,10 @@ class JournalTailTest {
     private void fails(String code, String token, FakeServer.Stream<ReadRequest, Chunk> answer) throws Exception {
         try (FakeServer server = gateway(answer)) {
             Settings settings = settings(server, token);
+            try (JournalRange part = new JournalService(server.address(), 3).range(START, 1000, 1000)) {
+                OperatorFailure failure = assertThrows(OperatorFailure.class, part::next);
+                assertTrue(failure.getMessage().startsWith(code), failure.getMessage());
+            }
             JournalHead head = JournalHead.of(settings, START);
             try (JournalReader reader = JournalReader.of(settings, START, head)) {
                 OperatorFailure failure = assertThrows(OperatorFailure.class, () -> {

@@ -65,7 +65,8 @@ public final class WrittenJournal {
         head.putLong(written.size()).putLong(end().messages()).putLong(ID).putInt(0);
         CRC32 crc = new CRC32();
         crc.update(head.array(), 0, 28);
-        Files.write(directory.resolve("head"), head.putInt((int) crc.getValue()).array());
+        byte[] whole = head.putInt((int) crc.getValue()).array();
+        Files.write(directory.resolve("head"), whole, StandardOpenOption.CREATE, StandardOpenOption.WRITE); // in place
     }
 
     public byte[] bytes() {

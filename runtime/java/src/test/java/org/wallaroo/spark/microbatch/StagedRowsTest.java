@@ -81,7 +81,7 @@ class StagedRowsTest {
             Path path = file(messages, random);
             List<Row> all = read(path, null, false);
             assertEquals(messages.size(), all.size());
-            TopicLimits limits = new TopicLimits(3, 200, random.nextBoolean());
+            TopicLimits limits = new TopicLimits(3, 200, 210, random.nextBoolean());
             List<Row> taken = read(path, limits, false);
             List<Row> refused = read(path, limits, true);
             int next = 0;
@@ -92,7 +92,8 @@ class StagedRowsTest {
                 assertArrayEquals(drawn.value, all.get(i).<byte[]>getAs(1));
                 assertEquals(drawn.partition, all.get(i).get(2));
                 boolean isRefused = drawn.partition != null && (drawn.partition < 0 || drawn.partition > 2)
-                        || TopicLimits.bytes(drawn.key, drawn.value) > 200 || limits.needsKey() && drawn.key == null;
+                        || TopicLimits.bytes(drawn.key, drawn.value) > 200 || clientsBound(drawn.key, drawn.value) > 210
+                        || limits.needsKey() && drawn.key == null;
                 Row row = isRefused ? refused.get(nextRefused++) : taken.get(next++);
                 assertArrayEquals(drawn.value, row.<byte[]>getAs(1));
                 assertEquals(isRefused ? (long) i : null, row.get(3));
@@ -102,13 +103,48 @@ class StagedRowsTest {
         }
     }
 
+    /** Returns what {@code AbstractRecords.estimateSizeInBytesUpperBound} of Kafka 3.9 and 4.1 does, without headers. */
+    private static long clientsBound(byte[] key, byte[] value) {
+        long bytes = 61 + 21 + 1;
+        for (byte[] piece : Arrays.asList(key, value)) {
+            int length = piece == null ? -1 : piece.length;
+            int rest = length << 1 ^ length >> 31;
+            for (bytes++; (rest & ~0x7f) != 0; bytes++) {
+                rest >>>= 7;
+            }
+            bytes += Math.max(length, 0);
+        }
+        return bytes;
+    }
+
+    @ParameterizedTest
+    @ValueSource(ints = {300, 8_400, 1 << 20, 3_000_000})
+    void theClientCountsMoreThanBrokers(int limit) {
+        Random random = new Random(limit);
+        int between = 0;
+        for (int round = 0; round < 60; round++) {
+            byte[] key = random.nextBoolean() ? null : new byte[random.nextInt(100)];
+            byte[] value = new byte[limit - 110 - (key == null ? 0 : key.length) + round];
+            boolean isRefused = clientsBound(key, value) > limit;
+            assertEquals(isRefused, !new TopicLimits(1, Integer.MAX_VALUE, limit, false).refusal(key, value, null).isEmpty());
+            boolean isTooLarge = TopicLimits.bytes(key, value) > limit;
+            assertEquals(isTooLarge, !new TopicLimits(1, limit, Integer.MAX_VALUE, false).refusal(key, value, null).isEmpty());
+            assertTrue(isRefused || !isTooLarge);
+            between += isRefused && !isTooLarge ? 1 : 0;
+        }
+        assertTrue(between > 5, () -> "too few sizes are between the limits");
+        assertEquals(1_048_577, clientsBound(null, new byte[1_048_490]), "measured with Kafka's client");
+    }
+
     @Test
     void aTopicSaysWhyItRefuses() {
-        TopicLimits limits = new TopicLimits(3, 1000, true);
+        TopicLimits limits = new TopicLimits(3, 1000, 1010, true);
         byte[] ann = {'A', 'n', 'n'};
         assertEquals("it has no partition 3, but 0 to 2", limits.refusal(ann, ann, 3));
         assertEquals("the record has 1003 bytes; 1000 are possible, with key and batch",
                 limits.refusal(ann, new byte[930], null));
+        assertEquals("the record has 1011 bytes as Kafka's client counts them, which takes 1010",
+                limits.refusal(ann, new byte[922], null));
         assertEquals("it is compacted, and the record has no key", limits.refusal(null, ann, 0));
         assertEquals("", limits.refusal(ann, new byte[920], 2));
     }

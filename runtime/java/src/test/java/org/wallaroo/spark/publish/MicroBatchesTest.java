@@ -6,6 +6,7 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
+import java.io.InterruptedIOException;
 import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.List;
@@ -13,8 +14,6 @@ import java.util.Random;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.atomic.AtomicReference;
-import org.apache.spark.sql.Row;
-import org.apache.spark.sql.RowFactory;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -27,22 +26,16 @@ class MicroBatchesTest {
 
     private final MicroBatches batches = new MicroBatches();
 
-    private CompletableFuture<Void> asking(long batch, List<Row> rows) {
-        return CompletableFuture.runAsync(() -> {
-            try {
-                batches.ask(batch, rows);
-            } catch (InterruptedException error) {
-                throw new IllegalStateException(error);
-            }
-        });
+    private CompletableFuture<Void> asking(long batch, List<byte[]> rows) {
+        return CompletableFuture.runAsync(() -> batches.ask(batch, rows));
     }
 
     private JsonNode taken() throws Exception {
         return JSON.readTree(batches.next(LONG_MS));
     }
 
-    private static Row row(String text) {
-        return RowFactory.create(text.getBytes(StandardCharsets.UTF_8));
+    private static byte[] row(String text) {
+        return text.getBytes(StandardCharsets.UTF_8);
     }
 
     @Test
@@ -93,7 +86,7 @@ class MicroBatchesTest {
         Thread query = new Thread(() -> {
             try {
                 batches.ask(1, null);
-            } catch (InterruptedException | RuntimeException error) {
+            } catch (RuntimeException error) {
                 seen.set(error);
             }
         });
@@ -101,7 +94,7 @@ class MicroBatchesTest {
         long number = taken().get("number").asLong();
         query.interrupt();
         query.join(LONG_MS);
-        assertTrue(seen.get() instanceof InterruptedException, String.valueOf(seen.get()));
+        assertTrue(seen.get().getCause() instanceof InterruptedIOException, String.valueOf(seen.get()));
         batches.answer(number, "late");
         assertEquals("", batches.next(1));
     }

@@ -23,6 +23,8 @@ import java.util.function.Supplier;
 
 /** A gRPC service on a Unix socket, or on a port of this machine; a test says what it answers. */
 public final class FakeServer implements AutoCloseable {
+    private static final int MOST_BYTES = 65 << 20; // as workers take
+
     private final EventLoopGroup loop = new EpollEventLoopGroup(1);
     private final Server server;
 
@@ -34,6 +36,7 @@ public final class FakeServer implements AutoCloseable {
                 .channelType(EpollServerDomainSocketChannel.class)
                 .bossEventLoopGroup(loop)
                 .workerEventLoopGroup(loop)
+                .maxInboundMessageSize(MOST_BYTES)
                 .directExecutor()
                 .addService(service.build())
                 .build()
@@ -69,8 +72,14 @@ public final class FakeServer implements AutoCloseable {
 
     public static <Q extends MessageLite, R extends MessageLite> void add(ServerServiceDefinition.Builder service,
             MethodDescriptor<Q, R> method, Supplier<Stream<Q, R>> streams) {
+        add(service, method, Integer.MAX_VALUE, streams);
+    }
+
+    /** Adds a method that takes so many requests, and then no more than the stream asks for. */
+    public static <Q extends MessageLite, R extends MessageLite> void add(ServerServiceDefinition.Builder service,
+            MethodDescriptor<Q, R> method, int requests, Supplier<Stream<Q, R>> streams) {
         ServerCallHandler<Q, R> handler = (call, headers) -> {
-            call.request(Integer.MAX_VALUE);
+            call.request(requests);
             call.sendHeaders(new Metadata());
             return new Requests<>(call, streams.get());
         };

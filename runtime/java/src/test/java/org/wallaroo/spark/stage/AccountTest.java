@@ -4,6 +4,7 @@ import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.util.ArrayList;
+import java.util.Iterator;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
@@ -147,10 +148,10 @@ class AccountTest {
         }
 
         @Override
-        public List<JournalRow.Item> run(List<JournalRow.Item> items) {
+        public Iterator<List<JournalRow.Item>> run(List<JournalRow.Item> items) {
             List<byte[]> frames = plan.arriving(items).stream().map(JournalRow.Item::frame).toList();
             plan.account.ran(id, Frames.countByPort(Frames.joined(frames)));
-            return plan.frames(id, exits);
+            return List.of(plan.frames(id, exits)).iterator();
         }
 
         @Override

@@ -133,8 +133,8 @@ class BucketCallsTest {
             Settings settings = worker.settings();
             BucketCalls calls = new BucketCalls(WorkerChannel.of(settings), OPENING, store, settings, AccountTest.empty(), false);
             List<JournalRow.Item> outputs = new ArrayList<>();
-            outputs.addAll(calls.run(List.of(new JournalRow.Item(1, 3, -1, messages(1, 3, 0)))));
-            outputs.addAll(calls.run(List.of(new JournalRow.Item(1, 3, -1, messages(1, 1, 3)))));
+            calls.run(List.of(new JournalRow.Item(1, 3, -1, messages(1, 3, 0)))).forEachRemaining(outputs::addAll);
+            calls.run(List.of(new JournalRow.Item(1, 3, -1, messages(1, 1, 3)))).forEachRemaining(outputs::addAll);
             assertEquals(List.of(2, LETTERS, 2), outputs.stream().map(JournalRow.Item::port).toList());
             List<JournalRow.Item> late = calls.flush();
             calls.close();
@@ -214,7 +214,8 @@ class BucketCallsTest {
         try (FakeWorker worker = new FakeWorker(directory, () -> null, () -> new Faulty(fault))) {
             Settings settings = worker.settings();
             BucketCalls calls = new BucketCalls(WorkerChannel.of(settings), OPENING, new Versions(), settings, AccountTest.empty(), false);
-            List<JournalRow.Item> outputs = new ArrayList<>(calls.run(List.of(new JournalRow.Item(1, 3, -1, messages(1, 2, 0)))));
+            List<JournalRow.Item> outputs = new ArrayList<>();
+            calls.run(List.of(new JournalRow.Item(1, 3, -1, messages(1, 2, 0)))).forEachRemaining(outputs::addAll);
             outputs.addAll(calls.flush());
             calls.close();
             return outputs;

@@ -104,9 +104,8 @@ final class CallsMain {
             List<JournalRow.Item> items = new ArrayList<>();
             request.get("frames").forEach(frame -> items.add(new JournalRow.Item(0, bucket, -1, bytes(frame))));
             List<Object> outputs = new ArrayList<>();
-            for (JournalRow.Item item : buckets.run(items)) {
-                outputs.add(List.of(item.port(), item.bucket(), text(item.frame())));
-            }
+            buckets.run(items).forEachRemaining(step -> step.forEach(
+                    item -> outputs.add(List.of(item.port(), item.bucket(), text(item.frame())))));
             Map<String, Object> result = new LinkedHashMap<>(stored);
             result.put("outputs", outputs);
             result.put("reads", reads);

@@ -3,6 +3,7 @@ package org.wallaroo.spark.stage;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTimeoutPreemptively;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import io.grpc.ServerCall;
@@ -10,11 +11,18 @@ import java.io.IOException;
 import java.io.UncheckedIOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.Comparator;
 import java.util.List;
+import java.util.concurrent.CopyOnWriteArrayList;
+import java.util.function.BooleanSupplier;
+import java.util.stream.Stream;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
+import org.junit.jupiter.params.provider.ValueSource;
 import org.wallaroo.spark.message.FramesTest;
 import org.wallaroo.spark.query.OperatorFailure;
 import org.wallaroo.spark.query.Settings;
@@ -65,7 +73,7 @@ class DataCallsTest {
             DataCalls calls = new DataCalls(WorkerChannel.of(settings), OPENING, settings.deadlineMs(), AccountTest.empty());
             calls.send(FramesTest.frame(0, 2, 10, new byte[5]));
             calls.send(FramesTest.frame(0, 2, 12, new byte[5]));
-            List<Output> outputs = new java.util.ArrayList<>(calls.receive());
+            List<Output> outputs = new ArrayList<>(calls.receive());
             outputs.addAll(calls.receive());
             calls.close();
             return outputs;
@@ -106,18 +114,87 @@ class DataCallsTest {
         }
     }
 
-    @Test
-    void dataWithoutAnAnswerIsNotForgotten() throws IOException {
-        try (FakeWorker worker = new FakeWorker(directory, () -> new Answers(2, 2, 2), () -> null)) {
+    /** Notes which stream data comes by. */
+    private static final class Noted implements FakeServer.Stream<ProcessRequest, ProcessReply> {
+        private final List<String> came;
+        private final List<ServerCall<ProcessRequest, ProcessReply>> calls;
+        private final Answers answers = new Answers(2, 2, 2);
+        private String file;
+
+        private Noted(List<String> came, List<ServerCall<ProcessRequest, ProcessReply>> calls) {
+            this.came = came;
+            this.calls = calls;
+        }
+
+        @Override
+        public void accept(ProcessRequest request, ServerCall<ProcessRequest, ProcessReply> call) {
+            if (request.hasOpening()) {
+                file = request.getOpening().getInFlight();
+                calls.add(call);
+            } else {
+                came.add(file);
+            }
+            answers.accept(request, call);
+        }
+    }
+
+    @ParameterizedTest
+    @CsvSource({"2, 0", "2, 1", "2, 5", "3, 1", "3, 2", "1, 4"})
+    void tasksBeginAtDifferentEndpoints(int width, int partition) throws IOException {
+        List<String> came = new CopyOnWriteArrayList<>();
+        try (FakeWorker worker = new FakeWorker(directory, () -> new Noted(came, new CopyOnWriteArrayList<>()), () -> null)) {
+            worker.haveEndpoints(width);
+            Settings settings = worker.settings();
+            Opening opening = OPENING.toBuilder().setPartition(partition).build();
+            DataCalls calls = new DataCalls(WorkerChannel.of(settings), opening, settings.deadlineMs(), AccountTest.empty());
+            calls.open();
+            List<String> files = flights(); // streams are opened in the order of endpoints
+            List<String> expected = new ArrayList<>();
+            for (int data = 0; data < width + 1; data++) {
+                calls.send(FramesTest.frame(0, 2, 10, new byte[5]));
+                assertEquals(1, calls.receive().size());
+                expected.add(files.get((partition + data) % width));
+            }
+            calls.close();
+            assertEquals(expected, came);
+        }
+    }
+
+    private List<String> flights() throws IOException {
+        try (Stream<Path> files = Files.list(directory)) {
+            return files.map(Path::toString)
+                    .filter(file -> file.contains("flight-"))
+                    .sorted(Comparator.comparingLong(file -> Long.parseLong(file.substring(file.indexOf("java") + 4))))
+                    .toList();
+        }
+    }
+
+    @ParameterizedTest
+    @ValueSource(ints = {0, 1, 2})
+    void aStreamThatCannotBeClosedDoesNotKeepOthersOpen(int broken) throws IOException {
+        List<ServerCall<ProcessRequest, ProcessReply>> opened = new CopyOnWriteArrayList<>();
+        try (FakeWorker worker = new FakeWorker(directory, () -> new Noted(new ArrayList<>(), opened), () -> null)) {
+            worker.haveEndpoints(3);
             Settings settings = worker.settings();
             DataCalls calls = new DataCalls(WorkerChannel.of(settings), OPENING, settings.deadlineMs(), AccountTest.empty());
-            calls.send(FramesTest.frame(0, 2, 10, new byte[5]));
-            calls.send(FramesTest.frame(0, 2, 12, new byte[5]));
-            calls.receive();
-            OperatorFailure failure = assertThrows(OperatorFailure.class, calls::end);
-            assertTrue(failure.getMessage().startsWith("I901"), failure.getMessage());
-            calls.receive();
-            calls.end();
+            calls.open();
+            Path file = Path.of(flights().get(broken));
+            Files.delete(file);
+            Files.createDirectories(file.resolve("kept"));
+            assertTimeoutPreemptively(Duration.ofSeconds(30), () -> await(() -> opened.size() == 3));
+            try {
+                calls.close();
+            } catch (UncheckedIOException error) {
+                assertTrue(error.getMessage().contains(file.toString()), error.getMessage());
+            }
+            assertTimeoutPreemptively(Duration.ofSeconds(30), () -> await(() -> opened.stream().allMatch(ServerCall::isCancelled)));
+            assertEquals(List.of(file.toString()), flights());
+        }
+    }
+
+    private static void await(BooleanSupplier condition) {
+        while (!condition.getAsBoolean()) {
+            Thread.onSpinWait();
         }
     }
 }

@@ -3,6 +3,7 @@ package org.wallaroo.spark.stage;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 
 import java.util.ArrayList;
+import java.util.Iterator;
 import java.util.List;
 import java.util.Random;
 import java.util.Set;
@@ -25,9 +26,9 @@ class LevelTest {
         }
 
         @Override
-        public List<JournalRow.Item> run(List<JournalRow.Item> items) {
+        public Iterator<List<JournalRow.Item>> run(List<JournalRow.Item> items) {
             items.forEach(item -> came.add(item.port()));
-            return List.of(item(sent));
+            return List.of(List.of(item(sent))).iterator();
         }
 
         @Override

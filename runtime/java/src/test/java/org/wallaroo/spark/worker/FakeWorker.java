@@ -17,7 +17,9 @@ import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.Base64;
+import java.util.List;
 import java.util.Map;
+import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.CountDownLatch;
 import java.util.function.Supplier;
 import org.wallaroo.spark.query.Json;
@@ -44,6 +46,8 @@ public final class FakeWorker implements AutoCloseable {
     private volatile int endpoints = 1;
     private volatile InitReply answer = InitReply.getDefaultInstance();
     private volatile Map<String, Object> ending;
+    private final List<String> asked = new CopyOnWriteArrayList<>(); // operations of its supervisor
+    private int generation = 1;
 
     public FakeWorker(Path directory, Supplier<FakeServer.Stream<ProcessRequest, ProcessReply>> process,
             Supplier<FakeServer.Stream<StateRequest, StateReply>> state) throws IOException {
@@ -78,8 +82,12 @@ public final class FakeWorker implements AutoCloseable {
         try {
             while (true) {
                 try (var peer = supervisor.accept()) {
-                    new BufferedReader(new InputStreamReader(java.nio.channels.Channels.newInputStream(peer), StandardCharsets.UTF_8)).readLine();
-                    String reply = Json.object("state", "ready", "generation", 1, "pid", ProcessHandle.current().pid(),
+                    var input = new InputStreamReader(java.nio.channels.Channels.newInputStream(peer), StandardCharsets.UTF_8);
+                    asked.add(Json.parse(new BufferedReader(input).readLine()).get("op").asText());
+                    if (asked.get(asked.size() - 1).equals("recover")) {
+                        generation++;
+                    }
+                    String reply = Json.object("state", "ready", "generation", generation, "pid", ProcessHandle.current().pid(),
                             "ending", ending);
                     peer.write(ByteBuffer.wrap((reply + "\n").getBytes(StandardCharsets.UTF_8)));
                 }
@@ -118,6 +126,11 @@ public final class FakeWorker implements AutoCloseable {
     /** Lets its supervisor say how its process has ended. */
     void haveEnded(Map<String, Object> how) {
         ending = how;
+    }
+
+    /** Returns what its supervisor was asked for. */
+    List<String> asked() {
+        return asked;
     }
 
     /** Lets it give no answer to handshakes, or again one. */

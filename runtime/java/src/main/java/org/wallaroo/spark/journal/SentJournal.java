@@ -1,0 +1,55 @@
+package org.wallaroo.spark.journal;
+
+import com.google.protobuf.ByteString;
+import org.wallaroo.spark.query.OperatorFailure;
+import wallaroo.service.v1.Service.Chunk;
+
+/** Reads a journal that a gateway sends: whole frames, in one chunk or several. */
+abstract class SentJournal extends JournalReader {
+    private static final int FRAME_BYTES = 64 << 20;
+
+    private final String gateway;
+    private final String journal;
+    private ByteString part = ByteString.EMPTY; // of what goes on in the next chunk
+
+    SentJournal(String gateway, JournalOffset start) {
+        super(start);
+        this.gateway = gateway;
+        this.journal = JournalOffset.hex(start.journal());
+    }
+
+    /** Returns the address of the gateway. */
+    final String gateway() {
+        return gateway;
+    }
+
+    /** Returns the id of the journal. */
+    final String journal() {
+        return journal;
+    }
+
+    /** Forgets what a stream that broke has sent of a frame. */
+    final void restart() {
+        part = ByteString.EMPTY;
+    }
+
+    /** Returns the frames that end with a chunk, which begin at an offset; null: they go on in the next one. */
+    final byte[] joined(Chunk chunk, long at) {
+        part = part.concat(chunk.getData());
+        if (part.size() > FRAME_BYTES || chunk.getData().isEmpty()) {
+            throw damaged(at, "a chunk has nothing in it, or is of a frame that is too long");
+        }
+        if (chunk.getIsContinued()) {
+            return null;
+        }
+        byte[] whole = part.toByteArray();
+        part = ByteString.EMPTY;
+        return whole;
+    }
+
+    @Override
+    final OperatorFailure damaged(long at, String reason) {
+        return OperatorFailure.of("R648", "service", "gateway", "address", gateway, "reason",
+                "no whole frames at " + at + " of journal " + journal + ": " + reason);
+    }
+}

@@ -1,0 +1,119 @@
+package org.wallaroo.spark.microbatch;
+
+import java.util.ArrayList;
+import java.util.Collections;
+import java.util.HashSet;
+import java.util.Iterator;
+import java.util.List;
+import java.util.Set;
+import java.util.function.Function;
+import org.wallaroo.spark.message.Frames;
+import org.wallaroo.spark.message.JournalRow;
+import org.wallaroo.spark.query.Fault;
+import org.wallaroo.spark.query.Settings;
+
+/**
+ * The rows that the rows of a partition become in a level, each as soon as it is there.
+ *
+ * <p>What the level does not run passes at once; what it runs is held until all rows have come, since calls take them in
+ * order. So are frames that are staged here.
+ */
+final class LevelRows implements Iterator<byte[]> {
+    private final Iterator<byte[]> rows;
+    private final Function<List<JournalRow.Item>, Iterator<List<JournalRow.Item>>> level;
+    private final LevelOutput output;
+    private final TaskAccount account;
+    private final boolean isLast;
+    private final Set<Integer> entries = new HashSet<>();
+    private final Set<Integer> later;
+    private List<ShuffleRow> held = new ArrayList<>();
+    private Iterator<List<JournalRow.Item>> leaving; // null: rows come
+    private Iterator<byte[]> current = Collections.emptyIterator();
+    private boolean isFinished;
+
+    /**
+     * Makes one.
+     *
+     * @param number of the level
+     * @param rows of the partition
+     * @param level runs frames; gives what leaves it, step by step
+     */
+    LevelRows(Settings settings, int number, Iterator<byte[]> rows,
+            Function<List<JournalRow.Item>, Iterator<List<JournalRow.Item>>> level, LevelOutput output,
+            TaskAccount account) {
+        this.rows = rows;
+        this.level = level;
+        this.output = output;
+        this.account = account;
+        isLast = number + 1 == settings.levels();
+        settings.stages(number).forEach(stage -> entries.addAll(stage.entries()));
+        later = settings.laterPorts(number);
+    }
+
+    @Override
+    public boolean hasNext() {
+        while (!current.hasNext() && !isFinished) {
+            current = following();
+        }
+        return current.hasNext();
+    }
+
+    @Override
+    public byte[] next() {
+        return current.next();
+    }
+
+    private Iterator<byte[]> following() {
+        if (rows.hasNext()) {
+            return taken(rows.next()).iterator();
+        }
+        if (leaving == null) {
+            leaving = level.apply(run());
+        }
+        if (leaving.hasNext()) {
+            return output.take(leaving.next().stream().filter(item -> !Frames.isControl(item.port())).toList()).iterator();
+        }
+        isFinished = true;
+        Fault.reach("task.before_close");
+        return output.finish();
+    }
+
+    private List<byte[]> taken(byte[] bytes) {
+        ShuffleRow row = ShuffleRow.fromBytes(bytes);
+        if (row.kind() == ShuffleRow.Kind.ACCOUNT) {
+            return output.pass(row);
+        }
+        boolean isMine = isMine(row);
+        if (!Frames.isControl(row.port()) && (isMine || isLast) && row.messages() > 0) {
+            account.took(row.bucket() < 0 ? row.port() : row.bucket(), row);
+        }
+        if (isMine || isLast) {
+            held.add(row);
+        }
+        return !isLast && isPassing(row) ? List.of(bytes) : List.of();
+    }
+
+    private boolean isMine(ShuffleRow row) {
+        return row.kind() == ShuffleRow.Kind.DATA && entries.contains(row.port());
+    }
+
+    private boolean isPassing(ShuffleRow row) {
+        return row.kind() == ShuffleRow.Kind.DONE || later.contains(row.port());
+    }
+
+    /** Returns the frames that the level runs, in order; stages those that pass the last one. */
+    private List<JournalRow.Item> run() {
+        held.sort(ShuffleRow.ORDER);
+        List<JournalRow.Item> items = new ArrayList<>();
+        for (ShuffleRow row : held) {
+            if (isMine(row)) {
+                items.add(new JournalRow.Item(row.port(), row.bucket(), row.origin(), row.payload()));
+            }
+            if (isLast && isPassing(row)) {
+                output.pass(row);
+            }
+        }
+        held = List.of();
+        return items;
+    }
+}

@@ -1,0 +1,21 @@
+package org.wallaroo.spark.publish;
+
+import java.util.List;
+import org.apache.spark.SparkContext;
+import org.apache.spark.sql.util.CaseInsensitiveStringMap;
+
+/** Asks the {@link MicroBatches} that the option {@code questions} names: may a micro-batch run, is it published. */
+public final class MicroBatchSink extends RowSink {
+    private static final String BATCH = "streaming.sql.batchId";
+
+    @Override
+    protected void begin(CaseInsensitiveStringMap options) {
+        long batch = Long.parseLong(SparkContext.getOrCreate().getLocalProperty(BATCH));
+        MicroBatches.named(options.get("questions")).ask(batch, null);
+    }
+
+    @Override
+    protected void end(CaseInsensitiveStringMap options, long batch, List<List<byte[]>> rows) {
+        MicroBatches.named(options.get("questions")).ask(batch, rows.stream().flatMap(List::stream).toList());
+    }
+}

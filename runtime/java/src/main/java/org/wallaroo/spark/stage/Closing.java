@@ -1,0 +1,27 @@
+package org.wallaroo.spark.stage;
+
+import java.util.Collection;
+import java.util.function.Consumer;
+
+/** Closes things one after the other: one that fails does not keep the others open. */
+final class Closing {
+    private Closing() {}
+
+    static <T> void all(Collection<T> things, Consumer<? super T> close) {
+        RuntimeException first = null;
+        for (T thing : things) {
+            try {
+                close.accept(thing);
+            } catch (RuntimeException error) {
+                if (first == null) {
+                    first = error;
+                } else {
+                    first.addSuppressed(error);
+                }
+            }
+        }
+        if (first != null) {
+            throw first;
+        }
+    }
+}

@@ -1,0 +1,188 @@
+package org.wallaroo.spark.worker;
+
+import io.grpc.ManagedChannel;
+import io.grpc.Status;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Set;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.regex.Pattern;
+import org.apache.spark.SparkEnv;
+import org.wallaroo.spark.query.OperatorFailure;
+import org.wallaroo.spark.query.Settings;
+import org.wallaroo.spark.rpc.ReplyQueue;
+
+/** The connections of this virtual machine to a worker, which all tasks share; they stay open across batches. */
+final class WorkerConnection {
+    private static final int BROKEN_LIMIT = 30; // how many times in a row
+    private static final Set<Status.Code> BROKEN = Set.of(Status.Code.UNAVAILABLE, Status.Code.CANCELLED,
+            Status.Code.INTERNAL, Status.Code.ABORTED, Status.Code.DATA_LOSS);
+    // What a program says that ends for want of memory.
+    private static final Pattern NO_MEMORY = Pattern.compile(
+            "MemoryError|out of memory|[Cc]annot allocate memory|bad_alloc|pthread_create failed");
+    private static final Map<Path, WorkerConnection> OPEN = new ConcurrentHashMap<>();
+    private static final Map<String, String> ENDINGS = new ConcurrentHashMap<>(); // by process, for the driver to report
+
+    private final Settings settings;
+    private final Path directory;
+    private final Supervisor supervisor;
+    private final Set<WorkerStream<?, ?>> streams = ConcurrentHashMap.newKeySet();
+    private Supervisor.Process process;
+    private List<ManagedChannel> endpoints = List.of();
+
+    /**
+     * An endpoint of a process.
+     *
+     * @param channel to it
+     * @param generation which process of the worker it is, counted from 1
+     */
+    record Endpoint(ManagedChannel channel, int generation) {}
+
+    private WorkerConnection(Settings settings, Path directory) {
+        this.settings = settings;
+        this.directory = directory;
+        this.supervisor = new Supervisor(directory, () -> WorkerHome.startAgain(settings));
+    }
+
+    /** Returns that to the worker of a query. */
+    static WorkerConnection of(Settings settings) {
+        return OPEN.computeIfAbsent(WorkerHome.of(settings).directory(), path -> new WorkerConnection(settings, path));
+    }
+
+    /** Ends all workers that were started here, also those that no task has used. */
+    static void stopAll() {
+        WorkerHome.started().values().forEach(home -> {
+            WorkerConnection open = OPEN.remove(home.directory());
+            if (open != null) {
+                open.close();
+            }
+            new Supervisor(home.directory(), () -> { }).stop();
+        });
+        WorkerHome.started().clear();
+    }
+
+    /** Returns which processes of workers have ended by themselves since the last call, in words. */
+    static Map<String, String> takeEndings() {
+        Map<String, String> found = new HashMap<>(ENDINGS);
+        found.keySet().forEach(ENDINGS::remove);
+        return found;
+    }
+
+    Supervisor supervisor() {
+        return supervisor;
+    }
+
+    Path directory() {
+        return directory;
+    }
+
+    /** Returns how many endpoints share the work. */
+    synchronized int width() {
+        connect();
+        return endpoints.size();
+    }
+
+    /** Returns the endpoint for a bucket or a number of data. */
+    synchronized Endpoint endpoint(int number) {
+        connect();
+        return new Endpoint(endpoints.get(number % endpoints.size()), process.generation());
+    }
+
+    /** Takes note that a stream is open. */
+    void open(WorkerStream<?, ?> stream) {
+        streams.add(stream);
+    }
+
+    /** Takes note that a stream is closed. */
+    void closed(WorkerStream<?, ?> stream) {
+        streams.remove(stream);
+    }
+
+    /** Returns the streams of all tasks to a process. */
+    List<WorkerStream<?, ?>> streams(int generation) {
+        List<WorkerStream<?, ?>> found = new ArrayList<>(streams);
+        found.removeIf(stream -> stream.generation() != generation);
+        return found;
+    }
+
+    /**
+     * Waits until another process of the worker serves.
+     *
+     * @param gone says which one does not
+     */
+    synchronized void recover(WorkerGone gone) {
+        if (process == null || gone.generation() != process.generation()) {
+            return; // another task was here before
+        }
+        Supervisor.Process left = process;
+        close();
+        Supervisor.Process following = supervisor.recover(left.generation());
+        if (gone.ending() != null) {
+            ENDINGS.put(place() + ", process " + left.pid(), gone.told(settings.worker(), left.pid(), following.pid()));
+        }
+    }
+
+    /**
+     * Checks that the end of a stream tells of a lost process, whose calls another one may answer.
+     *
+     * @throws OperatorFailure W417, the worker had no memory left; W410, it broke a rule
+     */
+    void checkBroken(ReplyQueue.StreamEnded error) {
+        if (error.status().isOk()) {
+            throw brokeRules("it ended a stream that was not finished");
+        }
+        if (!BROKEN.contains(error.status().getCode())) {
+            throw NO_MEMORY.matcher(error.getMessage()).find()
+                    ? OperatorFailure.of("W417", "reason", error.getMessage())
+                    : brokeRules(error.getMessage());
+        }
+    }
+
+    /**
+     * Checks how many streams broke in a row.
+     *
+     * @throws OperatorFailure W410, too many
+     */
+    void checkCount(int broken, Throwable last) {
+        if (broken > BROKEN_LIMIT) {
+            throw brokeRules("its streams broke " + broken + " times in a row; last: " + last.getMessage());
+        }
+    }
+
+    private static String place() {
+        SparkEnv spark = SparkEnv.get();
+        return spark == null || spark.executorId().equals("driver") ? "driver"
+                : spark.executorId() + " on " + spark.rpcEnv().address().host();
+    }
+
+    /** Returns the error of a worker that does not follow the protocol. */
+    OperatorFailure brokeRules(String reason) {
+        return OperatorFailure.of("W410", "worker", settings.worker(), "reason", reason);
+    }
+
+    private void connect() {
+        for (int broken = 1; process == null || ProcessHandle.of(process.pid()).isEmpty(); broken++) {
+            close();
+            process = supervisor.await();
+            try {
+                endpoints = new Handshake(settings).all(directory.resolve("worker.sock"));
+            } catch (ReplyQueue.StreamEnded error) {
+                checkBroken(error);
+                checkCount(broken, error);
+                recover(WorkerGone.ended(process.generation(), null, error));
+            } catch (RuntimeException error) { // as of an engine that ends meanwhile: the next one shakes hands again
+                close();
+                throw error;
+            }
+        }
+    }
+
+    private void close() {
+        endpoints.forEach(ManagedChannel::shutdownNow);
+        endpoints = List.of();
+        process = null;
+    }
+}

@@ -1,0 +1,164 @@
+package org.wallaroo.spark.worker;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.io.IOException;
+import java.nio.file.Path;
+import java.util.List;
+import java.util.Random;
+import java.util.stream.Stream;
+import org.junit.jupiter.api.RepeatedTest;
+import org.junit.jupiter.api.RepetitionInfo;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.function.Executable;
+import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
+import org.wallaroo.spark.query.OperatorFailure;
+import wallaroo.worker.v1.WorkerOuterClass.Failure;
+import wallaroo.worker.v1.WorkerOuterClass.InitReply;
+import wallaroo.worker.v1.WorkerOuterClass.InitRequest;
+import wallaroo.worker.v1.WorkerOuterClass.ProcessReply;
+import wallaroo.worker.v1.WorkerOuterClass.ProcessRequest;
+
+/** What tasks share of the way to a worker, and what each has of its own. */
+class WorkerChannelTest {
+    @TempDir
+    Path directory;
+
+    private FakeWorker worker() throws IOException {
+        return new FakeWorker(directory, () -> (request, call) -> call.sendMessage(ProcessReply.getDefaultInstance()), () -> null);
+    }
+
+    /** An engine that ends while a worker begins leaves nothing half open to the next engine. */
+    @Test
+    void aHandshakeThatWasInterruptedIsMadeAgain() throws IOException, InterruptedException {
+        try (FakeWorker worker = new FakeWorker(directory, () -> (request, call) -> { }, () -> null)) {
+            WorkerChannel channel = WorkerChannel.of(worker.settings());
+            worker.beSilent(true);
+            Thread engine = new Thread(() -> assertThrows(IllegalStateException.class, channel::width));
+            engine.start();
+            worker.awaitSilence();
+            engine.interrupt();
+            engine.join();
+            worker.beSilent(false);
+            assertEquals(1, channel.width());
+        }
+    }
+
+    @ParameterizedTest
+    @CsvSource({
+        "1, 1, sha256:1, ''",
+        "0, 3, sha256:1, ''",
+        "2, 3, sha256:1, 'W416 speaks protocol 2 to 3; the runtime speaks 1'",
+        "0, 0, sha256:1, 'W416 speaks protocol 0; the runtime speaks 1'",
+        "1, 1, sha256:2, 'W403 its interface hash is sha256:2; the topology has sha256:1'",
+    })
+    void aHandshakeRefuses(int least, int most, String hash, String text) throws IOException {
+        try (FakeWorker worker = new FakeWorker(directory, () -> (request, call) -> { }, () -> null)) {
+            worker.haveEndpoints(2);
+            worker.answer(InitReply.newBuilder().setProtocolMin(least).setProtocolMax(most).setInterfaceHash(hash).build());
+            WorkerChannel channel = WorkerChannel.of(worker.settings(InitRequest.newBuilder()
+                    .setProtocolMin(1).setProtocolMax(1).setInterfaceHash("sha256:1").build()));
+            if (text.isEmpty()) {
+                assertEquals(2, channel.width());
+                return;
+            }
+            String said = assertThrows(OperatorFailure.class, channel::width).getMessage();
+            assertTrue(said.startsWith(text.substring(0, 5)) && said.contains(text.substring(5)), said);
+        }
+    }
+
+    /** Failures of a task count in a row; those of other tasks neither add to them nor end the row. */
+    @RepeatedTest(20)
+    void eachTaskCountsItsOwnFailures(RepetitionInfo repetition) throws IOException {
+        Random random = new Random(repetition.getCurrentRepetition());
+        try (FakeWorker worker = worker()) {
+            List<WorkerChannel> tasks = Stream.generate(() -> WorkerChannel.of(worker.settings())).limit(4).toList();
+            int[][] counts = new int[4][3];
+            tasks.get(0).width();
+            for (int events = 0; events < 300; events++) {
+                int task = random.nextInt(4);
+                int kind = random.nextInt(16);
+                WorkerChannel channel = tasks.get(task);
+                if (kind == 0) {
+                    channel.progressed();
+                    counts[task] = new int[3];
+                } else if (kind == 1) {
+                    assertEquals(++counts[task][0] >= 2, isRefused("W411", () -> channel.missedDeadline("2", "s0")));
+                } else if (kind < 4) {
+                    Failure failure = Failure.newBuilder().setCode("X1").setRetriable(kind == 2).build();
+                    int generation = channel.connection().endpoint(0).generation();
+                    int before = worker.asked().size();
+                    boolean isRefused = isRefused("X1", () -> failed(channel, failure, generation));
+                    assertEquals(++counts[task][1] > 3 || kind == 3, isRefused);
+                    assertEquals(before, worker.asked().size(), "the process that has answered goes on");
+                } else {
+                    WorkerGone gone = WorkerGone.ended(random.nextInt(9), null, new IllegalStateException("lost"));
+                    assertEquals(++counts[task][2] > 30, isRefused("W410", () -> channel.recover(gone)));
+                }
+            }
+        }
+    }
+
+    private static void failed(WorkerChannel channel, Failure failure, int generation) {
+        try {
+            channel.failed(failure, generation);
+        } catch (WorkerGone gone) {
+            channel.recover(gone);
+        }
+    }
+
+    private static boolean isRefused(String code, Executable action) {
+        try {
+            action.execute();
+            return false;
+        } catch (OperatorFailure failure) {
+            assertTrue(failure.getMessage().startsWith(code), failure.getMessage());
+            return true;
+        } catch (Throwable error) {
+            throw new IllegalStateException(error);
+        }
+    }
+
+    /** Else its end would be taken for that of the following process, which serves. */
+    @Test
+    void aStreamKnowsTheProcessThatItGoesTo() throws Exception {
+        try (FakeWorker worker = worker()) {
+            WorkerChannel channel = WorkerChannel.of(worker.settings());
+            WorkerChannel other = WorkerChannel.of(worker.settings());
+            Thread thread = new Thread(() -> {
+                for (int times = 0; times < 200; times++) {
+                    int generation = other.connection().endpoint(0).generation();
+                    other.recover(WorkerGone.ended(generation, null, new IllegalStateException("lost")));
+                    other.progressed();
+                }
+            });
+            thread.start();
+            while (thread.isAlive()) {
+                var stream = WorkerStreamTest.open(channel, new Deadline(20_000));
+                try {
+                    stream.send(ProcessRequest.getDefaultInstance());
+                    stream.receive(new Quarantine());
+                } catch (WorkerGone gone) {
+                    int now = channel.connection().endpoint(0).generation();
+                    assertTrue(gone.generation() < now, gone.generation() + " serves");
+                }
+                stream.close();
+            }
+            thread.join();
+        }
+    }
+
+    @Test
+    void workersThatNoTaskHasUsedAreStopped() throws IOException {
+        try (FakeWorker worker = worker()) {
+            WorkerHome.started().put("unused", new WorkerHome(directory, ""));
+            WorkerChannel.stopAll();
+            assertEquals(List.of("stop"), worker.asked());
+            assertTrue(WorkerHome.started().isEmpty());
+        }
+    }
+}
