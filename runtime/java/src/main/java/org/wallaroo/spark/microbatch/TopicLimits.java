@@ -20,12 +20,12 @@ record TopicLimits(int partitions, int size, int request, boolean needsKey) impl
             return "it has no partition " + partition + ", but 0 to " + (partitions - 1);
         }
         long bytes = bytes(key, value);
-        if (bytes > size) {
+        long bound = BATCH_BYTES + MOST_RECORD_BYTES + contents(key, value);
+        if (bytes > size && size <= request) { // of two limits the smaller one is to be raised first
             return "the record has " + bytes + " bytes; " + size + " are possible, with key and batch";
         }
-        long bound = BATCH_BYTES + MOST_RECORD_BYTES + contents(key, value);
         if (bound > request) {
-            return "the record has " + bound + " bytes as Kafka's client counts them, which takes " + request;
+            return "the record has " + bound + " bytes as Kafka's client counts them; " + request + " are possible";
         }
         return needsKey && key == null ? "it is compacted, and the record has no key" : "";
     }

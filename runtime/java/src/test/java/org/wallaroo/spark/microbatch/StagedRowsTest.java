@@ -143,8 +143,10 @@ class StagedRowsTest {
         assertEquals("it has no partition 3, but 0 to 2", limits.refusal(ann, ann, 3));
         assertEquals("the record has 1003 bytes; 1000 are possible, with key and batch",
                 limits.refusal(ann, new byte[930], null));
-        assertEquals("the record has 1011 bytes as Kafka's client counts them, which takes 1010",
+        assertEquals("the record has 1011 bytes as Kafka's client counts them; 1010 are possible",
                 limits.refusal(ann, new byte[922], null));
+        assertEquals("the record has 1019 bytes as Kafka's client counts them; 900 are possible",
+                new TopicLimits(3, 1000, 900, true).refusal(ann, new byte[930], null));
         assertEquals("it is compacted, and the record has no key", limits.refusal(null, ann, 0));
         assertEquals("", limits.refusal(ann, new byte[920], 2));
     }
