@@ -43,8 +43,8 @@ class Java:
     def MicroBatches(self) -> "Java":  # noqa: N802 - Java's name
         return self
 
-    def MicroBatchSink(self) -> None:  # noqa: N802
-        """Spark makes one itself."""
+    def sink(self) -> str:
+        return "org.wallaroo.spark.publish.MicroBatchSink"
 
     def open(self) -> str:
         return "these"

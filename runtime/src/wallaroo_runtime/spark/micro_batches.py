@@ -18,7 +18,6 @@ from pyspark.sql.streaming import DataStreamWriter, StreamingQuery
 from wallaroo_runtime.spark.machine.jar import java_class
 
 ASK_MS = 500  # for which one question to Java waits
-PACKAGE, SINK = "org.wallaroo.spark", "publish.MicroBatchSink"
 Rows = Sequence[str]
 Publish = Callable[[Rows, int], None]
 
@@ -42,7 +41,6 @@ class MicroBatches:
 
     def __init__(self, session: SparkSession, publish: Publish = drop, begin: Callable[[int], None] = admit) -> None:
         self._publish, self._begin, self._has_ended = publish, begin, False
-        java_class(session, SINK)
         self._java: Any = java_class(session, "publish.MicroBatches")()
         self._thread = threading.Thread(target=self._answer_all, name="micro-batches", daemon=True)
 
@@ -50,7 +48,7 @@ class MicroBatches:
         """Start a query whose micro-batches come here."""
         self._thread.start()
         try:
-            return writer.format(f"{PACKAGE}.{SINK}").option("questions", self._java.open()).start()
+            return writer.format(self._java.sink()).option("questions", self._java.open()).start()
         except BaseException:
             self.end()
             raise

@@ -17,8 +17,7 @@ import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 
 /** A format of Spark that reads journals; its rows have one column of bytes. */
 public abstract class JournalFormat implements TableProvider {
-    /** The column of all rows. */
-    public static final StructType SCHEMA = new StructType().add("row", DataTypes.BinaryType);
+    private static final StructType SCHEMA = new StructType().add("row", DataTypes.BinaryType);
 
     /** Returns the stream that the options describe. */
     protected abstract MicroBatchStream stream(CaseInsensitiveStringMap options);

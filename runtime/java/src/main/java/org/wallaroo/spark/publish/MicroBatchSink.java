@@ -3,14 +3,13 @@ package org.wallaroo.spark.publish;
 import java.util.List;
 import org.apache.spark.SparkContext;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
+import org.wallaroo.spark.query.Attempt;
 
 /** Asks the {@link MicroBatches} that the option {@code questions} names: may a micro-batch run, is it published. */
 public final class MicroBatchSink extends RowSink {
-    private static final String BATCH = "streaming.sql.batchId";
-
     @Override
     protected void begin(CaseInsensitiveStringMap options) {
-        long batch = Long.parseLong(SparkContext.getOrCreate().getLocalProperty(BATCH));
+        long batch = Long.parseLong(SparkContext.getOrCreate().getLocalProperty(Attempt.BATCH));
         MicroBatches.named(options.get("questions")).ask(batch, null);
     }
 

@@ -26,6 +26,11 @@ public final class MicroBatches {
     private String answer; // to the last question; null: none yet
     private boolean hasEnded;
 
+    /** Returns the format of the sink. */
+    public static String sink() {
+        return MicroBatchSink.class.getName();
+    }
+
     /** Returns the name under which a sink finds this until it has ended. */
     public String open() {
         BY_NAME.put(name, this);

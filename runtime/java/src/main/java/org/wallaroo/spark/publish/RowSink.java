@@ -15,7 +15,6 @@ import org.apache.spark.sql.connector.expressions.Transform;
 import org.apache.spark.sql.connector.write.DataWriter;
 import org.apache.spark.sql.connector.write.LogicalWriteInfo;
 import org.apache.spark.sql.connector.write.PhysicalWriteInfo;
-import org.apache.spark.sql.connector.write.SupportsTruncate;
 import org.apache.spark.sql.connector.write.Write;
 import org.apache.spark.sql.connector.write.WriteBuilder;
 import org.apache.spark.sql.connector.write.WriterCommitMessage;
@@ -78,16 +77,11 @@ public abstract class RowSink implements TableProvider {
         }
     }
 
-    private final class Builder implements WriteBuilder, SupportsTruncate, SupportsStreamingUpdateAsAppend {
+    private final class Builder implements WriteBuilder, SupportsStreamingUpdateAsAppend {
         private final CaseInsensitiveStringMap options;
 
         private Builder(CaseInsensitiveStringMap options) {
             this.options = options;
-        }
-
-        @Override
-        public WriteBuilder truncate() {
-            return this;
         }
 
         @Override

@@ -12,10 +12,13 @@ import wallaroo.worker.v1.WorkerOuterClass.Opening;
  * @param attempt Spark's id of the attempt
  */
 public record Attempt(String query, long batch, int partition, long attempt) {
+    /** Local property of Spark with the number of the batch, on the driver and in tasks. */
+    public static final String BATCH = "streaming.sql.batchId";
+
     public static Attempt current() {
         TaskContext context = TaskContext.get();
         return new Attempt(context.getLocalProperty("sql.streaming.queryId"),
-                Long.parseLong(context.getLocalProperty("streaming.sql.batchId")), context.partitionId(),
+                Long.parseLong(context.getLocalProperty(BATCH)), context.partitionId(),
                 context.taskAttemptId());
     }
 

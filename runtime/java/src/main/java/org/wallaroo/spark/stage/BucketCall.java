@@ -211,18 +211,12 @@ final class BucketCall {
     }
 
     private void sendLog(StateStream stream, List<byte[]> entries) {
-        StateLog.Builder group = StateLog.newBuilder().setIndex(index);
-        long size = 0;
-        for (byte[] entry : entries) {
-            if (size > 0 && size + entry.length > RequestParts.BYTES) {
-                stream.send(StateRequest.newBuilder().setLog(group.setMore(true)).build());
-                group = StateLog.newBuilder().setIndex(index);
-                size = 0;
-            }
-            group.addEntries(UnsafeByteOperations.unsafeWrap(entry));
-            size += entry.length;
+        List<List<byte[]>> parts = entries.isEmpty() ? List.of(entries) : RequestParts.of(entries);
+        for (int i = 0; i < parts.size(); i++) {
+            StateLog.Builder log = StateLog.newBuilder().setIndex(index).setMore(i + 1 < parts.size());
+            parts.get(i).forEach(entry -> log.addEntries(UnsafeByteOperations.unsafeWrap(entry)));
+            stream.send(StateRequest.newBuilder().setLog(log).build());
         }
-        stream.send(StateRequest.newBuilder().setLog(group).build());
     }
 
     private void release(WorkerChannel channel, List<JournalRow.Item> released) {

@@ -37,7 +37,6 @@ final class DataCalls {
     private List<WorkerStream<ProcessRequest, ProcessReply>> streams = List.of();
     private long[] calls = {};
     private int next; // endpoint of the next data
-    private int oldest; // endpoint of the oldest data without an answer
 
     DataCalls(WorkerChannel channel, Opening opening, long deadlineMs, CallCounts account) {
         this.channel = channel;
@@ -71,7 +70,6 @@ final class DataCalls {
             try {
                 List<Output> outputs = receiveOne(unanswered.getFirst());
                 unanswered.removeFirst();
-                oldest = (oldest + 1) % streams.size();
                 channel.progressed();
                 return outputs;
             } catch (WorkerGone gone) {
@@ -122,7 +120,6 @@ final class DataCalls {
         streams = opened;
         calls = new long[opened.size()];
         next = opening.getPartition() % opened.size(); // small batches have one data for each task
-        oldest = next;
     }
 
     private void again(WorkerGone gone) {
@@ -138,7 +135,7 @@ final class DataCalls {
     }
 
     private List<Output> receiveOne(Unanswered data) {
-        var stream = streams.get(oldest);
+        var stream = streams.get(data.endpoint);
         List<Output> outputs = new ArrayList<>();
         Map<Integer, Long> left = new HashMap<>();
         while (true) {

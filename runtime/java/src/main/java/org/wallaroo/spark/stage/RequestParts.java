@@ -4,10 +4,10 @@ import java.util.ArrayList;
 import java.util.List;
 import org.wallaroo.spark.message.Frames;
 
-/** Cuts frames as requests take them: servers take 65 MiB at once, and one frame has 64 MiB at most. */
+/** Cuts frames, or entries of a log, as requests take them: servers take 65 MiB at once, and one has 64 MiB at most. */
 final class RequestParts {
     /** How large a request with several frames, or several entries of a log, may be. */
-    static final int BYTES = 8 << 20;
+    private static final int BYTES = 8 << 20;
 
     private RequestParts() {}
 
