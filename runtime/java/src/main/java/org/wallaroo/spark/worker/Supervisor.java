@@ -8,6 +8,7 @@ import java.net.StandardProtocolFamily;
 import java.net.UnixDomainSocketAddress;
 import java.nio.ByteBuffer;
 import java.nio.channels.Channels;
+import java.nio.channels.ClosedByInterruptException;
 import java.nio.channels.SocketChannel;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Path;
@@ -79,6 +80,8 @@ final class Supervisor {
     private JsonNode ask(Object... request) {
         try {
             return exchange(request);
+        } catch (ClosedByInterruptException error) { // the supervisor is well
+            throw new IllegalStateException("the task was interrupted", error);
         } catch (IOException error) {
             startAgain.run();
         }
