@@ -304,29 +304,6 @@ def read_sequences(header: FrameHeader, data: bytes, start: int) -> Sequence[int
     return body.column(header.count)
 
 
-def read_keys(header: FrameHeader, data: bytes, start: int, most: int) -> list[bytes]:
-    """Return distinct keys of a frame whose body begins at `start`, and read no other column.
-
-    Args:
-        header: Of the frame.
-        data: Has the frame.
-        start: Where its body begins.
-        most: If it has more keys, so many are returned; which ones depends on the frame's sequence.
-
-    Raises:
-        FrameError: The columns contradict each other.
-    """
-    if not header.flags & KEYS:
-        return []
-    body = _Body(data, start, start + header.body_bytes)
-    (key_count,) = _U32.unpack(body.take(4))
-    lengths = body.column(key_count)
-    first = header.sequence % key_count if key_count > most else 0
-    chosen = lengths[first : first + most]
-    body.take(sum(lengths[:first]))
-    return cut(body.take(sum(chosen)), chosen)
-
-
 def read_body(header: FrameHeader, data: bytes, start: int) -> Frame:
     """Read the columns of a frame whose checksum has been verified; its body begins at `start`."""
     body = _Body(data, start, start + header.body_bytes)
