@@ -1,7 +1,7 @@
 """What Spark and the operators get to know of a query in real-time mode."""
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
@@ -74,7 +74,7 @@ def operator_settings(
     workers: Mapping[str, RunningWorker],
     services: Services,
     policy: ErrorPolicy,
-    topics: Iterable[KafkaSource] = (),
+    topics: Sequence[KafkaSource] = (),
 ) -> str:
     """Return what the operators get to know, as JSON; Spark shows it, so that no token is in it.
 
@@ -89,6 +89,7 @@ def operator_settings(
         {
             **plan_settings(plan, workers),
             "topics": {plan.ports[each.path]: {"source": each.name, "topic": each.topic} for each in topics},
+            "timed_topics": [plan.ports[each.path] for each in topics if not each.table],
             "fails": policy.fails,
             "fails_at": dict(policy.parts),
             "journal": services.journal,

@@ -13,7 +13,7 @@ import wallaroo.service.v1.Service.Arrived;
 /**
  * When the messages of a row arrived at the gateway, and when the engine began with them.
  *
- * @param groups of TCP sources and generators only
+ * @param groups of sources whose messages have a time of their arrival
  * @param begunMs when the engine began, in milliseconds since 1970
  * @param begunNs the same moment by {@link System#nanoTime}
  */
@@ -25,7 +25,7 @@ public record Arrivals(List<Group> groups, long begunMs, long begunNs) {
      * The messages of a frame.
      *
      * @param offset in the journal, after them
-     * @param timeMs when they arrived, in milliseconds since 1970
+     * @param timeMs when the first of them arrived, in milliseconds since 1970
      * @param messages how many they are
      */
     public record Group(long offset, long timeMs, long messages) {}
@@ -36,13 +36,15 @@ public record Arrivals(List<Group> groups, long begunMs, long begunNs) {
      * @param frames whole ones
      * @param end offset in the journal after them
      * @param sources ports of messages
+     * @param topics those of topics, whose records have the time of their arrival in Kafka
      */
-    public static Arrivals now(byte[] frames, long end, Set<Integer> sources) {
+    public static Arrivals now(byte[] frames, long end, Set<Integer> sources, Set<Integer> topics) {
         List<Group> groups = new ArrayList<>();
         ByteBuffer view = ByteBuffer.wrap(frames).order(ByteOrder.LITTLE_ENDIAN);
         for (int at = 0; at < frames.length; at += Frames.bytes(frames, at)) {
-            boolean hasColumns = frames[at + 4] != 0; // of a connector or a topic: the time is the data's own
-            if (!hasColumns && sources.contains(Frames.port(frames, at))) {
+            int port = Frames.port(frames, at);
+            boolean isOfData = frames[at + 4] != 0 && !topics.contains(port); // the time in a connector's columns
+            if (!isOfData && sources.contains(port)) {
                 long offset = end - frames.length + at + Frames.bytes(frames, at);
                 groups.add(new Group(offset, view.getLong(at + 24), Frames.count(frames, at)));
             }

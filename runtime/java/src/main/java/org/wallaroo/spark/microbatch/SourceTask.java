@@ -131,7 +131,7 @@ final class SourceTask implements MapPartitionsFunction<byte[], byte[]> {
                 var counts = Frames.countByPort(item.frame());
                 counts.keySet().retainAll(sources);
                 account.read(counts.values().stream().mapToLong(Long::longValue).sum(),
-                        Arrivals.now(item.frame(), row.place().offset(), sources));
+                        Arrivals.now(item.frame(), row.place().offset(), sources, Set.of()));
             }
             return row;
         }

@@ -138,6 +138,13 @@ public final class Settings implements Serializable {
         return new JournalOrigins(topics);
     }
 
+    /** Returns the ports of topics that are no tables: latency is that of their records. */
+    public Set<Integer> timedTopics() {
+        Set<Integer> ports = new HashSet<>();
+        get("timed_topics").forEach(port -> ports.add(port.asInt()));
+        return ports;
+    }
+
     /** Returns what begins a stream of this stage. */
     public Opening opening() {
         return parsed("opening", Opening.parser());

@@ -31,18 +31,20 @@ public final class SourceLevel implements Iterator<JournalRow>, AutoCloseable {
     private final Level rest;
     private final Origins origins;
     private final Set<Integer> sources;
+    private final Set<Integer> timedTopics; // ports
     private final Set<Integer> controls; // ports of ticks and visits that some stage takes
     private final Deque<JournalRow> underWay = new ArrayDeque<>(); // with frames, whose answers are awaited; or FLUSH
     private boolean isIdle;
 
     SourceLevel(
             Iterator<JournalRow> rows, DataCalls calls, Level rest, Origins origins, Set<Integer> sources,
-            Set<Integer> controls) {
+            Set<Integer> timedTopics, Set<Integer> controls) {
         this.rows = rows;
         this.calls = calls;
         this.rest = rest;
         this.origins = origins;
         this.sources = sources;
+        this.timedTopics = timedTopics;
         this.controls = controls;
     }
 
@@ -67,7 +69,8 @@ public final class SourceLevel implements Iterator<JournalRow>, AutoCloseable {
                 .forEach(stage -> others.add(new ReceivingStage(stage, attempt, account)));
         calls.open(); // not when the first message waits for it
         return new SourceLevel(
-                rows, calls, new Level(others), origins, Set.copyOf(first.entries()), settings.controls());
+                rows, calls, new Level(others), origins, Set.copyOf(first.entries()), settings.timedTopics(),
+                settings.controls());
     }
 
     @Override
@@ -102,7 +105,7 @@ public final class SourceLevel implements Iterator<JournalRow>, AutoCloseable {
         List<JournalRow.Item> items = new ArrayList<>();
         Arrivals arrivals = Arrivals.NONE;
         for (JournalRow.Item item : row.items()) {
-            arrivals = Arrivals.now(item.frame(), row.place().offset(), sources); // such a row has one item
+            arrivals = Arrivals.now(item.frame(), row.place().offset(), sources, timedTopics); // such a row has one item
             List<byte[]> data = Frames.ofPorts(item.frame(), sources);
             if (!data.isEmpty()) {
                 items.add(new JournalRow.Item(item.port(), item.bucket(), item.origin(), Frames.joined(data)));

@@ -196,7 +196,7 @@ class NumbersTest {
     }
 
     @Test
-    void timesAreThoseOfMessagesWithoutColumns() {
+    void timesAreThoseOfMessagesWithoutColumnsAndOfTopics() {
         byte[] mine = FramesTest.frame(2, 3, 0, new byte[4]);
         byte[] other = FramesTest.frame(9, 5, 3, new byte[4]);
         byte[] columns = FramesTest.frame(2, 7, 8, new byte[4]);
@@ -204,10 +204,11 @@ class NumbersTest {
         byte[] last = FramesTest.frame(2, 4, 15, new byte[9]);
         byte[] frames = Frames.joined(List.of(mine, other, columns, last));
         long end = 1000 + frames.length;
-        Arrivals found = Arrivals.now(frames, end, Set.of(2));
+        Arrivals found = Arrivals.now(frames, end, Set.of(2), Set.of(9));
         assertEquals(List.of(1000L + mine.length, end), found.groups().stream().map(Arrivals.Group::offset).toList());
         assertEquals(7, found.count());
         assertEquals(4, found.after(1000L + mine.length).count());
         assertEquals(0, found.after(end).count());
+        assertEquals(14, Arrivals.now(frames, end, Set.of(2), Set.of(2)).count());
     }
 }

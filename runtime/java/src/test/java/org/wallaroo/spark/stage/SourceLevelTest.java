@@ -98,7 +98,7 @@ class SourceLevelTest {
         try (FakeWorker worker = new FakeWorker(directory, () -> new DataCallsTest.Answers(2, 2, 2), () -> null)) {
             Settings settings = worker.settings();
             DataCalls calls = new DataCalls(WorkerChannel.of(settings), DataCallsTest.OPENING, settings.deadlineMs(), AccountTest.empty());
-            SourceLevel outputs = new SourceLevel(source, calls, new Level(List.of()), new JournalOrigins(Map.of()), Set.of(0), Set.of(Frames.VISIT_PORT));
+            SourceLevel outputs = new SourceLevel(source, calls, new Level(List.of()), new JournalOrigins(Map.of()), Set.of(0), Set.of(), Set.of(Frames.VISIT_PORT));
             while (outputs.hasNext()) {
                 JournalRow row = outputs.next();
                 source.seen++;
