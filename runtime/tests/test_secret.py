@@ -78,7 +78,13 @@ URLS = some.sampled_from(
             "Basic {}",
         ),
         *("https://a.blob.core.windows.net/c?sv=1&sig={}", "https://b.s3.amazonaws.com/o?a=1&X-Amz-Signature={}"),
-        *("https://h/f?code={}", '{{"user": "me", "private_key": "{}"}}', "token: {}", "Authorization: Basic {}"),
+        *(
+            "https://{}@host/x",
+            "https://h/f?code={}",
+            '{{"user": "me", "private_key": "{}"}}',
+            "token: {}",
+            "Authorization: Basic {}",
+        ),
         *("-----BEGIN PRIVATE KEY-----\n{}", "-----BEGIN RSA PRIVATE KEY-----\n{}", '{{"authorization":"{}"}}'),
         *("eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIx.{}", "ghp_0123456789abcdefg{}"),
     )
@@ -126,7 +132,13 @@ def test_the_application_that_was_loaded_last_has_its_own(loaded: list[tuple[str
 FORMS = some.sampled_from(
     (
         *("amqp://me:{}@host/x", "jdbc:x://host/db?user=me&password={}", "AccountKey={};Host=h", "Bearer {}"),
-        *("https://h/f?code={}", '{{"user": "me", "private_key": "{}"}}', "token: {}", "Authorization: Basic {}"),
+        *(
+            "https://{}@host/x",
+            "https://h/f?code={}",
+            '{{"user": "me", "private_key": "{}"}}',
+            "token: {}",
+            "Authorization: Basic {}",
+        ),
         *('org.x.PlainLoginModule required password="{}";', "<db><password>{}</password></db>"),
     )
 )

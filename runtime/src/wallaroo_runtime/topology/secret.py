@@ -28,7 +28,7 @@ _LAST = r"auth|authorization|bearer|cookies?|creds|jwt|oauth2?|pass|passcode|pat
 _SWITCH = re.compile(r"true|false|none|no|yes|\d", re.IGNORECASE)
 # Values that have one, whatever their option is called.
 _VALUE = re.compile(
-    rf"://[^/@\s]*:[^/@\s]*@"  # a URL with user and password
+    rf"://[^/@\s]*:[^/@\s]*@|https?://[^/@\s:\0]+@"  # a URL with user and password, or with a token
     rf"|({_WORDS})[\w.-]*([\"']?\s*=|[\"']\s*:|:\s|>[^<])"  # settings, JSON, YAML, XML
     rf"|[?&;](sig|key|code|{_LAST})=[^&]"  # parameters of a URL
     r"|\b(proxy-)?authorization[\"']?\s*[=:]\s*\S|\bbearer\s+[\w.~+/-]|^basic\s+[\w+/=-]+$"  # headers
