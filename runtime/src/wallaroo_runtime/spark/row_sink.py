@@ -71,15 +71,17 @@ class RowSinks:
         Raises:
             RunError: R716.
         """
+        sinks = [sink for sink in self._sinks.values() if isinstance(sink, SparkSink)]
+        if not sinks:
+            return  # the first look at a format takes Spark some tenths of a second
         settings = cast(Any, self._session)._jsparkSession.sessionState().conf()
         sources = cast(Any, self._session.sparkContext._jvm).org.apache.spark.sql.execution.datasources.DataSource
         none = self._session.range(0).selectExpr("CAST(NULL AS BINARY) AS key", "CAST(NULL AS BINARY) AS value")
-        for sink in self._sinks.values():
-            if isinstance(sink, SparkSink):
-                with analysed(f'sink "{sink.name}"'):
-                    sources.lookupDataSource(sink.format, settings)
-                with analysed(f'sink "{sink.name}"', sink.value):
-                    self._chosen(sink, none)
+        for sink in sinks:
+            with analysed(f'sink "{sink.name}"'):
+                sources.lookupDataSource(sink.format, settings)
+            with analysed(f'sink "{sink.name}"', sink.value):
+                self._chosen(sink, none)
 
     def write(self, query: str, batch: int, files: Sequence[StagedFile]) -> list[StagedFile]:
         """Write the files of Spark's sinks, each sink's by one action; returns the other files.
