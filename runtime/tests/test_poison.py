@@ -111,9 +111,14 @@ def test_every_kind_of_poison(poisoned: Poisoned, request: pytest.FixtureRequest
     actions = {997 * number + 13: action for number, action in enumerate([*CODES, *CODES])}
     poisoned.run(actions, 20_000, 300.0)
     poisoned.assert_exact({number: CODES[action][language] for number, action in actions.items()})
-    errors = {letter.record.code: letter.record for letter in read_letters(poisoned.checkpoint)}
-    assert errors["C508"].error.startswith("the worker ended while it ran this message; it ")
-    assert errors["C509"].error == "no answer within 2 s"
+    records = [letter.record for letter in read_letters(poisoned.checkpoint)]
+    assert all(
+        record.error.startswith("the worker ended while it ran this message; it ")
+        for record in records
+        if record.code == "C508"
+    )
+    hung = {record.error for record in records if record.code == "C509"}
+    assert "no answer within 2 s" in hung <= {"no answer within 2 s", "no answer within 1 s"}  # a call's next get less
     print(f"{request.node.name}: 20000 messages, {len(actions)} of them poison: {poisoned.seconds:.1f} s")
 
 

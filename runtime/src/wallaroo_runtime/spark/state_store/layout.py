@@ -16,6 +16,7 @@ from wallaroo_runtime.spark.machine.jar import java_class
 
 def state_store(session: SparkSession) -> Any:
     """Return the class of the operators that reads and writes states."""
+    _ = session.streams  # Spark 4.2 has what coordinates its stores only where somebody has asked for queries
     return java_class(session, "state.StateStore")
 
 
