@@ -29,7 +29,7 @@ MODE_OPTION = $(if $(MODE),--mode $(MODE))
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup ready browser run build go-module docs bench bench-goka bench-keys bench-realtime bench-windows lint test test-go test-java test-unit unit-python unit-go test-python test-rest test-connectors test-javascript test-kafka test-long features test-cluster soak soak-model fault fault-go fault-goka windows poison conformance golden generate check-generated clean
+.PHONY: help setup ready browser run build go-module docs bench bench-goka bench-keys bench-peers bench-realtime bench-windows lint test test-go test-java test-unit unit-python unit-go test-python test-rest test-connectors test-javascript test-kafka test-long features test-cluster soak soak-model fault fault-go fault-goka windows poison conformance golden generate check-generated clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
@@ -101,6 +101,9 @@ bench-realtime: ready ## latency over minutes, throughput and idle cost in both 
 
 bench-goka: ready ## a counting group on Goka's own processor and on ours, on the same broker
 	$(BIN)/python tests/bench/goka.py
+
+bench-peers: ready ## ours, Kafka Streams, Quix Streams, Bytewax, Goka and PySpark on one broker, hours: make bench-peers ARGUMENTS='--short --only goka'
+	PYTHONPATH=tests $(BIN)/python -m bench.peers $(ARGUMENTS)
 
 bench-keys: ready ## a million keys with state, against PySpark's row-wise transformWithState, and in both modes
 	$(BIN)/python tests/bench/million_keys.py
