@@ -103,8 +103,15 @@ class Reader:
 
     def end(self) -> int:
         """Return how many offsets are committed; those of transactions' markers count."""
-        ends = [self._client.get_watermark_offsets(each, timeout=ASK_S) for each in self._next]
-        return sum(int(each[1]) for each in ends)
+        deadline = time.monotonic() + ASK_S
+        while True:
+            try:
+                ends = [self._client.get_watermark_offsets(each, timeout=ASK_S) for each in self._next]
+                return sum(int(each[1]) for each in ends)
+            except KafkaException:  # a new topic has no leaders for a moment
+                if time.monotonic() > deadline:
+                    raise
+                time.sleep(0.05)
 
     def read(self) -> int:
         """Read on to the end of the topic; returns how many records were read in all."""
