@@ -12,6 +12,7 @@ import io.grpc.ForwardingClientCallListener.SimpleForwardingClientCallListener;
 import io.grpc.ManagedChannel;
 import io.grpc.Metadata;
 import io.grpc.MethodDescriptor;
+import io.grpc.Status;
 import io.grpc.netty.shaded.io.grpc.netty.NettyChannelBuilder;
 import io.grpc.netty.shaded.io.netty.channel.EventLoopGroup;
 import io.grpc.netty.shaded.io.netty.channel.epoll.EpollDomainSocketChannel;
@@ -105,27 +106,44 @@ public final class Channels {
         return CallOptions.DEFAULT.withOption(BY_HAND, true);
     }
 
-    /** Lets each call ask for replies: for some ahead, and for one more when one comes, since streams live for weeks. */
+    /**
+     * Lets each call ask for replies: for some ahead, and for one more when one comes, since streams live for weeks.
+     *
+     * <p>The end of a connection has one status, whether a call meets it before, while or after it begins.
+     */
     private static final class Asking implements ClientInterceptor {
         @Override
         public <Q, R> ClientCall<Q, R> interceptCall(MethodDescriptor<Q, R> method, CallOptions options, Channel next) {
-            if (options.getOption(BY_HAND)) {
-                return next.newCall(method, options);
-            }
+            boolean asks = !options.getOption(BY_HAND);
             return new SimpleForwardingClientCall<>(next.newCall(method, options)) {
                 @Override
                 public void start(Listener<R> listener, Metadata headers) {
                     super.start(new SimpleForwardingClientCallListener<>(listener) {
                         @Override
                         public void onMessage(R reply) {
-                            request(1);
+                            if (asks) {
+                                request(1);
+                            }
                             super.onMessage(reply);
                         }
+
+                        @Override
+                        public void onClose(Status status, Metadata trailers) {
+                            super.onClose(named(status), trailers);
+                        }
                     }, headers);
-                    request(REPLIES);
+                    if (asks) {
+                        request(REPLIES);
+                    }
                 }
             };
         }
+    }
+
+    /** Returns a status in which a lost connection is always UNAVAILABLE: gRPC knows no code for a closed channel. */
+    static Status named(Status status) {
+        boolean isLost = status.getCode() == Status.Code.UNKNOWN && status.getCause() instanceof IOException;
+        return isLost ? Status.UNAVAILABLE.withDescription(status.getDescription()).withCause(status.getCause()) : status;
     }
 
     private static synchronized EventLoopGroup loop() {
