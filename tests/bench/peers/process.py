@@ -12,7 +12,7 @@ from pathlib import Path
 
 from wallaroo_runtime.system.process import dying_with_parent
 
-MARK = "PEERS_RUN"  # the variable of the environment by which processes are known, whoever started them
+MARK = "PEERS_RUN"  # the variable of the environment by which the processes of a run are known
 WEIGH_S, KILL_S, KIB_PER_MB = 1.0, 60.0, 1024
 
 
