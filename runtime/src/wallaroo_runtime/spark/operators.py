@@ -46,7 +46,6 @@ def microbatch_settings(
         {
             **plan_settings(plan, workers, trace.sampled_below(plan.application)),
             "topics": {},
-            "timed_topics": [],
             "records": [each.settings(plan) for each in records],
             "controls_precede": precede_all(plan, records),
             "targets": list(plan.bucket_ids[: plan.shuffle_partitions]),

@@ -1,7 +1,7 @@
 """What Spark and the operators get to know of a query in real-time mode."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
@@ -74,7 +74,7 @@ def operator_settings(
     workers: Mapping[str, RunningWorker],
     services: Services,
     policy: ErrorPolicy,
-    topics: Sequence[KafkaSource] = (),
+    topics: Iterable[KafkaSource] = (),
 ) -> str:
     """Return what the operators get to know, as JSON; Spark shows it, so that no token is in it.
 
@@ -88,8 +88,10 @@ def operator_settings(
     return json.dumps(
         {
             **plan_settings(plan, workers),
-            "topics": {plan.ports[each.path]: {"source": each.name, "topic": each.topic} for each in topics},
-            "timed_topics": [plan.ports[each.path] for each in topics if not each.table],
+            "topics": {
+                plan.ports[each.path]: {"source": each.name, "topic": each.topic, "is_table": each.table}
+                for each in topics
+            },
             "fails": policy.fails,
             "fails_at": dict(policy.parts),
             "journal": services.journal,

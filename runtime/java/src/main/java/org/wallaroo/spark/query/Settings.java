@@ -141,7 +141,11 @@ public final class Settings implements Serializable {
     /** Returns the ports of topics that are no tables: latency is that of their records. */
     public Set<Integer> timedTopics() {
         Set<Integer> ports = new HashSet<>();
-        get("timed_topics").forEach(port -> ports.add(port.asInt()));
+        for (var topic : get("topics").properties()) {
+            if (!topic.getValue().get("is_table").asBoolean()) {
+                ports.add(Integer.valueOf(topic.getKey()));
+            }
+        }
         return ports;
     }
 

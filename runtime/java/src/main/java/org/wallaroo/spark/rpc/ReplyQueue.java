@@ -100,7 +100,8 @@ public class ReplyQueue<Q, R> extends ClientCall.Listener<R> {
         return (R) found;
     }
 
-    static IllegalStateException interrupted(InterruptedException error) {
+    /** Returns the error of a task that was interrupted, which goes on to count as such. */
+    public static IllegalStateException interrupted(Exception error) {
         Thread.currentThread().interrupt();
         return new IllegalStateException("the task was interrupted", error);
     }

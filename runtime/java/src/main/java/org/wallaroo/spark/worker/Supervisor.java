@@ -14,6 +14,7 @@ import java.nio.charset.StandardCharsets;
 import java.nio.file.Path;
 import org.wallaroo.spark.query.Json;
 import org.wallaroo.spark.query.OperatorFailure;
+import org.wallaroo.spark.rpc.ReplyQueue;
 
 /** Asks the supervisor of a worker; {@code worker/control.py} has the requests and replies. */
 final class Supervisor {
@@ -81,7 +82,7 @@ final class Supervisor {
         try {
             return exchange(request);
         } catch (ClosedByInterruptException error) { // the supervisor is well
-            throw new IllegalStateException("the task was interrupted", error);
+            throw ReplyQueue.interrupted(error);
         } catch (IOException error) {
             startAgain.run();
         }

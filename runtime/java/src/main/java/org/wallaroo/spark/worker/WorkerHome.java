@@ -11,6 +11,7 @@ import org.apache.spark.SparkFiles;
 import org.wallaroo.spark.query.Json;
 import org.wallaroo.spark.query.OperatorFailure;
 import org.wallaroo.spark.query.Settings;
+import org.wallaroo.spark.rpc.ReplyQueue;
 
 /**
  * Where the supervisor of a worker listens on this machine; on an executor the first task that asks has it started.
@@ -78,8 +79,7 @@ final class WorkerHome {
         } catch (IOException error) {
             throw refused(start, error.getMessage());
         } catch (InterruptedException error) {
-            Thread.currentThread().interrupt();
-            throw new IllegalStateException("the task was interrupted", error);
+            throw ReplyQueue.interrupted(error);
         }
     }
 

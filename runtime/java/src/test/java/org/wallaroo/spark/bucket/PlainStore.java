@@ -12,6 +12,7 @@ import java.util.Map;
 public final class PlainStore implements BucketStore {
     final Map<Integer, BucketVersion> versions = new HashMap<>();
     final Map<List<Integer>, String> entries = new HashMap<>();
+    private final List<Integer> stored = new ArrayList<>();
 
     public PlainStore copy() {
         PlainStore made = new PlainStore();
@@ -44,6 +45,12 @@ public final class PlainStore implements BucketStore {
             entries.put(List.of(bucket, before.last() + i), new String(changes.get(i), StandardCharsets.ISO_8859_1));
         }
         versions.put(bucket, after);
+        stored.add(bucket);
+    }
+
+    /** Returns the bucket of each change, in order. */
+    public List<Integer> stored() {
+        return stored;
     }
 
     /** Checks that another one has the same. */

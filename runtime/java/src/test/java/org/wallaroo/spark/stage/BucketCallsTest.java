@@ -14,8 +14,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
-import org.wallaroo.spark.bucket.BucketStore;
-import org.wallaroo.spark.bucket.BucketVersion;
+import org.wallaroo.spark.bucket.PlainStore;
 import org.wallaroo.spark.message.Frames;
 import org.wallaroo.spark.message.FramesTest;
 import org.wallaroo.spark.message.JournalRow;
@@ -52,26 +51,6 @@ class BucketCallsTest {
 
     @TempDir
     Path directory;
-
-    /** Versions of buckets without a log. */
-    private static final class Versions implements BucketStore {
-        private final List<BucketVersion> stored = new ArrayList<>();
-
-        @Override
-        public BucketVersion version(int bucket) {
-            return BucketVersion.EMPTY;
-        }
-
-        @Override
-        public List<byte[]> log(int bucket, BucketVersion version) {
-            return List.of();
-        }
-
-        @Override
-        public void store(int bucket, BucketVersion before, BucketVersion after, List<byte[]> changes) {
-            stored.add(after);
-        }
-    }
 
     private static LetterFrame.Letter letter(long sequence, String path) {
         byte[] value = DeadLetter.newBuilder().setSequence(sequence).setPath(path).build().toByteArray();
@@ -128,7 +107,7 @@ class BucketCallsTest {
 
     @Test
     void aMessageThatFailsWhenItsCallIsMadeAgainIsADeadLetter() throws Exception {
-        Versions store = new Versions();
+        PlainStore store = new PlainStore();
         try (FakeWorker worker = new FakeWorker(directory, () -> null, LateFailure::new)) {
             Settings settings = worker.settings();
             BucketCalls calls = new BucketCalls(WorkerChannel.of(settings), OPENING, store, settings, AccountTest.empty(), false);
@@ -143,7 +122,8 @@ class BucketCallsTest {
             assertEquals(List.of(2L), LetterFrame.read(late.get(0).frame()).letters().stream()
                     .map(LetterFrame.Letter::sequence).toList());
             assertTrue(calls.isIdle());
-            assertEquals(1, store.stored.get(0).counter());
+            assertEquals(List.of(3), store.stored());
+            assertEquals(1, store.version(3).counter());
         }
     }
 
@@ -213,7 +193,7 @@ class BucketCallsTest {
     private List<JournalRow.Item> answersOf(String fault) throws IOException {
         try (FakeWorker worker = new FakeWorker(directory, () -> null, () -> new Faulty(fault))) {
             Settings settings = worker.settings();
-            BucketCalls calls = new BucketCalls(WorkerChannel.of(settings), OPENING, new Versions(), settings, AccountTest.empty(), false);
+            BucketCalls calls = new BucketCalls(WorkerChannel.of(settings), OPENING, new PlainStore(), settings, AccountTest.empty(), false);
             List<JournalRow.Item> outputs = new ArrayList<>();
             calls.run(List.of(new JournalRow.Item(1, 3, -1, messages(1, 2, 0)))).forEachRemaining(outputs::addAll);
             outputs.addAll(calls.flush());

@@ -25,8 +25,7 @@ import java.util.stream.IntStream;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
-import org.wallaroo.spark.bucket.BucketStore;
-import org.wallaroo.spark.bucket.BucketVersion;
+import org.wallaroo.spark.bucket.PlainStore;
 import org.wallaroo.spark.message.Frames;
 import org.wallaroo.spark.message.FramesTest;
 import org.wallaroo.spark.message.JournalRow;
@@ -62,7 +61,7 @@ class EndingCallsTest {
 
     private final Set<ServerCall<?, ?>> streams = ConcurrentHashMap.newKeySet();
     private final AtomicInteger most = new AtomicInteger(); // streams at once
-    private final List<Integer> stored = new CopyOnWriteArrayList<>();
+    private final PlainStore store = new PlainStore();
     private final List<Integer> bytes = new CopyOnWriteArrayList<>(); // of requests
 
     private static StepCount count(String path, long in, long out) {
@@ -118,24 +117,6 @@ class EndingCallsTest {
         }
     }
 
-    /** Versions of buckets without a log; notes which buckets were stored. */
-    private final class Versions implements BucketStore {
-        @Override
-        public BucketVersion version(int bucket) {
-            return BucketVersion.EMPTY;
-        }
-
-        @Override
-        public List<byte[]> log(int bucket, BucketVersion version) {
-            return List.of();
-        }
-
-        @Override
-        public void store(int bucket, BucketVersion before, BucketVersion after, List<byte[]> changes) {
-            stored.add(bucket);
-        }
-    }
-
     private static List<JournalRow.Item> drawn(Random random, int buckets) {
         List<JournalRow.Item> items = new ArrayList<>();
         for (int bucket = 0; bucket < buckets; bucket++) {
@@ -150,7 +131,7 @@ class EndingCallsTest {
 
     private BucketCalls calls(FakeWorker worker) {
         Settings settings = worker.settings();
-        return new BucketCalls(WorkerChannel.of(settings), OPENING, new Versions(), settings, AccountTest.empty(), true);
+        return new BucketCalls(WorkerChannel.of(settings), OPENING, store, settings, AccountTest.empty(), true);
     }
 
     private static String text(int bucket, byte[] frame) {
@@ -182,7 +163,7 @@ class EndingCallsTest {
                 List<JournalRow.Item> step = steps.next();
                 given.add(step.get(0).origin());
                 step.forEach(item -> found.add(text(item.origin(), item.frame())));
-                assertEquals(given, stored);
+                assertEquals(given, store.stored());
             }
             assertTrue(calls.isIdle());
             assertEquals(List.of(), flights(), "streams of calls that are done are open");
@@ -221,7 +202,7 @@ class EndingCallsTest {
                     .toList();
             calls(worker).run(items).forEachRemaining(step -> assertEquals(List.of(), step));
         }
-        assertEquals(buckets, stored.size());
+        assertEquals(buckets, store.stored().size());
     }
 
     @ParameterizedTest
