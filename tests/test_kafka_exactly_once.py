@@ -17,7 +17,7 @@ from wallaroo import KafkaRecord
 from wallaroo.message.frame import encode_frame
 from wallaroo.worker.value.kafka_record import write_record
 from wallaroo_runtime.checkpoint.dead_letter import read_letters
-from wallaroo_runtime.egress.kafka_session import ANSWER_S
+from wallaroo_runtime.egress.kafka_transaction import ANSWER_S
 from wallaroo_runtime.kafka.topic import create_topic
 from wallaroo_runtime.storage.outbox.position import Delivered, read_position, write_position
 from wallaroo_runtime.storage.outbox.staging import StagingWriter
@@ -227,7 +227,7 @@ def test_records_that_a_topic_never_takes_can_be_set_aside(seed: int, delivery: 
     drawn.shuffle(records)
     positions = sorted(drawn.choices(range(9999), k=len(records)))
     publish_records(delivery, records, positions, batch=0)
-    delivery.more = {"records": True}
+    delivery.more |= {"records": True}
     assert delivery.start().wait(DEADLINE_S) == 1
     assert re.search(r"R674 .*it never takes message \d+ of this sink|R674 ", delivery.findings()), delivery.findings()
     assert delivery.committed() == []

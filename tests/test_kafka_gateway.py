@@ -217,6 +217,20 @@ def test_a_broker_that_is_away_is_reported_and_waited_for(broker: Broker, gatewa
     assert gateway.findings() == ["R791"], "once for an outage"
 
 
+def test_a_topic_that_is_deleted_while_nothing_comes_is_reported(broker: Broker, gateway: TopicGateway) -> None:
+    topic = new_topic(broker)
+    gateway.read(topic, {0: 0})
+    produce(broker, topic, [b"before"])
+    gateway.start()
+    gateway.wait_messages(1)
+    broker.delete(topic)
+    wait_until(lambda: gateway.findings() == ["R791"], gateway.log, 30.0)
+    broker.create(topic, 1)
+    produce(broker, topic, [b"after"])
+    gateway.wait_messages(2)
+    assert gateway.findings() == ["R791"], "once for an outage"
+
+
 def test_tables_precede_all_other_sources(broker: Broker, gateway: TopicGateway) -> None:
     table, stream, port = new_topic(broker, 2), new_topic(broker), free_port()
     for partition in range(2):

@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from support.run import wait_until
 from wallaroo_runtime.cli.broker import tell
 from wallaroo_runtime.cli.main import main
-from wallaroo_runtime.egress import kafka_session
+from wallaroo_runtime.egress import kafka_session, kafka_transaction
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.kafka import topic
 from wallaroo_runtime.kafka.broker import VERSION, Broker, cluster_id
@@ -195,20 +195,20 @@ def test_arguments_that_cannot_be(arguments: list[str], said: str, capsys: pytes
 
 
 def test_a_call_that_forgets_its_timeout(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(kafka_session, "GRACE_S", 0.01)
+    monkeypatch.setattr(kafka_transaction, "GRACE_S", 0.01)
     never = threading.Event()
     with pytest.raises(kafka_session.Unavailable, match="the client did not answer within 0.01 s"):
-        kafka_session.within(0.01, lambda timeout: never.wait())
+        kafka_transaction.within(0.01, lambda timeout: never.wait())
     never.set()
     found: list[float] = []
-    kafka_session.within(60, found.append)
+    kafka_transaction.within(60, found.append)
     assert found == [60]
 
     def failing(timeout: float) -> None:
         raise KeyError(timeout)
 
     with pytest.raises(KeyError):
-        kafka_session.within(60, failing)
+        kafka_transaction.within(60, failing)
 
 
 def test_a_broker_that_does_not_say_how_large_records_may_be(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -57,7 +57,7 @@ def drawn(random: random.Random) -> dict[str, Any]:
             "Topic": some(TOPICS), "Brokers": some(BROKERS), "Start": some(STARTS), "Partitions": some(PARTITIONS),
             "Options": dict.fromkeys(names, "1"), "Create": some(CREATES),
             "Table": some((False, False, True), 3 if method == "KafkaRecordSource" else 2),
-            "ExactlyOnce": some((method == "KafkaRecordSink",) * 2 + (False, True), 4 if method in SINKS else 2),
+            "ExactlyOnce": some((False, True), 1 if method in SINKS else 2),
         },
     }  # fmt: skip
 
@@ -81,7 +81,7 @@ def faults(method: str, topic: dict[str, Any]) -> set[str]:
             for name in names
         ),
         "Table": topic["Table"] and method != "KafkaRecordSource",
-        "ExactlyOnce": topic["ExactlyOnce"] is not (method == "KafkaRecordSink") and method != "KafkaSink",
+        "ExactlyOnce": topic["ExactlyOnce"] and method not in SINKS,
         "Create": create not in CREATES[2:4] + ({"Partitions": 1},) and create != {"Like": "in"}
         or create.get("Like") == topic["Topic"],
     }  # fmt: skip

@@ -110,14 +110,14 @@ def test_gateways_release_what_is_processed_once_they_are_there(looks: list[tupl
         assert all(known[each] == (offset, 10 * offset)[each] for each in (0, 1) if states[each] != "away")
 
 
-COUNTS = st.fixed_dictionaries(dict.fromkeys(("taken", "refused", "written", "aside", "failed"), st.integers(0, 9)))
+COUNTS = st.fixed_dictionaries(dict.fromkeys(("taken", "refused", "written", "failed"), st.integers(0, 9)))
 
 
 @given(received=st.integers(0, 9), processed=st.integers(0, 9), before=COUNTS, now=COUNTS)
 def test_what_was_processed_has_come(
     received: int, processed: int, before: dict[str, int], now: dict[str, int]
 ) -> None:
-    """A message that a sink refuses is a dead letter, of egress and Spark alike, in each run."""
+    """A message that a sink refuses is a dead letter, in each run."""
     sums = {name: before[name] + now[name] for name in now}
     delivered, refused = Peers.delivered, Peers.refused
     peers, query = Mock(gateways=[], received_before=0), Mock(targets={})
@@ -126,7 +126,7 @@ def test_what_was_processed_has_come(
     peers._of_sinks = lambda name: Peers._of_sinks(peers, name)
     peers.delivered, peers.refused = lambda: delivered(peers), lambda: refused(peers)
     peers.received.return_value, peers.egress.status.return_value = received, {"sinks": [sink]}
-    records = RecordCount(None, *(Counted(sent=each["written"], refused=each["aside"]) for each in (sums, before)))
+    records = RecordCount(None, *(Counted(sent=each["written"]) for each in (sums, before)))
     letters = {"dead_letters": sums["failed"], "dead_letters_before": before["failed"]}
     query.progress.return_value = Progress(messages_in=processed, records=records, **letters)
     snapshot = Flow(peers, query, Mock(), "", Mock(), Mock()).snapshot("stopped")
@@ -136,7 +136,7 @@ def test_what_was_processed_has_come(
         (now, snapshot.run["messages_out"], snapshot.run["dead_letters"]),
     ):
         assert messages_out == counts["taken"] + counts["written"]
-        assert dead_letters == counts["failed"] + counts["refused"] + counts["aside"]
+        assert dead_letters == counts["failed"] + counts["refused"]
 
 
 def test_a_status_that_is_not_there_yet() -> None:

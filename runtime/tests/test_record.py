@@ -56,7 +56,7 @@ RECORDS = st.one_of(
     MANIFEST,
     st.builds(DriverNote, NUMBER, NUMBER, TEXT, st.booleans(), TEXT, TEXT, NUMBER),
     st.builds(Attachment, NUMBER, TEXT, TEXT, TEXT, named(JSON), TEXT),
-    st.builds(Counted, TEXT, *[NUMBER] * 6),
+    st.builds(Counted, TEXT, *[NUMBER] * 4),
     st.builds(Visits, numbered(NUMBER)),
     st.builds(Visited, numbered(st.tuples(NUMBER, NUMBER)), NUMBER),
     st.builds(_Kept, NUMBER, numbered(st.builds(Last, st.binary(max_size=9), NUMBER)), numbered(numbered(NUMBER)),

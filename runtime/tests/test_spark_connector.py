@@ -13,7 +13,7 @@ from wallaroo_runtime.run.run import _spark_settings
 from wallaroo_runtime.spark.machine.master import SUBMITTED
 from wallaroo_runtime.spark.source.kafka import check_kafka
 from wallaroo_runtime.spark.source.kafka_connector import connector_jars, coordinates, jar_settings, uses_kafka
-from wallaroo_runtime.topology.model import KafkaSink, Pipeline, Topology
+from wallaroo_runtime.topology.model import KafkaSink, Pipeline, SparkSink, Topology
 
 MAVEN = "#!/bin/sh\n{}\n"
 
@@ -51,12 +51,12 @@ def test_jars_that_are_given_are_taken() -> None:
 
 
 def test_a_run_has_the_jars_that_are_given(monkeypatch: pytest.MonkeyPatch) -> None:
-    head: dict[str, Any] = {"path": "0/sinks/0", "name": "out", "kind": "kafka", "inputs": (), "worker": "main"}
-    sink = KafkaSink(**head, topic="t", brokers=("h:1",), options={})
+    head: dict[str, Any] = {"path": "0/sinks/0", "name": "out", "kind": "spark", "inputs": (), "worker": "main"}
+    sink = SparkSink(**head, format="kafka", options={}, value="key, value")
     conf = {"spark.jars": "/jars/spark-sql-kafka.jar,/jars/other.jar"}
     options = RunOptions(AppOptions("app.py"), spark=SparkOptions(conf=conf))
 
-    def given(*sinks: KafkaSink) -> dict[str, str]:
+    def given(*sinks: SparkSink) -> dict[str, str]:
         found = _spark_settings(options, Topology("app", (), (Pipeline("p", (), (), sinks),), {}))
         return {name: value for name, value in found.items() if "jars" in value}
 
@@ -112,7 +112,7 @@ def test_a_broker_that_is_not_there() -> None:
         head: dict[str, Any] = {"path": "0/sinks/0", "name": "out", "kind": "kafka", "inputs": (), "worker": "main"}
         sink = KafkaSink(**head, topic="t", brokers=(address, "nowhere"), options={})
         topology = Topology("app", (), (Pipeline("p", (), (), (sink,)),), {})
-        assert uses_kafka(topology)
+        assert not uses_kafka(topology), "the egress writes"
         with pytest.raises(RunError) as caught:
             check_kafka(None, topology)  # type: ignore[arg-type]
     text = str(caught.value)

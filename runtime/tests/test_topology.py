@@ -112,7 +112,7 @@ SHAPES = {
         put("pipelines", 0, "sinks", 0, {**KAFKA_SINK, "exactly_once": "yes"}),
         'T102 "yes" is not true or false\n  at /pipelines/0/sinks/0/exactly_once\n'
         "  fix: write true or false: whether readers of committed records see each message exactly once: written in "
-        "transactions by the egress; absent: at least once, by Spark",
+        "transactions; absent: at least once",
     ),
     "misspelt property": (
         put("pipelines", 0, "nmae", "x"),

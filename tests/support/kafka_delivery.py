@@ -1,4 +1,4 @@
-"""An outbox, an egress over it as a process, and the topic of Kafka that it writes exactly once."""
+"""An outbox, an egress over it as a process, and the topic of Kafka that it writes."""
 
 import json
 import os
@@ -38,7 +38,7 @@ class Delivery:
         self.egress: subprocess.Popen[bytes] | None = None
         self.options: dict[str, str] = {}
         self.environment: dict[str, str] = {}
-        self.more: dict[str, object] = {}
+        self.more: dict[str, object] = {"exactly_once": True}
         self.name, self.deaths, self.live = "out", 0, None  # type: str, int, LiveLog | None
         self.brokers = [broker.address]
         if not topic:
@@ -139,11 +139,15 @@ class Delivery:
 
     def check(self) -> None:
         """End the egress in order; the topic has each record once."""
+        self.stop()
+        assert Counter(self.committed()) == Counter(self.sent)
+        assert not list((self.root / "outbox").glob("*.frames"))
+
+    def stop(self) -> None:
+        """End the egress in order."""
         assert self.egress is not None
         self.egress.terminate()
         assert self.egress.wait(DEADLINE_S) == 0, self.log()
-        assert Counter(self.committed()) == Counter(self.sent)
-        assert not list((self.root / "outbox").glob("*.frames"))
 
     def log(self) -> str:
         return (self.root / "log").read_text()[-4000:]

@@ -354,7 +354,6 @@ INVALID: dict[str, Document] = {
     "table_from_its_end": bad([("T274", f"{S0}/start")], "records", put("end", *SOURCE0, "start")),
     "table_of_partitions_from_offsets": bad([("T274", f"{S0}/partitions/1/start")], "records", put([{"number": 0}, {"number": 1, "start": "7"}], *SOURCE0, "partitions")),
     "table_in_parts": bad([("T274", f"{S0}/options/maxoffsetspertrigger")], "records", put({"maxoffsetspertrigger": "5"}, *SOURCE0, "options")),
-    "records_at_least_once": bad([("T274", f"{K0}/content")], "records", drop(*SINK0, "exactly_once")),
     "content_unknown": bad([("T102", "/pipelines/0/sources/1/content")], "records", put("key", "pipelines", 0, "sources", 1, "content")),
     "topic_like_itself": bad([("T274", "/pipelines/0/sinks/1/create/like")], "records", put("counts-table", "pipelines", 0, "sinks", 1, "create", "like")),
     "topic_without_partitions": bad([("T102", f"{S0}/create")], "records", drop(*SOURCE0, "create", "partitions")),

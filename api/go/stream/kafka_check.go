@@ -165,9 +165,6 @@ func (c *topicCheck) sink() {
 	if c.topic.Table {
 		c.add("Table", true, "false"+onlySources, `leave it out; a topic is compacted by Create with the option "cleanup.policy"`)
 	}
-	if c.method == "KafkaRecordSink" && !c.topic.ExactlyOnce {
-		c.wrong("ExactlyOnce", false, "true: whole records are written in transactions")
-	}
 }
 
 func (c *topicCheck) creation() {

@@ -112,8 +112,8 @@ func KafkaRecordSource(topic Kafka) Source[KafkaRecord] {
 	}}
 }
 
-// KafkaRecordSink writes whole records to a topic that has ExactlyOnce; what is wrong is found as for KafkaSink (T207). A nil
-// value is a tombstone; the error ErrSkip writes nothing.
+// KafkaRecordSink writes whole records to a topic; what is wrong is found as for KafkaSink (T207). A nil value is a tombstone;
+// the error ErrSkip writes nothing.
 func KafkaRecordSink[T any](topic Kafka, encode func(message T) (KafkaRecord, error)) Sink[T] {
 	edge := sinkEdge(topic)
 	edge.Content = topology.Record

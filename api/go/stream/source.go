@@ -74,7 +74,8 @@ type Kafka struct {
 	// Options are settings of Kafka's client, with "kafka." in front of their names; of sources also those of Spark's source, such
 	// as maxOffsetsPerTrigger.
 	Options map[string]string
-	// ExactlyOnce is of sinks: readers of committed records see each record exactly once, whatever dies.
+	// ExactlyOnce is of sinks: readers of committed records see each record exactly once, whatever dies. Without it none is lost,
+	// and some may come again after a kill.
 	ExactlyOnce bool
 	// Table is of sources of whole records: the topic is a table, the latest record of each key. Its records precede the other
 	// messages of a micro-batch, and the first micro-batch reads all of it.

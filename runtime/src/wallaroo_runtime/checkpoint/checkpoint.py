@@ -200,7 +200,7 @@ class Checkpoint:
         before, ports, place = former.load(), former.ports, str(self.directory)
         check_states(before, self.topology, place)
         if not self._has_remote_egress:
-            sinks = (*before.tcp_sinks(), *before.transactional_sinks())
+            sinks = (*before.tcp_sinks(), *before.kafka_sinks())
             check_outbox(self.path / "outbox", {ports.parts[sink.path] for sink in sinks})
         self.changes = safe_changes(before, self.topology, place, accepts_changed=self._accepts_changed)
         self._check_drained(before, remote)

@@ -1,12 +1,8 @@
-"""A transactional producer of Kafka, and the position that is committed with its records."""
+"""A producer of Kafka, and what its errors mean for records."""
 
-import json
-import queue
-import threading
 import time
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import asdict
 from functools import partial
 from typing import Any
 
@@ -19,10 +15,9 @@ from wallaroo_runtime.service._proto import service_pb2 as pb
 from wallaroo_runtime.storage.outbox.position import Delivered
 from wallaroo_runtime.storage.outbox.sink_record import SinkRecord
 
-ANSWER_S, COMMIT_S, POLL_S = 15.0, 30.0, 0.05
+ANSWER_S, POLL_S = 15.0, 0.05
 LOOK_S = 0.5  # between two looks for an outage while a call is under way
 POLL_RECORDS = 1000
-GRACE_S = 5.0
 PREFIX = "kafka."
 # Names of settings in Kafka's own client, which Spark's sink has, and in this one.
 LIMIT = "message.max.bytes"
@@ -40,11 +35,13 @@ LASTING = (
     *("SASL_AUTHENTICATION_FAILED", "INVALID_TRANSACTION_TIMEOUT"),
 )
 FENCED = ("_FENCED", "PRODUCER_FENCED", "INVALID_PRODUCER_EPOCH", "TRANSACTION_COORDINATOR_FENCED")
+# With one of these set, the client keeps no order of its own.
+_UNORDERED = ("max.in.flight", "max.in.flight.requests.per.connection", "message.send.max.retries", "retries")
 NO_TOPIC = ("UNKNOWN_TOPIC_OR_PART", "_UNKNOWN_TOPIC")
 
 
 class Unavailable(OSError):
-    """Kafka does not take a transaction now; a new session asks it what became of the last one.
+    """Kafka does not take records now, and may have some of those that it got last.
 
     Attributes:
         has_topic: Whether it may have the topic.
@@ -69,86 +66,47 @@ class Lasting(Exception):
         self.is_fenced, self.size, self.numbers = is_fenced, size, numbers
 
 
-def within(seconds: float, call: Callable[..., Any], *arguments: Any, look: Callable[[], None] = lambda: None) -> None:
-    """Call a function of the client that has a timeout as its last parameter, and wait no longer than that.
-
-    `look` is called again and again meanwhile; what it raises ends the wait.
-
-    librdkafka may forget its own timeout: send_offsets_to_transaction has waited for ever where the connection to the
-    broker broke at that moment. A call that does not return keeps its thread and its producer; the next session's
-    takes the place of that one.
-
-    Raises:
-        Unavailable: It did not return.
-    """
-    outcome: queue.SimpleQueue[BaseException | None] = queue.SimpleQueue()
-
-    def work() -> None:
-        try:
-            call(*arguments, seconds)
-        except Exception as error:
-            outcome.put(error)
-        else:
-            outcome.put(None)
-
-    threading.Thread(target=work, name="kafka-call", daemon=True).start()
-    deadline = time.monotonic() + seconds + GRACE_S
-    while (left := deadline - time.monotonic()) > 0:
-        try:
-            failed = outcome.get(timeout=min(LOOK_S, left))
-        except queue.Empty:
-            look()
-            continue
-        if failed is not None:
-            raise failed
-        return
-    reason = f"the client did not answer within {seconds:g} s"
-    raise Unavailable(reason)
-
-
 class Session:
-    """A producer whose transactions no other one of its name can mix with, and a reader of its position.
+    """A producer of records of which none is lost; after a failure some may be written twice.
 
     Args:
         target: `brokers`, `topic` and `options` of the sink.
-        name: Transactional id and consumer group.
-        sink: Name of the sink, for errors.
+        sink: Its name, for errors.
 
     Attributes:
-        position: What was committed last; None: Kafka has none.
+        position: What Kafka knows of how far it has come; None: nothing.
 
     Raises:
-        Unavailable: No broker takes transactions now.
+        Unavailable: No broker answers now.
         Lasting: None ever will.
         RunError: R716, an option is none of this client.
     """
 
-    def __init__(self, client: Any, target: pb.KafkaTopic, name: str, sink: str) -> None:
+    def __init__(self, client: Any, target: pb.KafkaTopic, sink: str) -> None:
         self._client, self._topic, self._failed = client, target.topic, list[tuple[int, Any]]()
         self._brokers, self._lost = list(target.brokers), list[Any]()
         self._check_answer()
-        settings = settings_of(target, sink)
-        self._limits = record_limits(_of_reader(settings), target.topic)
+        self._settings = settings_of(target, sink)
+        self._limits = record_limits(reader_settings(self._settings), target.topic)
         self._limit = self._limits.max_bytes
         with suppress(ValueError):  # what is no number, the client refuses
-            self._limit = min(self._limit, int(settings.get(LIMIT, self._limit)))
-            settings |= batch_settings(self._limit)
-        own = {"transactional.id": name, "enable.idempotence": True, "delivery.report.only.error": True}
-        own["error_cb"] = self._noting_loss()
+            self._limit = min(self._limit, int(self._settings.get(LIMIT, self._limit)))
+            self._settings |= batch_settings(self._limit)
+        self.position: Delivered | None = None
         try:
-            self._producer = client.Producer({"partitioner": "murmur2_random", "linger.ms": 5, **settings, **own})
-            self._reader = client.Consumer({**_of_reader(settings), "group.id": name, "enable.auto.commit": False})
+            self._open()
         except client.KafkaException as error:
-            fix = "give settings that librdkafka knows: with exactly_once, confluent_kafka writes"
+            fix = "give settings that librdkafka knows: confluent_kafka writes"
             what = f'an option of sink "{sink}"'
             raise RunError.of("R716", USAGE, what=what, reason=error.args[0].str(), fix=fix) from error
         self._delivered = self._noting()
-        with self._judged():
-            # Ends what a producer of this name has left; from now on Kafka takes nothing of that one.
-            within(ANSWER_S, self._producer.init_transactions)
-            self._group = self._reader.consumer_group_metadata()
-            (found,) = self._reader.committed([client.TopicPartition(self._topic, 0)], ANSWER_S)
-        self.position = None if found.offset < 0 else Delivered(**json.loads(found.metadata), sender=name)
+
+    def _open(self) -> None:
+        self._producer = self._made({"enable.idempotence": keeps_order(self._settings), **self._settings})
+
+    def _made(self, settings: Mapping[str, Any]) -> Any:
+        own = {"delivery.report.only.error": True, "error_cb": self._noting_loss()}
+        return self._client.Producer({"partitioner": "murmur2_random", "linger.ms": 5, **settings, **own})
 
     @contextmanager
     def _judged(self) -> Any:
@@ -195,33 +153,36 @@ class Session:
             self._check_answer()
 
     def write(self, records: Iterable[SinkRecord], end: Delivered, without: Container[int] = ()) -> None:
-        """Write records, and the position after them, or nothing.
+        """Write records; returns when Kafka has them.
 
         Args:
             records: All up to the position.
-            end: The position.
+            end: The position after them.
             without: Numbers of records that are passed over.
 
         Raises:
             Unavailable: It is not known whether they are there.
-            Lasting: They are not.
+            Lasting: Some are not.
         """
         self._failed.clear()
         try:
             with self._judged():
-                self._producer.begin_transaction()
-                self._produce_all(records, without)
-                reach("egress.kafka_produced")
-                place = self._client.TopicPartition(self._topic, 0, end.messages, metadata=_text(end))
-                within(ANSWER_S, self._producer.send_offsets_to_transaction, [place], self._group, look=self.look)
-                reach("egress.kafka_positioned")
-                within(COMMIT_S, self._producer.commit_transaction, look=self.look)
+                self._write(records, end, without)
         except Lasting:
-            with suppress(
-                self._client.KafkaException, Unavailable
-            ):  # else readers of committed records would wait for its timeout
-                within(ANSWER_S, self._producer.abort_transaction)
+            self._undo()
             raise
+
+    def _write(self, records: Iterable[SinkRecord], _: Delivered, without: Container[int]) -> None:
+        self._produce_all(records, without)
+        reach("egress.kafka_produced")
+        while self._producer.flush(LOOK_S):
+            self.look()
+        if self._failed:
+            raise self._client.KafkaException(self._failed[0][1])
+
+    def _undo(self) -> None:
+        """Leave nothing of a write under way."""
+        self._producer.flush(ANSWER_S)
 
     def _produce_all(self, records: Iterable[SinkRecord], without: Container[int]) -> None:
         for number, record in enumerate(records):
@@ -285,13 +246,11 @@ class Session:
         return failed
 
     def close(self) -> None:
-        """Let go; what is not committed is undone by the next session."""
+        """Let go of what was not written."""
         with suppress(self._client.KafkaException):  # why it could not go on; that has been reported
             self._producer.purge()
             self._producer.poll(0)
-        del self._producer  # else it would try to go on, and be fenced by the next one
-        with suppress(self._client.KafkaException):
-            self._reader.close()
+        del self._producer  # else it would try to go on
 
 
 def settings_of(target: pb.KafkaTopic, sink: str) -> dict[str, Any]:
@@ -308,19 +267,24 @@ def settings_of(target: pb.KafkaTopic, sink: str) -> dict[str, Any]:
     for option, value in sorted(target.options.items()):
         name = option.removeprefix(PREFIX)
         if name == option:
-            what, fix = f'option {option} of sink "{sink}"', "leave it out: with exactly_once, Spark does not write"
+            what, fix = f'option {option} of sink "{sink}"', "leave it out: Spark does not write"
             raise RunError.of("R716", USAGE, what=what, reason=f"it does not begin with {PREFIX}", fix=fix)
         settings[RENAMED.get(name, name)] = value
     return settings
 
 
-def _of_reader(settings: Mapping[str, Any]) -> dict[str, Any]:
+def keeps_order(settings: Mapping[str, Any]) -> bool:
+    """Say whether settings let the client number its records, so that none is written twice or too late by a retry.
+
+    Example:
+        >>> keeps_order({"acks": "all"}), keeps_order({"acks": "1"}), keeps_order({"retries": "0"})
+        (True, False, False)
+    """
+    acks = [str(settings[name]) for name in ("acks", "request.required.acks") if name in settings]
+    return set(acks) <= {"all", "-1"} and not any(name in settings for name in _UNORDERED)
+
+
+def reader_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
     """Return the settings by which a consumer reaches the same brokers."""
     kinds = ("bootstrap.", "log_level", "security.", "sasl.", "ssl.", "enable.ssl.", "client.", "socket.", "broker.")
     return {name: value for name, value in settings.items() if name.startswith(kinds)}
-
-
-def _text(position: Delivered) -> str:
-    value = asdict(position)
-    del value["sender"]
-    return json.dumps(value)

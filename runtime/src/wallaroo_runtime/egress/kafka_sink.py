@@ -1,11 +1,6 @@
-"""Delivery to a topic of Kafka in transactions: readers of committed records see each one exactly once.
-
-A transaction has records of the outbox and, as an offset of a consumer group, the position after them. Both are there
-or neither is, so a new egress asks Kafka for the position and continues there, whatever ended the one before.
-"""
+"""Delivery to a topic of Kafka: no record is lost, and some come again after a kill."""
 
 import os
-import secrets
 import select
 import time
 from collections.abc import Callable, Iterator
@@ -15,7 +10,6 @@ from pathlib import Path
 
 from wallaroo.diagnostic.diagnostic import Diagnostic
 from wallaroo.diagnostic.fault import reach
-from wallaroo_runtime.durable.file import sync_directory
 from wallaroo_runtime.egress.feed import Feed, Piece
 from wallaroo_runtime.egress.kafka_session import Lasting, Session, Unavailable
 from wallaroo_runtime.egress.recorder import RECORD_DURABLY_S
@@ -29,9 +23,6 @@ from wallaroo_runtime.storage.outbox.sink_record import SinkRecord, records_of, 
 
 TRANSACTION_BYTES = 4 * 1024 * 1024
 TRANSACTION_RECORDS = 100_000
-START_BROKERS = (
-    "the brokers; if they run, look whether transaction.state.log.replication.factor is at most their number"
-)
 CREATE_TOPIC = "the topic, e.g. with `wallaroo topics create`"
 RAISE_LIMIT = (
     "raise max.message.bytes of the topic, and kafka.max.request.size of the sink where it has one, and run again: "
@@ -43,30 +34,36 @@ FOLDER = "dead-letters"  # next to the outbox
 class KafkaSink(Sink):
     """Delivers what the outbox has for one port to a topic.
 
-    Parameters and attributes are those of `Sink`; `position` is how far Kafka has committed.
+    Parameters and attributes are those of `Sink`; `position` is how far Kafka has the records.
 
     Raises:
         RunError: R698, the outbox is damaged; R728, the client is not installed.
     """
 
+    _start_brokers = "the brokers"  # what helps where none answers
+
     def __init__(self, config: pb.Sink, directory: Path, say: Callable[[Diagnostic], None]) -> None:
         super().__init__(config, directory, say)
         self._target = config.kafka
-        self._client = kafka_client(f'sink "{config.name}" with exactly_once')
-        self._open = directory / f"open-{config.port}"
+        self._client = kafka_client(f'sink "{config.name}"')
         self._told, self._durable_at = "", 0.0
 
     def _keep_connected(self) -> None:
-        self._name_output(f"wallaroo-{self._target.application}-{self.config.name}-{secrets.token_hex(8)}")
+        self._begin()
         super()._keep_connected()
         if not self._abandoned:
             self._record(durable=True)
-            self._open.unlink(missing_ok=True)
+
+    def _begin(self) -> None:
+        """Forget the transactions of an earlier version: what they committed is not where a later one goes on."""
+        if self.position.sender:
+            self.position = replace(self.position, sender="")
+            self._record(durable=True)
 
     def _connect(self) -> Session:
         session = None
         try:
-            session = Session(self._client, self._target, self.position.sender, self.config.name)
+            session = self._session()
             self._agree(session)
         except BaseException as error:
             if session is not None:
@@ -76,6 +73,12 @@ class KafkaSink(Sink):
             raise
         self._told = ""
         return session
+
+    def _session(self) -> Session:
+        return Session(self._client, self._target, self.config.name)
+
+    def _agree(self, session: Session) -> None:
+        """Agree with Kafka where to go on; without transactions it does not know."""
 
     def _refused(self, error: Lasting) -> RunError:
         if error.is_fenced:
@@ -96,51 +99,12 @@ class KafkaSink(Sink):
         reason = f"it never takes message {number} of this sink: {error}"
         return RunError.of("R674", sink=self.config.name, place=place, reason=reason, fix=SET_ASIDE)
 
-    def _agree(self, session: Session) -> None:
-        """Continue where Kafka has committed; a contradiction to what the outbox has is an error.
-
-        Kafka has a position before the first record is written. So where it has none later, it has forgotten it.
-
-        Raises:
-            RunError: R731.
-        """
-        found = session.position
-        if found is None:
-            if self._open.exists():
-                reason = "Kafka has forgotten it, and the last run did not end in order"
-                raise self._contradicted(reason)
-            session.write((), self.position)
-            return
-        if found.messages < self.position.messages:
-            reason = f"Kafka has {found.messages} messages; {self.position.messages} were delivered"
-            raise self._contradicted(reason)
-        if found.messages > self.position.messages:
-            self._take(self._pieces_until(found), found)
-
-    def _contradicted(self, reason: str) -> RunError:
-        return RunError.of("R731", sink=self.config.name, group=self.position.sender, reason=reason, path=self._open)
-
-    def _pieces_until(self, end: Delivered) -> list[Piece]:
-        """Return what Kafka has and the recorded position does not: the last egress died between the two."""
-        feed = Feed(self._directory, self.config.port, self.position)
-        pieces: list[Piece] = []
-        try:
-            while (piece := feed.next()) is not None and piece.after.messages <= end.messages:
-                pieces.append(replace(piece, data=b"", frame=None))
-                if piece.lengths and _is_same(piece.after, end):
-                    return pieces
-        finally:
-            feed.close()
-        raise self._contradicted(
-            reason=f"Kafka has {end.messages} messages, which the outbox has not, or not in this way"
-        )
-
     def _tell_outage(self, error: OSError) -> None:
         self.state, reason = "unreachable", str(error)
         if reason != self._told:
             self._told = reason
             is_missing = isinstance(error, Unavailable) and not error.has_topic
-            self._note_outage(f"Kafka at {self._brokers}", reason, CREATE_TOPIC if is_missing else START_BROKERS)
+            self._note_outage(f"Kafka at {self._brokers}", reason, CREATE_TOPIC if is_missing else self._start_brokers)
 
     @property
     def _brokers(self) -> str:
@@ -150,7 +114,7 @@ class KafkaSink(Sink):
         return self.position != before
 
     def _use(self, session: Session) -> bool:  # type: ignore[override]
-        """Deliver until Kafka does not take a transaction, or nothing more is to do; returns whether it was the latter.
+        """Deliver until Kafka does not take records, or nothing more is to do; returns whether it was the latter.
 
         Raises:
             RunError: R674, R732.
@@ -179,14 +143,13 @@ class KafkaSink(Sink):
     def _commit(self, session: Session, pieces: list[Piece]) -> None:
         end = replace(pieces[-1].after, refused=self.position.refused)
         if any(piece.lengths for piece in pieces):
-            if not self._open.exists():
-                self._open.touch(mode=0o600)
-                sync_directory(self._directory)
-            if self.live is not None and end.live_needed > self.live.safe:
-                self.live.sync()  # Kafka would keep what a loss of power takes away here
+            self._prepare(end)
             end = self._write(session, pieces, end)
             reach("egress.kafka_committed")
         self._take(pieces, end, durable=self._is_due(pieces))
+
+    def _prepare(self, end: Delivered) -> None:
+        """Do what must precede the write of records up to a position; without transactions nothing must."""
 
     def _write(self, session: Session, pieces: list[Piece], end: Delivered) -> Delivered:
         """Write the records of pieces, and the position after them; without those that Kafka never takes, if so set.
@@ -251,12 +214,6 @@ def _reason(error: Lasting) -> str:
 
 def _partition(record: SinkRecord) -> str:
     return "" if record.partition is None else f" (partition {record.partition})"
-
-
-def _is_same(place: Delivered, end: Delivered) -> bool:
-    """Say whether two places come after the same messages; steps past what is of other sinks have no fixed ends."""
-    counts = (place.messages, place.total_bytes, place.live_messages)
-    return counts == (end.messages, end.total_bytes, end.live_messages)
 
 
 def written(pieces: list[Piece], are_whole: bool) -> Iterator[SinkRecord]:

@@ -14,8 +14,9 @@ def sink_of(config: pb.Sink, directory: Path, say: Callable[[Diagnostic], None])
     if config.HasField("kafka"):
         # Late: its client takes long to import, and need not be installed.
         from wallaroo_runtime.egress.kafka_sink import KafkaSink
+        from wallaroo_runtime.egress.kafka_transaction_sink import TransactionalSink
 
-        return KafkaSink(config, directory, say)
+        return (TransactionalSink if config.kafka.exactly_once else KafkaSink)(config, directory, say)
     if config.HasField("cookie"):
         return CommittingSink(config, directory, say)
     return Sink(config, directory, say)

@@ -136,6 +136,7 @@ class KafkaReader:
         self._rows = Rows(config)
         self._room, self._stopping = threading.Event(), threading.Event()
         self._lost: list[str] = []
+        self._is_missing = False  # the topic, at the last look
         self._ended: set[int] = set()
         self._gone: set[int] = set()  # partitions without the records that come next
         self._thread: threading.Thread | None = None
@@ -219,23 +220,24 @@ class KafkaReader:
         consumer.incremental_assign([TopicPartition(topic, number, point) for number, point in points.items()])
 
     def _look(self, consumer: Any) -> None:
-        """Look for brokers that were lost, and for new partitions."""
+        """Look for brokers that were lost, for a topic that is gone, and for new partitions."""
         if self._lost or self.outage:
             self._lost.clear()  # brokers also close what was not used for long
             errors = connection_errors(self.config.brokers)
             if errors:
                 self._tell_outage("; ".join(f"{broker}: {error}" for broker, error in errors.items()))
                 return
-            self.outage = None
-        if self.config.chosen:
-            return
         found = self._partitions(consumer)
-        new = {number: BEGINNING for number in found if number not in self._next}
+        if not found:
+            return
+        self.outage, self._is_missing = None, False
+        new = {} if self.config.chosen else {number: BEGINNING for number in found if number not in self._next}
         if new:
             self._next |= new
             self._assign(consumer, new)
 
     def _partitions(self, consumer: Any) -> list[int]:
+        """Return the partitions of the topic; empty: no broker says them now, or twice in a row that there is none."""
         from confluent_kafka import KafkaException
 
         try:
@@ -243,7 +245,12 @@ class KafkaReader:
         except KafkaException as error:
             self._lost.append(error.args[0].str())
             return []
-        return [] if topic is None or topic.error is not None else list(topic.partitions)
+        if topic is not None and topic.error is None:
+            return list(topic.partitions)
+        if self._is_missing:  # a topic that is new, or loses its leader, is missing for a moment
+            self._tell_outage(f"it has no topic {self.config.topic}")
+        self._is_missing = True
+        return []
 
     def _take(self, message: Any, consumer: Any) -> None:
         error = message.error()

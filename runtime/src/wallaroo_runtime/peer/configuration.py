@@ -161,7 +161,7 @@ def egress_request(
         cookie = value_of(sink.cookie) if isinstance(sink, ConnectorSink) else None
         place = {"host": sink.host, "tcp_port": sink.port}
         request.sinks.add(port=plan.ports[sink.path], name=sink.name, **place, cookie=cookie)
-    for topic in topology.transactional_sinks():
+    for topic in topology.kafka_sinks():
         host, _, port = topic.brokers[0].rpartition(":")
         place = {"host": host.strip("[]"), "tcp_port": int(port)}
         kafka = pb.KafkaTopic(
@@ -171,6 +171,7 @@ def egress_request(
             options={**(AT_ONCE if at_once else {}), **resolved(topic.options)},
             records=has_records(topic),
             sets_aside=topic.path if sets_aside else "",
+            exactly_once=topic.exactly_once,
         )
         request.sinks.add(port=plan.ports[topic.path], name=topic.name, **place, kafka=kafka)
     for source in listeners(topology):

@@ -216,9 +216,6 @@ def _differences(old: Part, new: Part, matched: Mapping[str, str]) -> Iterator[C
         if was != now_is:
             text = _was(f"{what} of {called(new)}", was, now_is)
             yield Change(Impact.BREAKS_STATE, new.path, f"{text}; Spark's checkpoint has the offsets of the former")
-    if _is_transactional(old) and not _is_transactional(new):
-        text = _was(f"exactly_once of {called(new)}", True, False)
-        yield Change(Impact.NEEDS_DRAIN, old.path, f"{text}; output that waits for its egress would never be delivered")
     yield from _record_changes(old, new)
     if not isinstance(old, Source) and not isinstance(new, Source):
         now = [matched.get(path, f"{path} (new)") for path in new.inputs]
@@ -255,9 +252,7 @@ def _record_changes(old: Part, new: Part) -> Iterator[Change]:
         yield Change(Impact.BREAKS_STATE if new.table else Impact.SAFE, new.path, text)
     if isinstance(old, KafkaSink) and isinstance(new, KafkaSink) and old.content != new.content:
         text = _was(f"content of {called(new)}", old.content or "value", new.content or "value")
-        if old.exactly_once:
-            text = f"{text}; output that waits for its egress is in the former"
-        yield Change(Impact.NEEDS_DRAIN if old.exactly_once else Impact.SAFE, new.path, text)
+        yield Change(Impact.NEEDS_DRAIN, new.path, f"{text}; output that waits for its egress is in the former")
 
 
 Setting = tuple[str, object, object]
@@ -291,10 +286,6 @@ def _spark_identity(old: Part, new: Part) -> Iterator[Setting]:
     if isinstance(old, SparkSource) and isinstance(new, SparkSource):
         yield "format", old.format, new.format
         yield "schema", old.schema, new.schema
-
-
-def _is_transactional(part: Part) -> bool:
-    return isinstance(part, KafkaSink) and part.exactly_once
 
 
 def _address(part: Part) -> str:

@@ -125,7 +125,8 @@ def _spark_lines(plan: Plan, topology: Topology) -> Iterator[str]:
         yield f"  transformWithState {names}: version and log of each bucket in RocksDB"
     yield "  sink               publishes the staged output to the outbox, once for each batch"
     for sink in topology.sinks():
-        if isinstance(sink, KafkaSink) and sink.exactly_once:
-            yield f"  egress             writes kafka {sink.place} in transactions, each record exactly once"
+        if isinstance(sink, KafkaSink):
+            how = " in transactions, each record exactly once" if sink.exactly_once else ", each record at least once"
+            yield f"  egress             writes kafka {sink.place}{how}"
         elif not isinstance(sink, TcpSink):
             yield f"                     writes what is staged for {sink.kind} {sink.place}"

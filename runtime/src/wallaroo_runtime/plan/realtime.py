@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from wallaroo.diagnostic.diagnostic import Diagnostic
 from wallaroo_runtime.plan.stage import NodeKind, Plan
-from wallaroo_runtime.topology.model import GeneratorSource, KafkaSink, KafkaSource, Part, Sink, Source, Topology
+from wallaroo_runtime.topology.model import GeneratorSource, KafkaSource, Part, Sink, Source, Topology
 
 PARTITIONS, BUCKETS = 1, 8  # one task does everything, so that no shuffle is needed; buckets run side by side
 MICROBATCH = "leave out --mode"
@@ -50,9 +50,7 @@ def _of_parts(topology: Topology) -> Iterator[Diagnostic]:
                 f'option {own[0]} of source "{part.name}", which is for Spark: the gateway reads here', part
             )
     for part in topology.sinks():
-        if isinstance(part, KafkaSink) and not part.exactly_once:
-            yield _obstacle(f'the kafka sink "{part.name}", which Spark writes since it has no exactly_once', part)
-        elif part.kind not in ("tcp", "kafka"):
+        if part.kind not in ("tcp", "kafka"):
             yield _obstacle(f'the {part.kind} sink "{part.name}"', part)
 
 

@@ -160,13 +160,13 @@ class Flow:
     def snapshot(self, state: str) -> Snapshot:
         """Return the numbers of this moment."""
         progress = self._progress()
-        records, past = progress.records.now, progress.records.before
+        records = progress.records.now
         processed = progress.messages_in + records.received
         # The gateway reports less often than the query: what is processed has come, too.
         received = max(self._peers.received() + records.received, processed)
         delivered = self._peers.delivered() + records.sent
-        letters = progress.dead_letters + self._peers.refused() + records.refused
-        letters_before = progress.dead_letters_before + self._peers.refused_before + past.refused
+        letters = progress.dead_letters + self._peers.refused()
+        letters_before = progress.dead_letters_before + self._peers.refused_before
         now = time.monotonic()
         self._samples.append((now, processed))
         while now - self._samples[0][0] > RATE_WINDOW_S:
@@ -186,8 +186,8 @@ class Flow:
             bytes_by_file=progress.bytes_by_file,
             bytes_by_grpc=progress.bytes_by_grpc,
             run={
-                "messages_in": received - past.received - self._peers.received_before,
-                "messages_out": delivered - past.sent - self._peers.delivered_before,
+                "messages_in": received - progress.records.before.received - self._peers.received_before,
+                "messages_out": delivered - progress.records.before.sent - self._peers.delivered_before,
                 "dead_letters": letters - letters_before,
                 **{name: progress.counts.get(name, 0) for name in RUN_COUNTERS},
             },

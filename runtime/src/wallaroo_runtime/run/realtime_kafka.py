@@ -27,7 +27,7 @@ def kafka_starts(topology: Topology, known: Mapping[str, str], reset: str = "") 
         RunError: R672, R673, R716, R728 or R738; of the first source or sink that is concerned.
     """
     found = {source.path: topic_start(source, known, reset) for source in kafka_sources(topology)}
-    for sink in topology.transactional_sinks():
+    for sink in topology.kafka_sinks():
         check_answer(sink.brokers, place_of(sink))
     return found
 
@@ -86,7 +86,7 @@ def tables_left(topology: Topology) -> Iterator[Diagnostic]:
     Raises:
         RunError: R672.
     """
-    for sink in topology.transactional_sinks():
+    for sink in topology.kafka_sinks():
         if sink.create and sink.create.options.get(POLICY) == COMPACT and _has_records(sink):
             yield Diagnostic.of("R779", topic=sink.topic, brokers=sink.brokers[0])
 

@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from types import MappingProxyType
 
-from wallaroo.diagnostic.diagnostic import Diagnostic
 from wallaroo.diagnostic.fault import reach
 from wallaroo.message.frame import DEAD_LETTER_PORT
 from wallaroo.worker.host import trace
@@ -135,18 +134,9 @@ class Publisher:
         report = BatchReport(batch, begun_ns // 1_000_000, time.time_ns() // 1_000_000)
         for account in last_attempts(batch, accounts):
             report.add(account.steps, account.arrived, account.stores)
-        if self._rows is not None:
-            report.add(self._rows.new_steps(), {}, {})
         for file in files:
             report.emitted[file.port] += file.messages
         self._tell_batch(report)
-
-    def new_findings(self) -> list[Diagnostic]:
-        """Return what sinks of Spark found wrong since the last call."""
-        if self._rows is None:
-            return []
-        found = self._rows.findings
-        return [found.popleft() for _ in range(len(found))]
 
     def _check(self, batch: int, files: list[StagedFile], accounts: Accounts) -> None:
         if self._balance is not None:

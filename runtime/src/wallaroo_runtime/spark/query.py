@@ -151,7 +151,7 @@ class RunningQuery:
 
     def new_findings(self) -> list[Diagnostic]:
         """Return what was found wrong since the last call and does not end the query."""
-        return [*self._room.new_findings(), *self._publisher.new_findings()]
+        return self._room.new_findings()
 
     @property
     def is_held(self) -> bool:
@@ -229,8 +229,7 @@ def _start(
         {node.port for stage in plan.stages for node in stage.nodes if node.kind is NodeKind.SINK}
     )
     sinks = {plan.ports[sink.path]: sink for sink in topology.spark_sinks()}
-    sets_aside = options.on_error == "dead_letter"
-    rows = RowSinks(session, sinks, options.output, options.records, sets_aside=sets_aside)
+    rows = RowSinks(session, sinks, options.output, options.records)
     rows.check()
     policy, planned = ErrorPolicy.of(topology, options.on_error), Planned(session, options.checkpoint)
     publisher = Publisher(

@@ -18,20 +18,16 @@ class Counted:
     Attributes:
         query: Id of Spark's query; empty: it has no micro-batch yet.
         written: The last micro-batch that sinks have got; -1: none.
-        aside: How many of its messages became dead letters, since their sink never takes them.
         batch: The last micro-batch that is counted; -1: none.
         received: Messages that sources have given since the checkpoint began.
         sent: Messages that sinks have got since then.
-        refused: Messages that became dead letters since then, because a sink never takes them.
     """
 
     query: str = ""
     written: int = -1
-    aside: int = 0
     batch: int = -1
     received: int = 0
     sent: int = 0
-    refused: int = 0
 
 
 def read_counted(directory: Directory) -> Counted:
@@ -68,22 +64,16 @@ class RecordCount:
         """Say whether sinks have got a micro-batch."""
         return self.now.query == query and self.now.written >= batch
 
-    def write(self, query: str, batch: int, aside: int) -> None:
-        """Note that sinks have got a micro-batch, but for so many of its messages, which became dead letters."""
-        self._store(replace(self._of(query), written=batch, aside=aside))
+    def write(self, query: str, batch: int) -> None:
+        """Note that sinks have got a micro-batch."""
+        self._store(replace(self._of(query), written=batch))
 
     def add(self, query: str, batch: int, received: int, sent: int) -> None:
-        """Count a micro-batch that is published; to be called before Spark commits it.
-
-        Args:
-            sent: Messages for sinks, those that they refuse included.
-        """
+        """Count a micro-batch that is published; to be called before Spark commits it."""
         known = self._of(query)
         if batch <= known.batch or not (received or sent):
             return
-        aside = known.aside if known.written == batch else 0
-        sums = (known.received + received, known.sent + sent - aside, known.refused + aside)
-        self._store(replace(known, batch=batch, received=sums[0], sent=sums[1], refused=sums[2]))
+        self._store(replace(known, batch=batch, received=known.received + received, sent=known.sent + sent))
 
     def _of(self, query: str) -> Counted:
         """Return the record for a query; each one numbers its micro-batches from 0."""

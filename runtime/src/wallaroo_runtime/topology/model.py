@@ -264,7 +264,7 @@ class KafkaSink(Sink):
     """A Kafka topic; the encoder gives value, key and partition.
 
     Attributes:
-        exactly_once: Whether the egress writes it, in transactions; else Spark does, at least once.
+        exactly_once: Whether it is written in transactions; else after a kill some records may come again.
         content: `record`: messages are whole records, serialized; empty: values, perhaps with keys and partitions.
         create: As of a `KafkaSource`.
     """
@@ -360,15 +360,13 @@ class Topology:
         """Yield the sinks that the egress reaches by TCP alone."""
         return (sink for sink in self.sinks() if isinstance(sink, TcpSink))
 
-    def transactional_sinks(self) -> Iterator[KafkaSink]:
-        """Yield the topics that the egress writes in transactions."""
-        return (sink for sink in self.sinks() if isinstance(sink, KafkaSink) and sink.exactly_once)
+    def kafka_sinks(self) -> Iterator[KafkaSink]:
+        """Yield the topics that are written."""
+        return (sink for sink in self.sinks() if isinstance(sink, KafkaSink))
 
-    def spark_sinks(self) -> "Iterator[KafkaSink | SparkSink]":
+    def spark_sinks(self) -> Iterator[SparkSink]:
         """Yield the sinks that Spark writes."""
-        for sink in self.sinks():
-            if isinstance(sink, SparkSink) or (isinstance(sink, KafkaSink) and not sink.exactly_once):
-                yield sink
+        return (sink for sink in self.sinks() if isinstance(sink, SparkSink))
 
     def parts(self) -> Iterator[Part]:
         """Yield all sources, then all steps, then all sinks: each after its inputs."""

@@ -32,16 +32,13 @@ class TopicCreation:
 
 
 def check_topics(index: Index) -> Iterator[Diagnostic]:
-    """Tables are read as records, whole and from the start; records are written exactly once; a topic has one form."""
+    """Tables are read as records, whole and from the start; a topic has one form."""
     created: dict[tuple[Any, Any], Any] = {}
     for part in index.parts:
         if part.text("kind") != "kafka":
             continue
         if part.value.get("table") is True:
             yield from _table(index, part)
-        if part.kind == "sinks" and part.text("content") == "record" and part.value.get("exactly_once") is not True:
-            reason, fix = 'it writes records (content "record") without exactly_once', "set exactly_once"
-            yield _finding(index, part, "/content", reason, fix)
         create = part.value.get("create")
         if isinstance(create, dict):
             yield from _creation(index, part, create)

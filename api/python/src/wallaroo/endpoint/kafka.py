@@ -10,7 +10,7 @@ from wallaroo.diagnostic.diagnostic import shown
 from wallaroo.diagnostic.place import Place
 from wallaroo.endpoint import argument
 from wallaroo.endpoint.config import MAX_MESSAGE_BYTES, SinkConfig, SourceConfig, decode_of
-from wallaroo.endpoint.kafka_check import check_create, check_options, check_records, check_table
+from wallaroo.endpoint.kafka_check import check_create, check_options, check_table
 from wallaroo.endpoint.kafka_option import LINGER, MESSAGE_SIZE, Topic, sink_topic, source_topic
 from wallaroo.endpoint.spark import option_texts
 from wallaroo.message.kafka_record import content_of, create_of, edge, table_of
@@ -107,12 +107,12 @@ class KafkaSinkConfig(SinkConfig):
         encoder: Object (or class) with `encode(data)`; it returns `(value, key)` or `(value, key, partition_id)`, key
             and partition being None where Kafka may choose, or the value alone. With content "record" it returns a
             `KafkaRecord`, or None for nothing; None in its place then: messages are such records.
-        options: Settings of Kafka's client.
+        options: Settings of confluent_kafka, which `wallaroo run` needs, with "kafka." in front of their names.
         exactly_once: Whether readers of committed records (`isolation.level=read_committed`) see each record exactly
-            once, whatever dies. Records are then written in transactions, and `wallaroo run` needs confluent_kafka,
-            whose settings the options are. Else a micro-batch may be written twice when the driver dies.
+            once, whatever dies: they are then written in transactions. Else none is lost, and some may come again
+            after a kill.
         on_error: What happens when the encoder fails, as for `ApplicationBuilder`; None: what the application says.
-        content: "record" for whole records with headers, time, and tombstones, only with `exactly_once`; None: values.
+        content: "record" for whole records with headers, time, and tombstones; None: values.
         create: As for `KafkaSourceConfig`.
 
     Attributes:
@@ -156,7 +156,6 @@ class KafkaSinkConfig(SinkConfig):
         fields = _fields(place, self.said) or {}
         check_options(place, fields.get("options", {}), is_source=False)
         check_create(place, fields.get("topic", ""), self.create)
-        check_records(place, self.content, exactly_once=self.said.exactly_once)
         if not isinstance(self.said.exactly_once, bool):
             place.wrong("exactly_once", shown(self.said.exactly_once), "True or False", fix="pass exactly_once=True")
         fields |= {"exactly_once": True} if self.said.exactly_once else {}

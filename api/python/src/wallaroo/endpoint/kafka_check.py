@@ -5,7 +5,6 @@ from typing import Any
 
 from wallaroo.diagnostic.diagnostic import shown
 from wallaroo.diagnostic.place import Place
-from wallaroo.message.kafka_record import RECORD
 
 PREFIX = "kafka."
 # Options of Spark's source that have another name than Kafka's client has; Spark reads them in any case.
@@ -48,13 +47,6 @@ def check_table(place: Place, content: Any, start: Any, options: Mapping[str, st
         if name.lower() in {limit.lower() for limit in _LIMITING}:
             expected = "none that would divide a table, which is read whole and in order"
             place.wrong("options", shown(name), expected, fix="leave the option out")
-
-
-def check_records(place: Place, content: Any, *, exactly_once: Any) -> None:
-    """Record T207 for whole records that would not be written in transactions."""
-    if content == RECORD and exactly_once is False:
-        expected = "True: whole records are written in transactions"
-        place.wrong("exactly_once", "False", expected, fix="pass exactly_once=True")
 
 
 def check_create(place: Place, topic: str, create: Any) -> None:

@@ -193,7 +193,7 @@ class Sink(_message.Message):
     def __init__(self, port: _Optional[int] = ..., name: _Optional[str] = ..., host: _Optional[str] = ..., tcp_port: _Optional[int] = ..., cookie: _Optional[str] = ..., kafka: _Optional[_Union[KafkaTopic, _Mapping]] = ...) -> None: ...
 
 class KafkaTopic(_message.Message):
-    __slots__ = ("application", "brokers", "topic", "options", "records", "sets_aside")
+    __slots__ = ("application", "brokers", "topic", "options", "records", "sets_aside", "exactly_once")
     class OptionsEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -207,13 +207,15 @@ class KafkaTopic(_message.Message):
     OPTIONS_FIELD_NUMBER: _ClassVar[int]
     RECORDS_FIELD_NUMBER: _ClassVar[int]
     SETS_ASIDE_FIELD_NUMBER: _ClassVar[int]
+    EXACTLY_ONCE_FIELD_NUMBER: _ClassVar[int]
     application: str
     brokers: _containers.RepeatedScalarFieldContainer[str]
     topic: str
     options: _containers.ScalarMap[str, str]
     records: bool
     sets_aside: str
-    def __init__(self, application: _Optional[str] = ..., brokers: _Optional[_Iterable[str]] = ..., topic: _Optional[str] = ..., options: _Optional[_Mapping[str, str]] = ..., records: bool = ..., sets_aside: _Optional[str] = ...) -> None: ...
+    exactly_once: bool
+    def __init__(self, application: _Optional[str] = ..., brokers: _Optional[_Iterable[str]] = ..., topic: _Optional[str] = ..., options: _Optional[_Mapping[str, str]] = ..., records: bool = ..., sets_aside: _Optional[str] = ..., exactly_once: bool = ...) -> None: ...
 
 class AttachReply(_message.Message):
     __slots__ = ("epoch", "store", "query", "batch", "offsets", "directory")

@@ -11,15 +11,17 @@ from wallaroo_runtime.errors import USAGE, RunError
 from wallaroo_runtime.spark.machine.settings import JARS
 from wallaroo_runtime.system.cache import cache_directory
 from wallaroo_runtime.system.maven import run_maven
-from wallaroo_runtime.topology.model import KafkaSink, KafkaSource, Topology
+from wallaroo_runtime.topology.model import KafkaSource, SparkSink, SparkSource, Topology
 
 CONNECTOR = "spark-sql-kafka"
 
 
 def uses_kafka(topology: Topology) -> bool:
     """Say whether Spark reads or writes Kafka for an application."""
-    parts = (*topology.sources(), *topology.spark_sinks())
-    return any(isinstance(part, KafkaSource | KafkaSink) for part in parts)
+    formats = (
+        part.format for part in (*topology.sources(), *topology.sinks()) if isinstance(part, SparkSource | SparkSink)
+    )
+    return "kafka" in formats or any(isinstance(part, KafkaSource) for part in topology.sources())
 
 
 def coordinates(spark: str) -> list[str]:

@@ -5,9 +5,6 @@ import java.io.DataInputStream;
 import java.io.EOFException;
 import java.io.IOException;
 import java.io.UncheckedIOException;
-import java.nio.ByteBuffer;
-import java.nio.ByteOrder;
-import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
@@ -24,14 +21,10 @@ import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.types.StructType;
 import org.wallaroo.spark.message.Columns;
 import org.wallaroo.spark.message.Frames;
-import org.wallaroo.spark.query.Json;
 
 /** Staged files as rows for a sink that Spark writes. */
 public final class StagedRows {
-    /** The columns; the last two are those of records that a topic refuses. */
-    private static final String SCHEMA =
-            "key BINARY, value BINARY, partition INT, sequence LONG, refusal STRING";
-    private static final byte[] PARTITION = "partition".getBytes(StandardCharsets.US_ASCII);
+    private static final String SCHEMA = "key BINARY, value BINARY";
 
     private StagedRows() {}
 
@@ -40,18 +33,15 @@ public final class StagedRows {
      *
      * @param session that reads them
      * @param files their paths
-     * @param limits of the topic that the rows are for as JSON, see {@link TopicLimits}; empty: all rows come
-     * @param isRefused with limits: whether only those come that the topic refuses, or only the others
      */
-    public static Dataset<Row> of(SparkSession session, List<String> files, String limits, boolean isRefused) {
-        TopicLimits topic = limits.isEmpty() ? null : Json.read(Json.parse(limits), TopicLimits.class);
+    public static Dataset<Row> of(SparkSession session, List<String> files) {
         return session.createDataset(files, Encoders.STRING())
                 .repartition(files.size())
-                .flatMap(new Reader(topic, isRefused), Encoders.row(StructType.fromDDL(SCHEMA)));
+                .flatMap(new Reader(), Encoders.row(StructType.fromDDL(SCHEMA)));
     }
 
     /** Reads the files of a partition. */
-    record Reader(TopicLimits limits, boolean isRefused) implements FlatMapFunction<String, Row> {
+    record Reader() implements FlatMapFunction<String, Row> {
         @Override
         public Iterator<Row> call(String path) throws IOException {
             FileFrames frames = new FileFrames(Path.of(path));
@@ -61,55 +51,32 @@ public final class StagedRows {
                     frames.close();
                 });
             }
-            return new Rows(frames, this);
+            return new Rows(frames);
         }
 
-        /** Returns those of the messages of a frame that come. */
-        private List<Row> rows(Columns frame) {
+        private static List<Row> rows(Columns frame) {
             List<Row> found = new ArrayList<>();
             for (int i = 0; i < frame.count(); i++) {
                 byte[] key = frame.key(i).length == 0 ? null : frame.key(i);
                 byte[] value = frame.absent().get(i) ? null : frame.values().get(i);
-                Integer partition = frame.headers().isEmpty() ? null : partition(frame.headers().get(i));
-                String refusal = limits == null ? "" : limits.refusal(key, value, partition);
-                if (limits == null || refusal.isEmpty() != isRefused) {
-                    found.add(RowFactory.create(key, value, partition, isRefused ? frame.sequence(i) : null,
-                            isRefused ? refusal : null));
-                }
+                found.add(RowFactory.create(key, value));
             }
             return found;
         }
     }
 
-    /** Returns the partition that an encoder chose; null: it chose none. */
-    private static Integer partition(byte[] headers) {
-        ByteBuffer buffer = ByteBuffer.wrap(headers).order(ByteOrder.LITTLE_ENDIAN);
-        while (buffer.hasRemaining()) {
-            int name = buffer.position() + Short.BYTES;
-            int end = name + (buffer.getShort() & 0xffff);
-            int size = buffer.getInt(end);
-            if (Arrays.equals(headers, name, end, PARTITION, 0, PARTITION.length)) {
-                return buffer.getInt(end + Integer.BYTES);
-            }
-            buffer.position(end + Integer.BYTES + size);
-        }
-        return null;
-    }
-
     private static final class Rows implements Iterator<Row> {
         private final FileFrames frames;
-        private final Reader reader;
         private Iterator<Row> current = List.<Row>of().iterator();
 
-        private Rows(FileFrames frames, Reader reader) {
+        private Rows(FileFrames frames) {
             this.frames = frames;
-            this.reader = reader;
         }
 
         @Override
         public boolean hasNext() {
             for (byte[] frame; !current.hasNext() && (frame = frames.next()) != null; ) {
-                current = reader.rows(Columns.read(frame)).iterator();
+                current = Reader.rows(Columns.read(frame)).iterator();
             }
             return current.hasNext();
         }

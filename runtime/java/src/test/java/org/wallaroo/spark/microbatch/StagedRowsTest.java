@@ -57,9 +57,9 @@ class StagedRowsTest {
         return path;
     }
 
-    private static List<Row> read(Path path, TopicLimits limits, boolean isRefused) throws IOException {
+    private static List<Row> read(Path path) throws IOException {
         List<Row> found = new ArrayList<>();
-        Iterator<Row> rows = new StagedRows.Reader(limits, isRefused).call(path.toString());
+        Iterator<Row> rows = new StagedRows.Reader().call(path.toString());
         rows.forEachRemaining(found::add);
         return found;
     }
@@ -70,7 +70,7 @@ class StagedRowsTest {
 
     @ParameterizedTest
     @ValueSource(longs = {1, 2, 3, 4, 5, 6, 7, 8})
-    void framesBecomeRowsOfWhichATopicRefusesSome(long seed) throws IOException {
+    void framesBecomeRows(long seed) throws IOException {
         Random random = new Random(seed);
         for (int round = 0; round < 20; round++) {
             List<Drawn> messages = new ArrayList<>();
@@ -79,76 +79,14 @@ class StagedRowsTest {
                         random.nextBoolean() ? null : random.nextInt(-1, 4)));
             }
             Path path = file(messages, random);
-            List<Row> all = read(path, null, false);
+            List<Row> all = read(path);
             assertEquals(messages.size(), all.size());
-            TopicLimits limits = new TopicLimits(3, 200, 210, random.nextBoolean());
-            List<Row> taken = read(path, limits, false);
-            List<Row> refused = read(path, limits, true);
-            int next = 0;
-            int nextRefused = 0;
             for (int i = 0; i < messages.size(); i++) {
                 Drawn drawn = messages.get(i);
                 assertArrayEquals(drawn.key, all.get(i).<byte[]>getAs(0));
                 assertArrayEquals(drawn.value, all.get(i).<byte[]>getAs(1));
-                assertEquals(drawn.partition, all.get(i).get(2));
-                boolean isRefused = drawn.partition != null && (drawn.partition < 0 || drawn.partition > 2)
-                        || TopicLimits.bytes(drawn.key, drawn.value) > 200 || clientsBound(drawn.key, drawn.value) > 210
-                        || limits.needsKey() && drawn.key == null;
-                Row row = isRefused ? refused.get(nextRefused++) : taken.get(next++);
-                assertArrayEquals(drawn.value, row.<byte[]>getAs(1));
-                assertEquals(isRefused ? (long) i : null, row.get(3));
-                assertEquals(isRefused ? limits.refusal(drawn.key, drawn.value, drawn.partition) : null, row.get(4));
             }
-            assertEquals(List.of(taken.size(), refused.size()), List.of(next, nextRefused));
         }
-    }
-
-    /** Returns what {@code AbstractRecords.estimateSizeInBytesUpperBound} of Kafka 3.9 and 4.1 does, without headers. */
-    private static long clientsBound(byte[] key, byte[] value) {
-        long bytes = 61 + 21 + 1;
-        for (byte[] piece : Arrays.asList(key, value)) {
-            int length = piece == null ? -1 : piece.length;
-            int rest = length << 1 ^ length >> 31;
-            for (bytes++; (rest & ~0x7f) != 0; bytes++) {
-                rest >>>= 7;
-            }
-            bytes += Math.max(length, 0);
-        }
-        return bytes;
-    }
-
-    @ParameterizedTest
-    @ValueSource(ints = {300, 8_400, 1 << 20, 3_000_000})
-    void theClientCountsMoreThanBrokers(int limit) {
-        Random random = new Random(limit);
-        int between = 0;
-        for (int round = 0; round < 60; round++) {
-            byte[] key = random.nextBoolean() ? null : new byte[random.nextInt(100)];
-            byte[] value = new byte[limit - 110 - (key == null ? 0 : key.length) + round];
-            boolean isRefused = clientsBound(key, value) > limit;
-            assertEquals(isRefused, !new TopicLimits(1, Integer.MAX_VALUE, limit, false).refusal(key, value, null).isEmpty());
-            boolean isTooLarge = TopicLimits.bytes(key, value) > limit;
-            assertEquals(isTooLarge, !new TopicLimits(1, limit, Integer.MAX_VALUE, false).refusal(key, value, null).isEmpty());
-            assertTrue(isRefused || !isTooLarge);
-            between += isRefused && !isTooLarge ? 1 : 0;
-        }
-        assertTrue(between > 5, () -> "too few sizes are between the limits");
-        assertEquals(1_048_577, clientsBound(null, new byte[1_048_490]), "measured with Kafka's client");
-    }
-
-    @Test
-    void aTopicSaysWhyItRefuses() {
-        TopicLimits limits = new TopicLimits(3, 1000, 1010, true);
-        byte[] ann = {'A', 'n', 'n'};
-        assertEquals("it has no partition 3, but 0 to 2", limits.refusal(ann, ann, 3));
-        assertEquals("the record has 1003 bytes; 1000 are possible, with key and batch",
-                limits.refusal(ann, new byte[930], null));
-        assertEquals("the record has 1011 bytes as Kafka's client counts them; 1010 are possible",
-                limits.refusal(ann, new byte[922], null));
-        assertEquals("the record has 1019 bytes as Kafka's client counts them; 900 are possible",
-                new TopicLimits(3, 1000, 900, true).refusal(ann, new byte[930], null));
-        assertEquals("it is compacted, and the record has no key", limits.refusal(null, ann, 0));
-        assertEquals("", limits.refusal(ann, new byte[920], 2));
     }
 
     @Test
@@ -157,13 +95,13 @@ class StagedRowsTest {
         byte[] whole = Files.readAllBytes(path);
         for (int at = 1; at < whole.length; at++) {
             Files.write(path, Arrays.copyOf(whole, at));
-            assertThrows(UncheckedIOException.class, () -> read(path, null, false));
+            assertThrows(UncheckedIOException.class, () -> read(path));
             byte[] changed = whole.clone();
             changed[at] ^= 1;
             Files.write(path, changed);
-            assertThrows(UncheckedIOException.class, () -> read(path, null, false));
+            assertThrows(UncheckedIOException.class, () -> read(path));
         }
         Files.write(path, new byte[0]);
-        assertTrue(read(path, null, false).isEmpty());
+        assertTrue(read(path).isEmpty());
     }
 }

@@ -1,0 +1,108 @@
+"""A transactional producer of Kafka, and the position that is committed with its records."""
+
+import json
+import queue
+import threading
+import time
+from collections.abc import Callable, Container, Iterable
+from contextlib import suppress
+from dataclasses import asdict
+from typing import Any
+
+from wallaroo.diagnostic.fault import reach
+from wallaroo_runtime.egress.kafka_session import LOOK_S, Session, Unavailable, reader_settings
+from wallaroo_runtime.service._proto import service_pb2 as pb
+from wallaroo_runtime.storage.outbox.position import Delivered
+from wallaroo_runtime.storage.outbox.sink_record import SinkRecord
+
+ANSWER_S, COMMIT_S = 15.0, 30.0
+GRACE_S = 5.0
+
+
+def within(seconds: float, call: Callable[..., Any], *arguments: Any, look: Callable[[], None] = lambda: None) -> None:
+    """Call a function of the client that has a timeout as its last parameter, and wait no longer than that.
+
+    `look` is called again and again meanwhile; what it raises ends the wait.
+
+    librdkafka may forget its own timeout: send_offsets_to_transaction has waited for ever where the connection to the
+    broker broke at that moment. A call that does not return keeps its thread and its producer; the next session's
+    takes the place of that one.
+
+    Raises:
+        Unavailable: It did not return.
+    """
+    outcome: queue.SimpleQueue[BaseException | None] = queue.SimpleQueue()
+
+    def work() -> None:
+        try:
+            call(*arguments, seconds)
+        except Exception as error:
+            outcome.put(error)
+        else:
+            outcome.put(None)
+
+    threading.Thread(target=work, name="kafka-call", daemon=True).start()
+    deadline = time.monotonic() + seconds + GRACE_S
+    while (left := deadline - time.monotonic()) > 0:
+        try:
+            failed = outcome.get(timeout=min(LOOK_S, left))
+        except queue.Empty:
+            look()
+            continue
+        if failed is not None:
+            raise failed
+        return
+    reason = f"the client did not answer within {seconds:g} s"
+    raise Unavailable(reason)
+
+
+class TransactionalSession(Session):
+    """A producer whose transactions no other one of its name can mix with, and a reader of its position.
+
+    Args:
+        name: Transactional id and consumer group.
+
+    Parameters, attributes and errors are otherwise those of `Session`.
+    """
+
+    def __init__(self, client: Any, target: pb.KafkaTopic, sink: str, name: str) -> None:
+        self._name = name
+        super().__init__(client, target, sink)
+        with self._judged():
+            # Ends what a producer of this name has left; from now on Kafka takes nothing of that one.
+            within(ANSWER_S, self._producer.init_transactions)
+            self._group = self._reader.consumer_group_metadata()
+            (found,) = self._reader.committed([client.TopicPartition(self._topic, 0)], ANSWER_S)
+        self.position = None if found.offset < 0 else Delivered(**json.loads(found.metadata), sender=name)
+
+    def _open(self) -> None:
+        self._producer = self._made({**self._settings, "transactional.id": self._name, "enable.idempotence": True})
+        reader = {"group.id": self._name, "enable.auto.commit": False}
+        self._reader = self._client.Consumer({**reader_settings(self._settings), **reader})
+
+    def _write(self, records: Iterable[SinkRecord], end: Delivered, without: Container[int]) -> None:
+        """Write records, and the position after them, or nothing."""
+        self._producer.begin_transaction()
+        self._produce_all(records, without)
+        reach("egress.kafka_produced")
+        place = self._client.TopicPartition(self._topic, 0, end.messages, metadata=_text(end))
+        within(ANSWER_S, self._producer.send_offsets_to_transaction, [place], self._group, look=self.look)
+        reach("egress.kafka_positioned")
+        within(COMMIT_S, self._producer.commit_transaction, look=self.look)
+
+    def _undo(self) -> None:
+        # Else readers of committed records would wait for its timeout.
+        with suppress(self._client.KafkaException, Unavailable):
+            within(ANSWER_S, self._producer.abort_transaction)
+
+    def close(self) -> None:
+        """Let go; what is not committed is undone by the next session."""
+        super().close()
+        with suppress(self._client.KafkaException):
+            self._reader.close()
+
+
+def _text(position: Delivered) -> str:
+    value = asdict(position)
+    del value["sender"]
+    return json.dumps(value)

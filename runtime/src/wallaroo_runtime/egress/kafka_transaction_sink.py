@@ -1,0 +1,100 @@
+"""Delivery to a topic of Kafka in transactions: readers of committed records see each one exactly once.
+
+A transaction has records of the outbox and, as an offset of a consumer group, the position after them. Both are there
+or neither is, so a new egress asks Kafka for the position and continues there, whatever ended the one before.
+"""
+
+import secrets
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+from wallaroo.diagnostic.diagnostic import Diagnostic
+from wallaroo_runtime.durable.file import sync_directory
+from wallaroo_runtime.egress.feed import Feed, Piece
+from wallaroo_runtime.egress.kafka_session import Session
+from wallaroo_runtime.egress.kafka_sink import KafkaSink
+from wallaroo_runtime.egress.kafka_transaction import TransactionalSession
+from wallaroo_runtime.errors import RunError
+from wallaroo_runtime.service._proto import service_pb2 as pb
+from wallaroo_runtime.storage.outbox.position import Delivered
+
+
+class TransactionalSink(KafkaSink):
+    """Delivers what the outbox has for one port to a topic, exactly once.
+
+    Parameters and attributes are those of `Sink`; `position` is how far Kafka has committed.
+    """
+
+    _start_brokers = (
+        "the brokers; if they run, look whether transaction.state.log.replication.factor is at most their number"
+    )
+
+    def __init__(self, config: pb.Sink, directory: Path, say: Callable[[Diagnostic], None]) -> None:
+        super().__init__(config, directory, say)
+        self._open = directory / f"open-{config.port}"
+
+    def _keep_connected(self) -> None:
+        super()._keep_connected()
+        if not self._abandoned:
+            self._open.unlink(missing_ok=True)
+
+    def _begin(self) -> None:
+        if not self.position.sender:
+            self._open.unlink(missing_ok=True)  # of another name, before a version without transactions
+        self._name_output(f"wallaroo-{self._target.application}-{self.config.name}-{secrets.token_hex(8)}")
+
+    def _session(self) -> Session:
+        return TransactionalSession(self._client, self._target, self.config.name, self.position.sender)
+
+    def _agree(self, session: Session) -> None:
+        """Continue where Kafka has committed; a contradiction to what the outbox has is an error.
+
+        Kafka has a position before the first record is written. So where it has none later, it has forgotten it.
+
+        Raises:
+            RunError: R731.
+        """
+        found = session.position
+        if found is None:
+            if self._open.exists():
+                reason = "Kafka has forgotten it, and the last run did not end in order"
+                raise self._contradicted(reason)
+            session.write((), self.position)
+            return
+        if found.messages < self.position.messages:
+            reason = f"Kafka has {found.messages} messages; {self.position.messages} were delivered"
+            raise self._contradicted(reason)
+        if found.messages > self.position.messages:
+            self._take(self._pieces_until(found), found)
+
+    def _contradicted(self, reason: str) -> RunError:
+        return RunError.of("R731", sink=self.config.name, group=self.position.sender, reason=reason, path=self._open)
+
+    def _pieces_until(self, end: Delivered) -> list[Piece]:
+        """Return what Kafka has and the recorded position does not: the last egress died between the two."""
+        feed = Feed(self._directory, self.config.port, self.position)
+        pieces: list[Piece] = []
+        try:
+            while (piece := feed.next()) is not None and piece.after.messages <= end.messages:
+                pieces.append(replace(piece, data=b"", frame=None))
+                if piece.lengths and _is_same(piece.after, end):
+                    return pieces
+        finally:
+            feed.close()
+        raise self._contradicted(
+            reason=f"Kafka has {end.messages} messages, which the outbox has not, or not in this way"
+        )
+
+    def _prepare(self, end: Delivered) -> None:
+        if not self._open.exists():
+            self._open.touch(mode=0o600)
+            sync_directory(self._directory)
+        if self.live is not None and end.live_needed > self.live.safe:
+            self.live.sync()  # Kafka would keep what a loss of power takes away here
+
+
+def _is_same(place: Delivered, end: Delivered) -> bool:
+    """Say whether two places come after the same messages; steps past what is of other sinks have no fixed ends."""
+    counts = (place.messages, place.total_bytes, place.live_messages)
+    return counts == (end.messages, end.total_bytes, end.live_messages)

@@ -1,0 +1,115 @@
+"""Topics that are written without transactions: nothing is lost, and only what a death left unrecorded comes again."""
+
+import random
+import subprocess
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from support.kafka import Broker
+from support.kafka_delivery import DEADLINE_S, PARTITIONS, PORT, Delivery
+from wallaroo.message.frame import encode_frame
+from wallaroo_runtime.kafka.topic import create_topic
+from wallaroo_runtime.storage.outbox.position import read_position
+from wallaroo_runtime.storage.outbox.staging import StagingWriter
+
+pytestmark = pytest.mark.kafka
+POINTS = ("egress.kafka_produced", "egress.kafka_committed", "egress.before_position")
+
+
+@pytest.fixture
+def delivery(tmp_path: Path, broker: Broker) -> Iterator[Delivery]:
+    found = Delivery(tmp_path, broker)
+    found.more["exactly_once"] = False
+    yield found
+    found.close()
+
+
+def test_each_record_comes_once_while_nothing_dies(delivery: Delivery) -> None:
+    drawn = random.Random(4)
+    for _ in range(3):
+        delivery.start()
+        for _ in range(5):
+            delivery.publish(drawn.randrange(1, 300))
+            delivery.publish_live(drawn)
+        delivery.wait_delivered()
+        delivery.check()
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_versions_with_and_without_transactions_follow_each_other(seed: int, delivery: Delivery) -> None:
+    """Each egress has them or not, and ends in order, at a drawn point or at any moment."""
+    drawn = random.Random(seed)
+    may_repeat: set[int] = set()  # numbers of records that were under way when an egress died
+    for _ in range(8):
+        delivery.more["exactly_once"] = drawn.random() < 0.5
+        ending = drawn.choice(("stop", "kill", *POINTS))
+        before = read_position(delivery.root / "outbox", PORT).messages
+        egress = delivery.start(**({"WALLAROO_FAULT": f"{ending}:{drawn.randrange(1, 4)}"} if ending in POINTS else {}))
+        for _ in range(drawn.randrange(1, 4)):
+            if drawn.random() < 0.5:
+                delivery.publish_live(drawn)
+            else:
+                delivery.publish(drawn.randrange(1, 90))
+            if ending not in POINTS:
+                delivery.wait_delivered()
+        if ending == "stop":
+            delivery.stop()
+            continue
+        if ending in POINTS and drawn.random() < 0.8:
+            delivery.publish(1)
+        with suppress(subprocess.TimeoutExpired):  # it may come to the point less often
+            egress.wait(2)
+        egress.kill()
+        egress.wait(DEADLINE_S)
+        may_repeat.update(range(before, len(delivery.sent)))
+    delivery.start()
+    delivery.wait_delivered()
+    delivery.stop()
+    found, sent = Counter(delivery.committed()), Counter(delivery.sent)
+    assert not sent - found, "records are lost"
+    assert not set(found) - set(sent)
+    repeated = {record for record, count in (found - sent).items() if count}
+    assert repeated <= {delivery.sent[number] for number in may_repeat}
+
+
+def test_a_broker_that_goes_away(delivery: Delivery) -> None:
+    delivery.publish()
+    delivery.start()
+    delivery.wait_delivered()
+    delivery.broker.stop()
+    delivery.publish(500)
+    delivery.wait(lambda: "R613 " in delivery.findings(), "the finding")
+    delivery.broker.start()
+    delivery.wait_delivered()
+    delivery.stop()
+    assert not Counter(delivery.sent) - Counter(delivery.committed())
+
+
+def test_records_that_a_topic_never_takes_are_set_aside(delivery: Delivery) -> None:
+    delivery.topic += "-strict"
+    create_topic(delivery.broker.cluster, delivery.topic, PARTITIONS, 1, {"max.message.bytes": "2000"})
+    writer = StagingWriter(delivery.root / "staging", "q", 0, 0, 0)
+    writer.write(PORT, encode_frame([b"good", bytes(5000), b"also good", bytes(6000)], port=PORT))
+    delivery.outbox.publish("q", 0, writer.finish())
+    assert delivery.start().wait(DEADLINE_S) == 1
+    assert "R674 " in delivery.findings()
+    delivery.more["sets_aside"] = "0/sinks/0"
+    delivery.start()
+    delivery.wait(lambda: delivery.status()["sinks"][0].get("refused") == 2, "the counts")
+    delivery.stop()
+    assert {value for _, value in delivery.committed()} == {b"good", b"also good"}
+
+
+@pytest.mark.parametrize(
+    "options", [{"kafka.acks": "1"}, {"kafka.acks": "0", "kafka.retries": "2"}, {"kafka.acks": "all"}]
+)
+def test_settings_that_give_up_the_order_of_retries(options: dict[str, str], delivery: Delivery) -> None:
+    delivery.options = options
+    delivery.publish(200)
+    delivery.start()
+    delivery.wait_delivered()
+    delivery.check()
