@@ -176,7 +176,7 @@ def test_records_that_a_topic_never_takes_end_it_or_are_set_aside(
     assert set(found) == {b"also", b"good "}  # at least once: the first run has written some of them
     letters = {letter.record.preview.split()[0]: letter.record for letter in read_letters(tmp_path / "checkpoint")}
     assert sorted(letters) == ["keyless", "large"]
-    assert "100000 are possible" in letters["large"].error
+    assert "100000 bytes are possible" in letters["large"].error
     assert letters["keyless"].error.endswith("it is compacted, and the record has no key")
     for value in ("once 0 5", "keyless - 7", "nowhere 9 7"):
         producer.produce("chooses-in", value)

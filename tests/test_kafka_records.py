@@ -19,7 +19,8 @@ from support.kafka import Broker, free_port
 from support.run import WALLAROO, wait_until
 from wallaroo import KafkaRecord
 from wallaroo.worker.value.kafka_record import write_record
-from wallaroo_runtime.egress.kafka_session import Lasting, Session, Unavailable
+from wallaroo_runtime.egress.kafka_session import Lasting, Unavailable
+from wallaroo_runtime.egress.kafka_transaction import TransactionalSession
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.kafka.client import kafka_client
 from wallaroo_runtime.kafka.topic import describe_topic
@@ -81,13 +82,13 @@ def read_all(broker: Broker, topic: str, count: int) -> list[list[KafkaRecord]]:
     return found
 
 
-def opened(target: pb.KafkaTopic, name: str) -> Session:
+def opened(target: pb.KafkaTopic, name: str) -> TransactionalSession:
     """Return a session, as a sink opens one: again while the broker, which has just started, knows no coordinator."""
-    found: list[Session] = []
+    found: list[TransactionalSession] = []
 
     def is_open() -> bool:
         with contextlib.suppress(Unavailable):
-            found.append(Session(kafka_client("a test"), target, name, "out"))
+            found.append(TransactionalSession(kafka_client("a test"), target, "out", name))
         return bool(found)
 
     wait_until(is_open, lambda: f"a session of {name}", ANSWER_S)

@@ -145,9 +145,15 @@ class Delivery:
 
     def stop(self) -> None:
         """End the egress in order."""
-        assert self.egress is not None
-        self.egress.terminate()
-        assert self.egress.wait(DEADLINE_S) == 0, self.log()
+        egress = self.egress
+        assert egress is not None
+        self.wait(lambda: self._is_connected(egress.pid), "a connection")  # by then it takes signals
+        egress.terminate()
+        assert egress.wait(DEADLINE_S) == 0, self.log()
+
+    def _is_connected(self, pid: int) -> bool:
+        status = self.status()
+        return status.get("pid") == pid and status.get("sinks", [{}])[0].get("state") == "connected"
 
     def log(self) -> str:
         return (self.root / "log").read_text()[-4000:]

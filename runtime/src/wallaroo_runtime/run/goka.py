@@ -60,10 +60,9 @@ def begin_groups(
     """
     # Late: pyspark takes a second to import.
     from wallaroo_runtime.spark.goka.group import continue_goka
-    from wallaroo_runtime.spark.source.kafka import tables_left
 
     if checkpoint.manifest.goka != PENDING:
-        for finding in tables_left(session, checkpoint.topology) if tells_left and not checkpoint.continues else []:
+        for finding in tables_left(checkpoint.topology) if tells_left and not checkpoint.continues else []:
             reporter.warn(finding)
         return
     reporter.doing(STARTING, "reading the tables of Goka's groups")

@@ -110,6 +110,8 @@ class Flow:
         for notable in self._query.letters.news():
             yield notable.finding(f"wallaroo dead-letters show {self._letters}")
         for number, peer in enumerate(self._all):
+            if peer.failure() is not None:
+                continue  # that ends the run, which tells it
             status, told = peer.status(), self._told[number]
             self._told[number] = found = status.get("diagnostics", [])
             # What it has found for an earlier driver, that one has reported.
@@ -118,13 +120,15 @@ class Flow:
             yield from (finding for finding in findings if finding.kind is not Kind.AT_END)
 
     def failure(self, last: Snapshot) -> RunError | None:
-        """Return an error when each message of the run has failed and nothing was emitted: that is no good end.
+        """Return an error when the egress cannot go on, or when each message failed and nothing was emitted.
 
         Args:
             last: The numbers at the end.
         """
+        if (error := self._peers.egress.failure()) is not None:
+            return error
         failed, arrived = last.run["dead_letters"], last.run["messages_in"]
-        if failed < max(arrived, 1) or self._query.progress().messages_out:
+        if failed < max(arrived, 1) or self._query.progress().messages_out or last.run["messages_out"]:
             return None
         return RunError.of("R741", count=f"{arrived:,}", command=f"wallaroo dead-letters ls --group {self._letters}")
 

@@ -83,6 +83,8 @@ def first_offsets(source: KafkaSource) -> dict[int, int]:
 def tables_left(topology: Topology) -> Iterator[Diagnostic]:
     """Yield an R779 for each table of a group whose topic has records already; a new checkpoint has no states.
 
+    Goka would read its states from that topic. Here it is output: the first values that a group sets would replace it.
+
     Raises:
         RunError: R672.
     """

@@ -203,18 +203,6 @@ def topic_id(session: SparkSession, source: KafkaSource) -> str:
         ) from error
 
 
-def tables_left(session: SparkSession, topology: Topology) -> list[Diagnostic]:
-    """Return a finding for each table of a group whose topic has records already; a new checkpoint has no states.
-
-    Goka would read its states from that topic. Here it is output: the first values that a group sets would replace it.
-
-    Raises:
-        RunError: R672.
-    """
-    found = [sink for sink in topology.sinks() if is_table(sink) and has_content(session, sink)]
-    return [Diagnostic.of("R779", topic=sink.topic, brokers=sink.brokers[0]) for sink in found]
-
-
 def is_table(sink: Sink) -> TypeGuard[KafkaSink]:
     """Say whether a sink is the table of a group."""
     return isinstance(sink, KafkaSink) and sink.create is not None and sink.create.options.get(POLICY) == COMPACT
