@@ -1,6 +1,9 @@
 """Topics that are written without transactions: nothing is lost, and only what a death left unrecorded comes again."""
 
+import json
+import os
 import random
+import signal
 import subprocess
 from collections import Counter
 from collections.abc import Iterator
@@ -8,13 +11,19 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
+from confluent_kafka import Producer
 
 from support.kafka import Broker
+from support.kafka_application import Make, application
 from support.kafka_delivery import DEADLINE_S, PARTITIONS, PORT, Delivery
+from support.run import wait_until, wallaroo
 from wallaroo.message.frame import encode_frame
+from wallaroo_runtime.kafka.record import follow
 from wallaroo_runtime.kafka.topic import create_topic
 from wallaroo_runtime.storage.outbox.position import read_position
 from wallaroo_runtime.storage.outbox.staging import StagingWriter
+
+__all__ = ["application"]  # the fixture
 
 pytestmark = pytest.mark.kafka
 POINTS = ("egress.kafka_produced", "egress.kafka_committed", "egress.before_position")
@@ -113,3 +122,81 @@ def test_settings_that_give_up_the_order_of_retries(options: dict[str, str], del
     delivery.start()
     delivery.wait_delivered()
     delivery.check()
+
+
+COUNTS = """
+import wallaroo
+
+
+class Total:
+    def __init__(self):
+        self.count = 0
+
+
+@wallaroo.state_computation("count", Total)
+def count(word, total):
+    total.count += 1
+    return f"{word} {total.count}"
+
+
+@wallaroo.key_extractor
+def itself(word):
+    return word
+
+
+@wallaroo.encoder
+def encode(text):
+    return text.encode()
+
+
+class Text:
+    def decode(self, value):
+        return value.decode()
+
+
+def application_setup(args):
+    topics, brokers = args[-2:], [tuple(args[-3].split(":"))]
+    words = wallaroo.source("in", wallaroo.KafkaSourceConfig(topics[0], brokers, "Warn", Text))
+    sink = wallaroo.KafkaSinkConfig(topics[1], brokers, "Warn", 5, 1_000_000, encode)
+    return wallaroo.build_application("loose", words.key_by(itself).to(count).to_sink(sink))
+"""
+
+
+def test_a_run_in_both_modes_loses_nothing(broker: Broker, application: Make, tmp_path: Path) -> None:
+    broker.create("loose-in", PARTITIONS)
+    broker.create("loose-out", PARTITIONS)
+    (tmp_path / "app.py").write_text(COUNTS)
+    running, sent = application(tmp_path / "app.py", broker.address, "loose-in", "loose-out"), Counter[str]()
+    producer = Producer({"bootstrap.servers": broker.address})
+
+    def send(number: int = 300) -> set[str]:
+        for _ in range(number):
+            word = f"w{random.randrange(40)}"
+            sent[word] += 1
+            producer.produce("loose-in", word)
+        assert producer.flush(60) == 0
+        return {f"{word} {place + 1}" for word, count in sent.items() for place in range(count)}
+
+    def found() -> list[str]:
+        records = follow(broker.cluster, "loose-out", from_beginning=True, to_end=True)
+        return [(record.value or b"").decode() for record in records]
+
+    def wait_for(expected: set[str]) -> None:
+        wait_until(lambda: set(found()) == expected, running.output, DEADLINE_S)
+
+    running.start("--mode", "realtime")
+    wait_for(send())
+    os.kill(json.loads((tmp_path / "checkpoint" / "egress.json").read_bytes())["pid"], signal.SIGKILL)
+    wait_for(send())
+    assert running.end(signal.SIGKILL) == -signal.SIGKILL
+    running.start("--mode", "realtime")
+    wait_for(send())
+    assert running.end() == 0, running.output()
+    done = wallaroo("state", "convert", tmp_path / "checkpoint", "--to", "microbatch", seconds=DEADLINE_S)
+    assert done.returncode == 0, done.stderr
+    expected = send()
+    running.start("--stop-when-idle", "3")
+    assert running.wait() == 0, running.output()
+    running.process = None
+    wait_for(expected)
+    assert len(found()) <= len(expected) + 2 * 300, "only what a kill left unrecorded comes again"
