@@ -166,7 +166,7 @@ def test_only_what_is_published_and_not_committed_runs_again(tmp_path: Path, see
 def test_what_only_sinks_of_spark_have_got_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "c"
     run_until(path, "plan")
-    RecordCount.open(LocalDirectory(path)).write("query-1", 1, 0)
+    RecordCount.open(LocalDirectory(path)).write("query-1", 1)
     assert diff(path, CODE) == 0
     assert "committed it: sinks that Spark writes keep them; states and other sinks get" in capsys.readouterr().err
     checkpoint = opened(path, CODE)

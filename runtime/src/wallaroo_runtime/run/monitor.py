@@ -111,7 +111,7 @@ class Flow:
             yield notable.finding(f"wallaroo dead-letters show {self._letters}")
         for number, peer in enumerate(self._all):
             if peer.failure() is not None:
-                continue  # that ends the run, which tells it
+                continue  # that ends the run, which reports it
             status, told = peer.status(), self._told[number]
             self._told[number] = found = status.get("diagnostics", [])
             # What it has found for an earlier driver, that one has reported.
