@@ -41,8 +41,8 @@ texts = st.sampled_from([None, b"", b"a", b"ann", b"b" * 300])
 large = st.integers(0, 300_000).map(bytes)
 records = st.builds(
     Record, st.none() | st.integers(0, 1 << 45), texts, texts | large, st.integers(-1, 1 << 42) | st.just(7),
-    st.lists(st.tuples(st.sampled_from(["", "a", "größe"]), texts), max_size=2), st.integers(0, 9),
-    st.integers(0, 1 << 45),
+    st.lists(st.tuples(st.sampled_from(["", "a", "größe", "n" * 65_535, "n" * 65_536]), texts), max_size=2),
+    st.integers(0, 9), st.integers(0, 1 << 45),
 )  # fmt: skip
 topics = st.builds(partial(KafkaSource, **KAFKA), content=st.sampled_from(["", "record"]), table=st.booleans())
 sources = topics | st.builds(partial(SparkSource, **ROWS), key=st.sampled_from(["", "value"]))

@@ -117,17 +117,28 @@ def _go(build: Callable[[Path, Path], Path], program: str) -> Callable[[Path], o
 
 
 REALTIME = ("--mode", "realtime")
-FAST = {"MODE": "realtime"}
+FAST, LOOSE = {"MODE": "realtime"}, {"EXACTLY_ONCE": "0"}
 PYTHON = PROGRAM / "ours.py"
 OURS_GO = _go(build_ours, "ours")
 BASE = "kafka-streams"  # ratios are to it
 CONTENDERS = {
     "ours-go": Contender("ours, Go, micro-batch", EXACTLY_ONCE, "ours-go", OURS_GO, _ours()),
     "ours-go-realtime": Contender("ours, Go, real-time", EXACTLY_ONCE, "ours-go", OURS_GO, _ours(*REALTIME), FAST),
+    "ours-go-loose": Contender(
+        "ours, Go, real-time, no transactions", STATE_ONCE, "ours-go", OURS_GO, _ours(*REALTIME), FAST | LOOSE
+    ),
     "ours-python": Contender("ours, Python, micro-batch", EXACTLY_ONCE, "ours-python", _nothing, _ours(program=PYTHON)),
     "ours-python-realtime": Contender(
         "ours, Python, real-time", EXACTLY_ONCE, "ours-python", _nothing, _ours(*REALTIME, program=PYTHON), FAST
     ),
+    "ours-python-loose": Contender(
+        "ours, Python, real-time, no transactions",
+        STATE_ONCE,
+        "ours-python",
+        _nothing,
+        _ours(*REALTIME, program=PYTHON),
+        FAST | LOOSE,
+    ),  # fmt: skip
     BASE: Contender("Kafka Streams (Java)", EXACTLY_ONCE, BASE, _streams, _in_java),
     "quix": Contender("Quix Streams", EXACTLY_ONCE, "quix", _venv("quixstreams==3.28.1"), _in_python("quix.py")),
     "bytewax": Contender("Bytewax", STATE_ONCE, "bytewax", _venv("bytewax[kafka]==0.21.1"), _flow),

@@ -61,6 +61,7 @@ class Bout:
             "COMMIT_MS": str(self.work.commit_ms),
             "BATCH": "1000" if self.size == "tiny" else str(self.work.batch),
             "MODE": "microbatch",
+            "EXACTLY_ONCE": "1",
             "SPARK_LOCAL_IP": "127.0.0.1",
             **self.contender.environment,
         }

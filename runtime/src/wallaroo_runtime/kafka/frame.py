@@ -7,6 +7,7 @@ from typing import Any
 from wallaroo.worker._proto import record_pb2
 
 FRAME_MESSAGES = 8192
+MOST_NAME_BYTES = 65_535  # of a header
 MESSAGE_BYTES = 32  # about what a message costs besides its value
 Pair = tuple[str, bytes | None]
 _U16, _U32 = struct.Struct("<H"), struct.Struct("<I")
@@ -33,11 +34,12 @@ def whole_value(
 
 
 def encode_headers(pairs: Iterable[Pair]) -> bytes:
-    """Write the headers of one message as frames have them."""
+    """Write the headers of one message as frames have them, without those whose names are longer than they take."""
     parts: list[bytes] = []
     for name, value in pairs:
         encoded, content = name.encode(), value or b""
-        parts += [_U16.pack(len(encoded)), encoded, _U32.pack(len(content)), content]
+        if len(encoded) <= MOST_NAME_BYTES:
+            parts += [_U16.pack(len(encoded)), encoded, _U32.pack(len(content)), content]
     return b"".join(parts)
 
 

@@ -1,11 +1,16 @@
 """Notices that the executor of a local Spark has ended while its Java virtual machine has not."""
 
+import os
+import re
+from pathlib import Path
 from typing import Any
 
 from pyspark.sql import SparkSession
 
 from wallaroo_runtime.spark.machine.settings import is_local
 
+_NO_MEMORY = re.compile(r"java\.lang\.OutOfMemoryError: [^\n]+")
+_LOOK_BYTES = 256 * 1024  # of the log
 HEARTBEATS = "executor-heartbeater"  # the thread of an executor that ends with it and with nothing else
 
 
@@ -28,3 +33,14 @@ class ExecutorWatch:
     def is_gone(self) -> bool:
         """Say whether the executor has ended; errors of Py4J pass."""
         return self._heartbeats is not None and not self._heartbeats.isAlive()
+
+
+def want_of_memory(log: Path) -> str:
+    """Return what Java has logged last when it had no memory left; empty: it had some."""
+    try:
+        with log.open("rb") as file:
+            file.seek(max(0, file.seek(0, os.SEEK_END) - _LOOK_BYTES))
+            found = _NO_MEMORY.findall(file.read().decode(errors="replace"))
+    except OSError:
+        return ""
+    return found[-1] if found else ""

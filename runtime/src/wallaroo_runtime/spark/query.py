@@ -18,7 +18,7 @@ from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.plan import NodeKind, Plan
 from wallaroo_runtime.spark.account import Balance
 from wallaroo_runtime.spark.backpressure import OutboxRoom
-from wallaroo_runtime.spark.executor_watch import ExecutorWatch
+from wallaroo_runtime.spark.executor_watch import ExecutorWatch, want_of_memory
 from wallaroo_runtime.spark.failure.cause import causes_of, query_causes
 from wallaroo_runtime.spark.failure.translate import JavaEnded, is_end_of_java, is_loss, needing_java, translated
 from wallaroo_runtime.spark.machine.hadoop import spark_path
@@ -88,6 +88,8 @@ class RunningQuery:
             return failure
         with needing_java(self._log):
             if not self._is_stopped and self._executor.is_gone():
+                if reason := want_of_memory(self._log):
+                    return translated(causes_of(reason), self._checkpoint, self._log)
                 return RunError.of("R617", process="executor of Spark", reason="it takes no more tasks", log=self._log)
             if self._query.isActive:
                 return None

@@ -7,6 +7,7 @@ import wallaroo
 
 BROKERS = [tuple(os.environ["BROKER"].split(":"))]
 IS_REALTIME = os.environ["MODE"] == "realtime"
+IS_EXACT = os.environ["EXACTLY_ONCE"] == "1"
 
 
 class Text:
@@ -65,7 +66,7 @@ def encode(result):
 
 
 def application_setup(args):
-    """Read one topic, and write the other one exactly once."""
+    """Read one topic, and write the other one."""
     options = {} if IS_REALTIME else {"maxOffsetsPerTrigger": os.environ["BATCH"]}
     topic = wallaroo.KafkaSourceConfig(os.environ["INPUT"], BROKERS, "Warn", Text, options=options)
     messages = wallaroo.source("in", topic)
@@ -74,5 +75,5 @@ def application_setup(args):
         "keyed": lambda: messages.to(count_message),
         "json": lambda: messages.to(convert),
     }[os.environ["WORK"]]()
-    sink = wallaroo.KafkaSinkConfig(os.environ["OUTPUT"], BROKERS, "Warn", 5, 1_000_000, encode, exactly_once=True)
+    sink = wallaroo.KafkaSinkConfig(os.environ["OUTPUT"], BROKERS, "Warn", 5, 1_000_000, encode, exactly_once=IS_EXACT)
     return wallaroo.build_application(os.environ["RUN"], results.to_sink(sink))

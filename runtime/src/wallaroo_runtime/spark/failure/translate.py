@@ -15,7 +15,7 @@ from pyspark.find_spark_home import _find_spark_home
 
 from wallaroo.diagnostic.diagnostic import Diagnostic
 from wallaroo.worker._proto import worker_pb2 as pb
-from wallaroo_runtime.errors import RUN, WORKER, RunError
+from wallaroo_runtime.errors import RUN, USAGE, WORKER, RunError
 from wallaroo_runtime.spark.failure.cause import Cause, causes_of, significant
 from wallaroo_runtime.spark.failure.table import LOSS, Outcome, row_of
 from wallaroo_runtime.topology.secret import hidden
@@ -24,6 +24,7 @@ from wallaroo_runtime.worker.endpoint import remote_error
 MARK = "wallaroo-error:"
 AGAIN = "run again to continue from the checkpoint"
 OTHER_FIX = f"check its address, its permissions and its disk; {AGAIN}"
+_NO_METHOD = " does not exist\n"  # Py4J, of a method or constructor
 _FILE = re.compile(r"while reading file (?:file:/*(?=/))?(\S+?)\.(?:\s|$)")
 _MARKED = re.compile(MARK + r"([A-Za-z0-9+/=]+):")
 _OPERATOR = re.compile("wallaroo-operator:([A-Za-z0-9+/=]+):")
@@ -63,12 +64,17 @@ def is_end_of_java(error: BaseException) -> bool:
 def needing_java(log: Path) -> Iterator[None]:
     """Raise R617 when the Java virtual machine ends below the block; supervisors then end the workers.
 
+    Raises:
+        RunError: R758, Java lacks a method of ours.
+
     Args:
         log: Spark's, which the error names.
     """
     try:
         yield
     except (Py4JError, ConnectionError) as error:
+        if _NO_METHOD in str(error):
+            raise RunError.of("R758", USAGE, reason="the jar is of another build") from error
         if not is_end_of_java(error):
             raise
         reason = "the Java virtual machine is gone"

@@ -1,5 +1,6 @@
 """The jar with what the runtime has in Java: in the wheel, or built by `make setup`."""
 
+import hashlib
 from importlib.metadata import version
 from importlib.resources import files
 from pathlib import Path
@@ -9,7 +10,7 @@ from py4j.java_gateway import JavaPackage  # type: ignore[import-untyped]
 
 from wallaroo_runtime.errors import USAGE, RunError
 
-NAME = "realtime.jar"
+NAME, STAMP = "realtime.jar", "sources.sha256"
 SPARK = "4.3."
 
 
@@ -29,14 +30,26 @@ def operator_jar() -> Path:
     """Return the jar.
 
     Raises:
-        RunError: R758, it is missing.
+        RunError: R758, it is missing, or of another build than this checkout.
     """
     packed = Path(str(files("wallaroo_runtime"))) / "_java" / NAME
     built = Path(__file__).resolve().parents[4] / "build" / "java" / NAME
-    for path in (packed, built):
-        if path.is_file():
-            return path
-    raise RunError.of("R758", USAGE, reason=f"they are not built, there is no {built}")
+    if packed.is_file():
+        return packed
+    if not built.is_file():
+        raise RunError.of("R758", USAGE, reason=f"they are not built, there is no {built}")
+    checkout = built.parents[3]
+    if (built.parent / STAMP).read_text(encoding="ascii").split()[:1] != [sources_digest(checkout)]:
+        raise RunError.of("R758", USAGE, reason=f"{built} is of other sources than this checkout has")
+    return built
+
+
+def sources_digest(checkout: Path) -> str:
+    """Return the SHA-256 of all that the jar is made of; `make` writes the same next to it."""
+    java, schema = checkout / "runtime" / "java", checkout / "topology-schema"
+    files = [java / "pom.xml", *(java / "src" / "main").rglob("*.java"), *schema.glob("*.proto")]
+    names = sorted(str(file.relative_to(checkout)) for file in files)
+    return hashlib.sha256(b"".join((checkout / name).read_bytes() for name in names)).hexdigest()
 
 
 def java_class(session: Any, name: str) -> Any:

@@ -34,7 +34,7 @@ type converted struct {
 func setup([]string) *stream.Application {
 	app := stream.New(os.Getenv("RUN"))
 	input := stream.Kafka{Topic: os.Getenv("INPUT"), Brokers: []string{os.Getenv("BROKER")}}
-	output := stream.Kafka{Topic: os.Getenv("OUTPUT"), Brokers: input.Brokers, ExactlyOnce: true}
+	output := stream.Kafka{Topic: os.Getenv("OUTPUT"), Brokers: input.Brokers, ExactlyOnce: os.Getenv("EXACTLY_ONCE") == "1"}
 	if os.Getenv("MODE") != "realtime" {
 		input.Options = map[string]string{"maxOffsetsPerTrigger": os.Getenv("BATCH")}
 	}

@@ -139,13 +139,13 @@ final class RecordFrames implements Iterator<byte[]> {
         return record.build().toByteArray();
     }
 
-    /** Returns the headers of one message as frames have them. */
+    /** Returns the headers of one message as frames have them, without those whose names are longer than they take. */
     private static byte[] encoded(List<Row> headers) {
         ByteArrayOutputStream all = new ByteArrayOutputStream();
         for (Row header : headers) {
             byte[] name = header.getString(0).getBytes(StandardCharsets.UTF_8);
             if (name.length > MOST_NAME_BYTES) {
-                throw new IllegalArgumentException("the name of a header has " + name.length + " bytes");
+                continue;
             }
             byte[] value = header.isNullAt(1) ? NONE : header.getAs(1);
             all.writeBytes(ByteBuffer.allocate(6 + name.length + value.length).order(ByteOrder.LITTLE_ENDIAN)

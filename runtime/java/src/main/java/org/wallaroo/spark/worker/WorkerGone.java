@@ -71,7 +71,7 @@ public final class WorkerGone extends RuntimeException {
 
     /** Returns the same for people. */
     String told(String worker, long process, long following) {
-        int count = ending.path("at_work").size();
+        int count = Math.max(ending.path("at_work").size(), hung == null ? 0 : 1);
         String flight = (count == 0 ? "no" : count) + (count == 1 ? " message was" : " messages were") + " in flight";
         return "worker \"" + worker + "\", process " + process + ": " + ending.path("text").asText() + "; " + flight
                 + "; process " + following + " repeats what was not answered";

@@ -89,7 +89,8 @@ class RecordFramesTest {
 
     @Test
     void headersAreWrittenAsFramesHaveThem() {
-        List<Row> headers = List.of(RowFactory.create("é", new byte[] {0, 1}), RowFactory.create("none", null));
+        List<Row> headers = List.of(RowFactory.create("é", new byte[] {0, 1}), RowFactory.create("n".repeat(65_536), new byte[1]),
+                RowFactory.create("none", null));
         Columns frame = frames(VALUES, List.of(row(7L, null, null, 1, headers, 7), row(8L, null, null, 1, null, 8)), account()).get(0);
         assertEquals("0200c3a9020000000001" + "04006e6f6e6500000000", HEX.formatHex(frame.headers().get(0)));
         assertEquals("", HEX.formatHex(frame.headers().get(1)));
