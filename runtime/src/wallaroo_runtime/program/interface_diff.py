@@ -1,5 +1,7 @@
 """Finds in which parts a topology and the program that it names differ, where their hashes do."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 
 from wallaroo.diagnostic.diagnostic import Diagnostic, Kind
@@ -21,6 +23,15 @@ def explained(error: RunError, topology: Topology) -> RunError:
     """
     findings = [_explained(finding, topology) for finding in error.diagnostics]
     return RunError(findings, error.exit_code)
+
+
+@contextmanager
+def explaining(topology: Topology) -> Iterator[None]:
+    """Give a block whose errors come explained."""
+    try:
+        yield
+    except RunError as error:
+        raise explained(error, topology) from error
 
 
 def _explained(finding: Diagnostic, topology: Topology) -> Diagnostic:

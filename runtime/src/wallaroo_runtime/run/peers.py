@@ -20,6 +20,7 @@ from wallaroo_runtime.peer.peer import Peer, Request
 from wallaroo_runtime.peer.remote import RemoteOptions, driver_of, sources_by_gateway
 from wallaroo_runtime.plan.stage import Plan
 from wallaroo_runtime.service.driver import announce
+from wallaroo_runtime.storage.journal.head import read_head
 from wallaroo_runtime.storage.place import JournalPlace, OutputPlace
 from wallaroo_runtime.topology.model import Topology
 
@@ -109,6 +110,7 @@ class Peers:
         Raises:
             RunError: Why something does not start, or is not what the checkpoint refers to.
         """
+        head = None if self._remote.gateways else read_head(self._checkpoint.path / "journal")
         at_once, aside = self._starts is not None, self._sets_aside
         request = egress_request(self._topology, self._plan, self._bounds, at_once=at_once, sets_aside=aside)
         self._attach("egress", self.egress, request)
@@ -124,7 +126,8 @@ class Peers:
             for name, gateway, sources in zip(self._names, self.gateways, self._sources, strict=True):
                 self._attach(name, gateway, self._gateway_request(sources))
         self.journals = tuple(gateway.journal() for gateway in self.gateways)
-        self.received_before = self.received()
+        # What a gateway of ours reads of topics comes from the moment on at which it is attached.
+        self.received_before = self.received() if self._remote.gateways else 0 if head is None else head.messages
         if self._checkpoint.manifest.services:
             self._checkpoint.check_left(self._remote, is_attached=True)
 

@@ -21,7 +21,7 @@ from wallaroo_runtime.peer.configuration import open_sources
 from wallaroo_runtime.plan.stage import Plan
 from wallaroo_runtime.program.application import Application, load_application, unused_addresses
 from wallaroo_runtime.program.attach import attached
-from wallaroo_runtime.program.interface_diff import explained
+from wallaroo_runtime.program.interface_diff import explaining
 from wallaroo_runtime.run.check import check_application
 from wallaroo_runtime.run.gateway_workers import check_setups, path_of, start_beside
 from wallaroo_runtime.run.goka import check_left
@@ -179,7 +179,10 @@ def _spark_settings(options: RunOptions, topology: Topology) -> dict[str, str]:
     # spark-submit has been given them for a driver that it starts.
     mode = chosen_mode(options)
     needs_jars = uses_kafka(topology) and SUBMITTED not in os.environ and mode.reads_kafka
-    jars = jar_settings(connector_jars(spark.settings.get(JARS, ""))) if needs_jars else {}
+    given = spark.settings.get(JARS, "")
+    jars = jar_settings(connector_jars(given)) if needs_jars else {}
+    if options.runs_code_here and jars.pop(JARS, "") and given:  # the executor is the driver, and would copy them
+        jars[JARS] = given
     chosen = dict(spark.settings)
     if needs_jars or SUBMITTED in os.environ:
         chosen.pop(JARS, None)
@@ -302,15 +305,22 @@ def _start(
     peers.launch(stack)
     from wallaroo_runtime.spark.failure.translate import needing_java
     from wallaroo_runtime.spark.options import QueryOptions
-    from wallaroo_runtime.spark.session import open_cluster, stop_session
+    from wallaroo_runtime.spark.session import import_early, open_cluster, stop_session
+    from wallaroo_runtime.spark.worker_start import local_specs, start_early
 
+    if java is not None:
+        import_early()
     peers.start()
     for finding in checkpoint.repairs:
         reporter.warn(finding)
     output = WorkerOutput(logs)
-    tell_past(reporter, checkpoint, peers.received() if mode.is_counted(topology) else None, options.spark.asked)
+    tell_past(reporter, checkpoint, peers.received_before if mode.is_counted(topology) else None, options.spark.asked)
     check_setups(options, application)
     check()
+    if java is not None and options.runs_code_here and application.archive is None:
+        with explaining(topology):
+            specs = local_specs(topology, logs, options.bounds.state_cache_bytes, options.spark.worker_python)
+            start_early(specs, plan, java.process.pid)
     session = _session(options, topology, checkpoint.manifest.shuffle_partitions, logs, java)
     spark.callback(stop_session, session)
     if opened := open_cluster(session.sparkContext.getConf()):
@@ -336,11 +346,8 @@ def _start(
         records=records_of(checkpoint),
         passes_lost=bool(options.checkpoint.topic_reset),
     )
-    try:
-        with needing_java(logs / "spark.log"):
-            query = mode.start(session, plan, topology, query_options, peers)
-    except RunError as error:
-        raise explained(error, topology) from error
+    with explaining(topology), needing_java(logs / "spark.log"):
+        query = mode.start(session, plan, topology, query_options, peers)
     stack.callback(query.stop)
     if watch is not None:
         asks, has_room = options.runs_code_here, mode.has_room(options.spark.master)

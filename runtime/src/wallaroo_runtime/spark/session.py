@@ -2,6 +2,7 @@
 
 import logging
 import os
+from importlib import import_module
 from pathlib import Path
 from threading import Thread
 
@@ -74,6 +75,11 @@ def create_session(
         ) from error
     _keep_accumulators_quiet(session)
     return session
+
+
+def import_early() -> None:
+    """Import in a thread what PySpark imports at its first call of Java, for up to a second, while Java starts."""
+    Thread(target=import_module, args=("pyspark.testing.utils",), daemon=True).start()
 
 
 def running_session() -> SparkSession | None:

@@ -116,19 +116,41 @@ def worker_specs(session: SparkSession, topology: Topology, options: QueryOption
     """Return how the workers of a topology are found in this Spark application, which ships their archive."""
     archive = options.archive
     shipped = ship(session, archive, options.logs) if archive is not None else ""
-    return {
-        worker.name: replace(
-            WorkerSpec.of(topology, worker),
-            cache_bytes=options.cache_bytes,
-            run=session.sparkContext.applicationId,
-            processes=int(session.conf.get("spark.executor.cores", "0") or 0),
-            log_directory=str(options.logs) if is_local(session.sparkContext.master) else LOGS_OF_CLUSTER,
-            archive=shipped,
-            archive_digest=archive.digest if archive else "",
-            python=options.python,
-        )
-        for worker in topology.workers
-    }
+    specs = local_specs(topology, options.logs, options.cache_bytes, options.python)
+    if not is_local(session.sparkContext.master):
+        run, cores = session.sparkContext.applicationId, int(session.conf.get("spark.executor.cores", "0") or 0)
+        own: dict[str, Any] = {"run": run, "processes": cores, "log_directory": LOGS_OF_CLUSTER}
+        specs = {name: replace(spec, **own) for name, spec in specs.items()}
+    digest = archive.digest if archive else ""
+    return {name: replace(spec, archive=shipped, archive_digest=digest) for name, spec in specs.items()}
+
+
+def local_specs(topology: Topology, logs: Path, cache_bytes: int, python: str) -> dict[str, WorkerSpec]:
+    """Return how the workers of a program are found beside a local Spark, which its process identifies.
+
+    Args:
+        logs: Where they write.
+        cache_bytes: That each may keep of states.
+        python: Their interpreter; empty: this one.
+    """
+    own: dict[str, Any] = {"cache_bytes": cache_bytes, "log_directory": str(logs), "python": python}
+    return {worker.name: replace(WorkerSpec.of(topology, worker), **own) for worker in topology.workers}
+
+
+def start_early(specs: Mapping[str, WorkerSpec], plan: Plan, java: int) -> None:
+    """Start the workers of a local Spark while Java starts: `start_workers` finds them there.
+
+    Args:
+        specs: From `local_specs`.
+        java: The process of Java.
+
+    Raises:
+        RunError: As `start_workers`; they end when Java does.
+    """
+    owner = Owner(java, process_start_time(java) or 0)
+    for name in sorted({stage.worker for stage in plan.stages}):
+        stages = [stage_message(stage) for stage in plan.stages if stage.worker == name]
+        start(specs[name], stages, owner)
 
 
 def start_workers(
