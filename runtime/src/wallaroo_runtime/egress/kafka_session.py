@@ -1,7 +1,7 @@
 """A producer of Kafka, and what its errors mean for records."""
 
 import time
-from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
 from typing import Any
@@ -17,7 +17,9 @@ from wallaroo_runtime.storage.outbox.sink_record import SinkRecord
 
 ANSWER_S, POLL_S = 15.0, 0.05
 LOOK_S = 0.5  # between two looks for an outage while a call is under way
-POLL_RECORDS = 1000
+POLL_RECORDS = 500
+RECORD_BYTES = 100  # more than what a record has besides key and value
+UNKNOWN = -1  # in place of a record's number
 PREFIX = "kafka."
 # Names of settings in Kafka's own client, which Spark's sink has, and in this one.
 LIMIT = "message.max.bytes"
@@ -92,6 +94,9 @@ class Session:
         with suppress(ValueError):  # what is no number, the client refuses
             self._limit = min(self._limit, int(self._settings.get(LIMIT, self._limit)))
             self._settings |= batch_settings(self._limit)
+        self._room = 100_000  # messages, librdkafka's default
+        with suppress(ValueError):
+            self._room = max(1, int(self._settings.get("queue.buffering.max.messages", self._room)))
         self.position: Delivered | None = None
         try:
             self._open()
@@ -119,7 +124,7 @@ class Session:
     def _judge(self, errors: list[Any]) -> Unavailable | Lasting:
         of_record = self._codes(OF_RECORD)
         numbers = {number for number, error in self._failed if error.code() in of_record}
-        if len(numbers) > 1:  # a broker refuses a batch for one record: which, is then not known
+        if len(numbers) > 1 or UNKNOWN in numbers:  # a broker refuses a batch for one record: which, is not known
             numbers = set()
         for names in (FENCED, LASTING):
             known = self._codes(names)
@@ -152,7 +157,7 @@ class Session:
             self._lost.clear()  # brokers also close what was not used for long
             self._check_answer()
 
-    def write(self, records: Iterable[SinkRecord], end: Delivered, without: Container[int] = ()) -> None:
+    def write(self, records: Iterable[SinkRecord], end: Delivered, without: Collection[int] = ()) -> None:
         """Write records; returns when Kafka has them.
 
         Args:
@@ -164,15 +169,20 @@ class Session:
             Unavailable: It is not known whether they are there.
             Lasting: Some are not.
         """
-        self._failed.clear()
-        try:
-            with self._judged():
-                self._write(records, end, without)
-        except Lasting:
-            self._undo()
-            raise
+        given = list(records)
+        for is_careful in (bool(without), True):
+            self._failed.clear()
+            try:
+                with self._judged():
+                    self._write(given, end, without if is_careful else None)
+            except Lasting:
+                self._undo()
+                if is_careful:
+                    raise
+            else:
+                return
 
-    def _write(self, records: Iterable[SinkRecord], _: Delivered, without: Container[int]) -> None:
+    def _write(self, records: Sequence[SinkRecord], _: Delivered, without: Collection[int] | None) -> None:
         self._produce_all(records, without)
         reach("egress.kafka_produced")
         while self._producer.flush(LOOK_S):
@@ -184,12 +194,42 @@ class Session:
         """Leave nothing of a write under way."""
         self._producer.flush(ANSWER_S)
 
-    def _produce_all(self, records: Iterable[SinkRecord], without: Container[int]) -> None:
-        for number, record in enumerate(records):
-            if number not in without:
-                self._produce(record, number)
-            if number % POLL_RECORDS == 0:
-                self._producer.poll(0)
+    def _produce_all(self, records: Sequence[SinkRecord], without: Collection[int] | None) -> None:
+        """Produce records, each by itself but for some; None: together where none needs a look of its own.
+
+        Of records that go together it is not known which one fails.
+        """
+        size = min(POLL_RECORDS, self._room)
+        for begin in range(0, len(records), size):
+            part = records[begin : begin + size]
+            self._producer.poll(0)
+            if without is None and self._produce_together(part):
+                continue
+            for number, record in enumerate(part, begin):
+                if number not in (without or ()):
+                    self._produce(record, number)
+
+    def _produce_together(self, records: Sequence[SinkRecord]) -> bool:
+        """Produce records by one call; returns False where they may need more than that."""
+        keys, values, partitions, headers, times = zip(*records, strict=True)
+        size = sum(map(len, filter(None, keys))) + sum(map(len, filter(None, values)))
+        is_plain = not any(headers) and not any(times) and set(partitions) == {None}
+        is_taken = size + RECORD_BYTES * len(records) <= self._limit and not (self._limits.needs_key and None in keys)
+        if not (is_plain and is_taken and hasattr(self._producer, "produce_batch")):
+            return False
+        while len(self._producer) + len(records) > self._room:
+            self._producer.poll(POLL_S)
+        messages = [{"value": value, "key": key} for key, value in zip(keys, values, strict=True)]
+        try:
+            queued = self._producer.produce_batch(self._topic, messages, on_delivery=partial(self._delivered, UNKNOWN))
+        except BufferError:
+            queued = 0
+        if queued < len(messages):  # each by itself waits for room
+            reason = f"{len(messages) - queued} records cannot be queued"
+            raise Lasting(reason, is_fenced=False)
+        if self._failed:
+            raise self._client.KafkaException(self._failed[0][1])
+        return True
 
     def _produce(self, record: SinkRecord, number: int) -> None:
         more: dict[str, Any] = {} if record.partition is None else {"partition": record.partition}

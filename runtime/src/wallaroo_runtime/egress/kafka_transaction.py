@@ -4,7 +4,7 @@ import json
 import queue
 import threading
 import time
-from collections.abc import Callable, Container, Iterable
+from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from dataclasses import asdict
 from typing import Any
@@ -80,7 +80,7 @@ class TransactionalSession(Session):
         reader = {"group.id": self._name, "enable.auto.commit": False}
         self._reader = self._client.Consumer({**reader_settings(self._settings), **reader})
 
-    def _write(self, records: Iterable[SinkRecord], end: Delivered, without: Container[int]) -> None:
+    def _write(self, records: Sequence[SinkRecord], end: Delivered, without: Collection[int] | None) -> None:
         """Write records, and the position after them, or nothing."""
         self._producer.begin_transaction()
         self._produce_all(records, without)
