@@ -33,7 +33,7 @@ from wallaroo_runtime.storage.journal.writer import JournalWriter
 from wallaroo_runtime.storage.outbox.staging import StagedFile
 from wallaroo_runtime.storage.progress import committed_progress
 from wallaroo_runtime.topology.load import load_document
-from wallaroo_runtime.topology.model import KafkaSink, Pipeline, Topology
+from wallaroo_runtime.topology.model import KafkaSource, Pipeline, Topology
 from wallaroo_runtime.worker import control
 
 pytestmark = pytest.mark.jvm
@@ -83,9 +83,10 @@ def test_a_checkpoint_in_real_time_mode_at_a_url_keeps_its_buckets(
 
 
 def test_a_spark_without_kafkas_connector_says_what_to_do(spark: Any) -> None:
-    head: dict[str, Any] = {"path": "0/sinks/0", "name": "out", "kind": "kafka", "inputs": (), "worker": "main"}
-    sink = KafkaSink(**head, topic="t", brokers=("127.0.0.1:1",), options={})
-    reading = replace(topology(), pipelines=(Pipeline("p", (), (), (sink,)),))
+    head: dict[str, Any] = {"path": "0/sources/0", "name": "in", "kind": "kafka", "codec": "native", "worker": "main"}
+    topic = {"topic": "t", "brokers": ("127.0.0.1:1",), "options": {}, "start": "start"}
+    source = KafkaSource(**head, **topic, max_message_bytes=1000)
+    reading = replace(topology(), pipelines=(Pipeline("p", (source,), (), ()),))
     assert running_session() is spark
     check_connector(spark, topology())
     for check in (check_connector, check_kafka):
