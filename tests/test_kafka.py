@@ -169,7 +169,7 @@ def test_records_that_a_topic_never_takes_end_it_or_are_set_aside(
     running.start("--stop-when-idle", "3", "--on-error", "dead_letter")
     assert running.wait() == 0, running.output()
     running.process = None
-    assert running.output().count("set aside: 1 dead letters") == 2
+    assert "set aside: 2 dead letters" in running.output()
     assert re.search(r"stopped: in 4  out 2 .*dead letters 2\n", running.output()), running.output()
     assert f"dead-letters show {tmp_path / 'checkpoint'} " in running.output()
     found = [record.value() for record in records_of(broker, "chooses-out") if record.error() is None]

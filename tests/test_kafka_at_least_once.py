@@ -17,7 +17,9 @@ from support.kafka import Broker
 from support.kafka_application import Make, application
 from support.kafka_delivery import DEADLINE_S, PARTITIONS, PORT, Delivery
 from support.run import wait_until, wallaroo
+from wallaroo import KafkaRecord
 from wallaroo.message.frame import encode_frame
+from wallaroo.worker.value.kafka_record import write_record
 from wallaroo_runtime.kafka.record import follow
 from wallaroo_runtime.kafka.topic import create_topic
 from wallaroo_runtime.storage.outbox.position import read_position
@@ -98,19 +100,30 @@ def test_a_broker_that_goes_away(delivery: Delivery) -> None:
     assert not Counter(delivery.sent) - Counter(delivery.committed())
 
 
-def test_records_that_a_topic_never_takes_are_set_aside(delivery: Delivery) -> None:
-    delivery.topic += "-strict"
+@pytest.mark.parametrize("exactly_once", [False, True])
+def test_records_that_a_topic_never_takes_are_set_aside_and_others_come_once(
+    exactly_once: bool, delivery: Delivery
+) -> None:
+    drawn = random.Random(6)
+    delivery.topic += f"-strict-{exactly_once}"
     create_topic(delivery.broker.cluster, delivery.topic, PARTITIONS, 1, {"max.message.bytes": "2000"})
+    good = [KafkaRecord(key=b"k%d" % number, value=b"good") for number in range(2000)]
+    bad = [KafkaRecord(key=b"k", value=b"", partition=drawn.choice([PARTITIONS, 99])) for _ in range(100)]
+    bad += [KafkaRecord(key=b"k", value=bytes(drawn.randrange(3000, 9000))) for _ in range(100)]
+    records = good + bad
+    drawn.shuffle(records)
     writer = StagingWriter(delivery.root / "staging", "q", 0, 0, 0)
-    writer.write(PORT, encode_frame([b"good", bytes(5000), b"also good", bytes(6000)], port=PORT))
+    writer.write(PORT, encode_frame([*map(write_record, records)], port=PORT))
     delivery.outbox.publish("q", 0, writer.finish())
+    delivery.more |= {"records": True, "exactly_once": exactly_once}
     assert delivery.start().wait(DEADLINE_S) == 1
     assert "R674 " in delivery.findings()
+    assert delivery.committed() == [], "nothing is written before it is known what is refused"
     delivery.more["sets_aside"] = "0/sinks/0"
     delivery.start()
-    delivery.wait(lambda: delivery.status().get("sinks", [{}])[0].get("refused") == 2, "the counts")
+    delivery.wait(lambda: delivery.status().get("sinks", [{}])[0].get("refused") == len(bad), "the counts")
     delivery.stop()
-    assert {value for _, value in delivery.committed()} == {b"good", b"also good"}
+    assert Counter(key for key, _ in delivery.committed()) == Counter(record.key for record in good)
 
 
 @pytest.mark.parametrize(

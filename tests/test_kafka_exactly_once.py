@@ -195,7 +195,8 @@ def test_records_that_kafka_never_takes(delivery: Delivery) -> None:
     delivery.outbox.publish("q", 0, writer.finish())
     assert delivery.start().wait(DEADLINE_S) == 1
     said = (
-        f'R674 sink "out" cannot be written, kafka {delivery.topic}; a record has 5070 bytes: 1000 bytes are possible'
+        f'R674 sink "out" cannot be written, kafka {delivery.topic}; it never takes message 1 of this sink: '
+        "a record of 5070 bytes; 1000 bytes are possible, with key, headers and batch"
     )
     assert said in delivery.findings()
     assert delivery.committed() == []
@@ -288,6 +289,8 @@ def test_small_records_of_a_topic_that_takes_no_large_batch(limit: int, delivery
             'R716 an option of sink "out" is not usable; No such configuration property: "no.such"',
         ),
         ({"kafka.acks": "1"}, 'R716 an option of sink "out" is not usable; '),
+        ({"kafka.transactional.id": "mine"}, 'R716 option kafka.transactional.id of sink "out" is not usable; '),
+        ({"kafka.stats_cb": "x"}, 'R716 option kafka.stats_cb of sink "out" is not usable; '),
         ({"includeHeaders": "true"}, 'R716 option includeHeaders of sink "out" is not usable; it does not begin with'),
     ],
 )

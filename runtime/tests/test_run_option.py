@@ -10,6 +10,8 @@ from wallaroo_runtime.cli import run
 from wallaroo_runtime.cli.main import command_parser, main
 from wallaroo_runtime.cli.option import split
 from wallaroo_runtime.cli.run_option import OPTIONS, OWN, RunOption, without_meaning
+from wallaroo_runtime.errors import RunError
+from wallaroo_runtime.monitor.access import parse_address
 
 VALUES = {"--stop-when-idle": "7", "--monitor": "off"}
 options = some.lists(some.sampled_from(OPTIONS), unique_by=lambda each: each.names)
@@ -51,3 +53,18 @@ def test_what_submit_has_is_marked() -> None:
     submitted = " ".join(command_parser()[1]["submit"].format_help().split())
     assert all((f" {each.names[0]}" in submitted) == (each.names[0] not in names) for each in OPTIONS)
     assert frozenset(OWN) == run.USED
+
+
+@given(some.from_regex(r"[0-9]{1,6}|on|true|127\.0\.0\.1:[0-9]{1,6}|\[::1\]:[0-9]{1,6}", fullmatch=True))
+def test_what_is_nearly_an_address_of_the_monitor_is_refused(text: str) -> None:
+    if parse_address(text):
+        assert run.joined(["--monitor", text, "app.py"]) == [f"--monitor={text}", "app.py"]
+    else:
+        with pytest.raises(RunError, match="R608 --monitor .* is no address"):
+            run.joined(["--monitor", text, "app.py"])
+
+
+@pytest.mark.parametrize("value", ["", " "])
+def test_an_unset_variable_is_no_checkpoint(value: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["run", "app.py", "--checkpoint", value, "--fresh"]) == 2
+    assert "R608 " in (said := capsys.readouterr().err) and "--checkpoint" in said

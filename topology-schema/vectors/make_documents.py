@@ -350,6 +350,7 @@ INVALID: dict[str, Document] = {
     "more_refill_than_credits": bad([("T102", "/pipelines/0/sources/2/refill_credits")], "every_kind", put(2, "pipelines", 0, "sources", 2, "refill_credits")),
     "slide_past_range": bad([("T102", "/pipelines/0/steps/1/window/slide_ms")], "every_kind", put(9001, "pipelines", 0, "steps", 1, "window", "slide_ms")),
     "no_broker": bad([("T102", "/pipelines/0/sources/1/brokers")], "every_kind", put([], "pipelines", 0, "sources", 1, "brokers")),
+    "option_no_number": bad([("T274", "/pipelines/0/sources/1/options/maxOffsetsPerTrigger")], "every_kind", put({"maxOffsetsPerTrigger": "-1"}, "pipelines", 0, "sources", 1, "options")),
     "table_of_values": bad([("T274", f"{S0}/table")], "records", drop(*SOURCE0, "content")),
     "table_from_its_end": bad([("T274", f"{S0}/start")], "records", put("end", *SOURCE0, "start")),
     "table_of_partitions_from_offsets": bad([("T274", f"{S0}/partitions/1/start")], "records", put([{"number": 0}, {"number": 1, "start": "7"}], *SOURCE0, "partitions")),

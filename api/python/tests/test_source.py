@@ -105,6 +105,14 @@ def test_kafka_in_the_program() -> None:
     assert "exactly_once" not in sink
 
 
+@pytest.mark.parametrize("brokers", ["127.0.0.1:9092", ["127.0.0.1:9092"]])
+def test_brokers_as_text_name_the_form_that_is_taken(brokers: Any) -> None:
+    source = wallaroo.KafkaSourceConfig("in", brokers, "Warn", Text)
+    with pytest.raises(WallarooParameterError, match="T207 .*parameter brokers .*a list of") as caught:
+        parts(source, wallaroo.KafkaSinkConfig("out", [("h", 1)], "Warn", 5, 1000, Text))
+    assert 'pass e.g. [("127.0.0.1", 9092)]' in str(caught.value)
+
+
 def test_exactly_once_into_kafka() -> None:
     source = wallaroo.KafkaSourceConfig("in", [("h", 1)], "Warn", Text)
     kafka = wallaroo.KafkaSinkConfig("out", [("h", 1)], "Warn", 5, 1000, Text, exactly_once=True)

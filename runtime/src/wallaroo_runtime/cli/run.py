@@ -18,6 +18,7 @@ from wallaroo_runtime.monitor.access import LOOPBACK, parse_address
 from wallaroo_runtime.system.stop import signals_kill
 
 USED = frozenset(OWN)
+_NEARLY_ADDRESS = re.compile(r"\d+|on|true|[\w.\[\]:-]*:\d+")  # of the monitor
 URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 UNIX = "unix://"
 FREE, OFF = f"{LOOPBACK}:0", "off"
@@ -55,6 +56,9 @@ def split_arguments(tokens: list[str]) -> Split:
 def joined(tokens: list[str]) -> list[str]:
     """Return the words with the address after `--monitor` joined to it; without one it is a free port of this machine.
 
+    Raises:
+        RunError: R608, what follows it looks like an address and is none.
+
     Example:
         >>> joined(["--monitor", "app.py"]), joined(["--monitor", ":8080", "app.py"])
         (['--monitor=127.0.0.1:0', 'app.py'], ['--monitor=:8080', 'app.py'])
@@ -70,6 +74,9 @@ def joined(tokens: list[str]) -> list[str]:
             found.append(tokens[at])
         elif at + 1 < len(tokens) and (tokens[at + 1] == OFF or parse_address(tokens[at + 1])):
             found.append(f"--monitor={tokens[next(rest)]}")
+        elif at + 1 < len(tokens) and _NEARLY_ADDRESS.fullmatch(tokens[at + 1]):
+            fix = "write --monitor HOST:PORT, --monitor :PORT or --monitor off"
+            raise wrong_usage(reason=f"--monitor {tokens[at + 1]} is no address", fix=fix)
         else:
             found.append(f"--monitor={FREE}")
     return found

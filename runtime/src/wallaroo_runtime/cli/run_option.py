@@ -47,6 +47,20 @@ class RunOption:
 
 
 FLAG = {"action": "store_true"}
+
+
+def stated(text: str) -> str:
+    """Return a text that is not empty, as an unset variable of a script is.
+
+    Raises:
+        ArgumentTypeError: It is.
+    """
+    if not text.strip():
+        message = "is empty"
+        raise argparse.ArgumentTypeError(message)
+    return text
+
+
 OPTIONS = (
     RunOption(("--engine",), PROGRAM, "memory: a first look, in this process alone",
               {"choices": ["spark", "memory"], "default": "spark"}, is_submitted=False),
@@ -77,7 +91,7 @@ OPTIONS = (
     RunOption(("--conf",), SPARK, "a setting of Spark, or one of those below; may be repeated",
               {"action": "append", "default": [], "metavar": "NAME=VALUE"}, "spark"),
     RunOption(("--checkpoint",), CHECKPOINT, "default: a directory of the application in ~/.local/state/wallaroo",
-              {"metavar": "DIR|URL"}, "spark"),
+              {"metavar": "DIR|URL", "type": stated}, "spark"),
     RunOption(("--fresh",), CHECKPOINT, "start over: remove what the application's checkpoint holds", FLAG, "spark"),
     RunOption(("--on-error",), FAILURES, "when user code fails, unless its step says",
               {"choices": ["dead_letter", "fail"], "default": ""}),

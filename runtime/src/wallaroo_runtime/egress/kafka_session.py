@@ -1,5 +1,6 @@
 """A producer of Kafka, and what its errors mean for records."""
 
+import re
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -19,8 +20,17 @@ ANSWER_S, POLL_S = 15.0, 0.05
 LOOK_S = 0.5  # between two looks for an outage while a call is under way
 POLL_RECORDS = 500
 RECORD_BYTES = 100  # more than what a record has besides key and value
+LARGE = "a record of"  # begins why a record is too large
+ANY_PARTITION = 1 << 31
 UNKNOWN = -1  # in place of a record's number
 PREFIX = "kafka."
+DEFAULTS: dict[str, Any] = {
+    "partitioner": "murmur2_random",
+    "linger.ms": 5,
+    "topic.metadata.propagation.max.ms": 3000,  # until it is reported that there is no topic; 30,000 by default
+}
+# What only this program may say: the name of a sink's transactions, and what is called.
+OWN = re.compile(r"transactional\.id|bootstrap\.servers|delivery\.report\.only\.error|logger|.*_cb|on_delivery")
 # Names of settings in Kafka's own client, which Spark's sink has, and in this one.
 LIMIT = "message.max.bytes"
 RENAMED = {"max.request.size": LIMIT}
@@ -59,13 +69,15 @@ class Lasting(Exception):
 
     Attributes:
         is_fenced: Whether the reason is another session of the same name.
-        size: Of a record that is too large; 0: the reason is another one.
-        numbers: Of the records that are refused for what they are, from 0; empty: it is not due to records.
+        is_too_large: Whether the first of these records is larger than is possible.
+        numbers: Of the records that are refused for what they are, from 0, with why; empty: it is not due to records.
     """
 
-    def __init__(self, reason: str, *, is_fenced: bool, size: int = 0, numbers: Sequence[int] = ()) -> None:
+    def __init__(
+        self, reason: str, *, is_fenced: bool, is_too_large: bool = False, numbers: Mapping[int, str] | None = None
+    ) -> None:
         super().__init__(reason)
-        self.is_fenced, self.size, self.numbers = is_fenced, size, numbers
+        self.is_fenced, self.is_too_large, self.numbers = is_fenced, is_too_large, numbers or {}
 
 
 class Session:
@@ -98,12 +110,14 @@ class Session:
         with suppress(ValueError):
             self._room = max(1, int(self._settings.get("queue.buffering.max.messages", self._room)))
         self.position: Delivered | None = None
+        self._partitions = 0  # as far as they were asked for
         try:
             self._open()
-        except client.KafkaException as error:
+        except (client.KafkaException, TypeError, ValueError) as error:
             fix = "give settings that librdkafka knows: confluent_kafka writes"
             what = f'an option of sink "{sink}"'
-            raise RunError.of("R716", USAGE, what=what, reason=error.args[0].str(), fix=fix) from error
+            reason = error.args[0].str() if isinstance(error, client.KafkaException) else error
+            raise RunError.of("R716", USAGE, what=what, reason=reason, fix=fix) from error
         self._delivered = self._noting()
 
     def _open(self) -> None:
@@ -111,7 +125,7 @@ class Session:
 
     def _made(self, settings: Mapping[str, Any]) -> Any:
         own = {"delivery.report.only.error": True, "error_cb": self._noting_loss()}
-        return self._client.Producer({"partitioner": "murmur2_random", "linger.ms": 5, **settings, **own})
+        return self._client.Producer({**DEFAULTS, **settings, **own})
 
     @contextmanager
     def _judged(self) -> Any:
@@ -130,7 +144,7 @@ class Session:
             known = self._codes(names)
             for error in errors:
                 if error.code() in known:
-                    of = sorted(numbers) if error.code() in of_record else ()
+                    of = dict.fromkeys(numbers, error.str()) if error.code() in of_record else {}
                     return Lasting(error.str(), is_fenced=names is FENCED, numbers=of)
         missing = self._codes(NO_TOPIC)
         if any(error.code() in missing for error in errors):
@@ -170,6 +184,7 @@ class Session:
             Lasting: Some are not.
         """
         given = list(records)
+        self._check(given, without)
         for is_careful in (bool(without), True):
             self._failed.clear()
             try:
@@ -181,6 +196,26 @@ class Session:
                     raise
             else:
                 return
+
+    def _check(self, records: Sequence[SinkRecord], without: Collection[int]) -> None:
+        """Look for records that the topic never takes, as far as that is known here, before any is written.
+
+        Raises:
+            Lasting: There are some.
+        """
+        found: dict[int, str] = {}
+        is_too_large = False
+        for begin in range(0, len(records), POLL_RECORDS):
+            part = records[begin : begin + POLL_RECORDS]
+            if self._is_plain(part):
+                continue
+            for number, record in enumerate(part, begin):
+                if number not in without and (reason := self._refusal(record)):
+                    is_too_large |= not found and reason.startswith(LARGE)
+                    found[number] = reason
+        if found:
+            first = found[min(found)]
+            raise Lasting(first, is_fenced=False, is_too_large=is_too_large, numbers=found)
 
     def _write(self, records: Sequence[SinkRecord], _: Delivered, without: Collection[int] | None) -> None:
         self._produce_all(records, without)
@@ -209,17 +244,20 @@ class Session:
                 if number not in (without or ()):
                     self._produce(record, number)
 
-    def _produce_together(self, records: Sequence[SinkRecord]) -> bool:
-        """Produce records by one call; returns False where they may need more than that."""
+    def _is_plain(self, records: Sequence[SinkRecord]) -> bool:
+        """Say whether records have key and value alone, and all are surely taken."""
         keys, values, partitions, headers, times = zip(*records, strict=True)
         size = sum(map(len, filter(None, keys))) + sum(map(len, filter(None, values)))
-        is_plain = not any(headers) and not any(times) and set(partitions) == {None}
         is_taken = size + RECORD_BYTES * len(records) <= self._limit and not (self._limits.needs_key and None in keys)
-        if not (is_plain and is_taken and hasattr(self._producer, "produce_batch")):
+        return is_taken and not any(headers) and not any(times) and set(partitions) == {None}
+
+    def _produce_together(self, records: Sequence[SinkRecord]) -> bool:
+        """Produce records by one call; returns False where they may need more than that."""
+        if not (self._is_plain(records) and hasattr(self._producer, "produce_batch")):
             return False
         while len(self._producer) + len(records) > self._room:
             self._producer.poll(POLL_S)
-        messages = [{"value": value, "key": key} for key, value in zip(keys, values, strict=True)]
+        messages = [{"value": record.value, "key": record.key} for record in records]
         try:
             queued = self._producer.produce_batch(self._topic, messages, on_delivery=partial(self._delivered, UNKNOWN))
         except BufferError:
@@ -237,11 +275,6 @@ class Session:
             more["headers"] = list(record.headers)
         if has_time(record.timestamp_ms):
             more["timestamp"] = record.timestamp_ms
-        if size := too_large(self._limit, record.key, record.value, record.headers):
-            reason = f"{self._limit} bytes are possible, with key, headers and batch"
-            raise Lasting(reason, is_fenced=False, size=size, numbers=[number])
-        if reason := self._refusal(record):  # a broker would refuse a whole batch for it
-            raise Lasting(reason, is_fenced=False, numbers=[number])
         while True:
             try:
                 noting = partial(self._delivered, number)
@@ -257,11 +290,26 @@ class Session:
                 raise self._client.KafkaException(self._failed[0][1])
 
     def _refusal(self, record: SinkRecord) -> str:
+        """Return why the topic never takes a record, for which a broker would refuse a whole batch; empty: it may."""
+        if size := too_large(self._limit, record.key, record.value, record.headers):
+            return f"{LARGE} {size} bytes; {self._limit} bytes are possible, with key, headers and batch"
+        if record.partition is not None and record.partition >= self._partitions:
+            self._partitions = self._count_partitions()
+            if record.partition >= self._partitions:
+                return f"it has no partition {record.partition}, but 0 to {self._partitions - 1}"
         if self._limits.needs_key and record.key is None:
             return "it is compacted, and the record has no key"
         if has_time(record.timestamp_ms):
             return self._limits.refusal_of_time(record.timestamp_ms, time.time_ns() // 1_000_000)
         return ""
+
+    def _count_partitions(self) -> int:
+        """Return how many partitions the topic has; where brokers do not say, they decide on each record."""
+        with suppress(self._client.KafkaException):
+            found = self._producer.list_topics(self._topic, ANSWER_S).topics.get(self._topic)
+            if found is not None and found.error is None and found.partitions:
+                return len(found.partitions)
+        return ANY_PARTITION
 
     def _noting(self) -> Callable[[int, Any, Any], None]:
         """Return what notes the records that failed by themselves; it does not keep the producer alive."""
@@ -309,6 +357,9 @@ def settings_of(target: pb.KafkaTopic, sink: str) -> dict[str, Any]:
         if name == option:
             what, fix = f'option {option} of sink "{sink}"', "leave it out: Spark does not write"
             raise RunError.of("R716", USAGE, what=what, reason=f"it does not begin with {PREFIX}", fix=fix)
+        if OWN.fullmatch(name):
+            what, reason = f'option {option} of sink "{sink}"', "it is not for programs to say"
+            raise RunError.of("R716", USAGE, what=what, reason=reason, fix="leave it out")
         settings[RENAMED.get(name, name)] = value
     return settings
 

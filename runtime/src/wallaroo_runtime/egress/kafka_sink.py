@@ -3,7 +3,7 @@
 import os
 import select
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from itertools import starmap
 from pathlib import Path
@@ -83,21 +83,13 @@ class KafkaSink(Sink):
     def _refused(self, error: Lasting) -> RunError:
         if error.is_fenced:
             return RunError.of("R732", sink=self.config.name, name=self.position.sender)
-        if error.size:
-            sink, topic = self.config.name, self._target.topic
-            return RunError.of(
-                "R674",
-                sink=sink,
-                place=f"kafka {topic}",
-                reason=f"a record has {error.size} bytes: {error}",
-                fix=RAISE_LIMIT,
-            )
         place = f"kafka {self._target.topic}"
         if not error.numbers:
             return RunError.of("R674", sink=self.config.name, place=place, reason=error, fix=CORRECT)
-        number = self.position.messages + error.numbers[0]
+        number = self.position.messages + min(error.numbers)
         reason = f"it never takes message {number} of this sink: {error}"
-        return RunError.of("R674", sink=self.config.name, place=place, reason=reason, fix=SET_ASIDE)
+        fix = RAISE_LIMIT if error.is_too_large else SET_ASIDE
+        return RunError.of("R674", sink=self.config.name, place=place, reason=reason, fix=fix)
 
     def _tell_outage(self, error: OSError) -> None:
         self.state, reason = "unreachable", str(error)
@@ -167,22 +159,23 @@ class KafkaSink(Sink):
                 after = replace(end, refused=end.refused + len(refused))
                 session.write(written(pieces, self._target.records), after, refused)
             except Lasting as error:
-                if not self._target.sets_aside or not set(error.numbers) - refused:
+                new = {number: why for number, why in error.numbers.items() if number not in refused}
+                if not self._target.sets_aside or not new:
                     raise
-                self._set_aside(pieces, set(error.numbers) - refused, error)
-                refused |= set(error.numbers)
+                self._set_aside(pieces, new)
+                refused |= new.keys()
             else:
                 return after
 
-    def _set_aside(self, pieces: list[Piece], numbers: set[int], error: Lasting) -> None:
-        """Make dead letters of records, before the position after them is committed."""
+    def _set_aside(self, pieces: list[Piece], numbers: Mapping[int, str]) -> None:
+        """Make dead letters of records, of which each has its reason, before the position after them is committed."""
         sink, topic, before = self.config.name, self._target.topic, pieces[0].before.messages
         path, letters = self._target.sets_aside, {}
         for number, (record, sequence) in enumerate(
             zip(written(pieces, self._target.records), _sequences(pieces), strict=True)
         ):
             if number in numbers:
-                why = f"topic {topic} does not take it: {_reason(error)}{_partition(record)}"
+                why = f"topic {topic} does not take it: {numbers[number]}"
                 letters[before + number] = refused_letter(path, sink, sequence, record.key, record.value, why)
         self._say(set_aside(self._directory.parent / FOLDER, self.config.port, letters))
 
@@ -206,14 +199,6 @@ def _sequences(pieces: list[Piece]) -> Iterator[int]:
         if piece.frame is not None:
             count = piece.frame.header.count
             yield from map(piece.frame.sequence_of, range(count - len(piece.lengths), count))
-
-
-def _reason(error: Lasting) -> str:
-    return f"a record of {error.size} bytes; {error}" if error.size else str(error)
-
-
-def _partition(record: SinkRecord) -> str:
-    return "" if record.partition is None else f" (partition {record.partition})"
 
 
 def written(pieces: list[Piece], are_whole: bool) -> Iterator[SinkRecord]:

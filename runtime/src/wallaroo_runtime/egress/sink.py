@@ -102,6 +102,9 @@ class Sink:
             self.state = "stopped"
         except (RunError, OSError) as error:
             self.error, self.state = error, "failed"
+        except Exception as error:  # whatever it is: nobody would know that the thread has ended
+            what = f'sink "{self.config.name}" cannot go on: {type(error).__name__}: {error}'
+            self.error, self.state = RunError.of("I901", reason=what), "failed"
 
     def _keep_connected(self) -> None:
         backoff = Backoff(0.05, 5.0)

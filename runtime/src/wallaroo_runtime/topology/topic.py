@@ -15,6 +15,12 @@ LIMITS = (
 )
 
 
+NUMBERS = (
+    *("maxoffsetspertrigger", "minoffsetspertrigger", "minpartitions", "maxrecordsperpartition"),
+    *("kafka.max.request.size", "kafka.message.max.bytes"),
+)
+
+
 @dataclass(frozen=True, slots=True)
 class TopicCreation:
     """How a topic is created that does not exist.
@@ -35,6 +41,9 @@ def check_topics(index: Index) -> Iterator[Diagnostic]:
     """Tables are read as records, whole and from the start; a topic has one form."""
     created: dict[tuple[Any, Any], Any] = {}
     for part in index.parts:
+        if part.text("kind") == "kafka":
+            yield from _numbers(index, part)
+    for part in index.parts:
         if part.text("kind") != "kafka":
             continue
         if part.value.get("table") is True:
@@ -46,6 +55,15 @@ def check_topics(index: Index) -> Iterator[Diagnostic]:
             if created.setdefault(key, create) != create:
                 reason = f'topic "{part.text("topic")}" is created in another way by another source or sink'
                 yield _finding(index, part, "/create", reason, "let both say the same of how it is created")
+
+
+def _numbers(index: Index, part: Part) -> Iterator[Diagnostic]:
+    """Options that are numbers above 0: what else Spark and Kafka's clients say of them names neither."""
+    for name, value in part.object("options").items():
+        text = str(value)
+        if name.lower() in NUMBERS and "${env:" not in text and not (text.isdecimal() and int(text) > 0):
+            reason = f"its option {name} is {shown_json(value)}"
+            yield _finding(index, part, f"/options/{name}", reason, "give a number above 0, or leave it out")
 
 
 def _table(index: Index, part: Part) -> Iterator[Diagnostic]:

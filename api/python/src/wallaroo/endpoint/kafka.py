@@ -292,6 +292,10 @@ def _fields(place: Place, said: Topic) -> dict[str, Any] | None:
     brokers = []
     if not said.brokers:
         place.wrong("brokers", "[]", "a list of (host, port)", fix='pass e.g. [("127.0.0.1", "9092")]')
+    if isinstance(said.brokers, str) or any(isinstance(broker, str) for broker in said.brokers):
+        expected, fix = "a list of (host, port)", 'pass e.g. [("127.0.0.1", 9092)]'
+        place.wrong("brokers", shown(said.brokers), expected, fix=fix)
+        return None
     for broker in said.brokers:
         is_pair = isinstance(broker, (tuple, list)) and len(broker) == 2
         given_host, given_port = broker if is_pair else (broker, "")

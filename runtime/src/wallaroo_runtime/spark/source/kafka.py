@@ -86,6 +86,9 @@ def _offsets(session: SparkSession, source: KafkaSource, partitions: Mapping[int
     with KafkaAdmin(session, source) as admin:
         starts = partitions or dict.fromkeys(admin.partitions(source.topic), source.start)
         found = starting_offsets(admin, source.topic, starts)
+        given = {number: offset for number, offset in found.items() if offset >= 0}
+        if lost := [*lost_records(admin, source.name, source.topic, given)]:
+            raise RunError(lost)
     return {str(number): offset for number, offset in found.items()}
 
 
