@@ -126,7 +126,7 @@ def worker_specs(session: SparkSession, topology: Topology, options: QueryOption
 
 
 def local_specs(topology: Topology, logs: Path, cache_bytes: int, python: str) -> dict[str, WorkerSpec]:
-    """Return how the workers of a program are found beside a local Spark, which its process identifies.
+    """Return how the workers of a program are found next to a local Spark, which its process identifies.
 
     Args:
         logs: Where they write.
