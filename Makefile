@@ -13,7 +13,7 @@ MAVEN = mvn -q -B -f runtime/java/pom.xml -Dspark.jars=$(SPARK)/jars
 GO_TOOLS := $(CURDIR)/$(VENV)/gobin
 # Tests wait more than they compute: more processes of pytest than processors, each with at most one Spark (2 GiB).
 # tests/conftest.py says which tests stay together.
-PROCESSES = 3
+PROCESSES = 4
 test-long test-cluster test-kafka: PROCESSES = 2
 SIDE_BY_SIDE = -n $(PROCESSES) --dist loadscope --no-loadscope-reorder
 # What fails beside other tests runs once more, alone: on a slow machine deadlines pass. The first that fails again ends it.

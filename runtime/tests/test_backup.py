@@ -13,6 +13,7 @@ from support.history import STEPS, History, resumed
 from support.manifest import change_manifest
 from support.small_checkpoint import files_of
 from wallaroo_runtime.checkpoint.directory import Place
+from wallaroo_runtime.checkpoint.manifest import read_manifest
 from wallaroo_runtime.cli.main import main
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.maintenance import backup as module
@@ -69,6 +70,14 @@ def test_what_belongs_together_is_copied_and_logs_are_not(history: History, tmp_
     assert found >= wanted
     assert not any(name.startswith(("logs", "driver")) for name in found)
     assert (tmp_path / "copy").stat().st_mode & 0o777 == 0o700
+
+
+@pytest.mark.parametrize("gone", ["spark", "journal"])
+def test_what_the_next_run_would_refuse_is_not_copied(gone: str, history: History, tmp_path: Path) -> None:
+    shutil.rmtree(history.path / (read_manifest(history.path).spark if gone == "spark" else gone))
+    with pytest.raises(RunError, match="R698 "):
+        back_up(history.path, tmp_path / "copy")
+    assert not (tmp_path / "copy").exists()
 
 
 def test_every_damage_of_a_copy_is_refused(history: History, tmp_path: Path) -> None:

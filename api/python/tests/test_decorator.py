@@ -1,6 +1,7 @@
 """Decorated functions: calls, names, pickles."""
 
 import pickle
+from functools import partial
 from typing import Any
 
 import pytest
@@ -90,14 +91,17 @@ def test_a_decoder_without_brackets() -> None:
     assert finding.file.endswith("test_decorator.py")
 
 
-def test_a_format_that_is_no_length_of_the_header() -> None:
-    with pytest.raises(WallarooParameterError) as caught:
-        wallaroo.decoder(header_length=4, length_fmt=">H")
-    finding = caught.value.diagnostics[0]
-    assert finding.message == (
-        "decoder: parameter length_fmt is '>H'; "
-        "expected a struct format that begins with an integer, of header_length = 4 bytes"
-    )
+@pytest.mark.parametrize("length_fmt", [">H", ">f", ">II", "no"])
+def test_a_format_that_is_no_length_of_the_header(length_fmt: str) -> None:
+    for name, declare in (("decoder", wallaroo.decoder), ("Decoder", partial(wallaroo.Decoder, bytes.decode))):
+        with pytest.raises(WallarooParameterError) as caught:
+            declare(header_length=4, length_fmt=length_fmt)
+        finding = caught.value.diagnostics[0]
+        assert finding.message == (
+            f"{name}: parameter length_fmt is {length_fmt!r}; "
+            "expected a struct format that begins with an integer, of header_length = 4 bytes"
+        )
+        assert finding.file.endswith("test_decorator.py")
 
 
 @pytest.mark.parametrize(

@@ -16,10 +16,12 @@ from pathlib import Path
 from typing import Any
 
 from wallaroo_runtime.checkpoint.directory import LOCK, WORKERS, Place
-from wallaroo_runtime.checkpoint.manifest import read_manifest
+from wallaroo_runtime.checkpoint.integrity import check_journal, damaged
+from wallaroo_runtime.checkpoint.manifest import Manifest, read_manifest
 from wallaroo_runtime.durable.file import refuse_links, replace_file, sync_directory
 from wallaroo_runtime.errors import USAGE, RunError
 from wallaroo_runtime.service.driver import DRIVER_FILE
+from wallaroo_runtime.storage.outbox.log import Published, read_base
 from wallaroo_runtime.system.process import process_start_time
 
 LIST, FILES = "backup.json", "files"
@@ -58,6 +60,7 @@ def back_up(checkpoint: Path, backup: Path) -> Copied:
     place = Place.take(checkpoint)
     try:
         place.check_links()
+        _check_whole(checkpoint, manifest)
         _check_servers(checkpoint)
         listed: dict[str, dict[str, Any]] = {}
         with _made(backup, checkpoint) as made:
@@ -77,6 +80,20 @@ def back_up(checkpoint: Path, backup: Path) -> Copied:
     finally:
         place.release()
     return _counted(checkpoint, backup, listed)
+
+
+def _check_whole(checkpoint: Path, manifest: Manifest) -> None:
+    """Refuse what the next run would refuse: a copy of it would take the place of a good one.
+
+    Raises:
+        RunError: R698, the journal is gone, or the micro-batches are that the outbox has.
+    """
+    if manifest.journal:
+        check_journal(checkpoint / "journal", manifest.journal, [])
+    published = Published.of(read_base(checkpoint / "outbox")).batch
+    if published > 0 and not any((checkpoint / manifest.spark / "offsets").glob("[0-9]*")):
+        expected = f"micro-batch {published}, which the outbox has"
+        raise damaged(checkpoint, manifest.spark, expected, "no micro-batch")
 
 
 def restore(backup: Path, checkpoint: Path | None = None) -> Copied:

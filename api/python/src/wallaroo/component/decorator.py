@@ -5,7 +5,6 @@ A decorated function can still be called; `f()` gives the object, `f(x)` runs th
 
 import functools
 import inspect
-import struct
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol, TypeVar, overload
 
@@ -21,6 +20,7 @@ from wallaroo.component.wrapped import (
     R,
     StateComputation,
     StateComputationMulti,
+    check_lengths,
 )
 from wallaroo.diagnostic.diagnostic import shown
 from wallaroo.diagnostic.error import WallarooParameterError
@@ -283,17 +283,7 @@ def decoder(
 
     Source: Wallaroo 0.4 to 0.6.
     """
-    try:
-        size = struct.calcsize(length_fmt)
-        is_length = list(map(type, struct.unpack(length_fmt, bytes(size))))[:1] == [int]
-    except (struct.error, TypeError):
-        size, is_length = -1, False
-    if size != header_length or not is_length:
-        raise WallarooParameterError.of(
-            called_from(), method="decoder", parameter="length_fmt", actual=shown(length_fmt),
-            expected=f"a struct format that begins with an integer, of header_length = {shown(header_length)} bytes",
-            fix='for a length of 4 bytes, big-endian, write decoder(header_length=4, length_fmt=">I")',
-        )  # fmt: skip
+    check_lengths("decoder", header_length, length_fmt)
     return lambda function: Decoder(function, header_length, length_fmt, event_time=event_time)
 
 

@@ -9,6 +9,7 @@ from typing import Any, Generic, ParamSpec, TypeAlias, TypeVar, overload
 from wallaroo.component.signature import call_finding
 from wallaroo.diagnostic.diagnostic import Diagnostic, shown
 from wallaroo.diagnostic.error import WallarooParameterError
+from wallaroo.diagnostic.location import called_from
 from wallaroo.message.output import collected
 
 P = ParamSpec("P")
@@ -332,8 +333,27 @@ class WithTime(BaseWrapped[P, R]):
         self.event_time = event_time
 
 
+def check_lengths(method: str, header_length: int, length_fmt: str) -> None:
+    """Refuse a format that does not read a length from a header.
+
+    Raises:
+        WallarooParameterError: T207.
+    """
+    try:
+        size = struct.calcsize(length_fmt)
+        is_length = list(map(type, struct.unpack(length_fmt, bytes(size))))[:1] == [int]
+    except (struct.error, TypeError):
+        size, is_length = -1, False
+    if size != header_length or not is_length:
+        raise WallarooParameterError.of(
+            called_from(), method=method, parameter="length_fmt", actual=shown(length_fmt),
+            expected=f"a struct format that begins with an integer, of header_length = {shown(header_length)} bytes",
+            fix='for a length of 4 bytes, big-endian, write decoder(header_length=4, length_fmt=">I")',
+        )  # fmt: skip
+
+
 class Decoder(WithTime[P, R]):
-    """Turns a payload into a message; what `decoder` makes, which also checks the two lengths.
+    """Turns a payload into a message; what `decoder` makes.
 
     Args:
         function: Takes a payload.
@@ -342,8 +362,7 @@ class Decoder(WithTime[P, R]):
         event_time: Takes a payload, returns its time in milliseconds since 1970; windows go by it.
 
     Raises:
-        WallarooParameterError: It is no function (T207).
-        struct.error: There is no such format.
+        WallarooParameterError: The two do not go together, or it is no function (T207).
 
     Example:
         >>> text = Decoder(bytes.decode, header_length=2, length_fmt=">H")
@@ -359,6 +378,7 @@ class Decoder(WithTime[P, R]):
         self, function: Callable[P, R], header_length: int, length_fmt: str, *, event_time: EventTime | None = None
     ) -> None:
         super().__init__(function, event_time=event_time)
+        check_lengths(type(self).__name__, header_length, length_fmt)
         self._header_length = header_length
         self._format = struct.Struct(length_fmt)
 
