@@ -8,6 +8,7 @@ import inspect
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol, TypeVar, overload
 
+from wallaroo.component.signature import check_lengths
 from wallaroo.component.wrapped import (
     Computation,
     ComputationMulti,
@@ -20,7 +21,6 @@ from wallaroo.component.wrapped import (
     R,
     StateComputation,
     StateComputationMulti,
-    check_lengths,
 )
 from wallaroo.diagnostic.diagnostic import shown
 from wallaroo.diagnostic.error import WallarooParameterError

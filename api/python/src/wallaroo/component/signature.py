@@ -2,12 +2,14 @@
 
 import functools
 import inspect
+import struct
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from wallaroo.diagnostic.diagnostic import Diagnostic
-from wallaroo.diagnostic.location import declared_at
+from wallaroo.diagnostic.diagnostic import Diagnostic, shown
+from wallaroo.diagnostic.error import WallarooParameterError
+from wallaroo.diagnostic.location import called_from, declared_at
 
 _CACHED = type(functools.cache(lambda: None))
 _DEFERRED = (
@@ -121,3 +123,22 @@ def _definition(function: Callable[..., Any], parameters: tuple[str, ...]) -> st
         parameters = ("self", *parameters)
     bound = ("self", *parameters) if inspect.ismethod(function) else parameters
     return f"`def {name}({', '.join(bound)})`"
+
+
+def check_lengths(method: str, header_length: int, length_fmt: str) -> None:
+    """Refuse a format that does not read a length from a header.
+
+    Raises:
+        WallarooParameterError: T207.
+    """
+    try:
+        size = struct.calcsize(length_fmt)
+        is_length = list(map(type, struct.unpack(length_fmt, bytes(size))))[:1] == [int]
+    except (struct.error, TypeError):
+        size, is_length = -1, False
+    if size != header_length or not is_length:
+        raise WallarooParameterError.of(
+            called_from(), method=method, parameter="length_fmt", actual=shown(length_fmt),
+            expected=f"a struct format that begins with an integer, of header_length = {shown(header_length)} bytes",
+            fix='for a length of 4 bytes, big-endian, write decoder(header_length=4, length_fmt=">I")',
+        )  # fmt: skip

@@ -6,10 +6,9 @@ import struct
 from collections.abc import Callable, Sequence
 from typing import Any, Generic, ParamSpec, TypeAlias, TypeVar, overload
 
-from wallaroo.component.signature import call_finding
+from wallaroo.component.signature import call_finding, check_lengths
 from wallaroo.diagnostic.diagnostic import Diagnostic, shown
 from wallaroo.diagnostic.error import WallarooParameterError
-from wallaroo.diagnostic.location import called_from
 from wallaroo.message.output import collected
 
 P = ParamSpec("P")
@@ -331,25 +330,6 @@ class WithTime(BaseWrapped[P, R]):
             )  # fmt: skip
         self.finding = self.finding or call_finding("event_time", self._name, event_time, self.parameters)
         self.event_time = event_time
-
-
-def check_lengths(method: str, header_length: int, length_fmt: str) -> None:
-    """Refuse a format that does not read a length from a header.
-
-    Raises:
-        WallarooParameterError: T207.
-    """
-    try:
-        size = struct.calcsize(length_fmt)
-        is_length = list(map(type, struct.unpack(length_fmt, bytes(size))))[:1] == [int]
-    except (struct.error, TypeError):
-        size, is_length = -1, False
-    if size != header_length or not is_length:
-        raise WallarooParameterError.of(
-            called_from(), method=method, parameter="length_fmt", actual=shown(length_fmt),
-            expected=f"a struct format that begins with an integer, of header_length = {shown(header_length)} bytes",
-            fix='for a length of 4 bytes, big-endian, write decoder(header_length=4, length_fmt=">I")',
-        )  # fmt: skip
 
 
 class Decoder(WithTime[P, R]):
