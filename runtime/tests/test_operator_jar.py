@@ -18,6 +18,7 @@ from wallaroo_runtime.spark.machine import jar
 ROOT = Path(__file__).parents[2]
 
 
+@pytest.mark.slow
 def test_a_jar_of_other_sources_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The file that `make` writes and what a start computes are the same, over the same files."""
     found = jar.operator_jar()
