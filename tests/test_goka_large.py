@@ -166,7 +166,7 @@ def an_output_that_its_topic_does_not_take(broker: Broker, running: Application,
         emitter.emit("t", f"{tight} 5000")
         emitter.emit("count-0", "count")
     assert running.wait() == 1, running.output()
-    said = f'R674 sink "{tight}" cannot be written, kafka {tight}; a record has '
+    said = f'R674 sink "{tight}" cannot be written, kafka {tight}; it never takes message '
     assert said in running.output()
     alter(broker, tight, 10_000)
     start(running, 2)
