@@ -15,10 +15,7 @@ LIMITS = (
 )
 
 
-NUMBERS = (
-    *("maxoffsetspertrigger", "minoffsetspertrigger", "minpartitions", "maxrecordsperpartition"),
-    *("kafka.max.request.size", "kafka.message.max.bytes"),
-)
+NUMBERS = ("maxoffsetspertrigger", "minoffsetspertrigger", "minpartitions", "maxrecordsperpartition")
 
 
 @dataclass(frozen=True, slots=True)
