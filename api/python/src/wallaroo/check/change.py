@@ -152,7 +152,7 @@ def outside(function: Callable[..., Any], own: type, *, gets_class: bool = False
     function = inspect.unwrap(target_of(function))
     free_names = set(getattr(getattr(function, "__code__", None), "co_freevars", ()))
     defaults = _defaults(function)
-    names = _names(function) | defaults
+    names = variables(function) | defaults
     for scope in scopes(function):
         found, nodes = list(changes(scope)), list(ast.walk(scope))
         declared = {name for node in nodes if isinstance(node, ast.Global) for name in node.names}
@@ -189,7 +189,7 @@ def _root(change: Change) -> str:
     return root.id if isinstance(root, ast.Name) else ""
 
 
-def _names(function: Callable[..., Any]) -> dict[str, Any]:
+def variables(function: Callable[..., Any]) -> dict[str, Any]:
     """Return the variables that a function sees of its module and of the functions around it."""
     found = dict(getattr(function, "__globals__", {}))
     code = getattr(function, "__code__", None)

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from types import CodeType
 from typing import Any
 
+from wallaroo.check.change import variables
 from wallaroo.component.signature import target_of
 from wallaroo.diagnostic.diagnostic import shown
 from wallaroo.message.output import is_promise
@@ -52,23 +53,32 @@ def guarded(run: Callable[..., Any], position: int, state: Any) -> Callable[...,
     """Return a function that fails where it has lost a state that it assigned; one that assigns none as it is.
 
     Args:
-        run: The user's function.
+        run: The user's function, or what wraps it.
         position: Of its state among its parameters.
         state: One as it gets it.
     """
-    names = _parameters(run)
-    code = getattr(inspect.unwrap(target_of(run)), "__code__", None)
-    name = names[position] if position < len(names) else ""
-    if code is None or name not in code.co_varnames[: code.co_argcount] or not any(_bindings(code, name, state)):
+    watched = {code: name for code, name in _wrapped(run, position) if any(_bindings(code, name, state))}
+    if not watched:
         return run
+    own = getattr(_innermost(run), "__code__", None)
 
     def run_guarded(*arguments: Any) -> Any:
-        given = bound = arguments[position]
+        given = arguments[position]
+        frames: list[Any] = []
+        lost: list[tuple[str, Any, bool, Any]] = []
 
-        def note(frame: Any, event: str, _: Any) -> None:
-            nonlocal bound
-            if event == "return" and frame.f_code is code:
+        def note(frame: Any, event: str, returned: Any) -> None:
+            if frame.f_code not in watched:
+                return
+            name = watched[frame.f_code]
+            if event == "call" and frame.f_locals.get(name) is given:
+                frames.append(frame)
+            elif event == "return" and frame in frames:
                 bound = frame.f_locals.get(name, given)
+                is_own = frame.f_code is own
+                # The caller of a wrapped function may still put into the state what that returns.
+                if bound is not given and _is_lost(bound, given) and (is_own or not _has(returned, bound)):
+                    lost.append((name, bound, is_own, returned))
 
         # Only a frame knows what its names are bound to in the end. Few functions come here.
         before = sys.getprofile()
@@ -77,9 +87,10 @@ def guarded(run: Callable[..., Any], position: int, state: Any) -> Callable[...,
             result = run(*arguments)
         finally:
             sys.setprofile(before)
-        if bound is not given and _is_lost(bound, given):
-            did = f"assigned a new state to its parameter {name}"
-            raise NotInPlaceError(did, bound)
+        for name, bound, is_own, returned in lost:
+            if is_own or any(_has(result, part) for part in (returned, *_parts(returned))):
+                did = f"assigned a new state to its parameter {name}"
+                raise NotInPlaceError(did, bound)
         return result
 
     return run_guarded
@@ -118,6 +129,42 @@ def is_new_state(result: tuple[Any, ...], state: Any) -> bool:
 def state_returned(state: Any, where: str = "in the place of persist, True or False") -> NotInPlaceError:
     """Return the error of a state among what a function returned."""
     return NotInPlaceError(f"returned a {'state' if 'place' in where else 'new state'} {where}", state)
+
+
+def _innermost(function: Any) -> Any:
+    """Return the function that runs in the end, where `functools` names it."""
+    while (inner := inspect.unwrap(target_of(function))) is not function:
+        function = inner
+    return function
+
+
+def _wrapped(run: Callable[..., Any], position: int) -> Iterator[tuple[CodeType, str]]:
+    """Yield the functions that may get the state, each with its parameter: the user's, and those that it may wrap.
+
+    A decorator has the function in a closure, an object in an attribute; a lambda may name one of its module.
+    """
+    waiting, seen = [run], set[int]()
+    for each in waiting:  # grows meanwhile
+        function = _innermost(each)
+        code, names = getattr(function, "__code__", None), _parameters(each)
+        if code is None or id(each) in seen:
+            continue
+        seen.add(id(each))
+        if position < len(names) and names[position] in code.co_varnames[: code.co_argcount]:
+            yield code, names[position]
+        used = {*code.co_freevars, *(code.co_names if code.co_name == "<lambda>" else ())}
+        found = [value for name, value in variables(function).items() if name in used]
+        owner = getattr(each, "__self__", each)
+        found += [] if isinstance(owner, type) or inspect.isfunction(owner) else getattr(owner, "__dict__", {}).values()
+        waiting += (inner for inner in found if callable(inner) and not isinstance(inner, type))
+
+
+def _parts(value: Any) -> tuple[Any, ...]:
+    return value if isinstance(value, tuple) else ()
+
+
+def _has(value: Any, part: Any) -> bool:
+    return any(each is part for each in (value, *_parts(value)))
 
 
 def _parameters(run: Callable[..., Any]) -> list[str]:
