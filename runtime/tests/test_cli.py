@@ -138,7 +138,7 @@ def test_usage_errors(capsys: pytest.CaptureFixture[str], name: str) -> None:
     ],
 )
 def test_bad_addresses(capsys: pytest.CaptureFixture[str], value: str, reason: str) -> None:
-    fix = "give HOST:PORT with a port of 0 to 65535"
+    fix = "give HOST:PORT with a port of at most 65535"
     expected = f'T211 source address "{value}" is not usable; {reason}\n  fix: {fix}\n'
     assert run(capsys, "run", WORD_COUNT, "--in", value) == (2, "", expected)
 
@@ -220,7 +220,7 @@ def test_a_sink_needs_a_port(capsys: pytest.CaptureFixture[str], tmp_path: Path)
     assert code == 3
     assert err.endswith(
         'T211 sink address 127.0.0.1:0 is not usable; sink "reverse" needs the port of its receiver\n'
-        "  fix: give HOST:PORT with a port of 0 to 65535\n"
+        "  fix: give HOST:PORT with a port of at most 65535\n"
     )
 
 

@@ -3,7 +3,8 @@
 import json
 import tarfile
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 from hypothesis import given, settings
@@ -13,7 +14,7 @@ from wallaroo_runtime.cli.main import main
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.program.application import load_application
 from wallaroo_runtime.topology import secret
-from wallaroo_runtime.topology.override import broker_variables
+from wallaroo_runtime.topology.override import broker_variables, with_brokers
 from wallaroo_runtime.topology.secret import (
     REFERENCE,
     check_secrets,
@@ -344,6 +345,38 @@ def test_one_variable_does_not_make_one_cluster_of_two(tmp_path: Path, monkeypat
     (moved,), (same,) = load_ends(program)
     assert (list(moved.brokers), list(same.brokers)) == (["here:9092", "there:9092"], ["west:9092"])
     assert source.name == moved.name
+
+
+@pytest.mark.parametrize(
+    ("value", "broker", "reason"),
+    [
+        ("here", "here", "it has no port"),
+        ("here:9092,", "", "it has no port"),
+        (":9092", ":9092", "it has no host"),
+        ("here:0", "here:0", "0 is not the port of a broker"),
+        ("here:9092,there:65536", "there:65536", "'65536' is not a port"),
+        ("here:x", "here:x", "'x' is not a port"),
+        ("SSL://::1:9092", "::1:9092", "an IPv6 address is written in brackets, as in [::1]:7010"),
+        ("orders@here:9092", "orders@here:9092", "a name is of no use here"),
+    ],
+)
+@pytest.mark.parametrize("variable", ["WALLAROO_BROKERS", "WALLAROO_ORDERS_BROKERS"])
+def test_a_variable_of_brokers_has_addresses(variable: str, value: str, broker: str, reason: str) -> None:
+    sink = "other" if variable == "WALLAROO_ORDERS_BROKERS" else "one"
+    ends = [{"name": name, "brokers": [f"{cluster}:1"]} for name, cluster in (("orders", "one"), ("out", sink))]
+    document = {"pipelines": [{"sources": ends[:1], "sinks": ends[1:]}]}
+    with pytest.raises(RunError) as caught:
+        with_brokers(cast(Any, SimpleNamespace(document=document)), {variable: value})
+    assert str(caught.value) == (
+        f'T211 {variable}: broker address "{broker}" is not usable; {reason}\n'
+        "  fix: give HOST:PORT with a port of at most 65535"
+    )
+
+
+def test_a_variable_of_brokers_is_read_before_the_program(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("WALLAROO_BROKERS", "here")
+    with pytest.raises(RunError, match="T211 WALLAROO_BROKERS: broker"):
+        load_application("nowhere.py", (), "", "")
 
 
 def load_ends(program: Path) -> tuple[Any, Any]:

@@ -286,12 +286,12 @@ MEANINGS = {
     "T211": (
         put(*SOURCE, "host", "local host"),
         'T211 source address "local host" is not usable; no host has such characters\n  at /pipelines/0/sources/0/host\n'  # noqa: E501
-        "  fix: give HOST:PORT with a port of 0 to 65535",
+        "  fix: give HOST:PORT with a port of at most 65535",
     ),
     "T211 with a port": (
         put(*SOURCE, "host", "127.0.0.1:7010"),
         'T211 source address "127.0.0.1:7010" is not usable; the port belongs into property "port"\n'
-        "  at /pipelines/0/sources/0/host\n  fix: give HOST:PORT with a port of 0 to 65535",
+        "  at /pipelines/0/sources/0/host\n  fix: give HOST:PORT with a port of at most 65535",
     ),
     "T213": (
         put(*STEP, "inputs", ["0/sources/3"]),

@@ -70,7 +70,7 @@ func ExampleApplication_Check() {
 	// Output:
 	// <nil>
 	// T211 source address "127.0.0.1:70100" is not usable; "70100" is no port
-	//   fix: give HOST:PORT with a port of 0 to 65535
+	//   fix: give HOST:PORT with a port of at most 65535
 	// T204 pipeline "More words" has no end after "shout"
 	//   fix: end each pipeline with to_sink or done, and at least one with to_sink (Go: To, ToSink or Done)
 }

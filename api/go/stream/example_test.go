@@ -85,7 +85,7 @@ func ExampleApplication_Check() {
 	// T207 To: parameter sinks is without an encoder; expected what e.g. TCPSink returns for a function
 	//   fix: pass what e.g. TCPSink returns for a function
 	// T211 source address "127.0.0.1" is not usable; it is not HOST:PORT
-	//   fix: give HOST:PORT with a port of 0 to 65535
+	//   fix: give HOST:PORT with a port of at most 65535
 }
 
 // What a source, step or sink says goes before what the application says.

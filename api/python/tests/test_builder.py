@@ -232,9 +232,9 @@ CASES: list[tuple[str, Callable[[], Any], list[str]]] = [
         lambda: begin(port="x").to_sink(sink("65536")),
         [
             "T211 sink address '127.0.0.1:65536' is not usable; port '65536' is not a number of 0 to 65535 / "
-            "give HOST:PORT with a port of 0 to 65535",
+            "give HOST:PORT with a port of at most 65535",
             "T211 source address '127.0.0.1:x' is not usable; port 'x' is not a number of 0 to 65535 / "
-            "give HOST:PORT with a port of 0 to 65535",
+            "give HOST:PORT with a port of at most 65535",
         ],
     ),
     (

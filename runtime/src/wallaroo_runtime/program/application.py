@@ -15,7 +15,7 @@ from wallaroo_runtime.program.interface_diff import explained
 from wallaroo_runtime.topology.canonical import interface_hash
 from wallaroo_runtime.topology.load import MAX_DOCUMENT_BYTES, load_document, parse
 from wallaroo_runtime.topology.model import TcpSink, Topology
-from wallaroo_runtime.topology.override import override, with_brokers
+from wallaroo_runtime.topology.override import BROKERS, override, parse_brokers, with_brokers
 from wallaroo_runtime.topology.secret import declare
 
 BROKERS_END = "_BROKERS"  # of the names of all variables with brokers
@@ -49,7 +49,10 @@ def load_application(
 
     Raises:
         RunError: There is no such application (R609), or it is not correct: every finding. An archive: R655.
+            The environment names what are no brokers: T211.
     """
+    if brokers := os.environ.get(BROKERS):  # groups of Goka look at it when they are declared
+        parse_brokers(BROKERS, brokers)
     resolved = resolve(app)
     path = Path(resolved.path)
     if resolved.kind not in (AppKind.TOPOLOGY, AppKind.ARCHIVE):

@@ -107,12 +107,16 @@ def check_ends(index: Index) -> Iterator[Diagnostic]:
 
 
 def check_brokers(index: Index) -> Iterator[Diagnostic]:
-    """Ports of brokers are ports."""
+    """Ports of brokers are ports, and not 0."""
     for part in index.parts:
         for number, broker in enumerate(items_of(part.value, "brokers")):
             port = broker.rpartition(":")[2] if isinstance(broker, str) and ":" in broker else ""
-            if port.isdecimal() and (len(port) > PORT_DIGITS or int(port) > LAST_PORT):
-                values = {"what": "broker", "value": shown_json(broker), "reason": f"{port[:80]} is not a port"}
+            if port.isdecimal() and not (len(port) <= PORT_DIGITS and 1 <= int(port) <= LAST_PORT):
+                values = {
+                    "what": "broker",
+                    "value": shown_json(broker),
+                    "reason": f"{port[:80]} is not the port of a broker",
+                }
                 yield index.finding("T211", part, f"/brokers/{number}", **values)
 
 

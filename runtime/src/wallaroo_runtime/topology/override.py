@@ -61,6 +61,28 @@ def parse_address(what: str, text: str) -> tuple[str, int]:
     return address.host, address.port
 
 
+def parse_brokers(variable: str, text: str) -> list[str]:
+    """Read HOST:PORT,... of brokers, each perhaps with a protocol.
+
+    Args:
+        variable: Of the environment that has the text, for the error.
+        text: Its value.
+
+    Raises:
+        RunError: T211.
+
+    Example:
+        >>> parse_brokers("WALLAROO_BROKERS", "127.0.0.1:9092,SSL://[::1]:9093")
+        ['127.0.0.1:9092', 'SSL://[::1]:9093']
+    """
+    for broker in text.split(","):
+        _, port = parse_address(f"{variable}: broker", broker.rpartition("://")[2])
+        if not port:
+            value, reason = json.dumps(broker, ensure_ascii=False), "0 is not the port of a broker"
+            raise RunError.of("T211", USAGE, what=f"{variable}: broker", value=value, reason=reason)
+    return text.split(",")
+
+
 def _parse(item: str, what: str) -> Address:
     name, _, rest = item.rpartition("@")
     host, colon, port = rest.rpartition(":")
@@ -114,7 +136,7 @@ def with_brokers(topology: Topology, environment: Mapping[str, str]) -> Topology
     """Return the topology with the brokers that variables give in place of those that it has.
 
     Raises:
-        RunError: R608, one variable would make one cluster of many.
+        RunError: R608, one variable would make one cluster of many; T211, a value is no list of addresses.
     """
     document = json.loads(json.dumps(topology.document))
     variables = broker_variables(document)
@@ -125,7 +147,7 @@ def with_brokers(topology: Topology, environment: Mapping[str, str]) -> Topology
         raise RunError.of("R608", USAGE, reason=reason, fix=fix)
     for end in _ends_with_brokers(document):
         if given := environment.get(variables[end["name"], tuple(end["brokers"])]):
-            end["brokers"] = given.split(",")
+            end["brokers"] = parse_brokers(variables[end["name"], tuple(end["brokers"])], given)
     return load_document(document)
 
 
