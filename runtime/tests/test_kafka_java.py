@@ -8,6 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from wallaroo_runtime.errors import RunError
+from wallaroo_runtime.kafka import client
+from wallaroo_runtime.kafka.consumer import make_consumer
 from wallaroo_runtime.kafka.java import java_options
 
 TEXT = st.text(st.characters(codec="utf-8", exclude_characters="\r\n\0"))
@@ -57,3 +59,35 @@ def test_what_java_does_not_have(option: str, value: str, text: str) -> None:
     with pytest.raises(RunError) as caught:
         java_options({f"kafka.{option}": value}, 'source "clicks"')
     assert f'R716 option kafka.{option} of source "clicks" is not usable; {text}' in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("option", "fix"),
+    [
+        ("buffer.memory", "give kafka.queue.buffering.max.kbytes in its place"),
+        ("default.api.timeout.ms", "give kafka.socket.timeout.ms in its place"),
+        ("max.block.ms", "leave it out"),
+        ("partitioner.class", "give kafka.partitioner in its place"),
+        ("receive.buffer.bytes", "give kafka.socket.receive.buffer.bytes in its place"),
+        ("sasl.jaas.config", "give kafka.sasl.username and kafka.sasl.password in its place"),
+        ("ssl.keystore.key", "give kafka.ssl.key.pem in its place"),
+        ("ssl.truststore.certificates", "give kafka.ssl.ca.pem in its place"),
+        ("ssl.truststore.type", "leave it out"),
+    ],
+)
+def test_a_setting_of_java_names_that_of_librdkafka(option: str, fix: str) -> None:
+    with pytest.raises(RunError) as caught:
+        make_consumer("127.0.0.1:1", {option: "1"}, "clicks")
+    (finding,) = caught.value.diagnostics
+    assert finding.code == "R716"
+    assert finding.fix == (
+        f"{fix}: it is a setting of Kafka's client in Java; in real-time mode, confluent_kafka reads, with librdkafka"
+    )
+
+
+def test_the_counterparts_are_settings_of_librdkafka() -> None:
+    for instead in filter(None, client._COUNTERPARTS.values()):
+        for name in instead.split(" and kafka."):
+            with pytest.raises(RunError) as caught:
+                make_consumer("127.0.0.1:1", {name: "", "no.such": ""}, "clicks")
+            assert f'"{name}"' not in str(caught.value) or "No such" not in str(caught.value)

@@ -10,7 +10,7 @@ from typing import Any
 from wallaroo.diagnostic.fault import reach
 from wallaroo.message.kafka_record import has_time, too_large
 from wallaroo_runtime.errors import USAGE, RunError
-from wallaroo_runtime.kafka.client import silence_of
+from wallaroo_runtime.kafka.client import option_refused, silence_of
 from wallaroo_runtime.kafka.topic import batch_settings, record_limits
 from wallaroo_runtime.service._proto import service_pb2 as pb
 from wallaroo_runtime.storage.outbox.position import Delivered
@@ -114,10 +114,7 @@ class Session:
         try:
             self._open()
         except (client.KafkaException, TypeError, ValueError) as error:
-            fix = "give settings that librdkafka knows: confluent_kafka writes"
-            what = f'an option of sink "{sink}"'
-            reason = error.args[0].str() if isinstance(error, client.KafkaException) else error
-            raise RunError.of("R716", USAGE, what=what, reason=reason, fix=fix) from error
+            raise option_refused(f'sink "{sink}"', "confluent_kafka writes", error) from error
         self._delivered = self._noting()
 
     def _open(self) -> None:

@@ -14,6 +14,22 @@ if TYPE_CHECKING:
 CONNECT_S, ANSWER_S = 5.0, 20.0
 _CONNECTING = ("security.", "sasl.", "ssl.", "enable.ssl.", "client.", "socket.", "broker.")
 
+# Settings of Kafka's client in Java as librdkafka's errors name them, and what it has instead; empty: nothing.
+_COUNTERPARTS = {
+    '"buffer.memory"': "queue.buffering.max.kbytes",
+    '"default.api.timeout.ms"': "socket.timeout.ms",
+    '"max.block.ms"': "",
+    '"partitioner.class"': "partitioner",
+    '"receive.buffer.bytes"': "socket.receive.buffer.bytes",
+    '"send.buffer.bytes"': "socket.send.buffer.bytes",
+    '"ssl.keystore.certificate.chain"': "ssl.certificate.pem",
+    '"ssl.keystore.key"': "ssl.key.pem",
+    '"ssl.keystore.type"': "",
+    '"ssl.truststore.certificates"': "ssl.ca.pem",
+    '"ssl.truststore.type"': "",
+    "Java JAAS": "sasl.username and kafka.sasl.password",
+}
+
 
 def kafka_client(what: str) -> Any:
     """Return the package.
@@ -30,6 +46,22 @@ def kafka_client(what: str) -> Any:
         install = "'wallaroo-spark-runtime[kafka]'"
         raise RunError.of("R728", USAGE, what=what, package="confluent_kafka", error=error, install=install) from error
     return confluent_kafka
+
+
+def option_refused(part: str, use: str, error: Exception) -> RunError:
+    """Return the R716 of an option that librdkafka refuses.
+
+    Args:
+        part: Source or sink that has the option, with its name.
+        use: What confluent_kafka does there.
+        error: What the client raised.
+    """
+    reason = str(error.args[0].str() if hasattr(error.args[0], "str") else error)
+    fix = f"give settings that librdkafka knows: {use}"
+    if (instead := next((_COUNTERPARTS[each] for each in _COUNTERPARTS if each in reason), None)) is not None:
+        what = f"give kafka.{instead} in its place" if instead else "leave it out"
+        fix = f"{what}: it is a setting of Kafka's client in Java; {use}, with librdkafka"
+    return RunError.of("R716", USAGE, what=f"an option of {part}", reason=reason, fix=fix)
 
 
 class Cluster:

@@ -3,8 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from wallaroo_runtime.errors import USAGE, RunError
-from wallaroo_runtime.kafka.client import kafka_client
+from wallaroo_runtime.kafka.client import kafka_client, option_refused
 
 PREFIX = "kafka."
 # Names of settings in Kafka's own client, which reads in micro-batches, and in this one; empty: it has no such thing.
@@ -54,6 +53,4 @@ def make_consumer(brokers: str, settings: Mapping[str, str], source: str, error_
     try:
         return client.Consumer({**DEFAULTS, **settings, **own, **noting})
     except client.KafkaException as error:
-        fix = "give settings that librdkafka knows: in real-time mode, confluent_kafka reads"
-        what = f'an option of source "{source}"'
-        raise RunError.of("R716", USAGE, what=what, reason=error.args[0].str(), fix=fix) from error
+        raise option_refused(f'source "{source}"', "in real-time mode, confluent_kafka reads", error) from error
