@@ -356,7 +356,7 @@ def test_what_a_test_leaves_out_of_a_record() -> None:
             KafkaRecord("in", None, b"", (), now, 0, 10),
         ]
         with pytest.raises(
-            DiagnosticError, match=r'R721 source "in" cannot take KafkaRecord\(.*expected bytes, str found'
+            DiagnosticError, match=r'R721 source "in" cannot take KafkaRecord\(.*key of the record is .text., of'
         ):
             app.send([KafkaRecord(key="text")])  # type: ignore[arg-type]
 
@@ -371,7 +371,7 @@ def test_wrong_results_of_encoders_and_decoders_of_records() -> None:
         found = [(letter.step, letter.code, letter.error) for letter in app.dead_letters]
     assert found == [
         ("Records", "C503", "returned 'x'; expected a KafkaRecord or None"),
-        ("Records", "C501", "TypeError: expected bytes, int found"),
+        ("Records", "C501", "TypeError: key of the record is 1, of type int; expected bytes or None"),
         ("in", "C505", "ZeroDivisionError: integer division or modulo by zero"),
     ]
 

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strconv"
 	"time"
+	"unicode/utf8"
 
 	"google.golang.org/protobuf/proto"
 
@@ -68,10 +69,13 @@ func shownBytes(data []byte) string {
 	return text
 }
 
-// MarshalBinary returns the bytes of the record.
+// MarshalBinary returns the bytes of the record; an error where a header's name is not UTF-8.
 func (r KafkaRecord) MarshalBinary() ([]byte, error) {
 	record := &pb.Record{Topic: r.Topic, Key: r.Key, Value: r.Value, Partition: r.Partition, Offset: r.Offset}
-	for _, header := range r.Headers {
+	for number, header := range r.Headers {
+		if !utf8.ValidString(header.Key) {
+			return nil, fmt.Errorf("Headers[%d] of the record has the name %q, which is not UTF-8", number, header.Key)
+		}
 		record.Headers = append(record.Headers, &pb.Header{Key: header.Key, Value: header.Value})
 	}
 	if !r.Time.IsZero() {

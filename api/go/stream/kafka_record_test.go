@@ -117,6 +117,13 @@ func TestTheWrongRecordVectorsFail(t *testing.T) {
 	}
 }
 
+func TestARecordWhoseHeaderHasNoNameInUTF8(t *testing.T) {
+	_, err := stream.KafkaRecord{Headers: []stream.KafkaHeader{{Key: "via"}, {Key: "\xff"}}}.MarshalBinary()
+	if err == nil || err.Error() != `Headers[1] of the record has the name "\xff", which is not UTF-8` {
+		t.Error(err)
+	}
+}
+
 func TestARecordIsShownWithItsPlace(t *testing.T) {
 	number := int32(2)
 	record := stream.KafkaRecord{Topic: "orders", Partition: &number, Offset: 7, Key: []byte("ann"), Headers: []stream.KafkaHeader{{Key: "via", Value: []byte{1}}}}

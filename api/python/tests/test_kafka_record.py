@@ -69,17 +69,21 @@ def test_a_decoder_is_missing_where_values_are_read() -> None:
 
 
 @pytest.mark.parametrize(
-    "record",
+    ("field", "value", "kind", "expected"),
     [
-        KafkaRecord(key="text"),  # type: ignore[arg-type]
-        KafkaRecord(value=1),  # type: ignore[arg-type]
-        KafkaRecord(headers=[(1, b"")]),  # type: ignore[list-item]
-        KafkaRecord(headers=[("name",)]),  # type: ignore[list-item]
-        KafkaRecord(partition=1 << 31),
-        KafkaRecord(timestamp_ms=1 << 63),
-        KafkaRecord(headers=[("\ud800", b"")]),
+        ("key", "text", "str", "bytes or None"),
+        ("value", 1, "int", "bytes or None"),
+        ("headers", [(1, b"")], "list", "a list of pairs (str, bytes or None)"),
+        ("headers", [("name",)], "list", "a list of pairs (str, bytes or None)"),
+        ("headers", {"name": b"x"}, "dict", "a list of pairs (str, bytes or None)"),
+        ("headers", [("\ud800", b"")], "list", "a list of pairs (str, bytes or None)"),
+        ("partition", 1 << 31, "int", "an int of 32 bits or None"),
+        ("timestamp_ms", 1 << 63, "int", "an int of 64 bits"),
+        ("timestamp_ms", 1.5, "float", "an int of 64 bits"),
+        ("topic", 1, "int", "str"),
     ],
 )
-def test_a_record_that_has_no_bytes(record: KafkaRecord) -> None:
-    with pytest.raises((TypeError, ValueError)):
-        write_record(record)
+def test_a_record_that_has_no_bytes_names_the_field(field: str, value: Any, kind: str, expected: str) -> None:
+    with pytest.raises(TypeError) as caught:
+        write_record(KafkaRecord(**{"value": b"v", field: value}))
+    assert str(caught.value) == f"{field} of the record is {value!r}, of type {kind}; expected {expected}"

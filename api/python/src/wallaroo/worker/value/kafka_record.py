@@ -5,11 +5,21 @@ from dataclasses import replace
 from typing import Any
 
 from wallaroo.component.application import Sink, Source
+from wallaroo.diagnostic.diagnostic import shown
 from wallaroo.message.kafka_record import RECORD, KafkaRecord
 from wallaroo.worker._proto import record_pb2 as pb
 from wallaroo.worker.value.dead_letter import WrongResultError
 
 EXPECTED = "a KafkaRecord or None"
+_FIELDS = {
+    "key": "bytes or None",
+    "value": "bytes or None",
+    "headers": "a list of pairs (str, bytes or None)",
+    "partition": "an int of 32 bits or None",
+    "timestamp_ms": "an int of 64 bits",
+    "topic": "str",
+    "offset": "an int of 64 bits",
+}
 
 
 def read_record(data: bytes) -> KafkaRecord:
@@ -32,9 +42,15 @@ def write_record(record: KafkaRecord) -> bytes:
     """Return the bytes of a record.
 
     Raises:
-        TypeError: An attribute is of another type.
-        ValueError: A number is too large, or a text is none.
+        TypeError: An attribute is of another type, a number is too large, or a text is none; it names the first.
     """
+    try:
+        return _written(record)
+    except (TypeError, ValueError) as err:
+        raise TypeError(_fault(record) or err) from err
+
+
+def _written(record: KafkaRecord) -> bytes:
     written = pb.Record(
         topic=record.topic,
         key=record.key,
@@ -47,6 +63,17 @@ def write_record(record: KafkaRecord) -> bytes:
         written.headers.add(key=name, value=value)
     data: bytes = written.SerializeToString()
     return data
+
+
+def _fault(record: KafkaRecord) -> str:
+    """Return what is wrong with the first attribute with which no record can be written."""
+    for name, expected in _FIELDS.items():
+        value = getattr(record, name)
+        try:
+            _written(KafkaRecord(**{name: value}))
+        except (TypeError, ValueError):
+            return f"{name} of the record is {shown(value)}, of type {type(value).__name__}; expected {expected}"
+    return ""
 
 
 def reading(source: Source) -> Source:
