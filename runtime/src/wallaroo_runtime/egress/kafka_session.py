@@ -114,7 +114,8 @@ class Session:
         try:
             self._open()
         except (client.KafkaException, TypeError, ValueError) as error:
-            raise option_refused(f'sink "{sink}"', "confluent_kafka writes", error) from error
+            part, use = f'sink "{sink}"', "confluent_kafka writes"
+            raise option_refused(part, use, error) from error
         self._delivered = self._noting()
 
     def _open(self) -> None:

@@ -53,4 +53,5 @@ def make_consumer(brokers: str, settings: Mapping[str, str], source: str, error_
     try:
         return client.Consumer({**DEFAULTS, **settings, **own, **noting})
     except client.KafkaException as error:
-        raise option_refused(f'source "{source}"', "in real-time mode, confluent_kafka reads", error) from error
+        part, use = f'source "{source}"', "in real-time mode, confluent_kafka reads"
+        raise option_refused(part, use, error) from error
