@@ -160,3 +160,20 @@ def test_diff_says_what_it_cannot_know(killed: Path, capsys: pytest.CaptureFixtu
     change_manifest(killed, services={"egress": "0123456789abcdef"})
     assert diff(killed, sink_moved) == 0
     assert capsys.readouterr().err.startswith("note: its gateway or egress is remote: after a kill")
+
+
+@pytest.mark.parametrize("content", [b"", b"v1\n{}\n{", b"\xff", None])
+@pytest.mark.parametrize("name", ["spark/offsets/0", "journal/head"])
+def test_diff_names_the_file_of_a_damaged_checkpoint(
+    name: str, content: bytes | None, killed: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    commit(killed)
+    (killed / name).unlink()
+    if content is None:
+        (killed / name).mkdir()
+    else:
+        (killed / name).write_bytes(content)
+    assert diff(killed, code) == 1
+    errors = capsys.readouterr().err
+    assert errors.startswith("R698 ") and "restore all of the checkpoint from one backup" in errors
+    assert str(killed) in errors and "Traceback" not in errors

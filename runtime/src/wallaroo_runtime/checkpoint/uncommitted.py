@@ -56,6 +56,13 @@ def find_repeated(path: Path, topology: Topology, *, is_in_use: bool) -> Found:
     Raises:
         RunError: R790; R698, a file is damaged.
     """
+    try:
+        return _found(path, topology, is_in_use=is_in_use)
+    except IsADirectoryError as error:
+        raise RunError.of("R698", what=error.filename or path, reason="a directory is where a file belongs") from error
+
+
+def _found(path: Path, topology: Topology, *, is_in_use: bool) -> Found:
     manifest = read_manifest(path)
     if not is_other_program(manifest.load(), topology):
         return None, ""

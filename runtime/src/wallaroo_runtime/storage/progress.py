@@ -8,6 +8,7 @@ from types import MappingProxyType
 from typing import Any
 
 from wallaroo_runtime.durable.directory import Directory
+from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.storage.record_count import RecordCount
 from wallaroo_runtime.storage.spark_log import last_batch, last_commit
 
@@ -154,7 +155,14 @@ def progress_in(files: Directory, folder: str = "") -> Progress:
     Args:
         files: The directory.
         folder: Of Spark's checkpoint in it, with a slash at its end.
+
+    Raises:
+        RunError: R698, the plan of the last committed micro-batch is damaged.
     """
     done = last_batch(files.names(f"{folder}commits"))
-    offsets = files.read(f"{folder}offsets/{done}") if done >= 0 else None
-    return Progress() if offsets is None else progress_at(offsets)
+    name = f"{folder}offsets/{done}"
+    try:
+        offsets = files.read(name) if done >= 0 else None
+        return Progress() if offsets is None else progress_at(offsets)
+    except (IsADirectoryError, ValueError, KeyError, TypeError) as error:
+        raise RunError.of("R698", what=f"{files}/{name}", reason=f"it is no plan of Spark's; {error}") from error
