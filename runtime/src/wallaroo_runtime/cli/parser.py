@@ -10,6 +10,9 @@ from wallaroo.diagnostic.diagnostic import closest, did_you_mean
 from wallaroo_runtime.cli.option import Split
 from wallaroo_runtime.errors import USAGE, RunError
 
+# What positional arguments name; keys and values may be empty.
+_NAMES = {"APP", "CHECKPOINT", "CODE", "DIR", "FILE", "ID", "NAME", "NEW", "OLD", "TOPIC"}
+
 
 class Parser(argparse.ArgumentParser):
     """Raises R608 where argparse would print its usage and exit; knows no abbreviated options."""
@@ -31,6 +34,14 @@ class Parser(argparse.ArgumentParser):
             return self.parse_known_intermixed_args(args)
         finally:
             self._is_intermixed = False
+
+    def _get_values(self, action: argparse.Action, arg_strings: list[str]) -> Any:
+        """Refuse an empty name: as a path it would be the current directory."""
+        if not action.option_strings and "" in arg_strings and _NAMES & {*str(action.metavar).split("|")}:
+            text = (action.help or "").partition(";")[0]
+            fix = f"give {action.metavar}{': ' if text else ''}{text}"
+            raise wrong_usage(reason=f"{self.prog}: {action.metavar} is empty", fix=fix)
+        return super()._get_values(action, arg_strings)
 
     def options(self) -> list[str]:
         """Return the names of all options."""
