@@ -11,6 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from wallaroo.message.key import bucket_of
 from wallaroo_runtime.durable.directory import LocalDirectory
+from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.plan import Plan, Stage, compile_topology
 from wallaroo_runtime.plan.block import blocks_of
 from wallaroo_runtime.spark.state_store.choice import StateChoice, StateRow
@@ -102,3 +103,19 @@ def test_a_damaged_store_is_told(spark: SparkSession) -> None:
     with pytest.raises(Py4JError) as caught:
         DataFrame(state_store(spark).chosen(rows._jdf, choice), spark).collect()
     assert reason_of(caught.value) == "the log of a bucket is damaged: it has entries and no version"
+
+
+def test_a_damaged_store_is_told_with_a_remedy(tmp_path: Path) -> None:
+    class Damaged(LocalDirectory):
+        def names(self, name: str) -> list[str]:
+            msg = "a log that is none"
+            raise ValueError(msg)
+
+    plan = plan_of("word_count", 1, 1)
+    stage, port = stages_of(plan)[0]
+    with pytest.raises(RunError) as caught:
+        list(SparkLogs(Any, Damaged(tmp_path), plan).rows(stage.id, StateChoice(frozenset({port})), 0))  # type: ignore[arg-type]
+    assert str(caught.value) == (
+        f"R771 the states of {tmp_path} cannot be shown; ValueError: a log that is none\n"
+        "  fix: ask again if a run goes on; of a damaged checkpoint restore all from one backup, as R698 says"
+    )

@@ -64,6 +64,5 @@ class SparkLogs:
 
 
 def _unreadable(place: object, reason: str) -> RunError:
-    return RunError.of(
-        "R771", path=place, reason=reason, fix="look at the end of Spark's log; `wallaroo logs` shows it"
-    )
+    fix = "ask again if a run goes on; of a damaged checkpoint restore all from one backup, as R698 says"
+    return RunError.of("R771", path=place, reason=reason, fix=fix)
