@@ -59,14 +59,16 @@ def instance(place: Place, parameter: str, value: Any, decorator: str, expected:
 
 def _plain(place: Place, parameter: str, function: Any, decorator: str) -> None:
     """Record that a function is not decorated; one of which there is no `def` in the program cannot be."""
-    fix = f"decorate it with {decorator}"
+    fix, expected = f"decorate it with {decorator}", "a decorated one"
     if getattr(function, "__name__", "") == "<lambda>":
         fix = f"write a function with `def` in its place, and decorate that with {decorator}"
     elif not hasattr(inspect.unwrap(function), "__code__"):
         fix = f"write a function that calls it, and decorate that with {decorator}"
+    if parameter == "aggregation":
+        fix, expected = "write a class that extends wallaroo.Aggregation, and pass it to `over`", "an Aggregation"
     place.add(
         "T207", declared_at(function), method=place.method, parameter=parameter, fix=fix,
-        actual=f"{shown_name(function)}, a plain function", expected="a decorated one",
+        actual=f"{shown_name(function)}, a plain function", expected=expected,
     )  # fmt: skip
 
 

@@ -46,6 +46,7 @@ def call_finding(
     except (TypeError, ValueError):
         return None  # written in C, without a signature: only a call can tell
     taken = len(signature.parameters)
+    named = ", ".join(each.name for each in signature.parameters.values() if each.kind is each.KEYWORD_ONLY)
     try:
         signature.bind(*parameters)
     except TypeError:
@@ -55,8 +56,9 @@ def call_finding(
             kind=kind,
             name=name,
             function=shown_name(function),
-            actual=f"{taken} parameter" if taken == 1 else f"{taken} parameters",
-            expected=len(parameters),
+            actual=(f"{taken} parameter" if taken == 1 else f"{taken} parameters")
+            + (f", but {named} by name alone" if named else ""),
+            expected=f"{len(parameters)}, by their places" if named else len(parameters),
             signature=_definition(function, parameters),
         )
         is_callable = isinstance(function, type) and inspect.isfunction(getattr(function, "__call__", None))  # noqa: B004

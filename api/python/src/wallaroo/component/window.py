@@ -22,13 +22,16 @@ def nanoseconds(count: int) -> int:
     Args:
         count: How many nanoseconds.
 
+    Raises:
+        WallarooParameterError: It is no int (T207).
+
     Example:
         >>> range_windows(nanoseconds(3_000_000))
         range_windows(3000000)
 
     Source: Wallaroo 0.6.
     """
-    return count
+    return _span("nanoseconds", count, 1)
 
 
 def microseconds(count: int) -> int:
@@ -37,13 +40,16 @@ def microseconds(count: int) -> int:
     Args:
         count: How many microseconds.
 
+    Raises:
+        WallarooParameterError: It is no int (T207).
+
     Example:
         >>> microseconds(5), microseconds(1_000_000) == seconds(1)
         (5000, True)
 
     Source: Wallaroo 0.6.
     """
-    return count * 1000
+    return _span("microseconds", count, 1000)
 
 
 def milliseconds(count: int) -> int:
@@ -52,13 +58,16 @@ def milliseconds(count: int) -> int:
     Args:
         count: How many milliseconds.
 
+    Raises:
+        WallarooParameterError: It is no int (T207).
+
     Example:
         >>> range_windows(milliseconds(250))
         range_windows(250000000)
 
     Source: Wallaroo 0.6.
     """
-    return count * 1_000_000
+    return _span("milliseconds", count, 1_000_000)
 
 
 def seconds(count: int) -> int:
@@ -67,13 +76,16 @@ def seconds(count: int) -> int:
     Args:
         count: How many seconds.
 
+    Raises:
+        WallarooParameterError: It is no int (T207).
+
     Example:
         >>> seconds(2)
         2000000000
 
     Source: Wallaroo 0.6.
     """
-    return count * 1_000_000_000
+    return _span("seconds", count, 1_000_000_000)
 
 
 def minutes(count: int) -> int:
@@ -82,13 +94,16 @@ def minutes(count: int) -> int:
     Args:
         count: How many minutes.
 
+    Raises:
+        WallarooParameterError: It is no int (T207).
+
     Example:
         >>> minutes(1), minutes(1) == seconds(60)
         (60000000000, True)
 
     Source: Wallaroo 0.6.
     """
-    return seconds(60 * count)
+    return _span("minutes", count, 60_000_000_000)
 
 
 def hours(count: int) -> int:
@@ -97,13 +112,16 @@ def hours(count: int) -> int:
     Args:
         count: How many hours.
 
+    Raises:
+        WallarooParameterError: It is no int (T207).
+
     Example:
         >>> range_windows(hours(1)).with_slide(minutes(30))
         range_windows(3600000000000).with_slide(1800000000000)
 
     Source: Wallaroo 0.6.
     """
-    return minutes(60 * count)
+    return _span("hours", count, 3_600_000_000_000)
 
 
 def range_windows(range_ns: int) -> "RangeWindowsBuilder":
@@ -276,6 +294,15 @@ class CountWindowsBuilder:
     def over(self, aggregation: Any) -> CountWindows:
         """Return the windows with their aggregation, an `Aggregation` class or object."""
         return CountWindows({"kind": "count", "count": self._count, "flush_ms": FLUSH_MS}, aggregation)
+
+
+def _span(unit: str, count: int, factor: int) -> int:
+    if not isinstance(count, int) or isinstance(count, bool):
+        raise WallarooParameterError.of(
+            called_from(), method=unit, parameter="count", actual=shown(count), expected="an int",
+            fix=f"write e.g. wallaroo.{unit}(5); for a part of a unit take a smaller one",
+        )  # fmt: skip
+    return count * factor
 
 
 def _in_ms(method: str, parameter: str, value: Any, least: int) -> int:
