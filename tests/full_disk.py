@@ -167,6 +167,8 @@ def whole(folder: Path, *options: str) -> None:
             thread.join(WAIT_S)
         with Run(APP, ledger, checkpoint, *options, **environment) as run:
             told(run, "R626")
+        ended = subprocess.run(command, capture_output=True, text=True, timeout=WAIT_S, check=True).stdout
+        assert "R626" in ended and "killed" not in ended, ended
         subprocess.run(["mount", "-o", "remount,ro", disk.path], check=True)
         with Run(APP, ledger, checkpoint, *options, **environment) as run:
             told(run, "R626", "Read-only file system", "mount it for writing")

@@ -1,5 +1,6 @@
 """How runs have ended: what `status`, the page and the metrics of the next run say of it."""
 
+import errno
 import tempfile
 from contextlib import suppress
 from dataclasses import replace
@@ -18,6 +19,7 @@ from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.monitor.board import Board
 from wallaroo_runtime.monitor.metrics import render
 from wallaroo_runtime.plan.compile import compile_topology
+from wallaroo_runtime.service import driver
 from wallaroo_runtime.service.driver import DRIVER_FILE, read_note
 from wallaroo_runtime.topology.load import load
 
@@ -67,6 +69,31 @@ def test_status_says_how_runs_ended_and_how_many_failed(ends: list[str]) -> None
             assert {"failed": "R611 the query stopped; no disk", "bug": "KeyError", "killed": "without a word"}.get(
                 end, "it was stopped"
             ) in found["reason"]
+
+
+@pytest.mark.parametrize("reason", ["the disk of Spark takes nothing more", "long " * 2000])
+def test_a_full_disk_has_room_for_why_a_run_ended(
+    reason: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def full(*_: object, **__: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    put_manifest(tmp_path)
+    with suppress(RunError), noting_end(tmp_path):
+        monkeypatch.setattr(driver, "write_record", full)
+        raise RunError.of("R611", reason=reason, fix="free some space")
+    assert (tmp_path / DRIVER_FILE).stat().st_size < 4096
+    found = past_end(tmp_path)
+    assert found["failures"] == 1 and found["reason"].startswith(f"R611 the query stopped; {reason[:80]}")
+    assert main(["status", str(tmp_path)]) == 0
+    assert "killed" not in (said := capsys.readouterr().out) and "R611" in said
+
+
+def test_a_full_disk_is_why_a_run_ended(tmp_path: Path) -> None:
+    with suppress(OSError), noting_end(tmp_path):
+        raise OSError(errno.ENOSPC, "No space left on device")
+    reason = f"R626 the disk of {tmp_path} takes nothing more; No space left on device"
+    assert past_end(tmp_path)["reason"] == reason
 
 
 def test_status_page_and_metrics_of_runs_that_failed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

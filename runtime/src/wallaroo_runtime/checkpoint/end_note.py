@@ -6,6 +6,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+from wallaroo_runtime.durable.file import disk_failure
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.service.driver import DRIVER_FILE, announce, read_note
 
@@ -17,8 +18,8 @@ KILLED = "it ended without a word: it was killed, or the machine stopped"
 def noting_end(checkpoint: Path, is_stop: Callable[[BaseException], bool] = lambda _: False) -> Iterator[None]:
     """Note how the run of the block ends.
 
-    A run without an end is one that was killed, so that its successor counts it. No end of a run fails for want of
-    room for its note.
+    A run without an end is one that was killed, so that its successor counts it. Where a disk is full, the note takes
+    the room of the one before; no end of a run fails for want of its note.
 
     Args:
         is_stop: Says whether an error is that a signal has ended the start.
@@ -30,7 +31,7 @@ def noting_end(checkpoint: Path, is_stop: Callable[[BaseException], bool] = lamb
         yield
     except BaseException as error:
         is_failure = not (isinstance(error, KeyboardInterrupt) or is_stop(error))
-        reason = _reason(error) if is_failure else BROKEN_OFF
+        reason = _reason(error, checkpoint) if is_failure else BROKEN_OFF
         raise
     finally:
         now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
@@ -68,7 +69,9 @@ def failed_runs(found: Mapping[str, Any]) -> str:
     return f"{runs}, the last one{found['time'] and ' '}{found['time']}: {found['reason']}"
 
 
-def _reason(error: BaseException) -> str:
+def _reason(error: BaseException, checkpoint: Path) -> str:
+    if isinstance(error, OSError):
+        error = disk_failure(error, checkpoint) or error
     if isinstance(error, RunError):
         return "; ".join(f"{each.code} {each.message}" for each in error.diagnostics)
     return f"{type(error).__name__}: {error}"

@@ -6,11 +6,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from wallaroo_runtime.durable.record import read_record, write_record
+from wallaroo_runtime.durable.file import NO_ROOM
+from wallaroo_runtime.durable.record import pack_record, read_record, write_record
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.system.process import process_start_time
 
 DRIVER_FILE = "driver.json"
+SHORT = 500  # characters: a note with a reason of so many fits into the one block that each file has
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +49,19 @@ def announce(checkpoint: Path, **fields: Any) -> None:
     """Note that this process drives a checkpoint, and some other fields; processes of an earlier driver notice it."""
     path, pid = checkpoint / DRIVER_FILE, os.getpid()
     own = replace(read_note(path), pid=pid, start_time=process_start_time(pid) or 0, **fields)
-    write_record(path, own, durable=False)
+    try:
+        write_record(path, own, durable=False)
+    except OSError as error:
+        if error.errno not in NO_ROOM:
+            raise
+        _write_over(path, replace(own, reason=own.reason[:SHORT]))
+
+
+def _write_over(path: Path, note: DriverNote) -> None:
+    """Write a note into the room of the one before: a full disk has no other."""
+    with path.open("r+b") as file:
+        file.write(pack_record(note))
+        file.truncate()
 
 
 class DriverWatch:
