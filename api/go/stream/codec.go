@@ -21,7 +21,7 @@ import (
 // A codec serves at the edges, where its methods are handed to sources and sinks, and with Register between processes and for states.
 // Without one, values of the basic types are written as they are, others with encoding/gob, which needs exported fields (C504).
 // A value comes back without what gob does not tell apart: an empty slice as nil, an empty map that is no nil map, two pointers to one
-// value as two values. One that leads back to itself is refused (C504).
+// value as two values, a time.Time with the offset of its zone and without the name of its location. One that leads back to itself is refused (C504).
 // Messages of generated protobuf types need none: between programs, a Component has the codec "protobuf:FULL.NAME".
 // An error of Encode or Decode makes the message a dead letter.
 type Codec[T any] interface {
