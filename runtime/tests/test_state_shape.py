@@ -298,7 +298,27 @@ EDITS = {
     "a class renamed": ("Place", "Position", "unknown"),
     "the state's class renamed": ("class Kept", "class Other", "breaks"),
     "slots": ("    limit = 10", "    __slots__ = ('count', 'items', 'color', 'place', 'other')", "breaks"),
-    "reads states itself": ("    limit = 10", "    def __setstate__(self, state):\n        pass", "breaks"),
+    "reads states itself": ("    limit = 10", "    def __setstate__(self, state):\n        pass", "unknown"),
+    "reads a renamed field itself": (
+        "self.count = first",
+        "self.total = first\n\n    def __setstate__(self, state):\n        self.total = state['count']",
+        "unknown",
+    ),
+    "reads a new field itself": (
+        "self.count = first",
+        "self.count = first\n        self.more = 0\n\n    def __setstate__(self, state):\n        self.more = 1",
+        "unknown",
+    ),
+    "reads the states of another class itself": (
+        "class Kept:\n",
+        "class Other:\n    def __setstate__(self, state):\n        self.count = 0\n\n",
+        "breaks",
+    ),
+    "a part reads itself": (
+        "name: str",
+        "title: str\n\n    def __setstate__(self, state):\n        self.title = state['name']\n",
+        "unknown",
+    ),
     "a call": ("self.count = first", "self.count = len(self.__class__.__name__)", "unknown"),
 }
 

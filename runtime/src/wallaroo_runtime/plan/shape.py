@@ -65,7 +65,9 @@ def compare_shapes(old: tuple[Topology, Step], new: tuple[Topology, Step]) -> Sh
         places = {_place(path) for path in added}
         open_fields = [path for path in gone if _place(path) not in places and not path.startswith(CLASSES)]
         gone = [path for path in gone if _place(path) in places and not path.startswith(CLASSES)]
-    needed = [path for path in added if now[path].endswith("!")]
+        open_fields += (own := [path for path in {*gone, *other} if _reads_itself(path, was, now)])
+        gone, other = ([path for path in paths if path not in own] for paths in (gone, other))
+    needed = [path for path in added if now[path].endswith("!") and not _reads_itself(path, was, now)]
     changed = [*other, *open_fields]
     texts = (_text(names[0], was, [*gone, *changed]), _text(names[1], now, [*added, *changed]))
     if gone:
@@ -101,6 +103,27 @@ def _is_other_kind(was: str, now: str | None) -> bool:
     kinds = [(text or "").rstrip("!").partition("[")[0] for text in (was, now)]
     is_plain = all(kind in PLAIN and "|" not in (text or "") for kind, text in zip(kinds, (was, now), strict=True))
     return is_plain and kinds[0] != kinds[1] and not NUMBERS.issuperset(kinds)
+
+
+def _reads_itself(path: str, was: Mapping[str, str], now: Mapping[str, str]) -> bool:
+    """Return whether a class in Python that holds a field, or is it, reads old states in its own way.
+
+    Example:
+        >>> _reads_itself("count", {"": "app.Total"}, {"": "app.Total?"})
+        True
+        >>> _reads_itself("count", {"": "app.Total"}, {"": "app.Sum?"})
+        False
+    """
+    if path.startswith(CLASSES):
+        return False
+    names = [_class_name(shape.get("", "")) for shape in (was, now)]
+    places = [""] if names[0] == names[1] else []
+    places += [path[:at] for at in (*(each.start() for each in re.finditer(r"[.\[]", path)), len(path)) if path[:at]]
+    return any(now.get(place, "").rstrip("!").endswith("?") for place in places)
+
+
+def _class_name(text: str) -> str:
+    return text.rstrip("!?").partition(" ")[0]
 
 
 def _place(path: str) -> str:
