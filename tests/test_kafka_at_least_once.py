@@ -87,7 +87,9 @@ def test_versions_with_and_without_transactions_follow_each_other(seed: int, del
     assert repeated <= {delivery.sent[number] for number in may_repeat}
 
 
-def test_a_broker_that_goes_away(delivery: Delivery) -> None:
+@pytest.mark.parametrize("exactly_once", [False, True])
+def test_a_broker_that_goes_away(exactly_once: bool, delivery: Delivery) -> None:
+    delivery.more["exactly_once"] = exactly_once
     delivery.publish()
     delivery.start()
     delivery.wait_delivered()
@@ -96,8 +98,11 @@ def test_a_broker_that_goes_away(delivery: Delivery) -> None:
     delivery.wait(lambda: "R613 " in delivery.findings(), "the finding")
     delivery.broker.start()
     delivery.wait_delivered()
-    delivery.stop()
-    assert not Counter(delivery.sent) - Counter(delivery.committed())
+    if exactly_once:
+        delivery.check()
+    else:
+        delivery.stop()
+        assert not Counter(delivery.sent) - Counter(delivery.committed())
 
 
 @pytest.mark.parametrize("exactly_once", [False, True])

@@ -113,17 +113,6 @@ def test_an_egress_whose_output_another_one_writes(delivery: Delivery, tmp_path:
         second.close()
 
 
-def test_a_broker_that_goes_away(delivery: Delivery) -> None:
-    delivery.publish()
-    delivery.start()
-    delivery.wait_delivered()
-    delivery.broker.stop()
-    delivery.publish(500)
-    delivery.broker.start()
-    delivery.wait_delivered()
-    delivery.check()
-
-
 def test_each_outage_is_reported_while_nothing_is_written(delivery: Delivery) -> None:
     """The client reports that its connections are lost; no transaction has to fail for that."""
     delivery.publish()
