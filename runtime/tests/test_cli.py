@@ -81,22 +81,6 @@ USAGE = {
         "did you mean mermaid?",
     ),
     "no application": (["run"], "wallaroo run needs an application", "give APP, e.g. `wallaroo run word_count.py`"),
-    "empty checkpoint": (
-        ["logs", ""],
-        "wallaroo logs: CHECKPOINT|APP is empty",
-        "give CHECKPOINT|APP: checkpoint directory, what was run, or its name in `wallaroo ps`",
-    ),
-    "empty name": (
-        ["state", "ls", ".", ""],
-        "wallaroo state ls: NAME is empty",
-        "give NAME: only this state",
-    ),
-    "empty program": (
-        ["diff", WORD_COUNT, ""],
-        "wallaroo diff: NEW is empty",
-        "give NEW: topology file, - for stdin, or what `run` takes: a program, a worker binary, an archive",
-    ),
-    "empty topic": (["topics", "tail", ""], "wallaroo topics tail: TOPIC is empty", "give TOPIC"),
     "negative time": (
         ["run", "a.py", "--stop-when-idle", "-1"],
         "--stop-when-idle -1 is not a time",
@@ -135,20 +119,6 @@ def test_version(capsys: pytest.CaptureFixture[str]) -> None:
         r'^version = "(.*)"$', (Path(__file__).parents[1] / "pyproject.toml").read_text(), re.MULTILINE
     )
     assert run(capsys, "--version") == (0, f"wallaroo {declared}\n", "")
-
-
-@pytest.mark.parametrize(
-    "command",
-    [
-        *(["logs"], ["status"], ["stop"], ["backup"], ["restore"], ["run"], ["submit"], ["pack"], ["emit"], ["build"]),
-        *(["validate"], ["explain"], ["graph"], ["diff"], ["visit"], ["test"], ["topics", "create"]),
-        *(["dead-letters", "ls"], ["state", "dump"], ["state", "rescale"], ["state", "convert"]),
-    ],
-)
-def test_no_name_is_empty(capsys: pytest.CaptureFixture[str], command: list[str]) -> None:
-    code, _, errors = run(capsys, *command, "", "more")
-    assert code == 2
-    assert re.match(rf"R608 wallaroo {' '.join(command)}: [A-Z|]+ is empty\n  fix: give [A-Z|]+", errors)
 
 
 @pytest.mark.parametrize("name", USAGE)

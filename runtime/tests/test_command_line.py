@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 from argparse import Namespace
@@ -12,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wallaroo_runtime.cli.main import command_parser
+from wallaroo_runtime.cli.main import command_parser, main
 from wallaroo_runtime.cli.option import split
 from wallaroo_runtime.cli.run import FREE, USED, joined, monitor_of
 
@@ -129,3 +130,37 @@ def test_a_module_on_the_python_path_is_emitted(line: str, tmp_path: Path) -> No
 def test_where_the_monitor_listens(given: list[str], place: str) -> None:
     (token,) = joined(given) or [""]
     assert monitor_of(Namespace(monitor=token.partition("=")[2])) == place
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        *(["logs"], ["status"], ["stop"], ["backup"], ["restore"], ["run"], ["submit"], ["pack"], ["emit"], ["build"]),
+        *(["validate"], ["explain"], ["graph"], ["diff"], ["visit"], ["test"], ["topics", "create"]),
+        *(["dead-letters", "ls"], ["state", "dump"], ["state", "rescale"], ["state", "convert"]),
+    ],
+)
+def test_no_name_is_empty(capsys: pytest.CaptureFixture[str], command: list[str]) -> None:
+    assert main([*command, "", "more"]) == 2
+    assert re.match(
+        rf"R608 wallaroo {' '.join(command)}: [A-Z|]+ is empty\n  fix: give [A-Z|]+", capsys.readouterr().err
+    )
+
+
+@pytest.mark.parametrize(
+    ("command", "finding"),
+    [
+        (
+            ["logs", ""],
+            "wallaroo logs: CHECKPOINT|APP is empty\n  fix: give CHECKPOINT|APP: checkpoint directory, what was run, "
+            "or its name in `wallaroo ps`",
+        ),
+        (["state", "ls", ".", ""], "wallaroo state ls: NAME is empty\n  fix: give NAME: only this state"),
+        (["topics", "tail", ""], "wallaroo topics tail: TOPIC is empty\n  fix: give TOPIC"),
+    ],
+)
+def test_an_empty_name_is_told_with_its_argument(
+    command: list[str], finding: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(command) == 2
+    assert capsys.readouterr().err == f"R608 {finding}\n"

@@ -384,19 +384,3 @@ func TestAVisitorFitsItsStep(t *testing.T) {
 }
 
 type votes struct{ Sum, Count float64 }
-
-func TestATimeKeepsItsOffsetAndLosesTheNameOfItsLocation(t *testing.T) {
-	codec := stream.Gob[struct{ At time.Time }]()
-	given := time.Date(2026, 7, 1, 12, 0, 0, 0, time.FixedZone("Somewhere", 20*60))
-	data, err := codec.Encode(struct{ At time.Time }{given})
-	if err != nil {
-		t.Fatal(err)
-	}
-	back, err := codec.Decode(data)
-	if err != nil || !back.At.Equal(given) {
-		t.Fatal(back, err)
-	}
-	if name, offset := back.At.Zone(); name != "" || offset != 20*60 {
-		t.Errorf("zone %q, %d s", name, offset)
-	}
-}

@@ -1,4 +1,4 @@
-"""Decorated functions: calls, names, pickles."""
+"""Decorated functions: calls, names, pickles. Spans of time."""
 
 import pickle
 from functools import partial
@@ -153,3 +153,25 @@ def test_decorators_of_wallaroo_0_6_run_and_pickle() -> None:
     assert (total.state_class, total.compute("a", ["b"]), totals.compute_multi("a", ["b"])) == (list, 2, ["b", "a"])
     for each in (word_key, total, totals):
         assert pickle.loads(pickle.dumps(each)) is each
+
+
+@pytest.mark.parametrize("unit", ["nanoseconds", "microseconds", "milliseconds", "seconds", "minutes", "hours"])
+@pytest.mark.parametrize("count", ["5", 0.5, None, True])
+def test_a_span_is_a_number(unit: str, count: Any) -> None:
+    with pytest.raises(WallarooParameterError) as caught:
+        getattr(wallaroo, unit)(count)
+    (finding,) = caught.value.diagnostics
+    assert finding.code == "T207" and finding.message == f"{unit}: parameter count is {count!r}; expected an int"
+    assert f"wallaroo.{unit}(5)" in finding.fix
+
+
+def test_a_state_by_its_name_alone() -> None:
+    @wallaroo.state_computation("count", state=list)
+    def count(data: str, *, state: list[str]) -> str:
+        return data
+
+    assert count.finding is not None
+    assert count.finding.message.endswith(
+        "count takes 2 parameters, but state by name alone; expected 2, by their places"
+    )
+    assert count.finding.fix == "declare it as `def count(data, state)`"

@@ -238,11 +238,6 @@ def remote(method: str) -> Any:
     return getattr(wallaroo.other_program("price", "price"), method)("value", input="json", output="json")
 
 
-@wallaroo.state_computation("by name", state=list)
-def by_name(data: str, *, state: list[str]) -> str:
-    return data
-
-
 FINDINGS: list[tuple[str, Callable[[], Any], list[str]]] = [
     (
         "state without a key",
@@ -353,12 +348,6 @@ FINDINGS: list[tuple[str, Callable[[], Any], list[str]]] = [
          " / write a class that extends wallaroo.Aggregation, and pass it to `over`"],
     ),
     (
-        "a state by its name alone",
-        lambda: build_application("app", lines().collect().to(by_name).to_sink(sink())),
-        ['T202 state_computation "by name": by_name takes 2 parameters, but state by name alone; expected 2, by their'
-         " places / declare it as `def by_name(data, state)`"],
-    ),
-    (
         "functions that cannot be decorated",
         lambda: build_application("app", lines().to(print).key_by(lambda data: data).to(str.upper).to_sink(sink())),
         ['T207 to: parameter computation is print, a plain function; expected a decorated one / write a '
@@ -404,13 +393,3 @@ def test_an_aggregation_may_ask_for_bounds() -> None:
         build_application("app", lines().collect().to(windows.over(TooMuch)).to_sink(sink()))
     (finding,) = caught.value.diagnostics
     assert (finding.code, finding.fix) == ("T202", "declare it as `def output(self, key, accumulator, bounds)`")
-
-
-@pytest.mark.parametrize("unit", ["nanoseconds", "microseconds", "milliseconds", "seconds", "minutes", "hours"])
-@pytest.mark.parametrize("count", ["5", 0.5, None, True])
-def test_a_span_is_a_number(unit: str, count: Any) -> None:
-    with pytest.raises(WallarooParameterError) as caught:
-        getattr(wallaroo, unit)(count)
-    (finding,) = caught.value.diagnostics
-    assert finding.code == "T207" and finding.message == f"{unit}: parameter count is {count!r}; expected an int"
-    assert f"wallaroo.{unit}(5)" in finding.fix
