@@ -2,7 +2,7 @@
 
 import re
 import time
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
 from typing import Any
@@ -111,6 +111,7 @@ class Session:
             self._room = max(1, int(self._settings.get("queue.buffering.max.messages", self._room)))
         self.position: Delivered | None = None
         self._partitions = 0  # as far as they were asked for
+        self._plain = set[int]()  # places of the parts of a write that go together
         try:
             self._open()
         except (client.KafkaException, TypeError, ValueError) as error:
@@ -203,9 +204,10 @@ class Session:
         """
         found: dict[int, str] = {}
         is_too_large = False
-        for begin in range(0, len(records), POLL_RECORDS):
-            part = records[begin : begin + POLL_RECORDS]
+        self._plain.clear()
+        for begin, part in self._parts(records):
             if self._is_plain(part):
+                self._plain.add(begin)
                 continue
             for number, record in enumerate(part, begin):
                 if number not in without and (reason := self._refusal(record)):
@@ -232,15 +234,20 @@ class Session:
 
         Of records that go together it is not known which one fails.
         """
-        size = min(POLL_RECORDS, self._room)
-        for begin in range(0, len(records), size):
-            part = records[begin : begin + size]
+        is_able = without is None and hasattr(self._producer, "produce_batch")
+        for begin, part in self._parts(records):
             self._producer.poll(0)
-            if without is None and self._produce_together(part):
+            if is_able and begin in self._plain:
+                self._produce_together(part)
                 continue
             for number, record in enumerate(part, begin):
                 if number not in (without or ()):
                     self._produce(record, number)
+
+    def _parts(self, records: Sequence[SinkRecord]) -> Iterator[tuple[int, Sequence[SinkRecord]]]:
+        """Yield what is produced between two looks at the client, with its place."""
+        size = min(POLL_RECORDS, self._room)
+        yield from ((begin, records[begin : begin + size]) for begin in range(0, len(records), size))
 
     def _is_plain(self, records: Sequence[SinkRecord]) -> bool:
         """Say whether records have key and value alone, and all are surely taken."""
@@ -249,10 +256,8 @@ class Session:
         is_taken = size + RECORD_BYTES * len(records) <= self._limit and not (self._limits.needs_key and None in keys)
         return is_taken and not any(headers) and not any(times) and set(partitions) == {None}
 
-    def _produce_together(self, records: Sequence[SinkRecord]) -> bool:
-        """Produce records by one call; returns False where they may need more than that."""
-        if not (self._is_plain(records) and hasattr(self._producer, "produce_batch")):
-            return False
+    def _produce_together(self, records: Sequence[SinkRecord]) -> None:
+        """Produce plain records by one call."""
         while len(self._producer) + len(records) > self._room:
             self._producer.poll(POLL_S)
         messages = [{"value": record.value, "key": record.key} for record in records]
@@ -265,7 +270,6 @@ class Session:
             raise Lasting(reason, is_fenced=False)
         if self._failed:
             raise self._client.KafkaException(self._failed[0][1])
-        return True
 
     def _produce(self, record: SinkRecord, number: int) -> None:
         more: dict[str, Any] = {} if record.partition is None else {"partition": record.partition}

@@ -4,7 +4,7 @@ import time
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Protocol
 
-from wallaroo.diagnostic.diagnostic import Diagnostic
+from wallaroo.diagnostic.diagnostic import Diagnostic, Kind
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.kafka.client import ANSWER_S, Cluster
 from wallaroo_runtime.kafka.identity import id_of
@@ -42,6 +42,21 @@ def starting_offsets(asking: Asking, topic: str, starts: Mapping[int, str]) -> d
         else:
             found[number] = EARLIEST if start == "start" else int(start)
     return found
+
+
+def has_content(asking: Asking, topic: str) -> bool:
+    """Say whether a topic has records; one that is not there has none: the egress will create it.
+
+    Raises:
+        RunError: R672.
+    """
+    try:
+        numbers = asking.partitions(topic)
+    except RunError as error:
+        if error.kind is not Kind.NO_TOPIC:
+            raise
+        return False
+    return asking.offsets(topic, numbers, EARLIEST) != asking.offsets(topic, numbers, LATEST)
 
 
 def check_partitions(topic: str, brokers: str, known: Iterable[int], wanted: Iterable[int]) -> None:

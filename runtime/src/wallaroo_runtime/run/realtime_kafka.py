@@ -3,17 +3,14 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
-from wallaroo.diagnostic.diagnostic import Diagnostic, Kind
-from wallaroo_runtime.errors import RunError
+from wallaroo.diagnostic.diagnostic import Diagnostic
 from wallaroo_runtime.kafka.client import Cluster, check_answer, connection_settings
 from wallaroo_runtime.kafka.consumer import consumer_settings, make_consumer
 from wallaroo_runtime.kafka.identity import RESET_REALTIME, is_other, other_topic
-from wallaroo_runtime.kafka.offset import EARLIEST, LATEST, ClusterOffsets, check_partitions, starting_offsets
+from wallaroo_runtime.kafka.offset import EARLIEST, ClusterOffsets, check_partitions, has_content, starting_offsets
 from wallaroo_runtime.peer.configuration import TopicStart, kafka_sources
-from wallaroo_runtime.topology.model import KafkaSink, KafkaSource, Topology, has_records, place_of
+from wallaroo_runtime.topology.model import KafkaSink, KafkaSource, Topology, has_records, is_table, place_of
 from wallaroo_runtime.topology.secret import resolved
-
-POLICY, COMPACT = "cleanup.policy", "compact"  # of a table's topic
 
 
 def kafka_starts(topology: Topology, known: Mapping[str, str], reset: str = "") -> dict[str, TopicStart]:
@@ -88,9 +85,10 @@ def tables_left(topology: Topology) -> Iterator[Diagnostic]:
     Raises:
         RunError: R672.
     """
-    for sink in topology.kafka_sinks():
-        if sink.create and sink.create.options.get(POLICY) == COMPACT and _has_records(sink):
-            yield Diagnostic.of("R779", topic=sink.topic, brokers=sink.brokers[0])
+    for sink in filter(is_table, topology.kafka_sinks()):
+        with ClusterOffsets(_cluster(sink)) as asking:
+            if has_content(asking, sink.topic):
+                yield Diagnostic.of("R779", topic=sink.topic, brokers=sink.brokers[0])
 
 
 def has_committed(source: KafkaSource, group: str) -> bool:
@@ -103,16 +101,5 @@ def has_committed(source: KafkaSource, group: str) -> bool:
         return asking.has_committed(group, source.topic)
 
 
-def _has_records(sink: KafkaSink) -> bool:
-    with ClusterOffsets(_cluster(sink)) as asking:
-        try:
-            numbers = asking.partitions(sink.topic)
-        except RunError as error:
-            if error.kind is not Kind.NO_TOPIC:
-                raise
-            return False  # the egress will create it
-        return asking.offsets(sink.topic, numbers, EARLIEST) != asking.offsets(sink.topic, numbers, LATEST)
-
-
 def _cluster(part: KafkaSource | KafkaSink) -> Cluster:
-    return Cluster(part.brokers, connection_settings(resolved(part.options)), f"{place_of(part)} in real-time mode")
+    return Cluster(part.brokers, connection_settings(resolved(part.options)), place_of(part))

@@ -15,6 +15,7 @@ from pyspark import SparkFiles
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
+from wallaroo.worker._proto import worker_pb2 as pb
 from wallaroo_runtime.archive.archive import Archive, file_digest
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.plan import Plan
@@ -148,8 +149,7 @@ def start_early(specs: Mapping[str, WorkerSpec], plan: Plan, java: int) -> None:
         RunError: As `start_workers`; they end when Java does.
     """
     owner = Owner(java, process_start_time(java) or 0)
-    for name in sorted({stage.worker for stage in plan.stages}):
-        stages = [stage_message(stage) for stage in plan.stages if stage.worker == name]
+    for name, stages in _stages_by_worker(plan).items():
         start(specs[name], stages, owner)
 
 
@@ -165,18 +165,17 @@ def start_workers(
         RunError: Why a worker does not start or must not be used.
     """
     specs = worker_specs(session, topology, options)
-    names = sorted({stage.worker for stage in plan.stages})
-    stages = {name: [stage_message(stage) for stage in plan.stages if stage.worker == name] for name in names}
+    stages = _stages_by_worker(plan)
     if not is_realtime and not is_local(session.sparkContext.master):
         workers = Workers(session, None)
-        for name in names:
+        for name in stages:
             workers.running[name] = RunningWorker(specs[name], _request(session, specs[name], stages[name]))
         workers.targets |= _started(session, workers.running)
         return workers
     pid = int(session._jvm.java.lang.ProcessHandle.current().pid())  # type: ignore[union-attr]
     workers = Workers(session, Owner(pid, process_start_time(pid) or 0))
     try:
-        for name in names:
+        for name in stages:
             spec = located(specs[name], Path(SparkFiles.getRootDirectory()))
             workers.running[name] = RunningWorker(spec, {})  # before it runs: it is stopped in any case
             connection = start(spec, stages[name], workers.owner, releases=is_realtime)
@@ -187,6 +186,11 @@ def start_workers(
         workers.stop()
         raise
     return workers
+
+
+def _stages_by_worker(plan: Plan) -> dict[str, list[pb.Stage]]:
+    names = sorted({stage.worker for stage in plan.stages})
+    return {name: [stage_message(stage) for stage in plan.stages if stage.worker == name] for name in names}
 
 
 def _request(session: SparkSession, spec: WorkerSpec, stages: list[Any]) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeGuard
 
 from wallaroo_runtime.topology.topic import TopicCreation
 
@@ -289,6 +289,11 @@ class SparkSink(Sink):
 def has_records(part: Source | Sink) -> bool:
     """Say whether messages of a source or sink are whole records of Kafka."""
     return isinstance(part, KafkaSource | KafkaSink) and part.content == "record"
+
+
+def is_table(sink: Sink) -> TypeGuard[KafkaSink]:
+    """Say whether a sink is the table of a group."""
+    return isinstance(sink, KafkaSink) and sink.create is not None and sink.create.is_compact
 
 
 Part = Source | Step | Sink

@@ -9,13 +9,8 @@ from wallaroo_runtime.topology.index import Index, Part, items_of
 from wallaroo_runtime.topology.schema import shown_json
 
 # Options of Spark's source that would read a table in parts, or a partition of it in several tasks.
-LIMITS = (
-    *("maxOffsetsPerTrigger", "minOffsetsPerTrigger", "maxTriggerDelay"),
-    *("minPartitions", "maxRecordsPerPartition"),
-)
-
-
-NUMBERS = ("maxoffsetspertrigger", "minoffsetspertrigger", "minpartitions", "maxrecordsperpartition")
+NUMBERS = frozenset(("maxoffsetspertrigger", "minoffsetspertrigger", "minpartitions", "maxrecordsperpartition"))
+LIMITS = NUMBERS | {"maxtriggerdelay"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,16 +28,19 @@ class TopicCreation:
     replicas: int = 1
     options: Mapping[str, str] = field(default_factory=dict)
 
+    @property
+    def is_compact(self) -> bool:
+        """Whether it keeps the newest record of each key, as tables do."""
+        return self.options.get("cleanup.policy") == "compact"
+
 
 def check_topics(index: Index) -> Iterator[Diagnostic]:
     """Tables are read as records, whole and from the start; a topic has one form."""
     created: dict[tuple[Any, Any], Any] = {}
     for part in index.parts:
-        if part.text("kind") == "kafka":
-            yield from _numbers(index, part)
-    for part in index.parts:
         if part.text("kind") != "kafka":
             continue
+        yield from _numbers(index, part)
         if part.value.get("table") is True:
             yield from _table(index, part)
         create = part.value.get("create")
@@ -75,7 +73,7 @@ def _table(index: Index, part: Part) -> Iterator[Diagnostic]:
             reason = f"a table is read from its start, not from {shown_json(start)}"
             yield _finding(index, part, place, reason, 'write "start"')
     for name in part.object("options"):
-        if name.lower() in {limit.lower() for limit in LIMITS}:
+        if name.lower() in LIMITS:
             reason = f"a table is read whole and in order; option {name} would divide it"
             yield _finding(index, part, f"/options/{name}", reason, "leave the option out")
 

@@ -16,15 +16,15 @@ from pyspark.sql import SparkSession
 from wallaroo.diagnostic.diagnostic import Diagnostic
 from wallaroo.message.key import readable
 from wallaroo_runtime.errors import RunError
-from wallaroo_runtime.kafka.offset import EARLIEST, LATEST
+from wallaroo_runtime.kafka.offset import EARLIEST, LATEST, has_content
 from wallaroo_runtime.plan import Plan
 from wallaroo_runtime.spark.goka.table import LANGUAGES, Table, TableCount, load_tables
 from wallaroo_runtime.spark.planned import to_offset
-from wallaroo_runtime.spark.source.kafka import KafkaAdmin, has_content, is_table
+from wallaroo_runtime.spark.source.kafka import KafkaAdmin
 from wallaroo_runtime.spark.source.record import record_sources
 from wallaroo_runtime.storage.journal.head import Position
 from wallaroo_runtime.storage.place import JournalPlace
-from wallaroo_runtime.topology.model import KafkaSink, KafkaSource, Pipeline, Topology, has_records
+from wallaroo_runtime.topology.model import KafkaSink, KafkaSource, Pipeline, Topology, has_records, is_table
 
 NO_OFFSET = "-"
 STATE = "GroupState"  # class of a group's state, in every language
@@ -93,7 +93,7 @@ def continue_goka(
     for group in topology.pipelines:
         inputs = [_asked(session, source, group.name) for source in inputs_of(group)]
         check_marks(group.name, inputs, mark)
-        table = next((sink for sink in group.sinks if is_table(sink) and has_content(session, sink)), None)
+        table = next((sink for sink in group.sinks if is_table(sink) and _is_filled(session, sink)), None)
         if table is not None:
             tables.append((table, table_of(plan, topology, group, table)))
         if table is not None or any(each.committed for each in inputs):
@@ -139,6 +139,11 @@ def inputs_of(group: Pipeline) -> list[KafkaSource]:
     """Return what Goka commits offsets of: inputs and the loop."""
     found = (source for source in group.sources if isinstance(source, KafkaSource))
     return [source for source in found if has_records(source) and not source.table]
+
+
+def _is_filled(session: SparkSession, table: KafkaSink) -> bool:
+    with KafkaAdmin(session, table) as admin:
+        return has_content(admin, table.topic)
 
 
 def _asked(session: SparkSession, source: KafkaSource, group: str) -> Input:

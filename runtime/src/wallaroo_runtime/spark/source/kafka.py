@@ -2,13 +2,13 @@
 
 import json
 from collections.abc import Callable, Container, Iterable, Mapping
-from typing import Any, TypeGuard, cast
+from typing import Any, cast
 
 from py4j.protocol import Py4JError, Py4JJavaError  # type: ignore[import-untyped]
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
-from wallaroo.diagnostic.diagnostic import Diagnostic, Kind
+from wallaroo.diagnostic.diagnostic import Diagnostic
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.kafka.client import check_answer
 from wallaroo_runtime.kafka.identity import IS_RESET, REPEATED, RESET, id_of, is_other, other_topic
@@ -18,7 +18,7 @@ from wallaroo_runtime.spark.machine.hadoop import HadoopDirectory, spark_path
 from wallaroo_runtime.spark.planned import past_progress
 from wallaroo_runtime.spark.source.kafka_connector import uses_kafka
 from wallaroo_runtime.storage.progress import plan_elsewhere
-from wallaroo_runtime.topology.model import KafkaSink, KafkaSource, Sink, Topology, has_records, place_of
+from wallaroo_runtime.topology.model import KafkaSink, KafkaSource, Topology, has_records, place_of
 from wallaroo_runtime.topology.secret import resolved
 
 FORMAT = "kafka"
@@ -43,7 +43,6 @@ PATIENCE = {
 }
 ANSWER_S = 20
 NONE_KNOWN: Mapping[str, str] = {}
-POLICY, COMPACT = "cleanup.policy", "compact"  # of a table's topic
 FAIL_ON_LOSS = "failOnDataLoss"
 NO_GROUP = "GroupIdNotFoundException"
 
@@ -204,27 +203,6 @@ def topic_id(session: SparkSession, source: KafkaSource) -> str:
         raise RunError.of(
             "R672", what=place_of(source), brokers=",".join(source.brokers), reason="Java has ended"
         ) from error
-
-
-def is_table(sink: Sink) -> TypeGuard[KafkaSink]:
-    """Say whether a sink is the table of a group."""
-    return isinstance(sink, KafkaSink) and sink.create is not None and sink.create.options.get(POLICY) == COMPACT
-
-
-def has_content(session: SparkSession, sink: KafkaSink) -> bool:
-    """Say whether a topic has records.
-
-    Raises:
-        RunError: R672.
-    """
-    with KafkaAdmin(session, sink) as admin:
-        try:
-            numbers = admin.partitions(sink.topic)
-        except RunError as error:
-            if error.kind is not Kind.NO_TOPIC:
-                raise
-            return False  # the egress will create it
-        return admin.offsets(sink.topic, numbers, EARLIEST) != admin.offsets(sink.topic, numbers, LATEST)
 
 
 class KafkaAdmin:
