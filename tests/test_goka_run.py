@@ -16,6 +16,7 @@ from support.run import READY, WALLAROO, wait_until, wallaroo
 
 pytestmark = pytest.mark.kafka
 PROGRAM = Path(__file__).parents[1] / "examples" / "goka" / "click_counts"
+TOPICS = {"user-clicks", "click-counts-table"}
 DEADLINE_S = 400.0
 USERS, CLICKS = 50, 4000  # clicks for each half of the run
 
@@ -23,10 +24,10 @@ USERS, CLICKS = 50, 4000  # clicks for each half of the run
 class Program:
     """The example, which may be started again."""
 
-    def __init__(self, directory: Path, brokers: str) -> None:
+    def __init__(self, directory: Path, brokers: str, mode: str) -> None:
         self.directory, self.binary = directory, directory / "click_counts"
         runtime = directory / "wallaroo"
-        runtime.write_text(f'#!/bin/sh\nexec nice -n 19 "{WALLAROO}" "$@" --master "local[2]"\n')
+        runtime.write_text(f'#!/bin/sh\nexec nice -n 19 "{WALLAROO}" "$@" --master "local[2]" --mode {mode}\n')
         runtime.chmod(0o700)
         own = {"BROKERS": brokers, "WALLAROO": str(runtime), "XDG_STATE_HOME": str(directory / "state")}
         self.environment = {**os.environ, **own, "TMPDIR": str(directory)}
@@ -71,9 +72,11 @@ def _command_of(entry: Path) -> str:
         return ""  # it has ended
 
 
-@pytest.fixture
-def program(tmp_path: Path, broker: Broker) -> Iterator[Program]:
-    made = Program(tmp_path, broker.address)
+@pytest.fixture(params=["microbatch", pytest.param("realtime", marks=pytest.mark.long)])
+def program(request: pytest.FixtureRequest, tmp_path: Path, broker: Broker) -> Iterator[Program]:
+    if left := TOPICS & set(broker.cluster.metadata().topics):  # by the other mode
+        broker.delete(*left)
+    made = Program(tmp_path, broker.address, request.param)
     built = wallaroo("build", PROGRAM, "-o", made.binary, seconds=DEADLINE_S)
     assert built.returncode == 0, built.stderr
     yield made
