@@ -74,7 +74,7 @@ func (r KafkaRecord) MarshalBinary() ([]byte, error) {
 	record := &pb.Record{Topic: r.Topic, Key: r.Key, Value: r.Value, Partition: r.Partition, Offset: r.Offset}
 	for number, header := range r.Headers {
 		if !utf8.ValidString(header.Key) {
-			return nil, fmt.Errorf("Headers[%d] of the record has the name %q, which is not UTF-8", number, header.Key)
+			return nil, fmt.Errorf("the record's Headers[%d] has the name %q, which is not UTF-8", number, header.Key)
 		}
 		record.Headers = append(record.Headers, &pb.Header{Key: header.Key, Value: header.Value})
 	}

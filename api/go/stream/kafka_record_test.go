@@ -119,7 +119,7 @@ func TestTheWrongRecordVectorsFail(t *testing.T) {
 
 func TestARecordWhoseHeaderHasNoNameInUTF8(t *testing.T) {
 	_, err := stream.KafkaRecord{Headers: []stream.KafkaHeader{{Key: "via"}, {Key: "\xff"}}}.MarshalBinary()
-	if err == nil || err.Error() != `Headers[1] of the record has the name "\xff", which is not UTF-8` {
+	if err == nil || err.Error() != `the record's Headers[1] has the name "\xff", which is not UTF-8` {
 		t.Error(err)
 	}
 }
