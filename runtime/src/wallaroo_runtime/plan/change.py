@@ -272,7 +272,7 @@ def _settings(old: Part, new: Part) -> Iterator[Setting]:
     elif isinstance(new, SparkSource):
         names = ("max_message_bytes", "options", "value", "key", "timestamp")
     elif isinstance(new, SparkSink):
-        names = ("format", "options", "value")
+        names = ("format", "options", "value", "schema")
     for name in names:
         yield name, getattr(old, name), getattr(new, name)
     if isinstance(old, Step) and isinstance(new, Step) and old.window and new.window:

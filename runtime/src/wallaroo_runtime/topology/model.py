@@ -177,7 +177,7 @@ class SparkSource(Source):
     Attributes:
         format: Name of the format.
         options: Passed on as they are.
-        value: Expression for the message's bytes or text.
+        value: Expression for the message's bytes or text; `*`: all columns as one JSON object.
         schema: Of the rows, as Spark's DDL, where the format needs one.
         key: Expression for the message's key; empty: messages have none.
         timestamp: Expression for the message's event time; empty: when it is read.
@@ -279,11 +279,12 @@ class KafkaSink(Sink):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SparkSink(Sink):
-    """Any sink of Spark that takes a micro-batch; `value` is a select list over the columns `value` and `key`."""
+    """What Spark writes of a micro-batch; `value` is a select list, over the columns of `schema` if it has any."""
 
     format: str
     options: Mapping[str, str]
     value: str
+    schema: str = ""
 
 
 def has_records(part: Source | Sink) -> bool:
