@@ -71,14 +71,18 @@ func KafkaSinkOf[T any](name string, args []string, encode func(message T) (Reco
 // a name or a value is found (T207), so is a field of sources.
 func SparkSink[T any](format Spark, encode func(message T) (Record, error)) Sink[T] {
 	edge := &topology.Spark{Format: format.Format, Options: format.Options, Value: format.Value}
-	found := checkFormat("SparkSink", format)
+	return recordSink(declaration.Sink{Edge: edge, Found: append(checkFormat("SparkSink", format), checkSinkFormat("SparkSink", format)...)}, encode)
+}
+
+// checkSinkFormat reports fields of sources in the format of a sink.
+func checkSinkFormat(method string, format Spark) (found []diagnostic.Diagnostic) {
 	for _, field := range [][2]string{{"Schema", format.Schema}, {"Key", format.Key}, {"Timestamp", format.Timestamp}} {
 		if name, value := field[0], field[1]; value != "" {
-			found = append(found, diagnostic.Of("T207", "method", "SparkSink", "parameter", name, "actual", diagnostic.Shown(value),
+			found = append(found, diagnostic.Of("T207", "method", method, "parameter", name, "actual", diagnostic.Shown(value),
 				"expected", "none: it is of sources", "fix", "leave it out; Value is the select list of the rows"))
 		}
 	}
-	return recordSink(declaration.Sink{Edge: edge, Found: found}, encode)
+	return found
 }
 
 // OnError says what happens when the encoder fails on a message: "dead_letter" or "fail"; without it what the application

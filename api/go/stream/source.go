@@ -102,7 +102,7 @@ type Spark struct {
 	// Schema is that of a source's rows, where the format needs one, as Spark's DDL.
 	Schema string
 	// Value is an SQL expression over the rows: of a source, what gives a message's bytes or text; of a sink, a select list over
-	// the columns value and key.
+	// the columns value and key, or over those of whole rows (SparkRowSink).
 	Value string
 	// Key and Timestamp are SQL expressions that give a source's messages a key and a time; empty: they have none.
 	Key, Timestamp string

@@ -21,6 +21,7 @@ import (
 //     and a nil value is none (a tombstone);
 //   - a stream.KafkaRecord, for a source of whole records: topic, time, partition and offset may be left out; strings, []byte and
 //     stream.Record become such records there;
+//   - for a source of rows, such as stream.DataFrameSource, a struct of their type: its row as Spark gives it. A string is a row's JSON;
 //   - anything else: the message itself, past the decoder. It is written and read back, so it must have bytes.
 //
 // The messages of a generator have no decoder: all of them are of the last kind, strings too.
@@ -99,6 +100,14 @@ func (w *writer) add(message any) bool {
 		if record, is := recordOf(message); is {
 			return w.addRecord(record) && w.drawn()
 		}
+	}
+	if rows, is := w.source.Given.(declaration.RowDecoder); is && reflect.TypeOf(message) == w.source.Output {
+		encoded, err := rows.EncodeRow(message)
+		if err != nil {
+			t.Fatalf("wallarootest: source %q: %v", w.source.Name, err)
+			return false
+		}
+		message = encoded
 	}
 	nowMs := w.app.now.UnixMilli()
 	payload, isPayload := payloadOf(message)

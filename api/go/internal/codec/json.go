@@ -170,7 +170,7 @@ func decodeJSON(data []byte) (any, error) {
 	if !utf8.Valid(data) {
 		return nil, errors.New("the text is not UTF-8")
 	}
-	if hasLoneSurrogate(data) {
+	if HasLoneSurrogate(data) {
 		return nil, errLoneSurrogate
 	}
 	decoder := json.NewDecoder(bytes.NewReader(data))
@@ -187,8 +187,8 @@ func decodeJSON(data []byte) (any, error) {
 
 var errLoneSurrogate = errors.New("a text has a lone surrogate")
 
-// hasLoneSurrogate reports whether an escape of a text stands for half a character, for which encoding/json would put another one.
-func hasLoneSurrogate(data []byte) bool {
+// HasLoneSurrogate reports whether an escape of a text stands for half a character, for which encoding/json would put another one.
+func HasLoneSurrogate(data []byte) bool {
 	isHigh := false // whether the escape that ends here is a first half
 	for {
 		at := bytes.IndexByte(data, '\\')
@@ -257,7 +257,7 @@ func decodeJSONInto(data []byte, t reflect.Type) (any, error) {
 	switch {
 	case !utf8.Valid(data):
 		return nil, errors.New("the text is not UTF-8")
-	case hasLoneSurrogate(data):
+	case HasLoneSurrogate(data):
 		return nil, errLoneSurrogate
 	case string(data) == "null":
 		return nil, nil

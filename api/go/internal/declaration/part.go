@@ -66,6 +66,12 @@ type RecordDecoder interface {
 	DecodeRecord(value []byte, record Record) any
 }
 
+// RowDecoder is a decoder whose messages are rows of Spark.
+type RowDecoder interface {
+	// EncodeRow returns the bytes of which the decoder makes a message.
+	EncodeRow(message any) ([]byte, error)
+}
+
 // Record is what a message of Kafka, Spark or a connector has besides its value. The bytes must not be changed.
 type Record struct {
 	Key         []byte

@@ -130,8 +130,8 @@ func (e *ConnectorSink) members() Object {
 	return append(address(e.Host, e.Port), Member{"cookie", e.Cookie})
 }
 
-// Spark is any format that Spark reads or writes as a stream. Schema, Key and Timestamp are those of sources, and may
-// be empty.
+// Spark is any format that Spark reads or writes as a stream. Schema has the columns of a source's rows, where the format needs
+// them, and of a sink's whole rows, which the encoder gives as JSON. It may be empty, as may Key and Timestamp, which are of sources.
 type Spark struct {
 	Format    string
 	Options   map[string]string

@@ -1,0 +1,105 @@
+// Package row turns structs into rows of Spark and back: a row is one JSON object with all columns. The form of each column follows
+// from the type of its field, once, when the application is declared.
+package row
+
+import (
+	"cmp"
+	"reflect"
+	"regexp"
+	"strings"
+)
+
+// Rows reads and writes rows of one struct type. It is safe for use by several goroutines.
+type Rows struct{ form *form }
+
+// Fault is what a type has that no column can have.
+type Fault struct {
+	Field    string // TYPE.FIELD, or the type itself
+	Actual   string
+	Expected string
+	Fix      string
+}
+
+// form says how values of a Go type are read and written.
+type form struct {
+	sql      string // Spark's type
+	goType   reflect.Type
+	nullable bool
+	read     func(f *form, r *reader, into reflect.Value) error
+	write    func(f *form, out []byte, value reflect.Value) ([]byte, error)
+	item     *form    // of a pointer, a slice or a map
+	columns  []column // of a struct
+	byName   map[string]int
+	bits     int // of a number
+}
+
+type column struct {
+	name  string
+	index []int // of the field
+	*form
+}
+
+// Of makes the rows of a struct type, or states all its faults.
+func Of(t reflect.Type) (*Rows, []Fault) {
+	if t.Kind() != reflect.Struct || t == timeType {
+		return nil, []Fault{{"T", t.String(), "a struct whose fields are the columns", "pass a struct, e.g. type Order struct { User string }"}}
+	}
+	c := &compiler{within: map[reflect.Type]bool{}}
+	made := c.form(t, "", cmp.Or(t.Name(), "T"))
+	if made == nil {
+		return nil, c.faults
+	}
+	return &Rows{made}, nil
+}
+
+// Schema returns the columns as Spark's DDL.
+func (r *Rows) Schema() string { return ddl(r.form.columns, " ") }
+
+// Append appends the JSON of a row. After an error out is as it was.
+func (r *Rows) Append(out []byte, value reflect.Value) ([]byte, error) {
+	made, err := r.form.write(r.form, out, value)
+	if err != nil {
+		return out, err
+	}
+	return made, nil
+}
+
+var plainName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+
+// ddl lists columns; after the name of a struct's member there is a colon.
+func ddl(columns []column, between string) string {
+	texts := make([]string, len(columns))
+	for i, c := range columns {
+		name := c.name
+		if !plainName.MatchString(name) {
+			name = "`" + strings.ReplaceAll(name, "`", "``") + "`"
+		}
+		texts[i] = name + between + c.sql
+		if !c.nullable {
+			texts[i] += " NOT NULL"
+		}
+	}
+	return strings.Join(texts, ", ")
+}
+
+// Error says what is wrong with a column of a row.
+type Error struct {
+	Column string // as user, items[0].price or prices["a"]; empty: the row
+	Reason string
+}
+
+// Error returns the column and the reason.
+func (e *Error) Error() string {
+	if e.Column == "" {
+		return "the row " + e.Reason
+	}
+	return "column " + e.Column + " " + e.Reason
+}
+
+// in puts a part in front of the path of an error.
+func (e *Error) in(part string) *Error {
+	if e.Column != "" && e.Column[0] != '[' {
+		part += "."
+	}
+	return &Error{part + e.Column, e.Reason}
+}

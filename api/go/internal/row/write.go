@@ -1,0 +1,140 @@
+package row
+
+import (
+	"encoding/base64"
+	"fmt"
+	"math"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"wallarooapi/internal/diagnostic"
+	"wallarooapi/internal/topology"
+)
+
+func writeStruct(f *form, out []byte, value reflect.Value) (_ []byte, err error) {
+	for i := range f.columns {
+		each := &f.columns[i]
+		out = append(out, separator('{', i))
+		out = append(topology.AppendString(out, each.name), ':')
+		if out, err = each.write(each.form, out, each.of(value)); err != nil {
+			return out, inside(each.name, err)
+		}
+	}
+	return append(out, '}'), nil
+}
+
+// separator returns what precedes an item: the opening bracket, or a comma.
+func separator(opening byte, i int) byte {
+	if i == 0 {
+		return opening
+	}
+	return ','
+}
+
+func writePointer(f *form, out []byte, value reflect.Value) ([]byte, error) {
+	if value.IsNil() {
+		return append(out, "null"...), nil
+	}
+	return f.item.write(f.item, out, value.Elem())
+}
+
+func writeArray(f *form, out []byte, value reflect.Value) (_ []byte, err error) {
+	if value.Len() == 0 {
+		return append(out, "[]"...), nil
+	}
+	for i := range value.Len() {
+		if out, err = f.item.write(f.item, append(out, separator('[', i)), value.Index(i)); err != nil {
+			return out, inside(fmt.Sprintf("[%d]", i), err)
+		}
+	}
+	return append(out, ']'), nil
+}
+
+func writeMap(f *form, out []byte, value reflect.Value) (_ []byte, err error) {
+	if value.Len() == 0 {
+		return append(out, "{}"...), nil
+	}
+	keys := value.MapKeys()
+	slices.SortFunc(keys, func(a, b reflect.Value) int { return strings.Compare(a.String(), b.String()) })
+	for i, key := range keys {
+		if out, err = appendText(append(out, separator('{', i)), key.String()); err == nil {
+			out, err = f.item.write(f.item, append(out, ':'), value.MapIndex(key))
+		}
+		if err != nil {
+			return out, inside(fmt.Sprintf("[%q]", key), err)
+		}
+	}
+	return append(out, '}'), nil
+}
+
+func appendText(out []byte, text string) ([]byte, error) {
+	if !utf8.ValidString(text) {
+		return out, &Error{"", "is not UTF-8: " + diagnostic.Cut(strconv.Quote(text), mostShown)}
+	}
+	return topology.AppendString(out, text), nil
+}
+
+func writeText(_ *form, out []byte, value reflect.Value) ([]byte, error) {
+	return appendText(out, value.String())
+}
+
+func writeBool(_ *form, out []byte, value reflect.Value) ([]byte, error) {
+	return strconv.AppendBool(out, value.Bool()), nil
+}
+
+func writeInt(_ *form, out []byte, value reflect.Value) ([]byte, error) {
+	return strconv.AppendInt(out, value.Int(), 10), nil
+}
+
+// writeFloat writes the shortest number that reads as the float, with the sign of zero.
+func writeFloat(f *form, out []byte, value reflect.Value) ([]byte, error) {
+	switch number := value.Float(); {
+	case math.IsNaN(number):
+		return append(out, `"NaN"`...), nil
+	case math.IsInf(number, 1):
+		return append(out, `"Infinity"`...), nil
+	case math.IsInf(number, -1):
+		return append(out, `"-Infinity"`...), nil
+	case number == 0 && math.Signbit(number):
+		return append(out, "-0.0"...), nil
+	default:
+		return strconv.AppendFloat(out, number, 'g', -1, f.bits), nil
+	}
+}
+
+func writeDecimal(f *form, out []byte, value reflect.Value) ([]byte, error) {
+	number := value.String()
+	if !isNumber(number) {
+		return out, &Error{"", "is " + diagnostic.Cut(strconv.Quote(number), mostShown) + "; expected a number for " + f.sql}
+	}
+	return append(out, number...), nil
+}
+
+func writeBinary(_ *form, out []byte, value reflect.Value) ([]byte, error) {
+	out = base64.StdEncoding.AppendEncode(append(out, '"'), value.Bytes())
+	return append(out, '"'), nil
+}
+
+// writeTime cuts off what is less than a microsecond, which Spark does not have.
+func writeTime(f *form, out []byte, value reflect.Value) ([]byte, error) {
+	at := value.Interface().(time.Time).UTC()
+	if !hasYear(at) {
+		return out, &Error{"", "is " + at.Format(time.RFC3339) + "; expected a " + f.sql + " in the years 1 to 9999"}
+	}
+	return at.AppendFormat(out, `"2006-01-02T15:04:05.999999Z"`), nil
+}
+
+func writeDate(f *form, out []byte, value reflect.Value) ([]byte, error) {
+	day := value.Interface().(time.Time)
+	if !isMidnight(day) {
+		return out, &Error{"", "is " + day.Format(time.RFC3339Nano) + "; expected a " + f.sql + ": midnight, UTC"}
+	}
+	if !hasYear(day.UTC()) {
+		return writeTime(f, out, value)
+	}
+	return day.UTC().AppendFormat(out, `"2006-01-02"`), nil
+}

@@ -1,0 +1,70 @@
+package stream_test
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	"wallarooapi/internal/example"
+	"wallarooapi/stream"
+)
+
+type payment struct {
+	User   string      `json:"user"`
+	Amount json.Number `json:"amount" spark:"DECIMAL(10,2)"`
+	Note   *string     `json:"note"`
+	At     time.Time   `json:"at"`
+	Tags   []string    `json:"tags"`
+}
+
+type paidDay struct {
+	User string    `json:"user"`
+	Day  time.Time `json:"day" spark:"DATE"`
+}
+
+func dayOf(_ context.Context, p payment) (paidDay, error) {
+	return paidDay{p.User, p.At.Truncate(24 * time.Hour)}, nil
+}
+
+// A job of PySpark gets the columns of paidDay for a DataFrame with those of payment: load("./app").apply(payments=df)["days"].
+func ExampleDataFrameSource() {
+	app := stream.New("Days")
+	payments := stream.From(app, "payments", stream.DataFrameSource[payment]())
+	stream.Map(payments, "day", dayOf).To(stream.DataFrameSink[paidDay]().Named("days"))
+	example.Show(app.ToJson(), "sources", "name", "format", "schema")
+	example.Show(app.ToJson(), "sinks", "name", "format", "schema")
+	// Output:
+	// payments dataframe user STRING NOT NULL, amount DECIMAL(10,2) NOT NULL, note STRING, at TIMESTAMP NOT NULL, tags ARRAY<STRING> NOT NULL
+	// days dataframe user STRING NOT NULL, day DATE NOT NULL
+}
+
+// What Spark has no type for is found when the sink is declared.
+func ExampleDataFrameSink() {
+	type total struct {
+		User  string
+		Count uint64
+		done  chan bool
+	}
+	app := stream.New("Totals")
+	totals := stream.Map(stream.From(app, "payments", stream.DataFrameSource[payment]()), "total",
+		func(_ context.Context, p payment) (total, error) { return total{p.User, 1, nil}, nil })
+	totals.To(stream.DataFrameSink[total]().Named("totals"))
+	example.Show(app.ToJson(), "sinks")
+	// Output:
+	// T207 DataFrameSink: parameter total.done is not exported; expected an exported field; fix: export it, or leave it out with the tag `json:"-"`
+	// T207 DataFrameSink: parameter total.Count is uint64; expected a type that a column can have; fix: use int64, or json.Number with the tag `spark:"DECIMAL(20,0)"`
+}
+
+// Rows of files have a key and a time where columns are named for them.
+func ExampleSparkRowSource() {
+	in := stream.Spark{Format: "parquet", Options: map[string]string{"path": "payments"}, Key: "user", Timestamp: "at"}
+	app := stream.New("Days")
+	payments := stream.From(app, "payments", stream.SparkRowSource[payment](in))
+	out := stream.Spark{Format: "json", Options: map[string]string{"path": "days"}, Value: "user, year(day) AS year"}
+	stream.Map(payments, "day", dayOf).To(stream.SparkRowSink[paidDay](out))
+	example.Show(app.ToJson(), "sources", "format", "value", "key", "timestamp")
+	example.Show(app.ToJson(), "sinks", "format", "schema", "value")
+	// Output:
+	// parquet * user at
+	// json user STRING NOT NULL, day DATE NOT NULL user, year(day) AS year
+}
