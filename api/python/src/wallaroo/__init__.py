@@ -13,6 +13,7 @@ from wallaroo.component.decorator import (
     state_computation_multi,
 )
 from wallaroo.component.line import LineDecoder, LineEncoder, line_decoder, line_encoder
+from wallaroo.component.row import Rows
 from wallaroo.component.window import (
     count_windows,
     hours,
@@ -50,7 +51,12 @@ from wallaroo.endpoint.kafka import (
     KafkaSourceConfig,
 )
 from wallaroo.endpoint.kafka_option import kafka_parse_sink_options, kafka_parse_source_options
-from wallaroo.endpoint.spark import SparkSinkConfig, SparkSourceConfig
+from wallaroo.endpoint.spark import (
+    DataFrameSinkConfig,
+    DataFrameSourceConfig,
+    SparkSinkConfig,
+    SparkSourceConfig,
+)
 from wallaroo.endpoint.tcp import TCPSinkConfig, TCPSourceConfig, tcp_parse_input_addrs, tcp_parse_output_addrs
 from wallaroo.message.kafka_record import KafkaRecord
 from wallaroo.message.output import output
@@ -67,6 +73,8 @@ __all__ = [
     "ComputationMulti",
     "CustomKafkaSinkCLIParser",
     "CustomKafkaSourceCLIParser",
+    "DataFrameSinkConfig",
+    "DataFrameSourceConfig",
     "Decoder",
     "DefaultKafkaSinkCLIParser",
     "DefaultKafkaSourceCLIParser",
@@ -81,6 +89,7 @@ __all__ = [
     "LineEncoder",
     "Partition",
     "Pipeline",
+    "Rows",
     "SparkSinkConfig",
     "SparkSourceConfig",
     "StateBuilder",

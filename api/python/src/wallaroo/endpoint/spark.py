@@ -5,9 +5,12 @@ from typing import Any
 
 from wallaroo.component.application import Source
 from wallaroo.component.interface import Decoding, Encoding
+from wallaroo.component.row import Rows
 from wallaroo.diagnostic.diagnostic import shown
 from wallaroo.diagnostic.place import Place
 from wallaroo.endpoint.config import MAX_MESSAGE_BYTES, SinkConfig, SourceConfig, decode_of
+
+DATAFRAME, EVERYTHING = "dataframe", "*"
 
 
 class SparkSourceConfig(SourceConfig):
@@ -16,8 +19,10 @@ class SparkSourceConfig(SourceConfig):
     Args:
         format: Name of the format, e.g. "text", "json", "rate", "delta".
         options: Options of the format; values become text.
-        decoder: Object (or class) with `decode(bs)`; it gets what `value` gives, text as UTF-8.
-        value: SQL expression over the columns of a row that gives the message, BINARY or STRING.
+        decoder: Object (or class) with `decode(bs)`; it gets what `value` gives, text as UTF-8. Or `Rows`, which needs
+            neither `value` nor `schema`.
+        value: SQL expression over the columns of a row that gives the message, BINARY or STRING; `*`: all columns of
+            `schema`, as one JSON object.
         key: SQL expression that gives the message's key; None: messages have no key.
         timestamp: SQL expression that gives the message's time, a TIMESTAMP; None: its time is that of its arrival.
         schema: Schema of the rows as DDL, where the format needs one.
@@ -47,6 +52,8 @@ class SparkSourceConfig(SourceConfig):
         on_error: str | None = None,
     ) -> None:
         super().__init__(name, on_error)
+        if isinstance(decoder, Rows):
+            value, schema = EVERYTHING if value == "value" else value, schema or decoder.schema
         self.format, self.options, self.decoder, self.value = format, options, decoder, value
         self.key, self.timestamp, self.schema = key, timestamp, schema
 
@@ -77,8 +84,9 @@ class SparkSinkConfig(SinkConfig):
     Args:
         format: Name of the format, e.g. "parquet", "json", "delta".
         options: Options of the format; values become text.
-        encoder: Object (or class) with `encode(data)`; it returns bytes or str, or a pair of value and key.
-        value: What is written, as a select list over the columns `value` and `key`, both BINARY.
+        encoder: Object (or class) with `encode(data)`; it returns bytes or str, or a pair of value and key. Or `Rows`.
+        value: What is written, as a select list over the columns `value` and `key`, both BINARY; with `Rows` over its
+            columns, by default all.
         on_error: What happens when the encoder fails, as for `ApplicationBuilder`; None: what the application says.
 
     Example:
@@ -102,6 +110,8 @@ class SparkSinkConfig(SinkConfig):
         on_error: str | None = None,
     ) -> None:
         super().__init__(encoder, on_error)
+        self.schema = encoder.schema if isinstance(encoder, Rows) else ""
+        value = EVERYTHING if self.schema and value == "value" else value
         self.format, self.options, self.value = format, options, value
 
     def fields(self, place: Place) -> tuple[str, dict[str, Any]]:
@@ -109,8 +119,50 @@ class SparkSinkConfig(SinkConfig):
         return "spark", {
             "format": _text(place, "format", self.format),
             "options": option_texts(place, self.options),
+            **({"schema": self.schema} if self.schema else {}),
             "value": _text(place, "value", self.value),
         }
+
+
+class DataFrameSourceConfig(SparkSourceConfig):
+    """A DataFrame of a PySpark job, which gives it to `apply` (`wallaroo_runtime.dataframe`); each row is a message.
+
+    Args:
+        row: Columns and their types, as for `Rows`; a DataFrame may have more.
+        name: Name of the source, and of the parameter of `apply`; the pipeline's by default.
+        on_error: What happens when a row is none of these, as for `ApplicationBuilder`; None: what the application
+            says.
+
+    Raises:
+        WallarooParameterError: As `Rows` (T207).
+
+    Example:
+        >>> DataFrameSourceConfig({"user": str, "amount": int}).schema
+        'user STRING NOT NULL, amount BIGINT NOT NULL'
+    """
+
+    def __init__(self, row: Any, *, name: str | None = None, on_error: str | None = None) -> None:
+        super().__init__(DATAFRAME, {}, Rows(row), name=name, on_error=on_error)
+
+
+class DataFrameSinkConfig(SparkSinkConfig):
+    """A DataFrame that `apply` returns to a PySpark job; each message becomes a row.
+
+    Args:
+        row: Columns and their types, as for `Rows`.
+        on_error: What happens when a message is no such row, as for `ApplicationBuilder`; None: what the application
+            says.
+
+    Raises:
+        WallarooParameterError: As `Rows` (T207).
+
+    Example:
+        >>> DataFrameSinkConfig({"user": str, "total": int}).schema
+        'user STRING NOT NULL, total BIGINT NOT NULL'
+    """
+
+    def __init__(self, row: Any, *, on_error: str | None = None) -> None:
+        super().__init__(DATAFRAME, {}, Rows(row), on_error=on_error)
 
 
 def option_texts(place: Place, options: Any) -> dict[str, str]:

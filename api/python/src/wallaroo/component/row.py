@@ -1,0 +1,98 @@
+"""Rows of a DataFrame as messages."""
+
+import json
+from collections.abc import Mapping
+from decimal import Decimal
+from typing import Any
+
+from wallaroo.component.row_type import NoColumnTypeError, columns_of, quoted, row_functions, type_of
+from wallaroo.component.signature import shown_name
+from wallaroo.diagnostic.diagnostic import shown
+from wallaroo.diagnostic.error import WallarooParameterError
+
+FORMS = "a dataclass, a NamedTuple, a TypedDict, or a dict of column and type"
+TYPES = (
+    "str, bool, int, float, Decimal, bytes, datetime, date, list[T], dict[str, T], a row, or one of them or None; "
+    'Annotated[int, "INT"] chooses another type of Spark'
+)
+
+
+class Rows:
+    """Makes messages of rows and rows of messages: decoder and encoder for what Spark reads and writes.
+
+    Args:
+        row: Columns and their types: a dataclass, NamedTuple or TypedDict, whose objects are the messages; or a dict of
+            column and type, where messages are dicts.
+
+    Attributes:
+        schema: The columns, as Spark's DDL.
+
+    Raises:
+        WallarooParameterError: It is none of these, or a column has a type that Spark has not (T207).
+
+    Types are `str` (STRING), `bool` (BOOLEAN), `int` (BIGINT), `float` (DOUBLE), `decimal.Decimal` (DECIMAL(38,18)),
+    `bytes` (BINARY), `datetime.datetime` (TIMESTAMP, with a zone), `datetime.date` (DATE), `list[T]` (ARRAY),
+    `dict[str, T]` (MAP), and rows in rows (STRUCT). `T | None` takes null; in any other column null makes the message
+    a dead letter. `Annotated[int, "INT"]` chooses another type: SMALLINT, TINYINT, FLOAT, DECIMAL(10,2), TIMESTAMP_NTZ.
+
+    Example:
+        >>> from dataclasses import dataclass
+        >>> @dataclass
+        ... class Order:
+        ...     user: str
+        ...     amount: int
+        ...     note: str | None
+        >>> orders = Rows(Order)
+        >>> orders.schema
+        'user STRING NOT NULL, amount BIGINT NOT NULL, note STRING'
+        >>> orders.decode(b'{"user": "ann", "amount": 3, "note": null}')
+        Order(user='ann', amount=3, note=None)
+        >>> orders.encode(Order("bob", 4, "gift"))
+        b'{"user":"bob","amount":4,"note":"gift"}'
+    """
+
+    def __init__(self, row: Any) -> None:
+        self.row = row
+        annotations = columns_of(row)
+        if not annotations or not all(isinstance(name, str) and name for name in annotations):
+            raise WallarooParameterError.of(
+                method="Rows", parameter="row", actual=shown(row), expected=FORMS, fix=f"pass {FORMS}"
+            )
+        columns = {}
+        for name, annotation in annotations.items():
+            try:
+                columns[name] = type_of(annotation)
+            except NoColumnTypeError as error:
+                raise WallarooParameterError.of(
+                    method="Rows", parameter="row", actual=f'column "{name}": {error}',
+                    expected="a type that Spark has", fix=f"use {TYPES}",
+                ) from None  # fmt: skip
+        if len({name.lower() for name in columns}) < len(columns):
+            raise WallarooParameterError.of(
+                method="Rows", parameter="row", actual=f"columns {', '.join(columns)}",
+                expected="columns whose names differ in more than case", fix="rename one of them",
+            )  # fmt: skip
+        self.schema = ", ".join(f"{quoted(name)} {column.ddl}" for name, column in columns.items())
+        self._read, self._write = row_functions(row, columns)
+        # Decimals that are read as floats lose digits.
+        self._floats: Any = Decimal if "DECIMAL" in self.schema else None
+
+    def name(self) -> str:
+        """Return the name of the row."""
+        return "rows" if isinstance(self.row, Mapping) else shown_name(self.row)
+
+    def decode(self, bs: bytes) -> Any:
+        """Return the message of a row.
+
+        Raises:
+            ValueError: It is no such row; names the column.
+        """
+        return self._read(json.loads(bs, parse_float=self._floats))
+
+    def encode(self, data: Any) -> bytes:
+        """Return the row of a message.
+
+        Raises:
+            ValueError: The message is no such row; names the column.
+        """
+        return json.dumps(self._write(data), ensure_ascii=False, separators=(",", ":")).encode()

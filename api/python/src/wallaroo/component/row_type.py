@@ -1,0 +1,373 @@
+"""The types of columns: what an annotation is in Spark, and how its values are in the JSON of a row."""
+
+import base64
+import dataclasses
+import math
+import struct
+import types
+import typing
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import date, datetime, timezone
+from decimal import Decimal
+from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
+
+INTEGERS = {"TINYINT": 8, "SMALLINT": 16, "INT": 32, "BIGINT": 64}
+MOST_DIGITS = 38
+INFINITIES = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
+Convert = Callable[[Any], Any]
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnType:
+    """The type of a column, or of what is in one.
+
+    Attributes:
+        sql: As Spark's DDL has it.
+        read: Returns the value of what JSON has; raises ValueError.
+        write: Does the reverse.
+        nullable: Whether there may be none.
+    """
+
+    sql: str
+    read: Convert
+    write: Convert
+    nullable: bool = False
+
+    @property
+    def ddl(self) -> str:
+        """The type, and whether there may be none."""
+        return self.sql if self.nullable else f"{self.sql} NOT NULL"
+
+
+class NoColumnTypeError(TypeError):
+    """An annotation has no type in Spark; its text says why, and what has one."""
+
+
+def type_of(annotation: Any) -> ColumnType:
+    """Return the type of a column with an annotation.
+
+    Raises:
+        NoColumnTypeError: It has none.
+
+    Example:
+        >>> type_of(int).ddl, type_of(list[str] | None).ddl
+        ('BIGINT NOT NULL', 'ARRAY<STRING>')
+    """
+    annotation, sql = _parts(annotation)
+    if get_origin(annotation) in (Union, types.UnionType):
+        rest = [each for each in get_args(annotation) if each is not type(None)]
+        if len(rest) != 1 or len(rest) == len(get_args(annotation)):
+            reason = f"{_shown(annotation)} has several types"
+            raise NoColumnTypeError(reason)
+        found = type_of(Annotated[rest[0], sql] if sql else rest[0])
+        return ColumnType(found.sql, _nullable(found.read), _nullable(found.write), nullable=True)
+    if isinstance(annotation, type) and annotation in _SIMPLE:
+        return _simple(annotation, sql)
+    if sql:
+        reason = f"{_shown(annotation)} cannot be {sql}"
+        raise NoColumnTypeError(reason)
+    origin, inner = get_origin(annotation), get_args(annotation)
+    if origin is list and len(inner) == 1:
+        return _array(type_of(inner[0]))
+    if origin is dict and len(inner) == 2 and inner[0] is str:
+        return _map(type_of(inner[1]))
+    if (columns := columns_of(annotation)) is not None:
+        return _struct(annotation, columns)
+    reason = f"{_shown(annotation)} is no type of a column"
+    raise NoColumnTypeError(reason)
+
+
+def _parts(annotation: Any) -> tuple[Any, str]:
+    """Return an annotation, and the type of Spark that it asks for; empty: it asks for none."""
+    if get_origin(annotation) is not Annotated:
+        return annotation, ""
+    inner, *extra = get_args(annotation)
+    return inner, next((each.upper().replace(" ", "") for each in extra if isinstance(each, str)), "")
+
+
+def columns_of(row: Any) -> dict[str, Any] | None:
+    """Return the annotations of a row by column; None: it is no form of a row."""
+    if isinstance(row, Mapping):
+        return dict(row)
+    if not isinstance(row, type):
+        return None
+    if dataclasses.is_dataclass(row):
+        hints = get_type_hints(row, include_extras=True)
+        return {field.name: hints[field.name] for field in dataclasses.fields(row) if field.init}
+    if typing.is_typeddict(row) or (issubclass(row, tuple) and hasattr(row, "_fields")):
+        return get_type_hints(row, include_extras=True)
+    return None
+
+
+def is_made_of_dict(row: Any) -> bool:
+    """Say whether messages of a row are dicts."""
+    return isinstance(row, Mapping) or typing.is_typeddict(row)
+
+
+def quoted(name: str) -> str:
+    """Return the name of a column as Spark's DDL has it.
+
+    Example:
+        >>> quoted("user"), quoted("first name")
+        ('user', '`first name`')
+    """
+    return name if name.isascii() and name.isidentifier() else "`" + name.replace("`", "``") + "`"
+
+
+def row_functions(row: Any, columns: Mapping[str, ColumnType]) -> tuple[Convert, Convert]:
+    """Return what makes a message of an object of JSON, and what does the reverse."""
+    readers = [(name, column.read, column.nullable) for name, column in columns.items()]
+    writers = [(name, column.write) for name, column in columns.items()]
+    is_dict, expected = is_made_of_dict(row), _shown(row)
+
+    def read(value: Any) -> Any:
+        if type(value) is not dict:
+            raise _wrong(value, "an object")
+        found = {}
+        for name, convert, nullable in readers:
+            given = value.get(name)
+            if given is None and not nullable:
+                what = "null" if name in value else "missing"
+                reason = f'column "{name}" is {what}; declare it Optional to take that'
+                raise ValueError(reason)
+            try:
+                found[name] = convert(given)
+            except ValueError as error:
+                raise _inside(name, error) from None
+        return found if is_dict else row(**found)
+
+    def write(message: Any) -> dict[str, Any]:
+        if is_dict:
+            if not isinstance(message, dict):
+                raise _wrong(message, "a dict")
+            if unknown := message.keys() - columns.keys():
+                reason = f"the row has no column {sorted(map(str, unknown))[0]!r}; it has {', '.join(columns)}"
+                raise ValueError(reason)
+        elif not isinstance(message, row):
+            raise _wrong(message, expected)
+        written = {}
+        for name, convert in writers:
+            try:
+                written[name] = convert(message.get(name) if is_dict else getattr(message, name))
+            except ValueError as error:
+                raise _inside(name, error) from None
+        return written
+
+    return read, write
+
+
+def _inside(name: str, error: ValueError) -> ValueError:
+    text = str(error)
+    return ValueError(f'column "{name}.{text[8:]}' if text.startswith('column "') else f'column "{name}" {text}')
+
+
+def _wrong(value: Any, expected: str) -> ValueError:
+    if value is None:
+        return ValueError(f"is null; expected {expected}, or declare it Optional")
+    text = repr(value)
+    return ValueError(f"has {text} ({type(value).__name__}); expected {expected}")
+
+
+def _shown(annotation: Any) -> str:
+    return annotation.__name__ if isinstance(annotation, type) and not get_args(annotation) else str(annotation)
+
+
+def _nullable(convert: Convert) -> Convert:
+    return lambda value: None if value is None else convert(value)
+
+
+def _array(item: ColumnType) -> ColumnType:
+    def each(convert: Convert) -> Convert:
+        def converted(value: Any) -> list[Any]:
+            if not isinstance(value, (list, tuple)):
+                raise _wrong(value, "a list")
+            return [convert(given) for given in value]
+
+        return converted
+
+    return ColumnType(f"ARRAY<{item.sql}>", each(item.read), each(item.write))
+
+
+def _map(item: ColumnType) -> ColumnType:
+    def each(convert: Convert) -> Convert:
+        def converted(value: Any) -> dict[str, Any]:
+            if not isinstance(value, dict):
+                raise _wrong(value, "a dict")
+            for key in value:
+                _text(key)
+            return {key: convert(given) for key, given in value.items()}
+
+        return converted
+
+    return ColumnType(f"MAP<STRING, {item.sql}>", each(item.read), each(item.write))
+
+
+def _struct(row: Any, annotations: Mapping[str, Any]) -> ColumnType:
+    columns = {name: type_of(annotation) for name, annotation in annotations.items()}
+    sql = ", ".join(f"{quoted(name)}: {column.ddl}" for name, column in columns.items())
+    return ColumnType(f"STRUCT<{sql}>", *row_functions(row, columns))
+
+
+def _simple(kind: type, sql: str) -> ColumnType:
+    usual, others, functions = _SIMPLE[kind]
+    chosen = sql or usual
+    if chosen.partition("(")[0] not in (usual.partition("(")[0], *others):
+        reason = f"{kind.__name__} cannot be {chosen}; it can be {', '.join((usual, *others))}"
+        raise NoColumnTypeError(reason)
+    return ColumnType(chosen, *functions(chosen))
+
+
+def _same(check: Convert) -> Callable[[str], tuple[Convert, Convert]]:
+    return lambda sql: (check, check)
+
+
+def _text(value: Any) -> str:
+    if type(value) is not str:
+        raise _wrong(value, "str")
+    if not value.isascii():
+        try:
+            value.encode()
+        except UnicodeEncodeError as error:
+            reason = f"is no text that UTF-8 can hold: {error.reason}"
+            raise ValueError(reason) from None
+    return value
+
+
+def _bool(value: Any) -> bool:
+    if type(value) is not bool:
+        raise _wrong(value, "bool")
+    return value
+
+
+def _integers(sql: str) -> tuple[Convert, Convert]:
+    most = 1 << (INTEGERS[sql] - 1)
+
+    def check(value: Any) -> int:
+        if type(value) is not int:
+            raise _wrong(value, "int")
+        if not -most <= value < most:
+            raise _wrong(value, f"int of {sql}, {INTEGERS[sql]} bits")
+        return value
+
+    return check, check
+
+
+def _floats(sql: str) -> tuple[Convert, Convert]:
+    def read(value: Any) -> float:
+        if type(value) is str and value in INFINITIES:
+            return INFINITIES[value]
+        if type(value) not in (float, int, Decimal):
+            raise _wrong(value, "float")
+        return float(value)
+
+    def write(value: Any) -> Any:
+        if type(value) not in (float, int):
+            raise _wrong(value, "float")
+        if not math.isfinite(value):
+            return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+        if sql == "FLOAT":
+            try:
+                struct.pack("<f", value)
+            except OverflowError:
+                raise _wrong(value, "float of FLOAT, 32 bits") from None
+        return float(value)
+
+    return read, write
+
+
+def _decimals(sql: str) -> tuple[Convert, Convert]:
+    try:
+        precision, scale = map(int, sql.partition("(")[2].rstrip(")").split(","))
+    except ValueError:
+        precision, scale = -1, 0
+    if not (0 <= scale <= precision <= MOST_DIGITS and precision > 0):
+        reason = f"{sql} is no type: write DECIMAL(DIGITS,DIGITS AFTER THE POINT), at most DECIMAL(38,38)"
+        raise NoColumnTypeError(reason)
+
+    def read(value: Any) -> Decimal:
+        if type(value) is float:  # of a text without decimals' precision: the caller reads them as Decimal
+            return Decimal(repr(value))
+        if type(value) not in (int, str, Decimal):
+            raise _wrong(value, "Decimal")
+        try:
+            return Decimal(value)
+        except ArithmeticError:
+            raise _wrong(value, "Decimal") from None
+
+    def write(value: Any) -> str:
+        if type(value) is not Decimal or not value.is_finite():
+            raise _wrong(value, "Decimal")
+        reduced = value.normalize() if len(value.as_tuple().digits) > scale else value
+        exponent = reduced.as_tuple().exponent
+        assert isinstance(exponent, int)
+        if -exponent > scale or (reduced and reduced.adjusted() >= precision - scale):
+            raise _wrong(value, f"Decimal that {sql} holds without rounding")
+        return format(value, "f")
+
+    return read, write
+
+
+def _bytes(_: str) -> tuple[Convert, Convert]:
+    def read(value: Any) -> bytes:
+        try:
+            return base64.b64decode(value, validate=True)
+        except (ValueError, TypeError):
+            raise _wrong(value, "a text in base64") from None
+
+    def write(value: Any) -> str:
+        if not isinstance(value, (bytes, bytearray)):
+            raise _wrong(value, "bytes")
+        return base64.b64encode(value).decode()
+
+    return read, write
+
+
+def _times(sql: str) -> tuple[Convert, Convert]:
+    has_zone = sql == "TIMESTAMP"
+
+    def read(value: Any) -> datetime:
+        try:
+            found = datetime.fromisoformat(value.replace("Z", "+00:00"))
+        except (ValueError, AttributeError):
+            raise _wrong(value, "a time, e.g. 2026-01-31T12:00:00.000000Z") from None
+        if found.tzinfo is None:
+            found = found.replace(tzinfo=timezone.utc)
+        return found if has_zone else found.astimezone(timezone.utc).replace(tzinfo=None)
+
+    def write(value: Any) -> str:
+        if not isinstance(value, datetime):
+            raise _wrong(value, "datetime")
+        if (value.utcoffset() is not None) != has_zone:
+            raise _wrong(value, f"datetime {'with' if has_zone else 'without'} a zone, for {sql}")
+        return (value.astimezone(timezone.utc).replace(tzinfo=None) if has_zone else value).isoformat() + "Z"
+
+    return read, write
+
+
+def _dates(_: str) -> tuple[Convert, Convert]:
+    def read(value: Any) -> date:
+        try:
+            return date.fromisoformat(value[:10])
+        except (ValueError, TypeError):
+            raise _wrong(value, "a date, e.g. 2026-01-31") from None
+
+    def write(value: Any) -> str:
+        if type(value) is not date:
+            raise _wrong(value, "date")
+        return value.isoformat()
+
+    return read, write
+
+
+# Type of Spark, others that an annotation may ask for, and what gives the functions.
+_SIMPLE: dict[type, tuple[str, tuple[str, ...], Callable[[str], tuple[Convert, Convert]]]] = {
+    str: ("STRING", (), _same(_text)),
+    bool: ("BOOLEAN", (), _same(_bool)),
+    int: ("BIGINT", ("INT", "SMALLINT", "TINYINT"), _integers),
+    float: ("DOUBLE", ("FLOAT",), _floats),
+    Decimal: ("DECIMAL(38,18)", (), _decimals),
+    bytes: ("BINARY", (), _bytes),
+    datetime: ("TIMESTAMP", ("TIMESTAMP_NTZ",), _times),
+    date: ("DATE", (), _dates),
+}
