@@ -45,10 +45,10 @@ browser: ## install chromium, with which a test looks at the page of a run; `mak
 ready: $(STAMP) $(GO_TOOLS)/.installed $(OPERATORS)
 	@:
 
-$(OPERATORS): runtime/java/pom.xml $(shell find runtime/java/src/main -name '*.java') topology-schema/worker.proto topology-schema/service.proto topology-schema/record.proto | $(VENV)/.pyspark
+$(OPERATORS): runtime/java/pom.xml $(shell find runtime/java/src/main -name '*.java') $(wildcard topology-schema/*.proto) topology-schema/errors.json | $(VENV)/.pyspark
 	@command -v mvn >/dev/null || { echo "mvn was not found; install Maven 3.8 or newer and put it on PATH"; exit 1; }
 	@$(MAVEN) -Dmaven.test.skip=true package
-	@{ find runtime/java/src/main -name '*.java'; ls runtime/java/pom.xml topology-schema/*.proto; } | LC_ALL=C sort | xargs cat | \
+	@{ find runtime/java/src/main -name '*.java'; ls runtime/java/pom.xml topology-schema/*.proto topology-schema/errors.json; } | LC_ALL=C sort | xargs cat | \
 		sha256sum >$(dir $@)sources.sha256
 	@touch $@
 

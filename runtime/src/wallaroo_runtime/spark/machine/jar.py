@@ -47,7 +47,12 @@ def operator_jar() -> Path:
 def sources_digest(checkout: Path) -> str:
     """Return the SHA-256 of all that the jar is made of; `make` writes the same next to it."""
     java, schema = checkout / "runtime" / "java", checkout / "topology-schema"
-    files = [java / "pom.xml", *(java / "src" / "main").rglob("*.java"), *schema.glob("*.proto")]
+    files = [
+        java / "pom.xml",
+        *(java / "src" / "main").rglob("*.java"),
+        *schema.glob("*.proto"),
+        schema / "errors.json",
+    ]
     names = sorted(str(file.relative_to(checkout)) for file in files)
     return hashlib.sha256(b"".join((checkout / name).read_bytes() for name in names)).hexdigest()
 

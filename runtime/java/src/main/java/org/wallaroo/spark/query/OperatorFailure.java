@@ -3,17 +3,22 @@ package org.wallaroo.spark.query;
 import com.fasterxml.jackson.databind.JsonNode;
 import java.nio.charset.StandardCharsets;
 import java.util.Base64;
+import wallaroo.worker.v1.WorkerOuterClass.DeadLetter;
 import wallaroo.worker.v1.WorkerOuterClass.Failure;
 
 /**
  * An error of the error catalogue, in a form that Spark's report of a failed query keeps whole.
  *
- * <p>The driver has the catalogue: here only the code and the values of its text are known ({@code
- * spark/realtime/failure.py} reads them).
+ * <p>Its text is for who reads Spark's report; the driver of a run takes code and values ({@code
+ * spark/failure/translate.py}), and says more.
  */
 public final class OperatorFailure extends RuntimeException {
     private static final long serialVersionUID = 1L;
     private static final String MARK = "wallaroo-operator:";
+
+    private OperatorFailure(String text) {
+        super(text);
+    }
 
     private OperatorFailure(String text, String json) {
         super(text + "\n" + MARK + Base64.getEncoder().encodeToString(json.getBytes(StandardCharsets.UTF_8)) + ":");
@@ -31,7 +36,12 @@ public final class OperatorFailure extends RuntimeException {
             texts[i] = String.valueOf(values[i]);
         }
         String fields = Json.object((Object[]) texts);
-        return new OperatorFailure(code + " " + fields, "{\"code\": \"" + code + "\", \"values\": " + fields + "}");
+        return new OperatorFailure(Catalogue.text(code, texts), "{\"code\": \"" + code + "\", \"values\": " + fields + "}");
+    }
+
+    /** Returns the same for who reads Spark's report himself, where no driver of ours does. */
+    public static OperatorFailure said(String code, String... values) {
+        return new OperatorFailure(Catalogue.text(code, values));
     }
 
     /**
@@ -53,6 +63,18 @@ public final class OperatorFailure extends RuntimeException {
     }
 
     /**
+     * Returns the error of a dead letter that ends a query that is not ours.
+     *
+     * @param letter what failed
+     */
+    public static OperatorFailure ended(DeadLetter letter) {
+        String text = Catalogue.text("R611", "reason",
+                "step \"%s\": %s %s".formatted(letter.getStep(), letter.getCode(), letter.getError()),
+                "fix", "correct the user code, or call apply_all, which gives dead letters as rows");
+        return new OperatorFailure((text + "\n" + letter.getTraceback()).stripTrailing());
+    }
+
+    /**
      * Returns what a worker has reported.
      *
      * @param worker its name
@@ -62,6 +84,7 @@ public final class OperatorFailure extends RuntimeException {
         String fields = Json.object("code", failure.getCode(), "message", failure.getMessage(),
                 "fix", failure.getFix(), "traceback", failure.getTraceback(), "pointer", failure.getPointer(),
                 "file", failure.getFile(), "line", failure.getLine());
-        return new OperatorFailure(failure.getCode() + " " + failure.getMessage(), "{\"worker\": " + Json.write(worker) + ", \"reported\": " + fields + "}");
+        String text = failure.getCode() + " " + failure.getMessage() + "\n  fix: " + failure.getFix();
+        return new OperatorFailure(text, "{\"worker\": " + Json.write(worker) + ", \"reported\": " + fields + "}");
     }
 }

@@ -162,8 +162,8 @@ class RecordFramesTest {
         RecordSource source = source(false, false, 20);
         Row row = RowFactory.create(4L, null, new byte[21], 1L, null, 2, 4L);
         OperatorFailure failure = assertThrows(OperatorFailure.class, () -> frames(source, List.of(row), account()));
-        assertTrue(failure.getMessage().startsWith("R606 {\"source\":\"in\",\"place\":\"clicks, record 4\",\"limit\":\"20\","
-                + "\"reason\":\"it has 21 bytes\"}"), failure.getMessage());
+        assertTrue(failure.getMessage().startsWith("R606 source \"in\", clicks, record 4: a message has more "
+                + "than max_message_bytes, 20; it has 21 bytes\n  fix: correct"), failure.getMessage());
         Row whole = RowFactory.create(0L, new byte[50], null, 0L, null, 2, 41L);
         failure = assertThrows(OperatorFailure.class, () -> frames(source(true, true, 40), List.of(whole), account()));
         assertTrue(failure.getMessage().contains("clicks, record 41 of partition 2"), failure.getMessage());

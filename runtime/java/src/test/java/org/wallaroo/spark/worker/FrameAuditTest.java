@@ -19,7 +19,6 @@ import org.wallaroo.spark.message.Columns;
 import org.wallaroo.spark.message.Frames;
 import org.wallaroo.spark.message.FramesTest;
 import org.wallaroo.spark.message.Keys;
-import org.wallaroo.spark.query.Json;
 import org.wallaroo.spark.query.OperatorFailure;
 import wallaroo.worker.v1.WorkerOuterClass.DeadLetter;
 import wallaroo.worker.v1.WorkerOuterClass.Output;
@@ -54,7 +53,7 @@ class FrameAuditTest {
                 String text = "field bucket: " + right + "; the key \"" + new String(others.get(0), StandardCharsets.UTF_8)
                         + "\" belongs to " + Keys.bucketOf(others.get(0), AuditTest.SPLIT.getBucketCount());
                 String said = AuditTest.refusedBy(() -> audit.output(keyed(right, sequence, mine))).getMessage();
-                assertTrue(Json.parse(said.substring(5, said.indexOf('\n'))).path("reason").asText().endsWith(text), said);
+                assertTrue(said.substring(0, said.indexOf('\n')).endsWith(text), said);
             }
         }
     }
