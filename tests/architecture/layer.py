@@ -23,6 +23,8 @@ IMPORTS: dict[str, set[str]] = {
         *("checkpoint", "durable", "errors", "gateway", "monitor", "peer", "plan", "service", "spark", "storage"),
         *("system", "topology"),
     },
+    # What PySpark jobs import.
+    "dataframe": {"archive", "errors", "plan", "program", "spark", "storage", "topology"},
     "monitor": {"checkpoint", "errors", "plan", "service", "spark", "topology", "worker"},
     "submit": {"checkpoint", "errors", "program", "spark", "system", "worker"},
     "checkpoint": {"durable", "errors", "peer", "plan", "program", "service", "storage", "system", "topology"},
@@ -52,7 +54,7 @@ IMPORTS: dict[str, set[str]] = {
 SPARK_ROOMS = ("goka", "state_store", "realtime", "source", "machine", "failure")
 # The same of the runtime's Java, whose files have at most so many lines.
 JAVA_IMPORTS: dict[str, set[str]] = {
-    "microbatch": {"account", "bucket", "journal", "message", "query", "rpc", "stage", "worker"},
+    "microbatch": {"account", "bucket", "journal", "message", "query", "rpc", "stage", "state", "worker"},
     "realtime": {"account", "bucket", "engine", "journal", "message", "publish", "query"},
     "state": {"bucket", "message", "query"},
     "publish": {"query"},
@@ -70,8 +72,8 @@ JAVA_IMPORTS: dict[str, set[str]] = {
 JAVA_LINES = 300
 # Libraries that only some packages may import.
 ONLY_IN = {
-    "pyspark": {"spark"},
-    "py4j": {"spark"},
+    "pyspark": {"dataframe", "spark"},
+    "py4j": {"dataframe", "spark"},
     "grpc": {"egress", "gateway", "peer", "service", "storage", "worker"},
     "grpc_health": {"worker"},
     "prometheus_client": {"monitor"},

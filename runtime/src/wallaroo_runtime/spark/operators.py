@@ -44,12 +44,7 @@ def microbatch_settings(
     """
     return json.dumps(
         {
-            **plan_settings(plan, workers, trace.sampled_below(plan.application)),
-            "topics": {},
-            "records": [each.settings(plan) for each in records],
-            "controls_precede": precede_all(plan, records),
-            "targets": list(plan.bucket_ids[: plan.shuffle_partitions]),
-            "later_ports": [sorted(ports) for ports in later_ports(plan)],
+            **task_settings(plan, workers, records, trace.sampled_below(plan.application)),
             "journals": [_journal(place) for place in options.journals],
             "staging": options.output.staging,
             "egress": service.address if (service := options.output.service) else "",
@@ -58,9 +53,23 @@ def microbatch_settings(
             "batch_bytes": options.max_batch_bytes,
             "parts": parts,
             "wait_ms": int(wait_s * 1000),
-            "is_rehearsal": False,
         }
     )
+
+
+def task_settings(
+    plan: Plan, workers: Mapping[str, RunningWorker], records: Sequence[RecordSource], sampled_below: int = 0
+) -> dict[str, Any]:
+    """Return what the tasks of all levels get to know, wherever rows come from and go; arguments as above."""
+    return {
+        **plan_settings(plan, workers, sampled_below),
+        "topics": {},
+        "records": [each.settings(plan) for each in records],
+        "controls_precede": precede_all(plan, records),
+        "targets": list(plan.bucket_ids[: plan.shuffle_partitions]),
+        "later_ports": [sorted(ports) for ports in later_ports(plan)],
+        "is_rehearsal": False,
+    }
 
 
 def _journal(place: JournalPlace) -> dict[str, Any]:

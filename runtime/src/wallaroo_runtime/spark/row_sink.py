@@ -6,12 +6,14 @@ from typing import Any, cast
 from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 
 from wallaroo.diagnostic.diagnostic import Kind
 from wallaroo_runtime.errors import TOPOLOGY, RunError
 from wallaroo_runtime.spark.failure.cause import causes_of
 from wallaroo_runtime.spark.failure.translate import AGAIN, described, translated
 from wallaroo_runtime.spark.machine.jar import java_class
+from wallaroo_runtime.spark.row import of_object
 from wallaroo_runtime.spark.source.record import analysed
 from wallaroo_runtime.storage.outbox.refused import CORRECT
 from wallaroo_runtime.storage.outbox.staging import StagedFile
@@ -102,7 +104,10 @@ class RowSinks:
 
     def _chosen(self, sink: SparkSink, rows: DataFrame) -> DataFrame:
         view = "wallaroo_rows_" + sink.path.replace("/", "_")
-        rows.createOrReplaceTempView(view)
+        found = (
+            rows.select(of_object(F.col("value"), sink.schema).alias("row")).select("row.*") if sink.schema else rows
+        )
+        found.createOrReplaceTempView(view)
         return self._session.sql(f"SELECT {sink.value} FROM {view}")
 
     def _rows(self, files: Sequence[StagedFile]) -> DataFrame:

@@ -167,9 +167,7 @@ def start_workers(
     specs = worker_specs(session, topology, options)
     stages = _stages_by_worker(plan)
     if not is_realtime and not is_local(session.sparkContext.master):
-        workers = Workers(session, None)
-        for name in stages:
-            workers.running[name] = RunningWorker(specs[name], _request(session, specs[name], stages[name]))
+        workers = Workers(session, None, running_in_tasks(session, plan, specs))
         workers.targets |= _started(session, workers.running)
         return workers
     pid = int(session._jvm.java.lang.ProcessHandle.current().pid())  # type: ignore[union-attr]
@@ -186,6 +184,12 @@ def start_workers(
         workers.stop()
         raise
     return workers
+
+
+def running_in_tasks(session: SparkSession, plan: Plan, specs: Mapping[str, WorkerSpec]) -> dict[str, RunningWorker]:
+    """Return the workers of a plan, each of which the first task starts on its executor that needs it."""
+    stages = _stages_by_worker(plan)
+    return {name: RunningWorker(specs[name], _request(session, specs[name], stages[name])) for name in stages}
 
 
 def _stages_by_worker(plan: Plan) -> dict[str, list[pb.Stage]]:

@@ -8,13 +8,15 @@ from typing import Any
 from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 
 from wallaroo_runtime.errors import USAGE, RunError
 from wallaroo_runtime.plan import NodeKind, Plan
 from wallaroo_runtime.spark.failure.cause import causes_of, significant
 from wallaroo_runtime.spark.failure.translate import described
+from wallaroo_runtime.spark.row import EVERYTHING, as_object, declared_columns, place_in_order
 from wallaroo_runtime.spark.source.kafka import FAIL_ON_LOSS, read_kafka
-from wallaroo_runtime.topology.model import KafkaSource, SparkSource, Topology, has_records
+from wallaroo_runtime.topology.model import KafkaSource, SparkSource, Topology, has_records, place_of
 from wallaroo_runtime.topology.secret import resolved
 
 
@@ -76,16 +78,34 @@ class RecordSource:
             if source.schema:
                 reader = reader.schema(source.schema)
             rows = reader.load()
-        time = f"CAST(({source.timestamp}) AS TIMESTAMP)" if source.timestamp else "NULL"
-        key = f"CAST(({source.key}) AS BINARY)" if source.key else "CAST(NULL AS BINARY)"
-        with analysed(f'source "{source.name}"', source.value, source.key, source.timestamp):
-            return rows.selectExpr(
-                "CAST(NULL AS LONG) AS sequence",
-                f"{key} AS key",
-                f"CAST(({source.value}) AS BINARY) AS value",
-                f"unix_millis(coalesce({time}, current_timestamp())) AS timestamp_ms",
-                "CAST(NULL AS ARRAY<STRUCT<key: STRING, value: BINARY>>) AS headers",
-            )
+        return selected(rows, source)
+
+
+def selected(rows: DataFrame, source: SparkSource, order_by: str = "") -> DataFrame:
+    """Return rows of Spark as `RecordSource.load` does.
+
+    Args:
+        order_by: Column in whose order their steps run; empty: as they come.
+
+    Raises:
+        RunError: R716.
+    """
+    time = f"CAST(({source.timestamp}) AS TIMESTAMP)" if source.timestamp else "NULL"
+    key = f"CAST(({source.key}) AS BINARY)" if source.key else "CAST(NULL AS BINARY)"
+    with analysed(place_of(source), source.value, source.key, source.timestamp):
+        if source.value == EVERYTHING:
+            columns = declared_columns(rows, source.schema, place_of(source)) if source.schema else [F.col("*")]
+            value = as_object(columns)
+        else:
+            value = F.expr(f"CAST(({source.value}) AS BINARY)")
+        place = place_in_order(rows, order_by, place_of(source)) if order_by else F.expr("CAST(NULL AS LONG)")
+        return rows.select(
+            place.alias("sequence"),
+            F.expr(f"{key} AS key"),
+            value.alias("value"),
+            F.expr(f"unix_millis(coalesce({time}, current_timestamp())) AS timestamp_ms"),
+            F.expr("CAST(NULL AS ARRAY<STRUCT<key: STRING, value: BINARY>>) AS headers"),
+        )
 
 
 @contextmanager

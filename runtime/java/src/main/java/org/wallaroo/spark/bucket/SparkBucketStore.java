@@ -14,6 +14,7 @@ public final class SparkBucketStore implements BucketStore {
 
     private static final int BUCKET_BITS = 32;
     private static final int VERSION = -1; // in the place of an entry's number
+    private static final long FACTS = key(-1, 0); // of no bucket
     private final MapState<Long, byte[]> entries;
 
     /** Takes hold of the store; one state for both, since each costs every task an analysis of its encoders. */
@@ -38,6 +39,16 @@ public final class SparkBucketStore implements BucketStore {
     /** Says whether a key is that of the bucket's version. */
     public static boolean isVersion(long key) {
         return (int) key == VERSION;
+    }
+
+    /** Returns what was noted of the program whose states these are; null: nothing was. */
+    public byte[] facts() {
+        return entries.getValue(FACTS);
+    }
+
+    /** Notes it. */
+    public void note(byte[] facts) {
+        entries.updateValue(FACTS, facts);
     }
 
     @Override

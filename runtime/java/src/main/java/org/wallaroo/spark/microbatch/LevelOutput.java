@@ -2,6 +2,7 @@ package org.wallaroo.spark.microbatch;
 
 import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
+import java.util.Collections;
 import java.util.HashMap;
 import java.util.Iterator;
 import java.util.List;
@@ -9,17 +10,23 @@ import java.util.Map;
 import java.util.Set;
 import org.wallaroo.spark.message.Frames;
 import org.wallaroo.spark.message.JournalRow;
+import org.wallaroo.spark.query.Applied;
 import org.wallaroo.spark.query.Attempt;
 import org.wallaroo.spark.query.Settings;
 
-/** Where the outputs of a task of a level go: into rows for the next level, or into staged files. */
+/**
+ * Where the outputs of a task of a level go: into rows for the next level, or from the last one into staged files.
+ *
+ * <p>Where the application is applied they are rows of the last level, too, each a frame.
+ */
 final class LevelOutput {
     private final Attempt attempt;
     private final ShuffleRow.Maker maker;
     private final TaskAccount account;
     private final List<Integer> targets; // by partition
     private final Set<Integer> later; // ports
-    private final Staging files; // null: it is not the last level
+    private final Staging files; // null: nothing is staged
+    private final boolean yieldsFrames; // the last level, where nothing is staged
     private final Map<Integer, Long> numbers = new HashMap<>(); // by origin
     private final boolean controlsPrecede;
     private final boolean isOfTable;
@@ -41,7 +48,9 @@ final class LevelOutput {
         this.account = account;
         this.targets = settings.targets();
         this.later = settings.laterPorts(level);
-        this.files = level + 1 < settings.levels() ? null : Staging.of(settings, attempt);
+        boolean isLast = level + 1 == settings.levels();
+        this.yieldsFrames = isLast && Applied.is(settings);
+        this.files = isLast && !yieldsFrames ? Staging.of(settings, attempt) : null;
     }
 
     /** Takes outputs of stages; returns the rows that they become. */
@@ -52,6 +61,8 @@ final class LevelOutput {
                 rows.addAll(toAll(item));
             } else if (files != null) {
                 stage(item.port(), item.frame());
+            } else if (yieldsFrames) {
+                rows.add(item.frame());
             } else {
                 rows.add(row(item).toBytes());
             }
@@ -61,6 +72,9 @@ final class LevelOutput {
 
     /** Takes a row of a level before, which this one does not run; returns the rows that it becomes. */
     List<byte[]> pass(ShuffleRow row) {
+        if (yieldsFrames) { // Spark moves its rows: nobody compares accounts
+            return row.kind() == ShuffleRow.Kind.ACCOUNT ? List.of() : List.of(row.payload());
+        }
         if (files != null && row.kind() == ShuffleRow.Kind.ACCOUNT) {
             return List.of(row.payload());
         }
@@ -73,6 +87,9 @@ final class LevelOutput {
 
     /** Finishes the task; returns its last rows. */
     Iterator<byte[]> finish() {
+        if (yieldsFrames) {
+            return Collections.emptyIterator();
+        }
         List<byte[]> rows = new ArrayList<>();
         if (files != null) {
             files.finish().forEach(file -> rows.add(file.getBytes(StandardCharsets.UTF_8)));
@@ -82,6 +99,11 @@ final class LevelOutput {
         rows.add(files != null ? json
                 : new ShuffleRow(target, ShuffleRow.Kind.ACCOUNT, -1, -1, 0, maker, json).toBytes());
         return rows.iterator();
+    }
+
+    /** Says whether what passes the last level leaves at once, and is not staged in order. */
+    boolean yieldsFrames() {
+        return yieldsFrames;
     }
 
     void abort() {

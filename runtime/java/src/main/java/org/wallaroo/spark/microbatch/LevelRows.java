@@ -24,6 +24,7 @@ final class LevelRows implements Iterator<byte[]> {
     private final LevelOutput output;
     private final TaskAccount account;
     private final boolean isLast;
+    private final boolean isStaging; // the last level, which stages what passes it
     private final Set<Integer> entries = new HashSet<>();
     private final Set<Integer> later;
     private List<ShuffleRow> held = new ArrayList<>();
@@ -46,6 +47,7 @@ final class LevelRows implements Iterator<byte[]> {
         this.output = output;
         this.account = account;
         isLast = number + 1 == settings.levels();
+        isStaging = isLast && !output.yieldsFrames();
         settings.stages(number).forEach(stage -> entries.addAll(stage.entries()));
         later = settings.laterPorts(number);
     }
@@ -87,10 +89,13 @@ final class LevelRows implements Iterator<byte[]> {
         if (!Frames.isControl(row.port()) && (isMine || isLast) && row.messages() > 0) {
             account.took(row.bucket() < 0 ? row.port() : row.bucket(), row);
         }
-        if (isMine || isLast) {
+        if (isMine || isStaging) {
             held.add(row);
         }
-        return !isLast && isPassing(row) ? List.of(bytes) : List.of();
+        if (isStaging || !isPassing(row)) {
+            return List.of();
+        }
+        return isLast ? output.pass(row) : List.of(bytes);
     }
 
     private boolean isMine(ShuffleRow row) {
@@ -109,7 +114,7 @@ final class LevelRows implements Iterator<byte[]> {
             if (isMine(row)) {
                 items.add(new JournalRow.Item(row.port(), row.bucket(), row.origin(), row.payload()));
             }
-            if (isLast && isPassing(row)) {
+            if (isStaging && isPassing(row)) {
                 output.pass(row);
             }
         }

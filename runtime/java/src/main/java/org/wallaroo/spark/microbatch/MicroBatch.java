@@ -9,6 +9,7 @@ import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.streaming.OutputMode;
 import org.apache.spark.sql.streaming.TimeMode;
 import org.wallaroo.spark.query.Settings;
+import org.wallaroo.spark.state.StateStore;
 
 /** What the driver calls: the query of a plan in micro-batches. */
 public final class MicroBatch {
@@ -37,14 +38,40 @@ public final class MicroBatch {
                     .as(Encoders.BINARY());
             parts = parts == null ? journal : parts.union(journal);
         }
-        Dataset<byte[]> rows = parts.mapPartitions(new SourceTask(settings), Encoders.BINARY());
+        return levels(settings, parts.mapPartitions(new SourceTask(settings), Encoders.BINARY()), records, List.of()).toDF("json");
+    }
+
+    /**
+     * Returns the outputs of a plan that is applied to rows of a query that is not ours, streaming or not.
+     *
+     * @param text settings, see {@link Settings}
+     * @param records rows of its sources
+     * @param states of each level with which a new query begins, from {@link StateStore#given}; none: it begins without
+     * @return rows as {@link OutputRows} makes them
+     */
+    public static Dataset<Row> apply(String text, List<Dataset<Row>> records, List<Dataset<Row>> states) {
+        Settings settings = new Settings(text);
+        return levels(settings, null, records, states).flatMap(new OutputRows(settings), Encoders.row(OutputRows.SCHEMA));
+    }
+
+    /** Returns what leaves the last level, for what leaves level 0 over journals (null: there are none) and records. */
+    private static Dataset<byte[]> levels(
+            Settings settings, Dataset<byte[]> journals, List<Dataset<Row>> records, List<Dataset<Row>> states) {
+        Dataset<byte[]> rows = journals;
         for (int number = 0; number < records.size(); number++) {
-            rows = rows.union(records.get(number).mapPartitions(new RecordTask(settings, number), Encoders.BINARY()));
+            Dataset<byte[]> found = records.get(number).mapPartitions(new RecordTask(settings, number), Encoders.BINARY());
+            rows = rows == null ? found : rows.union(found);
         }
         for (int level = 1; level < settings.levels(); level++) {
-            rows = rows.groupByKey((MapFunction<byte[], Integer>) ShuffleRow::targetOf, Encoders.INT())
-                    .transformWithState(new StateTask(settings, level), TimeMode.None(), OutputMode.Append(), Encoders.BINARY());
+            StateTask task = new StateTask(settings, level);
+            var grouped = rows.groupByKey((MapFunction<byte[], Integer>) ShuffleRow::targetOf, Encoders.INT());
+            rows = states.isEmpty()
+                    ? grouped.transformWithState(task, TimeMode.None(), OutputMode.Append(), Encoders.BINARY())
+                    : grouped.transformWithState(task, TimeMode.None(), OutputMode.Append(), states.get(level - 1)
+                            .as(Encoders.BINARY())
+                            .groupByKey((MapFunction<byte[], Integer>) StateStore::targetOf, Encoders.INT()),
+                            Encoders.BINARY(), Encoders.BINARY());
         }
-        return rows.toDF("json");
+        return rows;
     }
 }

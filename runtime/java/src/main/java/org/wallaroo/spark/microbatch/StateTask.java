@@ -5,26 +5,33 @@ import java.util.HashMap;
 import java.util.List;
 import org.apache.spark.TaskContext;
 import org.apache.spark.sql.streaming.OutputMode;
-import org.apache.spark.sql.streaming.StatefulProcessor;
+import org.apache.spark.sql.streaming.StatefulProcessorWithInitialState;
 import org.apache.spark.sql.streaming.TimeMode;
 import org.apache.spark.sql.streaming.TimerValues;
 import org.wallaroo.spark.bucket.SparkBucketStore;
+import org.wallaroo.spark.query.Applied;
 import org.wallaroo.spark.query.Attempt;
 import org.wallaroo.spark.query.Settings;
 import org.wallaroo.spark.rpc.Credentials;
 import org.wallaroo.spark.stage.CallScope;
 import org.wallaroo.spark.stage.Level;
+import org.wallaroo.spark.state.FirstLogs;
 import scala.collection.Iterator;
 import scala.jdk.javaapi.CollectionConverters;
 
-/** A level after a shuffle: all buckets of a partition, whose states are in Spark's store. */
-final class StateTask extends StatefulProcessor<Integer, byte[], byte[]> {
+/**
+ * A level after a shuffle: all buckets of a partition, whose states are in Spark's store.
+ *
+ * <p>Where the application is applied it may begin with states, and a batch may give those that it ends with.
+ */
+final class StateTask extends StatefulProcessorWithInitialState<Integer, byte[], byte[], byte[]> {
     private static final long serialVersionUID = 1L;
 
     private final Settings settings;
     private final HashMap<String, String[]> credentials = Credentials.all();
     private final int number;
     private transient SparkBucketStore store;
+    private transient FirstLogs first;
 
     StateTask(Settings settings, int number) {
         this.settings = settings;
@@ -37,24 +44,40 @@ final class StateTask extends StatefulProcessor<Integer, byte[], byte[]> {
     }
 
     @Override
+    public void handleInitialState(Integer key, byte[] state, TimerValues timers) {
+        first = first == null ? new FirstLogs(store) : first;
+        first.take(state);
+    }
+
+    @Override
     public Iterator<byte[]> handleInputRows(
             Integer key, Iterator<byte[]> rows, TimerValues timers) {
         Credentials.putAll(credentials);
         Attempt attempt = settings.isRehearsal() ? Attempt.current().rehearsing() : Attempt.current();
+        if (Applied.is(settings) && !attempt.query().isEmpty()) {
+            new KeptFacts(settings, number).check(store);
+        }
         TaskAccount account = new TaskAccount(attempt, number);
         LevelOutput output = new LevelOutput(settings, number, attempt, account);
         TaskContext.get().addTaskFailureListener((failed, error) -> {
             output.abort();
         });
-        CallScope scope = new CallScope(attempt.partition(), settings.targets().size(), true);
+        // The key says which buckets run here: where the application is applied Spark may give a task several partitions.
+        CallScope scope = new CallScope(settings.targets().indexOf(key), settings.targets().size(), true);
         Level level = Level.of(settings.stages(number), attempt, store, account, scope);
         TaskContext.get().addTaskCompletionListener(ended -> {
             level.close();
         });
+        if (first != null) {
+            first.end();
+        }
         var input = CollectionConverters.asJava(rows);
-        return CollectionConverters.asScala(settings.isRehearsal()
-                ? rehearsed(input, level)
-                : new LevelRows(settings, number, input, level::leaving, output, account));
+        if (settings.isRehearsal()) {
+            return CollectionConverters.asScala(rehearsed(input, level));
+        }
+        LevelRows made = new LevelRows(settings, number, input, level::leaving, output, account);
+        return CollectionConverters.asScala(
+                Applied.is(settings) && new Applied(settings).givesStates() ? new EndRows(made, settings.stages(number), scope, store, output) : made);
     }
 
     private java.util.Iterator<byte[]> rehearsed(java.util.Iterator<byte[]> rows, Level level) {

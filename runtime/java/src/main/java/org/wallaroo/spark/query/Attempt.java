@@ -6,8 +6,8 @@ import wallaroo.worker.v1.WorkerOuterClass.Opening;
 /**
  * Which attempt of which task runs here.
  *
- * @param query id of Spark's query
- * @param batch number of the batch
+ * @param query id of Spark's streaming query, of another one the number of its execution
+ * @param batch number of the batch; 0 where the query has none
  * @param partition of the task
  * @param attempt Spark's id of the attempt
  */
@@ -17,8 +17,9 @@ public record Attempt(String query, long batch, int partition, long attempt) {
 
     public static Attempt current() {
         TaskContext context = TaskContext.get();
-        return new Attempt(context.getLocalProperty("sql.streaming.queryId"),
-                Long.parseLong(context.getLocalProperty(BATCH)), context.partitionId(),
+        String batch = context.getLocalProperty(BATCH);
+        String query = context.getLocalProperty(batch != null ? "sql.streaming.queryId" : "spark.sql.execution.id");
+        return new Attempt(query == null ? "" : query, batch == null ? 0 : Long.parseLong(batch), context.partitionId(),
                 context.taskAttemptId());
     }
 

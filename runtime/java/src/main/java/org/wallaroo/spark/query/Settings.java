@@ -31,11 +31,15 @@ public final class Settings implements Serializable {
         this.text = text;
     }
 
-    private JsonNode get(String name) {
+    JsonNode value() {
         if (value == null) {
             value = Json.parse(text);
         }
-        JsonNode found = value.get(name);
+        return value;
+    }
+
+    private JsonNode get(String name) {
+        JsonNode found = value().get(name);
         if (found == null) {
             throw new IllegalArgumentException("the driver has not set " + name);
         }
@@ -93,7 +97,7 @@ public final class Settings implements Serializable {
 
     /** Returns which traces are reported, see {@code TraceParent}; 0: none. */
     public long sampledBelow() {
-        JsonNode found = Json.parse(text).path("sampled_below");
+        JsonNode found = value().path("sampled_below");
         return found.isMissingNode() ? 0 : Long.parseUnsignedLong(found.asText());
     }
 

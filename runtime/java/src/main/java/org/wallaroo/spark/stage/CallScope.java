@@ -15,7 +15,7 @@ public record CallScope(int first, int step, boolean endsAtOnce) {
     static final CallScope OPEN = new CallScope(0, 1, false);
 
     /** Returns the buckets that run here, of so many. */
-    List<Integer> of(int buckets) {
+    public List<Integer> of(int buckets) {
         return IntStream.iterate(first, bucket -> bucket < buckets, bucket -> bucket + step).boxed().toList();
     }
 }

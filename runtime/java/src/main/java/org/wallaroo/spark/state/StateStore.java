@@ -95,6 +95,21 @@ public final class StateStore {
         return values.mapPartitions(function, Encoders.BINARY()).toDF("row");
     }
 
+    /**
+     * Returns states that somebody hands to a query as rows for {@link FirstLogs}.
+     *
+     * @param states rows of port, key, encoding and value, of one stage
+     */
+    public static Dataset<Row> given(Dataset<Row> states, int block, int buckets, List<Integer> targets) {
+        GivenStates function = new GivenStates(layout(block, buckets, targets));
+        return states.mapPartitions(function, Encoders.BINARY()).toDF("row");
+    }
+
+    /** Returns what Spark's shuffle brings a row for {@link FirstLogs} by. */
+    public static int targetOf(byte[] row) {
+        return LoadRow.targetOf(row);
+    }
+
     private static LogWriter.Layout layout(int block, int buckets, List<Integer> targets) {
         return new LogWriter.Layout(block, buckets, targets.stream().mapToInt(Integer::intValue).toArray());
     }

@@ -1,0 +1,60 @@
+package org.wallaroo.spark.microbatch;
+
+import java.util.ArrayDeque;
+import java.util.Collections;
+import java.util.Deque;
+import java.util.Iterator;
+import java.util.List;
+import org.wallaroo.spark.bucket.BucketStore;
+import org.wallaroo.spark.message.Frames;
+import org.wallaroo.spark.message.JournalRow;
+import org.wallaroo.spark.query.Settings;
+import org.wallaroo.spark.stage.CallScope;
+import org.wallaroo.spark.state.LeftStates;
+
+/** The rows of a level, then those of the states that its buckets end with. */
+final class EndRows implements Iterator<byte[]> {
+    private final Iterator<byte[]> rows;
+    private final Deque<Integer> buckets = new ArrayDeque<>(); // whose states are to come, by their numbers in the store
+    private final BucketStore store;
+    private final LevelOutput output;
+    private Iterator<byte[]> states = Collections.emptyIterator(); // frames
+    private Iterator<byte[]> current = Collections.emptyIterator();
+
+    /**
+     * Makes them.
+     *
+     * @param rows of the level
+     * @param stages of it
+     * @param scope which buckets run here
+     */
+    EndRows(Iterator<byte[]> rows, List<Settings> stages, CallScope scope, BucketStore store, LevelOutput output) {
+        this.rows = rows;
+        this.store = store;
+        this.output = output;
+        for (Settings stage : stages) {
+            int count = stage.opening().getStage().getBucketCount();
+            if (stage.hasState()) {
+                scope.of(count).forEach(bucket -> buckets.add(stage.block() * count + bucket));
+            }
+        }
+    }
+
+    @Override
+    public boolean hasNext() {
+        while (!current.hasNext() && !rows.hasNext() && (states.hasNext() || !buckets.isEmpty())) {
+            if (states.hasNext()) {
+                byte[] frame = states.next();
+                current = output.take(List.of(new JournalRow.Item(Frames.port(frame, 0), -1, -1, frame))).iterator();
+            } else {
+                states = new LeftStates(store, buckets.remove());
+            }
+        }
+        return current.hasNext() || rows.hasNext();
+    }
+
+    @Override
+    public byte[] next() {
+        return current.hasNext() ? current.next() : rows.next();
+    }
+}

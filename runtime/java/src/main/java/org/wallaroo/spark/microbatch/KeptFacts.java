@@ -1,0 +1,55 @@
+package org.wallaroo.spark.microbatch;
+
+import java.nio.charset.StandardCharsets;
+import java.util.Map;
+import java.util.TreeMap;
+import org.apache.spark.TaskContext;
+import org.wallaroo.spark.bucket.SparkBucketStore;
+import org.wallaroo.spark.query.Applied;
+import org.wallaroo.spark.query.Attempt;
+import org.wallaroo.spark.query.Json;
+import org.wallaroo.spark.query.OperatorFailure;
+import org.wallaroo.spark.query.Settings;
+
+/**
+ * What a query to which an application is applied keeps of the program in its checkpoint, next to the states: a program
+ * that is changed must find them as it would write them.
+ *
+ * <p>Nobody but a task knows which checkpoint it is.
+ */
+record KeptFacts(Settings settings, int level) {
+    /**
+     * Compares with what the partition keeps, and notes what is new.
+     *
+     * @throws OperatorFailure R716, something has changed that the states depend on, or Spark has other partitions
+     */
+    void check(SparkBucketStore store) {
+        boolean isStream = TaskContext.get().getLocalProperty(Attempt.BATCH) != null;
+        int partitions = TaskContext.get().numPartitions();
+        if (isStream && partitions != settings.targets().size()) { // Spark keeps the number of the checkpoint
+            throw refused("spark.sql.shuffle.partitions was " + settings.targets().size() + " when `apply` was called; it has "
+                    + partitions + " partitions", "set it to " + partitions + " before `apply`");
+        }
+        byte[] kept = store.facts();
+        Map<String, String> now = new Applied(settings).facts(level);
+        Map<String, String> before = new TreeMap<>();
+        if (kept != null) {
+            Json.parse(new String(kept, StandardCharsets.UTF_8)).properties()
+                    .forEach(each -> before.put(each.getKey(), each.getValue().asText()));
+        }
+        before.forEach((name, value) -> {
+            if (!value.equals(now.get(name))) {
+                throw refused(name + " was written as " + value + "; the program now has " + now.getOrDefault(name, "none"),
+                        "change it back");
+            }
+        });
+        if (!now.equals(before)) {
+            store.note(Json.write(now).getBytes(StandardCharsets.UTF_8));
+        }
+    }
+
+    private static OperatorFailure refused(String reason, String fix) {
+        return OperatorFailure.said("R716", "what", "the checkpoint of the query", "reason", reason,
+                "fix", fix + ", or use a new checkpoint");
+    }
+}

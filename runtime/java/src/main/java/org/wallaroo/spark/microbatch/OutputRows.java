@@ -1,0 +1,83 @@
+package org.wallaroo.spark.microbatch;
+
+import com.google.protobuf.InvalidProtocolBufferException;
+import java.util.ArrayList;
+import java.util.Iterator;
+import java.util.List;
+import java.util.Map;
+import org.apache.spark.api.java.function.FlatMapFunction;
+import org.apache.spark.sql.Row;
+import org.apache.spark.sql.RowFactory;
+import org.apache.spark.sql.types.StructType;
+import org.wallaroo.spark.message.Columns;
+import org.wallaroo.spark.message.Frames;
+import org.wallaroo.spark.message.JournalRow;
+import org.wallaroo.spark.message.LetterFrame;
+import org.wallaroo.spark.query.Applied;
+import org.wallaroo.spark.query.OperatorFailure;
+import org.wallaroo.spark.query.Settings;
+import wallaroo.worker.v1.WorkerOuterClass.DeadLetter;
+
+/**
+ * The frames that leave the last level of an application that is applied, as rows.
+ *
+ * <p>A row is a message for a sink, a dead letter or a state; a dead letter that ends the query does so here.
+ */
+final class OutputRows implements FlatMapFunction<byte[], Row> {
+    static final StructType SCHEMA = StructType.fromDDL("output STRING, key BINARY, value BINARY, "
+            + "dead_letter STRUCT<code: STRING, step: STRING, error: STRING, traceback: STRING, input: BINARY, "
+            + "preview: STRING, key: BINARY, at_ms: LONG>, state STRUCT<name: STRING, key: BINARY, encoding: INT, value: BINARY>");
+    private static final long serialVersionUID = 1L;
+
+    private final Settings settings;
+    private transient Map<Integer, String> outputs;
+    private transient Map<Integer, String> states;
+
+    OutputRows(Settings settings) {
+        this.settings = settings;
+    }
+
+    @Override
+    public Iterator<Row> call(byte[] frame) {
+        Columns columns = Columns.read(frame);
+        List<Row> found = new ArrayList<>(columns.count());
+        if (columns.port() == Frames.DEAD_LETTER_PORT) {
+            JournalRow.Item item = new JournalRow.Item(columns.port(), -1, -1, frame);
+            LetterFrame.Letter last = settings.errorPolicy().firstThatStops(List.of(item));
+            if (last != null) {
+                throw OperatorFailure.ended(parsed(last.value()));
+            }
+            columns.values().forEach(letter -> found.add(row(parsed(letter))));
+            return found.iterator();
+        }
+        if (outputs == null) {
+            outputs = new Applied(settings).outputs();
+            states = new Applied(settings).states();
+        }
+        String output = outputs.get(columns.port());
+        String state = states.get(columns.port());
+        for (int i = 0; i < columns.count(); i++) {
+            byte[] key = columns.key(i);
+            byte[] value = columns.absent().get(i) ? null : columns.values().get(i);
+            found.add(state == null
+                    ? RowFactory.create(output, key.length == 0 ? null : key, value, null, null)
+                    : RowFactory.create(null, null, null, null, RowFactory.create(state, key, columns.encoding(), value)));
+        }
+        return found.iterator();
+    }
+
+    private static Row row(DeadLetter letter) {
+        Row row = RowFactory.create(letter.getCode(), letter.getStep(), letter.getError(), letter.getTraceback(),
+                letter.getInput().toByteArray(), letter.getPreview(),
+                letter.getHasKey() ? letter.getKey().toByteArray() : null, letter.getTimestampMs());
+        return RowFactory.create(null, null, null, row, null);
+    }
+
+    private static DeadLetter parsed(byte[] letter) {
+        try {
+            return DeadLetter.parseFrom(letter);
+        } catch (InvalidProtocolBufferException error) {
+            throw new IllegalArgumentException("a value is no DeadLetter: " + error.getMessage(), error);
+        }
+    }
+}

@@ -1,0 +1,49 @@
+package org.wallaroo.spark.query;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import java.util.HashMap;
+import java.util.Map;
+import java.util.TreeMap;
+
+/**
+ * What the driver says of an application that is applied: its steps are between DataFrames of a query that is not ours.
+ *
+ * @param settings of the query
+ */
+public record Applied(Settings settings) {
+    /** Says whether the application is applied; else its last level stages what leaves it. */
+    public static boolean is(Settings settings) {
+        return settings.value().has("outputs");
+    }
+
+    /** Returns the names of the sinks by their ports. */
+    public Map<Integer, String> outputs() {
+        return names("outputs");
+    }
+
+    /** Returns the names of the states by the ports of their logs. */
+    public Map<Integer, String> states() {
+        return names("states");
+    }
+
+    /** Says whether the states at the end are rows, too. */
+    public boolean givesStates() {
+        return settings.value().path("gives_states").asBoolean();
+    }
+
+    /** Returns what later runs of the query must find as it was, by name. */
+    public Map<String, String> facts(int level) {
+        Map<String, String> facts = new TreeMap<>();
+        settings.value().get("facts").get(level).properties()
+                .forEach(each -> facts.put(each.getKey(), each.getValue().asText()));
+        return facts;
+    }
+
+    private Map<Integer, String> names(String member) {
+        Map<Integer, String> names = new HashMap<>();
+        for (Map.Entry<String, JsonNode> each : settings.value().get(member).properties()) {
+            names.put(Integer.valueOf(each.getKey()), each.getValue().asText());
+        }
+        return names;
+    }
+}

@@ -1,0 +1,56 @@
+package org.wallaroo.spark.state;
+
+import java.security.SecureRandom;
+import java.util.Arrays;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import org.wallaroo.spark.bucket.BucketStore;
+import org.wallaroo.spark.bucket.BucketVersion;
+
+/** Gives buckets without states their first logs: the entries of rows, pieces of a state one after the other. */
+public final class FirstLogs {
+    private static final SecureRandom NONCES = new SecureRandom();
+
+    private final BucketStore store;
+    private final Map<Long, byte[][]> begun = new HashMap<>();
+
+    public FirstLogs(BucketStore store) {
+        this.store = store;
+    }
+
+    /** Stores the entry of a {@link LoadRow}, or keeps it until all pieces of its state are there; returns its note. */
+    public byte[] take(byte[] bytes) {
+        LoadRow row = LoadRow.fromBytes(bytes);
+        if (row.bucket() >= 0 && row.pieces() == 1) {
+            store(row.bucket(), List.of(row.entry()));
+        } else if (row.bucket() >= 0) {
+            byte[][] parts = begun.computeIfAbsent(row.state(), state -> new byte[row.pieces()][]);
+            parts[row.piece()] = row.entry();
+            if (Arrays.stream(parts).noneMatch(part -> part == null)) {
+                store(row.bucket(), List.of(parts));
+                begun.remove(row.state());
+            }
+        }
+        return row.note();
+    }
+
+    /** Checks that all pieces have come. */
+    public void end() {
+        if (!begun.isEmpty()) {
+            throw new IllegalStateException("pieces of a state have not come");
+        }
+    }
+
+    private void store(int bucket, List<byte[]> entries) {
+        BucketVersion before = store.version(bucket);
+        long nonce = before.nonce();
+        while (nonce == 0) {
+            nonce = NONCES.nextLong();
+        }
+        long bytes = entries.stream().mapToLong(entry -> entry.length).sum();
+        BucketVersion after = new BucketVersion(1, nonce, before.first(), before.last() + entries.size(),
+                before.snapshotBytes() + bytes, 0);
+        store.store(bucket, before, after, entries);
+    }
+}

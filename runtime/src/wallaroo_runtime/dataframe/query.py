@@ -1,0 +1,123 @@
+"""From an application and DataFrames to a DataFrame of all that it gives."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+
+from wallaroo_runtime.archive.archive import Archive
+from wallaroo_runtime.dataframe.session import check_session
+from wallaroo_runtime.dataframe.state import facts_of, first_states, state_ports
+from wallaroo_runtime.errors import TOPOLOGY, RunError
+from wallaroo_runtime.plan.compile import compile_topology
+from wallaroo_runtime.spark.machine.jar import java_class
+from wallaroo_runtime.spark.machine.temporary import temporary_directory
+from wallaroo_runtime.spark.operators import task_settings
+from wallaroo_runtime.spark.options import QueryOptions
+from wallaroo_runtime.spark.source.record import RecordSource, selected
+from wallaroo_runtime.spark.worker_start import running_in_tasks, worker_specs
+from wallaroo_runtime.storage.place import OutputPlace
+from wallaroo_runtime.topology.error_policy import ErrorPolicy
+from wallaroo_runtime.topology.model import GeneratorSource, Source, SparkSource, Topology, has_records
+
+PARTITIONS = "spark.sql.shuffle.partitions"
+
+
+def check_topology(topology: Topology) -> None:
+    """Refuse what has no place between DataFrames.
+
+    Raises:
+        RunError: P303; every finding.
+    """
+    findings = []
+    for part in topology.parts():
+        what = fix = ""
+        if isinstance(part, GeneratorSource):
+            what, fix = "a generator between DataFrames", "make its messages a DataFrame, and declare a source for it"
+        elif isinstance(part, Source) and has_records(part):
+            what, fix = (
+                "a source of whole records between DataFrames",
+                "declare a source of values, or DataFrameSourceConfig",
+            )
+        elif getattr(part, "window", None) is not None:
+            what, fix = "a window between DataFrames", "keep the window's state in a state computation, or use Spark's"
+        elif getattr(part, "visits", ()):
+            what, fix = "a visit between DataFrames", "run the application with `wallaroo run`"
+        if what:
+            findings += RunError.of("P303", TOPOLOGY, path=part.path, what=what, fix=fix).diagnostics
+    if findings:
+        raise RunError(findings, TOPOLOGY)
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """What `apply` was called with.
+
+    Attributes:
+        topology: Of the application.
+        archive: Where its workers come from; None: they are on every machine.
+        inputs: By the name of their source.
+        policy: Which dead letters end the query.
+        order_by: Column of all inputs in whose order each key's messages are processed; empty: as they come.
+        states: With which a new query begins, as `LEFT` has them; None: with none.
+        gives_states: Whether the states at the end of a batch are rows, too.
+    """
+
+    topology: Topology
+    archive: Archive | None
+    inputs: Mapping[str, DataFrame]
+    policy: ErrorPolicy
+    order_by: str = ""
+    states: DataFrame | None = None
+    gives_states: bool = False
+
+    @property
+    def session(self) -> SparkSession:
+        """The session of the inputs."""
+        return next(iter(self.inputs.values())).sparkSession
+
+
+def applied(call: Call) -> DataFrame:
+    """Return what an application gives for its inputs, as `OutputRows.java` has it.
+
+    Raises:
+        RunError: P303, the application cannot be applied; R716, the session cannot run it, or an input or the states do
+            not fit.
+    """
+    session, topology = call.session, call.topology
+    plan = compile_topology(topology, shuffle_partitions=int(str(session.conf.get(PARTITIONS))))
+    check_session(session, has_state=len(plan.levels) > 1)
+    logs = temporary_directory() / "logs"
+    logs.mkdir(exist_ok=True)
+    options = QueryOptions("", logs, (), OutputPlace(str(logs)), archive=call.archive)
+    workers = running_in_tasks(session, plan, worker_specs(session, topology, options))
+    sources = [(as_rows(source, call.inputs[source.name]), call.inputs[source.name]) for source in topology.sources()]
+    records = [RecordSource(plan.ports[source.path], source) for source, _ in sources]
+    settings = {
+        **task_settings(plan, workers, records),
+        "facts": [facts_of(plan, topology, level) for level in range(len(plan.levels))],
+        "outputs": {plan.ports[sink.path]: sink.name for sink in topology.sinks()},
+        "states": {port: name for name, port in state_ports(plan.stages).items()},
+        "gives_states": call.gives_states,
+        "fails": call.policy.fails,
+        "fails_at": dict(call.policy.parts),
+    }
+    frames = [selected(rows, source, call.order_by)._jdf for source, rows in sources]
+    states = [] if call.states is None else first_states(plan, topology, call.states)
+    operators: Any = java_class(session, "microbatch.MicroBatch")
+    return DataFrame(operators.apply(json.dumps(settings), frames, states), session)
+
+
+def as_rows(source: Source, rows: DataFrame) -> SparkSource:
+    """Return a source as one of rows of Spark: one that is none takes the columns `value`, `key` and `timestamp`."""
+    if isinstance(source, SparkSource):
+        return source
+    names = {name.lower() for name in rows.columns}
+    key, time = (f"`{name}`" if name in names else "" for name in ("key", "timestamp"))
+    return SparkSource(
+        path=source.path, name=source.name, kind="spark", worker=source.worker, on_error=source.on_error,
+        codec=source.codec, format="dataframe", options={}, value="`value`", key=key if source.gives_keys else "",
+        timestamp=time, max_message_bytes=getattr(source, "max_message_bytes", 16 << 20),
+    )  # fmt: skip

@@ -1,0 +1,53 @@
+"""What a session of somebody else's must have, and what it gets while it runs."""
+
+from typing import Any
+
+from py4j.protocol import Py4JError  # type: ignore[import-untyped]
+from pyspark.sql import SparkSession
+
+from wallaroo_runtime.errors import USAGE, RunError
+from wallaroo_runtime.spark.machine.jar import java_class, operator_jar
+from wallaroo_runtime.spark.machine.settings import JARS, STREAMING
+
+PROVIDER = "spark.sql.streaming.stateStore.providerClass"
+ROCKSDB = f"{STREAMING}.state.RocksDBStateStoreProvider"
+
+
+def check_session(session: SparkSession, *, has_state: bool) -> None:
+    """Refuse a session that cannot run steps; gives it our classes and, where states are kept, RocksDB.
+
+    Raises:
+        RunError: R716, with what to change.
+    """
+    if not hasattr(session, "_jsparkSession"):
+        reason = "Spark Connect has no way to classes of Java"
+        fix = 'start the job with a classic session, e.g. SparkSession.builder.config("spark.api.mode", "classic")'
+        raise RunError.of("R716", USAGE, what="this Spark session", reason=reason, fix=fix)
+    _add_classes(session)
+    if has_state:
+        given = str(session.conf.get(PROVIDER, ""))
+        if not given or "HDFSBacked" in given:  # Spark's default, which cannot keep states of this kind
+            session.conf.set(PROVIDER, ROCKSDB)
+
+
+def _add_classes(session: SparkSession) -> None:
+    """Give driver and executors our jar, unless the session has it.
+
+    Raises:
+        RunError: R716, the driver cannot take it.
+    """
+    jar = operator_jar()
+    try:
+        java_class(session, "microbatch.MicroBatch")
+        return
+    except RunError:
+        pass
+    context: Any = session.sparkContext
+    try:
+        loader = context._jvm.Thread.currentThread().getContextClassLoader()
+        loader.addURL(context._jvm.java.io.File(str(jar)).toURI().toURL())
+        java_class(session, "microbatch.MicroBatch")
+    except (Py4JError, RunError) as error:
+        fix = f'start it with .config("{JARS}", "{jar}"), or spark-submit --jars {jar}'
+        raise RunError.of("R716", USAGE, what="this Spark session", reason="it takes no more jars", fix=fix) from error
+    context._jsc.addJar(str(jar))

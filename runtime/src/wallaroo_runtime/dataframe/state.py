@@ -1,0 +1,143 @@
+"""States that a query leaves, and with which another one begins."""
+
+import json
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from py4j.protocol import Py4JError  # type: ignore[import-untyped]
+from pyspark.errors import PySparkException
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from wallaroo_runtime.errors import USAGE, RunError
+from wallaroo_runtime.plan import Plan, Stage
+from wallaroo_runtime.plan.block import blocks_of
+from wallaroo_runtime.plan.compile import compile_topology
+from wallaroo_runtime.spark.state_store.choice import StateChoice
+from wallaroo_runtime.spark.state_store.layout import Stored, reason_of, state_store
+from wallaroo_runtime.spark.state_store.rescale import targets_of
+from wallaroo_runtime.topology.model import Topology
+
+OPERATOR, LOG = "transformWithStateExec", "log"
+LEFT = ("name", "key", "encoding", "value", "type")
+
+
+def state_ports(stages: Iterable[Stage]) -> dict[str, int]:
+    """Return the port of each state's log frames by the state's name."""
+    return {node.state: node.state_port for stage in stages for node in stage.nodes if node.state}
+
+
+def types_of(topology: Topology) -> dict[str, str]:
+    """Return what each state is by its name: who reads it must have the same."""
+    types = {}
+    for name, step in topology.states().items():
+        found, state = topology.component(step.worker, f"{step.path}/state"), step.state
+        if state is not None:
+            symbol = found.symbol if found else "a state"
+            types[name] = f"{symbol} of a worker in {topology.worker(step.worker).language}, codec {state.codec}"
+    return types
+
+
+def facts_of(plan: Plan, topology: Topology, level: int) -> dict[str, str]:
+    """Return what later runs of a query must find as it was, of the states of one level; the query keeps it."""
+    blocks, facts, types = blocks_of(plan), dict[str, str](), types_of(topology)
+    for stage in plan.levels[level]:
+        for state, port in state_ports([stage]).items():
+            name, step = f'state "{state}"', topology.states()[state]
+            found = topology.component(step.worker, f"{step.path}/state")
+            facts[name] = types[state]
+            facts[f"the place of {name}"] = f"number {port} in block {blocks[stage.id]} of {plan.bucket_count} buckets"
+            for field, kind in (found.shape if found and found.shape else {}).items():
+                facts[f'the field "{field}" of {name}' if field else f"the type of {name}"] = kind
+    return facts
+
+
+def first_states(plan: Plan, topology: Topology, states: DataFrame) -> list[Any]:
+    """Return states as rows for the stores of each level after the first, as datasets of Java's.
+
+    Args:
+        states: Rows as `LEFT` has them.
+
+    Raises:
+        RunError: R716, they are not those of the application.
+    """
+    if missing := [column for column in LEFT if column not in states.columns]:
+        reason = f"they have no column {missing[0]}"
+        raise _refused(reason, "pass what `states` or `read_states` returns")
+    if states.isStreaming:
+        reason = "they are a streaming DataFrame"
+        raise _refused(reason, "write them, and pass what `spark.read` returns")
+    types = types_of(topology)
+    for row in states.select("name", "type").distinct().collect():
+        if row["name"] not in types:
+            reason = f'the application has no state "{row["name"]}"'
+            raise _refused(reason, "drop its rows, or rename the state")
+        if row["type"] != types[row["name"]]:
+            reason = f'state "{row["name"]}" is {row["type"]}; the application has {types[row["name"]]}'
+            raise _refused(reason, "pass states of this application")
+    session = states.sparkSession
+    java, blocks, targets = state_store(session), blocks_of(plan), targets_of(plan)
+    return [_of_level(states, java, level, blocks, plan.bucket_count, targets) for level in plan.levels[1:]]
+
+
+def _of_level(
+    states: DataFrame, java: Any, level: Iterable[Stage], blocks: dict[str, int], buckets: int, targets: list[int]
+) -> Any:
+    rows = states.sparkSession.range(0).selectExpr("CAST(NULL AS BINARY) AS row")._jdf
+    for stage in level:
+        for name, port in state_ports([stage]).items():
+            mine = states.where(F.col("name") == name).select(F.lit(port).alias("port"), "key", "encoding", "value")
+            rows = rows.union(java.given(mine._jdf, blocks[stage.id], buckets, targets))
+    return rows
+
+
+def stored_states(session: SparkSession, topology: Topology, checkpoint: str) -> DataFrame:
+    """Return the states in the checkpoint of a streaming query, as of its last micro-batch, as `LEFT` has them.
+
+    Raises:
+        RunError: R771, there are none of this application.
+    """
+    try:
+        found = session.read.format("state-metadata").load(checkpoint).orderBy(F.desc("operatorId")).collect()
+    except (PySparkException, Py4JError) as error:
+        raise _unreadable(checkpoint, reason_of(error)) from error
+    operators = [row for row in found if row["operatorName"] == OPERATOR and has_logs(row["operatorProperties"])]
+    partitions = operators[0]["numPartitions"] if operators else 1
+    plan = compile_topology(topology, shuffle_partitions=partitions)
+    if len(operators) != len(plan.levels) - 1:
+        reason = f"it has {len(operators)} operators of applications, this one needs {len(plan.levels) - 1}"
+        raise _unreadable(checkpoint, reason)
+    java, stored = state_store(session), Stored(session, checkpoint, plan)
+    rows = session.createDataFrame([], "name STRING, key BINARY, encoding INT, value BINARY")
+    for operator, level in zip(operators, plan.levels[1:], strict=True):
+        for stage in level if operator["maxBatchId"] >= 0 else ():
+            names = {port: name for name, port in state_ports([stage]).items()}
+            logs = stored.logs(stage.id, operator["operatorId"], operator["maxBatchId"])
+            chosen = DataFrame(java.chosen(logs, StateChoice(frozenset(names)).to_json()), session)
+            rows = rows.union(chosen.select(_looked_up(names, "port").alias("name"), "key", "encoding", "value"))
+    return with_types(rows, topology)
+
+
+def has_logs(properties: str) -> bool:
+    """Say whether an operator of Spark's has the states of an application, by what its checkpoint says of it."""
+    return [each["stateName"] for each in json.loads(properties)["stateVariables"]] == [LOG]
+
+
+def with_types(states: DataFrame, topology: Topology) -> DataFrame:
+    """Return states with what each of them is."""
+    return states.withColumn("type", _looked_up(types_of(topology), "name"))
+
+
+def _looked_up(names: Mapping[Any, str], column: str) -> Column:
+    pairs = F.create_map(*(F.lit(each) for pair in names.items() for each in pair))
+    return pairs[F.col(column)] if names else F.lit(None).cast("string")
+
+
+def _unreadable(checkpoint: str, reason: str) -> RunError:
+    return RunError.of(
+        "R771", path=checkpoint, reason=reason, fix="give the checkpointLocation of a query with its steps"
+    )
+
+
+def _refused(reason: str, fix: str) -> RunError:
+    return RunError.of("R716", USAGE, what="the parameter `states`", reason=reason, fix=fix)

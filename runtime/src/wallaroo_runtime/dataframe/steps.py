@@ -1,0 +1,212 @@
+"""An application's steps between DataFrames."""
+
+from collections.abc import Callable, Sequence
+from os import PathLike, fspath
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from wallaroo_runtime.dataframe.query import Call, applied, check_topology
+from wallaroo_runtime.dataframe.session import check_session
+from wallaroo_runtime.dataframe.state import stored_states, with_types
+from wallaroo_runtime.errors import USAGE, RunError
+from wallaroo_runtime.program.application import Application, load_application
+from wallaroo_runtime.spark.row import of_object
+from wallaroo_runtime.topology.error_policy import ErrorPolicy
+from wallaroo_runtime.topology.model import SparkSink
+
+Write = Callable[[DataFrame, int], object]
+LETTERS = "dead_letters"
+
+
+def load(app: str | PathLike[str], args: Sequence[str] = ()) -> "Steps":
+    """Return the steps of an application, for DataFrames of a PySpark job.
+
+    Args:
+        app: As for `wallaroo run`: a Python file or module, a Go package directory, a worker binary, an archive, or a
+            topology file.
+        args: What the application sees on its command line.
+
+    Raises:
+        DiagnosticError: There is no such application, it is not correct, or has what cannot be between DataFrames
+            (P303): every finding.
+    """
+    found = load_application(fspath(app), args, "", "")
+    check_topology(found.topology)
+    return Steps(found)
+
+
+class Steps:
+    """The steps of an application; `load` makes them.
+
+    Workers of the application start on an executor when a task needs them, and end with it. States of a streaming
+    query are in the query's own checkpoint, so that its sink is as exact as with steps of Spark's own.
+
+    Attributes:
+        inputs: Names of the sources.
+        outputs: Names of the sinks.
+    """
+
+    def __init__(self, application: Application) -> None:
+        self._application, self._topology = application, application.topology
+        self.inputs = tuple(source.name for source in self._topology.sources())
+        self.outputs = tuple(sink.name for sink in self._topology.sinks())
+
+    def apply(
+        self, *rows: DataFrame, order_by: str = "", states: DataFrame | None = None, **inputs: DataFrame
+    ) -> DataFrame:
+        """Return the rows of the only sink; a message that is a dead letter ends the query.
+
+        Args:
+            rows: The DataFrame for the only source, so that `orders.transform(steps.apply)` works.
+            order_by: Column of each input, a time, a date or an integer. In a batch, and in each micro-batch, each key
+                gets its rows in this order; without it in that of Spark's partitions.
+            states: From `states` or `read_states`: those with which a batch, or a query with a new checkpoint, begins.
+            inputs: A DataFrame, streaming or not, for each source by its name. It has the columns that the source
+                declares, and perhaps more; for a source that declares none `value`, and perhaps `key` and `timestamp`.
+
+        Returns:
+            The columns that the sink declares; for one that declares none `key` and `value`. It is streaming if an
+            input is.
+
+        Raises:
+            DiagnosticError: R716, an input is missing, has not the columns, or the session cannot run steps.
+        """
+        if len(self.outputs) != 1:
+            reason = f"the application has the sinks {', '.join(self.outputs) or 'none'}"
+            raise _refused(reason, "call apply_all, and select the rows of each")
+        # A row of a dead letter would be lost without a word.
+        call = self._call(rows, inputs, ErrorPolicy(fails=True), order_by=order_by, states=states)
+        return self.select(applied(call), self.outputs[0])
+
+    def apply_all(
+        self,
+        *rows: DataFrame,
+        order_by: str = "",
+        states: DataFrame | None = None,
+        gives_states: bool = False,
+        **inputs: DataFrame,
+    ) -> DataFrame:
+        """Return the rows of all sinks, and a row for each dead letter.
+
+        Args:
+            rows: As for `apply`.
+            order_by: As for `apply`.
+            states: As for `apply`.
+            gives_states: Whether the states at the end of a batch are rows, too; `states` selects them.
+            inputs: As for `apply`.
+
+        Returns:
+            Columns `output`, the sink's name; `key` and `value`, its bytes; `dead_letter`, null for a row of a sink.
+            `select`, `dead_letters` and `states` give those of one kind with columns of their own.
+
+        Raises:
+            DiagnosticError: As `apply`.
+        """
+        if gives_states and any(frame.isStreaming for frame in (*rows, *inputs.values())):
+            reason = "a streaming query has no end, and keeps its states in its checkpoint"
+            raise _refused(reason, "leave gives_states out, and read them with read_states", "apply_all")
+        policy = ErrorPolicy.of(self._topology)
+        return applied(self._call(rows, inputs, policy, order_by=order_by, states=states, gives_states=gives_states))
+
+    def select(self, rows: DataFrame, output: str) -> DataFrame:
+        """Return the rows of one sink with the columns that it declares.
+
+        Args:
+            rows: From `apply_all`.
+            output: The sink's name.
+        """
+        sink = next((each for each in self._topology.sinks() if each.name == output), None)
+        if sink is None:
+            known = ", ".join(self.outputs)
+            raise RunError.of("R720", USAGE, place="the application", what="sink", name=f'"{output}"', known=known)
+        mine = rows.where((F.col("output") == output) & F.col("value").isNotNull())
+        if not isinstance(sink, SparkSink) or not sink.schema:
+            return mine.select("key", "value")
+        return mine.select(of_object(F.col("value"), sink.schema).alias("row")).select("row.*")
+
+    def dead_letters(self, rows: DataFrame) -> DataFrame:
+        """Return the dead letters with their columns: code, step, error, traceback, input, preview, key and at.
+
+        Args:
+            rows: From `apply_all`.
+        """
+        found = rows.where(F.col("dead_letter").isNotNull()).select("dead_letter.*")
+        return found.withColumn("at", F.timestamp_millis(F.col("at_ms"))).drop("at_ms")
+
+    def states(self, rows: DataFrame) -> DataFrame:
+        """Return the states at the end of a batch: name, key, encoding and value, both bytes, and type.
+
+        They may be written, e.g. as Parquet, and be those with which another query begins.
+
+        Args:
+            rows: From `apply_all` with `gives_states`.
+        """
+        return with_types(rows.where(F.col("state").isNotNull()).select("state.*"), self._topology)
+
+    def read_states(self, session: SparkSession, checkpoint: str) -> DataFrame:
+        """Return the states of a streaming query as of its last micro-batch, as `states` does; it may run meanwhile.
+
+        A query with a new checkpoint that begins with them goes on where that one was, with other partitions too.
+
+        Args:
+            checkpoint: The query's `checkpointLocation`.
+
+        Raises:
+            DiagnosticError: R771, it has no states of this application.
+        """
+        check_session(session, has_state=True)
+        return stored_states(session, self._topology, checkpoint)
+
+    def each(self, **writes: Write) -> Write:
+        """Return a function for `foreachBatch` that hands the rows of each kind to a function of their own.
+
+        A micro-batch is computed once.
+
+        Args:
+            writes: A function of DataFrame and number of the micro-batch for each sink by its name, and for
+                `dead_letters`.
+
+        Raises:
+            DiagnosticError: R716, a kind has no function.
+        """
+        kinds = [*self.outputs, LETTERS]
+        if set(writes) != set(kinds):
+            reason = f"functions were given for {', '.join(writes) or 'none'}"
+            raise _refused(reason, f"give one for each of {', '.join(kinds)}", "each")
+
+        def write(batch: DataFrame, number: int) -> None:
+            kept = batch.persist()
+            try:
+                for name, function in writes.items():
+                    function(self.dead_letters(kept) if name == LETTERS else self.select(kept, name), number)
+            finally:
+                kept.unpersist()
+
+        return write
+
+    def _call(self, rows: Sequence[DataFrame], inputs: dict[str, DataFrame], policy: ErrorPolicy, **more: Any) -> Call:
+        given = dict(inputs)
+        if rows and len(rows) == len(self.inputs) == 1 and not given:
+            given = {self.inputs[0]: rows[0]}
+        elif rows:
+            reason = f"{len(rows)} DataFrames were given without a name"
+            raise _refused(reason, f"name them: {_shown(self.inputs)}")
+        if set(given) != set(self.inputs):
+            known, names = ", ".join(self.inputs), ", ".join(given) or "none"
+            reason = f"the application has the sources {known}; given were {names}"
+            raise _refused(reason, f"give a DataFrame for each: {_shown(self.inputs)}")
+        for name, frame in given.items():
+            if not isinstance(frame, DataFrame):
+                reason = f"{name} is a {type(frame).__name__}"
+                raise _refused(reason, f"pass a DataFrame of PySpark: {_shown([name])}")
+        return Call(self._topology, self._application.archive, given, policy, **more)
+
+
+def _refused(reason: str, fix: str, method: str = "apply") -> RunError:
+    return RunError.of("R716", USAGE, what=f"the call of `{method}`", reason=reason, fix=fix)
+
+
+def _shown(names: Sequence[str]) -> str:
+    return f"steps.apply({', '.join(f'{name}=...' for name in names)})"

@@ -1,0 +1,316 @@
+"""Steps of an application between DataFrames, live and in a batch, against plain Python."""
+
+import random
+import textwrap
+from collections.abc import Callable, Iterator
+from datetime import datetime, timedelta, timezone
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from wallaroo_runtime.dataframe import Steps, load
+from wallaroo_runtime.errors import RunError
+
+pytestmark = pytest.mark.jvm
+SCHEMA = "user STRING, amount BIGINT, at TIMESTAMP"
+BEGIN = datetime(2026, 1, 1, tzinfo=timezone.utc)
+# Two states one after the other: the sum of each user, then how often each last digit came up, of all users.
+PROGRAM = """
+from dataclasses import dataclass, field
+from datetime import datetime
+
+import wallaroo
+
+
+@dataclass
+class Order:
+    user: str
+    amount: int
+    at: datetime
+
+
+@dataclass
+class Total:
+    user: str
+    total: int
+    at: datetime
+
+
+class Sum:
+    def __init__(self):
+        self.total = 0
+
+
+class Count:
+    def __init__(self):
+        self.times = 0
+
+
+@wallaroo.key_extractor
+def by_user(order):
+    return order.user
+
+
+@wallaroo.key_extractor
+def by_digit(total):
+    return str(total.total % 10)
+
+
+@wallaroo.state_computation("sum", Sum)
+def add(order, state):
+    if order.amount < 0:
+        raise ValueError("negative")
+    state.total += order.amount
+    return Total(order.user, state.total, order.at)
+
+
+@wallaroo.state_computation("digits", Count)
+def count(total, state):
+    state.times += 1
+    return {"digit": str(total.total % 10), "times": state.times}
+
+
+def application_setup(args):
+    totals = wallaroo.source("orders", wallaroo.DataFrameSourceConfig(Order)).key_by(by_user).to(add)
+    if "all" not in args:
+        return wallaroo.build_application("Totals", totals.to_sink(wallaroo.DataFrameSinkConfig(Total)))
+    digits = totals.key_by(by_digit).to(count).to_sink(wallaroo.DataFrameSinkConfig({"digit": str, "times": int}))
+    return wallaroo.build_application("Digits", digits)
+"""
+Order = tuple[str, int, datetime]
+
+
+@pytest.fixture(scope="module")
+def program(tmp_path_factory: pytest.TempPathFactory) -> str:
+    file = tmp_path_factory.mktemp("program") / "totals.py"
+    file.write_text(PROGRAM)
+    return str(file)
+
+
+@pytest.fixture(scope="module")
+def steps(program: str) -> Steps:
+    return load(program)
+
+
+@pytest.fixture
+def session(spark: Any) -> Iterator[Any]:
+    """Give the session with settings that are not ours."""
+    changed = {"spark.sql.shuffle.partitions": "3", "spark.sql.adaptive.enabled": "true"}
+    before = {name: spark.conf.get(name) for name in changed}
+    for name, value in changed.items():
+        spark.conf.set(name, value)
+    yield spark
+    for name, value in before.items():
+        spark.conf.set(name, value)
+
+
+def drawn(seed: int, count: int = 300) -> list[Order]:
+    """Draw orders whose times differ, in no order."""
+    chance = random.Random(seed)
+    times = chance.sample(range(10 * count), count)
+    return [(f"u{chance.randrange(7)}", chance.randrange(100), BEGIN + timedelta(microseconds=at)) for at in times]
+
+
+def totals(orders: list[Order]) -> list[tuple[str, int]]:
+    """Return what the program gives for orders in the order of their times."""
+    sums: dict[str, int] = {}
+    found = []
+    for user, amount, _ in sorted(orders, key=lambda order: order[2]):
+        sums[user] = sums.get(user, 0) + amount
+        found.append((user, sums[user]))
+    return found
+
+
+def rows_of(session: Any, orders: list[Order]) -> Any:
+    return session.createDataFrame(orders, SCHEMA)
+
+
+def run_stream(session: Any, folder: Path, frame: Callable[[Any], Any]) -> list[Any]:
+    """Process all files of a folder that are new to a query, a micro-batch for each; return all that it ever gave."""
+    source = session.readStream.schema(SCHEMA).option("maxFilesPerTrigger", 1).parquet(str(folder / "in"))
+    writer = frame(source).writeStream.format("parquet").option("path", str(folder / "out"))
+    query = writer.option("checkpointLocation", str(folder / "checkpoint")).trigger(availableNow=True).start()
+    query.awaitTermination()
+    found: list[Any] = session.read.parquet(str(folder / "out")).collect()
+    return found
+
+
+@pytest.mark.parametrize("partitions", [1, 5])
+def test_a_batch_in_order_is_what_plain_code_gives(session: Any, steps: Steps, partitions: int) -> None:
+    orders = drawn(partitions)
+    frame = rows_of(session, orders).repartition(partitions).transform(lambda rows: steps.apply(rows, order_by="at"))
+    assert frame.schema.simpleString() == "struct<user:string,total:bigint,at:timestamp>"
+    assert sorted((row["user"], row["total"]) for row in frame.collect()) == sorted(totals(orders))
+
+
+def test_states_one_after_the_other(session: Any, program: str) -> None:
+    orders = drawn(3)
+    found = load(program, ["all"]).apply(orders=rows_of(session, orders), order_by="at").collect()
+    expected: dict[str, int] = {}
+    for _, total in totals(orders):
+        expected[str(total % 10)] = expected.get(str(total % 10), 0) + 1
+    assert {row["digit"]: row["times"] for row in sorted(found, key=lambda row: row["times"])} == expected
+    assert len(found) == len(orders)
+
+
+def test_a_backfill_hands_its_states_to_a_stream(session: Any, steps: Steps, tmp_path: Path) -> None:
+    orders = sorted(drawn(4), key=lambda order: order[2])
+    seam = random.Random(4).randrange(len(orders))
+    past, live = orders[:seam], orders[seam:]
+    history = steps.apply_all(orders=rows_of(session, past), order_by="at", gives_states=True).persist()
+    before = [(row["user"], row["total"]) for row in steps.select(history, "Totals").collect()]
+    steps.states(history).write.parquet(str(tmp_path / "states"))
+    session.conf.set("spark.sql.shuffle.partitions", "2")  # states move to other buckets
+
+    def frame(source: Any) -> Any:
+        return steps.apply(orders=source, order_by="at", states=session.read.parquet(str(tmp_path / "states")))
+
+    for begin in range(0, len(live), 60):
+        rows_of(session, live[begin : begin + 60]).coalesce(1).write.mode("append").parquet(str(tmp_path / "in"))
+        after = [(row["user"], row["total"]) for row in run_stream(session, tmp_path, frame)]  # a restart each time
+    assert sorted(before + after) == sorted(totals(orders))
+    stored = steps.read_states(session, str(tmp_path / "checkpoint"))
+    assert {row["key"].decode() for row in stored.collect()} == {user for user, _, _ in orders}
+    assert stored.columns == steps.states(history).columns
+    again = steps.apply(orders=rows_of(session, [("u1", 1, BEGIN), ("new", 1, BEGIN)]), states=stored).collect()
+    last = dict(totals(orders))
+    assert {(row["user"], row["total"]) for row in again} == {("u1", last["u1"] + 1), ("new", 1)}
+
+
+def test_dead_letters_and_outputs_are_rows_of_one_query(session: Any, steps: Steps, tmp_path: Path) -> None:
+    rows_of(session, [("a", 1, BEGIN), ("a", -1, BEGIN), ("b", 2, BEGIN)]).coalesce(1).write.parquet(
+        str(tmp_path / "in")
+    )
+    seen: dict[str, list[Any]] = {}
+
+    def keep(name: str) -> Callable[[Any, int], None]:
+        return lambda rows, number: seen.setdefault(name, []).extend(rows.collect())
+
+    write = steps.each(Totals=keep("totals"), dead_letters=keep("letters"))
+    write(steps.apply_all(orders=session.read.parquet(str(tmp_path / "in"))), 0)
+    assert sorted((row["user"], row["total"]) for row in seen["totals"]) == [("a", 1), ("b", 2)]
+    (letter,) = seen["letters"]
+    assert (letter["code"], letter["step"], letter["key"]) == ("C501", "sum", b"a")
+    assert letter["error"] == "ValueError: negative"
+    assert "raise ValueError" in letter["traceback"]
+
+
+def test_a_dead_letter_ends_a_query_that_has_no_rows_for_it(session: Any, steps: Steps) -> None:
+    with pytest.raises(Exception, match="R611 the query stopped") as caught:
+        steps.apply(rows_of(session, [("a", -1, BEGIN)])).collect()
+    said = str(caught.value)
+    assert 'step "sum": C501 ValueError: negative' in said
+    assert "call apply_all" in said
+    assert "raise ValueError" in said
+    assert "wallaroo-operator" not in said
+
+
+def test_null_in_a_column_that_takes_none_names_it(session: Any, steps: Steps) -> None:
+    rows = session.createDataFrame([("a", None, BEGIN), ("a", 2, BEGIN)], SCHEMA)
+    found = steps.apply_all(rows)
+    (letter,) = steps.dead_letters(found).collect()
+    assert (letter["code"], letter["error"]) == (
+        "C505", 'ValueError: column "amount" is null; declare it Optional to take that',
+    )  # fmt: skip
+    assert [row["total"] for row in steps.select(found, "Totals").collect()] == [2]
+
+
+@pytest.mark.parametrize(
+    ("call", "reason"),
+    [
+        (lambda steps, rows: steps.apply(rows.drop("user")), 'it has no column "user"; it has amount, at'),
+        (
+            lambda steps, rows: steps.apply(rows.withColumn("amount", rows.amount.cast("string"))),
+            'column "amount" is string; the program declares bigint',
+        ),
+        (
+            lambda steps, rows: steps.apply(rows.withColumn("amount", rows.amount.cast("double"))),
+            'column "amount" is double; the program declares bigint',
+        ),
+        (lambda steps, rows: steps.apply(rows, rows), "2 DataFrames were given without a name"),
+        (lambda steps, rows: steps.apply(), "given were none"),
+        (lambda steps, rows: steps.apply(trades=rows), "given were trades"),
+        (lambda steps, rows: steps.apply(orders=[1]), "orders is a list"),
+        (lambda steps, rows: steps.apply(rows, order_by="when"), 'it has no column "when"'),
+        (lambda steps, rows: steps.apply(rows, order_by="user"), "gives no order of messages"),
+        (lambda steps, rows: steps.apply(rows, states=rows), "they have no column name"),
+        (lambda steps, rows: steps.each(Totals=print), "functions were given for Totals"),
+        (lambda steps, rows: steps.select(rows, "sums"), '"sums"'),
+    ],
+)
+def test_what_cannot_be_is_refused_by_the_call(
+    session: Any, steps: Steps, call: Callable[[Steps, Any], Any], reason: str
+) -> None:
+    with pytest.raises(RunError) as caught:
+        call(steps, rows_of(session, [("a", 1, BEGIN)]))
+    assert reason in str(caught.value)
+    assert "fix: " in str(caught.value)
+
+
+def test_a_column_may_be_narrower_and_rows_may_have_more(session: Any, steps: Steps) -> None:
+    rows = rows_of(session, [("a", 1, BEGIN)]).selectExpr("1 AS more", "CAST(amount AS INT) AS AMOUNT", "at", "user")
+    assert [row["total"] for row in steps.apply(rows).collect()] == [1]
+
+
+def test_a_query_refuses_what_its_states_do_not_fit(session: Any, steps: Steps, program: str, tmp_path: Path) -> None:
+    rows_of(session, [("a", 1, BEGIN)]).coalesce(1).write.parquet(str(tmp_path / "in"))
+    run_stream(session, tmp_path, lambda source: steps.apply(orders=source))
+    rows_of(session, [("a", 2, BEGIN)]).coalesce(1).write.mode("append").parquet(str(tmp_path / "in"))
+    other = tmp_path / "renamed.py"
+    other.write_text(PROGRAM.replace('"sum"', '"sums"'))
+    with pytest.raises(Exception, match='state "sum" was written as Sum of a worker in python'):
+        run_stream(session, tmp_path, lambda source: load(str(other)).apply(orders=source))
+    other.write_text(PROGRAM.replace("self.total = 0", "self.total: float = 0.5"))
+    with pytest.raises(Exception, match='field "total" of state "sum"'):
+        run_stream(session, tmp_path, lambda source: load(str(other)).apply(orders=source))
+    session.conf.set("spark.sql.shuffle.partitions", "2")
+    with pytest.raises(Exception, match="was 2 when `apply` was called; it has 3 partitions"):
+        run_stream(session, tmp_path, lambda source: steps.apply(orders=source))
+    session.conf.set("spark.sql.shuffle.partitions", "3")
+    found = run_stream(session, tmp_path, lambda source: steps.apply(orders=source))
+    assert sorted(row["total"] for row in found) == [1, 3]
+
+
+BYTES = """
+import wallaroo
+
+@wallaroo.decoder(header_length=4, length_fmt=">I")
+def decode(bs):
+    return bs.decode()
+
+@wallaroo.encoder
+def encode(text):
+    return text.upper(), text[:1]
+
+def application_setup(args):
+    lines = wallaroo.source("lines", wallaroo.TCPSourceConfig("127.0.0.1", 0, decode))
+    sink = wallaroo.KafkaSinkConfig("upper", [("127.0.0.1", 9)], "warn", 0, 100000, encode)
+    return wallaroo.build_application("Upper", lines.to_sink(sink))
+"""
+
+
+def test_bytes_are_messages_where_a_program_has_its_own_codec(session: Any, tmp_path: Path) -> None:
+    file = tmp_path / "upper.py"
+    file.write_text(BYTES)
+    rows = session.createDataFrame([("ab",), ("cd",)], "value STRING")
+    found = load(file).apply(rows).collect()
+    assert sorted((bytes(row["key"]), bytes(row["value"])) for row in found) == [(b"a", b"AB"), (b"c", b"CD")]
+
+
+def test_what_has_no_place_between_dataframes_is_refused(tmp_path: Path) -> None:
+    file = tmp_path / "generated.py"
+    file.write_text(
+        textwrap.dedent("""
+            import wallaroo
+            class Numbers:
+                def initial_value(self): return 1
+                def apply(self, last): return None
+            def application_setup(args):
+                numbers = wallaroo.source("numbers", wallaroo.GenSourceConfig(Numbers()))
+                return wallaroo.build_application("N", numbers.to_sink(wallaroo.DataFrameSinkConfig({"x": int})))
+        """)
+    )
+    with pytest.raises(RunError, match="P303") as caught:
+        load(file)
+    assert "a generator between DataFrames" in str(caught.value)

@@ -1,0 +1,183 @@
+"""Values of each type go from a DataFrame through a worker of each language into a DataFrame, and are the same."""
+
+import math
+from datetime import date, datetime, timedelta
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+
+from wallaroo_runtime.dataframe import Steps, load
+
+pytestmark = pytest.mark.jvm
+PYTHON = """
+from dataclasses import dataclass
+from datetime import date, datetime
+from decimal import Decimal
+from typing import Annotated, NamedTuple
+
+import wallaroo
+
+
+class Inner(NamedTuple):
+    a: int
+    when: date | None
+
+
+@dataclass
+class Row:
+    number: int
+    text: str | None
+    is_so: bool | None
+    long: int | None
+    int_: Annotated[int, "INT"] | None
+    short: Annotated[int, "SMALLINT"] | None
+    byte: Annotated[int, "TINYINT"] | None
+    double: float | None
+    float_: Annotated[float, "FLOAT"] | None
+    price: Annotated[Decimal, "DECIMAL(10,2)"] | None
+    large: Decimal | None
+    at: datetime | None
+    local: Annotated[datetime, "TIMESTAMP_NTZ"] | None
+    day: date | None
+    data: bytes | None
+    texts: list[str]
+    counts: dict[str, int]
+    inner: Inner | None
+    inners: list[Inner]
+
+
+def application_setup(args):
+    rows = wallaroo.source("rows", wallaroo.DataFrameSourceConfig(Row))
+    return wallaroo.build_application("Rows", rows.to_sink(wallaroo.DataFrameSinkConfig(Row)))
+"""
+GO = """
+package main
+
+import (
+	"encoding/json"
+	"time"
+
+	"wallarooapi/stream"
+	"wallarooapi/worker"
+)
+
+type Inner struct {
+	A    int64      `json:"a"`
+	When *time.Time `json:"when" spark:"DATE"`
+}
+
+type Row struct {
+	Number int64            `json:"number"`
+	Text   *string          `json:"text"`
+	IsSo   *bool            `json:"is_so"`
+	Long   *int64           `json:"long"`
+	Int    *int32           `json:"int_"`
+	Short  *int16           `json:"short"`
+	Byte   *int8            `json:"byte"`
+	Double *float64         `json:"double"`
+	Float  *float32         `json:"float_"`
+	Price  *json.Number     `json:"price" spark:"DECIMAL(10,2)"`
+	Large  *json.Number     `json:"large"`
+	At     *time.Time       `json:"at"`
+	Local  *time.Time       `json:"local" spark:"TIMESTAMP_NTZ"`
+	Day    *time.Time       `json:"day" spark:"DATE"`
+	Data   *[]byte          `json:"data"`
+	Texts  []string         `json:"texts"`
+	Counts map[string]int64 `json:"counts"`
+	Inner  *Inner           `json:"inner"`
+	Inners []Inner          `json:"inners"`
+}
+
+func setup(args []string) *stream.Application {
+	app := stream.New("Rows")
+	stream.From(app, "rows", stream.DataFrameSource[Row]()).To(stream.DataFrameSink[Row]())
+	return app
+}
+
+func main() { worker.Main(setup) }
+"""
+SCHEMA = (
+    "number BIGINT, text STRING, is_so BOOLEAN, long BIGINT, int_ INT, short SMALLINT, byte TINYINT, double DOUBLE, "
+    "float_ FLOAT, price DECIMAL(10,2), large DECIMAL(38,18), at TIMESTAMP, local TIMESTAMP_NTZ, day DATE, "
+    "data BINARY, texts ARRAY<STRING>, counts MAP<STRING, BIGINT>, inner STRUCT<a: BIGINT, when: DATE>, "
+    "inners ARRAY<STRUCT<a: BIGINT, when: DATE>>"
+)
+LONG = st.integers(-(2**63), 2**63 - 1)
+TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=6)
+# Before 1900 a time zone of Python may differ from Java's by seconds.
+TIMES = st.datetimes(datetime(1901, 1, 1), datetime(9998, 1, 1))
+INNER = st.tuples(LONG, st.none() | st.dates())
+ROW = st.tuples(
+    st.just(0), st.none() | TEXT, st.none() | st.booleans(), st.none() | LONG,
+    st.none() | st.integers(-(2**31), 2**31 - 1), st.none() | st.integers(-(2**15), 2**15 - 1),
+    st.none() | st.integers(-128, 127), st.none() | st.floats(), st.none() | st.floats(width=32),
+    st.none() | st.decimals(-99999999, 99999999, places=2),
+    st.none() | st.decimals(-(10**19), 10**19, places=18).filter(lambda number: abs(number) < 10**19),
+    st.none() | TIMES, st.none() | st.datetimes(), st.none() | st.dates(), st.none() | st.binary(max_size=6),
+    st.lists(TEXT, max_size=3), st.dictionaries(TEXT, LONG, max_size=3), st.none() | INNER, st.lists(INNER, max_size=2),
+)  # fmt: skip
+
+
+@pytest.fixture(scope="module", params=["python", "go"])
+def steps(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Steps:
+    folder = tmp_path_factory.mktemp("rows")
+    if request.param == "python":
+        (folder / "rows.py").write_text(PYTHON)
+        return load(folder / "rows.py")
+    (folder / "main.go").write_text(GO)
+    return load(folder)
+
+
+def shown(value: Any) -> Any:
+    """Return a value in a form in which NaN is equal to itself, and rows are tuples."""
+    if isinstance(value, float):
+        return "NaN" if math.isnan(value) else (value, math.copysign(1, value))
+    if isinstance(value, (list, tuple)):
+        return [shown(item) for item in value]
+    if isinstance(value, dict):
+        return sorted((key, shown(item)) for key, item in value.items())
+    return bytes(value) if isinstance(value, bytearray) else value
+
+
+@settings(max_examples=5, phases=[Phase.generate], suppress_health_check=list(HealthCheck))
+@given(rows=st.lists(ROW, min_size=30, max_size=60))
+def test_drawn_rows_come_back_as_they_were(spark: Any, steps: Steps, rows: list[tuple[Any, ...]]) -> None:
+    given = [(number, *row[1:]) for number, row in enumerate(rows)]
+    frame = spark.createDataFrame(given, SCHEMA)
+    found = steps.apply(frame)
+    assert found.schema.simpleString() == frame.schema.simpleString()
+    pairs = zip(frame.collect(), sorted(found.collect(), key=lambda row: row["number"]), strict=True)
+    for before, after in pairs:
+        assert shown(before) == shown(after)
+
+
+@pytest.mark.parametrize("zone", ["America/New_York", "Asia/Kolkata"])
+def test_times_do_not_depend_on_the_zone_of_the_session(spark: Any, steps: Steps, zone: str) -> None:
+    before = spark.conf.get("spark.sql.session.timeZone")
+    spark.conf.set("spark.sql.session.timeZone", zone)
+    try:
+        moments = [datetime(2026, 3, 8, 1, 30) + timedelta(minutes=30 * step) for step in range(6)]
+        blank = dict.fromkeys(name.split()[0] for name in SCHEMA.split(", ")[:15])
+        given = [
+            (number, *list(blank.values())[1:11], at, at, at.date(), None, [], {}, None, [])
+            for number, at in enumerate(moments)
+        ]
+        frame = spark.createDataFrame(given, SCHEMA)
+        texts = [f"CAST({name} AS STRING) AS {name}" for name in ("at", "local", "day")]
+        expected = frame.orderBy("number").selectExpr(*texts).collect()
+        assert steps.apply(frame).orderBy("number").selectExpr(*texts).collect() == expected
+    finally:
+        spark.conf.set("spark.sql.session.timeZone", before)
+
+
+def test_dates_and_decimals_at_their_ends(spark: Any, steps: Steps) -> None:
+    values = [(Decimal("99999999.99"), date(1, 1, 1)), (Decimal("-0.01"), date(9999, 12, 31))]
+    given = [
+        (number, None, None, None, None, None, None, None, None, price, None, None, None, day, None, [], {}, None, [])
+        for number, (price, day) in enumerate(values)
+    ]
+    found = steps.apply(spark.createDataFrame(given, SCHEMA)).orderBy("number").collect()
+    assert [(row["price"], row["day"]) for row in found] == values
