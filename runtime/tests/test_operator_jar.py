@@ -24,8 +24,9 @@ def test_a_jar_of_other_sources_is_refused(tmp_path: Path, monkeypatch: pytest.M
     found = jar.operator_jar()
     said = (found.parent / jar.STAMP).read_text().split()[0]
     assert said == jar.sources_digest(ROOT)
-    command = "{ find runtime/java/src/main -name '*.java'; ls runtime/java/pom.xml topology-schema/*.proto topology-schema/errors.json; }"
-    piped = f"{command} | LC_ALL=C sort | xargs cat"
+    contracts = "topology-schema/*.proto topology-schema/errors.json"
+    command = f"find runtime/java/src/main -name '*.java'; ls runtime/java/pom.xml {contracts}"
+    piped = f"{{ {command}; }} | LC_ALL=C sort | xargs cat"
     whole = subprocess.run(piped, shell=True, cwd=ROOT, capture_output=True, check=True).stdout
     assert said == hashlib.sha256(whole).hexdigest()
     monkeypatch.setattr(jar, "sources_digest", lambda _: "0" * 64)
