@@ -56,6 +56,7 @@ class Call:
     """What `apply` was called with.
 
     Attributes:
+        session: Of the inputs.
         topology: Of the application.
         archive: Where its workers come from; None: they are on every machine.
         inputs: By the name of their source.
@@ -65,6 +66,7 @@ class Call:
         gives_states: Whether the states at the end of a batch are rows, too.
     """
 
+    session: SparkSession
     topology: Topology
     archive: Archive | None
     inputs: Mapping[str, DataFrame]
@@ -72,11 +74,6 @@ class Call:
     order_by: str = ""
     states: DataFrame | None = None
     gives_states: bool = False
-
-    @property
-    def session(self) -> SparkSession:
-        """The session of the inputs."""
-        return next(iter(self.inputs.values())).sparkSession
 
 
 def applied(call: Call) -> DataFrame:

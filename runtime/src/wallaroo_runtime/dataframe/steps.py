@@ -7,11 +7,13 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from wallaroo_runtime.dataframe.program import Program
 from wallaroo_runtime.dataframe.query import Call, applied, check_topology
 from wallaroo_runtime.dataframe.session import check_session
 from wallaroo_runtime.dataframe.state import stored_states, with_types
 from wallaroo_runtime.errors import USAGE, RunError
 from wallaroo_runtime.program.application import Application, load_application
+from wallaroo_runtime.spark.machine.settings import is_local
 from wallaroo_runtime.spark.row import of_object
 from wallaroo_runtime.topology.error_policy import ErrorPolicy
 from wallaroo_runtime.topology.model import SparkSink
@@ -34,7 +36,7 @@ def load(app: str | PathLike[str], args: Sequence[str] = ()) -> "Steps":
     """
     found = load_application(fspath(app), args, "", "")
     check_topology(found.topology)
-    return Steps(found)
+    return Steps(found, Program(fspath(app), tuple(args)))
 
 
 class Steps:
@@ -48,8 +50,8 @@ class Steps:
         outputs: Names of the sinks.
     """
 
-    def __init__(self, application: Application) -> None:
-        self._application, self._topology = application, application.topology
+    def __init__(self, application: Application, program: Program) -> None:
+        self._application, self._program, self._topology = application, program, application.topology
         self.inputs = tuple(source.name for source in self._topology.sources())
         self.outputs = tuple(sink.name for sink in self._topology.sinks())
 
@@ -201,7 +203,11 @@ class Steps:
             if not isinstance(frame, DataFrame):
                 reason = f"{name} is a {type(frame).__name__}"
                 raise _refused(reason, f"pass a DataFrame of PySpark: {_shown([name])}")
-        return Call(self._topology, self._application.archive, given, policy, **more)
+        session = next(iter(given.values())).sparkSession
+        application = self._application
+        if application.archive is None and not is_local(session.sparkContext.master):
+            application = self._program.packed()
+        return Call(session, application.topology, application.archive, given, policy, **more)
 
 
 def _refused(reason: str, fix: str, method: str = "apply") -> RunError:
