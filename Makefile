@@ -29,7 +29,7 @@ MODE_OPTION = $(if $(MODE),--mode $(MODE))
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup ready browser run build go-module docs bench bench-goka bench-keys bench-peers bench-realtime bench-windows lint test test-go test-java test-unit unit-python unit-go test-python test-rest test-connectors test-javascript test-kafka test-long features test-cluster soak soak-model fault fault-go fault-goka windows poison conformance golden generate check-generated clean
+.PHONY: help setup ready browser run build go-module docs bench bench-dataframe bench-goka bench-keys bench-peers bench-realtime bench-windows lint test test-go test-java test-unit unit-python unit-go test-python test-rest test-connectors test-javascript test-kafka test-long features test-cluster soak soak-model fault fault-go fault-goka windows poison conformance golden generate check-generated clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
@@ -110,6 +110,9 @@ bench-peers: ready ## ours, Kafka Streams, Quix Streams, Bytewax, Goka and PySpa
 bench-keys: ready ## a million keys with state, against PySpark's row-wise transformWithState, and in both modes
 	$(BIN)/python tests/bench/million_keys.py
 	$(BIN)/python tests/bench/mode_keys.py
+
+bench-dataframe: ready ## an application's steps between DataFrames, against PySpark's transformWithStateInPandas
+	$(BIN)/python tests/bench/dataframe.py
 
 lint: ready ## style, types and suspicious code, Python and Go; Java's warnings are errors of `setup`
 	$(BIN)/ruff check .

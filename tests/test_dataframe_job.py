@@ -13,6 +13,7 @@ import pyspark
 import pytest
 
 from support.host import descendants
+from support.row_totals import write_program
 from support.run import wait_until
 
 FILES, ROWS, USERS = 6, 200, 5
@@ -34,65 +35,6 @@ query.awaitTermination()
 rows = spark.read.parquet(folder + "/out").select("name", "total").collect()
 print("rows", sorted([row["name"], row["total"]] for row in rows))
 """
-PYTHON = """
-import wallaroo
-
-class Sum:
-    def __init__(self):
-        self.total = 0
-
-@wallaroo.key_extractor
-def user(order):
-    return order["user"]
-
-@wallaroo.state_computation("sum", Sum)
-def add(order, state):
-    state.total += order["amount"]
-    return {"user": order["user"], "total": state.total}
-
-def application_setup(args):
-    orders = wallaroo.source("orders", wallaroo.DataFrameSourceConfig({"user": str, "amount": int}))
-    totals = orders.key_by(user).to(add).to_sink(wallaroo.DataFrameSinkConfig({"user": str, "total": int}))
-    return wallaroo.build_application("totals", totals)
-"""
-GO = """
-package main
-
-import (
-	"context"
-
-	"wallarooapi/stream"
-	"wallarooapi/worker"
-)
-
-type Order struct {
-	User   string `json:"user"`
-	Amount int64  `json:"amount"`
-}
-
-type Total struct {
-	User  string `json:"user"`
-	Total int64  `json:"total"`
-}
-
-type Sum struct{ Total int64 }
-
-func user(order Order) string { return order.User }
-
-func add(_ context.Context, order Order, sum *Sum) (Total, error) {
-	sum.Total += order.Amount
-	return Total{order.User, sum.Total}, nil
-}
-
-func setup(args []string) *stream.Application {
-	app := stream.New("totals")
-	orders := stream.From(app, "orders", stream.DataFrameSource[Order]())
-	stream.MapState(stream.KeyBy(orders, "user", user), "sum", add).To(stream.DataFrameSink[Total]())
-	return app
-}
-
-func main() { worker.Main(setup) }
-"""
 
 
 class Job:
@@ -100,11 +42,8 @@ class Job:
 
     def __init__(self, folder: Path, language: str, master: str) -> None:
         self.folder, self.master = folder, master
-        (folder / "go").mkdir()
-        (folder / "go" / "main.go").write_text(GO)
-        (folder / "totals.py").write_text(PYTHON)
+        self.app = write_program(folder, language)
         (folder / "job.py").write_text(JOB)
-        self.app = folder / ("go" if language == "go" else "totals.py")
         (folder / "in").mkdir()
         chance, sums, self.expected = random.Random(7), dict[str, int](), []
         for number in range(FILES):

@@ -1,0 +1,113 @@
+"""`make bench-dataframe`: a keyed sum between DataFrames, live and in a batch, against `transformWithStateInPandas`.
+
+Each part has a process and a Spark of its own, with the same data, cores, partitions and state store, and the sink
+`noop`. PySpark's gets fewer rows and keys.
+"""
+
+import argparse
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+from support.row_totals import write_program
+
+SCHEMA, PARTITIONS, FILES = "user STRING, amount BIGINT", 2, 4
+STORE = "spark.sql.streaming.stateStore"
+ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+
+
+def session(partitions: int) -> Any:
+    from pyspark.sql import SparkSession
+
+    builder = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false")
+    builder = builder.config("spark.sql.shuffle.partitions", partitions).config("spark.driver.memory", "3g")
+    builder = builder.config(f"{STORE}.providerClass", ROCKSDB)
+    spark = builder.config(f"{STORE}.rocksdb.changelogCheckpointing.enabled", "true").getOrCreate()
+    spark.sparkContext.setLogLevel("OFF")
+    return spark
+
+
+def in_pandas(rows: Any) -> Any:
+    """Return the sums by PySpark's own operator, a key at a time."""
+    import pandas
+    from pyspark.sql.streaming import StatefulProcessor
+
+    class Sum(StatefulProcessor):
+        def init(self, handle: Any) -> None:
+            self.total = handle.getValueState("total", "n BIGINT")
+
+        def handleInputRows(self, key: Any, rows: Iterator[Any], timerValues: Any) -> Iterator[Any]:
+            found = self.total.get()
+            total = found[0] if found else 0
+            for frame in rows:
+                totals = []
+                for amount in frame["amount"]:
+                    total += int(amount)
+                    totals.append(total)
+                yield pandas.DataFrame({"user": [key[0]] * len(totals), "total": totals})
+            self.total.update((total,))
+
+        def close(self) -> None:
+            pass
+
+    return rows.groupBy("user").transformWithStateInPandas(Sum(), "user STRING, total BIGINT", "Append", "None")
+
+
+def part(side: str, mode: str, rows: int, keys: int, folder: Path) -> None:
+    """Run one part, and print its rate."""
+    from pyspark.sql import functions as F
+
+    spark = session(PARTITIONS if mode == "stream" else 40)
+    data = folder / f"{rows}-{keys}"
+    if not data.exists():
+        user = F.concat(F.lit("u"), F.pmod(F.xxhash64("id"), F.lit(keys)).cast("string")).alias("user")
+        spark.range(0, rows, 1, FILES).select(user, (F.col("id") % 100).alias("amount")).write.parquet(str(data))
+    reader = spark.read if mode == "batch" else spark.readStream.option("maxFilesPerTrigger", 1)
+    frame = reader.schema(SCHEMA).parquet(str(data))
+    if side == "pandas":
+        found = in_pandas(frame)
+    else:
+        from wallaroo_runtime.dataframe import load
+
+        found = load(write_program(Path(tempfile.mkdtemp(dir=folder)), side)).apply(orders=frame)
+    begin = time.monotonic()
+    if mode == "batch":
+        found.write.format("noop").mode("overwrite").save()
+    else:
+        writer = found.writeStream.format("noop").option("checkpointLocation", tempfile.mkdtemp(dir=folder))
+        writer.trigger(availableNow=True).start().awaitTermination()
+    seconds = time.monotonic() - begin
+    print(
+        f"{side:7} {mode:7} {rows:>11,} rows {keys:>10,} keys {seconds:7.1f} s {rows / seconds:>10,.0f} rows/s",
+        flush=True,
+    )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rows", type=int, default=2_000_000)
+    parser.add_argument("--keys", type=int, default=1_000_000)
+    parser.add_argument("--part", nargs=3, metavar=("SIDE", "MODE", "FOLDER"), help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.part:
+        part(options.part[0], options.part[1], options.rows, options.keys, Path(options.part[2]))
+        return
+    with tempfile.TemporaryDirectory(prefix="wallaroo-bench-") as folder:
+        for side in ("go", "python", "pandas"):
+            for mode in ("stream", "batch") if side != "pandas" else ("stream",):
+                least = 20 if side == "pandas" else 1
+                sizes = ["--rows", str(options.rows // least), "--keys", str(options.keys // least)]
+                subprocess.run(
+                    [sys.executable, __file__, *sizes, "--part", side, mode, folder],
+                    check=True,
+                    stderr=subprocess.DEVNULL,
+                )
+
+
+if __name__ == "__main__":
+    main()
