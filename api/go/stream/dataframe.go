@@ -55,7 +55,7 @@ func DataFrameSource[T any]() Source[T] {
 // than a microsecond is cut off.
 //
 // A message is a dead letter (C501) that names the column where Spark has no such value: a DATE that is not midnight UTC, a time outside of
-// the years 1 to 9999, a json.Number that is no number, a text that is not UTF-8.
+// the years 1 to 9999, a json.Number that is no number or has more digits than its DECIMAL, a text that is not UTF-8.
 func DataFrameSink[T any]() Sink[T] {
 	return rowSink[T]("DataFrameSink", Spark{Format: dataFrame})
 }

@@ -1,6 +1,7 @@
 package row
 
 import (
+	"cmp"
 	"encoding"
 	"encoding/json"
 	"fmt"
@@ -73,11 +74,12 @@ func (c *compiler) form(t reflect.Type, tag, at string) *form {
 		}
 		made = of
 	case t == numberType:
-		sql, is := decimal(tag)
+		digits, scale, is := decimal(cmp.Or(tag, defaultDecimal))
 		if !is {
 			return c.wrongTag(at, tag, "DECIMAL(p,s) with p from 1 to 38 and s from 0 to p")
 		}
-		made = form{sql: sql, read: readDecimal, write: writeDecimal}
+		sql := fmt.Sprintf("DECIMAL(%d,%d)", digits, scale)
+		made = form{sql: sql, read: readDecimal, write: writeDecimal, digits: digits, scale: scale}
 	case t.Kind() == reflect.Pointer:
 		return c.pointer(t, tag, at)
 	case c.hasOwnForm(t, at):
@@ -100,19 +102,15 @@ func (c *compiler) wrongTag(at, tag, expected string) *form {
 	return c.wrong(at, fmt.Sprintf("tagged `spark:%q`", tag), expected, "correct the tag, or leave it out")
 }
 
-// decimal returns a type DECIMAL as a tag has it.
-func decimal(tag string) (sql string, is bool) {
-	if tag == "" {
-		return defaultDecimal, true
-	}
-	found := decimalPattern.FindStringSubmatch(tag)
+// decimal returns how many digits a type DECIMAL has, and how many of them after the point.
+func decimal(sql string) (digits, scale int, is bool) {
+	found := decimalPattern.FindStringSubmatch(sql)
 	if found == nil {
-		return "", false
+		return 0, 0, false
 	}
-	precision, err := strconv.Atoi(found[1])
+	digits, err := strconv.Atoi(found[1])
 	scale, errOfScale := strconv.Atoi(found[2])
-	isWrong := err != nil || errOfScale != nil || precision < 1 || precision > largestDecimal || scale > precision
-	return fmt.Sprintf("DECIMAL(%d,%d)", precision, scale), !isWrong
+	return digits, scale, err == nil && errOfScale == nil && digits >= 1 && digits <= largestDecimal && scale <= digits
 }
 
 func (c *compiler) pointer(t reflect.Type, tag, at string) *form {

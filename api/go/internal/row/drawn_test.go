@@ -51,7 +51,7 @@ func (d drawn) columnType(depth int) (reflect.Type, string) {
 	case t == reflect.TypeFor[time.Time]():
 		return t, []string{"", "DATE", "TIMESTAMP_NTZ"}[d.IntN(3)]
 	case t == reflect.TypeFor[json.Number]():
-		return t, []string{"", "DECIMAL(38,0)"}[d.IntN(2)]
+		return t, []string{"", "DECIMAL(38,9)"}[d.IntN(2)]
 	}
 	return t, ""
 }

@@ -31,6 +31,8 @@ type form struct {
 	columns  []column // of a struct
 	byName   map[string]int
 	bits     int // of a number
+	digits   int // of a DECIMAL
+	scale    int // digits after its point
 }
 
 type column struct {

@@ -111,7 +111,29 @@ func writeDecimal(f *form, out []byte, value reflect.Value) ([]byte, error) {
 	if !isNumber(number) {
 		return out, &Error{"", "is " + diagnostic.Cut(strconv.Quote(number), mostShown) + "; expected a number for " + f.sql}
 	}
+	if !fits(number, f.digits, f.scale) {
+		return out, &Error{"", "is " + diagnostic.Cut(number, mostShown) + "; expected a number that " + f.sql + " holds without rounding"}
+	}
 	return append(out, number...), nil
+}
+
+// fits says whether a decimal of so many digits, some of them after the point, is equal to a number of JSON.
+func fits(number string, digits, scale int) bool {
+	mantissa, exponent, hasExponent := strings.Cut(strings.ToLower(strings.TrimPrefix(number, "-")), "e")
+	whole, fraction, _ := strings.Cut(mantissa, ".")
+	significant := strings.TrimRight(strings.TrimLeft(whole+fraction, "0"), "0")
+	if significant == "" {
+		return true
+	}
+	last := len(strings.TrimRight(whole+fraction, "0")) - len(whole) // place of the last digit after the point
+	if hasExponent {
+		shift, err := strconv.Atoi(exponent)
+		if err != nil || shift > 1<<20 || shift < -(1<<20) {
+			return false
+		}
+		last -= shift
+	}
+	return last <= scale && len(significant)-last <= digits-scale
 }
 
 func writeBinary(_ *form, out []byte, value reflect.Value) ([]byte, error) {
