@@ -23,6 +23,8 @@ const (
 	endTime = 90 * time.Second
 	// Processes of the runtime's own may hold its output open for a while.
 	outputTime = 10 * time.Second
+	// A callback that takes longer after the end of the context is named.
+	namingTime = 5 * time.Second
 )
 
 // child is one run of the runtime.
@@ -30,10 +32,13 @@ type child struct {
 	command []string
 	log     Logger
 	ready   func()
+	running func() string // the messages whose callbacks run
+	naming  time.Duration // after which the end writes them
 
 	mutex sync.Mutex
 	rest  []byte   // of a line
 	lines []string // the last ones
+	quiet bool     // the finding that the checkpoint is in use has begun: the caller writes one of its own
 }
 
 // run starts the runtime and returns when it has ended: nil if the context ended it.
@@ -66,12 +71,21 @@ func (c *child) run(ctx context.Context) error {
 // end ends the runtime in order, and with force after a while.
 func (c *child) end(pid int, ended <-chan error) {
 	syscall.Kill(pid, syscall.SIGTERM)
-	select {
-	case <-ended:
-	case <-time.After(endTime):
-		c.log.Printf("the runtime did not end within %v, and is killed", endTime)
-		syscall.Kill(-pid, syscall.SIGKILL)
-		<-ended
+	naming, killing := time.After(c.naming), time.After(endTime)
+	for {
+		select {
+		case <-ended:
+			return
+		case <-naming:
+			if running := c.running(); running != "" {
+				c.log.Printf("the processor stops, and waits for a callback that has not returned: %s", running)
+			}
+		case <-killing:
+			c.log.Printf("the runtime did not end within %v, and is killed", endTime)
+			syscall.Kill(-pid, syscall.SIGKILL)
+			<-ended
+			return
+		}
 	}
 }
 
@@ -93,6 +107,15 @@ func (c *child) reports(kind string) bool {
 	return diagnostic.Reports(strings.Join(c.lines, "\n"), kind)
 }
 
+// holder returns the run that uses the checkpoint, where the runtime has found one.
+func (c *child) holder() string {
+	c.mutex.Lock()
+	defer c.mutex.Unlock()
+	_, line, _ := strings.Cut(strings.Join(c.lines, "\n"), "is in use by ")
+	holder, _, _ := strings.Cut(line, "\n")
+	return holder
+}
+
 // Write takes output of the runtime; stdout and stderr are one.
 func (c *child) Write(data []byte) (int, error) {
 	c.mutex.Lock()
@@ -109,7 +132,10 @@ func (c *child) Write(data []byte) (int, error) {
 }
 
 func (c *child) take(line string) {
-	c.log.Printf("wallaroo: %s", line)
+	c.quiet = c.quiet || diagnostic.Reports(line, diagnostic.InUse)
+	if !c.quiet {
+		c.log.Printf("wallaroo: %s", line)
+	}
 	c.lines = append(c.lines, line)
 	if len(c.lines) > keptLines {
 		c.lines = c.lines[1:]

@@ -25,9 +25,13 @@ type call struct {
 	emission context.Context // of the step, for its outputs
 	record   stream.KafkaRecord
 	topic    Stream
+	isVisit  bool
+	headers  Headers // of the record, once they were asked for
+
+	mutex    sync.Mutex           // of what follows, and of what is written: goroutines of a callback may share its context
 	state    *recordpb.GroupState // nil in a group without table and joins
-	headers  Headers              // of the record, once they were asked for
 	deferred []chan error
+	isOver   bool // the callback has returned, and so has what it deferred: the state is that of other calls
 }
 
 var _ theirs.Context = (*call)(nil)
@@ -57,6 +61,10 @@ func (c *call) Headers() Headers {
 }
 
 func (c *call) Value() any {
+	if !c.enter("Value") {
+		return nil
+	}
+	defer c.mutex.Unlock()
 	own := c.group.graph.GroupTable()
 	if own == nil {
 		c.Fail(errStateless)
@@ -72,6 +80,10 @@ func (c *call) Value() any {
 }
 
 func (c *call) SetValue(value any, options ...ContextOption) {
+	if !c.enter("SetValue") {
+		return
+	}
+	defer c.mutex.Unlock()
 	own := c.group.graph.GroupTable()
 	if own == nil {
 		c.Fail(errStateless)
@@ -89,6 +101,10 @@ func (c *call) SetValue(value any, options ...ContextOption) {
 }
 
 func (c *call) Delete(options ...ContextOption) {
+	if !c.enter("Delete") {
+		return
+	}
+	defer c.mutex.Unlock()
 	own := c.group.graph.GroupTable()
 	if own == nil {
 		c.Fail(errStateless)
@@ -98,6 +114,10 @@ func (c *call) Delete(options ...ContextOption) {
 }
 
 func (c *call) Join(topic Table) any {
+	if !c.enter("Join") {
+		return nil
+	}
+	defer c.mutex.Unlock()
 	if !c.group.graph.has(joint, string(topic)) {
 		c.Fail(fmt.Errorf("table %s not subscribed", topic))
 	}
@@ -125,6 +145,10 @@ func (c *call) Lookup(topic Table, key string) any {
 }
 
 func (c *call) Emit(topic Stream, key string, value any, options ...ContextOption) {
+	if !c.enter("Emit") {
+		return
+	}
+	defer c.mutex.Unlock()
 	graph := c.group.graph
 	switch {
 	case topic == "":
@@ -151,6 +175,10 @@ func (c *call) Emit(topic Stream, key string, value any, options ...ContextOptio
 }
 
 func (c *call) Loopback(key string, value any, options ...ContextOption) {
+	if !c.enter("Loopback") {
+		return
+	}
+	defer c.mutex.Unlock()
 	own := c.group.graph.LoopStream()
 	if own == nil {
 		c.Fail(errors.New("no loop topic configured"))
@@ -181,16 +209,51 @@ func (c *call) send(topic, key string, value []byte, headers Headers) {
 }
 
 func (c *call) DeferCommit() func(error) {
+	if !c.enter("DeferCommit") {
+		return func(error) {}
+	}
+	defer c.mutex.Unlock()
 	done := make(chan error, 1)
 	c.deferred = append(c.deferred, done)
 	var once sync.Once
 	return func(err error) { once.Do(func() { done <- err }) }
 }
 
+// enter lets one method at a time use state and outputs, which then unlocks the mutex; false: the call is over, and nothing may be written.
+func (c *call) enter(method string) bool {
+	c.mutex.Lock()
+	if !c.isOver {
+		return true
+	}
+	c.mutex.Unlock()
+	c.group.noteLate(fmt.Errorf("ctx.%s was called after the callback had returned, for %s: it has no effect; a callback whose goroutines "+
+		"use its context calls ctx.DeferCommit, and they call the function that it returns when they are done", method, c))
+	return false
+}
+
+// finish lets nothing more be written.
+func (c *call) finish() {
+	c.mutex.Lock()
+	defer c.mutex.Unlock()
+	c.isOver = true
+}
+
+// String names the message of the call.
+func (c *call) String() string {
+	if c.isVisit {
+		return fmt.Sprintf("key %s in the visit %s", c.Key(), c.topic)
+	}
+	return fmt.Sprintf("key %s from %s/%d, offset %d", c.Key(), c.topic, c.Partition(), c.Offset())
+}
+
 // wait returns when every function of DeferCommit was called, with the error of what they got.
 func (c *call) wait() error {
 	var all *multierror.Error
-	for _, done := range c.deferred {
+	for number := 0; ; number++ {
+		done := c.deferredAt(number)
+		if done == nil {
+			break
+		}
 		select {
 		case err := <-done:
 			if err != nil {
@@ -204,6 +267,17 @@ func (c *call) wait() error {
 		return nil
 	}
 	return fmt.Errorf("asynchronous error from callback: could not commit message with key '%s': %w", c.Key(), all)
+}
+
+// deferredAt returns what a call of DeferCommit waits for, by its number; nil: there is none.
+func (c *call) deferredAt(number int) chan error {
+	c.mutex.Lock()
+	defer c.mutex.Unlock()
+	if number < len(c.deferred) {
+		return c.deferred[number]
+	}
+	c.isOver = true
+	return nil
 }
 
 //lint:ignore ST1005 the text is Goka's

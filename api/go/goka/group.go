@@ -9,6 +9,7 @@ import (
 
 	"github.com/IBM/sarama"
 
+	"wallarooapi/internal/emission"
 	"wallarooapi/internal/recordpb"
 	"wallarooapi/stream"
 )
@@ -27,7 +28,10 @@ type group struct {
 	reach      map[string]string       // settings by which the runtime reaches the brokers
 	partitions map[string]int32        // of the topics that the group writes, where a hasher of the program places records
 	context    func() context.Context
+	abort      func(error) // ends the run of the program; nil where the runtime has started it
 	failed     failures
+	late       emission.Late
+	calls      calls
 	visits     visits
 	counts     counts
 }
@@ -114,7 +118,13 @@ func (g *group) handle(ctx context.Context, record stream.KafkaRecord, state *re
 
 // run calls a callback and waits for what it deferred. A panic goes on, as a failure in Goka's words.
 func (g *group) run(c *call, callback ProcessCallback, message any) error {
+	if err := g.late.Take(); err != nil {
+		return g.fail(c.record, err)
+	}
+	g.calls.begin(c)
 	defer func() {
+		c.finish()
+		g.calls.end(c)
 		if recovered := recover(); recovered != nil {
 			failed := &processing{c.Partition(), fmt.Errorf("panic in callback: %v", recovered), userStack()}
 			g.note(failed)
@@ -132,6 +142,16 @@ func (g *group) fail(record stream.KafkaRecord, err error) error {
 	failed := &processing{partition: partitionOf(record), err: err}
 	g.note(failed)
 	return failed
+}
+
+// noteLate refuses what a callback does after its return: Run ends. With dead letters, or without Run, the next message fails.
+func (g *group) noteLate(err error) {
+	g.options.log.Printf("processor %s: %v", g.graph.Group(), err)
+	if g.abort == nil || g.options.keepsDeadLetters {
+		g.late.Note(err)
+		return
+	}
+	g.abort(fmt.Errorf("processor %s: %w", g.graph.Group(), err))
 }
 
 // note keeps a failure for Run to return, unless it makes a dead letter, or the processor is being stopped.

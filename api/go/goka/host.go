@@ -21,9 +21,10 @@ import (
 const (
 	hashDigits = 8
 	// A run that was killed takes some time to give its checkpoint up.
-	takeoverTime = 2 * time.Minute
 	takeoverStep = time.Second
 )
+
+var takeoverTime = 2 * time.Minute
 
 // host serves the worker of processors from this process and runs the runtime until either ends.
 func host(ctx context.Context, all []*Processor, checkpoint string) error {
@@ -62,12 +63,21 @@ func hostOf(app *stream.Application, directory string) (*launch.Hosted, error) {
 
 // supervise runs the runtime, again where another run, which was killed, has not given up the checkpoint yet.
 func supervise(ctx context.Context, all []*Processor, command []string) error {
+	log, waits := all[0].group.options.log, false
 	for began := time.Now(); ; {
-		run := &child{command: command, log: all[0].group.options.log, ready: func() { setState(all, ProcStateRunning) }}
+		run := &child{command: command, log: log, naming: namingTime, running: func() string { return running(all) }}
+		run.ready = func() { setState(all, ProcStateRunning) }
 		err := run.run(ctx)
 		setState(all, ProcStateStopping)
-		if err == nil || !run.reports(diagnostic.InUse) || time.Since(began) > takeoverTime {
+		switch {
+		case err == nil || !run.reports(diagnostic.InUse):
 			return err
+		case time.Since(began) > takeoverTime:
+			return fmt.Errorf("the checkpoint of %s is in use by %s: a group has one processor at a time; stop that one, or give this one "+
+				"a group of its own (R610)", groupsOf(all), run.holder())
+		case !waits:
+			log.Printf("the checkpoint of %s is in use by %s; waiting up to %v", groupsOf(all), run.holder(), takeoverTime)
+			waits = true
 		}
 		select {
 		case <-ctx.Done():
@@ -75,6 +85,18 @@ func supervise(ctx context.Context, all []*Processor, command []string) error {
 		case <-time.After(takeoverStep):
 		}
 	}
+}
+
+// groupsOf names the groups of processors in errors.
+func groupsOf(all []*Processor) string {
+	var names []string
+	for _, p := range all {
+		names = append(names, string(p.graph.Group()))
+	}
+	if len(names) == 1 {
+		return "group " + names[0]
+	}
+	return "groups " + strings.Join(names, ", ")
 }
 
 // checkpointOf returns where the state of a group on some brokers is kept.

@@ -47,6 +47,7 @@ func NewProcessor(brokers []string, gg *GroupGraph, options ...ProcessorOption) 
 	if p.group, err = newGroup(gg, applied, p.context); err != nil {
 		return nil, err
 	}
+	p.group.abort = p.abort
 	p.group.logNotes()
 	p.checkpoint = checkpointOf(gg.Group(), brokers)
 	if err := p.group.prepareTopics(brokers); err != nil {

@@ -20,6 +20,9 @@ func RunTogether(ctx context.Context, processors ...*Processor) error {
 	if len(processors) == 0 {
 		return errors.New("no processors to run together")
 	}
+	if slices.Contains(processors, nil) {
+		return errors.New("one of the processors to run together is nil: NewProcessor has failed for it and returned an error")
+	}
 	if !slices.ContainsFunc(processors, func(p *Processor) bool { return p.tested == nil }) { // under Goka's tester each runs by itself
 		running, inner := multierr.NewErrGroup(ctx)
 		for _, p := range processors {
@@ -109,6 +112,9 @@ func outcome(ctx context.Context, all []*Processor, err error) error {
 	cause := context.Cause(ctx)
 	if cause != nil && !errors.Is(cause, context.Canceled) && !errors.Is(cause, context.DeadlineExceeded) {
 		return cause
+	}
+	if open := running(all); open != "" {
+		return fmt.Errorf("the run has ended without a callback that has not returned, whose message the next run repeats: %s", open)
 	}
 	if ctx.Err() != nil {
 		return nil

@@ -28,12 +28,13 @@ func TestProcessorsThatCannotRunTogether(t *testing.T) {
 		t.Fatal(err)
 	}
 	for want, all := range map[string][]*Processor{
-		"no processors to run together":                                                  nil,
+		"no processors to run together": nil,
+		"one of the processors to run together is nil: NewProcessor has failed for it":   {one, nil},
 		"a and b do not run together: their brok":                                        {one, elsewhere},
 		"d and a do not run together: d has Goka's tester, a has none; give all of them": {tested, one},
 		"a and d do not run together: d has Goka's tester, a has none; give all":         {one, tested},
 		"two processors of a do not run together":                                        {one, onTester(t, kafka, named("a"))},
-		"both have a visitor v":                                                          {one, onTester(t, kafka, named("c", Visitor("v", none)))},
+		"both have a visitor v": {one, onTester(t, kafka, named("c", Visitor("v", none)))},
 	} {
 		if err := RunTogether(context.Background(), all...); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v instead of %s", err, want)

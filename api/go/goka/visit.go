@@ -191,7 +191,7 @@ func (g *group) visited(ctx context.Context, e *edge, visit *stream.Visit, state
 			open.without[string(visit.Key)] = true
 			open.mutex.Unlock()
 		}
-	} else if err := g.run(&call{group: g, emission: ctx, record: record, topic: Stream(e.Topic()), state: state}, e.callback, meta); !errors.Is(err, errNone) {
+	} else if err := g.run(&call{group: g, emission: ctx, record: record, topic: Stream(e.Topic()), state: state, isVisit: true}, e.callback, meta); !errors.Is(err, errNone) {
 		return err
 	}
 	if state.Value == nil && len(state.Joined) == 0 {

@@ -256,3 +256,36 @@ func TestAComponentOffersItsOutputs(t *testing.T) {
 		t.Error(document)
 	}
 }
+
+// TestWhatIsEmittedAfterTheReturn is lost, and the next message of the step says so.
+func TestWhatIsEmittedAfterTheReturn(t *testing.T) {
+	kept := make(chan context.Context, 1)
+	app := stream.New("Outputs")
+	lines := stream.From(app, "lines", stream.TCPSource("127.0.0.1:7010", stream.U32BE, stream.Text.Decode))
+	words := stream.Map(lines, "emit", func(ctx context.Context, text string) (string, error) {
+		late.Emit(ctx, text)
+		if text == "a" {
+			kept <- ctx
+		}
+		return text, nil
+	}, late)
+	words.To(sinkOf[string](7002))
+	stream.FromOutput(words, late).To(sinkOf[string](7003))
+	running := wallarootest.New(t, app)
+	running.Send("lines", "a")
+	emitted := make(chan bool)
+	go func() {
+		defer close(emitted)
+		late.Emit(<-kept, "too late")
+	}()
+	<-emitted
+	running.Send("lines", "b", "c")
+	if found := running.Lines("0/sinks/1"); !reflect.DeepEqual(found, []string{"a", "c"}) {
+		t.Errorf("%q", found)
+	}
+	letters := running.DeadLetters()
+	if len(letters) != 1 || letters[0].Input != "b" || letters[0].Reason != `emitted to the output "late" after the function had returned, `+
+		`for an earlier message: that is lost; a function waits for the goroutines that emit for it` {
+		t.Errorf("dead letters %+v", letters)
+	}
+}

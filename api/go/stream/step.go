@@ -72,11 +72,16 @@ func Collect[T any](s Stream[T]) Stream[T] {
 // named gives a step its name, and its functions their context.
 type named struct {
 	name   string
-	emits  bool            // to named outputs
+	late   *emission.Late  // of emissions to named outputs; nil: there are none
 	around context.Context // of the call; nil: that of the worker's life
 }
 
-func nameOf(name string, outputs []Outputs) named { return named{name: name, emits: len(outputs) > 0} }
+func nameOf(name string, outputs []Outputs) named {
+	if len(outputs) == 0 {
+		return named{name: name}
+	}
+	return named{name: name, late: new(emission.Late)}
+}
 
 func (n named) Name() string { return n.name }
 
@@ -86,10 +91,13 @@ func (n named) begin() (context.Context, *emission.Context) {
 	if around == nil {
 		around = running()
 	}
-	if !n.emits {
+	if n.late == nil {
 		return around, nil
 	}
-	call := emission.Begin(around)
+	if err := n.late.Take(); err != nil {
+		refuse(err)
+	}
+	call := emission.Begin(around, n.late)
 	return call, call
 }
 

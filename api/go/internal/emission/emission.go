@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
+	"sync/atomic"
 
 	wa "wallarooapi"
 )
@@ -36,13 +38,34 @@ func (u *Undeclared) Error() string {
 // Context is the context of one call of a function that may emit.
 type Context struct {
 	context.Context
-	list List
+	late *Late
+
+	mutex  sync.Mutex
+	list   List
+	isOver bool // the function has returned, and the list is that of the caller
+}
+
+// Late keeps what a function of a step did after its return, until the next call of the step fails with it.
+type Late struct{ first atomic.Pointer[error] }
+
+// Note keeps an error, unless there is one.
+func (l *Late) Note(err error) { l.first.CompareAndSwap(nil, &err) }
+
+// Take returns the error once; nil: there is none.
+func (l *Late) Take() error {
+	if l == nil || l.first.Load() == nil {
+		return nil
+	}
+	if first := l.first.Swap(nil); first != nil {
+		return *first
+	}
+	return nil
 }
 
 type key struct{}
 
-// Begin returns the context of a call.
-func Begin(around context.Context) *Context { return &Context{Context: around} }
+// Begin returns the context of a call of a step, which has late for all its calls.
+func Begin(around context.Context, late *Late) *Context { return &Context{Context: around, late: late} }
 
 // Value returns the context itself for Emit, however it was derived.
 func (c *Context) Value(asked any) any {
@@ -52,30 +75,50 @@ func (c *Context) Value(asked any) any {
 	return c.Context.Value(asked)
 }
 
-// Emit adds a message for an output; it panics where the call's computation declares none.
+// Emit adds a message for an output; it panics where the call's computation declares none. After the end of the call it only notes that.
 func Emit(ctx context.Context, name string, value any) {
 	c, is := ctx.Value(key{}).(*Context)
 	if !is {
 		panic(&Undeclared{Name: name})
 	}
+	c.mutex.Lock()
+	defer c.mutex.Unlock()
+	if c.isOver {
+		c.late.Note(fmt.Errorf("emitted to the output %q after the function had returned, for an earlier message: that is lost; a function "+
+			"waits for the goroutines that emit for it", name))
+		return
+	}
 	c.list = append(c.list, wa.Output{Name: name, Value: value})
+}
+
+// end ends the call, and returns what was emitted.
+func (c *Context) end() List {
+	if c == nil {
+		return nil
+	}
+	c.mutex.Lock()
+	defer c.mutex.Unlock()
+	c.isOver = true
+	return c.list
 }
 
 // With returns a result after what was emitted before it; the result alone if that is nothing, or there is no context.
 func (c *Context) With(result any) any {
+	list := c.end()
 	switch {
-	case c == nil || len(c.list) == 0:
+	case len(list) == 0:
 		return result
 	case result == nil:
-		return c.list
+		return list
 	}
-	return append(c.list, result)
+	return append(list, result)
 }
 
 // All returns results after what was emitted before them.
 func (c *Context) All(results []any) []any {
-	if c == nil || len(c.list) == 0 {
+	list := c.end()
+	if len(list) == 0 {
 		return results
 	}
-	return append(c.list, results...)
+	return append(list, results...)
 }

@@ -1,0 +1,45 @@
+package goka
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+)
+
+// calls are the callbacks that run.
+type calls struct {
+	mutex sync.Mutex
+	open  map[*call]time.Time
+}
+
+func (c *calls) begin(one *call) {
+	c.mutex.Lock()
+	defer c.mutex.Unlock()
+	if c.open == nil {
+		c.open = map[*call]time.Time{}
+	}
+	c.open[one] = time.Now()
+}
+
+func (c *calls) end(one *call) {
+	c.mutex.Lock()
+	defer c.mutex.Unlock()
+	delete(c.open, one)
+}
+
+// running names the messages of processors whose callbacks have not returned; empty: there are none.
+func running(all []*Processor) string {
+	var open []string
+	for _, p := range all {
+		calls := &p.group.calls
+		calls.mutex.Lock()
+		for one, began := range calls.open {
+			open = append(open, fmt.Sprintf("group %s, %s, for %v", p.graph.Group(), one, time.Since(began).Round(time.Second)))
+		}
+		calls.mutex.Unlock()
+	}
+	slices.Sort(open)
+	return strings.Join(open, "; ")
+}

@@ -1,0 +1,194 @@
+package goka
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"log"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"wallarooapi/goka/codec"
+)
+
+// lines is a writer that goroutines share.
+type lines struct {
+	mutex sync.Mutex
+	text  bytes.Buffer
+}
+
+func (l *lines) Write(data []byte) (int, error) {
+	l.mutex.Lock()
+	defer l.mutex.Unlock()
+	return l.text.Write(data)
+}
+
+func (l *lines) String() string {
+	l.mutex.Lock()
+	defer l.mutex.Unlock()
+	return l.text.String()
+}
+
+// TestWhatACallbackDoesAfterItsReturn has no effect, and the group gets to know it.
+func TestWhatACallbackDoesAfterItsReturn(t *testing.T) {
+	for name, use := range map[string]func(Context){
+		"Value": func(ctx Context) {
+			if got := ctx.Value(); got != nil {
+				t.Errorf("a value, %v", got)
+			}
+		},
+		"SetValue":    func(ctx Context) { ctx.SetValue(int64(5)) },
+		"Delete":      func(ctx Context) { ctx.Delete() },
+		"Join":        func(ctx Context) { ctx.Join("users") },
+		"Emit":        func(ctx Context) { ctx.Emit("out", "k", "late") },
+		"Loopback":    func(ctx Context) { ctx.Loopback("k", "late") },
+		"DeferCommit": func(ctx Context) { ctx.DeferCommit()(nil) },
+	} {
+		said, kept, first := &lines{}, make(chan Context, 1), true
+		graph := DefineGroup("late", Persist(new(codec.Int64)), Join("users", new(codec.String)), Output("out", new(codec.String)),
+			Loop(new(codec.String), func(Context, any) {}), Input("in", new(codec.String), func(ctx Context, _ any) {
+				if first {
+					ctx.SetValue(int64(1))
+					kept <- ctx
+				}
+				first = false
+			}))
+		e := newEngine(t, graph, []ProcessorOption{WithLogger(log.New(said, "", 0))})
+		ended := make(chan error, 1)
+		e.group.abort = func(err error) { ended <- err }
+		e.app.Send("in", record("in", "k", []byte("first")))
+		go use(<-kept)
+		want := "processor late: ctx." + name + " was called after the callback had returned, for key k from in/0, offset 0: " +
+			"it has no effect; a callback whose goroutines use its context calls ctx.DeferCommit, and they call the function that it " +
+			"returns when they are done"
+		if err := <-ended; err.Error() != want {
+			t.Errorf("%v\ninstead of\n%s", err, want)
+		}
+		if said.String() != want+"\n" {
+			t.Errorf("the log has %q", said)
+		}
+		e.app.Send("in", record("in", "k", []byte("second")))
+		if failed := e.group.failed.get(); failed != nil {
+			t.Errorf("the next message: %v", failed)
+		}
+		if out := e.app.KafkaRecords("out"); len(out) != 0 {
+			t.Errorf("%v", out)
+		}
+	}
+}
+
+// TestWritesAfterTheReturnWithDeadLetters: the processor goes on, and the next message is the dead letter that says it.
+func TestWritesAfterTheReturnWithDeadLetters(t *testing.T) {
+	kept := make(chan Context, 2)
+	graph := DefineGroup("late", Input("in", new(codec.String), func(ctx Context, _ any) { kept <- ctx }), Output("out", new(codec.String)))
+	e := newEngine(t, graph, []ProcessorOption{WithDeadLetters(), WithLogger(log.New(&lines{}, "", 0))})
+	e.group.abort = func(err error) { t.Error(err) }
+	e.app.Send("in", record("in", "k", []byte("first")))
+	(<-kept).Emit("out", "k", "late")
+	e.app.Send("in", record("in", "k", []byte("second")), record("in", "k", []byte("third")))
+	letters := e.app.DeadLetters()
+	if len(letters) != 1 || !strings.Contains(letters[0].Reason, "ctx.Emit was called after the callback had returned") || len(kept) != 1 {
+		t.Errorf("%+v, and %d calls", letters, len(kept))
+	}
+}
+
+// TestWritesAfterTheReturnWithoutRun: where the runtime has started the program, it stops at the next message.
+func TestWritesAfterTheReturnWithoutRun(t *testing.T) {
+	kept := make(chan Context, 2)
+	graph := DefineGroup("late", Input("in", new(codec.String), func(ctx Context, _ any) { kept <- ctx }), Output("out", new(codec.String)))
+	e := newEngine(t, graph, []ProcessorOption{WithLogger(log.New(&lines{}, "", 0))})
+	e.app.Send("in", record("in", "k", []byte("first")))
+	(<-kept).Emit("out", "k", "late")
+	e.app.Send("in", record("in", "k", []byte("second")))
+	if stopped := e.app.Failure(); stopped == nil || !strings.Contains(stopped.Error(), "ctx.Emit was called after the callback had returned") {
+		t.Error(stopped)
+	}
+}
+
+// TestGoroutinesOfACallbackThatDefers may write at once, before they are done.
+func TestGoroutinesOfACallbackThatDefers(t *testing.T) {
+	graph := DefineGroup("deferring", Persist(new(codec.Int64)), Output("out", new(codec.String)),
+		Input("in", new(codec.String), func(ctx Context, _ any) {
+			for range 8 {
+				done := ctx.DeferCommit()
+				go func() {
+					ctx.Emit("out", "k", "in time")
+					ctx.SetValue(int64(7))
+					inner := ctx.DeferCommit() // is waited for, too
+					done(nil)
+					ctx.Emit("out", "k", "in time")
+					inner(nil)
+				}()
+			}
+		}))
+	e := newEngine(t, graph, nil)
+	e.app.Send("in", record("in", "k", []byte("first")))
+	if out := e.app.KafkaRecords("out"); len(out) != 16 || e.group.failed.get() != nil {
+		t.Errorf("%d records, %v", len(out), e.group.failed.get())
+	}
+}
+
+// TestACallbackThatDoesNotReturn is named when the processor stops, and is an error of Run.
+func TestACallbackThatDoesNotReturn(t *testing.T) {
+	began, end := make(chan bool), make(chan bool)
+	graph := DefineGroup("stuck", Input("in", new(codec.String), func(Context, any) {
+		close(began)
+		<-end
+	}))
+	e := newEngine(t, graph, nil)
+	returned := make(chan bool)
+	go func() {
+		defer close(returned)
+		e.app.Send("in", record("in", "k", []byte("first")))
+	}()
+	<-began
+	all := []*Processor{{graph: graph, group: e.group}}
+	c, said, ready := shell("trap 'sleep 1; exit 0' TERM; echo '" + readyLine + "'; while :; do sleep 0.05; done")
+	c.naming, c.running = time.Millisecond, func() string { return running(all) }
+	ctx, stop := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- c.run(ctx) }()
+	<-ready
+	stop()
+	<-ended
+	const where = "group stuck, key k from in/0, offset 0, for "
+	if !strings.Contains(said.String(), "the processor stops, and waits for a callback that has not returned: "+where) {
+		t.Errorf("the log has %q", said)
+	}
+	if err := outcome(ctx, all, nil); err == nil || !strings.Contains(err.Error(), "has ended without a callback that has not returned, "+
+		"whose message the next run repeats: "+where) {
+		t.Error(err)
+	}
+	close(end)
+	<-returned
+	if err := outcome(ctx, all, errors.New("of the runtime")); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestAnotherProcessorOfTheGroup: the wait is one line of the log, and its end an error with what to do.
+func TestAnotherProcessorOfTheGroup(t *testing.T) {
+	defer func(before time.Duration) { takeoverTime = before }(takeoverTime)
+	takeoverTime = 1500 * time.Millisecond
+	count := filepath.Join(t.TempDir(), "runs")
+	said := &lines{}
+	graph := counted()
+	p := &Processor{graph: graph, state: NewSignal(ProcStateIdle, ProcStateRunning, ProcStateStopping), group: groupOf(graph)}
+	p.group.options.log = log.New(said, "", 0)
+	err := supervise(context.Background(), []*Processor{p}, []string{"sh", "-c", "echo run >>" + count + "; echo logs in c/logs; " +
+		"echo 'R610 checkpoint c is in use by another run (process 7)' >&2; echo '  fix: wait' >&2; exit 1"})
+	if err == nil || err.Error() != "the checkpoint of group g is in use by another run (process 7): a group has one processor at a time; "+
+		"stop that one, or give this one a group of its own (R610)" {
+		t.Error(err)
+	}
+	if text := said.String(); strings.Count(text, "waiting up to 1.5s\n") != 1 || strings.Contains(text, "R610") || strings.Contains(text, "fix") {
+		t.Errorf("the log has %q", text)
+	}
+	if runs, err := os.ReadFile(count); err != nil || strings.Count(string(runs), "run") < 2 {
+		t.Errorf("%q, %v", runs, err)
+	}
+}
