@@ -23,8 +23,6 @@ const (
 	endTime = 90 * time.Second
 	// Processes of the runtime's own may hold its output open for a while.
 	outputTime = 10 * time.Second
-	// A callback that takes longer after the end of the context is named.
-	namingTime = 5 * time.Second
 )
 
 // child is one run of the runtime.
@@ -32,8 +30,6 @@ type child struct {
 	command []string
 	log     Logger
 	ready   func()
-	running func() string // the messages whose callbacks run
-	naming  time.Duration // after which the end writes them
 
 	mutex sync.Mutex
 	rest  []byte   // of a line
@@ -71,21 +67,12 @@ func (c *child) run(ctx context.Context) error {
 // end ends the runtime in order, and with force after a while.
 func (c *child) end(pid int, ended <-chan error) {
 	syscall.Kill(pid, syscall.SIGTERM)
-	naming, killing := time.After(c.naming), time.After(endTime)
-	for {
-		select {
-		case <-ended:
-			return
-		case <-naming:
-			if running := c.running(); running != "" {
-				c.log.Printf("the processor stops, and waits for a callback that has not returned: %s", running)
-			}
-		case <-killing:
-			c.log.Printf("the runtime did not end within %v, and is killed", endTime)
-			syscall.Kill(-pid, syscall.SIGKILL)
-			<-ended
-			return
-		}
+	select {
+	case <-ended:
+	case <-time.After(endTime):
+		c.log.Printf("the runtime did not end within %v, and is killed", endTime)
+		syscall.Kill(-pid, syscall.SIGKILL)
+		<-ended
 	}
 }
 

@@ -17,8 +17,7 @@ import (
 func shell(script string) (*child, *bytes.Buffer, chan struct{}) {
 	var said bytes.Buffer
 	ready := make(chan struct{})
-	return &child{command: []string{"sh", "-c", script}, log: log.New(&said, "", 0), ready: func() { close(ready) },
-		naming: namingTime, running: func() string { return "" }}, &said, ready
+	return &child{command: []string{"sh", "-c", script}, log: log.New(&said, "", 0), ready: func() { close(ready) }}, &said, ready
 }
 
 func TestAChildThatFails(t *testing.T) {

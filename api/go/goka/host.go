@@ -65,8 +65,7 @@ func hostOf(app *stream.Application, directory string) (*launch.Hosted, error) {
 func supervise(ctx context.Context, all []*Processor, command []string) error {
 	log, waits := all[0].group.options.log, false
 	for began := time.Now(); ; {
-		run := &child{command: command, log: log, naming: namingTime, running: func() string { return running(all) }}
-		run.ready = func() { setState(all, ProcStateRunning) }
+		run := &child{command: command, log: log, ready: func() { setState(all, ProcStateRunning) }}
 		err := run.run(ctx)
 		setState(all, ProcStateStopping)
 		switch {

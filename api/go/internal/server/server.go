@@ -79,6 +79,9 @@ func New(application *declaration.Application, own topology.Worker, endpoint str
 	return &Server{server, w.work}
 }
 
+// stopTime is for calls that notice the end of their context.
+const stopTime = 500 * time.Millisecond
+
 // End finishes the calls that are in flight, for a while, and ends the server; others are refused.
 func (s *Server) End(grace time.Duration) {
 	s.work.end()
@@ -90,7 +93,15 @@ func (s *Server) End(grace time.Duration) {
 	select {
 	case <-finished:
 	case <-time.After(grace):
-		s.Stop()
+		stopped := make(chan struct{})
+		go func() { // for ever, where user code does not return
+			s.Stop()
+			close(stopped)
+		}()
+		select {
+		case <-stopped:
+		case <-time.After(stopTime):
+		}
 	}
 }
 

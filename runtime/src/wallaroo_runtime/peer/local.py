@@ -30,6 +30,7 @@ READY_DEADLINE_S = 60.0
 ATTACH_S = 60.0  # an egress that is to do something else delivers for some seconds first
 STOP_DEADLINE_S = 10.0
 POLL_S = 0.05
+SIGNAL_S = 1.0  # between the signal of a service manager to the first process of a run and that to the driver
 RESTART_LIMIT, RESTART_WINDOW_S = 10, 60.0
 
 
@@ -56,6 +57,7 @@ class LocalPeer(Peer):
         self._log_begin = 0
         self._request: Request | None = None
         self._starts: deque[float] = deque()
+        self._stopped_since: float | None = None
 
     def launch(self) -> None:
         """Start a process, if there is none of an earlier driver that serves."""
@@ -73,6 +75,7 @@ class LocalPeer(Peer):
 
     def _start(self) -> None:
         self.stop()
+        self._stopped_since = None
         self._status_path.unlink(missing_ok=True)
         self._document = {}
         ready, driver = os.pipe2(os.O_CLOEXEC)
@@ -170,7 +173,7 @@ class LocalPeer(Peer):
 
     def check(self, note: Callable[[str], None]) -> None:
         """Look, as `Peer` does; a process that has ended is started again: journal and outbox carry it over its end."""
-        while not self.is_alive():
+        while not self.is_alive() and not self._may_be_stopping():
             error, before = self.ending(), self.addresses()
             if error.kind is not Kind.ENDED or not self._may_start():
                 raise error
@@ -186,6 +189,14 @@ class LocalPeer(Peer):
             for name, address in self.addresses():
                 if (name, address) not in before:
                     note(f'source "{name}" now listens at {address}')
+
+    def _may_be_stopping(self) -> bool:
+        """Say whether it ended in order a moment ago: who sends a signal to all processes of a run means the run."""
+        if self._child is None or self._child.poll() != 0:
+            return False
+        now = time.monotonic()
+        self._stopped_since = self._stopped_since or now
+        return now - self._stopped_since < SIGNAL_S
 
     def _may_start(self) -> bool:
         now = time.monotonic()
