@@ -2,6 +2,7 @@
 
 import copy
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +11,9 @@ import pytest
 from wallaroo.message.frame import DEAD_LETTER_PORT, encode_frame
 from wallaroo.worker._proto import worker_pb2 as pb
 from wallaroo_runtime.storage.outbox.letter_tail import letters_of
-from wallaroo_runtime.topology.error_policy import ErrorPolicy, first_that_stops
+from wallaroo_runtime.topology.error_policy import ErrorPolicy, first_that_stops, stopped_by
 from wallaroo_runtime.topology.load import load_document
+from wallaroo_runtime.topology.model import Component
 
 VECTORS = Path(__file__).parents[2] / "topology-schema" / "vectors" / "topologies" / "valid"
 POLICIES = json.loads((VECTORS / "policies.json").read_bytes())
@@ -39,6 +41,25 @@ def test_what_goes_before_what(application: str, option: str, default: bool) -> 
     assert not policy.stops_at("0/sources/0")
     assert not policy.stops_at("0/sinks/0")
     assert policy.may_fail
+
+
+@pytest.mark.parametrize(
+    ("language", "symbol", "expected"),
+    [
+        ("python", "app.split", 'give "split" on_error "dead_letter"'),
+        ("go", "main.split", 'give "split" .OnError("dead_letter")'),
+        ("go", "goka.(*group).stateful-fm", 'give the processor of "split" the option goka.WithDeadLetters()'),
+    ],
+)
+def test_the_remedy_is_of_the_language_and_api_of_the_part(language: str, symbol: str, expected: str) -> None:
+    topology = load_document(copy.deepcopy(POLICIES))
+    component = Component("0/steps/1", symbol)
+    workers = tuple(replace(each, language=language, components=(component,)) for each in topology.workers)
+    policy = ErrorPolicy.of(replace(topology, workers=workers))
+    letter = pb.DeadLetter(code="C501", error="no", path="0/steps/1", step="split")
+    assert stopped_by(letter, policy).diagnostics[0].fix == f"correct the user code and run again, or {expected}"
+    letter.path = "0/steps/0"
+    assert stopped_by(letter, policy).diagnostics[0].fix.endswith("or run with --on-error dead_letter")
 
 
 def test_a_topology_that_says_nothing_never_stops() -> None:

@@ -9,6 +9,8 @@ import (
 	"github.com/lovoo/goka/tester"
 
 	"wallarooapi/goka/codec"
+	"wallarooapi/internal/declaration"
+	"wallarooapi/internal/launch"
 	"wallarooapi/stream"
 	"wallarooapi/wallarootest"
 )
@@ -115,5 +117,15 @@ func TestADeadLetterInsteadOfTheEnd(t *testing.T) {
 	}
 	if got := e.app.KafkaRecords("out"); len(got) != 2 || len(e.app.KafkaRecords("bad-table")) != 2 {
 		t.Errorf("%v", got)
+	}
+}
+
+// TestTheRuntimeKnowsTheStepOfAGroup by its code: the remedy of a failure names WithDeadLetters (error_policy.py).
+func TestTheRuntimeKnowsTheStepOfAGroup(t *testing.T) {
+	for _, graph := range []*GroupGraph{bad(func(Context, any) {}), bad(func(Context, any) {}, Persist(new(codec.Int64)))} {
+		text := launch.Text(declaration.Revealed(application([]string{"127.0.0.1:9092"}, []*group{groupOf(graph)}))).Text
+		if !strings.Contains(text, `"symbol":"goka.(*group).state`) {
+			t.Error(text)
+		}
 	}
 }

@@ -5,10 +5,16 @@ from dataclasses import dataclass, field
 
 from wallaroo.worker._proto import worker_pb2 as pb
 from wallaroo_runtime.errors import RunError
-from wallaroo_runtime.topology.model import Topology
+from wallaroo_runtime.topology.model import Topology, Worker
 from wallaroo_runtime.topology.origin import record_words
 
 FAIL = "fail"
+GOKA = "goka.(*group)."  # begins the user code of a group in Go
+REMEDY, GO_REMEDY, GOKA_REMEDY = (
+    'give "{name}" on_error "dead_letter"',
+    'give "{name}" .OnError("dead_letter")',
+    'give the processor of "{name}" the option goka.WithDeadLetters()',
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,10 +24,12 @@ class ErrorPolicy:
     Attributes:
         fails: What parts say that have nothing to say of their own: whether the query stops.
         parts: Path of each part that has a policy of its own to whether the query stops.
+        remedies: Path of each of these to how its program lets the query go on, with `name` for the part's name.
     """
 
     fails: bool = False
     parts: Mapping[str, bool] = field(default_factory=dict)
+    remedies: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
     def of(cls, topology: Topology, on_error: str = "") -> "ErrorPolicy":
@@ -32,7 +40,9 @@ class ErrorPolicy:
             on_error: Goes before what the application says; empty: it says nothing.
         """
         parts = {part.path: part.on_error == FAIL for part in topology.parts() if part.on_error}
-        return cls((on_error or topology.on_error) == FAIL, parts)
+        workers = {worker.name: worker for worker in topology.workers}
+        remedies = {part.path: _remedy(workers.get(part.worker), part.path) for part in topology.parts() if part.on_error}
+        return cls((on_error or topology.on_error) == FAIL, parts, remedies)
 
     @property
     def may_fail(self) -> bool:
@@ -42,6 +52,14 @@ class ErrorPolicy:
     def stops_at(self, path: str) -> bool:
         """Say whether a dead letter of the part at `path` stops the query."""
         return self.parts.get(path, self.fails)
+
+
+def _remedy(worker: Worker | None, path: str) -> str:
+    """Return the words in which a part's program gives it the other policy."""
+    if worker is None or worker.language != "go":
+        return REMEDY
+    component = worker.component(path)
+    return GOKA_REMEDY if component and component.symbol.startswith(GOKA) else GO_REMEDY
 
 
 def first_that_stops(letters: Iterable[pb.DeadLetter], policy: ErrorPolicy) -> pb.DeadLetter | None:
@@ -68,7 +86,7 @@ def stopped_by(letter: pb.DeadLetter, policy: ErrorPolicy) -> RunError:
     """Return an R611 with what a dead letter says that stops the query."""
     fix = "run with --on-error dead_letter"
     if letter.path in policy.parts:
-        fix = f'give "{letter.step}" on_error "dead_letter"'
+        fix = policy.remedies.get(letter.path, REMEDY).format(name=letter.step)
     place = (words := record_words(letter)) and f" ({words})"
     return RunError.of(
         "R611",
