@@ -103,6 +103,9 @@ def test_every_damage_of_a_copy_is_refused(history: History, tmp_path: Path) -> 
     assert "its version is 2; this release reads 1" in codes(lambda: restore(copy, tmp_path / "new"))
     (copy / "backup.json").write_text("{")
     assert codes(lambda: restore(copy, tmp_path / "new")).startswith("R698")
+    assert codes(lambda: restore(tmp_path / "no", tmp_path / "new")).startswith(
+        f"R616 {tmp_path}/no cannot be copied; there is no backup at this path: "
+    )
     assert sorted(entry.name for entry in tmp_path.iterdir()) == ["copy", "main"]
 
 

@@ -239,7 +239,7 @@ def test_no_java(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyP
     java.chmod(0o700)
     monkeypatch.setenv("PATH", f"{tmp_path}:/bin:/usr/bin")
     code, _, err = run(capsys, *arguments)
-    assert (code, err) == (1, f"R602 Java was not found; {java} is Java 11; Spark needs 17 or newer\n{fix}")
+    assert (code, err) == (1, f"R602 Java cannot be used; {java} is Java 11; Spark needs 17 or newer\n{fix}")
     java.write_text("#!/bin/sh\necho broken\nexit 3\n")
     assert "`" + str(java) + " -version` failed: broken" in run(capsys, *arguments)[2]
     monkeypatch.setenv("JAVA_HOME", str(tmp_path / "jdk"))

@@ -7,6 +7,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+from importlib.metadata import PackageNotFoundError
 from pathlib import Path
 
 import pytest
@@ -72,12 +73,35 @@ def outcome(what: str) -> doctor.Outcome:
     return found
 
 
+def test_a_machine_without_the_client_of_kafka(monkeypatch: pytest.MonkeyPatch) -> None:
+    def version(_: str) -> str:
+        raise PackageNotFoundError
+
+    monkeypatch.setattr(doctor, "version", version)
+    (look,) = doctor.kafka()
+    assert (look.state, look.finding and look.finding.message) == (
+        "warning",
+        "confluent-kafka: it is not installed; programs with Kafka need it",
+    )
+
+
 @pytest.mark.slow
 def test_doctor_of_a_machine_that_has_everything(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["doctor", "--json"]) == 0
     found = {look["what"]: look["state"] for look in map(json.loads, capsys.readouterr().out.splitlines())}
     assert list(found) == [
-        *("Java", "PySpark", "Go", "memory", "open files", "processes", "ports", "checkpoints", "caches"),
+        *(
+            "Java",
+            "PySpark",
+            "Go",
+            "confluent-kafka",
+            "memory",
+            "open files",
+            "processes",
+            "ports",
+            "checkpoints",
+            "caches",
+        ),
         "temporary files",
     ]
     assert (found["Java"], found["PySpark"], found["Go"], found["ports"]) == ("ok", "ok", "ok", "ok")

@@ -86,5 +86,5 @@ def test_a_program_that_was_changed_after_its_document_was_emitted(app: Path) ->
         '  | name of step "reverse" (0/steps/0) was "turn around" and is "reverse"\n'
         "  fix: emit the topology again with `wallaroo emit APP`, or start the program that it was emitted by"
     )
-    other = RunError.of("R602", reason="no `java` on PATH")
+    other = RunError.of("R602", problem="was not found", reason="no `java` on PATH")
     assert explained(other, topology).diagnostics == other.diagnostics

@@ -24,7 +24,6 @@ from wallaroo.message.frame import TICK_PORT, split_frames
 from wallaroo_runtime.cli.main import main
 from wallaroo_runtime.durable.record import write_record
 from wallaroo_runtime.errors import RunError
-from wallaroo_runtime.peer import local
 from wallaroo_runtime.peer.configuration import gateway_request
 from wallaroo_runtime.peer.local import LocalPeer, stop_left_behind
 from wallaroo_runtime.peer.remote import driver_of
@@ -241,24 +240,6 @@ def test_an_egress_that_is_killed(checkpoint: Path) -> None:
         finding.fix
         == f"look into its log {checkpoint}/logs/egress.log; run it again: an application continues from its checkpoint"
     )
-
-
-@pytest.mark.slow
-def test_a_peer_that_a_signal_ended_in_order_waits_for_that_to_its_driver(
-    checkpoint: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    peer = gateway(checkpoint)
-    os.kill(peer.status()["pid"], signal.SIGTERM)
-    wait_until(lambda: not peer.is_alive(), lambda: "its end", 60)
-    notes: list[str] = []
-    monkeypatch.setattr(local, "SIGNAL_S", 60)
-    peer.check(notes.append)
-    assert (notes, peer.is_alive()) == ([], False), "the driver may be about to stop"
-    monkeypatch.setattr(local, "SIGNAL_S", 0)
-    peer.check(notes.append)
-    assert peer.is_alive()
-    assert notes[0].startswith("the gateway ended unexpectedly; exit code 0")
-    peer.stop()
 
 
 @pytest.mark.slow

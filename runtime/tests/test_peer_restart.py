@@ -1,6 +1,8 @@
 """Gateway and egress that end by themselves: started again, announced, and not for ever."""
 
 import json
+import os
+import signal
 import socket
 from pathlib import Path
 
@@ -8,6 +10,7 @@ import pytest
 
 from support.peer import gateway as gateway_of
 from support.peer import kill
+from support.run import wait_until
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.peer import local
 from wallaroo_runtime.peer.local import LocalPeer
@@ -38,6 +41,23 @@ def test_a_killed_gateway_is_started_again_and_announced(checkpoint: Path) -> No
     socket.create_connection((host, int(port)), timeout=5).close()
     gateway.stop()
     assert not gateway.is_alive()
+
+
+def test_a_peer_that_a_signal_ended_in_order_waits_for_that_to_its_driver(
+    checkpoint: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    peer = started(checkpoint)
+    os.kill(peer.status()["pid"], signal.SIGTERM)
+    wait_until(lambda: not peer.is_alive(), lambda: "its end", 60)
+    notes: list[str] = []
+    monkeypatch.setattr(local, "SIGNAL_S", 60)
+    peer.check(notes.append)
+    assert (notes, peer.is_alive()) == ([], False), "the driver may be about to stop"
+    monkeypatch.setattr(local, "SIGNAL_S", 0)
+    peer.check(notes.append)
+    assert peer.is_alive()
+    assert notes[0].startswith("the gateway ended unexpectedly; exit code 0")
+    peer.stop()
 
 
 def test_a_gateway_that_ends_again_and_again_ends_the_run(checkpoint: Path, monkeypatch: pytest.MonkeyPatch) -> None:

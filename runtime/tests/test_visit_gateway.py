@@ -17,6 +17,7 @@ from support.service import Place, code_of, listening, serving
 from wallaroo.message.frame import VISIT_PORT, read_frame, split_frames
 from wallaroo.worker._proto import worker_pb2 as worker
 from wallaroo_runtime.cli.main import main
+from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.gateway.gateway import Gateway
 from wallaroo_runtime.gateway.worker_calls import worker_maker, worker_splitter
 from wallaroo_runtime.peer import visit
@@ -75,6 +76,13 @@ def test_what_a_gateway_does_not_take(tmp_path: Path) -> None:
         write_committed(tmp_path / "journal", JournalReader(tmp_path / "journal").end().offset)
         gateway.visits.ask("reset", b"again")
     assert [metadata for _, _, metadata in journaled(tmp_path)] == [b"", b"again"]
+
+
+def test_an_application_without_visits_says_so(tmp_path: Path) -> None:
+    with running(tmp_path, visits=[]) as gateway, pytest.raises(RunError) as caught:
+        gateway.visits.ask("nothing", b"")
+    (finding,) = caught.value.diagnostics
+    assert (finding.code, finding.message) == ("R733", 'visit "nothing": no step of the application takes visits')
     assert code_of(lambda: gateway.visits.ask("reset", b"", seconds=0.1)) == "R733"
 
 
@@ -89,7 +97,8 @@ def test_a_gateway_says_what_came_of_a_visit(tmp_path: Path, monkeypatch: pytest
     with serving("gateway", tmp_path) as place:
         assert code_of(lambda: ask(place.service, "reset", b"")) == "R733"
         listening(place)
-        assert code_of(lambda: ask(place.service, "reset", b"")) == "R720"
+        with pytest.raises(RunError, match="no step of the application takes visits"):
+            ask(place.service, "reset", b"")
         epoch = takes_visits(place, "d2")
         number = ask(place.service, "reset", b"x")
 

@@ -107,14 +107,15 @@ def test_the_dead_letters_of_wrong_times(kit: Any) -> None:
     stage = make(kit, TUMBLING | {"time": "event"})
     events = [
         {"sequence": at, "key": "a", "time": time, "value": at}
-        for at, time in enumerate((1_700_000_000_000_000, 95_617_584_000_000, 10))
+        for at, time in enumerate((1_700_000_000_000_000, 95_617_584_000_000, 10, (1 << 63) - 1))
     ]
-    result = run(stage, [*events, {"sequence": 3, "tick": 10}, {"sequence": 3, "tick": 30}], [])
-    impossible, stuck = kit.letters(result.outputs)
-    assert (impossible.code, impossible.sequence, stuck.code, stuck.sequence) == ("C523", 0, "C524", 3)
+    result = run(stage, [*events, {"sequence": 4, "tick": 10}, {"sequence": 4, "tick": 30}], [])
+    impossible, latest, stuck = kit.letters(result.outputs)
+    assert (impossible.code, impossible.sequence, stuck.code, stuck.sequence) == ("C523", 0, "C524", 4)
     assert impossible.error == (
         "a message of key 'a' has the time 1700000000000000; expected milliseconds since 1970 of the years 1 to 9999"
     )
+    assert "has the time 9223372036854775807 or later; expected" in latest.error, "the nearest of what the program gave"
     assert stuck.error == (
         "messages of key 'a' were late after one of 5000-01-01T00:00:00.000Z; "
         "its windows were emitted, and it begins again"

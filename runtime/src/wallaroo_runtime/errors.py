@@ -15,7 +15,7 @@ class RunError(DiagnosticError):
         exit_code: 2 usage, 3 topology, 4 worker, 1 everything else of a run.
 
     Example:
-        >>> error = RunError.of("R602", reason="no `java` on PATH")
+        >>> error = RunError.of("R602", problem="was not found", reason="no `java` on PATH")
         >>> error.exit_code, error.diagnostics[0].code
         (1, 'R602')
     """

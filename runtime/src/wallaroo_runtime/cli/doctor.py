@@ -67,6 +67,16 @@ def pyspark() -> list[Outcome]:
         return [lacks("PySpark", "it is not installed", f"{sys.executable} -m pip install 'pyspark>=4.2,<4.4'")]
 
 
+def kafka() -> list[Outcome]:
+    """Look for the client with which sinks, topics and brokers of Kafka are reached."""
+    what = "confluent-kafka"
+    try:
+        return [Outcome(what, f"version {version(what)}")]
+    except PackageNotFoundError:
+        fix = f"{sys.executable} -m pip install 'wallaroo-spark-runtime[kafka]'"
+        return [lacks(what, "it is not installed; programs with Kafka need it", fix, needed=False)]
+
+
 def memory() -> list[Outcome]:
     """Look at the memory that is available, of the machine and of the container."""
     fields = dict(line.split(":", 1) for line in Path("/proc/meminfo").read_text(encoding="ascii").splitlines())
@@ -95,4 +105,4 @@ def directories() -> list[Outcome]:
     return [directory("checkpoints", state_directory(), "XDG_STATE_HOME"), caches(), temporary_files()]
 
 
-LOOKS: tuple[Callable[[], Iterable[Outcome]], ...] = (java, pyspark, go, memory, limits, ports, directories)
+LOOKS: tuple[Callable[[], Iterable[Outcome]], ...] = (java, pyspark, go, kafka, memory, limits, ports, directories)

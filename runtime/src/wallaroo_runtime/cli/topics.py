@@ -46,15 +46,18 @@ def add_parser(subparsers: Any) -> None:
     _add_create(found["create"].add_argument)
     _add_tail(found["tail"].add_argument)
     _add_emit(found["emit"].add_argument)
-    for action in found.values():
-        add = action.add_argument
-        add("--brokers", default=BROKERS, metavar="H:P,...", help="of the cluster; default: %(default)s")
-        _add_settings(add, "--client", "a setting of the client, e.g. security.protocol=SSL")
-        add("--json", action="store_true", help="JSON objects, one a line; findings as a JSON array")
+    for each in (parser, *found.values()):  # before the action or after it
+        absent = {} if each is parser else {"default": argparse.SUPPRESS}
+        add = each.add_argument
+        add(
+            "--brokers", **{"default": BROKERS, **absent}, metavar="H:P,...", help=f"of the cluster; default: {BROKERS}"
+        )
+        _add_settings(add, "--client", "a setting of the client, e.g. security.protocol=SSL", **absent)
+        add("--json", action="store_true", **absent, help="JSON objects, one a line; findings as a JSON array")
 
 
-def _add_settings(add: Any, name: str, what: str) -> None:
-    add(name, type=_setting, action="append", default=[], metavar="NAME=VALUE", help=what)
+def _add_settings(add: Any, name: str, what: str, default: Any = ()) -> None:
+    add(name, type=_setting, action="append", default=default or [], metavar="NAME=VALUE", help=what)
 
 
 def _add_create(add: Any) -> None:

@@ -59,10 +59,13 @@ class Visits:
             Its id; the visit is safe.
 
         Raises:
-            RunError: R720, no step takes the visit; R733, it cannot be journaled.
+            RunError: R720, no step takes the visit; R733, none takes any, or it cannot be journaled.
         """
+        if not self._names:
+            fix = "declare a visitor with a step that has state (docs/visits.md)"
+            raise RunError.of("R733", name=name[:200], reason="no step of the application takes visits", fix=fix)
         if name not in self._names:
-            known = ", ".join(f'"{each}"' for each in self._names) or "none"
+            known = ", ".join(f'"{each}"' for each in self._names)
             raise RunError.of("R720", place="the application", what="visit", name=f'"{name[:200]}"', known=known)
         if len(metadata) > MAX_METADATA_BYTES:
             reason = f"its metadata has {len(metadata)} bytes"

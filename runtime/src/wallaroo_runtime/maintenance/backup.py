@@ -104,7 +104,7 @@ def restore(backup: Path, checkpoint: Path | None = None) -> Copied:
         checkpoint: The directory to make; None: where it was.
 
     Raises:
-        RunError: R698, the backup is not what was written; R616, there is something else in its place.
+        RunError: R698, the backup is not what was written; R616, there is none, or something else in its place.
     """
     # Late: pyspark takes a second to import.
     from wallaroo_runtime.spark.state_store.rescale import relocate
@@ -148,6 +148,8 @@ def _read_list(backup: Path) -> dict[str, Any]:
             raise _damaged(backup, "its list has a name outside of it")
         return {name: content[name] for name in ("checkpoint", "spark", "files")}
     except (OSError, ValueError, KeyError, TypeError) as error:
+        if not backup.exists():
+            raise _refused(backup, "there is no backup at this path", "give the directory of one") from error
         raise _damaged(backup, f"{path}: {error}") from error
 
 

@@ -41,7 +41,9 @@ class ErrorPolicy:
         """
         parts = {part.path: part.on_error == FAIL for part in topology.parts() if part.on_error}
         workers = {worker.name: worker for worker in topology.workers}
-        remedies = {part.path: _remedy(workers.get(part.worker), part.path) for part in topology.parts() if part.on_error}
+        remedies = {
+            part.path: _remedy(workers.get(part.worker), part.path) for part in topology.parts() if part.on_error
+        }
         return cls((on_error or topology.on_error) == FAIL, parts, remedies)
 
     @property

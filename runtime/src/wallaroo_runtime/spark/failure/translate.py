@@ -153,7 +153,7 @@ def translated(chain: Sequence[Cause], checkpoint: str = "", log: Path | None = 
         log: Where Spark writes, unless spark-submit has started it.
 
     Example:
-        >>> failure = TaskFailure(RunError.of("R602", reason="no `java` on PATH"))
+        >>> failure = TaskFailure(RunError.of("R602", problem="was not found", reason="no `java` on PATH"))
         >>> print(translated(causes_of(failure)))
         R602 Java was not found; no `java` on PATH
           fix: install Java 17 and put `java` on PATH, or set JAVA_HOME

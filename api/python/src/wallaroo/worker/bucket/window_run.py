@@ -256,7 +256,7 @@ class WindowTurn:
             elif found is not None:
                 box.unread(found, path, name, sequence, key)
             elif not FIRST_MS <= time <= LAST_MS:
-                finding = Diagnostic.of("C523", step=name, key=shown(readable(key)), time=time)
+                finding = Diagnostic.of("C523", step=name, key=shown(readable(key)), time=_time_text(time))
                 box.put(finding, path, name, message, sequence, key=key)
             else:
                 kept.append(position)
@@ -271,3 +271,9 @@ def moment(time_ms: int) -> str:
         '1969-12-31T23:59:59.999Z'
     """
     return (datetime(1970, 1, 1) + timedelta(milliseconds=time_ms)).isoformat(timespec="milliseconds") + "Z"
+
+
+def _time_text(time: int) -> str:
+    """Return a time as errors show it: one outside of 64 bits has become the nearest (`time_of`)."""
+    nearest = {(1 << 63) - 1: " or later", -(1 << 63): " or earlier"}
+    return f"{time}{nearest.get(time, '')}"
