@@ -120,7 +120,7 @@ def test_the_dead_letters_of_wrong_times(kit: Any) -> None:
         "messages of key 'a' were late after one of 5000-01-01T00:00:00.000Z; "
         "its windows were emitted, and it begins again"
     )
-    assert kit.sunk(result.outputs) == [(3, b"'a' [1]"), (3, b"'a' []")]
+    assert kit.sunk(result.outputs) == [(4, b"'a' [1]"), (4, b"'a' []")]
 
 
 class Timed:

@@ -9,6 +9,7 @@ from wallaroo_runtime.system.java import java_program
 
 MINIMUM = 17
 DEADLINE_S = 30
+UNUSABLE = "cannot be used"
 
 
 def check_java() -> int:
@@ -31,15 +32,15 @@ def check_java() -> int:
             "R602", problem="was not found", reason=f"{where}{program}: {error.strerror or error}"
         ) from error
     except subprocess.TimeoutExpired as error:
-        raise _unusable(f"{program} gave no answer within {DEADLINE_S} s") from error
+        raise RunError.of("R602", problem=UNUSABLE, reason=f"{program} gave no answer within {DEADLINE_S} s") from error
     text = (done.stderr + done.stdout).decode("utf-8", "replace")
     version = re.search(r'version "(?:1\.)?([0-9]+)', text)
     if done.returncode or version is None:
-        raise _unusable(f"`{program} -version` failed: {text.strip()[:200] or done.returncode}")
+        raise RunError.of(
+            "R602", problem=UNUSABLE, reason=f"`{program} -version` failed: {text.strip()[:200] or done.returncode}"
+        )
     if int(version[1]) < MINIMUM:
-        raise _unusable(f"{program} is Java {version[1]}; Spark needs {MINIMUM} or newer")
+        raise RunError.of(
+            "R602", problem=UNUSABLE, reason=f"{program} is Java {version[1]}; Spark needs {MINIMUM} or newer"
+        )
     return int(version[1])
-
-
-def _unusable(reason: str) -> RunError:
-    return RunError.of("R602", problem="cannot be used", reason=reason)
