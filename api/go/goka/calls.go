@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -42,4 +43,20 @@ func running(all []*Processor) string {
 	}
 	slices.Sort(open)
 	return strings.Join(open, "; ")
+}
+
+// late keeps what a callback of a group did after its return, until the next call of the group fails with it.
+type late struct{ first atomic.Pointer[error] }
+
+func (l *late) note(err error) { l.first.CompareAndSwap(nil, &err) }
+
+// take returns the error once; nil: there is none.
+func (l *late) take() error {
+	if l.first.Load() == nil {
+		return nil
+	}
+	if first := l.first.Swap(nil); first != nil {
+		return *first
+	}
+	return nil
 }

@@ -9,7 +9,6 @@ import (
 
 	"github.com/IBM/sarama"
 
-	"wallarooapi/internal/emission"
 	"wallarooapi/internal/recordpb"
 	"wallarooapi/stream"
 )
@@ -30,7 +29,7 @@ type group struct {
 	context    func() context.Context
 	abort      func(error) // ends the run of the program; nil where the runtime has started it
 	failed     failures
-	late       emission.Late
+	late       late
 	calls      calls
 	visits     visits
 	counts     counts
@@ -118,7 +117,7 @@ func (g *group) handle(ctx context.Context, record stream.KafkaRecord, state *re
 
 // run calls a callback and waits for what it deferred. A panic goes on, as a failure in Goka's words.
 func (g *group) run(c *call, callback ProcessCallback, message any) error {
-	if err := g.late.Take(); err != nil {
+	if err := g.late.take(); err != nil {
 		return g.fail(c.record, err)
 	}
 	g.calls.begin(c)
@@ -144,11 +143,15 @@ func (g *group) fail(record stream.KafkaRecord, err error) error {
 	return failed
 }
 
-// noteLate refuses what a callback does after its return: Run ends. With dead letters, or without Run, the next message fails.
+// noteLate refuses what a callback does after its return: Run ends, or without Run the next message, with which the query ends. With
+// dead letters no other message pays for it: the log says it.
 func (g *group) noteLate(err error) {
 	g.options.log.Printf("processor %s: %v", g.graph.Group(), err)
-	if g.abort == nil || g.options.keepsDeadLetters {
-		g.late.Note(err)
+	switch {
+	case g.options.keepsDeadLetters:
+		return
+	case g.abort == nil:
+		g.late.note(err)
 		return
 	}
 	g.abort(fmt.Errorf("processor %s: %w", g.graph.Group(), err))

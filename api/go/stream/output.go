@@ -35,7 +35,7 @@ type Outputs interface {
 func NewOutput[T any](name string) Output[T] { return Output[T]{name: name} }
 
 // Emit emits a message from a function of a step that declares the output; ctx is what the function got, or derived from it. It is called
-// before the function returns; what a goroutine emits later is lost, and the next message of the step fails with an error that says so. A
+// before the function returns; what a goroutine emits later is lost, and the log of the worker says so. A
 // step that does not declare the output fails on the message (C527).
 func (o Output[T]) Emit(ctx context.Context, message T) {
 	emission.Emit(ctx, o.name, resultsOf[T]().message(message))

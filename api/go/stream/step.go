@@ -72,16 +72,11 @@ func Collect[T any](s Stream[T]) Stream[T] {
 // named gives a step its name, and its functions their context.
 type named struct {
 	name   string
-	late   *emission.Late  // of emissions to named outputs; nil: there are none
+	emits  bool            // to named outputs
 	around context.Context // of the call; nil: that of the worker's life
 }
 
-func nameOf(name string, outputs []Outputs) named {
-	if len(outputs) == 0 {
-		return named{name: name}
-	}
-	return named{name: name, late: new(emission.Late)}
-}
+func nameOf(name string, outputs []Outputs) named { return named{name: name, emits: len(outputs) > 0} }
 
 func (n named) Name() string { return n.name }
 
@@ -91,13 +86,10 @@ func (n named) begin() (context.Context, *emission.Context) {
 	if around == nil {
 		around = running()
 	}
-	if n.late == nil {
+	if !n.emits {
 		return around, nil
 	}
-	if err := n.late.Take(); err != nil {
-		refuse(err)
-	}
-	call := emission.Begin(around, n.late)
+	call := emission.Begin(around)
 	return call, call
 }
 

@@ -179,21 +179,6 @@ def test_a_failure_that_the_callback_catches_is_one() -> None:
         run(swallow)
 
 
-def test_what_a_thread_does_after_the_return_fails_the_next_message() -> None:
-    kept: list[goka.Context] = []
-    graph = goka.define_group(
-        "g", goka.input("in", STRING, lambda ctx, message: kept.append(ctx)), goka.persist(goka.Int64())
-    )
-    computation = GroupComputation(graph, None)
-    record = KafkaRecord("in", b"k", b"x")
-    computation.with_state(record, goka.GroupState())
-    with pytest.raises(goka.CallbackError):
-        kept[0].set_value(1)
-    with pytest.raises(goka.CallbackError, match="no longer valid: it was used for the earlier message of key 'k'"):
-        computation.with_state(record, goka.GroupState())
-    assert computation.with_state(record, goka.GroupState()) == ([], False)
-
-
 def test_a_context_ends_with_its_callback() -> None:
     kept: list[goka.Context] = []
     run(lambda ctx, message: kept.append(ctx), goka.loop(STRING, lambda ctx, message: None))

@@ -4,6 +4,7 @@ package emission
 import (
 	"context"
 	"fmt"
+	"log"
 	"slices"
 	"strconv"
 	"strings"
@@ -38,34 +39,24 @@ func (u *Undeclared) Error() string {
 // Context is the context of one call of a function that may emit.
 type Context struct {
 	context.Context
-	late *Late
-
 	mutex  sync.Mutex
 	list   List
 	isOver bool // the function has returned, and the list is that of the caller
 }
 
-// Late keeps what a function of a step did after its return, until the next call of the step fails with it.
-type Late struct{ first atomic.Pointer[error] }
+var lost atomic.Int64 // emissions after the end of their call
 
-// Note keeps an error, unless there is one.
-func (l *Late) Note(err error) { l.first.CompareAndSwap(nil, &err) }
-
-// Take returns the error once; nil: there is none.
-func (l *Late) Take() error {
-	if l == nil || l.first.Load() == nil {
-		return nil
+func isPowerOfTen(count int64) bool {
+	for count > 1 && count%10 == 0 {
+		count /= 10
 	}
-	if first := l.first.Swap(nil); first != nil {
-		return *first
-	}
-	return nil
+	return count == 1
 }
 
 type key struct{}
 
-// Begin returns the context of a call of a step, which has late for all its calls.
-func Begin(around context.Context, late *Late) *Context { return &Context{Context: around, late: late} }
+// Begin returns the context of a call.
+func Begin(around context.Context) *Context { return &Context{Context: around} }
 
 // Value returns the context itself for Emit, however it was derived.
 func (c *Context) Value(asked any) any {
@@ -75,7 +66,8 @@ func (c *Context) Value(asked any) any {
 	return c.Context.Value(asked)
 }
 
-// Emit adds a message for an output; it panics where the call's computation declares none. After the end of the call it only notes that.
+// Emit adds a message for an output; it panics where the call's computation declares none. After the end of the call only the log
+// gets it: the message to which it belongs has its results.
 func Emit(ctx context.Context, name string, value any) {
 	c, is := ctx.Value(key{}).(*Context)
 	if !is {
@@ -84,8 +76,10 @@ func Emit(ctx context.Context, name string, value any) {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
 	if c.isOver {
-		c.late.Note(fmt.Errorf("emitted to the output %q after the function had returned, for an earlier message: that is lost; a function "+
-			"waits for the goroutines that emit for it", name))
+		if count := lost.Add(1); isPowerOfTen(count) {
+			log.Printf("emitted to the output %q after the function had returned, for an earlier message (%d by now): that is lost; a function "+
+				"waits for the goroutines that emit for it", name, count)
+		}
 		return
 	}
 	c.list = append(c.list, wa.Output{Name: name, Value: value})

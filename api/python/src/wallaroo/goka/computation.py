@@ -6,7 +6,7 @@ from typing import Any
 from wallaroo.diagnostic import diagnostic
 from wallaroo.goka.context import Context, shown
 from wallaroo.goka.edge import INPUT, LOOP, Edge
-from wallaroo.goka.error import CallbackError, CodecError
+from wallaroo.goka.error import CodecError
 from wallaroo.goka.graph import DECODE, IGNORE, GroupGraph
 from wallaroo.goka.lookup import Lookups
 from wallaroo.goka.state import GroupState
@@ -59,7 +59,6 @@ class GroupComputation:
         self._edges: dict[str, Edge] = {edge.topic: edge for edge in graph.all_edges if edge.kind in (INPUT, LOOP)}
         self._visitors = {edge.topic: edge for edge in graph.visitors}
         self._update = graph.update_callback or default_update
-        self._late: list[str] = []
 
     def with_state(self, record: KafkaRecord, state: GroupState) -> tuple[list[Output], bool]:
         """Run a record on the state of its key; returns what it wrote, and whether the state has changed."""
@@ -103,9 +102,7 @@ class GroupComputation:
         if self._lookups is not None:
             self._lookups.start()
         graph = self._graph
-        if self._late:
-            raise CallbackError(self._late.pop())
-        context = Context(graph, record, state, self._lookups, self._max_record_bytes, self._late)
+        context = Context(graph, record, state, self._lookups, self._max_record_bytes)
         given: Any = context if graph.context_wrapper is None else graph.context_wrapper(context)
         assert edge.callback is not None
         begun = deferred.count()

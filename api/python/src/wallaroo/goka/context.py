@@ -40,7 +40,6 @@ class Context:
         state: Of its key; None: the group keeps none.
         lookups: The tables for `lookup`.
         max_record_bytes: A larger record is not written, and fails the message: Kafka would never take it.
-        late: Gets a text for each use of the context after the callback has returned; None: nobody looks.
 
     Attributes:
         outputs: The records that have been written.
@@ -59,7 +58,7 @@ class Context:
     """
 
     __slots__ = (
-        *("_failure", "_graph", "_headers", "_is_over", "_late", "_lookups", "_max_record_bytes", "_record", "_state"),
+        *("_failure", "_graph", "_headers", "_is_over", "_lookups", "_max_record_bytes", "_record", "_state"),
         *("is_changed", "outputs"),
     )
 
@@ -70,10 +69,9 @@ class Context:
         state: GroupState | None = None,
         lookups: "Lookups | None" = None,
         max_record_bytes: int = MAX_RECORD_BYTES,
-        late: list[str] | None = None,
     ) -> None:
         self._graph, self._record, self._state, self._lookups = graph, record, state, lookups
-        self._max_record_bytes, self._late = max_record_bytes, late
+        self._max_record_bytes = max_record_bytes
         self.outputs: list[Output] = []
         self._headers: dict[str, bytes | None] | None = None
         self._failure: CallbackError | None = None
@@ -240,22 +238,16 @@ class Context:
         if self._failure is not None:
             raise self._failure
 
-    def _refuse_late(self) -> None:
-        if not self._is_over:
-            return
-        text = "the callback has returned; its context is no longer valid"
-        if self._late is not None:
-            self._late.append(f"{text}: it was used for the earlier message of key '{shown(self.key)}'")
-        self.fail(text)
-
     def _own_state(self) -> GroupState:
         if self._state is None or self._graph.group_table is None:
             self.fail("Cannot access state in stateless processor")
-        self._refuse_late()
+        if self._is_over:
+            self.fail("the callback has returned; its context is no longer valid")
         return self._state
 
     def _write(self, topic: str, key: bytes, value: bytes | None, headers: Headers) -> None:
-        self._refuse_late()
+        if self._is_over:
+            self.fail("the callback has returned; its context is no longer valid")
         record = KafkaRecord(topic, key, value, tuple(headers.items()))
         if size := too_large(self._max_record_bytes, key, value, record.headers):
             self.fail(_TOO_LARGE.format(key=shown(key)[:80], topic=topic, size=size, limit=self._max_record_bytes))
