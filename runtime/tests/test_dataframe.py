@@ -298,6 +298,33 @@ def test_bytes_are_messages_where_a_program_has_its_own_codec(session: Any, tmp_
     assert sorted((bytes(row["key"]), bytes(row["value"])) for row in found) == [(b"a", b"AB"), (b"c", b"CD")]
 
 
+TWO = """
+from typing import Annotated
+import wallaroo
+
+def application_setup(args):
+    rows = wallaroo.source("rows", wallaroo.DataFrameSourceConfig({"x": int}))
+    small = wallaroo.DataFrameSinkConfig({"x": Annotated[int, "TINYINT"]}, name="small")
+    same = wallaroo.DataFrameSinkConfig({"x": int}, name="small" if "small" in args else None)
+    return wallaroo.build_application("Two", rows.to_sinks([small, same]))
+"""
+
+
+def test_several_sinks_have_names_of_their_own(session: Any, tmp_path: Path) -> None:
+    (tmp_path / "two.py").write_text(TWO)
+    steps = load(tmp_path / "two.py")
+    rows = steps.apply_all(session.createDataFrame([(1,), (400,)], "x BIGINT"))
+    assert steps.outputs == ("small", "Two")
+    assert sorted(row["x"] for row in steps.select(rows, "small").collect()) == [1]
+    assert sorted(row["x"] for row in steps.select(rows, "Two").collect()) == [1, 400]
+    (letter,) = steps.dead_letters(rows).collect()
+    assert (letter["step"], letter["code"]) == ("small", "C501")
+    with pytest.raises(RunError, match='P303 .*a second sink "small"'):
+        load(tmp_path / "two.py", ["small"])
+    with pytest.raises(RunError, match="call apply_all"):
+        steps.apply(session.createDataFrame([(1,)], "x BIGINT"))
+
+
 def test_what_has_no_place_between_dataframes_is_refused(tmp_path: Path) -> None:
     file = tmp_path / "generated.py"
     file.write_text(

@@ -20,7 +20,7 @@ from wallaroo_runtime.spark.source.record import RecordSource, selected
 from wallaroo_runtime.spark.worker_start import running_in_tasks, worker_specs
 from wallaroo_runtime.storage.place import OutputPlace
 from wallaroo_runtime.topology.error_policy import ErrorPolicy
-from wallaroo_runtime.topology.model import GeneratorSource, Source, SparkSource, Topology, has_records
+from wallaroo_runtime.topology.model import GeneratorSource, Sink, Source, SparkSource, Topology, has_records
 
 PARTITIONS = "spark.sql.shuffle.partitions"
 
@@ -31,9 +31,14 @@ def check_topology(topology: Topology) -> None:
     Raises:
         RunError: P303; every finding.
     """
-    findings = []
+    findings, names = [], set[str]()
     for part in topology.parts():
         what = fix = ""
+        if isinstance(part, Sink):
+            if part.name in names:
+                what = f'a second sink "{part.name}" between DataFrames'
+                fix = 'give it a name: DataFrameSinkConfig(..., name="a"), DataFrameSink[T]().Named("a") in Go'
+            names.add(part.name)
         if isinstance(part, GeneratorSource):
             what, fix = "a generator between DataFrames", "make its messages a DataFrame, and declare a source for it"
         elif isinstance(part, Source) and has_records(part):

@@ -63,9 +63,10 @@ class Declaration:
         encoder = component.instance(place, "encoder", config.encoder, "encoder", "an encoder")
         if encoder is None:
             return
-        if isinstance(config, SinkConnectorConfig) and config.name is not None:
+        if config.name is not None:
             name = check.name(place, "sink", config.name)
-            self.connectors[name] = config
+            if isinstance(config, SinkConnectorConfig):
+                self.connectors[name] = config
         path = f"{pipeline.number}/sinks/{len(pipeline.sinks)}"
         sink = config.declare(place, path, name, inputs, encoder)
         if sink is not None:

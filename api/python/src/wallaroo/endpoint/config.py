@@ -48,9 +48,12 @@ class SinkConfig(ABC):
     """Where messages go.
 
     Attributes:
+        name: Name of the sink; None: the application's.
         on_error: What happens when its encoder fails on a message; None: what the application says.
         location: Where the program made it.
     """
+
+    name: str | None = None
 
     def __init__(self, encoder: Any, on_error: str | None) -> None:
         self.encoder, self.on_error = encoder, on_error

@@ -150,6 +150,7 @@ class DataFrameSinkConfig(SparkSinkConfig):
 
     Args:
         row: Columns and their types, as for `Rows`.
+        name: Name of the sink, by which `select` and `each` know its rows; the application's by default.
         on_error: What happens when a message is no such row, as for `ApplicationBuilder`; None: what the application
             says.
 
@@ -161,8 +162,9 @@ class DataFrameSinkConfig(SparkSinkConfig):
         'user STRING NOT NULL, total BIGINT NOT NULL'
     """
 
-    def __init__(self, row: Any, *, on_error: str | None = None) -> None:
+    def __init__(self, row: Any, *, name: str | None = None, on_error: str | None = None) -> None:
         super().__init__(DATAFRAME, {}, Rows(row), on_error=on_error)
+        self.name = name
 
 
 def option_texts(place: Place, options: Any) -> dict[str, str]:

@@ -39,7 +39,7 @@ public record Columns(
     public static Columns read(byte[] frame) {
         ByteBuffer buffer = ByteBuffer.wrap(frame).order(ByteOrder.LITTLE_ENDIAN);
         int flags = frame[4];
-        if ((frame[5] & Frames.FRAMED) != 0) {
+        if (frame[5] == Frames.FRAMED) {
             throw new IllegalArgumentException("the values are framed");
         }
         int count = buffer.getInt(8);
