@@ -68,3 +68,15 @@ def test_the_cells_of_the_notebook_give_the_outputs_that_are_in_it(folder: Path,
         file.write_text(json.dumps(notebook, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
     assert [cell["outputs"] for cell in cells] == outputs
     assert any("data" in output for output in outputs[-1]), "the plot"
+
+
+def test_the_samples_of_the_page_print_what_follows_them(folder: Path) -> None:
+    pieces: list[tuple[str, str]] = []
+    for block in blocks(DOCS / "dataframes.md"):
+        if block.language == "python" and not block.title:
+            pieces.append((block.text, ""))
+        elif block.text.startswith("+--"):
+            pieces[-1] = pieces[-1][0], block.text
+    outputs = outputs_of((text for text, _ in pieces), folder)
+    said = ["".join("".join(each["text"]) for each in output).strip() for output in outputs]
+    assert said == [printed.strip() for _, printed in pieces]
