@@ -7,11 +7,6 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-if sys.version_info >= (3, 11):
-    pass
-else:
-    pass
-
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
@@ -53,7 +48,7 @@ def is_name(text: str) -> bool:
 def test_what_to_do_next_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["new", "python", str(tmp_path / "counter")]) == 0
     out = capsys.readouterr().out
-    command = next_command(tmp_path / "counter", "app.py")
+    command = next_command(tmp_path / "counter", "python")
     assert out.endswith(f"\nnext:\n  {command}\n") and command.startswith(f"cd {tmp_path}/counter && ")
     readme = (tmp_path / "counter" / "README.md").read_text()
     assert readme.startswith("# counter\n") and "wallaroo run app.py" in readme
@@ -76,7 +71,7 @@ def test_what_is_printed_to_do_next_can_be_pasted(names: list[str]) -> None:
         stub.write_text('#!/bin/sh\necho "$* in $(pwd -P)."')
         stub.chmod(0o700)
         patch.setenv("PATH", f"{stub.parent}:{os.environ['PATH']}")
-        command, place = next_command(directory, "app.py"), directory.resolve()
+        command, place = next_command(directory, "python"), directory.resolve()
         done = subprocess.run(["sh", "-c", command], capture_output=True, timeout=60, check=True)
     assert os.fsdecode(done.stdout) == f"test . in {place}.\nrun app.py in {place}.\n"
 
@@ -97,7 +92,7 @@ def test_what_is_printed_to_do_next_works(
 def test_a_command_that_is_not_on_the_path_is_printed_with_its_place(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "/nowhere")
     own = Path(sys.executable).with_name("wallaroo")
-    assert next_command(Path(), "app.py") == f"{own} test . && {own} run app.py"
+    assert next_command(Path(), "python") == f"{own} test . && {own} run app.py"
 
 
 @pytest.mark.parametrize("name", ["a\nb", "\x1b[2J", "a\tb"])
@@ -189,6 +184,42 @@ def test_the_test_of_a_project_passes(language: str, command: Sequence[str], tmp
         "1 passed\n"
     )
     assert kinds <= {".go", ".py", ".txt", ".mod", ".md", ".gitignore", ".toml"}, names
+
+
+TOTALS = """+----+-----+
+|user|total|
++----+-----+
+| ann|    3|
+| ann|    7|
+| bob|    5|
++----+-----+
+"""
+
+
+@pytest.mark.jvm
+@pytest.mark.parametrize("language", [[], pytest.param(["go"], marks=pytest.mark.long)])
+def test_a_project_with_a_job_passes_its_test_and_runs(
+    language: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}:{os.environ['PATH']}")
+    assert cli.main(["new", "--pyspark", *language, str(tmp_path / "totals")]) == 0
+    (command,) = capsys.readouterr().out.partition("next:\n")[2].splitlines()
+    said = ran(("sh", "-c", command), tmp_path)
+    assert ("ok " if language else "2 passed") in said and said.endswith(TOTALS + "\n")
+    names = {path.name for path in (tmp_path / "totals").iterdir()}
+    assert {"README.md", "job.py", ".gitignore"} < names and "cases" not in names
+
+
+@pytest.mark.parametrize(
+    ("arguments", "reason"),
+    [(["--pyspark", "mixed"], "there is no project with --pyspark and mixed"), ([], "new has no language")],
+)
+def test_projects_that_are_not_known(
+    arguments: list[str], reason: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert cli.main(["new", *arguments, str(tmp_path / "totals")]) == 2
+    assert f"R608 {reason}\n" in capsys.readouterr().err
+    assert not (tmp_path / "totals").exists()
 
 
 @pytest.mark.slow

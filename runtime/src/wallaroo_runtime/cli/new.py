@@ -1,4 +1,7 @@
-"""`wallaroo new python|go|mixed DIR`: make a project with an application that runs and a test that passes."""
+"""`wallaroo new python|go|mixed DIR`: make a project with an application that runs and a test that passes.
+
+With --pyspark, in Python unless go is given, a PySpark job runs the application's steps.
+"""
 
 import argparse
 import shlex
@@ -9,13 +12,16 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from wallaroo_runtime.cli.parser import wrong_usage
 from wallaroo_runtime.console.json_line import print_json
 from wallaroo_runtime.errors import USAGE, RunError
 
 TEMPLATES, SUFFIX = Path(__file__).parents[1] / "template", ".template"
-IGNORED = {language: "__pycache__/\n.venv/\n" for language in ("python", "mixed")}
+IGNORED = {kind: "__pycache__/\n.venv/\n" for kind in ("python", "mixed", "pyspark_python")}
 APP = {"python": "app.py", "go": ".", "mixed": "app.py"}
-GO = {"go": "", "mixed": "words"}  # where the Go program is, which knows by itself what git shall ignore
+TESTS = {"pyspark_python": "{python} -m pytest", "pyspark_go": "go test ./..."}  # of projects that have no cases
+# Where the Go program is, which knows by itself what git shall ignore.
+GO = {"go": "", "mixed": "words", "pyspark_go": ""}
 CASE, COMMON = "cases/words", "common"
 FOLDERS = {"words.go": GO["mixed"], **dict.fromkeys(("case.toml", "input.txt", "expected.txt"), CASE)}
 
@@ -24,11 +30,12 @@ def add_parser(subparsers: Any) -> None:
     """Declare the command's arguments."""
     parser = subparsers.add_parser("new", help="make a project: an application and its test", description=__doc__)
     parser.add_argument(
-        "language", choices=sorted(APP), help="of the application; mixed: Python with a component in Go"
+        "language", nargs="?", choices=sorted(APP), help="of the application; mixed: Python with a component in Go"
     )
     parser.add_argument(
         "directory", metavar="DIR", help="new or empty, but for .git; the application is named after it"
     )
+    parser.add_argument("--pyspark", action="store_true", help="an application in a PySpark job of its own; in Python")
     parser.add_argument("--json", action="store_true", help="the files as a JSON object; findings as a JSON array")
 
 
@@ -36,21 +43,22 @@ def run(arguments: argparse.Namespace) -> int:
     """Write the files, and print what to do next.
 
     Raises:
-        RunError: R734, they cannot be written, or something is there; those of `wallaroo build --init` for Go.
+        RunError: R608, no such project is known; R734, files cannot be written, or something is there; those of
+            `wallaroo build --init` for Go.
     """
-    directory = Path(arguments.directory)
-    if arguments.language in GO:
+    directory, kind = Path(arguments.directory), kind_of(arguments.language, arguments.pyspark)
+    if kind in GO:
         from wallaroo_runtime.program.init import init
         from wallaroo_runtime.program.sdk import go_command
 
         go_command()  # before there are files: the next try would find them
     try:
-        written = write(arguments.language, directory)
+        written = write(kind, directory)
     except OSError as error:
         raise _refused(directory, error.strerror or str(error), "give another directory") from error
-    if arguments.language in GO:
+    if kind in GO:
         try:
-            made = init(directory / GO[arguments.language])
+            made = init(directory / GO[kind])
         except RunError:
             _remove(written, directory)  # the next try would find them
             raise
@@ -59,26 +67,44 @@ def run(arguments: argparse.Namespace) -> int:
         print_json({"files": [str(path) for path in written]})
         return 0
     print("\n".join(map(str, written)))
-    print(f"next:\n  {next_command(directory, APP[arguments.language])}")
+    print(f"next:\n  {next_command(directory, kind)}")
     return 0
 
 
-def next_command(directory: Path, app: str) -> str:
+def kind_of(language: str | None, pyspark: bool) -> str:
+    """Return which templates a project is made of.
+
+    Raises:
+        RunError: R608, there are none.
+    """
+    if language is None and not pyspark:
+        fix = f"give one of {', '.join(sorted(APP))} before the directory"
+        raise wrong_usage(reason="new has no language", fix=fix)
+    kind = f"pyspark_{language or 'python'}" if pyspark else str(language)
+    if kind not in TESTS and kind not in APP:
+        raise wrong_usage(reason=f"there is no project with --pyspark and {language}", fix="give python or go")
+    return kind
+
+
+def next_command(directory: Path, kind: str) -> str:
     """Return what to type into a shell to test and run a project.
 
     Example:
-        >>> next_command(Path("-my app"), "app.py").split(" && ")[0]
+        >>> next_command(Path("-my app"), "python").split(" && ")[0]
         "cd './-my app'"
     """
     own = Path(sys.executable).with_name("wallaroo")
-    wallaroo = shlex.quote(str(own)) if own.exists() and not shutil.which("wallaroo") else "wallaroo"
+    is_away = own.exists() and not shutil.which("wallaroo")
+    wallaroo, python = (shlex.quote(str(own.with_name(name))) if is_away else name for name in ("wallaroo", "python"))
     place = f"./{directory}" if str(directory).startswith("-") else str(directory)
     steps = [] if directory.resolve() == Path.cwd() else [f"cd {shlex.quote(place)}"]
-    return " && ".join([*steps, f"{wallaroo} test .", f"{wallaroo} run {app}"])
+    if kind in TESTS:
+        return " && ".join([*steps, TESTS[kind].format(python=python), f"{python} job.py"])
+    return " && ".join([*steps, f"{wallaroo} test .", f"{wallaroo} run {APP[kind]}"])
 
 
-def write(language: str, directory: Path) -> list[Path]:
-    """Write the files of a language into a new directory, or one that is empty but for `.git`; returns them.
+def write(kind: str, directory: Path) -> list[Path]:
+    """Write the files of a kind of project into a new directory, or one that is empty but for `.git`; returns them.
 
     Raises:
         RunError: R734, something is there, or tools cannot read its name.
@@ -91,13 +117,14 @@ def write(language: str, directory: Path) -> list[Path]:
         raise _refused(directory, "it is not empty", "give a new directory")
     name = _name_of(directory)
     written = []
-    found = [template for kind in (language, COMMON) for template in (TEMPLATES / kind).glob(f"*{SUFFIX}")]
+    folders = (kind,) if kind in TESTS else (kind, COMMON)
+    found = [template for folder in folders for template in (TEMPLATES / folder).glob(f"*{SUFFIX}")]
     for template in sorted(found, key=lambda template: template.name):
         file = template.name.removesuffix(SUFFIX)
         text = template.read_text(encoding="utf-8").replace("{name}", name)
         written.append(_written(directory / FOLDERS.get(file, "") / file, text))
-    if language in IGNORED:
-        written.append(_written(directory / ".gitignore", IGNORED[language]))
+    if kind in IGNORED:
+        written.append(_written(directory / ".gitignore", IGNORED[kind]))
     return written
 
 
