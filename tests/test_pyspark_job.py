@@ -14,6 +14,7 @@ from support.page import DOCS, blocks
 from support.tutorial import EXAMPLES
 from wallaroo_runtime.program.init import init
 
+ROOT = DOCS.parent
 EXAMPLE = EXAMPLES / "pyspark_job"
 pytestmark = pytest.mark.jvm
 
@@ -70,13 +71,23 @@ def test_the_cells_of_the_notebook_give_the_outputs_that_are_in_it(folder: Path,
     assert any("data" in output for output in outputs[-1]), "the plot"
 
 
-def test_the_samples_of_the_page_print_what_follows_them(folder: Path) -> None:
+BEFORE = 'history, live, customers = orders, new, spark.read.json("customers")'
+AFTER = """
+query.processAllAvailable()
+query.stop()
+print(past.count(), spark.read.parquet("alerts").count())
+"""
+
+
+def test_the_samples_of_page_and_readme_print_what_follows_them(folder: Path) -> None:
     pieces: list[tuple[str, str]] = []
     for block in blocks(DOCS / "dataframes.md"):
         if block.language == "python" and not block.title:
             pieces.append((block.text, ""))
         elif block.text.startswith("+--"):
             pieces[-1] = pieces[-1][0], block.text
+    readme = next(block.text for block in blocks(ROOT / "README.md") if "dataframe import load" in block.text)
+    pieces += [(BEFORE, ""), (readme, ""), (AFTER, "3 3")]
     outputs = outputs_of((text for text, _ in pieces), folder)
     said = ["".join("".join(each["text"]) for each in output).strip() for output in outputs]
     assert said == [printed.strip() for _, printed in pieces]
