@@ -63,7 +63,8 @@ class Steps:
         Args:
             rows: The DataFrame for the only source, so that `orders.transform(steps.apply)` works.
             order_by: Column of each input, a time, a date or an integer. In a batch, and in each micro-batch, each key
-                gets its rows in this order; without it in that of Spark's partitions.
+                gets its rows in this order; without it in an order that Spark's partitions happen to have, so code for
+                which the order of events counts needs it.
             states: From `states` or `read_states`: those with which a batch, or a query with a new checkpoint, begins.
             inputs: A DataFrame, streaming or not, for each source by its name. It has the columns that the source
                 declares, and perhaps more; for a source that declares none `value`, and perhaps `key` and `timestamp`.
