@@ -257,7 +257,6 @@ def test_pages_need_a_limit(options: list[str], told: str, capsys: pytest.Captur
 
 
 @settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@example(action="get", name="", is_json=False)
 @given(
     action=st.sampled_from(["ls", "get", "dump"]),
     name=st.sampled_from(sorted(word_count().states())).flatmap(lambda name: st.sampled_from([name + "s", name[1:]]))

@@ -150,7 +150,7 @@ def test_planted_words(name: str, text: str, words: list[str]) -> None:
 @pytest.mark.slow
 def test_the_wheels_are_made_without_what_only_tests_need(tmp_path: Path) -> None:
     """The operators in Java need Spark's jars, and nothing else has to be there."""
-    command = ["make", "-n", "-B", "build", f"VENV={tmp_path}"]
+    command = ["make", "-n", "-B", "--no-print-directory", "build", f"VENV={tmp_path}"]
     said = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
     installed = re.findall(r"^[^#\n]*(?:pip install|go install|go mod download).*", said, re.MULTILINE)
     assert [line for line in installed if "pyspark" not in line] == []

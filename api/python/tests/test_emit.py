@@ -115,12 +115,17 @@ def test_no_setup(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("parameters", "count"), [("", "0 parameters"), ("args, more", "2 parameters"), ("*, args", "1 parameter")]
+    ("parameters", "count"),
+    [
+        ("", "0 parameters; expected 1"),
+        ("args, more", "2 parameters; expected 1"),
+        ("*, args", "1 parameter, but args by name alone; expected 1, by their places"),
+    ],
 )
 def test_a_setup_that_cannot_be_called(tmp_path: Path, parameters: str, count: str) -> None:
     (found,) = findings(tmp_path, f"\ndef application_setup({parameters}):\n    pass\n")
     assert str(found) == (
-        f'T202 setup "application_setup": application_setup takes {count}; expected 1\n  at app.py:2\n'
+        f'T202 setup "application_setup": application_setup takes {count}\n  at app.py:2\n'
         "  fix: declare it as `def application_setup(args)`"
     )
 

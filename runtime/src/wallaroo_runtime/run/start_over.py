@@ -73,6 +73,6 @@ def _found(directory: Directory, name: str) -> str:
 def _processed(directory: Directory, spark: str) -> str:
     try:
         count = progress_in(directory, f"{spark}/").messages_in
-    except (OSError, ValueError, KeyError, TypeError):  # what is damaged may be removed
+    except (OSError, RunError):  # what is damaged may be removed
         return "its positions cannot be read"
     return f"{count:,} messages of its journal processed"
