@@ -298,6 +298,25 @@ def test_bytes_are_messages_where_a_program_has_its_own_codec(session: Any, tmp_
     assert sorted((bytes(row["key"]), bytes(row["value"])) for row in found) == [(b"a", b"AB"), (b"c", b"CD")]
 
 
+def test_a_program_that_is_changed_in_a_session_has_workers_of_its_own(session: Any, tmp_path: Path) -> None:
+    file, rows = tmp_path / "totals.py", rows_of(session, [("a", 2, BEGIN)])
+    file.write_text(PROGRAM)
+    before = load(file)
+    assert [row["total"] for row in before.apply(rows).collect()] == [2]
+    file.write_text(PROGRAM.replace("+= order.amount", "+= 10 * order.amount"))
+    assert [row["total"] for row in load(file).apply(rows).collect()] == [20]
+    assert [row["total"] for row in before.apply(rows).collect()] == [2]
+
+
+def test_the_steps_may_come_twice_in_a_query(session: Any, steps: Steps) -> None:
+    rows = rows_of(session, [("a", 1, BEGIN), ("a", 3, BEGIN), ("b", 2, BEGIN)])
+    once = steps.apply(rows, order_by="amount")
+    again = steps.apply(once.selectExpr("user", "total AS amount", "at"), order_by="amount")
+    assert sorted((row["user"], row["total"]) for row in again.collect()) == [("a", 1), ("a", 5), ("b", 2)]
+    assert once.union(once).count() == 6
+    assert once.alias("x").join(once.alias("y"), "user").count() == 5
+
+
 TWO = """
 from typing import Annotated
 import wallaroo

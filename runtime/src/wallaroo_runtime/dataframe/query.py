@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
@@ -94,7 +94,11 @@ def applied(call: Call) -> DataFrame:
     logs = temporary_directory() / "logs"
     logs.mkdir(exist_ok=True)
     options = QueryOptions("", logs, (), OutputPlace(str(logs)), archive=call.archive)
-    workers = running_in_tasks(session, plan, worker_specs(session, topology, options))
+    specs = {  # a program that was changed while the session runs has workers of its own
+        name: replace(spec, run=f"{spec.run}-{topology.worker(name).code_hash}")
+        for name, spec in worker_specs(session, topology, options).items()
+    }
+    workers = running_in_tasks(session, plan, specs)
     sources = [(as_rows(source, call.inputs[source.name]), call.inputs[source.name]) for source in topology.sources()]
     records = [RecordSource(plan.ports[source.path], source) for source, _ in sources]
     settings = {
