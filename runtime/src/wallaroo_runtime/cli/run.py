@@ -128,7 +128,7 @@ def location_of(arguments: argparse.Namespace) -> str:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Run the application; returns when it has been stopped or is idle, or a signal has broken off its start."""
+    """Run the application; returns when it was stopped, is idle or complete, or a signal has broken off its start."""
     app = app_of(arguments, "wallaroo run")
     if arguments.debug:
         refuse_together("--debug", {"--json": arguments.json and "the terminal is the debugger's"})
@@ -140,6 +140,9 @@ def run(arguments: argparse.Namespace) -> int:
     idle = arguments.stop_when_idle
     if idle is not None and not 0 <= idle <= MAX_IDLE_S:
         raise wrong_usage(reason=f"--stop-when-idle {idle:g} is not a time", fix="give seconds, e.g. 10")
+    if arguments.available_now:
+        why = idle is not None and "the one waits until all is delivered, the other as long as you say"
+        refuse_together("--available-now", {"--stop-when-idle": why})
     if arguments.fresh and arguments.continue_goka:
         reason = "--fresh would count again what an earlier run has counted: Goka's offsets stay where they were"
         raise wrong_usage(reason=reason, fix="leave out one of the two; --continue-goka is for a new checkpoint")
@@ -200,6 +203,7 @@ def _run(arguments: argparse.Namespace, app: str, reporter: JsonReporter | TextR
         remote=remote_of(arguments),
         on_error=arguments.on_error,
         stop_when_idle=arguments.stop_when_idle,
+        available_now=arguments.available_now,
         mode=arguments.mode,
         monitor=monitor_of(arguments),
     )

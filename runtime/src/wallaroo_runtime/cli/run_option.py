@@ -76,6 +76,8 @@ OPTIONS = (
               {"default": "", "metavar": "PATH"}, "spark"),
     RunOption(("--stop-when-idle",), PROGRAM, "stop when nothing came in for so long",
               {"type": float, "metavar": "SECONDS"}),
+    RunOption(("--available-now",), PROGRAM, "stop when all that files and topics had at the start is delivered",
+              FLAG, "spark"),
     RunOption(("--in", "-i"), ENDS, "where the sources listen",
               {"dest": "inputs", "default": "", "metavar": "[NAME@]H:P,..."}, is_shown_to_app=True),
     RunOption(("--out", "-o"), ENDS, "where the sinks send to",

@@ -120,7 +120,8 @@ class KafkaReader:
     Attributes:
         frames: What was read, for the event loop.
         findings: What is to be reported.
-        has_caught_up: Whether all partitions were read to their ends since the start; `frames` may have some of it.
+        has_caught_up: Whether all partitions were read to their ends since the start; `frames` may have some of it. If
+            the configuration says where they end, nothing more is read then.
         error: What ended the thread.
     """
 
@@ -138,6 +139,7 @@ class KafkaReader:
         self._lost: list[str] = []
         self._is_missing = False  # the topic, at the last look
         self._ended: set[int] = set()
+        self._ends = dict(config.ends)
         self._gone: set[int] = set()  # partitions without the records that come next
         self._thread: threading.Thread | None = None
 
@@ -183,7 +185,7 @@ class KafkaReader:
     def _read(self, consumer: Any) -> None:
         self._assign(consumer, self._next)
         look_at = time.monotonic()
-        while not self._stopping.is_set():
+        while not (self._stopping.is_set() or (self._ends and self.has_caught_up)):
             now = time.monotonic()
             if now >= look_at:
                 self._look(consumer)
@@ -266,14 +268,21 @@ class KafkaReader:
         self.outage = None
         if self._rows.is_full:
             self._put()
+        end = self._ends.get(message.partition())
+        if end is not None and message.offset() + 1 >= end:
+            self._end(message.partition())
+
+    def _end(self, partition: int) -> None:
+        """Note that a partition was read to its end."""
+        self._ended.add(partition)
+        if not self.has_caught_up and self._ended >= (self._ends or self._next).keys():
+            self._put()
+            self.has_caught_up = True
+            self._wake()
 
     def _heed(self, error: Any, message: Any, consumer: Any) -> None:
         if error.code() == error._PARTITION_EOF:
-            self._ended.add(message.partition())
-            if not self.has_caught_up and self._ended >= self._next.keys():
-                self._put()
-                self.has_caught_up = True
-                self._wake()
+            self._end(message.partition())
         elif error.code() == error._AUTO_OFFSET_RESET:
             self._put()
             partition = message.partition()

@@ -51,6 +51,7 @@ class KafkaSources:
         self._readers = [KafkaReader(config, points[config.port], wake) for config in configs]
         self._messages = dict.fromkeys((reader.config.port for reader in self._readers), 0)
         self._intake, self._say = intake, say
+        self._taken = 0  # as the intake counts
         self._start()
 
     @property
@@ -87,6 +88,7 @@ class KafkaSources:
             taken = self._intake.take_columns(port, frame.count, frame.flags, frame.parts, timestamp_ms=time_ms)
             self._intake.past.note(taken, port, frame.points)
             self._messages[port] += frame.count
+            self._taken = self._intake.taken
             reader.took(frame)
         if reader.error is not None and not reader.frames:
             raise reader.error
@@ -97,7 +99,7 @@ class KafkaSources:
             {
                 "name": reader.config.name,
                 "messages": self._messages[reader.config.port],
-                "at_end": _is_at_end(reader),
+                "at_end": _is_at_end(reader) and self._intake.is_safe(self._taken),
                 "outage": reader.outage and reader.outage.to_json(),
             }
             for reader in self._readers
@@ -110,5 +112,5 @@ class KafkaSources:
 
 
 def _is_at_end(reader: KafkaReader) -> bool:
-    """Say whether the journal has all that the topic had at the start."""
+    """Say whether the intake has all that the topic had at the start."""
     return reader.has_caught_up and not reader.frames

@@ -1,6 +1,7 @@
 """What a driver wants gateway and egress of an application to do."""
 
 from collections.abc import Iterable, Iterator, Mapping
+from types import MappingProxyType
 from typing import NamedTuple
 
 from wallaroo.diagnostic.diagnostic import Diagnostic
@@ -33,11 +34,13 @@ class TopicStart(NamedTuple):
         offsets: The first one of each partition.
         topic_id: Empty: the brokers give none.
         reset: Where it is read when it was created again, or records are gone: `start`, `end`; empty: nowhere.
+        ends: Where reading of each partition may end; empty: nowhere.
     """
 
     offsets: Mapping[int, int]
     topic_id: str = ""
     reset: str = ""
+    ends: Mapping[int, int] = MappingProxyType({})
 
 
 Starts = Mapping[str, TopicStart]  # by the path of a Kafka source
@@ -139,6 +142,7 @@ def _kafka_message(source: KafkaSource, plan: Plan, start: TopicStart) -> pb.Kaf
         chosen=source.partitions is not None,
         topic_id=start.topic_id,
         reset=start.reset,
+        ends=dict(start.ends),
     )
 
 

@@ -2,7 +2,7 @@
 
 import json
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,7 @@ from wallaroo_runtime.storage.journal.head import Position
 from wallaroo_runtime.storage.journal.reader import JournalReader
 from wallaroo_runtime.storage.journal.visit import add_counts
 from wallaroo_runtime.storage.outbox.log import Published
+from wallaroo_runtime.storage.outbox.position import undelivered
 from wallaroo_runtime.storage.place import JournalPlace, OutputPlace
 
 ATTACH_PATIENCE_S = 15.0
@@ -160,6 +161,19 @@ class Peer:
             return JournalReader(self._directory / "journal").end()
         self.status()
         return self._end
+
+    def undelivered(self, ports: Collection[int]) -> int:
+        """Return how many messages of its outbox wait for sinks, by their ports; -1: it is away.
+
+        Raises:
+            RunError: R698, the outbox is damaged.
+        """
+        if self._directory is not None:
+            return undelivered(self._directory / "outbox", ports)
+        with suppress(Away):
+            request = pb.StatusRequest(epoch=self.service.epoch, ports=ports)
+            return int(Client(self.service).look("Status", request, STATUS_CALL_S).waiting_messages)
+        return -1
 
     def commit(self, offset: int) -> bool:
         """Release everything of its journal below `offset`; returns False where it is away: commit later."""

@@ -4,12 +4,15 @@ from wallaroo_runtime.archive.archive import check_platform
 from wallaroo_runtime.checkpoint.checkpoint import check_program
 from wallaroo_runtime.checkpoint.url import check_services
 from wallaroo_runtime.durable.directory import Directory, LocalDirectory
+from wallaroo_runtime.errors import USAGE, RunError
+from wallaroo_runtime.peer.configuration import gateway_sources
 from wallaroo_runtime.peer.remote import sources_by_gateway
 from wallaroo_runtime.program.application import Application, check_runnable
 from wallaroo_runtime.program.interpreter import check_interpreter
 from wallaroo_runtime.run.gateway_workers import path_of
 from wallaroo_runtime.run.mode import chosen_mode
 from wallaroo_runtime.run.options import RunOptions
+from wallaroo_runtime.topology.model import Topology
 from wallaroo_runtime.topology.secret import check_secrets
 
 
@@ -26,11 +29,22 @@ def check_application(options: RunOptions, application: Application) -> None:
     check_interpreter(options.spark.worker_python, topology, is_here=is_here, is_packed=bool(archive))
     if archive and is_here:
         check_platform(application.path, archive.manifest)
+    if options.available_now:
+        _check_ends(topology)
     check_services(options.checkpoint.location, options.remote)
     chosen_mode(options).check(options, topology)
     options.remote.check()
     if options.remote.gateways:
         sources_by_gateway(topology, options.remote)
+
+
+def _check_ends(topology: Topology) -> None:
+    """Refuse sources of which nobody knows at the start where they end."""
+    for source in gateway_sources(topology):
+        reason = (
+            f'--available-now: source "{source.name}" has no end that is known at the start, as files and topics have'
+        )
+        raise RunError.of("R608", USAGE, reason=reason, fix="leave it out and give --stop-when-idle SECONDS, e.g. 10")
 
 
 def check_continues(options: RunOptions, application: Application) -> None:

@@ -40,7 +40,7 @@ class MicroBatchMode:
         """Return what is chosen."""
         return dict(chosen)
 
-    def starts(self, topology: Topology, checkpoint: Checkpoint, reset: str) -> None:
+    def starts(self, topology: Topology, checkpoint: Checkpoint, options: RunOptions) -> None:
         """Return nothing: Spark reads the topics."""
 
     def is_counted(self, topology: Topology) -> bool:

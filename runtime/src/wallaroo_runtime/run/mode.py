@@ -53,8 +53,8 @@ class Mode(Protocol):
         """Return the settings of Spark, with those that the user chose."""
         ...
 
-    def starts(self, topology: Topology, checkpoint: Checkpoint, reset: str) -> Starts | None:
-        """Return where gateways begin to read topics; None: they read none.
+    def starts(self, topology: Topology, checkpoint: Checkpoint, options: RunOptions) -> Starts | None:
+        """Return where gateways begin to read topics, and may end; None: they read none.
 
         Raises:
             RunError: R673, R738, R792 and others: a topic cannot be read on.

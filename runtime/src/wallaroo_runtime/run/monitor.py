@@ -147,15 +147,32 @@ class Flow:
         # In messages: ticks are no activity.
         return Activity(self._peers.received(), progress.messages_in, done, is_held, progress.records.now.received)
 
+    def is_complete(self) -> bool:
+        """Say whether all that was there at the start is processed, and its output delivered (`--available-now`).
+
+        Raises:
+            RunError: Why the query has ended.
+        """
+        if self._query.is_busy:
+            return False
+        if (error := self._query.exception()) is not None:
+            raise error
+        if self._peers.topic_ids():  # else the query has ended by itself
+            progress = self._query.progress()
+            if self._has_unread() or self._has_visits() or progress.messages_in < self._peers.received():
+                return False
+        return self._peers.undelivered() == 0
+
     def _has_visits(self) -> bool:
         """Say whether visits of the journals are not processed."""
         return any(gateway.status().get("visits") for gateway in self._peers.gateways)
 
     def _has_unread(self) -> bool:
         """Say whether a topic that a gateway reads has not been read to where it ended at the start."""
-        return any(
-            not topic["at_end"] for gateway in self._peers.gateways for topic in gateway.status().get("kafka", ())
+        at_end = sum(
+            bool(topic["at_end"]) for gateway in self._peers.gateways for topic in gateway.status().get("kafka", ())
         )
+        return at_end < len(self._peers.topic_ids())
 
     def _is_delivered(self) -> bool:
         sinks = self._peers.egress.status().get("sinks", [])

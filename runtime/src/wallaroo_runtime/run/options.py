@@ -92,6 +92,7 @@ class RunOptions:
         remote: The remote gateways and egress.
         on_error: `dead_letter` or `fail`, in place of what the application says; empty: what it says.
         stop_when_idle: Seconds without input after which the run ends; None: it goes on.
+        available_now: Whether it ends when all that was there at its start is processed and delivered.
         mode: `microbatch` or `realtime`: how Spark runs the plan.
         monitor: HOST:PORT at which the monitor serves; empty: there is none.
         monitor_token: Who has it may read what the monitor shows; empty: a new one.
@@ -104,6 +105,7 @@ class RunOptions:
     remote: RemoteOptions = field(default_factory=RemoteOptions)
     on_error: str = ""
     stop_when_idle: float | None = None
+    available_now: bool = False
     mode: str = MICROBATCH
     monitor: str = ""
     monitor_token: str = ""

@@ -22,7 +22,7 @@ from wallaroo_runtime.plan.stage import Plan
 from wallaroo_runtime.service.driver import announce
 from wallaroo_runtime.storage.journal.head import read_head
 from wallaroo_runtime.storage.place import JournalPlace, OutputPlace
-from wallaroo_runtime.topology.model import Topology
+from wallaroo_runtime.topology.model import SparkSink, Topology
 
 LOCAL = "local"  # the checkpoint of a local service: its files are in no other one
 
@@ -186,6 +186,11 @@ class Peers:
 
     def _of_sinks(self, name: str) -> int:
         return sum(int(sink.get(name, 0)) for sink in self.egress.status().get("sinks", []))
+
+    def undelivered(self) -> int:
+        """Return how much the sinks of the egress have not got of all that was published: messages, -1: not known."""
+        sinks = (sink for sink in self._topology.sinks() if not isinstance(sink, SparkSink))
+        return self.egress.undelivered([self._plan.ports[sink.path] for sink in sinks])
 
     def received(self) -> int:
         """Return how many messages have come since the checkpoint began."""

@@ -78,9 +78,10 @@ class RealTimeMode:
 
         return session_settings(dict(chosen))
 
-    def starts(self, topology: Topology, checkpoint: Checkpoint, reset: str) -> Starts:
-        """Return where gateways begin to read topics."""
-        return kafka_starts(topology, checkpoint.topic_ids, reset)
+    def starts(self, topology: Topology, checkpoint: Checkpoint, options: RunOptions) -> Starts:
+        """Return where gateways begin to read topics, and may end."""
+        reset, to_ends = options.checkpoint.topic_reset, options.available_now
+        return kafka_starts(topology, checkpoint.topic_ids, reset, to_ends=to_ends)
 
     def is_counted(self, topology: Topology) -> bool:
         """Return that it is: gateways take all."""

@@ -1,29 +1,41 @@
 """Kafka in real-time mode: checked, and asked where topics begin, before anything starts; Spark does not read there."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from wallaroo.diagnostic.diagnostic import Diagnostic
 from wallaroo_runtime.kafka.client import Cluster, check_answer, connection_settings
 from wallaroo_runtime.kafka.consumer import consumer_settings, make_consumer
 from wallaroo_runtime.kafka.identity import RESET_REALTIME, is_other, other_topic
-from wallaroo_runtime.kafka.offset import EARLIEST, ClusterOffsets, check_partitions, has_content, starting_offsets
+from wallaroo_runtime.kafka.offset import (
+    EARLIEST,
+    LATEST,
+    ClusterOffsets,
+    check_partitions,
+    has_content,
+    starting_offsets,
+)
 from wallaroo_runtime.peer.configuration import TopicStart, kafka_sources
 from wallaroo_runtime.topology.model import KafkaSink, KafkaSource, Topology, has_records, is_table, place_of
 from wallaroo_runtime.topology.secret import resolved
 
 
-def kafka_starts(topology: Topology, known: Mapping[str, str], reset: str = "") -> dict[str, TopicStart]:
+def kafka_starts(
+    topology: Topology, known: Mapping[str, str], reset: str = "", *, to_ends: bool = False
+) -> dict[str, TopicStart]:
     """Return where reading of each Kafka source begins, by path; a gateway that knows more keeps to that.
 
     Args:
         known: Path of a source to the id of the topic that the checkpoint has read.
         reset: Where a topic is read that was created again, or whose records are gone: `start`, `end`; empty: nowhere.
+        to_ends: Whether reading ends where topics end now.
 
     Raises:
         RunError: R672, R673, R716, R728 or R738; of the first source or sink that is concerned.
     """
     found = {source.path: topic_start(source, known, reset) for source in kafka_sources(topology)}
+    if to_ends:
+        found = {s.path: found[s.path]._replace(ends=_ends(s, found[s.path].offsets)) for s in kafka_sources(topology)}
     for sink in topology.kafka_sinks():
         check_answer(sink.brokers, place_of(sink))
     return found
@@ -75,6 +87,11 @@ def first_offsets(source: KafkaSource) -> dict[int, int]:
         starts = starting_offsets(asking, source.topic, chosen)
         first = asking.offsets(source.topic, [number for number, at in starts.items() if at == EARLIEST], EARLIEST)
     return starts | first
+
+
+def _ends(source: KafkaSource, partitions: Iterable[int]) -> dict[int, int]:
+    with ClusterOffsets(_cluster(source)) as asking:
+        return asking.offsets(source.topic, partitions, LATEST)
 
 
 def tables_left(topology: Topology) -> Iterator[Diagnostic]:

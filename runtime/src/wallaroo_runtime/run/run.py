@@ -54,7 +54,7 @@ PROGRESS_S, SIGNALS_S = 1.0, 1.0
 
 
 def execute(options: RunOptions, reporter: Reporter) -> int:
-    """Run an application until it is stopped by a signal, or idle.
+    """Run an application until it is stopped by a signal, idle, or complete.
 
     Returns:
         The exit code: 0, or that of a signal that came before the application was initialized.
@@ -90,7 +90,7 @@ class Ending(NamedTuple):
 
 
 def run_once(options: RunOptions, reporter: Reporter, ending: Ending, application: Application | None = None) -> None:
-    """Run an application until `ending` says so, or it is idle.
+    """Run an application until `ending` says so, or it is idle or complete.
 
     Args:
         application: What `options` name, when it is loaded already.
@@ -229,7 +229,7 @@ def _run(
         reporter.warn(finding)
     check_left(checkpoint)
     create_topics(topology, reporter.note)
-    starts = chosen_mode(options).starts(topology, checkpoint, options.checkpoint.topic_reset)
+    starts = chosen_mode(options).starts(topology, checkpoint, options)
     peers = Peers(
         topology, plan, checkpoint, options.remote, options.bounds, fresh=options.checkpoint.fresh, starts=starts,
         sets_aside=options.on_error == "dead_letter",
@@ -345,6 +345,7 @@ def _start(
         tell_live=watch.tell_live if watch is not None else None,
         records=records_of(checkpoint),
         passes_lost=bool(options.checkpoint.topic_reset),
+        available_now=options.available_now,
     )
     with explaining(topology), needing_java(logs / "spark.log"):
         query = mode.start(session, plan, topology, query_options, peers)
@@ -380,5 +381,6 @@ def _watch(options: RunOptions, reporter: Reporter, flow: Flow, ending: Ending, 
             told, snapshot = now, flow.snapshot("running")
             reporter.progress(snapshot)
             pause = quiet_s if snapshot.is_quiet else LOOK_S
-        if ending.is_over() or (idle is not None and idle.is_over(flow.activity(), now)):
+        is_complete = options.available_now and flow.is_complete()
+        if ending.is_over() or is_complete or (idle is not None and idle.is_over(flow.activity(), now)):
             return

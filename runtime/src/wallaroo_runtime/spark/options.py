@@ -34,6 +34,7 @@ class QueryOptions:
         tell_batch: Takes what each micro-batch came to; None: nobody does.
         tell_live: Takes what a query in real-time mode has done; None: nobody does.
         records: Counts messages of sources and sinks of Spark.
+        available_now: Whether the query ends when it has processed what its sources have at its start.
         passes_lost: Whether sources of Kafka go on where a topic has lost records.
     """
 
@@ -52,6 +53,7 @@ class QueryOptions:
     tell_live: TellLive | None = None
     records: RecordCount = field(default_factory=RecordCount)
     passes_lost: bool = False
+    available_now: bool = False
 
     @classmethod
     def on(cls, directory: Path, **options: Any) -> "QueryOptions":

@@ -40,6 +40,8 @@ from wallaroo_runtime.topology.error_policy import ErrorPolicy
 from wallaroo_runtime.topology.model import KafkaSource, SparkSource, Topology
 
 WAIT_S, BETWEEN_WAITS = 0.1, "2ms"
+# Else Spark runs a single micro-batch, the planned one if there is one, as soon as a source does not know the trigger.
+AVAILABLE_NOW_FOR_ALL = "spark.sql.streaming.triggerAvailableNowWrapper.enabled"
 
 
 class RunningQuery:
@@ -68,15 +70,20 @@ class RunningQuery:
         self._batches, self._room, self._executor = batches, room, ExecutorWatch(session)
         self._progress, self._records = past_progress(session, options.checkpoint), options.records
         self._log, self._checkpoint = options.logs / "spark.log", options.checkpoint
-        self._journals = options.journals
+        self._journals, self._available_now = options.journals, options.available_now
         self._record_sources = sum(isinstance(each, KafkaSource | SparkSource) for each in topology.sources())
         self._topology, self._planned = topology, planned
         self._lock, self._is_stopped = threading.Lock(), False
 
     @property
     def is_busy(self) -> bool:
-        """Whether a micro-batch is under way, or a source that Spark reads was not yet asked for its first one."""
+        """Whether a micro-batch is under way, or a source that Spark reads was not yet asked for its first one.
+
+        A query that ends by itself is busy until then.
+        """
         with needing_java(self._log):
+            if self._available_now:
+                return bool(self._query.isActive)
             status, begun = self._query.status, self._query.lastProgress is not None
         is_running = bool(status["isDataAvailable"] and status["isTriggerActive"])
         return self._record_sources > 0 and (is_running or not begun)
@@ -100,7 +107,14 @@ class RunningQuery:
             lost = records_lost(self._session, self._topology, self._checkpoint) if is_loss(chain) else ()
             findings = [finding for _, finding in lost]
             return RunError(findings) if findings else translated(chain, self._checkpoint, self._log)
-        return None if self._is_stopped else JavaEnded.because("it was asked to end", self._log)
+        if self._is_stopped or (self._available_now and not self._is_java_ending()):
+            return None
+        return JavaEnded.because("it was asked to end", self._log)
+
+    def _is_java_ending(self) -> bool:
+        with needing_java(self._log):
+            context: Any = self._session.sparkContext._jsc
+            return bool(context.sc().isStopped())
 
     def progress(self) -> Progress:
         """Return how far the query has come."""
@@ -262,9 +276,11 @@ def _start(
         rehearse(session, settings)
     loaded = [source.load(session)._jdf for source in records]
     frame = DataFrame(operators.lower(session._jsparkSession, settings, loaded), session)
-    query = batches.start(
-        frame.writeStream.option("checkpointLocation", spark_path(options.checkpoint)).outputMode("append")
-    )
+    writer = frame.writeStream.option("checkpointLocation", spark_path(options.checkpoint)).outputMode("append")
+    if options.available_now:
+        session.conf.set(AVAILABLE_NOW_FOR_ALL, "true")
+        writer = writer.trigger(availableNow=True)
+    query = batches.start(writer)
     return RunningQuery(
         query, session, workers=workers, batches=batches, publisher=publisher, room=room, planned=planned,
         options=options, topology=topology,

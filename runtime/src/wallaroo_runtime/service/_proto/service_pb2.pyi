@@ -111,7 +111,7 @@ class Generator(_message.Message):
     def __init__(self, port: _Optional[int] = ..., path: _Optional[str] = ..., name: _Optional[str] = ..., worker: _Optional[str] = ..., target: _Optional[str] = ...) -> None: ...
 
 class KafkaSource(_message.Message):
-    __slots__ = ("port", "path", "name", "brokers", "topic", "settings", "records", "table", "max_message_bytes", "starts", "chosen", "topic_id", "reset")
+    __slots__ = ("port", "path", "name", "brokers", "topic", "settings", "records", "table", "max_message_bytes", "starts", "chosen", "topic_id", "reset", "ends")
     class SettingsEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -120,6 +120,13 @@ class KafkaSource(_message.Message):
         value: str
         def __init__(self, key: _Optional[str] = ..., value: _Optional[str] = ...) -> None: ...
     class StartsEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: int
+        value: int
+        def __init__(self, key: _Optional[int] = ..., value: _Optional[int] = ...) -> None: ...
+    class EndsEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
         VALUE_FIELD_NUMBER: _ClassVar[int]
@@ -139,6 +146,7 @@ class KafkaSource(_message.Message):
     CHOSEN_FIELD_NUMBER: _ClassVar[int]
     TOPIC_ID_FIELD_NUMBER: _ClassVar[int]
     RESET_FIELD_NUMBER: _ClassVar[int]
+    ENDS_FIELD_NUMBER: _ClassVar[int]
     port: int
     path: str
     name: str
@@ -152,7 +160,8 @@ class KafkaSource(_message.Message):
     chosen: bool
     topic_id: str
     reset: str
-    def __init__(self, port: _Optional[int] = ..., path: _Optional[str] = ..., name: _Optional[str] = ..., brokers: _Optional[_Iterable[str]] = ..., topic: _Optional[str] = ..., settings: _Optional[_Mapping[str, str]] = ..., records: bool = ..., table: bool = ..., max_message_bytes: _Optional[int] = ..., starts: _Optional[_Mapping[int, int]] = ..., chosen: bool = ..., topic_id: _Optional[str] = ..., reset: _Optional[str] = ...) -> None: ...
+    ends: _containers.ScalarMap[int, int]
+    def __init__(self, port: _Optional[int] = ..., path: _Optional[str] = ..., name: _Optional[str] = ..., brokers: _Optional[_Iterable[str]] = ..., topic: _Optional[str] = ..., settings: _Optional[_Mapping[str, str]] = ..., records: bool = ..., table: bool = ..., max_message_bytes: _Optional[int] = ..., starts: _Optional[_Mapping[int, int]] = ..., chosen: bool = ..., topic_id: _Optional[str] = ..., reset: _Optional[str] = ..., ends: _Optional[_Mapping[int, int]] = ...) -> None: ...
 
 class Connector(_message.Message):
     __slots__ = ("cookie", "max_credits", "refill_credits")

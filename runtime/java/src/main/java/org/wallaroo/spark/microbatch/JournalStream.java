@@ -10,12 +10,12 @@ import org.apache.spark.sql.connector.read.streaming.MicroBatchStream;
 import org.apache.spark.sql.connector.read.streaming.Offset;
 import org.apache.spark.sql.connector.read.streaming.ReadAllAvailable;
 import org.apache.spark.sql.connector.read.streaming.ReadLimit;
-import org.apache.spark.sql.connector.read.streaming.SupportsAdmissionControl;
+import org.apache.spark.sql.connector.read.streaming.SupportsTriggerAvailableNow;
 import org.wallaroo.spark.journal.JournalOffset;
 import org.wallaroo.spark.journal.JournalPlace;
 
 /** Offers a journal in micro-batches of limited size. */
-final class JournalStream implements MicroBatchStream, SupportsAdmissionControl {
+final class JournalStream implements MicroBatchStream, SupportsTriggerAvailableNow {
     private static final long PART_BYTES = 128 << 10; // less is not worth a task of its own
 
     private final int number;
@@ -23,6 +23,7 @@ final class JournalStream implements MicroBatchStream, SupportsAdmissionControl 
     private final long batchBytes;
     private final int parts;
     private final long waitMs;
+    private JournalOffset last; // where a query ends that processes what is there; null: it goes on
 
     JournalStream(int number, JournalPlace journal, long batchBytes, int parts, long waitMs) {
         this.number = number;
@@ -43,6 +44,11 @@ final class JournalStream implements MicroBatchStream, SupportsAdmissionControl 
     }
 
     @Override
+    public void prepareForTriggerAvailableNow() {
+        last = journal.end();
+    }
+
+    @Override
     public Offset latestOffset() {
         throw new UnsupportedOperationException("Spark asks with a limit");
     }
@@ -56,7 +62,8 @@ final class JournalStream implements MicroBatchStream, SupportsAdmissionControl 
     public Offset latestOffset(Offset from, ReadLimit limit) {
         try {
             long most = limit instanceof ReadAllAvailable ? Long.MAX_VALUE : batchBytes;
-            return journal.limit((JournalOffset) from, most, waitMs);
+            JournalOffset end = journal.limit((JournalOffset) from, most, last == null ? waitMs : 0);
+            return last != null && last.offset() < end.offset() ? last : end;
         } catch (InterruptedException error) {
             Thread.currentThread().interrupt();
             return from;
