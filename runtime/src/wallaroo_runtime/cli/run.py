@@ -141,7 +141,7 @@ def run(arguments: argparse.Namespace) -> int:
     if idle is not None and not 0 <= idle <= MAX_IDLE_S:
         raise wrong_usage(reason=f"--stop-when-idle {idle:g} is not a time", fix="give seconds, e.g. 10")
     if arguments.available_now:
-        why = idle is not None and "the one waits until all is delivered, the other as long as you say"
+        why = idle is not None and "it waits until all is delivered, however long that takes"
         refuse_together("--available-now", {"--stop-when-idle": why})
     if arguments.fresh and arguments.continue_goka:
         reason = "--fresh would count again what an earlier run has counted: Goka's offsets stay where they were"

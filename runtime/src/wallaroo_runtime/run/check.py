@@ -30,7 +30,7 @@ def check_application(options: RunOptions, application: Application) -> None:
     if archive and is_here:
         check_platform(application.path, archive.manifest)
     if options.available_now:
-        _check_ends(topology)
+        check_ends(topology)
     check_services(options.checkpoint.location, options.remote)
     chosen_mode(options).check(options, topology)
     options.remote.check()
@@ -38,8 +38,12 @@ def check_application(options: RunOptions, application: Application) -> None:
         sources_by_gateway(topology, options.remote)
 
 
-def _check_ends(topology: Topology) -> None:
-    """Refuse sources of which nobody knows at the start where they end."""
+def check_ends(topology: Topology) -> None:
+    """Refuse sources of which nobody knows at the start where they end (`--available-now`).
+
+    Raises:
+        RunError: R608.
+    """
     for source in gateway_sources(topology):
         reason = (
             f'--available-now: source "{source.name}" has no end that is known at the start, as files and topics have'
