@@ -45,11 +45,11 @@ class ColumnsTest {
     }
 
     static Stream<Vector> plainVectors() throws IOException {
-        return vectors().filter(each -> (each.fields.get("encoding").asInt() & Frames.FRAMED) == 0);
+        return vectors().filter(each -> each.fields.get("encoding").asInt() != Frames.FRAMED);
     }
 
     static Stream<Vector> framedVectors() throws IOException {
-        return vectors().filter(each -> (each.fields.get("encoding").asInt() & Frames.FRAMED) != 0);
+        return vectors().filter(each -> each.fields.get("encoding").asInt() == Frames.FRAMED);
     }
 
     @ParameterizedTest
