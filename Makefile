@@ -8,6 +8,7 @@ STAMP := $(VENV)/.installed
 GO_MODULES := api/go api/go/goka api/go/otel
 # What the runtime has in Java, compiled against the Spark that PySpark brings.
 OPERATORS := runtime/build/java/realtime.jar
+CONTRACTS := $(wildcard topology-schema/*.proto) topology-schema/errors.json
 SPARK = $$($(BIN)/python -c 'from importlib.util import find_spec; print(find_spec("pyspark").submodule_search_locations[0])')
 MAVEN = mvn -q -B -f runtime/java/pom.xml -Dspark.jars=$(SPARK)/jars
 GO_TOOLS := $(CURDIR)/$(VENV)/gobin
@@ -45,10 +46,10 @@ browser: ## install chromium, with which a test looks at the page of a run; `mak
 ready: $(STAMP) $(GO_TOOLS)/.installed $(OPERATORS)
 	@:
 
-$(OPERATORS): runtime/java/pom.xml $(shell find runtime/java/src/main -name '*.java') $(wildcard topology-schema/*.proto) topology-schema/errors.json | $(VENV)/.pyspark
+$(OPERATORS): runtime/java/pom.xml $(shell find runtime/java/src/main -name '*.java') $(CONTRACTS) | $(VENV)/.pyspark
 	@command -v mvn >/dev/null || { echo "mvn was not found; install Maven 3.8 or newer and put it on PATH"; exit 1; }
 	@$(MAVEN) -Dmaven.test.skip=true package
-	@{ find runtime/java/src/main -name '*.java'; ls runtime/java/pom.xml topology-schema/*.proto topology-schema/errors.json; } | LC_ALL=C sort | xargs cat | \
+	@{ find runtime/java/src/main -name '*.java'; ls runtime/java/pom.xml $(CONTRACTS); } | LC_ALL=C sort | xargs cat | \
 		sha256sum >$(dir $@)sources.sha256
 	@touch $@
 

@@ -7,10 +7,9 @@ from pyspark.sql import SparkSession
 
 from wallaroo_runtime.errors import USAGE, RunError
 from wallaroo_runtime.spark.machine.jar import java_class, operator_jar
-from wallaroo_runtime.spark.machine.settings import JARS, STREAMING
+from wallaroo_runtime.spark.machine.settings import JARS, SETTINGS
 
 PROVIDER = "spark.sql.streaming.stateStore.providerClass"
-ROCKSDB = f"{STREAMING}.state.RocksDBStateStoreProvider"
 
 
 def check_session(session: SparkSession, *, has_state: bool) -> None:
@@ -27,7 +26,7 @@ def check_session(session: SparkSession, *, has_state: bool) -> None:
     if has_state:
         given = str(session.conf.get(PROVIDER, ""))
         if not given or "HDFSBacked" in given:  # Spark's default, which cannot keep states of this kind
-            session.conf.set(PROVIDER, ROCKSDB)
+            session.conf.set(PROVIDER, SETTINGS[PROVIDER])
 
 
 def _add_classes(session: SparkSession) -> None:

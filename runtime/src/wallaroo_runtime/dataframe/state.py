@@ -15,7 +15,6 @@ from wallaroo_runtime.plan.block import blocks_of
 from wallaroo_runtime.plan.compile import compile_topology
 from wallaroo_runtime.spark.state_store.choice import StateChoice
 from wallaroo_runtime.spark.state_store.layout import Stored, reason_of, state_store
-from wallaroo_runtime.spark.state_store.rescale import targets_of
 from wallaroo_runtime.topology.model import Topology
 
 OPERATOR, LOG = "transformWithStateExec", "log"
@@ -75,19 +74,16 @@ def first_states(plan: Plan, topology: Topology, states: DataFrame) -> list[Any]
         if row["type"] != types[row["name"]]:
             reason = f'state "{row["name"]}" is {row["type"]}; the application has {types[row["name"]]}'
             raise _refused(reason, "pass states of this application")
-    session = states.sparkSession
-    java, blocks, targets = state_store(session), blocks_of(plan), targets_of(plan)
-    return [_of_level(states, java, level, blocks, plan.bucket_count, targets) for level in plan.levels[1:]]
+    return [_of_level(plan, level, states) for level in plan.levels[1:]]
 
 
-def _of_level(
-    states: DataFrame, java: Any, level: Iterable[Stage], blocks: dict[str, int], buckets: int, targets: list[int]
-) -> Any:
+def _of_level(plan: Plan, level: Iterable[Stage], states: DataFrame) -> Any:
+    java, blocks = state_store(states.sparkSession), blocks_of(plan)
     rows = states.sparkSession.range(0).selectExpr("CAST(NULL AS BINARY) AS row")._jdf
     for stage in level:
         for name, port in state_ports([stage]).items():
             mine = states.where(F.col("name") == name).select(F.lit(port).alias("port"), "key", "encoding", "value")
-            rows = rows.union(java.given(mine._jdf, blocks[stage.id], buckets, targets))
+            rows = rows.union(java.given(mine._jdf, blocks[stage.id], plan.bucket_count, plan.targets))
     return rows
 
 

@@ -136,6 +136,11 @@ class Plan:
         return len(self.bucket_ids)
 
     @property
+    def targets(self) -> list[int]:
+        """What Spark's shuffle brings to each partition."""
+        return list(self.bucket_ids[: self.shuffle_partitions])
+
+    @property
     def stages(self) -> tuple[Stage, ...]:
         """All stages, level by level."""
         return tuple(stage for level in self.levels for stage in level)

@@ -66,7 +66,7 @@ def task_settings(
         "topics": {},
         "records": [each.settings(plan) for each in records],
         "controls_precede": precede_all(plan, records),
-        "targets": list(plan.bucket_ids[: plan.shuffle_partitions]),
+        "targets": plan.targets,
         "later_ports": [sorted(ports) for ports in later_ports(plan)],
         "is_rehearsal": False,
     }

@@ -40,14 +40,14 @@ _WRITTEN = {
 }
 # Times and dates are read by the usual rules of Spark's casts, which know each form of ISO 8601.
 _READ = {"mode": "FAILFAST", "timeZone": "UTC", "timestampNTZFormat": "yyyy-MM-dd'T'HH:mm:ss[.SSSSSSSSS]['Z']"}
+_INTEGERS = (ByteType, ShortType, IntegerType, LongType)
 # Times since the year 1, which is 719162 days before 1970; integers of up to 62 bits and a sign.
 _ORDERS = (
     (TimestampType, "unix_micros({}) + 62135596800000000 + 1"),
     (TimestampNTZType, "timestampdiff(MICROSECOND, TIMESTAMP_NTZ'0001-01-01 00:00:00', {}) + 1"),
     (DateType, "CAST(unix_date({}) AS BIGINT) + 719162 + 1"),
-    ((ByteType, ShortType, IntegerType, LongType), "CAST({} AS BIGINT) + 4611686018427387904"),
+    (_INTEGERS, "CAST({} AS BIGINT) + 4611686018427387904"),
 )
-_INTEGERS = (ByteType, ShortType, IntegerType, LongType)
 _DIGITS = {ByteType: 3, ShortType: 5, IntegerType: 10, LongType: 19}
 
 

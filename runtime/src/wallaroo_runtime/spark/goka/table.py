@@ -20,7 +20,7 @@ from wallaroo_runtime.spark.failure.translate import translated
 from wallaroo_runtime.spark.machine.hadoop import spark_path
 from wallaroo_runtime.spark.source.kafka import read_topic
 from wallaroo_runtime.spark.state_store.layout import state_store
-from wallaroo_runtime.spark.state_store.rescale import load, targets_of
+from wallaroo_runtime.spark.state_store.rescale import load
 from wallaroo_runtime.topology.model import KafkaSource
 
 PYTHON = "python"
@@ -92,7 +92,7 @@ def load_tables(session: SparkSession, plan: Plan, tables: Sequence[Table], chec
     Raises:
         RunError: It did not work; what is in the checkpoint then is of no use.
     """
-    java, blocks, buckets, targets = state_store(session), blocks_of(plan), len(plan.bucket_ids), targets_of(plan)
+    java, blocks, buckets, targets = state_store(session), blocks_of(plan), plan.bucket_count, plan.targets
 
     def logs(stage: Stage) -> list[Any]:
         ports = {node.state_port for node in stage.nodes if node.state}

@@ -115,7 +115,7 @@ def _moved(session: SparkSession, what: Rescaling) -> Callable[[Stage], list[Any
     """Return what gives the logs of a stage to be."""
     stored = Stored(session, spark_path(what.old), what.before)
     batch, operators = last_commit(what.old), operator_count(what.old)
-    blocks, count, targets = blocks_of(what.plan), len(what.plan.bucket_ids), targets_of(what.plan)
+    blocks, count, targets = blocks_of(what.plan), len(what.plan.bucket_ids), what.plan.targets
 
     def logs(stage: Stage) -> list[Any]:
         operator = operator_of(what.before, stage.id, operators)
@@ -125,11 +125,6 @@ def _moved(session: SparkSession, what: Rescaling) -> Callable[[Stage], list[Any
         return [state_store(session).moved(found, blocks[stage.id], count, targets)]
 
     return logs
-
-
-def targets_of(plan: Plan) -> list[int]:
-    """Return what Spark's shuffle brings to each partition."""
-    return list(plan.bucket_ids[: plan.shuffle_partitions])
 
 
 def load(

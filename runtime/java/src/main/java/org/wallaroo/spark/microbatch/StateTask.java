@@ -77,7 +77,7 @@ final class StateTask extends StatefulProcessorWithInitialState<Integer, byte[],
         }
         LevelRows made = new LevelRows(settings, number, input, level::leaving, output, account);
         return CollectionConverters.asScala(
-                Applied.is(settings) && new Applied(settings).givesStates() ? new EndRows(made, settings.stages(number), scope, store, output) : made);
+                new Applied(settings).givesStates() ? new EndRows(made, settings.stages(number), scope, store, output) : made);
     }
 
     private java.util.Iterator<byte[]> rehearsed(java.util.Iterator<byte[]> rows, Level level) {

@@ -3,7 +3,6 @@ package org.wallaroo.spark.state;
 import java.util.ArrayList;
 import java.util.BitSet;
 import java.util.Iterator;
-import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.stream.LongStream;
@@ -25,7 +24,7 @@ public final class LeftStates implements Iterator<byte[]> {
         LatestStates reader = new LatestStates(state -> true, size -> true);
         BucketVersion version = store.version(number);
         store.log(number, version).forEach(reader::take);
-        states = new LinkedHashMap<>(reader.end()).entrySet().iterator();
+        states = reader.end().entrySet().iterator();
         advance();
     }
 
