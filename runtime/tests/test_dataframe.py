@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from wallaroo_runtime.dataframe import Steps, load
+from wallaroo_runtime.dataframe.program import packed
 from wallaroo_runtime.errors import RunError
 
 pytestmark = pytest.mark.jvm
@@ -306,6 +307,18 @@ def test_a_program_that_is_changed_in_a_session_has_workers_of_its_own(session: 
     file.write_text(PROGRAM.replace("+= order.amount", "+= 10 * order.amount"))
     assert [row["total"] for row in load(file).apply(rows).collect()] == [20]
     assert [row["total"] for row in before.apply(rows).collect()] == [2]
+
+
+def test_an_archive_is_of_the_program_as_it_is(tmp_path: Path) -> None:
+    file = tmp_path / "totals.py"
+    file.write_text(PROGRAM)
+    before = packed(str(file), []).archive
+    file.write_text(PROGRAM.replace("+= order.amount", "+= 10 * order.amount"))
+    after = packed(str(file), []).archive
+    assert before is not None
+    assert after is not None
+    assert before.digest != after.digest
+    assert before.path.is_file(), "a query may still need it"
 
 
 def test_the_steps_may_come_twice_in_a_query(session: Any, steps: Steps) -> None:

@@ -1,13 +1,14 @@
 """An application's steps between DataFrames."""
 
 from collections.abc import Callable, Sequence
+from functools import cached_property
 from os import PathLike, fspath
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from wallaroo_runtime.dataframe.program import Program
+from wallaroo_runtime.dataframe.program import packed
 from wallaroo_runtime.dataframe.query import Call, applied, check_topology
 from wallaroo_runtime.dataframe.session import check_session
 from wallaroo_runtime.dataframe.state import stored_states, with_types
@@ -36,7 +37,7 @@ def load(app: str | PathLike[str], args: Sequence[str] = ()) -> "Steps":
     """
     found = load_application(fspath(app), args, "", "")
     check_topology(found.topology)
-    return Steps(found, Program(fspath(app), tuple(args)))
+    return Steps(found, fspath(app), args)
 
 
 class Steps:
@@ -50,8 +51,9 @@ class Steps:
         outputs: Names of the sinks.
     """
 
-    def __init__(self, application: Application, program: Program) -> None:
-        self._application, self._program, self._topology = application, program, application.topology
+    def __init__(self, application: Application, app: str, args: Sequence[str]) -> None:
+        self._application, self._app, self._args = application, app, args
+        self._topology = application.topology
         self.inputs = tuple(source.name for source in self._topology.sources())
         self.outputs = tuple(sink.name for sink in self._topology.sinks())
 
@@ -189,6 +191,10 @@ class Steps:
 
         return write
 
+    @cached_property
+    def _archived(self) -> Application:
+        return self._application if self._application.archive else packed(self._app, self._args)
+
     def _call(self, rows: Sequence[DataFrame], inputs: dict[str, DataFrame], policy: ErrorPolicy, **more: Any) -> Call:
         given = dict(inputs)
         if rows and len(rows) == len(self.inputs) == 1 and not given:
@@ -205,9 +211,7 @@ class Steps:
                 reason = f"{name} is a {type(frame).__name__}"
                 raise _refused(reason, f"pass a DataFrame of PySpark: {_shown([name])}")
         session = next(iter(given.values())).sparkSession
-        application = self._application
-        if application.archive is None and not is_local(session.sparkContext.master):
-            application = self._program.packed()
+        application = self._application if is_local(session.sparkContext.master) else self._archived
         return Call(session, application.topology, application.archive, given, policy, **more)
 
 
