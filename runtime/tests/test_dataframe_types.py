@@ -115,7 +115,7 @@ ROW = st.tuples(
     st.none() | st.integers(-(2**31), 2**31 - 1), st.none() | st.integers(-(2**15), 2**15 - 1),
     st.none() | st.integers(-128, 127), st.none() | st.floats(), st.none() | st.floats(width=32),
     st.none() | st.decimals(-99999999, 99999999, places=2),
-    st.none() | st.decimals(-(10**19), 10**19, places=18).filter(lambda number: abs(number) < 10**19),
+    st.none() | st.integers(1 - 10**38, 10**38 - 1).map(lambda number: Decimal(f"{number}E-18")),
     st.none() | TIMES, st.none() | st.datetimes(), st.none() | st.dates(), st.none() | st.binary(max_size=6),
     st.lists(TEXT, max_size=3), st.dictionaries(TEXT, LONG, max_size=3), st.none() | INNER, st.lists(INNER, max_size=2),
 )  # fmt: skip

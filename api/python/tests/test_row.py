@@ -91,6 +91,7 @@ def test_what_spark_has_not_is_refused(row: Any, reason: str) -> None:
         (Annotated[float, "FLOAT"], 1e39, "32 bits"),
         (Annotated[Decimal, "DECIMAL(4,2)"], Decimal("100"), "without rounding"),
         (Annotated[Decimal, "DECIMAL(4,2)"], Decimal("1.234"), "without rounding"),
+        (Annotated[Decimal, "DECIMAL(4,2)"], Decimal("1E-999999"), "without rounding"),
         (Decimal, Decimal("NaN"), "expected Decimal"),
         (datetime, datetime(2026, 1, 1), "with a zone"),
         (Annotated[datetime, "TIMESTAMP_NTZ"], datetime(2026, 1, 1, tzinfo=timezone.utc), "without a zone"),
@@ -121,6 +122,12 @@ def test_rows_that_are_none_name_the_column() -> None:
         wallaroo.Rows({"a": int}).encode({"a": 1, "c": 2})
 
 
+def decimals(digits: int, scale: int) -> st.SearchStrategy[Decimal]:
+    """Draw numbers with up to so many digits, some of them after the point."""
+    most = 10**digits - 1
+    return st.integers(-most, most).map(lambda number: Decimal(f"{number}E-{scale}"))
+
+
 SMALL = st.integers(-(2**31), 2**31 - 1)
 ZONES = st.sampled_from([timezone.utc, timezone(timedelta(hours=-7, minutes=30))])
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
@@ -130,8 +137,10 @@ SIMPLE: list[tuple[Any, st.SearchStrategy[Any]]] = [
     (int, st.integers(-(2**63), 2**63 - 1)),
     (Annotated[int, "INT"], SMALL),
     (float, st.floats(allow_nan=True, allow_infinity=True)),
-    (Decimal, st.decimals(-(10**19), 10**19, places=18)),
-    (Annotated[Decimal, "DECIMAL(10,2)"], st.decimals(-99999999, 99999999, places=2)),
+    (Decimal, decimals(38, 18)),
+    (Annotated[Decimal, "DECIMAL(38,0)"], decimals(38, 0)),
+    (Annotated[Decimal, "DECIMAL(38,38)"], decimals(38, 38)),
+    (Annotated[Decimal, "DECIMAL(10,2)"], decimals(10, 2)),
     (bytes, st.binary(max_size=8)),
     (datetime, st.datetimes(datetime(2, 1, 1), datetime(9998, 12, 31), timezones=ZONES)),
     (Annotated[datetime, "TIMESTAMP_NTZ"], st.datetimes()),

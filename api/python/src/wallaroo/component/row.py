@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from decimal import Decimal
 from typing import Any
 
-from wallaroo.component.row_type import NoColumnTypeError, columns_of, quoted, row_functions, type_of
+from wallaroo.component.row_type import MisfitError, NoColumnTypeError, columns_of, quoted, row_functions, type_of
 from wallaroo.component.signature import shown_name
 from wallaroo.diagnostic.diagnostic import shown
 from wallaroo.diagnostic.error import WallarooParameterError
@@ -87,7 +87,11 @@ class Rows:
         Raises:
             ValueError: It is no such row; names the column.
         """
-        return self._read(json.loads(bs, parse_float=self._floats))
+        value = json.loads(bs, parse_float=self._floats)
+        try:
+            return self._read(value)
+        except MisfitError as error:
+            raise ValueError(str(error)) from None
 
     def encode(self, data: Any) -> bytes:
         """Return the row of a message.
@@ -95,4 +99,8 @@ class Rows:
         Raises:
             ValueError: The message is no such row; names the column.
         """
-        return json.dumps(self._write(data), ensure_ascii=False, separators=(",", ":")).encode()
+        try:
+            row = self._write(data)
+        except MisfitError as error:
+            raise ValueError(str(error)) from None
+        return json.dumps(row, ensure_ascii=False, separators=(",", ":")).encode()

@@ -40,6 +40,26 @@ class ColumnType:
         return self.sql if self.nullable else f"{self.sql} NOT NULL"
 
 
+class MisfitError(ValueError):
+    """A value is none of its column.
+
+    Attributes:
+        path: Of the column from the row on; empty: the value is not in a column yet.
+        reason: What is wrong with it.
+    """
+
+    def __init__(self, reason: str, path: str = "") -> None:
+        super().__init__(f'column "{path}" {reason}' if path else reason)
+        self.path, self.reason = path, reason
+
+    @classmethod
+    def within(cls, name: str, error: ValueError) -> "MisfitError":
+        """Return an error as one in a column."""
+        if isinstance(error, cls):
+            return cls(error.reason, f"{name}.{error.path}" if error.path else name)
+        return cls(str(error), name)
+
+
 class NoColumnTypeError(TypeError):
     """An annotation has no type in Spark; its text says why, and what has one."""
 
@@ -129,12 +149,12 @@ def row_functions(row: Any, columns: Mapping[str, ColumnType]) -> tuple[Convert,
             given = value.get(name)
             if given is None and not nullable:
                 what = "null" if name in value else "missing"
-                reason = f'column "{name}" is {what}; declare it Optional to take that'
-                raise ValueError(reason)
+                reason = f"is {what}; declare it Optional to take that"
+                raise MisfitError(reason, name)
             try:
                 found[name] = convert(given)
             except ValueError as error:
-                raise _inside(name, error) from None
+                raise MisfitError.within(name, error) from None
         return found if is_dict else row(**found)
 
     def write(message: Any) -> dict[str, Any]:
@@ -143,7 +163,7 @@ def row_functions(row: Any, columns: Mapping[str, ColumnType]) -> tuple[Convert,
                 raise _wrong(message, "a dict")
             if unknown := message.keys() - columns.keys():
                 reason = f"the row has no column {sorted(map(str, unknown))[0]!r}; it has {', '.join(columns)}"
-                raise ValueError(reason)
+                raise MisfitError(reason)
         elif not isinstance(message, row):
             raise _wrong(message, expected)
         written = {}
@@ -151,22 +171,17 @@ def row_functions(row: Any, columns: Mapping[str, ColumnType]) -> tuple[Convert,
             try:
                 written[name] = convert(message.get(name) if is_dict else getattr(message, name))
             except ValueError as error:
-                raise _inside(name, error) from None
+                raise MisfitError.within(name, error) from None
         return written
 
     return read, write
 
 
-def _inside(name: str, error: ValueError) -> ValueError:
-    text = str(error)
-    return ValueError(f'column "{name}.{text[8:]}' if text.startswith('column "') else f'column "{name}" {text}')
-
-
-def _wrong(value: Any, expected: str) -> ValueError:
+def _wrong(value: Any, expected: str) -> MisfitError:
     if value is None:
-        return ValueError(f"is null; expected {expected}, or declare it Optional")
+        return MisfitError(f"is null; expected {expected}, or declare it Optional")
     text = repr(value)
-    return ValueError(f"has {text} ({type(value).__name__}); expected {expected}")
+    return MisfitError(f"has {text} ({type(value).__name__}); expected {expected}")
 
 
 def _shown(annotation: Any) -> str:
@@ -230,7 +245,7 @@ def _text(value: Any) -> str:
             value.encode()
         except UnicodeEncodeError as error:
             reason = f"is no text that UTF-8 can hold: {error.reason}"
-            raise ValueError(reason) from None
+            raise MisfitError(reason) from None
     return value
 
 
@@ -298,12 +313,13 @@ def _decimals(sql: str) -> tuple[Convert, Convert]:
     def write(value: Any) -> str:
         if type(value) is not Decimal or not value.is_finite():
             raise _wrong(value, "Decimal")
-        reduced = value.normalize() if len(value.as_tuple().digits) > scale else value
-        exponent = reduced.as_tuple().exponent
-        assert isinstance(exponent, int)
-        if -exponent > scale or (reduced and reduced.adjusted() >= precision - scale):
-            raise _wrong(value, f"Decimal that {sql} holds without rounding")
-        return format(value, "f")
+        if not value:
+            return "0"
+        if -scale <= value.adjusted() < precision - scale:
+            text = format(value, "f")
+            if len(text.partition(".")[2].rstrip("0")) <= scale:
+                return text
+        raise _wrong(value, f"Decimal that {sql} holds without rounding")
 
     return read, write
 
