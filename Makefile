@@ -67,7 +67,7 @@ $(STAMP): api/python/pyproject.toml api/connectors/pyproject.toml runtime/pyproj
 	@command -v go >/dev/null || { echo "go was not found; install Go 1.24 or newer and put it on PATH"; exit 1; }
 	@echo "installing what the packages and their tests need into $(VENV): the first time that downloads 250 MB"
 	$(BIN)/python -m pip install --quiet -e './api/python[worker]' -e './api/connectors[aws,kafka,postgres,rabbitmq,redis]' \
-		-e ./runtime -r tests/requirements.txt
+		-e './runtime[spark]' -r tests/requirements.txt
 	@touch $@
 
 $(GO_TOOLS)/.installed: $(GO_MODULES:%=%/go.mod) | $(VENV)/bin/python

@@ -64,7 +64,9 @@ def pyspark() -> list[Outcome]:
     try:
         return [Outcome("PySpark", f"version {version('pyspark')}, Python {sys.version.split()[0]}")]
     except PackageNotFoundError:
-        return [lacks("PySpark", "it is not installed", f"{sys.executable} -m pip install 'pyspark>=4.2,<4.4'")]
+        return [
+            lacks("PySpark", "it is not installed", f"{sys.executable} -m pip install 'wallaroo-spark-runtime[spark]'")
+        ]
 
 
 def kafka() -> list[Outcome]:

@@ -116,9 +116,18 @@ def report(diagnostics: Sequence[Diagnostic], as_json: bool) -> None:
 
 
 def unforeseen(error: Exception) -> list[Diagnostic]:
-    """Return the findings of an error that no command has foreseen; of Spark's and Java's in words of ours."""
+    """Return the findings of an error that no command has foreseen; of Spark's and Java's in words of ours.
+
+    That PySpark is not installed is one: many modules import it, only when a run is to be on Spark.
+    """
     if isinstance(error, OSError) and (failure := disk_failure(error, error.filename or "checkpoint or caches")):
         return failure.diagnostics
+    if isinstance(error, ModuleNotFoundError) and (error.name or "").partition(".")[0] in ("pyspark", "py4j"):
+        return [
+            Diagnostic.of(
+                "R728", what="this", package="pyspark", error=error, install="'wallaroo-spark-runtime[spark]'"
+            )
+        ]
     finding, path = internal(error)
     if not type(error).__module__.startswith(("py4j.", "pyspark.")):
         return [finding]

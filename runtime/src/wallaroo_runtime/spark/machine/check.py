@@ -6,11 +6,12 @@ import shutil
 import tempfile
 from collections.abc import Iterator
 from contextlib import suppress
+from importlib.util import find_spec
 from pathlib import Path
 from typing import NamedTuple
 
 from wallaroo.diagnostic.diagnostic import Diagnostic
-from wallaroo_runtime.errors import RunError
+from wallaroo_runtime.errors import USAGE, RunError
 from wallaroo_runtime.spark.machine.java import check_java
 from wallaroo_runtime.system.cache import cache_directory
 
@@ -51,12 +52,20 @@ def lacks(what: str, reason: str, fix: str, *, needed: bool = True) -> Outcome:
     return Outcome(what, finding=Diagnostic.of("R742", what=what, reason=reason, fix=fix), needed=needed)
 
 
+def no_pyspark(error: object) -> Diagnostic:
+    """Return that PySpark is not installed."""
+    install = "'wallaroo-spark-runtime[spark]'"
+    return Diagnostic.of("R728", what="a run on Spark", package="pyspark", error=error, install=install)
+
+
 def check_machine() -> None:
     """Refuse a machine on which Spark does not start; limits that a user may raise are raised.
 
     Raises:
-        RunError: R602; R742, a directory or a limit.
+        RunError: R728, PySpark is not installed; R602; R742, a directory or a limit.
     """
+    if find_spec("pyspark") is None:
+        raise RunError([no_pyspark("it is not installed")], USAGE)
     for _, number, *_ in LIMITS:
         hard = resource.getrlimit(number)[1]
         resource.setrlimit(number, (hard, hard))

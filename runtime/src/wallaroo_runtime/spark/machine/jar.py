@@ -6,8 +6,6 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from py4j.java_gateway import JavaPackage  # type: ignore[import-untyped]
-
 from wallaroo_runtime.errors import USAGE, RunError
 
 NAME, STAMP = "realtime.jar", "sources.sha256"
@@ -67,6 +65,8 @@ def java_class(session: Any, name: str) -> Any:
     Raises:
         RunError: R758, the jar is of another build and has no such class.
     """
+    from py4j.java_gateway import JavaPackage  # type: ignore[import-untyped]  # late: commands without Spark are here
+
     found = session._jvm.org.wallaroo.spark
     for part in name.split("."):
         found = getattr(found, part)
