@@ -54,9 +54,8 @@ def lacks(what: str, reason: str, fix: str, *, needed: bool = True) -> Outcome:
 
 def no_pyspark(error: object) -> Diagnostic:
     """Return that PySpark is not installed."""
-    is_checkout = (Path(__file__).resolve().parents[5] / "Makefile").is_file()
-    fix = "run `make setup` in the checkout" if is_checkout else "pip install 'wallaroo-spark-runtime[spark]'"
-    return Diagnostic.of("R728", what="a run on Spark", package="pyspark", error=error, fix=fix)
+    install = "'wallaroo-spark-runtime[spark]'"
+    return Diagnostic.of("R728", what="a run on Spark", package="pyspark", error=error, install=install)
 
 
 def check_machine() -> None:
