@@ -1,12 +1,13 @@
 """The entry point: finds the command, runs it, and turns every error into a diagnostic and an exit code."""
 
+import argparse
 import json
 import os
 import sys
 import tempfile
 import time
 import traceback
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from importlib import import_module
 from importlib.metadata import version
 from pathlib import Path
@@ -19,12 +20,31 @@ from wallaroo_runtime.cli.parser import Parser, unknown_arguments
 from wallaroo_runtime.durable.file import disk_failure
 from wallaroo_runtime.errors import RUN, TOPOLOGY, USAGE, WORKER, RunError
 
-# Each has a module of its name in this package.
-COMMANDS = (
-    *("run", "emit", "build", "pack", "submit", "validate", "complete", "explain", "graph", "send", "receive"),
-    *("dead-letters", "diff", "gateway", "egress", "state", "visit", "broker", "topics", "new", "test", "doctor"),
-    *("completion", "status", "ps", "stop", "logs", "gc", "backup", "restore"),
+# What one wants to do, an example, and the commands for it; each has a module of its name in this package.
+GROUPS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
+    (
+        "develop an application",
+        "wallaroo new python shop && wallaroo test shop",
+        ("new", "test", "validate", "explain", "graph", "diff", "emit", "complete", "build"),
+    ),
+    (
+        "run it on this machine",
+        "wallaroo run shop/app.py",
+        ("run", "stop", "send", "receive", "visit", "broker", "topics"),
+    ),
+    ("look at a run", "wallaroo status shop", ("status", "ps", "logs", "dead-letters", "state")),
+    (
+        "deploy it to a cluster",
+        "wallaroo pack shop/app.py -o shop.tar.gz && wallaroo submit shop.tar.gz --master URL",
+        ("pack", "submit", "gateway", "egress"),
+    ),
+    (
+        "keep machines and checkpoints in order",
+        "wallaroo backup shop shop.backup",
+        ("doctor", "backup", "restore", "gc", "completion"),
+    ),
 )
+COMMANDS = tuple(command for _, _, commands in GROUPS for command in commands)
 INTERRUPTED = 130
 
 
@@ -73,12 +93,26 @@ def command_parser(commands: Iterable[str] = COMMANDS) -> tuple[Parser, dict[str
     Args:
         commands: The subcommands that it knows.
     """
-    parser = Parser(prog="wallaroo", description="Runs Wallaroo applications on Apache Spark.")
+    usage = "wallaroo [-h] [--version] COMMAND ..."
+    parser = Parser(prog="wallaroo", usage=usage, description="Runs Wallaroo applications on Apache Spark.")
     parser.add_argument("--version", action="version", version=f"wallaroo {version('wallaroo-spark-runtime')}")
-    subparsers = parser.add_subparsers(dest="command", metavar="COMMAND", parser_class=Parser, required=True)
+    subparsers = parser.add_subparsers(
+        prog="wallaroo", dest="command", metavar="COMMAND", help=argparse.SUPPRESS, parser_class=Parser, required=True
+    )
     for command in commands:
         module_of(command).add_parser(subparsers)
+    helps = {each.dest: each.help or "" for each in subparsers._get_subactions()}
+    parser.epilog = "\n\n".join(
+        _group_help(title, example, {command: helps[command] for command in names})
+        for title, example, names in GROUPS
+        if helps.keys() >= {*names}
+    )
     return parser, subparsers.choices
+
+
+def _group_help(title: str, example: str, helps: Mapping[str, str]) -> str:
+    lines = (f"  {command:<14}{text}" for command, text in helps.items())
+    return "\n".join((f"{title}, e.g. `{example}`", *lines))
 
 
 def dispatch(argv: list[str]) -> int:
