@@ -7,6 +7,9 @@ import textwrap
 import warnings
 from functools import lru_cache
 from typing import Any
+from weakref import WeakKeyDictionary
+
+_TREES: WeakKeyDictionary[type, ast.Module] = WeakKeyDictionary()
 
 
 def source_tree(owner: Any) -> ast.Module:
@@ -22,7 +25,9 @@ def source_tree(owner: Any) -> ast.Module:
         'FunctionDef'
     """
     if isinstance(owner, type):
-        return ast.Module([_class_tree(owner)], [])
+        if owner not in _TREES:
+            _TREES[owner] = ast.Module([_class_tree(owner)], [])
+        return _TREES[owner]
     return _parsed(textwrap.dedent(inspect.getsource(owner)))
 
 
@@ -42,7 +47,7 @@ def _first_line(definition: ast.ClassDef) -> int:
     return min([definition.lineno, *(each.lineno for each in definition.decorator_list)])
 
 
-@lru_cache(maxsize=32)
+@lru_cache(maxsize=1)
 def _classes(source: str) -> dict[str, list[ast.ClassDef]]:
     """Return the definitions of a module's classes by qualified name."""
     classes: dict[str, list[ast.ClassDef]] = {}
