@@ -8,7 +8,16 @@ from itertools import compress, repeat
 from typing import Any
 
 from wallaroo.diagnostic.diagnostic import Diagnostic, DiagnosticError, shown
-from wallaroo.message.frame import HEADER_BYTES, TICK_PORT, VISIT_PORT, Frame, FrameError, read_body, split_frames
+from wallaroo.message.frame import (
+    CONTROL_PORTS,
+    HEADER_BYTES,
+    TICK_PORT,
+    VISIT_PORT,
+    Frame,
+    FrameError,
+    read_body,
+    split_frames,
+)
 from wallaroo.message.key import readable
 from wallaroo.worker._proto import worker_pb2 as pb
 from wallaroo.worker.bucket.dead_letter import UnsavedChangeError, bury, refuse, sort_out
@@ -184,7 +193,7 @@ class BucketRun:
             yield part
 
     def _is_of_state(self, port: int) -> bool:
-        return port not in (TICK_PORT, VISIT_PORT) and port not in self._stage.windows
+        return port not in CONTROL_PORTS and port not in self._stage.windows
 
     def _parts(self, places: Sequence[Place], turn: WindowTurn, state: BucketState) -> Iterator[Messages]:
         for header, data, start in places:
