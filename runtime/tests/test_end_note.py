@@ -19,8 +19,10 @@ from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.monitor.board import Board
 from wallaroo_runtime.monitor.metrics import render
 from wallaroo_runtime.plan.compile import compile_topology
+from wallaroo_runtime.run.end import Activity, ends_of
+from wallaroo_runtime.run.options import AppOptions, RunOptions
 from wallaroo_runtime.service import driver
-from wallaroo_runtime.service.driver import DRIVER_FILE, read_note
+from wallaroo_runtime.service.driver import DRIVER_FILE, DriverNote, read_note
 from wallaroo_runtime.topology.load import load
 
 WORD_COUNT = Path(__file__).parents[2] / "topology-schema" / "vectors" / "topologies" / "valid" / "word_count.json"
@@ -35,10 +37,14 @@ def never(error: BaseException) -> bool:
     return False
 
 
+def noted(checkpoint: Path) -> DriverNote:
+    return read_note(checkpoint / DRIVER_FILE)
+
+
 def run_once(checkpoint: Path, end: str, error: BaseException | None, failures: int) -> None:
     """Let a run end so, after so many that failed."""
     with suppress(*STOPS), noting_end(checkpoint, always if end == "broken off" else never):
-        assert running_note(checkpoint)["failures"] == failures
+        assert running_note(noted(checkpoint))["failures"] == failures
         note = (checkpoint / DRIVER_FILE).read_bytes()
         if error is not None:
             raise error
@@ -59,16 +65,33 @@ def test_status_says_how_runs_ended_and_how_many_failed(ends: list[str]) -> None
     failures = 0
     with tempfile.TemporaryDirectory() as name:
         checkpoint = Path(name)
-        assert past_end(checkpoint) == {}
+        assert past_end(noted(checkpoint)) == {}
         for end in ends:
             run_once(checkpoint, end, errors.get(end), failures)
             failures = failures + 1 if end in ("failed", "bug", "killed") else 0
-            found = past_end(checkpoint)
+            found = past_end(noted(checkpoint))
             said = failed_runs(found)
             assert (found["failures"], bool(said)) == (failures, failures > 0)
             assert {"failed": "R611 the query stopped; no disk", "bug": "KeyError", "killed": "without a word"}.get(
                 end, "it was stopped"
             ) in found["reason"]
+
+
+def test_a_run_ends_for_the_reason_that_its_options_give(tmp_path: Path) -> None:
+    came, is_complete = Activity(1, 1, True), False
+    quiet, whole = RunOptions(AppOptions(""), stop_when_idle=3), RunOptions(AppOptions(""), available_now=True)
+
+    def reasons(options: RunOptions, now: float) -> list[str]:
+        return [end.reason(now) for end in ends_of(options, 0, lambda: came, lambda: is_complete)]
+
+    assert reasons(RunOptions(AppOptions("")), 9) == []
+    assert (reasons(quiet, 2), reasons(quiet, 3)) == ([""], ["nothing came in for 3 s"])
+    assert reasons(whole, 9) == [""]
+    is_complete = True
+    (said,) = reasons(whole, 0)
+    with noting_end(tmp_path) as note:
+        note.reason = said
+    assert past_end(noted(tmp_path))["reason"] == "all that was there at its start is delivered"
 
 
 @pytest.mark.parametrize("reason", ["the disk of Spark takes nothing more", "long " * 2000])
@@ -83,7 +106,7 @@ def test_a_full_disk_has_room_for_why_a_run_ended(
         monkeypatch.setattr(driver, "write_record", full)
         raise RunError.of("R611", reason=reason, fix="free some space")
     assert (tmp_path / DRIVER_FILE).stat().st_size < 4096
-    found = past_end(tmp_path)
+    found = past_end(noted(tmp_path))
     assert found["failures"] == 1 and found["reason"].startswith(f"R611 the query stopped; {reason[:80]}")
     assert main(["status", str(tmp_path)]) == 0
     assert "killed" not in (said := capsys.readouterr().out) and "R611" in said
@@ -93,7 +116,7 @@ def test_a_full_disk_is_why_a_run_ended(tmp_path: Path) -> None:
     with suppress(OSError), noting_end(tmp_path):
         raise OSError(errno.ENOSPC, "No space left on device")
     reason = f"R626 the disk of {tmp_path} takes nothing more; No space left on device"
-    assert past_end(tmp_path)["reason"] == reason
+    assert past_end(noted(tmp_path))["reason"] == reason
 
 
 def test_status_page_and_metrics_of_runs_that_failed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -112,7 +135,7 @@ def test_status_page_and_metrics_of_runs_that_failed(tmp_path: Path, capsys: pyt
         document = Board(topology, compile_topology(topology, shuffle_partitions=2), tmp_path).read()
     assert "R611 the query stopped; no disk; this run is another try" in " ".join(lines(document))
     assert b'wallaroo_failed_runs{application="Word Count Application"} 2.0' in render(document, {}, "")[0]
-    note = read_note(tmp_path / DRIVER_FILE)
+    note = noted(tmp_path)
     write_record(tmp_path / DRIVER_FILE, replace(note, start_time=1))  # this process is no driver any longer
     said = status()
     assert "the last run ended 20" in said and "it was stopped" in said
@@ -123,6 +146,6 @@ def test_a_run_whose_checkpoint_is_refused_has_failed(tmp_path: Path, capsys: py
     (tmp_path / "application.json").write_text("{}")
     for failures in (1, 2):
         assert main(["run", str(WORD_COUNT), "--checkpoint", str(tmp_path), "--monitor", "off"]) == 1
-        assert past_end(tmp_path)["failures"] == failures
-    assert past_end(tmp_path)["reason"].startswith("R6")
+        assert past_end(noted(tmp_path))["failures"] == failures
+    assert past_end(noted(tmp_path))["reason"].startswith("R6")
     assert "R6" in capsys.readouterr().err

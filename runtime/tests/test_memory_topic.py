@@ -41,7 +41,14 @@ def halve(record: KafkaRecord) -> KafkaRecord | None:
     return KafkaRecord(key=record.key, value=b"%d" % (number // 2), headers=record.headers) if number > 1 else None
 
 
-@wallaroo.state_computation("log", state=list)
+class Entries:
+    """Makes a state; its type says all, else each start would look at all classes of this directory."""
+
+    def build(self) -> list[tuple[str, int]]:
+        return []
+
+
+@wallaroo.state_computation("log", state=Entries())
 def log(record: KafkaRecord, state: list[tuple[str, int]]) -> None:
     state.append((record.topic, record.offset))
 
@@ -165,7 +172,12 @@ class Amount:
         return int(value)
 
 
-@wallaroo.state_computation("total", state=list)
+class Amounts:
+    def build(self) -> list[int]:
+        return []
+
+
+@wallaroo.state_computation("total", state=Amounts())
 def total(amount: int, state: list[int]) -> tuple[int, ...] | None:
     state.append(amount)
     return tuple(state) if amount else None

@@ -17,7 +17,7 @@ from wallaroo_runtime.plan.block import blocks_of
 from wallaroo_runtime.spark.state_store.choice import StateChoice, StateRow
 from wallaroo_runtime.spark.state_store.layout import operator_count, reason_of, state_store
 from wallaroo_runtime.spark.state_store.reader import SparkLogs
-from wallaroo_runtime.spark.state_store.rescale import Rescaling, load, rescale, targets_of
+from wallaroo_runtime.spark.state_store.rescale import Rescaling, load, rescale
 from wallaroo_runtime.topology.load import load_document
 
 pytestmark = pytest.mark.jvm
@@ -42,7 +42,7 @@ def stages_of(plan: Plan) -> list[tuple[Stage, int]]:
 def written(session: SparkSession, plan: Plan, states: States, checkpoint: Path) -> list[dict[str, Any]]:
     """Write the states, as groups have them, into a new checkpoint of Spark's."""
     ports = {stage.id: port for stage, port in stages_of(plan)}
-    count, targets = len(plan.bucket_ids), targets_of(plan)
+    count, targets = len(plan.bucket_ids), list(plan.targets)
 
     def logs(stage: Stage) -> list[Any]:
         rows = [(key, value, False) for key, value in states[ports[stage.id]].items()]

@@ -314,7 +314,7 @@ def test_a_finding_names_pointer_file_and_line() -> None:
 
 
 def document(builder: ApplicationBuilder) -> dict[str, Any]:
-    return topology(builder.build(), ".", "app.py", [])
+    return topology(builder.build(), "no_such", "app.py", [])
 
 
 def state_key(builder: ApplicationBuilder) -> Any:

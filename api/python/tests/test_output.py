@@ -81,7 +81,7 @@ def sink(port: str = "7002") -> TCPSinkConfig:
 
 def shape(application: wallaroo.Application) -> list[tuple[str, str, list[str]]]:
     """Return kind, name and inputs of each step, and the inputs of each sink."""
-    (pipeline,) = topology(application, ".", "app.py", [])["pipelines"]
+    (pipeline,) = topology(application, "no_such", "app.py", [])["pipelines"]
     steps = [(step["kind"], step["name"], step["inputs"]) for step in pipeline["steps"]]
     return steps + [("sink", str(each["port"]), each["inputs"]) for each in pipeline["sinks"]]
 

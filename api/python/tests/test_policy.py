@@ -45,7 +45,7 @@ def document(policy: str | None) -> dict[str, Any]:
     builder.to_stateful(keep, State, "single", on_error=policy)
     builder.to_state_partition(keep, State, "many", key, on_error=policy)
     builder.to_sink(TCPSinkConfig("127.0.0.1", "7002", encode, on_error=policy))
-    return topology(builder.build(), ".", "app.py", [])
+    return topology(builder.build(), "no_such", "app.py", [])
 
 
 def parts(document: dict[str, Any]) -> list[dict[str, Any]]:

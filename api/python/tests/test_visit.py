@@ -49,7 +49,7 @@ class WrongArity(Visited):
 
 def steps(kit: Any, computation: Any) -> list[dict[str, Any]]:
     app = kit.build(lambda builder: builder.to_state_partition(computation, list, "log", first))
-    return list(topology(app, ".", "app.py", [])["pipelines"][0]["steps"])
+    return list(topology(app, "no_such", "app.py", [])["pipelines"][0]["steps"])
 
 
 def codes(kit: Any, computation: Any) -> list[str]:

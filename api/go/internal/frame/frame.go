@@ -40,6 +40,12 @@ const TickPort = 65534
 // VisitPort is the port of visits, whose only value is a Visit of the worker protocol.
 const VisitPort = 65533
 
+// MaxPorts is how many ports an application can have: those above are of frames that are no messages.
+const MaxPorts = VisitPort
+
+// IsControl says whether frames of a port are no messages and go to all buckets of a stage.
+func IsControl(port uint16) bool { return port == TickPort || port == VisitPort }
+
 const magic = "WFR1"
 
 // Error says in what way a frame is damaged. Code: W410.

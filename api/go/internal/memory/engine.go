@@ -129,7 +129,7 @@ func (e *Engine) runSources(frames [][]byte) (rows []row, err error) {
 		if err != nil {
 			return nil, err
 		}
-		if span.Port != frame.TickPort && span.Port != frame.VisitPort {
+		if !frame.IsControl(span.Port) {
 			mine = append(mine, data)
 			continue
 		}

@@ -120,9 +120,9 @@ func (d *draft) numberPorts() {
 			d.plan.StatePorts[p.state.Name] = port
 		}
 	}
-	if number > frame.TickPort {
+	if number > frame.MaxPorts {
 		d.found = append(d.found, diagnostic.Of("T104", "what", "the application",
-			"size", fmt.Sprintf("%d sources, state steps and sinks", number), "limit", frame.TickPort).At("/pipelines", "", 0))
+			"size", fmt.Sprintf("%d sources, state steps and sinks", number), "limit", frame.MaxPorts).At("/pipelines", "", 0))
 	}
 }
 

@@ -3,20 +3,32 @@
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from wallaroo_runtime.durable.file import disk_failure
 from wallaroo_runtime.errors import RunError
-from wallaroo_runtime.service.driver import DRIVER_FILE, announce, read_note
+from wallaroo_runtime.service.driver import DRIVER_FILE, DriverNote, announce, read_note
 
 STOPPED, BROKEN_OFF = "it was stopped", "it was stopped while it started"
 KILLED = "it ended without a word: it was killed, or the machine stopped"
 
 
+@dataclass(slots=True)
+class Ended:
+    """Why a run ended.
+
+    Attributes:
+        reason: In words, unless it fails.
+    """
+
+    reason: str = STOPPED
+
+
 @contextmanager
-def noting_end(checkpoint: Path, is_stop: Callable[[BaseException], bool] = lambda _: False) -> Iterator[None]:
-    """Note how the run of the block ends.
+def noting_end(checkpoint: Path, is_stop: Callable[[BaseException], bool] = lambda _: False) -> Iterator[Ended]:
+    """Note how the run of the block ends; the block may say why it ends without a failure.
 
     A run without an end is one that was killed, so that its successor counts it. Where a disk is full, the note takes
     the room of the one before; no end of a run fails for want of its note.
@@ -24,35 +36,33 @@ def noting_end(checkpoint: Path, is_stop: Callable[[BaseException], bool] = lamb
     Args:
         is_stop: Says whether an error is that a signal has ended the start.
     """
-    past = past_end(checkpoint)
+    past = past_end(read_note(checkpoint / DRIVER_FILE))
     _note(checkpoint, is_running=True, **past)
-    reason, is_failure = STOPPED, False
+    ended, is_failure = Ended(), False
     try:
-        yield
+        yield ended
     except BaseException as error:
         is_failure = not (isinstance(error, KeyboardInterrupt) or is_stop(error))
-        reason = _reason(error, checkpoint) if is_failure else BROKEN_OFF
+        ended.reason = _reason(error, checkpoint) if is_failure else BROKEN_OFF
         raise
     finally:
         now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
         failures = past.get("failures", 0) + 1 if is_failure else 0
-        _note(checkpoint, is_running=False, time=now, reason=reason, failures=failures)
+        _note(checkpoint, is_running=False, time=now, reason=ended.reason, failures=failures)
 
 
-def past_end(checkpoint: Path) -> dict[str, Any]:
+def past_end(note: DriverNote) -> dict[str, Any]:
     """Return time and reason of the last end, and how many runs in a row have failed up to it; empty: none ended.
 
-    To be called while no run has the checkpoint.
+    The note is to be read while no run has the checkpoint.
     """
-    note = read_note(checkpoint / DRIVER_FILE)
     if note.is_running:
         return {"time": "", "reason": KILLED, "failures": note.failures + 1}
-    return running_note(checkpoint) if note.reason else {}
+    return running_note(note) if note.reason else {}
 
 
-def running_note(checkpoint: Path) -> dict[str, Any]:
+def running_note(note: DriverNote) -> dict[str, Any]:
     """Return how the run before this one ended: `failures` in a row, 0 without one, `time` and `reason` of the last."""
-    note = read_note(checkpoint / DRIVER_FILE)
     return {"failures": note.failures, "time": note.time, "reason": note.reason}
 
 

@@ -20,6 +20,7 @@ from wallaroo_runtime.monitor.rate import Rates
 from wallaroo_runtime.plan.counter import COUNTERS, MESSAGES, RUN_COUNTERS
 from wallaroo_runtime.plan.graph import edges_of
 from wallaroo_runtime.plan.stage import Plan
+from wallaroo_runtime.service.driver import DRIVER_FILE, read_note
 from wallaroo_runtime.spark.batch_report import BatchReport, LiveReport, Stores
 from wallaroo_runtime.topology.model import Topology
 from wallaroo_runtime.worker.step_count import StepCounts, add_steps, refusal
@@ -72,7 +73,7 @@ class Board:
         self._topology, self._plan = topology, plan
         self._outputs = frozenset(step.path for step in topology.steps() if step.kind == "output")
         self.is_ended = False
-        self._earlier = running_note(checkpoint)
+        self._earlier = running_note(read_note(checkpoint / DRIVER_FILE))
         self._started, self._state = time.time(), "starting"
         self._reports: deque[BatchReport | LiveReport] = deque()
         self._processed_bytes = -1  # of the journal, in real-time mode

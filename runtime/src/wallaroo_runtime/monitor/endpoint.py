@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 from wallaroo_runtime.checkpoint.end_note import past_end, running_note
 from wallaroo_runtime.checkpoint.manifest import read_manifest
 from wallaroo_runtime.checkpoint.registry import Driver, alive, noted, supervisor_of
-from wallaroo_runtime.service.driver import DRIVER_FILE, read_note
+from wallaroo_runtime.service.driver import DRIVER_FILE, DriverNote, read_note
 
 ASK_S = 10.0
 
@@ -27,7 +27,13 @@ def is_served(checkpoint: Path) -> bool:
 
 def monitor_of(checkpoint: Path) -> str:
     """Return the URL of the monitor of the run on a checkpoint, with its token; empty: there is none."""
-    return read_note(checkpoint / DRIVER_FILE).monitor if driver_of(checkpoint) is not None else ""
+    note = read_note(checkpoint / DRIVER_FILE)
+    return note.monitor if _driver(note) is not None else ""
+
+
+def _driver(note: DriverNote) -> Driver | None:
+    driver = Driver(note.pid, note.start_time)
+    return driver if note.pid and driver.is_alive else None
 
 
 def ask_monitor(url: str) -> Mapping[str, Any] | None:
@@ -47,8 +53,9 @@ def ask_monitor(url: str) -> Mapping[str, Any] | None:
 
 def status_of(checkpoint: Path) -> dict[str, Any]:
     """Return what is known of a checkpoint: what its monitor says, else what gateway and egress wrote last."""
-    driver = driver_of(checkpoint)
-    url = monitor_of(checkpoint)
+    note = read_note(checkpoint / DRIVER_FILE)
+    driver = _driver(note)
+    url = note.monitor if driver is not None else ""
     if url and (document := ask_monitor(url)) is not None:
         return {**document, "monitor": url}
     gateway, egress = noted(checkpoint / "gateway.json"), noted(checkpoint / "egress.json")
@@ -61,8 +68,8 @@ def status_of(checkpoint: Path) -> dict[str, Any]:
         "pid": process.pid if process is not None else None,
         "checkpoint": str(checkpoint),
         "monitor": url,
-        "ended": past_end(checkpoint) if driver is None else {},
-        "earlier": running_note(checkpoint) if driver is not None else {},
+        "ended": past_end(note) if driver is None else {},
+        "earlier": running_note(note) if driver is not None else {},
         "gateway": {name: gateway[name] for name in ("state", "messages", "end", "committed") if name in gateway},
         "sinks": [
             {name: sink[name] for name in ("name", "address", "messages", "pending_messages") if name in sink}

@@ -10,7 +10,7 @@ from wallaroo_runtime.plan.border import NATIVE, Layout, crossing
 from wallaroo_runtime.plan.bucket import bucket_ids
 from wallaroo_runtime.plan.graph import inputs_of
 from wallaroo_runtime.plan.port import Ports, first_ports
-from wallaroo_runtime.plan.stage import VISIT_PORT, Node, NodeKind, Plan, Stage
+from wallaroo_runtime.plan.stage import MAX_PORTS, Node, NodeKind, Plan, Stage
 from wallaroo_runtime.topology.model import STATE_KINDS, Part, Sink, Source, Step, Topology
 
 # Steps that give messages a key, whatever key they had.
@@ -70,14 +70,14 @@ def order_parts(draft: Draft) -> None:
 
 def _too_many(count: int) -> Diagnostic:
     size = f"{count} sources, state steps and sinks"
-    return Diagnostic.of("T104", pointer="/pipelines", what="the application", size=size, limit=VISIT_PORT)
+    return Diagnostic.of("T104", pointer="/pipelines", what="the application", size=size, limit=MAX_PORTS)
 
 
 def number_ports(draft: Draft) -> None:
     """Take over the ports of sources, state steps and sinks."""
     crossings = len(draft.parts) if len(draft.topology.workers) > 1 else 0
     count = draft.given.next + crossings
-    if count > VISIT_PORT:
+    if count > MAX_PORTS:
         draft.findings.append(_too_many(count))
     draft.ports.update(draft.given.parts)
 

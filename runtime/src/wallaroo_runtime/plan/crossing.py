@@ -3,12 +3,10 @@
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
 
-from wallaroo.message.frame import FRAMED, HEADER_BYTES, TICK_PORT, VISIT_PORT, FrameHeader, read_header, write_frame
+from wallaroo.message.frame import CONTROL_PORTS, FRAMED, HEADER_BYTES, TICK_PORT, FrameHeader, read_header, write_frame
 from wallaroo.worker._proto import worker_pb2 as pb
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.plan import NodeKind, Stage
-
-CONTROL_PORTS = frozenset({TICK_PORT, VISIT_PORT})
 
 
 def frames_of_ports(data: bytes, ports: Collection[int]) -> Iterator[bytes]:

@@ -4,9 +4,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import IntEnum
 
-DEAD_LETTER_PORT = 65535
-TICK_PORT, VISIT_PORT = 65534, 65533
+from wallaroo.message.frame import CONTROL_PORTS, TICK_PORT, VISIT_PORT
+
 FRAME_BYTES = 1 << 20
+MAX_PORTS = min(CONTROL_PORTS)
 
 
 class NodeKind(IntEnum):

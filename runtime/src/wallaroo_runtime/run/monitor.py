@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from wallaroo.diagnostic.diagnostic import Diagnostic, Kind
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.plan.counter import RUN_COUNTERS
-from wallaroo_runtime.run.idle import Activity
+from wallaroo_runtime.run.end import Activity
 from wallaroo_runtime.run.lasting_findings import lasting
 from wallaroo_runtime.run.peers import Peers
 from wallaroo_runtime.run.snapshot import Snapshot

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from wallaroo.worker.host import trace
 from wallaroo_runtime.checkpoint.checkpoint import Checkpoint
 from wallaroo_runtime.checkpoint.directory import Place
+from wallaroo_runtime.checkpoint.end_note import STOPPED as BY_SIGNAL
 from wallaroo_runtime.checkpoint.end_note import noting_end
 from wallaroo_runtime.checkpoint.registry import registered
 from wallaroo_runtime.checkpoint.url import check_answer, is_remote
@@ -23,10 +24,10 @@ from wallaroo_runtime.program.application import Application, load_application, 
 from wallaroo_runtime.program.attach import attached
 from wallaroo_runtime.program.interface_diff import explaining
 from wallaroo_runtime.run.check import check_application
+from wallaroo_runtime.run.end import End, ends_of
 from wallaroo_runtime.run.gateway_workers import check_setups, path_of, start_beside
 from wallaroo_runtime.run.goka import check_left
 from wallaroo_runtime.run.history import records_of, tell_past
-from wallaroo_runtime.run.idle import IdleWatch
 from wallaroo_runtime.run.log_mark import mark_begin, mark_stop
 from wallaroo_runtime.run.mode import chosen_mode
 from wallaroo_runtime.run.monitor import Flow
@@ -78,13 +79,13 @@ class Ending(NamedTuple):
 
     Attributes:
         stopped: The flag that signals set.
-        is_over: Says, when asked now and then, whether it shall end for another reason.
+        ends: Ways to end besides those of the options.
         spark: Ends Spark, which outlives the run; None: it ends with it.
         opened: Called when the checkpoint has been opened, and cleared before that if it was to be.
     """
 
     stopped: RunStop
-    is_over: Callable[[], bool] = lambda: False
+    ends: tuple[End, ...] = ()
     spark: ExitStack | None = None
     opened: Callable[[], None] = lambda: None
 
@@ -117,7 +118,7 @@ def run_once(options: RunOptions, reporter: Reporter, ending: Ending, applicatio
         if options.checkpoint.fresh:
             start_over(place, topology.name, reporter, ending.stopped.check)
         place.check_links()
-        with noting_end(place.path, ending.stopped.ended_start):
+        with noting_end(place.path, ending.stopped.ended_start) as note:
             ending.stopped.check()
             partitions, buckets = mode.layout(options.spark)
             checkpoint = Checkpoint.open(
@@ -137,7 +138,8 @@ def run_once(options: RunOptions, reporter: Reporter, ending: Ending, applicatio
             if not checkpoint.continues:
                 reporter.note(f"new checkpoint in {checkpoint.directory}")
             reporter.note(f"logs in {checkpoint.path / 'logs'}")
-            _run(options, reporter, application=running, plan=checkpoint.plan(), checkpoint=checkpoint, ending=ending)
+            plan = checkpoint.plan()
+            note.reason = _run(options, reporter, application=running, plan=plan, checkpoint=checkpoint, ending=ending)
     finally:
         place.release()
 
@@ -223,7 +225,8 @@ def _run(
     plan: Plan,
     checkpoint: Checkpoint,
     ending: Ending,
-) -> None:
+) -> str:
+    """Start all, look after it, end it; returns why it ended."""
     stopped, topology, logs = ending.stopped, application.topology, checkpoint.path / "logs"
     for finding in open_sources(topology):
         reporter.warn(finding)
@@ -262,11 +265,12 @@ def _run(
 
         reporter.initialized(listening(topology, peers.addresses()), checkpoint.path)
         try:
-            _watch(options, reporter, flow, ending, watch)
+            reason = _watch(options, reporter, flow, ending, watch)
         except JavaEnded:
             # Ours takes no signal. Who ends a container may reach the Java of spark-submit first.
             if not stopped.wait(SIGNALS_S):
                 raise
+            reason = BY_SIGNAL
         reporter.doing(STOPPING, "stopping: sinks get what is ready for them")
         mark_stop(logs)
         for gateway in peers.gateways:
@@ -280,6 +284,7 @@ def _run(
         reporter.progress(last)
         if (failure := flow.failure(last)) is not None:
             raise failure
+        return reason
 
 
 def _start(
@@ -364,10 +369,10 @@ def _start(
     return Started(reporter, flow, query, watch)
 
 
-def _watch(options: RunOptions, reporter: Reporter, flow: Flow, ending: Ending, watch: Watch | None) -> None:
-    """Look after the run until it shall end; raises when a part of it fails."""
+def _watch(options: RunOptions, reporter: Reporter, flow: Flow, ending: Ending, watch: Watch | None) -> str:
+    """Look after the run until it shall end, and return why; raises when a part of it fails."""
     now = time.monotonic()
-    idle = IdleWatch(options.stop_when_idle, now) if options.stop_when_idle is not None else None
+    ends = (*ending.ends, *ends_of(options, now, flow.activity, flow.is_complete))
     told, pause, quiet_s = now, LOOK_S, chosen_mode(options).quiet_look_s
     while not ending.stopped.wait(pause):
         flow.check()
@@ -381,6 +386,6 @@ def _watch(options: RunOptions, reporter: Reporter, flow: Flow, ending: Ending, 
             told, snapshot = now, flow.snapshot("running")
             reporter.progress(snapshot)
             pause = quiet_s if snapshot.is_quiet else LOOK_S
-        is_complete = options.available_now and flow.is_complete()
-        if ending.is_over() or is_complete or (idle is not None and idle.is_over(flow.activity(), now)):
-            return
+        if reason := next(filter(None, (end.reason(now) for end in ends)), ""):
+            return reason
+    return BY_SIGNAL

@@ -8,13 +8,13 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
+from wallaroo.message.frame import CONTROL_PORTS
 from wallaroo.message.handshake import CAPABILITIES, PROTOCOLS
 from wallaroo.worker._proto import worker_pb2 as pb
 from wallaroo.worker.host import trace
 from wallaroo_runtime.plan import Plan, Stage
 from wallaroo_runtime.plan.block import blocks_of
 from wallaroo_runtime.plan.bucket_stages import later_ports
-from wallaroo_runtime.plan.crossing import CONTROL_PORTS
 from wallaroo_runtime.plan.stage_message import stage_message
 from wallaroo_runtime.service.endpoint import Service
 from wallaroo_runtime.spark.machine.jar import java_class

@@ -5,14 +5,22 @@ from collections.abc import Mapping
 from decimal import Decimal
 from typing import Any
 
-from wallaroo.component.row_type import MisfitError, NoColumnTypeError, columns_of, quoted, row_functions, type_of
+from wallaroo.component.row_type import (
+    SIMPLE,
+    MisfitError,
+    NoColumnTypeError,
+    columns_of,
+    quoted,
+    row_functions,
+    type_of,
+)
 from wallaroo.component.signature import shown_name
 from wallaroo.diagnostic.diagnostic import shown
 from wallaroo.diagnostic.error import WallarooParameterError
 
 FORMS = "a dataclass, a NamedTuple, a TypedDict, or a dict of column and type"
 TYPES = (
-    "str, bool, int, float, Decimal, bytes, datetime, date, list[T], dict[str, T], a row, or one of them or None; "
+    f"{', '.join(kind.__name__ for kind in SIMPLE)}, list[T], dict[str, T], a row, or one of them or None; "
     'Annotated[int, "INT"] chooses another type of Spark'
 )
 

@@ -82,7 +82,7 @@ def type_of(annotation: Any) -> ColumnType:
             raise NoColumnTypeError(reason)
         found = type_of(Annotated[rest[0], sql] if sql else rest[0])
         return ColumnType(found.sql, _nullable(found.read), _nullable(found.write), nullable=True)
-    if isinstance(annotation, type) and annotation in _SIMPLE:
+    if isinstance(annotation, type) and annotation in SIMPLE:
         return _simple(annotation, sql)
     if sql:
         reason = f"{_shown(annotation)} cannot be {sql}"
@@ -225,7 +225,7 @@ def _struct(row: Any, annotations: Mapping[str, Any]) -> ColumnType:
 
 
 def _simple(kind: type, sql: str) -> ColumnType:
-    usual, others, functions = _SIMPLE[kind]
+    usual, others, functions = SIMPLE[kind]
     chosen = sql or usual
     if chosen.partition("(")[0] not in (usual.partition("(")[0], *others):
         reason = f"{kind.__name__} cannot be {chosen}; it can be {', '.join((usual, *others))}"
@@ -377,7 +377,7 @@ def _dates(_: str) -> tuple[Convert, Convert]:
 
 
 # Type of Spark, others that an annotation may ask for, and what gives the functions.
-_SIMPLE: dict[type, tuple[str, tuple[str, ...], Callable[[str], tuple[Convert, Convert]]]] = {
+SIMPLE: dict[type, tuple[str, tuple[str, ...], Callable[[str], tuple[Convert, Convert]]]] = {
     str: ("STRING", (), _same(_text)),
     bool: ("BOOLEAN", (), _same(_bool)),
     int: ("BIGINT", ("INT", "SMALLINT", "TINYINT"), _integers),

@@ -5,7 +5,7 @@ import json
 import os
 import sys
 import sysconfig
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from typing import Any
 
@@ -73,9 +73,9 @@ def library_document(library: Library, directory: str, program: str, args: Seque
     offers = [library.offers[name] for name in sorted(library.offers)]
     subject = {"components": [offer.to_json() for offer in offers]}
     digest = "sha256:" + hashlib.sha256(canonical(subject).encode()).hexdigest()
-    components = []
+    components, is_own = [], _is_own(directory)
     for offer in offers:
-        shape = _shape(offer.step, Serializer(), directory)
+        shape = _shape(offer.step, Serializer(), is_own)
         place = _component(Component("", offer.symbol, offer.location), directory, {"": shape})
         components.append(offer.to_json() | {name: place[name] for name in place if name != "path"})
     return {"workers": [_worker(digest, [], directory, program, args)], "components": components}
@@ -101,9 +101,9 @@ def _worker(
 
 def code_hash(directory: str) -> str:
     """Return the hash of the program's source files: the modules that were loaded from its directory."""
-    found = {}
+    found, real = {}, os.path.realpath(directory)
     for module in list(sys.modules.values()):
-        if (place := source_place(getattr(module, "__file__", None), directory)) is not None:
+        if (place := source_place(getattr(module, "__file__", None), real)) is not None:
             found[place[0]] = place[1]
     digest = hashlib.sha256()
     for name in sorted(found):
@@ -113,12 +113,12 @@ def code_hash(directory: str) -> str:
 
 
 def source_place(file: object, directory: str) -> tuple[str, str] | None:
-    """Return name below a directory and path of a module's file; None: it is not the program's own."""
+    """Return name below a resolved directory and path of a module's file; None: it is not the program's own."""
     installed = _installed()
     # To resolve a path costs more than all else, and hundreds of modules are loaded.
     if not isinstance(file, str) or not file.endswith(".py") or file.startswith(installed):
         return None
-    real, below = os.path.realpath(file), os.path.join(os.path.realpath(directory), "")
+    real, below = os.path.realpath(file), os.path.join(directory, "")
     name = real[len(below) :].replace(os.sep, "/")
     is_ours = real.startswith(below) and not real.startswith(installed) and "site-packages" not in name.split("/")
     return (name, real) if is_ours else None
@@ -193,28 +193,33 @@ def _shapes(application: Application, directory: str) -> dict[str, dict[str, str
     """Return the shape of the state of each step by the path of its component: of a window the step's own."""
     steps = [step for pipeline in application.pipelines for step in pipeline.steps if step.state is not None]
     places = {component.path for component in application.components}
+    is_own = _is_own(directory)
     return {
-        path: _shape(step, application.serializer, directory)
+        path: _shape(step, application.serializer, is_own)
         for step in steps
         for path in (f"{step.path}/state", step.path)
         if path in places and (path != step.path or f"{path}/state" not in places)
     }
 
 
-def _shape(step: Step, serializer: Serializer, directory: str) -> dict[str, str] | None:
+def _is_own(directory: str) -> Callable[[str], bool]:
+    """Return what says of the name of a module whether it is the program's own."""
+    real = os.path.realpath(directory)
+
+    @cache
+    def is_own(module: str) -> bool:
+        return source_place(getattr(sys.modules.get(module), "__file__", None), real) is not None
+
+    return is_own
+
+
+def _shape(step: Step, serializer: Serializer, is_own: Callable[[str], bool]) -> dict[str, str] | None:
     if step.state is None or step.remote is not None:
         return None
     state = step.state
     maker = step.aggregation.initial_accumulator if step.aggregation is not None else state.builder
     if state.shape is not None:
         return dict(state.shape)
-    own: dict[str, bool] = {}
-
-    def is_own(module: str) -> bool:
-        if module not in own:
-            own[module] = source_place(getattr(sys.modules.get(module), "__file__", None), directory) is not None
-        return own[module]
-
     return state_shape(maker, serializer, is_own)
 
 

@@ -23,6 +23,7 @@ PLAIN, FRAMED = 0, 1
 DEAD_LETTER_PORT = 65535
 TICK_PORT = 65534
 VISIT_PORT = 65533
+CONTROL_PORTS = frozenset({TICK_PORT, VISIT_PORT})  # of frames that go to all buckets of a stage
 
 _U32 = struct.Struct("<I")
 _TYPECODES = {1: "B", 2: "H", 4: "I", 8: "Q"}

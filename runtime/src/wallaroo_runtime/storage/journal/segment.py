@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from wallaroo.message.frame import HEADER, HEADER_BYTES, MAGIC, MAX_BODY_BYTES, TICK_PORT, VISIT_PORT
+from wallaroo.message.frame import CONTROL_PORTS, HEADER, HEADER_BYTES, MAGIC, MAX_BODY_BYTES
 from wallaroo_runtime.errors import RunError
 
 SEGMENT_MAGIC = b"WJR1"
@@ -147,7 +147,7 @@ def frame_boundaries(descriptor: int, segment: Segment, start: int, stop: int) -
         at += HEADER_BYTES + body_bytes
         if magic != MAGIC or body_bytes > MAX_BODY_BYTES or at > stop:
             raise damaged(segment.path, base + index, "no frame begins here")
-        yield at, 0 if port in (TICK_PORT, VISIT_PORT) else count
+        yield at, 0 if port in CONTROL_PORTS else count
 
 
 def other_journal(path: Path, expected: str, actual: str) -> RunError:

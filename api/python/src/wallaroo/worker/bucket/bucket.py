@@ -175,16 +175,13 @@ class BucketRun:
     def _of_states(self, turn: WindowTurn, state: BucketState) -> Iterator[Messages | Visit]:
         """Yield messages of state computations and visits in order; those of windows, and ticks, wait in `turn`."""
         places = [(header, data, start) for data in self._frames for header, start, _ in split_frames(data)]
-        is_ordered = is_in_order(place for place in places if self._is_of_state(place[0].port))
+        is_ordered = is_in_order(place for place in places if place[0].port in self._stage.states)
         parts = self._parts(places, turn, state)
         if not is_ordered or any(header.port == VISIT_PORT for header, _, _ in places):
             parts = in_turn(list(parts))  # so all visits have been read
         for part in with_visits(parts, self._visits.waiting) if self._visits.waiting else parts:
             self._stage.box.timestamp_ms = part.timestamp_ms
             yield part
-
-    def _is_of_state(self, port: int) -> bool:
-        return port not in (TICK_PORT, VISIT_PORT) and port not in self._stage.windows
 
     def _parts(self, places: Sequence[Place], turn: WindowTurn, state: BucketState) -> Iterator[Messages]:
         for header, data, start in places:
@@ -199,10 +196,10 @@ class BucketRun:
                 continue
             if not header.count and (header.port in self._stage.states or header.port in self._stage.windows):
                 continue
-            if self._is_of_state(header.port):
-                yield self._read(frame, state)
-            else:
+            if header.port in self._stage.windows:
                 turn.take(frame)
+            else:
+                yield self._read(frame, state)
 
     def _read(self, frame: Frame, state: BucketState) -> Messages:
         header = frame.header

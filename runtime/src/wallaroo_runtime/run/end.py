@@ -1,0 +1,124 @@
+"""Why a run ends without a failure or signal: each way to end is an `End`, which the run asks now and then.
+
+What fails raises an error instead (`Flow.check`); `checkpoint/end_note.py` notes for `status` how it ended.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from wallaroo_runtime.run.options import RunOptions
+
+
+class End(Protocol):
+    """A way to end."""
+
+    def reason(self, now: float) -> str:
+        """Return why the run ends, in words; empty: it goes on.
+
+        Args:
+            now: A monotonic time in seconds.
+
+        Raises:
+            RunError: A part of the run has failed meanwhile.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Activity:
+    """What one look at a run shows.
+
+    Attributes:
+        received: How far the journal goes, in messages.
+        processed: How far batches have been finished, in messages.
+        is_delivered: Whether no output waits, except for sinks that cannot be reached.
+        is_held: Whether the outbox is full, so that nothing is processed before sinks have taken something.
+        records: Messages of sources that Spark reads itself.
+    """
+
+    received: int
+    processed: int
+    is_delivered: bool
+    is_held: bool = False
+    records: int = 0
+
+
+class IdleWatch:
+    """Says that nothing came in for so long, and that everything before is done that can be.
+
+    What waits for a sink that cannot be reached, output or, before a full outbox, messages, is the next run's.
+
+    Args:
+        seconds: How long nothing may have come in.
+        now: Monotonic time in seconds from which the silence counts.
+    """
+
+    def __init__(self, seconds: float, now: float) -> None:
+        self._seconds = seconds
+        self._received = -1
+        self._since = now
+
+    def is_over(self, activity: Activity, now: float) -> bool:
+        """Look once."""
+        received = activity.received + activity.records
+        if received != self._received:
+            if self._received >= 0:
+                self._since = now
+            self._received = received
+        is_processed = activity.processed >= activity.received or activity.is_held
+        return is_processed and activity.is_delivered and now - self._since >= self._seconds
+
+
+class Idle:
+    """The run ends when it is idle (`--stop-when-idle`).
+
+    Args:
+        seconds: How long nothing may have come in.
+        now: As for `IdleWatch`.
+        activity: Returns how far everything has come.
+    """
+
+    def __init__(self, seconds: float, now: float, activity: Callable[[], Activity]) -> None:
+        self._watch, self._activity = IdleWatch(seconds, now), activity
+        self._reason = f"nothing came in for {seconds:g} s"
+
+    def reason(self, now: float) -> str:
+        """Look once."""
+        return self._reason if self._watch.is_over(self._activity(), now) else ""
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """The run ends when something holds.
+
+    Attributes:
+        holds: Says whether it does.
+        text: The reason then.
+    """
+
+    holds: Callable[[], bool]
+    text: str
+
+    def reason(self, now: float) -> str:
+        """Look once."""
+        return self.text if self.holds() else ""
+
+
+def ends_of(
+    options: RunOptions, now: float, activity: Callable[[], Activity], is_complete: Callable[[], bool]
+) -> Sequence[End]:
+    """Return the ends that the options of a run ask for.
+
+    Args:
+        options: Of the run.
+        now: Monotonic time in seconds at which it is ready.
+        activity: Returns how far everything has come.
+        is_complete: Says whether all that was there at the start is delivered.
+    """
+    ends: list[End] = []
+    if options.stop_when_idle is not None:
+        ends.append(Idle(options.stop_when_idle, now, activity))
+    if options.available_now:
+        ends.append(Condition(is_complete, "all that was there at its start is delivered"))
+    return ends
