@@ -95,6 +95,7 @@ class Job:
         said, _ = process.communicate(timeout=END_S)
         assert process.returncode == 0, said[-3000:] + (self.folder / "log").read_text()[-3000:]
         self.check(said)
+        assert [*(self.folder / "checkpoint" / "state").rglob("*.changelog")]
 
     def check(self, said: str) -> None:
         """Check what the job has printed."""
