@@ -112,8 +112,8 @@ bench-keys: ready ## a million keys with state, against PySpark's row-wise trans
 	$(BIN)/python tests/bench/million_keys.py
 	$(BIN)/python tests/bench/mode_keys.py
 
-bench-dataframe: ready ## an application's steps between DataFrames, against PySpark's transformWithStateInPandas
-	$(BIN)/python tests/bench/dataframe.py
+bench-dataframe: ready ## an application's steps between DataFrames, against PySpark's transformWithStateInPandas: make bench-dataframe ARGUMENTS='--rows 100000000 --only go-batch'
+	$(BIN)/python tests/bench/dataframe.py $(ARGUMENTS)
 
 lint: ready ## style, types and suspicious code, Python and Go; Java's warnings are errors of `setup`
 	$(BIN)/ruff check .

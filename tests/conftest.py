@@ -39,6 +39,7 @@ APART = {
             "cluster",
             "cluster_application",
             "conformance",
+            "dataframe_job",
             "fault",
             "feature",
             "full_disk",

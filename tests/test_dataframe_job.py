@@ -1,130 +1,57 @@
 """A PySpark job of somebody's own with an application's steps: killed at random, and on executors of their own."""
 
-import json
 import os
 import random
 import signal
-import subprocess
-import sys
 import time
 from pathlib import Path
 
-import pyspark
 import pytest
 
 from support.host import descendants
-from support.row_totals import write_program
 from support.run import wait_until
+from support.spark_job import Job, executors_of, kill
+from support.standalone import SETTINGS, Cluster, is_gone
+from support.standalone import kill as kill_process
 
-FILES, ROWS, USERS = 6, 200, 5
-# The session has no settings of ours.
-JOB = """
-import sys
-from pyspark.sql import SparkSession
-from wallaroo_runtime.dataframe import load
-
-app, folder, master = sys.argv[1:]
-builder = SparkSession.builder.master(master).config("spark.ui.enabled", "false")
-spark = builder.config("spark.sql.shuffle.partitions", "3").config("spark.executor.memory", "600m").getOrCreate()
-orders = spark.readStream.schema("user STRING, amount INT").option("maxFilesPerTrigger", 1).json(folder + "/in")
-totals = load(app).apply(orders=orders)
-names = spark.createDataFrame([(f"u{n}", f"name {n}") for n in range(5)], "user STRING, name STRING")
-writer = totals.join(names, "user").writeStream.format("parquet").option("path", folder + "/out")
-query = writer.option("checkpointLocation", folder + "/checkpoint").trigger(availableNow=True).start()
-query.awaitTermination()
-rows = spark.read.parquet(folder + "/out").select("name", "total").collect()
-print("rows", sorted([row["name"], row["total"]] for row in rows))
-"""
-
-
-class Job:
-    """The job on a folder with drawn orders, and what it must give."""
-
-    def __init__(self, folder: Path, language: str, master: str) -> None:
-        self.folder, self.master = folder, master
-        self.app = write_program(folder, language)
-        (folder / "job.py").write_text(JOB)
-        (folder / "in").mkdir()
-        chance, sums, self.expected = random.Random(7), dict[str, int](), []
-        for number in range(FILES):
-            orders = [{"user": f"u{chance.randrange(USERS)}", "amount": 1} for _ in range(ROWS)]
-            for order in orders:  # amounts are equal, so that their order in a micro-batch does not show
-                sums[order["user"]] = sums.get(order["user"], 0) + 1
-                self.expected.append([f"name {order['user'][1:]}", sums[order["user"]]])
-            (folder / "in" / f"{number}.json").write_text("\n".join(map(json.dumps, orders)))
-
-    def start(self) -> "subprocess.Popen[str]":
-        kept = {name: text for name, text in os.environ.items() if not name.startswith(("SPARK_", "PYSPARK_"))}
-        own = {
-            "SPARK_HOME": str(Path(pyspark.__file__).parent),
-            "PYSPARK_PYTHON": sys.executable,
-            "SPARK_LOCAL_IP": "127.0.0.1",
-        }
-        with (self.folder / "log").open("a") as log:
-            return subprocess.Popen(
-                [sys.executable, "job.py", str(self.app), str(self.folder), self.master], cwd=self.folder,
-                env={**kept, **own}, stdout=subprocess.PIPE, stderr=log, text=True, start_new_session=True,
-            )  # fmt: skip
-
-    def finish(self, process: "subprocess.Popen[str]") -> None:
-        """Wait for the end of the job, and check what it gives and leaves."""
-        said, _ = process.communicate(timeout=300)
-        assert process.returncode == 0, (self.folder / "log").read_text()[-3000:]
-        (rows,) = (line for line in said.splitlines() if line.startswith("rows "))
-        assert eval(rows.removeprefix("rows ")) == sorted(self.expected)
-
-    def batches(self) -> int:
-        return len(list((self.folder / "checkpoint" / "commits").glob("[0-9]*")))
+pytestmark = pytest.mark.jvm
 
 
 @pytest.mark.long
-@pytest.mark.jvm
-@pytest.mark.parametrize("language", ["python", "go"])
-def test_a_job_that_is_killed_is_exact(tmp_path: Path, language: str) -> None:
-    job, chance = Job(tmp_path, language, "local[2]"), random.Random(language)
+def test_a_job_that_is_killed_is_exact(tmp_path: Path) -> None:
+    job, chance = Job(tmp_path, "go", "local[2]"), random.Random(7)
     for killing in range(2):
-        process, reached = job.start(), job.batches() + 1
-        wait_until(lambda reached=reached: job.batches() >= reached, "a micro-batch", 120.0)  # type: ignore[misc]
+        process = job.start()
+        job.reach(job.batches() + 1, process)
         time.sleep(chance.random())
-        family = [process.pid, *descendants(process.pid)]
         if killing % 2:
-            os.kill(chance.choice(family[2:]), signal.SIGKILL)  # Java, a supervisor or a worker: the job may live on
+            os.kill(chance.choice([*descendants(process.pid)]), signal.SIGKILL)  # Python, a supervisor or a worker
             time.sleep(1)
-        for pid in family:
-            if Path(f"/proc/{pid}").exists() and (
-                pid == process.pid or b"java" in Path(f"/proc/{pid}/cmdline").read_bytes()
-            ):
-                os.kill(pid, signal.SIGKILL)
-        process.communicate()
-        wait_until(lambda family=family: not any(map(is_running, family)), "the workers to end", 60.0)  # type: ignore[misc]
+        kill(process)
     job.finish(job.start())
 
 
 @pytest.mark.cluster
-@pytest.mark.jvm
-@pytest.mark.parametrize("language", ["python", "go"])
-def test_executors_of_their_own_get_program_and_classes(tmp_path: Path, language: str) -> None:
-    job = Job(tmp_path, language, "local-cluster[2,1,900]")
+def test_executors_of_their_own_get_program_and_classes(tmp_path: Path) -> None:
+    job = Job(tmp_path, "go", "local-cluster[2,1,900]")
     process = job.start()
-    family: set[int] = set()
-    while process.poll() is None and not job.batches() > 3:
-        family |= set(descendants(process.pid))
-        time.sleep(0.2)
+    job.reach(2, process)
+    family = [*descendants(process.pid)]
+    os.kill(executors_of(process)[0], signal.SIGKILL)
     job.finish(process)
-    wait_until(lambda: not any(map(is_running, family)), "executors and workers to end", 60.0)
+    wait_until(lambda: all(map(is_gone, family)), "executors and workers to end", 60.0)
 
 
-def is_java(pid: int) -> bool:
-    """Say whether a process runs Java."""
-    try:
-        return Path(os.readlink(f"/proc/{pid}/exe")).name == "java"
-    except OSError:
-        return False
-
-
-def is_running(pid: int) -> bool:
-    """Say whether a process runs, and is not only waited for."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except OSError:
-        return False
+@pytest.mark.cluster
+def test_submitted_to_a_cluster_of_hosts(cluster: Cluster) -> None:
+    """Only input and output are shared: program, classes and jar come to the executors by Spark's means."""
+    cluster.alive(2)
+    host, folder = cluster.scene.add("job", cluster.shared), cluster.shared / "job"
+    folder.mkdir()
+    settings = SETTINGS | {"spark.driver.host": host.address, "spark.driver.bindAddress": host.address}
+    options = [item for pair in settings.items() for item in ("--conf", "=".join(pair))]
+    job = Job(folder, "python", cluster.url, *options, prefix=host.entry, **host.environment())
+    process = job.start()
+    job.reach(2, process)
+    kill_process(cluster.executors()[0])
+    job.finish(process)

@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -10,12 +11,15 @@ from pathlib import Path
 import pytest
 
 from support.run import TESTS, framed, wallaroo
+from support.spark_job import Job, executors_of, kill
 from support.state import STATE, by_letter, totals
 from support.word_bench import Bench
+from wallaroo_runtime.system.maven import fetched_jars
 
 pytestmark = [pytest.mark.jvm, pytest.mark.long]
 
 REQUIRED = re.compile(r'"pyspark>=(\d+\.\d+),')
+DELTA = "4.4.0"  # the newest; made for this Spark, whose classes it needs as they were
 PROGRAM = "import pyspark; print(pyspark.__version__)"
 
 
@@ -62,3 +66,22 @@ def test_real_time_mode_needs_a_newer_spark(oldest: str, tmp_path: Path) -> None
     done = wallaroo("run", app, *ends, "--mode", "realtime", env=os.environ | {"PYTHONPATH": oldest})
     assert done.returncode == 2
     assert "R755 real-time mode cannot run this: PySpark 4.2.0\n  fix: install PySpark 4.3.0" in done.stderr
+
+
+def test_steps_write_a_delta_table_exactly_whatever_is_killed(oldest: str, tmp_path: Path) -> None:
+    jars = fetched_jars(f"delta-{DELTA}", [f"io.delta:delta-storage:{DELTA}"], f"io.delta:delta-spark_4.2_2.13:{DELTA}")
+    settings = {
+        "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
+        "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+        "spark.databricks.delta.snapshotPartitions": "1",
+    }
+    options = [item for name, value in settings.items() for item in ("--conf", f"{name}={value}")]
+    options += ["--jars", ",".join(map(str, jars.glob("*.jar")))]
+    job = Job(tmp_path, "python", "local-cluster[2,1,900]", *options, kind="delta", spark=oldest)
+    process = job.start()
+    job.reach(1, process)
+    os.kill(executors_of(process)[0], signal.SIGKILL)
+    job.reach(3, process)
+    kill(process)
+    job.finish(job.start())
+    assert len(list((tmp_path / "out" / "_delta_log").glob("*.json"))) == job.batches()

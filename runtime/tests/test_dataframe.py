@@ -1,5 +1,6 @@
 """Steps of an application between DataFrames, live and in a batch, against plain Python."""
 
+import json
 import random
 import textwrap
 from collections.abc import Callable, Iterator
@@ -174,8 +175,10 @@ def test_a_backfill_hands_its_states_to_a_stream(session: Any, steps: Steps, tmp
     stored = steps.read_states(session, str(tmp_path / "checkpoint"))
     assert {row["key"].decode() for row in stored.collect()} == {user for user, _, _ in orders}
     assert stored.columns == steps.states(history).columns
-    again = steps.apply(orders=rows_of(session, [("u1", 1, BEGIN), ("new", 1, BEGIN)]), states=stored).collect()
     last = dict(totals(orders))
+    shown = {row["key"].decode(): json.loads(row["value"]) for row in steps.show_states(stored).collect()}
+    assert shown == {user: {"total": total} for user, total in last.items()}
+    again = steps.apply(orders=rows_of(session, [("u1", 1, BEGIN), ("new", 1, BEGIN)]), states=stored).collect()
     assert {(row["user"], row["total"]) for row in again} == {("u1", last["u1"] + 1), ("new", 1)}
 
 

@@ -24,7 +24,7 @@ IMPORTS: dict[str, set[str]] = {
         *("system", "topology"),
     },
     # What PySpark jobs import.
-    "dataframe": {"archive", "errors", "plan", "program", "spark", "storage", "topology"},
+    "dataframe": {"archive", "errors", "plan", "program", "spark", "storage", "topology", "worker"},
     "monitor": {"checkpoint", "errors", "plan", "service", "spark", "topology", "worker"},
     "submit": {"checkpoint", "errors", "program", "spark", "system", "worker"},
     "checkpoint": {"durable", "errors", "peer", "plan", "program", "service", "storage", "system", "topology"},

@@ -5,20 +5,50 @@ Each part has a process and a Spark of its own, with the same data, cores, parti
 """
 
 import argparse
+import os
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
+from support.host import descendants
 from support.row_totals import write_program
 
 SCHEMA, PARTITIONS, FILES = "user STRING, amount BIGINT", 2, 4
+BATCH_ROWS, BATCH_PARTITIONS = 500_000, 40  # of a partition of a batch, at most, and the least number
 STORE = "spark.sql.streaming.stateStore"
 ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+
+
+class Memory:
+    """The resident memory of this process and all that it has started, at most; shared pages count for each."""
+
+    def __enter__(self) -> "Memory":
+        self.most, self._over = 0, threading.Event()
+        self._thread = threading.Thread(target=self._run)
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._over.set()
+        self._thread.join()
+
+    def _run(self) -> None:
+        while not self._over.wait(1.0):
+            self.most = max(self.most, sum(map(resident, [os.getpid(), *descendants(os.getpid())])))
+
+
+def resident(pid: int) -> int:
+    """Return the bytes of a process in memory; 0 when it is gone."""
+    try:
+        return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    except OSError:
+        return 0
 
 
 def session(partitions: int) -> Any:
@@ -62,7 +92,7 @@ def part(side: str, mode: str, rows: int, keys: int, folder: Path) -> None:
     """Run one part, and print its rate."""
     from pyspark.sql import functions as F
 
-    spark = session(PARTITIONS if mode == "stream" else 40)
+    spark = session(PARTITIONS if mode == "stream" else max(BATCH_PARTITIONS, rows // BATCH_ROWS))
     data = folder / f"{rows}-{keys}"
     if not data.exists():
         user = F.concat(F.lit("u"), F.pmod(F.xxhash64("id"), F.lit(keys)).cast("string")).alias("user")
@@ -76,22 +106,24 @@ def part(side: str, mode: str, rows: int, keys: int, folder: Path) -> None:
 
         found = load(write_program(Path(tempfile.mkdtemp(dir=folder)), side)).apply(orders=frame)
     begin = time.monotonic()
-    if mode == "batch":
-        found.write.format("noop").mode("overwrite").save()
-    else:
-        writer = found.writeStream.format("noop").option("checkpointLocation", tempfile.mkdtemp(dir=folder))
-        writer.trigger(availableNow=True).start().awaitTermination()
+    with Memory() as memory:
+        if mode == "batch":
+            found.write.format("noop").mode("overwrite").save()
+        else:
+            writer = found.writeStream.format("noop").option("checkpointLocation", tempfile.mkdtemp(dir=folder))
+            writer.trigger(availableNow=True).start().awaitTermination()
     seconds = time.monotonic() - begin
-    print(
-        f"{side:7} {mode:7} {rows:>11,} rows {keys:>10,} keys {seconds:7.1f} s {rows / seconds:>10,.0f} rows/s",
-        flush=True,
-    )
+    amount = f"{rows:>11,} rows {keys:>10,} keys {seconds:7.1f} s {rows / seconds:>10,.0f} rows/s"
+    print(f"{side:7} {mode:7} {amount} {memory.most / 1e9:5.1f} GB at most", flush=True)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rows", type=int, default=2_000_000)
     parser.add_argument("--keys", type=int, default=1_000_000)
+    parser.add_argument(
+        "--only", nargs="+", metavar="SIDE-MODE", help="go-batch, python-stream and so on; default: all"
+    )
     parser.add_argument("--part", nargs=3, metavar=("SIDE", "MODE", "FOLDER"), help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.part:
@@ -100,6 +132,8 @@ def main() -> None:
     with tempfile.TemporaryDirectory(prefix="wallaroo-bench-") as folder:
         for side in ("go", "python", "pandas"):
             for mode in ("stream", "batch") if side != "pandas" else ("stream",):
+                if options.only and f"{side}-{mode}" not in options.only:
+                    continue
                 least = 20 if side == "pandas" else 1
                 sizes = ["--rows", str(options.rows // least), "--keys", str(options.keys // least)]
                 subprocess.run(

@@ -104,6 +104,11 @@ def _by_hand(_: Path, __: Mapping[str, str]) -> list[str | Path]:
     return [sys.executable, PROGRAM / "spark.py", ",".join(connector_jars())]
 
 
+def _between_dataframes(program: Path | None = None) -> Command:
+    job = PROGRAM / "dataframe.py"
+    return lambda folder, _: [sys.executable, job, program or folder / "ours", ",".join(connector_jars())]
+
+
 def _nothing(_: Path) -> None:
     """All that is needed is in the environment of this project."""
 
@@ -143,6 +148,10 @@ CONTENDERS = {
     "quix": Contender("Quix Streams", EXACTLY_ONCE, "quix", _venv("quixstreams==3.28.1"), _in_python("quix.py")),
     "bytewax": Contender("Bytewax", STATE_ONCE, "bytewax", _venv("bytewax[kafka]==0.21.1"), _flow),
     "goka": Contender("Goka", AT_LEAST_ONCE, "goka", _go(build_own, "goka"), _binary),
+    "dataframe-go": Contender("steps in PySpark, Go", STATE_ONCE, "ours-go", OURS_GO, _between_dataframes()),
+    "dataframe-python": Contender(
+        "steps in PySpark, Python", STATE_ONCE, "ours-python", _nothing, _between_dataframes(PYTHON)
+    ),
     "pyspark": Contender("PySpark by hand", STATE_ONCE, "pyspark", _nothing, _by_hand),
 }
 

@@ -10,6 +10,7 @@ from wallaroo_runtime.spark.machine.jar import java_class, operator_jar
 from wallaroo_runtime.spark.machine.settings import JARS, SETTINGS
 
 PROVIDER = "spark.sql.streaming.stateStore.providerClass"
+CHANGELOG = "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled"
 
 
 def check_session(session: SparkSession, *, has_state: bool) -> None:
@@ -27,6 +28,10 @@ def check_session(session: SparkSession, *, has_state: bool) -> None:
         given = str(session.conf.get(PROVIDER, ""))
         if not given or "HDFSBacked" in given:  # Spark's default, which cannot keep states of this kind
             session.conf.set(PROVIDER, SETTINGS[PROVIDER])
+        if not str(
+            session.conf.get(CHANGELOG, "")
+        ):  # else each micro-batch uploads files of RocksDB instead of changes
+            session.conf.set(CHANGELOG, SETTINGS[CHANGELOG])
 
 
 def _add_classes(session: SparkSession) -> None:

@@ -11,6 +11,7 @@ from pyspark.sql import functions as F
 from wallaroo_runtime.dataframe.program import packed
 from wallaroo_runtime.dataframe.query import Call, applied, check_topology
 from wallaroo_runtime.dataframe.session import check_session
+from wallaroo_runtime.dataframe.shown import shown_states
 from wallaroo_runtime.dataframe.state import stored_states, with_types
 from wallaroo_runtime.errors import USAGE, RunError
 from wallaroo_runtime.program.application import Application, load_application
@@ -163,6 +164,22 @@ class Steps:
         """
         check_session(session, has_state=True)
         return stored_states(session, self._topology, checkpoint)
+
+    def show_states(self, states: DataFrame, limit: int = 1000) -> DataFrame:
+        """Return some states in a form that people read: name, key, and value as JSON, as `wallaroo state` shows it.
+
+        The driver takes so many of them and starts the workers of the application to ask what they are.
+
+        Args:
+            states: From `states` or `read_states`; choose with `where` before.
+            limit: At most so many.
+
+        Raises:
+            DiagnosticError: A worker does not start, or cannot show states (W416).
+        """
+        chosen = states.select("name", "key", "encoding", "value").limit(limit).collect()
+        shown = list(shown_states(self._application, chosen))
+        return states.sparkSession.createDataFrame(shown, "name STRING, key BINARY, value STRING")
 
     def each(self, **writes: Write) -> Write:
         """Return a function for `foreachBatch` that hands the rows of each kind to a function of their own.
