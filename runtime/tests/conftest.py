@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from java_client import JavaClient, ended, started_java
 
+from support.dated_totals import PROGRAM
 from wallaroo.message.frame import read_frame, split_frames
 from wallaroo_runtime.peer.local import stop_left_behind
 from wallaroo_runtime.service.driver import announce
@@ -101,3 +102,31 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     session = create_session("tests", master="local[2]", shuffle_partitions=2, directory=logs)
     yield session
     session.stop()
+
+
+@pytest.fixture
+def session(spark: Any) -> Iterator[Any]:
+    """Give the session with settings that are not ours."""
+    changed = {"spark.sql.shuffle.partitions": "3", "spark.sql.adaptive.enabled": "true"}
+    before = {name: spark.conf.get(name) for name in changed}
+    for name, value in changed.items():
+        spark.conf.set(name, value)
+    yield spark
+    for name, value in before.items():
+        spark.conf.set(name, value)
+
+
+@pytest.fixture(scope="session")
+def program(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """Return the file of the program of `support.dated_totals`."""
+    file = tmp_path_factory.mktemp("program") / "totals.py"
+    file.write_text(PROGRAM)
+    return str(file)
+
+
+@pytest.fixture(scope="session")
+def steps(program: str) -> Any:
+    """Return its steps between DataFrames."""
+    from wallaroo_runtime.dataframe import load
+
+    return load(program)
