@@ -105,15 +105,25 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
 
 
 @pytest.fixture
-def session(spark: Any) -> Iterator[Any]:
-    """Give the session with settings that are not ours."""
-    changed = {"spark.sql.shuffle.partitions": "3", "spark.sql.adaptive.enabled": "true"}
-    before = {name: spark.conf.get(name) for name in changed}
-    for name, value in changed.items():
+def changed(spark: Any) -> Iterator[Callable[[str, str], None]]:
+    """Give a function that changes a setting of the session for one test."""
+    before: dict[str, str | None] = {}
+
+    def change(name: str, value: str) -> None:
+        before.setdefault(name, spark.conf.get(name, None))
         spark.conf.set(name, value)
-    yield spark
+
+    yield change
     for name, value in before.items():
-        spark.conf.set(name, value)
+        spark.conf.unset(name) if value is None else spark.conf.set(name, value)
+
+
+@pytest.fixture
+def session(spark: Any, changed: Callable[[str, str], None]) -> Any:
+    """Return the session with settings that are not ours."""
+    changed("spark.sql.shuffle.partitions", "3")
+    changed("spark.sql.adaptive.enabled", "true")
+    return spark
 
 
 @pytest.fixture(scope="session")

@@ -1,4 +1,4 @@
-"""Orders and their totals: a program for tests of steps between DataFrames, and what plain Python makes of the orders."""
+"""Orders and their totals: a program for steps between DataFrames, and what plain Python makes of the orders."""
 
 import random
 from collections.abc import Callable
