@@ -53,6 +53,7 @@ class RecordSource:
             "whole": has_records(source),
             "topic": isinstance(source, KafkaSource),
             "table": self.is_table,
+            "rows": isinstance(source, SparkSource) and source.value == EVERYTHING,
         }
 
     def load(self, session: SparkSession) -> DataFrame:
