@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from java_client import JavaClient, ended, started_java
 
+from support.dated_totals import PROGRAM
 from wallaroo.message.frame import read_frame, split_frames
 from wallaroo_runtime.peer.local import stop_left_behind
 from wallaroo_runtime.service.driver import announce
@@ -101,3 +102,41 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     session = create_session("tests", master="local[2]", shuffle_partitions=2, directory=logs)
     yield session
     session.stop()
+
+
+@pytest.fixture
+def changed(spark: Any) -> Iterator[Callable[[str, str], None]]:
+    """Give a function that changes a setting of the session for one test."""
+    before: dict[str, str | None] = {}
+
+    def change(name: str, value: str) -> None:
+        before.setdefault(name, spark.conf.get(name, None))
+        spark.conf.set(name, value)
+
+    yield change
+    for name, value in before.items():
+        spark.conf.unset(name) if value is None else spark.conf.set(name, value)
+
+
+@pytest.fixture
+def session(spark: Any, changed: Callable[[str, str], None]) -> Any:
+    """Return the session with settings that are not ours."""
+    changed("spark.sql.shuffle.partitions", "3")
+    changed("spark.sql.adaptive.enabled", "true")
+    return spark
+
+
+@pytest.fixture(scope="session")
+def program(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """Return the file of the program of `support.dated_totals`."""
+    file = tmp_path_factory.mktemp("program") / "totals.py"
+    file.write_text(PROGRAM)
+    return str(file)
+
+
+@pytest.fixture(scope="session")
+def steps(program: str) -> Any:
+    """Return its steps between DataFrames."""
+    from wallaroo_runtime.dataframe import load
+
+    return load(program)

@@ -1,6 +1,7 @@
 """Values of each type go from a DataFrame through a worker of each language into a DataFrame, and are the same."""
 
 import math
+from collections.abc import Callable
 from datetime import date, datetime, timedelta
 from decimal import Decimal
 from typing import Any
@@ -10,6 +11,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from wallaroo_runtime.dataframe import Steps, load
+from wallaroo_runtime.errors import RunError
 
 pytestmark = pytest.mark.jvm
 PYTHON = """
@@ -99,11 +101,11 @@ func setup(args []string) *stream.Application {
 
 func main() { worker.Main(setup) }
 """
-SCHEMA = (
+SCHEMA = (  # some of the names are reserved words in SQL
     "number BIGINT, text STRING, is_so BOOLEAN, long BIGINT, int_ INT, short SMALLINT, byte TINYINT, double DOUBLE, "
-    "float_ FLOAT, price DECIMAL(10,2), large DECIMAL(38,18), at TIMESTAMP, local TIMESTAMP_NTZ, day DATE, "
-    "data BINARY, texts ARRAY<STRING>, counts MAP<STRING, BIGINT>, inner STRUCT<a: BIGINT, when: DATE>, "
-    "inners ARRAY<STRUCT<a: BIGINT, when: DATE>>"
+    "float_ FLOAT, price DECIMAL(10,2), large DECIMAL(38,18), at TIMESTAMP_LTZ, local TIMESTAMP_NTZ, day DATE, "
+    "data BINARY, texts ARRAY<STRING>, counts MAP<STRING, BIGINT>, `inner` STRUCT<a: BIGINT, `when`: DATE>, "
+    "inners ARRAY<STRUCT<a: BIGINT, `when`: DATE>>"
 )
 LONG = st.integers(-(2**63), 2**63 - 1)
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=6)
@@ -154,23 +156,59 @@ def test_drawn_rows_come_back_as_they_were(spark: Any, steps: Steps, rows: list[
         assert shown(before) == shown(after)
 
 
+@settings(max_examples=2, phases=[Phase.generate], suppress_health_check=list(HealthCheck))
+@pytest.mark.parametrize(
+    "setting",
+    [
+        "ansi.enabled=false",
+        "ansi.enforceReservedKeywords=true",
+        "timestampType=TIMESTAMP_NTZ",
+        "caseSensitive=true",
+        "jsonGenerator.ignoreNullFields=false",
+        "session.timeZone=America/New_York",
+        "json.enablePartialResults=false",
+        "datetime.java8API.enabled=true",
+    ],
+)
+@given(rows=st.lists(ROW, min_size=30, max_size=60))
+def test_rows_do_not_depend_on_settings_of_the_session(
+    spark: Any, changed: Callable[[str, str], None], steps: Steps, setting: str, rows: list[tuple[Any, ...]]
+) -> None:
+    changed("spark.sql.ansi.enabled", "true")
+    name, _, value = setting.partition("=")
+    changed(f"spark.sql.{name}", value)
+    frame = spark.createDataFrame([(number, *row[1:]) for number, row in enumerate(rows)], SCHEMA)
+    found = steps.apply(frame, order_by="number")
+    assert found.schema.simpleString() == frame.schema.simpleString()
+    texts = [f"CAST({name} AS STRING) AS {name}" for name in ("at", "local", "day")]
+    for before, after in zip(frame.collect(), sorted(found.collect(), key=lambda row: row["number"]), strict=True):
+        assert shown(before) == shown(after)
+    assert found.orderBy("number").selectExpr(*texts).collect() == frame.selectExpr(*texts).collect()
+
+
 @pytest.mark.parametrize("zone", ["America/New_York", "Asia/Kolkata"])
-def test_times_do_not_depend_on_the_zone_of_the_session(spark: Any, steps: Steps, zone: str) -> None:
-    before = spark.conf.get("spark.sql.session.timeZone")
-    spark.conf.set("spark.sql.session.timeZone", zone)
-    try:
-        moments = [datetime(2026, 3, 8, 1, 30) + timedelta(minutes=30 * step) for step in range(6)]
-        blank = dict.fromkeys(name.split()[0] for name in SCHEMA.split(", ")[:15])
-        given = [
-            (number, *list(blank.values())[1:11], at, at, at.date(), None, [], {}, None, [])
-            for number, at in enumerate(moments)
-        ]
-        frame = spark.createDataFrame(given, SCHEMA)
-        texts = [f"CAST({name} AS STRING) AS {name}" for name in ("at", "local", "day")]
-        expected = frame.orderBy("number").selectExpr(*texts).collect()
-        assert steps.apply(frame).orderBy("number").selectExpr(*texts).collect() == expected
-    finally:
-        spark.conf.set("spark.sql.session.timeZone", before)
+def test_times_do_not_depend_on_the_zone_of_the_session(
+    spark: Any, changed: Callable[[str, str], None], steps: Steps, zone: str
+) -> None:
+    changed("spark.sql.session.timeZone", zone)
+    moments = [datetime(2026, 3, 8, 1, 30) + timedelta(minutes=30 * step) for step in range(6)]
+    given = [(number, *[None] * 10, at, at, at.date(), None, [], {}, None, []) for number, at in enumerate(moments)]
+    frame = spark.createDataFrame(given, SCHEMA)
+    texts = [f"CAST({name} AS STRING) AS {name}" for name in ("at", "local", "day")]
+    expected = frame.orderBy("number").selectExpr(*texts).collect()
+    assert steps.apply(frame).orderBy("number").selectExpr(*texts).collect() == expected
+
+
+def test_times_by_the_rules_of_old_sparks_are_refused(
+    spark: Any, changed: Callable[[str, str], None], steps: Steps
+) -> None:
+    frame = spark.createDataFrame([], SCHEMA)
+    rows = steps.apply_all(frame)
+    changed("spark.sql.legacy.timeParserPolicy", "LEGACY")
+    for call in (lambda: steps.apply(frame), lambda: steps.select(rows, "Rows")):
+        with pytest.raises(RunError, match='R716 .*"(?:rows|Rows)" is not usable; it has times or dates') as caught:
+            call()
+        assert '.conf.set("spark.sql.legacy.timeParserPolicy", "CORRECTED")' in str(caught.value)
 
 
 def test_dates_and_decimals_at_their_ends(spark: Any, steps: Steps) -> None:

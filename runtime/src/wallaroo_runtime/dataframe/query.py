@@ -16,11 +16,12 @@ from wallaroo_runtime.spark.machine.jar import java_class
 from wallaroo_runtime.spark.machine.temporary import temporary_directory
 from wallaroo_runtime.spark.operators import task_settings
 from wallaroo_runtime.spark.options import QueryOptions
+from wallaroo_runtime.spark.row import field_of
 from wallaroo_runtime.spark.source.record import RecordSource, selected
 from wallaroo_runtime.spark.worker_start import running_in_tasks, worker_specs
 from wallaroo_runtime.storage.place import OutputPlace
 from wallaroo_runtime.topology.error_policy import ErrorPolicy
-from wallaroo_runtime.topology.model import GeneratorSource, Sink, Source, SparkSource, Topology, has_records
+from wallaroo_runtime.topology.model import GeneratorSource, Sink, Source, SparkSource, Topology, has_records, place_of
 
 PARTITIONS = "spark.sql.shuffle.partitions"
 
@@ -107,6 +108,7 @@ def applied(call: Call) -> DataFrame:
         "outputs": {plan.ports[sink.path]: sink.name for sink in topology.sinks()},
         "states": {port: name for name, port in state_ports(plan.stages).items()},
         "gives_states": call.gives_states,
+        "is_stream": any(rows.isStreaming for rows in call.inputs.values()),
         "fails": call.policy.fails,
         "fails_at": dict(call.policy.parts),
     }
@@ -120,8 +122,8 @@ def as_rows(source: Source, rows: DataFrame) -> SparkSource:
     """Return a source as one of rows of Spark: one that is none takes the columns `value`, `key` and `timestamp`."""
     if isinstance(source, SparkSource):
         return source
-    names = {name.lower() for name in rows.columns}
-    key, time = (f"`{name}`" if name in names else "" for name in ("key", "timestamp"))
+    place = place_of(source)
+    key, time = (f"`{field.name}`" if (field := field_of(rows, name, place)) else "" for name in ("key", "timestamp"))
     return SparkSource(
         path=source.path, name=source.name, kind="spark", worker=source.worker, on_error=source.on_error,
         codec=source.codec, format="dataframe", options={}, value="`value`", key=key if source.gives_keys else "",

@@ -16,9 +16,9 @@ from wallaroo_runtime.dataframe.state import stored_states, with_types
 from wallaroo_runtime.errors import USAGE, RunError
 from wallaroo_runtime.program.application import Application, load_application
 from wallaroo_runtime.spark.machine.settings import is_local
-from wallaroo_runtime.spark.row import of_object
+from wallaroo_runtime.spark.row import check_times, of_object, struct_of
 from wallaroo_runtime.topology.error_policy import ErrorPolicy
-from wallaroo_runtime.topology.model import SparkSink
+from wallaroo_runtime.topology.model import SparkSink, place_of
 
 Write = Callable[[DataFrame, int], object]
 LETTERS = "dead_letters"
@@ -130,6 +130,7 @@ class Steps:
         mine = rows.where((F.col("output") == output) & F.col("value").isNotNull())
         if not isinstance(sink, SparkSink) or not sink.schema:
             return mine.select("key", "value")
+        check_times(rows.sparkSession, struct_of(sink.schema), place_of(sink))
         return mine.select(of_object(F.col("value"), sink.schema).alias("row")).select("row.*")
 
     def dead_letters(self, rows: DataFrame) -> DataFrame:
@@ -227,6 +228,10 @@ class Steps:
             if not isinstance(frame, DataFrame):
                 reason = f"{name} is a {type(frame).__name__}"
                 raise _refused(reason, f"pass a DataFrame of PySpark: {_shown([name])}")
+        order_by = more["order_by"]
+        if not isinstance(order_by, str):
+            reason = f"order_by is a {type(order_by).__name__}"
+            raise _refused(reason, 'give the name of a column, e.g. order_by="at"')
         session = next(iter(given.values())).sparkSession
         application = self._application if is_local(session.sparkContext.master) else self._archived
         return Call(session, application.topology, application.archive, given, policy, **more)

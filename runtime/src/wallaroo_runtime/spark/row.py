@@ -1,9 +1,10 @@
 """Rows as JSON objects: the form in which workers take and give them."""
 
+import re
 from collections.abc import Sequence
 from typing import cast
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import (
     ArrayType,
@@ -11,6 +12,7 @@ from pyspark.sql.types import (
     CharType,
     DataType,
     DateType,
+    DayTimeIntervalType,
     DecimalType,
     DoubleType,
     FloatType,
@@ -40,14 +42,17 @@ _WRITTEN = {
 }
 # Times and dates are read by the usual rules of Spark's casts, which know each form of ISO 8601.
 _READ = {"mode": "FAILFAST", "timeZone": "UTC", "timestampNTZFormat": "yyyy-MM-dd'T'HH:mm:ss[.SSSSSSSSS]['Z']"}
-_INTEGERS = (ByteType, ShortType, IntegerType, LongType)
-# Times since the year 1, which is 719162 days before 1970; integers of up to 62 bits and a sign.
-_ORDERS = (
-    (TimestampType, "unix_micros({}) + 62135596800000000 + 1"),
-    (TimestampNTZType, "timestampdiff(MICROSECOND, TIMESTAMP_NTZ'0001-01-01 00:00:00', {}) + 1"),
-    (DateType, "CAST(unix_date({}) AS BIGINT) + 719162 + 1"),
-    (_INTEGERS, "CAST({} AS BIGINT) + 4611686018427387904"),
+# Of DDL: what is in quotes; a name, which may be a reserved word; TIMESTAMP where a type is.
+_DDL = re.compile(
+    r"""(?P<quoted>`[^`]*`|'[^']*'|"[^"]*")
+    |(?P<before>(?:^|[,<])\s*)(?!(?:interval|timestamp|double|character)\s)(?P<name>\w+)(?=\s+[a-z]|\s*:)
+    |\btimestamp\b(?=\s*(?:[,>)]|$|not\s+null\b|comment\b))""",
+    re.IGNORECASE | re.VERBOSE,
 )
+_POLICY = "spark.sql.legacy.timeParserPolicy"
+_INTEGERS = (ByteType, ShortType, IntegerType, LongType)
+_LEAST = -(1 << 63)
+_SECONDS = DayTimeIntervalType(DayTimeIntervalType.SECOND, DayTimeIntervalType.SECOND)
 _DIGITS = {ByteType: 3, ShortType: 5, IntegerType: 10, LongType: 19}
 
 
@@ -62,11 +67,57 @@ def of_object(value: Column, schema: str) -> Column:
     Args:
         schema: As DDL.
     """
-    return F.from_json(value.cast("string"), _struct(schema), _READ)
+    return F.from_json(value.cast("string"), struct_of(schema), _READ)
 
 
-def _struct(schema: str) -> StructType:
-    return cast(StructType, StructType.fromDDL(schema))
+def struct_of(schema: str) -> StructType:
+    """Return the columns of DDL, whatever the session makes of TIMESTAMP and of reserved words."""
+    return cast(StructType, StructType.fromDDL(_DDL.sub(_plain, schema)))
+
+
+def _plain(found: re.Match[str]) -> str:
+    if found["name"]:
+        return f"{found['before']}`{found['name']}`"
+    return found["quoted"] or "TIMESTAMP_LTZ"
+
+
+def check_times(session: SparkSession, columns: StructType, what: str) -> None:
+    """Refuse rules of Spark 2.4 for times in JSON: fractions of seconds, and days before 1582, would be others.
+
+    Args:
+        what: Names the rows to people.
+
+    Raises:
+        RunError: R716.
+    """
+    if session.conf.get(_POLICY) == "LEGACY" and re.search(r'(?i)type":"(?:date|timestamp)"', columns.json()):
+        reason = f"it has times or dates, which {_POLICY} LEGACY would change on their way to the program and back"
+        raise _refused(what, reason, f'spark.conf.set("{_POLICY}", "CORRECTED"), also while the query runs')
+
+
+def field_of(rows: DataFrame, name: str, what: str) -> StructField | None:
+    """Return the column of a name, which Spark compares as `spark.sql.caseSensitive` says; None: there is none.
+
+    Args:
+        what: Names the DataFrame to people.
+
+    Raises:
+        RunError: R716, several columns have the name.
+    """
+    is_exact = _is_case_sensitive(rows)
+    found = [each for each in rows.schema.fields if _same(each.name, name, is_exact=is_exact)]
+    if len(found) > 1:
+        reason = f'several of its columns have the name "{name}": {", ".join(each.name for each in found)}'
+        raise _refused(what, reason, "drop or rename all but one")
+    return found[0] if found else None
+
+
+def _same(one: str, other: str, *, is_exact: bool) -> bool:
+    return one == other if is_exact else one.lower() == other.lower()
+
+
+def _is_case_sensitive(rows: DataFrame) -> bool:
+    return rows.sparkSession.conf.get("spark.sql.caseSensitive") == "true"
 
 
 def declared_columns(rows: DataFrame, schema: str, what: str) -> list[Column]:
@@ -79,14 +130,13 @@ def declared_columns(rows: DataFrame, schema: str, what: str) -> list[Column]:
     Raises:
         RunError: R716, a column is missing, or its type may hold what the declared one does not.
     """
-    given = {name.lower(): field for name, field in zip(rows.columns, rows.schema.fields, strict=True)}
-    columns = []
-    for field in _struct(schema).fields:
-        found = given.get(field.name.lower())
+    columns, is_exact = list[Column](), _is_case_sensitive(rows)
+    for field in struct_of(schema).fields:
+        found = field_of(rows, field.name, what)
         if found is None:
             reason = f'it has no column "{field.name}"; it has {", ".join(rows.columns) or "none"}'
             raise _refused(what, reason, "select it under that name, or declare a row without it")
-        if lack := _lack(found.dataType, field.dataType, found.name):
+        if lack := _lack(found.dataType, field.dataType, found.name, is_exact=is_exact):
             name, kind = found.name, field.dataType.simpleString()
             code = f'.withColumn("{name}", F.col("{name}").cast("{kind}"))'
             raise _refused(what, lack, f"cast it, e.g. {code}, or declare another type")
@@ -95,7 +145,9 @@ def declared_columns(rows: DataFrame, schema: str, what: str) -> list[Column]:
 
 
 def place_in_order(rows: DataFrame, name: str, what: str) -> Column:
-    """Return the sequences that put rows in the order of a column, null first: numbers from 0 on.
+    """Return the sequences that put rows in the order of a column: 64 bits without a sign, as frames have them.
+
+    Null is first, with the least of all BIGINT.
 
     Args:
         what: Names the DataFrame to people.
@@ -103,16 +155,30 @@ def place_in_order(rows: DataFrame, name: str, what: str) -> Column:
     Raises:
         RunError: R716, there is no such column, or its type gives no order.
     """
-    field = next((each for each in rows.schema.fields if each.name.lower() == name.lower()), None)
+    field = field_of(rows, name, what)
     if field is None:
         raise _refused(
             what, f'it has no column "{name}"; it has {", ".join(rows.columns) or "none"}', "give one of these"
         )
-    form = next((sql for kinds, sql in _ORDERS if isinstance(field.dataType, kinds)), None)
-    if form is None:
+    number = _number(F.col(_quoted(field.name)), field.dataType)
+    if number is None:
         reason = f'its column "{field.name}" is {field.dataType.simpleString()}, which gives no order of messages'
         raise _refused(what, reason, "order by a time, a date or an integer")
-    return F.expr(f"coalesce({form.format(_quoted(field.name))}, CAST(0 AS BIGINT))")
+    return F.coalesce(number.bitwiseXOR(F.lit(_LEAST)), F.lit(0).cast(LongType()))
+
+
+def _number(column: Column, kind: DataType) -> Column | None:
+    """Return values of a type as numbers with a sign in their order; None: they have none."""
+    match kind:
+        case TimestampType():
+            return F.unix_micros(column)
+        case TimestampNTZType():
+            # Not `timestamp_diff`: that has a zone, in which an hour in spring is not there.
+            since = column - F.lit("1970-01-01 00:00:00").cast(TimestampNTZType())
+            return (since.cast(_SECONDS).cast(DecimalType(20, 6)) * 1_000_000).cast(LongType())
+        case DateType():
+            return F.unix_date(column).cast(LongType())
+    return column.cast(LongType()) if isinstance(kind, _INTEGERS) else None
 
 
 def _with_nulls(kind: DataType) -> DataType:
@@ -135,29 +201,28 @@ def _quoted(name: str) -> str:
     return "`" + name.replace("`", "``") + "`"
 
 
-def _lack(given: DataType, declared: DataType, place: str) -> str:
+def _lack(given: DataType, declared: DataType, place: str, *, is_exact: bool) -> str:
     """Return why values of a type may not be values of another; empty: they are."""
     match given, declared:
         case StructType(), StructType():
-            return _lack_of_structs(given, declared, place)
+            return _lack_of_structs(given, declared, place, is_exact=is_exact)
         case ArrayType(), ArrayType():
-            return _lack(given.elementType, declared.elementType, f"{place}[]")
+            return _lack(given.elementType, declared.elementType, f"{place}[]", is_exact=is_exact)
         case MapType(), MapType():
-            return _lack(given.keyType, declared.keyType, f"{place}[key]") or _lack(
-                given.valueType, declared.valueType, f"{place}[]"
+            return _lack(given.keyType, declared.keyType, f"{place}[key]", is_exact=is_exact) or _lack(
+                given.valueType, declared.valueType, f"{place}[]", is_exact=is_exact
             )
     if given == declared or _is_wider(given, declared):
         return ""
     return f'its column "{place}" is {given.simpleString()}; the program declares {declared.simpleString()}'
 
 
-def _lack_of_structs(given: StructType, declared: StructType, place: str) -> str:
-    inner: dict[str, StructField] = {field.name.lower(): field for field in given.fields}
-    if [field.name.lower() for field in declared.fields] != list(inner):
+def _lack_of_structs(given: StructType, declared: StructType, place: str, *, is_exact: bool) -> str:
+    pairs = list(zip(given.fields, declared.fields, strict=False))
+    if len(given) != len(declared) or not all(_same(one.name, two.name, is_exact=is_exact) for one, two in pairs):
         names = (", ".join(field.name for field in each.fields) for each in (given, declared))
         return 'its column "{}" has the fields {}; the program declares {}, in this order'.format(place, *names)
-    types = ((each.name, inner[each.name.lower()].dataType, each.dataType) for each in declared.fields)
-    lacks = (_lack(found, wanted, f"{place}.{name}") for name, found, wanted in types)
+    lacks = (_lack(one.dataType, two.dataType, f"{place}.{two.name}", is_exact=is_exact) for one, two in pairs)
     return next(filter(None, lacks), "")
 
 

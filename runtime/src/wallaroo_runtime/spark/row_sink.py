@@ -13,13 +13,13 @@ from wallaroo_runtime.errors import TOPOLOGY, RunError
 from wallaroo_runtime.spark.failure.cause import causes_of
 from wallaroo_runtime.spark.failure.translate import AGAIN, described, translated
 from wallaroo_runtime.spark.machine.jar import java_class
-from wallaroo_runtime.spark.row import of_object
+from wallaroo_runtime.spark.row import check_times, of_object, struct_of
 from wallaroo_runtime.spark.source.record import analysed
 from wallaroo_runtime.storage.outbox.refused import CORRECT
 from wallaroo_runtime.storage.outbox.staging import StagedFile
 from wallaroo_runtime.storage.place import OutputPlace
 from wallaroo_runtime.storage.record_count import RecordCount
-from wallaroo_runtime.topology.model import SparkSink
+from wallaroo_runtime.topology.model import SparkSink, place_of
 from wallaroo_runtime.topology.secret import resolved
 
 
@@ -103,6 +103,8 @@ class RowSinks:
             raise RunError.of("R674", sink=sink.name, place=place, reason=reason, fix=fix) from error
 
     def _chosen(self, sink: SparkSink, rows: DataFrame) -> DataFrame:
+        if sink.schema:
+            check_times(self._session, struct_of(sink.schema), place_of(sink))
         view = "wallaroo_rows_" + sink.path.replace("/", "_")
         found = (
             rows.select(of_object(F.col("value"), sink.schema).alias("row")).select("row.*") if sink.schema else rows

@@ -9,15 +9,18 @@ from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
+from pyspark.sql.types import ArrayType, BinaryType, LongType, StringType, StructField, StructType, TimestampType
 
 from wallaroo_runtime.errors import USAGE, RunError
 from wallaroo_runtime.plan import NodeKind, Plan
 from wallaroo_runtime.spark.failure.cause import causes_of, significant
 from wallaroo_runtime.spark.failure.translate import described
-from wallaroo_runtime.spark.row import EVERYTHING, as_object, declared_columns, place_in_order
+from wallaroo_runtime.spark.row import EVERYTHING, as_object, check_times, declared_columns, place_in_order, struct_of
 from wallaroo_runtime.spark.source.kafka import FAIL_ON_LOSS, read_kafka
 from wallaroo_runtime.topology.model import KafkaSource, SparkSource, Topology, has_records, place_of
 from wallaroo_runtime.topology.secret import resolved
+
+_HEADERS = ArrayType(StructType([StructField("key", StringType()), StructField("value", BinaryType())]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +53,7 @@ class RecordSource:
             "whole": has_records(source),
             "topic": isinstance(source, KafkaSource),
             "table": self.is_table,
+            "rows": isinstance(source, SparkSource) and source.value == EVERYTHING,
         }
 
     def load(self, session: SparkSession) -> DataFrame:
@@ -76,7 +80,7 @@ class RecordSource:
         with analysed(f'source "{source.name}"'):
             reader = session.readStream.format(source.format).options(**resolved(source.options))
             if source.schema:
-                reader = reader.schema(source.schema)
+                reader = reader.schema(struct_of(source.schema))
             rows = reader.load()
         return selected(rows, source)
 
@@ -90,21 +94,25 @@ def selected(rows: DataFrame, source: SparkSource, order_by: str = "") -> DataFr
     Raises:
         RunError: R716.
     """
-    time = f"CAST(({source.timestamp}) AS TIMESTAMP)" if source.timestamp else "NULL"
-    key = f"CAST(({source.key}) AS BINARY)" if source.key else "CAST(NULL AS BINARY)"
     with analysed(place_of(source), source.value, source.key, source.timestamp):
         if source.value == EVERYTHING:
+            kinds = struct_of(source.schema) if source.schema else rows.schema
+            check_times(rows.sparkSession, kinds, place_of(source))
             columns = declared_columns(rows, source.schema, place_of(source)) if source.schema else [F.col("*")]
             value = as_object(columns)
         else:
-            value = F.expr(f"CAST(({source.value}) AS BINARY)")
-        place = place_in_order(rows, order_by, place_of(source)) if order_by else F.expr("CAST(NULL AS LONG)")
+            value = F.expr(f"({source.value})").cast(BinaryType())
+        key = F.expr(f"({source.key})").cast(BinaryType()) if source.key else F.lit(None).cast(BinaryType())
+        # Not in SQL: there the words `current_timestamp` and `TIMESTAMP` are what settings of the session make of them.
+        now = F.current_timestamp()
+        time = F.coalesce(F.expr(f"({source.timestamp})").cast(TimestampType()), now) if source.timestamp else now
+        place = place_in_order(rows, order_by, place_of(source)) if order_by else F.lit(None).cast(LongType())
         return rows.select(
             place.alias("sequence"),
-            F.expr(f"{key} AS key"),
+            key.alias("key"),
             value.alias("value"),
-            F.expr(f"unix_millis(coalesce({time}, current_timestamp())) AS timestamp_ms"),
-            F.expr("CAST(NULL AS ARRAY<STRUCT<key: STRING, value: BINARY>>) AS headers"),
+            F.unix_millis(time).alias("timestamp_ms"),
+            F.lit(None).cast(_HEADERS).alias("headers"),
         )
 
 

@@ -73,7 +73,8 @@ public final class FrameWriter {
 
     /** Returns the frame. */
     public byte[] toBytes() {
-        long first = Arrays.stream(sequences, 0, count()).min().orElse(0);
+        long first = Arrays.stream(sequences, 0, count()).reduce((one, two) -> Long.compareUnsigned(one, two) < 0 ? one : two)
+                .orElse(0);
         long earliest = Arrays.stream(times, 0, count()).min().orElse(0);
         long[] later = Arrays.stream(times, 0, count()).map(time -> time - earliest).toArray();
         boolean isDense = true;

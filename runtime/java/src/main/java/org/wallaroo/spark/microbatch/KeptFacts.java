@@ -24,9 +24,9 @@ record KeptFacts(Settings settings, int level) {
      * @throws OperatorFailure R716, something has changed that the states depend on, or Spark has other partitions
      */
     void check(SparkBucketStore store) {
-        boolean isStream = TaskContext.get().getLocalProperty(Attempt.BATCH) != null;
-        int partitions = TaskContext.get().numPartitions();
-        if (isStream && partitions != settings.targets().size()) { // Spark keeps the number of the checkpoint
+        // A task may be of a union of operators, or have several partitions of one: it has another number of its own.
+        String partitions = TaskContext.get().getLocalProperty(Attempt.STORES);
+        if (!String.valueOf(settings.targets().size()).equals(partitions)) {
             throw refused("spark.sql.shuffle.partitions was " + settings.targets().size() + " when `apply` was called; it has "
                     + partitions + " partitions", "set it to " + partitions + " before `apply`");
         }

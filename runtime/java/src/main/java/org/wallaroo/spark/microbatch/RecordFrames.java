@@ -7,8 +7,10 @@ import java.nio.ByteOrder;
 import java.nio.charset.StandardCharsets;
 import java.util.Iterator;
 import java.util.List;
+import java.util.function.Consumer;
 import org.apache.spark.sql.Row;
 import org.wallaroo.spark.message.FrameWriter;
+import org.wallaroo.spark.message.LetterFrame;
 import org.wallaroo.spark.query.OperatorFailure;
 import org.wallaroo.spark.query.RecordSource;
 import wallaroo.record.v1.RecordOuterClass.Header;
@@ -32,16 +34,24 @@ final class RecordFrames implements Iterator<byte[]> {
     private final TaskAccount account;
     private long following;
     private int partition = -1;
-    private Message held; // has no room in the frame before
+    private Message held; // is in no frame yet
+    private final Consumer<LetterFrame.Letter> letters; // null: a message that is too large ends the query
+
+    RecordFrames(RecordSource source, Iterator<Row> rows, long batch, TaskAccount account) {
+        this(source, rows, batch, account, null);
+    }
 
     /**
      * Makes one.
      *
      * @param batch number of the micro-batch; numbers messages of sources that do not number them
      * @param account counts them
+     * @param letters takes what a message that is too large is; null: it ends the query
      */
-    RecordFrames(RecordSource source, Iterator<Row> rows, long batch, TaskAccount account) {
+    RecordFrames(
+            RecordSource source, Iterator<Row> rows, long batch, TaskAccount account, Consumer<LetterFrame.Letter> letters) {
         this.source = source;
+        this.letters = letters;
         this.rows = rows;
         this.account = account;
         this.following = batch << 32;
@@ -61,7 +71,10 @@ final class RecordFrames implements Iterator<byte[]> {
 
     @Override
     public boolean hasNext() {
-        return held != null || rows.hasNext();
+        while (held == null && rows.hasNext()) {
+            held = message(rows.next());
+        }
+        return held != null;
     }
 
     @Override
@@ -69,7 +82,6 @@ final class RecordFrames implements Iterator<byte[]> {
         FrameWriter frame = new FrameWriter(source.port(), source.keys());
         long bytes = 0;
         while (hasNext() && frame.count() < FRAME_MESSAGES) {
-            held = held == null ? message(rows.next()) : held;
             bytes += held.bytes();
             if (frame.count() > 0 && bytes > FRAME_BYTES) {
                 break;
@@ -96,6 +108,7 @@ final class RecordFrames implements Iterator<byte[]> {
         }
     }
 
+    /** Returns the message of a row; null: it is too large, and set aside. */
     private Message message(Row row) {
         long sequence = row.isNullAt(0) ? following : row.getLong(0);
         following++;
@@ -113,6 +126,10 @@ final class RecordFrames implements Iterator<byte[]> {
             headers = List.of();
         }
         long size = value == null ? 0 : value.length;
+        if (size > source.limit() && letters != null) {
+            letters.accept(LargeRow.letter(source, sequence, timeMs, value));
+            return null;
+        }
         if (size > source.limit()) {
             throw OperatorFailure.of("R606", "source", source.name(), "place", source.place() + ", record " + record,
                     "limit", source.limit(), "reason", "it has " + size + " bytes");

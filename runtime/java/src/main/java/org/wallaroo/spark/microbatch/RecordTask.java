@@ -1,13 +1,17 @@
 package org.wallaroo.spark.microbatch;
 
+import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.Iterator;
 import java.util.List;
 import org.apache.spark.api.java.function.MapPartitionsFunction;
 import org.apache.spark.sql.Row;
+import org.wallaroo.spark.message.Frames;
 import org.wallaroo.spark.message.JournalRow;
+import org.wallaroo.spark.message.LetterFrame;
 import org.wallaroo.spark.message.Origins;
 import org.wallaroo.spark.message.RecordOrigins;
+import org.wallaroo.spark.query.Applied;
 import org.wallaroo.spark.query.Attempt;
 import org.wallaroo.spark.query.Fault;
 import org.wallaroo.spark.query.RecordSource;
@@ -44,14 +48,35 @@ final class RecordTask implements MapPartitionsFunction<Row, byte[]> {
         if (!rows.hasNext()) {
             return output.finish();
         }
-        RecordFrames frames = new RecordFrames(source, rows, attempt.batch(), account);
+        List<LetterFrame.Letter> letters = new ArrayList<>();
+        RecordFrames frames = new RecordFrames(
+                source, rows, attempt.batch(), account, Applied.is(settings) ? letters::add : null);
         Origins origins = source.topic()
                 ? new RecordOrigins(new Origins.Topic(source.name(), source.place()), source.path(), source.table(),
                         frames::partition)
                 : Origins.NONE;
         Fault.reach("task.before_stage");
         SourceLevel level = SourceLevel.of(settings, source.stage(), attempt, new Rows(frames), origins, account);
-        return SourceTask.run(level, output);
+        Iterator<byte[]> made = SourceTask.run(level, output);
+        return Applied.is(settings) ? new WithLetters(made, letters, output) : made;
+    }
+
+    /** The rows of a level, and the dead letters of what did not enter it, each soon after its time. */
+    private record WithLetters(Iterator<byte[]> made, List<LetterFrame.Letter> letters, LevelOutput output)
+            implements Iterator<byte[]> {
+        @Override
+        public boolean hasNext() {
+            return made.hasNext() || !letters.isEmpty();
+        }
+
+        @Override
+        public byte[] next() {
+            if (letters.isEmpty()) {
+                return made.next();
+            }
+            byte[] frame = new LetterFrame(0, List.of(letters.remove(0))).toBytes();
+            return output.take(List.of(new JournalRow.Item(Frames.DEAD_LETTER_PORT, -1, -1, frame))).get(0);
+        }
     }
 
     /** Each frame as a row of no journal. */

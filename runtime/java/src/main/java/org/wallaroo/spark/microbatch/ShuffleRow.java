@@ -19,7 +19,7 @@ import org.wallaroo.spark.message.Frames;
  */
 record ShuffleRow(int target, Kind kind, int bucket, int origin, long number, Maker maker, byte[] payload) {
     /** The order of the frames of a partition, which a shuffle does not keep: a repeated micro-batch is the same one. */
-    static final Comparator<ShuffleRow> ORDER = Comparator.comparingLong(ShuffleRow::sequence)
+    static final Comparator<ShuffleRow> ORDER = Comparator.comparing(ShuffleRow::sequence, Long::compareUnsigned)
             .thenComparingLong(ShuffleRow::number)
             .thenComparingLong(ShuffleRow::time)
             .thenComparing(ShuffleRow::payload, Arrays::compare);

@@ -54,7 +54,7 @@ final class StateTask extends StatefulProcessorWithInitialState<Integer, byte[],
             Integer key, Iterator<byte[]> rows, TimerValues timers) {
         Credentials.putAll(credentials);
         Attempt attempt = settings.isRehearsal() ? Attempt.current().rehearsing() : Attempt.current();
-        if (Applied.is(settings) && !attempt.query().isEmpty()) {
+        if (new Applied(settings).isStream()) {
             new KeptFacts(settings, number).check(store);
         }
         TaskAccount account = new TaskAccount(attempt, number);

@@ -16,6 +16,11 @@ public record Applied(Settings settings) {
         return settings.value().has("outputs");
     }
 
+    /** Says whether the query that it is part of has a checkpoint; within {@code foreachBatch} it has none. */
+    public boolean isStream() {
+        return settings.value().path("is_stream").asBoolean();
+    }
+
     /** Returns the names of the sinks by their ports. */
     public Map<Integer, String> outputs() {
         return names("outputs");

@@ -35,7 +35,7 @@ public record ErrorPolicy(boolean fails, Map<String, Boolean> parts) {
     private LetterFrame.Letter earlier(LetterFrame.Letter first, List<LetterFrame.Letter> letters) {
         LetterFrame.Letter found = first;
         for (LetterFrame.Letter letter : letters) {
-            boolean isEarlier = found == null || letter.sequence() < found.sequence();
+            boolean isEarlier = found == null || Long.compareUnsigned(letter.sequence(), found.sequence()) < 0;
             found = isEarlier && parts.getOrDefault(letter.path(), fails) ? letter : found;
         }
         return found;

@@ -14,6 +14,9 @@ import wallaroo.worker.v1.WorkerOuterClass.Failure;
  */
 public final class OperatorFailure extends RuntimeException {
     private static final long serialVersionUID = 1L;
+    /** The code of a message that is larger than its source takes. */
+    public static final String TOO_LARGE = "R606";
+
     private static final String MARK = "wallaroo-operator:";
 
     private OperatorFailure(String text) {
@@ -68,9 +71,11 @@ public final class OperatorFailure extends RuntimeException {
      * @param letter what failed
      */
     public static OperatorFailure ended(DeadLetter letter) {
-        String text = Catalogue.text("R611", "reason",
-                "step \"%s\": %s %s".formatted(letter.getStep(), letter.getCode(), letter.getError()),
-                "fix", "correct the user code, or call apply_all, which gives dead letters as rows");
+        boolean isLarge = letter.getCode().equals(TOO_LARGE);
+        String text = Catalogue.text("R611", "reason", "%s \"%s\": %s %s".formatted(
+                isLarge ? "source" : "step", letter.getStep(), letter.getCode(), letter.getError()),
+                "fix", (isLarge ? "drop or shorten the column before `apply`" : "correct the user code")
+                        + ", or call apply_all, which gives dead letters as rows");
         return new OperatorFailure((text + "\n" + letter.getTraceback()).stripTrailing());
     }
 

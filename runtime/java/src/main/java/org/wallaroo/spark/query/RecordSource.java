@@ -15,7 +15,8 @@ import java.io.Serializable;
  * @param whole whether its messages are whole records of Kafka
  * @param topic whether it is a topic of Kafka
  * @param table whether its messages precede all others of a micro-batch
+ * @param rows whether its messages are rows, each a JSON object
  */
 public record RecordSource(
         int port, int stage, String path, String name, String place, long limit, boolean keys, boolean whole,
-        boolean topic, boolean table) implements Serializable {}
+        boolean topic, boolean table, boolean rows) implements Serializable {}

@@ -29,10 +29,10 @@ class RecordFramesTest {
     private static final RecordSource VALUES = source(false, false, 1000);
     private static final RecordSource TABLE = source(true, true, 1000);
     private static final RecordSource FILES =
-            new RecordSource(3, 0, "0/sources/0", "in", "text", 1 << 20, false, false, false, false);
+            new RecordSource(3, 0, "0/sources/0", "in", "text", 1 << 20, false, false, false, false, false);
 
     private static RecordSource source(boolean isWhole, boolean isTable, long limit) {
-        return new RecordSource(3, 0, "0/sources/0", "in", "clicks", limit, true, isWhole, true, isTable);
+        return new RecordSource(3, 0, "0/sources/0", "in", "clicks", limit, true, isWhole, true, isTable, false);
     }
 
     private static TaskAccount account() {
@@ -111,7 +111,7 @@ class RecordFramesTest {
                     record.get("timestamp_ms").asLong(), CollectionConverters.asScala(headers).toSeq(),
                     record.get("partition").asInt(), record.get("offset").asLong());
             RecordSource source = new RecordSource(
-                    3, 0, "0/sources/0", "in", record.get("topic").asText(), 1 << 20, true, true, true, true);
+                    3, 0, "0/sources/0", "in", record.get("topic").asText(), 1 << 20, true, true, true, true, false);
             Columns frame = frames(source, List.of(row), account()).get(0);
             assertEquals(vector.get("hex").asText(), HEX.formatHex(frame.values().get(0)), vector.get("name").asText());
             assertTrue(frame.headers().isEmpty() && frame.absent().isEmpty());

@@ -1,0 +1,56 @@
+package org.wallaroo.spark.microbatch;
+
+import com.fasterxml.jackson.core.JsonFactory;
+import com.fasterxml.jackson.core.JsonParser;
+import com.fasterxml.jackson.core.JsonToken;
+import com.fasterxml.jackson.core.StreamReadConstraints;
+import java.io.IOException;
+import java.nio.charset.StandardCharsets;
+import java.util.Arrays;
+import org.wallaroo.spark.message.LetterFrame;
+import org.wallaroo.spark.query.OperatorFailure;
+import org.wallaroo.spark.query.RecordSource;
+import wallaroo.worker.v1.WorkerOuterClass.DeadLetter;
+
+/** The dead letter of a row that is larger than messages may be. */
+final class LargeRow {
+    private static final int PREVIEW_BYTES = 80;
+    private static final JsonFactory JSON = JsonFactory.builder()
+            .streamReadConstraints(StreamReadConstraints.builder().maxStringLength(Integer.MAX_VALUE).build()).build();
+
+    private LargeRow() {}
+
+    /** Returns it, without the row: who wants it knows where it came from. */
+    static LetterFrame.Letter letter(RecordSource source, long sequence, long timeMs, byte[] value) {
+        String error = "a %s of %,d bytes; at most %,d are taken".formatted(
+                source.rows() ? "row" : "value", value.length, source.limit());
+        DeadLetter letter = DeadLetter.newBuilder()
+                .setCode(OperatorFailure.TOO_LARGE).setPath(source.path()).setStep(source.name()).setSequence(sequence)
+                .setPort(source.port()).setTimestampMs(timeMs).setError(error + (source.rows() ? longest(value) : ""))
+                .setPreview(new String(Arrays.copyOf(value, PREVIEW_BYTES), StandardCharsets.UTF_8))
+                .build();
+        return new LetterFrame.Letter(sequence, source.path(), letter.toByteArray());
+    }
+
+    /** Returns in words which member of an object is the longest. */
+    private static String longest(byte[] object) {
+        String name = "";
+        long most = 0;
+        try (JsonParser parser = JSON.createParser(object)) {
+            parser.nextToken();
+            while (parser.nextToken() == JsonToken.FIELD_NAME) {
+                String member = parser.currentName();
+                long begin = parser.currentLocation().getByteOffset();
+                parser.nextToken();
+                parser.skipChildren();
+                parser.finishToken();
+                long bytes = parser.currentLocation().getByteOffset() - begin;
+                name = bytes > most ? member : name;
+                most = Math.max(most, bytes);
+            }
+        } catch (IOException error) {
+            return "";
+        }
+        return "; its column \"%s\" has %,d".formatted(name, most);
+    }
+}

@@ -1,0 +1,97 @@
+"""Names of columns are compared as the session compares them, and none is taken silently."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from support.dated_totals import BEGIN, rows_of
+from wallaroo_runtime.dataframe import Steps, load
+from wallaroo_runtime.errors import RunError
+from wallaroo_runtime.spark.row import struct_of
+
+pytestmark = pytest.mark.jvm
+Change = Callable[[str, str], None]
+INNER = """
+from typing import NamedTuple
+
+import wallaroo
+
+class Inner(NamedTuple):
+    a: int
+
+def application_setup(args):
+    rows = wallaroo.source("rows", wallaroo.DataFrameSourceConfig({"x": Inner}))
+    return wallaroo.build_application("Inner", rows.to_sink(wallaroo.DataFrameSinkConfig({"x": Inner})))
+"""
+
+
+def refused(call: Callable[[], Any], reason: str) -> None:
+    with pytest.raises(RunError) as caught:
+        call()
+    assert str(caught.value).startswith("R716 ")
+    assert reason in str(caught.value)
+    assert "fix: " in str(caught.value)
+
+
+def test_where_case_counts_the_exact_column_is_taken(session: Any, changed: Change, steps: Steps) -> None:
+    rows = rows_of(session, [("a", 1, BEGIN), ("a", 5, BEGIN)])
+    changed("spark.sql.caseSensitive", "true")
+    for columns in (["USER", "user", "amount", "AMOUNT", "at", "At"], ["At", "at", "AMOUNT", "amount", "user", "USER"]):
+        more = {"USER": "'b'", "AMOUNT": "100", "At": "-id"}
+        frame = rows.selectExpr("*", "row_number() OVER (ORDER BY amount) AS id")
+        frame = frame.selectExpr(*(f"{more.get(name, name)} AS {name}" for name in columns))
+        assert [tuple(row)[:2] for row in steps.apply(frame, order_by="At").collect()] == [("a", 5), ("a", 6)]
+    refused(
+        lambda: steps.apply(rows.selectExpr("user AS USER", "amount", "at")), 'no column "user"; it has USER, amount'
+    )
+    refused(lambda: steps.apply(rows, order_by="AT"), 'no column "AT"')
+
+
+def test_where_case_does_not_count_two_columns_are_one_too_many(session: Any, steps: Steps) -> None:
+    rows = rows_of(session, [("a", 1, BEGIN)])
+    refused(lambda: steps.apply(rows.selectExpr("*", "1 AS AMOUNT")), 'have the name "amount": amount, AMOUNT')
+    refused(lambda: steps.apply(rows.selectExpr("*", "1 AS amount")), 'have the name "amount": amount, amount')
+    two = rows.selectExpr("*", "1 AS x", "2 AS X")
+    assert [row["total"] for row in steps.apply(two).collect()] == [1], "nobody asks for x"
+    refused(lambda: steps.apply(two, order_by="x"), 'have the name "x": x, X')
+
+
+def test_fields_of_a_struct_that_differ_by_case(session: Any, tmp_path: Any) -> None:
+    (tmp_path / "inner.py").write_text(INNER)
+    frame = session.range(1).selectExpr("named_struct('a', id, 'A', id) AS x")
+    refused(lambda: load(tmp_path / "inner.py").apply(frame), 'column "x" has the fields a, A; the program declares a')
+
+
+def test_a_timestamp_of_a_program_has_a_zone(session: Any, changed: Change) -> None:
+    text = "timestamp TIMESTAMP, `TIMESTAMP, ` timestamp NOT NULL, a STRUCT<timestamp: TIMESTAMP, b: MAP<STRING, "
+    text += "ARRAY<TIMESTAMP>>>, ntz TIMESTAMP_NTZ COMMENT 'TIMESTAMP, x y', t TIMESTAMP COMMENT 'no TIMESTAMP', "
+    text += "d DATE, m MAP<STRING, INTERVAL DAY TO SECOND>, n DECIMAL(10, 2) NOT NULL, o STRUCT<from BIGINT, b: DATE>"
+    before = struct_of(text)
+    assert before == session.createDataFrame([], text).schema
+    changed("spark.sql.ansi.enabled", "true")
+    changed("spark.sql.ansi.enforceReservedKeywords", "true")
+    changed("spark.sql.timestampType", "TIMESTAMP_NTZ")
+    assert struct_of(text) == before
+    assert before.simpleString().count("timestamp_ntz") == 1
+
+
+def test_states_and_dead_letters_under_all_settings(session: Any, changed: Change, steps: Steps, tmp_path: Any) -> None:
+    changed("spark.sql.ansi.enabled", "true")
+    changed("spark.sql.ansi.enforceReservedKeywords", "true")
+    changed("spark.sql.timestampType", "TIMESTAMP_NTZ")
+    changed("spark.sql.caseSensitive", "true")
+    rows = session.createDataFrame(
+        [("a", 1, BEGIN), ("b", -2, BEGIN)], "`user` STRING, amount BIGINT, at TIMESTAMP_LTZ"
+    )
+    rows.coalesce(1).write.parquet(str(tmp_path / "in"))
+    found = steps.apply_all(rows, order_by="at", gives_states=True)
+    assert [row["step"] for row in steps.dead_letters(found).collect()] == ["sum"]
+    steps.states(found).write.parquet(str(tmp_path / "states"))
+    states = session.read.parquet(str(tmp_path / "states"))
+    stream = session.readStream.schema(rows.schema).parquet(str(tmp_path / "in")).where("amount > 0")
+    writer = steps.apply(stream, states=states, order_by="amount").writeStream.format("parquet")
+    writer = writer.option("path", str(tmp_path / "out")).option("checkpointLocation", str(tmp_path / "checkpoint"))
+    writer.trigger(availableNow=True).start().awaitTermination()
+    assert [row["total"] for row in session.read.parquet(str(tmp_path / "out")).collect()] == [2]
+    assert [row["key"] for row in steps.read_states(session, str(tmp_path / "checkpoint")).collect()] == [b"a"]

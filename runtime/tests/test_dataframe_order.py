@@ -1,0 +1,119 @@
+"""`order_by` gives each key its rows in the order of a column, whatever values of its type there are."""
+
+import random
+from datetime import date, datetime, timedelta, timezone
+from typing import Any
+
+import pytest
+
+from wallaroo_runtime.dataframe import Steps, load
+from wallaroo_runtime.errors import RunError
+
+pytestmark = pytest.mark.jvm
+PROGRAM = """
+import wallaroo
+
+class Count:
+    def __init__(self):
+        self.rows = 0
+
+@wallaroo.key_extractor
+def by_user(row):
+    return row["user"]
+
+@wallaroo.state_computation("count", Count)
+def count(row, state):
+    state.rows += 1
+    if row["number"] is None:
+        raise ValueError(f"row {state.rows} of {row['user']}")
+    return {**row, "place": state.rows}
+
+def application_setup(args):
+    rows = wallaroo.source("rows", wallaroo.DataFrameSourceConfig({"user": str, "number": int | None}))
+    sink = wallaroo.DataFrameSinkConfig({"user": str, "number": int, "place": int})
+    return wallaroo.build_application("Places", rows.key_by(by_user).to(count).to_sink(sink))
+"""
+LONG = 2**63
+EDGES = [None, -LONG + 1, -LONG + 2, -(2**62) - 1, -(2**62), -1, 0, 1, 2**62 - 1, 2**62, LONG - 2, LONG - 1]
+EPOCH = datetime(1970, 1, 1)
+SPRING = datetime(2026, 3, 8, 1)  # in New York the hour that follows is not there
+
+
+@pytest.fixture(scope="module")
+def places(tmp_path_factory: pytest.TempPathFactory) -> Steps:
+    file = tmp_path_factory.mktemp("places") / "places.py"
+    file.write_text(PROGRAM)
+    return load(file)
+
+
+def drawn(kind: str, chance: random.Random) -> list[Any]:
+    """Draw values of a type that differ."""
+    if kind.startswith("TIMESTAMP"):
+        times = [timedelta(microseconds=chance.randrange(-(10**15), 10**16)) for _ in range(40)]
+        spring = [SPRING - EPOCH + timedelta(minutes=15 * step) for step in range(12)]
+        zone = None if kind.endswith("NTZ") else timezone.utc
+        ends = [datetime(1, 1, 2), datetime(9999, 12, 30, 23, 59, 59, 999_999)]
+        found = [*(EPOCH + time for time in (*times, *spring)), *ends]
+        return [None, *(time.replace(tzinfo=zone) for time in found)]
+    if kind == "DATE":
+        return [
+            None,
+            date(1, 1, 1),
+            date(9999, 12, 31),
+            *(date.fromordinal(day) for day in chance.sample(range(10**6), 40)),
+        ]
+    bits = {"TINYINT": 8, "SMALLINT": 16, "INT": 32, "BIGINT": 64}[kind]
+    least, most = -(1 << bits - 1), (1 << bits - 1) - 1
+    found = {chance.randrange(least, most) >> chance.randrange(bits) for _ in range(40)}
+    edges = EDGES if kind == "BIGINT" else [None, least, most]
+    return list({*found, *edges})
+
+
+def key(value: Any) -> tuple[bool, Any]:
+    return (value is not None, value or 0 if isinstance(value, int | None) else value)
+
+
+@pytest.mark.parametrize("ansi", ["true", "false"])
+@pytest.mark.parametrize("kind", ["BIGINT", "INT", "SMALLINT", "TINYINT", "TIMESTAMP_LTZ", "TIMESTAMP_NTZ", "DATE"])
+def test_each_value_has_its_place(session: Any, changed: Any, places: Steps, kind: str, ansi: str) -> None:
+    changed("spark.sql.ansi.enabled", ansi)
+    changed("spark.sql.session.timeZone", "America/New_York")
+    chance, given = random.Random(kind), list[Any]()
+    for user in "abc":
+        values = drawn(kind, chance)
+        chance.shuffle(values)
+        given += [(user, value) for value in values]
+    rows = [(user, number, value) for number, (user, value) in enumerate(given)]
+    frame = session.createDataFrame(rows, f"user STRING, number BIGINT, at {kind}").repartition(3)
+    found = sorted(places.apply(frame, order_by="at").collect(), key=lambda row: (row["user"], row["place"]))
+    expected = sorted(rows, key=lambda row: (row[0], key(row[2])))
+    assert [rows[row["number"]] for row in found] == expected
+
+
+def test_null_is_the_least_bigint(session: Any, places: Steps) -> None:
+    rows = [("a", number, value) for number, value in enumerate([-LONG + 1, None, -LONG, 0])]
+    frame = session.createDataFrame(rows, "user STRING, number BIGINT, at BIGINT")
+    found = {row["number"]: row["place"] for row in places.apply(frame, order_by="at").collect()}
+    assert {found[1], found[2]} == {1, 2}
+    assert (found[0], found[3]) == (3, 4)
+
+
+def test_the_first_dead_letter_is_that_of_the_first_row(session: Any, places: Steps) -> None:
+    rows = [("a", 1, -5), ("a", None, LONG - 1), ("a", None, 3), ("a", None, -(2**62)), ("a", 2, 7)]
+    frame = session.createDataFrame(rows, "user STRING, number BIGINT, at BIGINT").repartition(3)
+    with pytest.raises(Exception, match="ValueError: row 1 of a"):
+        places.apply(frame, order_by="at").collect()
+    letters = places.dead_letters(places.apply_all(frame, order_by="at")).collect()
+    # A row that fails leaves no trace in the state.
+    assert sorted(row["error"] for row in letters) == [
+        "ValueError: row 1 of a",
+        "ValueError: row 2 of a",
+        "ValueError: row 3 of a",
+    ]
+
+
+def test_an_order_is_a_name(session: Any, places: Steps) -> None:
+    frame = session.range(1).selectExpr("'a' AS user", "id AS number")
+    with pytest.raises(RunError, match="R716 the call of `apply` is not usable; order_by is a Column") as caught:
+        places.apply(frame, order_by=frame.number)  # type: ignore[arg-type]
+    assert 'order_by="at"' in str(caught.value)

@@ -1,0 +1,84 @@
+"""Queries of all shapes around steps of an application: they are exact over restarts, too."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from support.dated_totals import SCHEMA, Order, drawn, rows_of, run_stream, totals
+from wallaroo_runtime.dataframe import Steps
+
+pytestmark = pytest.mark.jvm
+Frame = Callable[[Any], Any]
+
+
+def in_files(session: Any, folder: Path, orders: list[Order]) -> None:
+    """Write orders as files for a stream, each with some of every time."""
+    rows_of(session, orders).coalesce(1).write.mode("append").parquet(str(folder / "in"))
+
+
+def sums(rows: list[Any]) -> list[tuple[str, int]]:
+    return sorted((row["user"], row["total"]) for row in rows)
+
+
+def split(steps: Steps, source: Any) -> list[Any]:
+    """Return the steps over two parts of a source that have no user in common."""
+    return [steps.apply(orders=source.where(f"user {sign} 'u3'"), order_by="at") for sign in ("<", ">=")]
+
+
+@pytest.mark.parametrize(
+    "frame",
+    [
+        lambda steps, rows: split(steps, rows)[0].union(split(steps, rows)[1]),
+        lambda steps, rows: steps.apply(orders=rows, order_by="at").coalesce(1),
+        lambda steps, rows: split(steps, rows)[0].coalesce(2).union(split(steps, rows)[1].repartition(5)),
+    ],
+    ids=["union", "coalesce", "both"],
+)
+def test_a_stream_may_go_on_with_other_partitions(
+    session: Any, steps: Steps, tmp_path: Path, frame: Callable[[Steps, Any], Any]
+) -> None:
+    orders = sorted(drawn(9), key=lambda order: order[2])
+    for begin in range(0, len(orders), 100):
+        in_files(session, tmp_path, orders[begin : begin + 100])
+        found = run_stream(session, tmp_path, lambda source: frame(steps, source))  # a restart each time
+        assert sums(found) == sorted(totals(orders[: begin + 100]))
+    session.conf.set("spark.sql.shuffle.partitions", "2")
+    in_files(session, tmp_path, orders[:1])
+    with pytest.raises(Exception, match="was 2 when `apply` was called; it has 3 partitions"):
+        run_stream(session, tmp_path, lambda source: frame(steps, source))
+
+
+def test_a_stream_may_be_united_with_one_without_states(session: Any, steps: Steps, tmp_path: Path) -> None:
+    orders = sorted(drawn(10), key=lambda order: order[2])
+
+    def frame(source: Any) -> Any:
+        own = steps.apply(orders=source, order_by="at").select("user", "total")
+        return own.union(source.selectExpr("concat('of ', user)", "amount"))
+
+    for part in (orders[:100], orders[100:]):
+        in_files(session, tmp_path, part)
+        found = run_stream(session, tmp_path, frame)
+    others = [(f"of {user}", amount) for user, amount, _ in orders]
+    assert sums(found) == sorted(totals(orders) + others)
+
+
+def test_a_batch_within_a_stream_has_partitions_of_its_own(session: Any, steps: Steps, tmp_path: Path) -> None:
+    found: list[tuple[str, int]] = []
+
+    def write(rows: Any, _: int) -> None:
+        found.extend((row["user"], row["total"]) for row in steps.apply(rows, order_by="at").collect())
+
+    orders = drawn(11, 40)
+    for part, partitions in ((orders[:20], 3), (orders[20:], 2)):
+        session.conf.set("spark.sql.shuffle.partitions", str(partitions))
+        in_files(session, tmp_path, part)
+        source = session.readStream.schema(SCHEMA).parquet(str(tmp_path / "in"))
+        known = (
+            source.groupBy("user", "amount", "at").count().drop("count")
+        )  # has states in as many partitions as before
+        writer = known.writeStream.outputMode("update").foreachBatch(write)
+        writer = writer.option("checkpointLocation", str(tmp_path / "checkpoint"))
+        writer.trigger(availableNow=True).start().awaitTermination()
+    assert sorted(found) == sorted(totals(orders[:20]) + totals(orders[20:]))
