@@ -7,8 +7,9 @@ from typing import Any
 
 from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
 from pyspark.errors import PySparkException
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
+from pyspark.sql.types import IntegralType
 
 from wallaroo_runtime.errors import USAGE, RunError
 from wallaroo_runtime.plan import NodeKind, Plan
@@ -18,6 +19,11 @@ from wallaroo_runtime.spark.row import EVERYTHING, as_object, declared_columns, 
 from wallaroo_runtime.spark.source.kafka import FAIL_ON_LOSS, read_kafka
 from wallaroo_runtime.topology.model import KafkaSource, SparkSource, Topology, has_records, place_of
 from wallaroo_runtime.topology.secret import resolved
+
+
+IN_TIME = "*"  # in the place of the column of an order: that of event time
+FIRST_MS, LAST_MS = -62_135_596_800_000, 253_402_300_799_999  # the years 1 to 9999, in milliseconds since 1970
+NO_TIME = str(FIRST_MS - 1)  # which windows report: as the time of a row that has none
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,16 +87,18 @@ class RecordSource:
         return selected(rows, source)
 
 
-def selected(rows: DataFrame, source: SparkSource, order_by: str = "") -> DataFrame:
+def selected(
+    rows: DataFrame, source: SparkSource, order_by: str = "", no_time: str = "unix_millis(current_timestamp())"
+) -> DataFrame:
     """Return rows of Spark as `RecordSource.load` does.
 
     Args:
-        order_by: Column in whose order their steps run; empty: as they come.
+        order_by: Column in whose order their steps run; `IN_TIME`: that of event time; empty: as they come.
+        no_time: SQL of the time of a row without one, where the source gives event time.
 
     Raises:
         RunError: R716.
     """
-    time = f"CAST(({source.timestamp}) AS TIMESTAMP)" if source.timestamp else "NULL"
     key = f"CAST(({source.key}) AS BINARY)" if source.key else "CAST(NULL AS BINARY)"
     with analysed(place_of(source), source.value, source.key, source.timestamp):
         if source.value == EVERYTHING:
@@ -98,14 +106,29 @@ def selected(rows: DataFrame, source: SparkSource, order_by: str = "") -> DataFr
             value = as_object(columns)
         else:
             value = F.expr(f"CAST(({source.value}) AS BINARY)")
-        place = place_in_order(rows, order_by, place_of(source)) if order_by else F.expr("CAST(NULL AS LONG)")
+        time_ms, place = _times(rows, source, no_time)
+        if order_by != IN_TIME:
+            place = place_in_order(rows, order_by, place_of(source)) if order_by else F.expr("CAST(NULL AS LONG)")
         return rows.select(
             place.alias("sequence"),
             F.expr(f"{key} AS key"),
             value.alias("value"),
-            F.expr(f"unix_millis(coalesce({time}, current_timestamp())) AS timestamp_ms"),
+            time_ms.alias("timestamp_ms"),
             F.expr("CAST(NULL AS ARRAY<STRUCT<key: STRING, value: BINARY>>) AS headers"),
         )
+
+
+def _times(rows: DataFrame, source: SparkSource, no_time: str) -> tuple[Column, Column]:
+    """Return the times of rows in milliseconds since 1970, and the sequences that put rows in their order."""
+    if not source.timestamp:
+        return F.expr("unix_millis(current_timestamp())"), F.expr("CAST(NULL AS LONG)")
+    time = f"({source.timestamp})"
+    if isinstance(rows.select(F.expr(time)).schema.fields[0].dataType, IntegralType):
+        millis, micros = f"CAST({time} AS BIGINT)", f"CAST({time} AS BIGINT) * 1000"
+    else:
+        millis, micros = f"unix_millis(CAST({time} AS TIMESTAMP))", f"unix_micros(CAST({time} AS TIMESTAMP))"
+    place = f"CASE WHEN {millis} BETWEEN {FIRST_MS} AND {LAST_MS} THEN {micros} - {1000 * FIRST_MS} + 1 ELSE 0L END"
+    return F.expr(f"coalesce({millis}, {no_time})"), F.expr(place)
 
 
 @contextmanager

@@ -32,6 +32,7 @@ final class RecordFrames implements Iterator<byte[]> {
     private final TaskAccount account;
     private long following;
     private int partition = -1;
+    private long latest = Long.MIN_VALUE;
     private Message held; // has no room in the frame before
 
     /**
@@ -57,6 +58,11 @@ final class RecordFrames implements Iterator<byte[]> {
     /** Returns the partition of the topic that was read last; -1: none was. */
     int partition() {
         return partition;
+    }
+
+    /** Returns the latest time of the rows that were read; the least number: none had one. */
+    long latest() {
+        return latest;
     }
 
     @Override
@@ -102,6 +108,9 @@ final class RecordFrames implements Iterator<byte[]> {
         byte[] key = row.getAs(1);
         byte[] value = row.getAs(2);
         long timeMs = row.getLong(3);
+        if (WindowTime.isTime(timeMs)) {
+            latest = Math.max(latest, timeMs);
+        }
         List<Row> headers = row.isNullAt(4) ? List.of() : row.getList(4);
         String record = String.valueOf(sequence);
         if (source.topic()) {

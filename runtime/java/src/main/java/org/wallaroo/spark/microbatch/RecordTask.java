@@ -8,6 +8,7 @@ import org.apache.spark.sql.Row;
 import org.wallaroo.spark.message.JournalRow;
 import org.wallaroo.spark.message.Origins;
 import org.wallaroo.spark.message.RecordOrigins;
+import org.wallaroo.spark.query.Applied;
 import org.wallaroo.spark.query.Attempt;
 import org.wallaroo.spark.query.Fault;
 import org.wallaroo.spark.query.RecordSource;
@@ -42,7 +43,7 @@ final class RecordTask implements MapPartitionsFunction<Row, byte[]> {
         TaskAccount account = new TaskAccount(attempt, 0);
         LevelOutput output = new LevelOutput(settings, 0, attempt, account, source.table());
         if (!rows.hasNext()) {
-            return output.finish();
+            return SourceTask.ending(output, ticks(Long.MIN_VALUE, attempt));
         }
         RecordFrames frames = new RecordFrames(source, rows, attempt.batch(), account);
         Origins origins = source.topic()
@@ -51,7 +52,11 @@ final class RecordTask implements MapPartitionsFunction<Row, byte[]> {
                 : Origins.NONE;
         Fault.reach("task.before_stage");
         SourceLevel level = SourceLevel.of(settings, source.stage(), attempt, new Rows(frames), origins, account);
-        return SourceTask.run(level, output);
+        return SourceTask.run(level, output, () -> ticks(frames.latest(), attempt));
+    }
+
+    private List<JournalRow.Item> ticks(long latest, Attempt attempt) {
+        return Applied.is(settings) ? new WindowTime(settings).sent(number, latest, attempt.partition()) : List.of();
     }
 
     /** Each frame as a row of no journal. */
