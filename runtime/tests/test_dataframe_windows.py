@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 from pyspark.errors import StreamingQueryException
-from support.row_windows import SCHEMA, arguments, write_program
 
+from support.row_windows import SCHEMA, arguments, write_program
 from wallaroo_runtime.dataframe import Steps, load
 from wallaroo_runtime.errors import RunError
 
@@ -32,10 +32,8 @@ def window(chance: random.Random, time: str) -> dict[str, Any]:
     if chance.random() < 0.2:
         return {"kind": "count", "count": chance.randint(1, 5), "flush_ms": 5000}
     size = chance.randint(1, 60)
-    return {
-        "kind": "range", "range_ms": size, "slide_ms": chance.randint(1, size), "delay_ms": chance.choice((0, 0, 7, 90)),
-        "late": chance.choice(LATE), "time": time,
-    }  # fmt: skip
+    slide, delay, late = chance.randint(1, size), chance.choice((0, 0, 7, 90)), chance.choice(LATE)
+    return {"kind": "range", "range_ms": size, "slide_ms": slide, "delay_ms": delay, "late": late, "time": time}
 
 
 def chains(seed: int, time: str = "event") -> list[Chain]:
@@ -90,7 +88,7 @@ def shown(rows: Any) -> list[tuple[Any, ...]]:
     return sorted((row["key"], row["begin"], row["end"], *row["values"]) for row in rows.collect())
 
 
-@pytest.fixture(scope="module", params=["python", "go"])
+@pytest.fixture(scope="module", params=["python", pytest.param("go", marks=pytest.mark.long)])
 def program(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write_program(tmp_path_factory.mktemp("program"), request.param)
 
@@ -101,14 +99,14 @@ def session(spark: Any) -> Any:
     return spark
 
 
-def check(steps: Steps, rows: Any, drawn: list[Chain], events: list[dict[str, Any]], **more: Any) -> None:
-    for number, chain in enumerate(drawn):
+def check(steps: Steps, rows: Any, windows: list[Chain], events: list[dict[str, Any]], **more: Any) -> None:
+    for number, chain in enumerate(windows):
         assert shown(steps.select(rows, f"w{number}")) == expected(chain, events, **more), chain
 
 
-def ends(drawn: list[Chain]) -> list[dict[str, Any]]:
+def ends(windows: list[Chain]) -> list[dict[str, Any]]:
     """Return the ticks at the end of a batch."""
-    count = 2 * max(map(len, drawn))
+    count = 2 * max(map(len, windows))
     return [{"sequence": (1 << 60) + at, "tick": END_MS + at * SILENCE_MS} for at in range(count)]
 
 
@@ -119,17 +117,54 @@ def test_a_batch_gives_all_windows(session: Any, program: Path, order: str) -> N
     given = session.createDataFrame(random.Random(1).sample(rows, len(rows)), SCHEMA).repartition(4)
     found = steps.apply_all(rows=given, order_by=order).persist()
     assert not steps.dead_letters(found).count()
-    in_order = rows if order else sorted(rows, key=lambda row: row[2])
     if order:
-        check(steps, found, windows, [*messages(in_order), *ends(windows)])
-    else:  # rows of one time are in any order
-        for number, chain in enumerate(windows):
-            if chain[0]["kind"] == "range":
-                gave = [(*row[:3], *sorted(row[3:])) for row in shown(steps.select(found, f"w{number}"))]
-                want = expected(chain, [*messages(in_order), *ends(windows)])
-                assert len(gave) == len(want) and (
-                    len(chain) > 1 or gave == sorted((*row[:3], *sorted(row[3:])) for row in want)
-                )
+        check(steps, found, windows, [*messages(rows), *ends(windows)])
+        return
+    in_time = [*messages(sorted(rows, key=lambda row: row[2])), *ends(windows)]
+    for number, chain in enumerate(windows):
+        if len(chain) == 1 and chain[0]["kind"] == "range":  # rows of one time are in any order
+            gave, wanted = shown(steps.select(found, f"w{number}")), expected(chain, in_time)
+            assert [sorted(row[1:]) for row in gave] == [sorted(row[1:]) for row in wanted], chain
+
+
+def test_times_in_milliseconds_and_rows_without_one(session: Any, program: Path) -> None:
+    windows, rows = chains(4)[:1], drawn(4, 40)
+    steps = load(program, arguments(windows, "div(micros, 1000)"))
+    given = session.createDataFrame(rows, SCHEMA).selectExpr("*", "if(n = 7, null, unix_micros(at)) AS micros")
+    found = steps.apply_all(rows=given, order_by="n").persist()
+    check(steps, found, windows, [*messages(rows)[:7], *messages(rows)[8:], *ends(windows)])
+    (letter,) = steps.dead_letters(found).collect()
+    assert (letter["code"], letter["at"]) == ("C523", None)
+
+
+def test_open_windows_of_a_batch_go_on_in_a_stream(session: Any, program: Path, tmp_path: Path) -> None:
+    windows, rows = chains(5), drawn(5)
+    steps = load(program, arguments(windows))
+    past, batches = rows[:70], parts(rows[70:])
+    found = steps.apply_all(rows=session.createDataFrame(past, SCHEMA), order_by="n", gives_states=True).persist()
+    states = session.createDataFrame(steps.states(found).collect(), steps.states(found).schema)
+    live = streamed(session, tmp_path, batches).withWatermark("at", f"{DELAY_MS} milliseconds")
+    writer = Writer(steps, [1])
+    writer.rows[-1] = found.collect()
+    writer.run(steps.apply_all(rows=live, order_by="n", states=states), tmp_path)
+    events = with_watermarks(batches, max(map(len, windows)))
+    later = [{**event, "sequence": event["sequence"] + SPAN * len(past)} for event in events]
+    writer.check(windows, [*messages(past), *later])
+
+
+@pytest.mark.parametrize("program", ["python"], indirect=True)
+def test_times_that_do_not_fit_are_refused(session: Any, program: Path, tmp_path: Path) -> None:
+    by_time, by_arrival = load(program, arguments(chains(6))), load(program, arguments(chains(6, "ingest"), ""))
+    rows = session.createDataFrame(drawn(6, 5), SCHEMA)
+    live = streamed(session, tmp_path, [drawn(6, 5)])
+    for call, reason in (
+        (lambda: by_arrival.apply_all(rows=rows), "windows by the time of arrival, which rows of a batch do not have"),
+        (lambda: by_time.apply_all(rows=live.selectExpr("*", "at AS other").withWatermark("other", "1 second")),
+            'its watermark is on the column "other"; event time is `at`'),
+    ):  # fmt: skip
+        with pytest.raises(RunError, match="R716") as caught:
+            call()
+        assert reason in str(caught.value)
 
 
 def streamed(session: Any, folder: Path, batches: Sequence[Sequence[Row]]) -> Any:
@@ -177,10 +212,10 @@ class Writer:
             except StreamingQueryException as error:
                 assert "Unlucky" in str(error), error
 
-    def check(self, drawn: list[Chain], events: list[dict[str, Any]], **more: Any) -> None:
+    def check(self, windows: list[Chain], events: list[dict[str, Any]], **more: Any) -> None:
         rows = [row for number in sorted(self.rows) for row in self.rows[number]]
-        assert not [row for row in rows if row["dead_letter"] is not None]
-        for number, chain in enumerate(drawn):
+        assert rows and not [row for row in rows if row["dead_letter"] is not None]
+        for number, chain in enumerate(windows):
             found = [json.loads(row["value"]) for row in rows if row["output"] == f"w{number}"]
             shown = sorted((each["key"], each["begin"], each["end"], *each["values"]) for each in found)
             assert shown == expected(chain, events, **more), chain

@@ -95,7 +95,8 @@ func over(name string, of stream.Stream[found], window map[string]any) stream.St
 	ms := func(name string) time.Duration { return time.Duration(number(name)) * time.Millisecond }
 	late := map[any]stream.Late{"drop": stream.Drop, "fire_per_message": stream.FirePerMessage,
 		"place_in_oldest_window": stream.PlaceInOldestWindow}[window["late"]]
-	return stream.RangeWindow(keyed, stream.Range{Length: ms("range_ms"), Slide: ms("slide_ms"), Delay: ms("delay_ms"), Late: late}, values)
+	span := stream.Range{Length: ms("range_ms"), Slide: ms("slide_ms"), Delay: ms("delay_ms"), Late: late}
+	return stream.RangeWindow(keyed, span, values)
 }
 
 func setup(args []string) *stream.Application {

@@ -130,7 +130,8 @@ class DataFrameSourceConfig(SparkSourceConfig):
 
     Args:
         row: Columns and their types, as for `Rows`; a DataFrame may have more.
-        timestamp: As for `SparkSourceConfig`, e.g. the name of a column; windows go by it. None: by the time of arrival.
+        timestamp: As for `SparkSourceConfig`, e.g. the name of a column; windows go by it. None: they go by the time
+            of arrival.
         name: Name of the source, and of the parameter of `apply`; the pipeline's by default.
         on_error: What happens when a row is none of these, as for `ApplicationBuilder`; None: what the application
             says.

@@ -20,7 +20,6 @@ from wallaroo_runtime.spark.source.kafka import FAIL_ON_LOSS, read_kafka
 from wallaroo_runtime.topology.model import KafkaSource, SparkSource, Topology, has_records, place_of
 from wallaroo_runtime.topology.secret import resolved
 
-
 IN_TIME = "*"  # in the place of the column of an order: that of event time
 FIRST_MS, LAST_MS = -62_135_596_800_000, 253_402_300_799_999  # the years 1 to 9999, in milliseconds since 1970
 NO_TIME = str(FIRST_MS - 1)  # which windows report: as the time of a row that has none
