@@ -82,7 +82,9 @@ print(past.count(), spark.read.parquet("alerts").count())
 def test_the_samples_of_page_and_readme_print_what_follows_them(folder: Path) -> None:
     pieces: list[tuple[str, str]] = []
     for block in blocks(DOCS / "dataframes.md"):
-        if block.language == "python" and not block.title:
+        if block.title and "--8<--" not in block.text:
+            (folder / block.title).write_text(block.text, encoding="utf-8")
+        elif block.language == "python" and not block.title:
             pieces.append((block.text, ""))
         elif block.text.startswith("+--"):
             pieces[-1] = pieces[-1][0], block.text

@@ -79,19 +79,20 @@ def encode(values: Sequence[int]) -> tuple[int, list[bytes]]:
     return PLAIN, [struct.pack(">q", value) for value in values]
 
 
-def stage(number: int) -> pb.Stage:
+def stage(number: int, *, has_watermarks: bool) -> pb.Stage:
     path = f"0/steps/{2 * number + 1}"
     window = pb.Node(
         path=path, kind=pb.NODE_KIND_WINDOW, port=PORT, state=f"s{number}", state_port=PORT, codec="int64",
-        counters=["dropped_late"],
+        counters=["dropped_late"], watermarks=has_watermarks,
     )  # fmt: skip
     sink = pb.Node(path="0/sinks/0", kind=pb.NODE_KIND_SINK, port=SINK, inputs=[path])
     return pb.Stage(id=f"s{next(CALLS)}", nodes=[window, sink], bucket_count=8, frame_bytes=1 << 20)
 
 
 def check(worker: Worker, number: int, events: list[dict[str, Any]], data: some.DataObject) -> None:
-    wanted = reference(WINDOWS[number], events)
-    store, description = BucketStore(0), stage(number)
+    has_watermarks = data.draw(some.booleans())
+    wanted = reference(WINDOWS[number], events, has_watermarks=has_watermarks)
+    store, description = BucketStore(0), stage(number, has_watermarks=has_watermarks)
     given_out: list[tuple[int, str]] = []
     dead: list[tuple[int, str, str]] = []
     left, keys = events, 0

@@ -84,11 +84,19 @@ class Reference:
     Args:
         window: As in the topology.
         gives: Takes the values of a window; False: `output` gives none.
+        has_watermarks: Whether ticks have times of the data, not of the clock.
     """
 
-    def __init__(self, window: dict[str, Any], gives: Callable[[tuple[int, ...]], bool] = lambda values: True) -> None:
+    def __init__(
+        self,
+        window: dict[str, Any],
+        gives: Callable[[tuple[int, ...]], bool] = lambda values: True,
+        *,
+        has_watermarks: bool = False,
+    ) -> None:
         self.window, self.gives = window, gives
         self.is_event = window.get("time") == "event"
+        self.is_moved_by_ticks = not self.is_event or has_watermarks
         self.keys: dict[str, Any] = {}
         self.given: list[Given] = []
         self.dropped = 0
@@ -161,7 +169,7 @@ class Reference:
     def tick(self, sequence: int, now: int) -> None:
         for key in sorted(self.keys, key=str.encode):
             state = self.keys[key]
-            if self.window["kind"] == "range" and not self.is_event:
+            if self.window["kind"] == "range" and self.is_moved_by_ticks:
                 if now >= state.last_time:
                     self._end(sequence, key, now)
                 else:

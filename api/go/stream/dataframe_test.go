@@ -37,6 +37,11 @@ func TestMistakesWithRows(t *testing.T) {
 			stream.SparkRowSource[payment](with(func(f *stream.Spark) { f.Schema = "a INT" }))),
 		`T207 SparkRowSource: parameter Value is "user"; expected none: it follows from the type of the rows`: source(
 			stream.SparkRowSource[payment](with(func(f *stream.Spark) { f.Value = "user" }))),
+		`T207 Timestamp: parameter expression is ""; expected SQL over the columns, of a source of Spark`: passed(
+			stream.DataFrameSource[payment]().Timestamp(""), stream.DataFrameSink[payment]()).Check(),
+		`T207 Timestamp: parameter expression is "at"; expected SQL over the columns, of a source of Spark`: passed(
+			stream.TCPSource("127.0.0.1:7010", stream.U32BE, func([]byte) (payment, error) { return payment{}, nil }).Timestamp("at"),
+			stream.DataFrameSink[payment]()).Check(),
 		`T207 SparkRowSink: parameter Schema is "a INT"; expected none: it follows from the type of the rows`: sink(
 			stream.SparkRowSink[payment](with(func(f *stream.Spark) { f.Schema = "a INT" }))),
 		`T207 SparkRowSink: parameter Key is "user"; expected none: it is of sources`: sink(

@@ -22,6 +22,11 @@ type paidDay struct {
 	Day  time.Time `json:"day" spark:"DATE"`
 }
 
+type count struct {
+	User  string `json:"user"`
+	Times int64  `json:"times"`
+}
+
 func dayOf(_ context.Context, p payment) (paidDay, error) {
 	return paidDay{p.User, p.At.Truncate(24 * time.Hour)}, nil
 }
@@ -36,6 +41,23 @@ func ExampleDataFrameSource() {
 	// Output:
 	// payments dataframe user STRING NOT NULL, amount DECIMAL(10,2) NOT NULL, note STRING, at TIMESTAMP NOT NULL, tags ARRAY<STRING> NOT NULL
 	// days dataframe user STRING NOT NULL, day DATE NOT NULL
+}
+
+// Windows go by the time that a source of rows declares.
+func ExampleSource_Timestamp() {
+	app := stream.New("Spent")
+	payments := stream.From(app, "payments", stream.DataFrameSource[payment]().Timestamp("at"))
+	byUser := stream.KeyBy(payments, "by user", func(p payment) string { return p.User })
+	stream.RangeWindow(byUser, stream.Range{Length: 24 * time.Hour}, stream.Aggregation[payment, int64, count]{
+		Name:    "payments of a day",
+		Initial: func() int64 { return 0 },
+		Update:  func(_ payment, times int64) int64 { return times + 1 },
+		Combine: func(earlier, later int64) int64 { return earlier + later },
+		Output:  func(user string, times int64) (count, error) { return count{user, times}, nil },
+	}).To(stream.DataFrameSink[count]())
+	example.Show(app.ToJson(), "sources", "timestamp")
+	// Output:
+	// at
 }
 
 // What Spark has no type for is found when the sink is declared.

@@ -223,6 +223,21 @@ func (s Source[T]) EventTime(when func(payload []byte) time.Time) Source[T] {
 	return s
 }
 
+// Timestamp says when each row of a source of Spark happened, as Spark.Timestamp does: SQL over the columns, such as the name of one.
+// Windows after it go by these times, not by those of arrival. For other sources it is found (T207). It returns the source.
+func (s Source[T]) Timestamp(expression string) Source[T] {
+	edge, is := s.declared.Edge.(*topology.Spark)
+	if !is || expression == "" {
+		s.declared.Found = append(s.declared.Found, wrongSource("Timestamp", "expression", expression,
+			"SQL over the columns, of a source of Spark")...)
+		return s
+	}
+	timed := *edge
+	timed.Timestamp = expression
+	s.declared.Edge = &timed
+	return s
+}
+
 func recordSource[T any](method string, edge topology.Edge, decode func(Record) (T, error), found []diagnostic.Diagnostic) Source[T] {
 	if decode == nil {
 		found = append(found, wrongSource(method, "decode", "nil", "a function")...)

@@ -19,9 +19,9 @@ from wallaroo.worker.stage.stage import Stage
 @pytest.mark.parametrize("examples", [60, pytest.param(1000, marks=pytest.mark.long)])
 def test_windows_are_those_of_the_reference(kit: Any, examples: int) -> None:
     @settings(max_examples=examples, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
-    @given(window=windows(), events=histories(), data=some.data())
-    def holds(window: dict[str, Any], events: list[Event], data: some.DataObject) -> None:
-        check(kit, window, events, data)
+    @given(window=windows(), has_watermarks=some.booleans(), events=histories(), data=some.data())
+    def holds(window: dict[str, Any], has_watermarks: bool, events: list[Event], data: some.DataObject) -> None:
+        check(kit, window, events, data, has_watermarks=has_watermarks)
 
     holds()
 
@@ -45,9 +45,11 @@ class Bounded(Values):
         return f"{super().output(key, accumulator)} {bounds.start_ms}..{bounds.end_ms}"
 
 
-def check(kit: Any, window: dict[str, Any], events: list[Event], data: some.DataObject) -> None:
-    wanted = reference(window, events)
-    stage = make(kit, window, Bounded())
+def check(
+    kit: Any, window: dict[str, Any], events: list[Event], data: some.DataObject, *, has_watermarks: bool
+) -> None:
+    wanted = reference(window, events, has_watermarks=has_watermarks)
+    stage = make(kit, window, Bounded(), watermarks=has_watermarks)
 
     def encode(values: Sequence[int]) -> tuple[int, list[bytes]]:
         encoding, lengths, joined = stage.codec.encode([stage.codec.freeze(value) for value in values])

@@ -65,11 +65,11 @@ def application(kit: Any, window: dict[str, Any], aggregation: Any = None) -> Ap
 
 
 def make(
-    kit: Any, window: dict[str, Any], aggregation: Any = None, app: Application | None = None, codec: str = ""
+    kit: Any, window: dict[str, Any], aggregation: Any = None, app: Application | None = None, **more: Any
 ) -> Stage:
     stage = pb.Stage(id="s", bucket_count=4, frame_bytes=1 << 20)
     stage.nodes.append(
-        pb.Node(path="0/steps/0", kind=pb.NODE_KIND_WINDOW, port=PORT, state="w", state_port=PORT, codec=codec)
+        pb.Node(path="0/steps/0", kind=pb.NODE_KIND_WINDOW, port=PORT, state="w", state_port=PORT, **more)
     )
     stage.nodes.append(pb.Node(path="0/sinks/0", kind=pb.NODE_KIND_SINK, port=SINK, inputs=["0/steps/0"]))
     return Stage(app or application(kit, window, aggregation), stage)

@@ -56,11 +56,11 @@ def histories(draw: some.DrawFn) -> list[Event]:
     return found
 
 
-def reference(window: dict[str, Any], events: list[Event]) -> Any:
+def reference(window: dict[str, Any], events: list[Event], *, has_watermarks: bool = False) -> Any:
     sys.path.insert(0, str(VECTORS))
     from make_windows import Reference
 
-    found = Reference(window)
+    found = Reference(window, has_watermarks=has_watermarks)
     found.run(events)
     return found
 

@@ -241,7 +241,7 @@ func (x *Executor) enterState(n *node, d *pb.Node) error {
 	x.hasWindows = true
 	step := *n.step
 	step.Aggregation = watched{step.Aggregation, n}
-	n.stateful, err = newWindow(&step, uint16(d.GetStatePort()), form)
+	n.stateful, err = newWindow(&step, d, form)
 	return err
 }
 

@@ -15,18 +15,19 @@ import (
 	"wallarooapi/internal/topology"
 	"wallarooapi/internal/trace"
 	"wallarooapi/internal/window"
+	pb "wallarooapi/internal/workerpb"
 )
 
 // moment is how a time is shown to people.
 const moment = "2006-01-02T15:04:05.000Z"
 
 // newWindow makes the state side of a window step.
-func newWindow(step *declaration.Step, port uint16, form reading) (*stateful, error) {
-	windows, err := window.Of(step)
+func newWindow(step *declaration.Step, d *pb.Node, form reading) (*stateful, error) {
+	windows, err := window.Of(step, d.GetWatermarks())
 	if err != nil {
 		return nil, &Failure{Code: "I901", Reason: err.Error()}
 	}
-	return &stateful{state: step.State, port: port, windows: windows, form: form}, nil
+	return &stateful{state: step.State, port: uint16(d.GetStatePort()), windows: windows, form: form}, nil
 }
 
 // tick takes a tick of the frame at hand.

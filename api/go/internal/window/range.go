@@ -13,19 +13,20 @@ type span struct {
 	pane                 int64 // length of a pane
 	late                 string
 	isEvent              bool
+	waits                bool // ticks have times of the clock, messages those of the data
 }
 
-func newRange(b base, w *topology.RangeWindow) *span {
+func newRange(b base, w *topology.RangeWindow, hasWatermarks bool) *span {
 	length, slide, delay := int64(w.RangeMs), int64(w.SlideMs), int64(w.DelayMs)
 	delay = (delay + slide - 1) / slide * slide
 	divisor := length
 	for rest := slide; rest != 0; {
 		divisor, rest = rest, divisor%rest
 	}
-	return &span{b, length, slide, delay, 2 * (length + delay), divisor, w.Late, w.Time == "event"}
+	return &span{b, length, slide, delay, 2 * (length + delay), divisor, w.Late, w.Time == "event", w.Time == "event" && !hasWatermarks}
 }
 
-func (r *span) Waits() bool { return r.isEvent }
+func (r *span) Waits() bool { return r.waits }
 
 func (r *span) IsOver(*State) bool { return false }
 
@@ -84,7 +85,7 @@ func (r *span) beginAnew(s *State, time int64) []Result {
 }
 
 func (r *span) Due(s *State) (int64, bool) {
-	if r.isEvent {
+	if r.waits {
 		return s.silentSince + r.silence, s.isSilent
 	}
 	return min(r.end(s)+r.delay, s.latest+r.silence), true
@@ -92,9 +93,9 @@ func (r *span) Due(s *State) (int64, bool) {
 
 func (r *span) Tick(s *State, time int64) (given []Result, isOver bool) {
 	last := s.latest + r.silence
-	if isOver = r.isEvent || time >= last; isOver {
+	if isOver = r.waits || time >= last; isOver {
 		given = r.advance(s, last, time, nil)
-		if r.isEvent && s.isLate && s.latest > time {
+		if r.waits && s.isLate && s.latest > time {
 			given = append(given, Result{Time: time, IsStuck: true, Latest: s.latest})
 		}
 		return given, true

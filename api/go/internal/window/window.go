@@ -40,12 +40,12 @@ type Windows interface {
 	Waits() bool
 }
 
-// Of returns the windows of a declared step.
-func Of(step *declaration.Step) (Windows, error) {
+// Of returns the windows of a declared step; hasWatermarks: ticks have times of the data, not of the clock.
+func Of(step *declaration.Step, hasWatermarks bool) (Windows, error) {
 	base := base{step.Aggregation}
 	switch described := step.Window.(type) {
 	case *topology.RangeWindow:
-		return newRange(base, described), nil
+		return newRange(base, described, hasWatermarks), nil
 	case *topology.CountWindow:
 		return &count{base, int64(described.Count), int64(described.FlushMs)}, nil
 	}

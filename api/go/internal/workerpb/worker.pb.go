@@ -411,6 +411,7 @@ type Node struct {
 	Keys          bool                   `protobuf:"varint,10,opt,name=keys,proto3" json:"keys,omitempty"`                           // SEND, RECEIVE: frames carry the messages' keys; KEY: the key is the one that the message carries
 	Output        string                 `protobuf:"bytes,11,opt,name=output,proto3" json:"output,omitempty"`                        // OUTPUT: name of the output
 	Counters      []string               `protobuf:"bytes,12,rep,name=counters,proto3" json:"counters,omitempty"`                    // names of what it counts besides messages in, out and dead letters
+	Watermarks    bool                   `protobuf:"varint,13,opt,name=watermarks,proto3" json:"watermarks,omitempty"`               // WINDOW: ticks have times of the data, not of the clock
 	Visits        []string               `protobuf:"bytes,20,rep,name=visits,proto3" json:"visits,omitempty"`                        // state kinds but WINDOW: names of the visits that concern the step
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -528,6 +529,13 @@ func (x *Node) GetCounters() []string {
 		return x.Counters
 	}
 	return nil
+}
+
+func (x *Node) GetWatermarks() bool {
+	if x != nil {
+		return x.Watermarks
+	}
+	return false
 }
 
 func (x *Node) GetVisits() []string {
@@ -2782,7 +2790,7 @@ const file_worker_proto_rawDesc = "" +
 	"\x05nodes\x18\x02 \x03(\v2\x18.wallaroo.worker.v1.NodeR\x05nodes\x12!\n" +
 	"\fbucket_count\x18\x03 \x01(\rR\vbucketCount\x12\x1f\n" +
 	"\vframe_bytes\x18\x04 \x01(\rR\n" +
-	"frameBytes\"\xe1\x02\n" +
+	"frameBytes\"\x81\x03\n" +
 	"\x04Node\x12\x12\n" +
 	"\x04path\x18\x01 \x01(\tR\x04path\x120\n" +
 	"\x04kind\x18\x02 \x01(\x0e2\x1c.wallaroo.worker.v1.NodeKindR\x04kind\x12\x16\n" +
@@ -2799,7 +2807,10 @@ const file_worker_proto_rawDesc = "" +
 	"\x04keys\x18\n" +
 	" \x01(\bR\x04keys\x12\x16\n" +
 	"\x06output\x18\v \x01(\tR\x06output\x12\x1a\n" +
-	"\bcounters\x18\f \x03(\tR\bcounters\x12\x16\n" +
+	"\bcounters\x18\f \x03(\tR\bcounters\x12\x1e\n" +
+	"\n" +
+	"watermarks\x18\r \x01(\bR\n" +
+	"watermarks\x12\x16\n" +
 	"\x06visits\x18\x14 \x03(\tR\x06visits\"\xdd\x01\n" +
 	"\aOpening\x12 \n" +
 	"\vapplication\x18\x01 \x01(\tR\vapplication\x12\x14\n" +

@@ -10,6 +10,7 @@ from pyspark.sql import DataFrame, SparkSession
 from wallaroo_runtime.archive.archive import Archive
 from wallaroo_runtime.dataframe.session import check_session
 from wallaroo_runtime.dataframe.state import facts_of, first_states, state_ports
+from wallaroo_runtime.dataframe.ticks import ticks_of
 from wallaroo_runtime.errors import TOPOLOGY, RunError
 from wallaroo_runtime.plan.compile import compile_topology
 from wallaroo_runtime.spark.machine.jar import java_class
@@ -17,7 +18,7 @@ from wallaroo_runtime.spark.machine.temporary import temporary_directory
 from wallaroo_runtime.spark.operators import task_settings
 from wallaroo_runtime.spark.options import QueryOptions
 from wallaroo_runtime.spark.row import field_of
-from wallaroo_runtime.spark.source.record import RecordSource, selected
+from wallaroo_runtime.spark.source.record import IN_TIME, NO_TIME, RecordSource, selected
 from wallaroo_runtime.spark.worker_start import running_in_tasks, worker_specs
 from wallaroo_runtime.storage.place import OutputPlace
 from wallaroo_runtime.topology.error_policy import ErrorPolicy
@@ -47,10 +48,9 @@ def check_topology(topology: Topology) -> None:
                 "a source of whole records between DataFrames",
                 "declare a source of values, or DataFrameSourceConfig",
             )
-        elif getattr(part, "window", None) is not None:
-            what, fix = "a window between DataFrames", "keep the window's state in a state computation, or use Spark's"
         elif getattr(part, "visits", ()):
-            what, fix = "a visit between DataFrames", "run the application with `wallaroo run`"
+            what = "a visit between DataFrames"
+            fix = "declare a source of rows in its place, which the step reads, or use `wallaroo run`"
         if what:
             findings += RunError.of("P303", TOPOLOGY, path=part.path, what=what, fix=fix).diagnostics
     if findings:
@@ -90,7 +90,9 @@ def applied(call: Call) -> DataFrame:
             not fit.
     """
     session, topology = call.session, call.topology
-    plan = compile_topology(topology, shuffle_partitions=int(str(session.conf.get(PARTITIONS))))
+    sources = [as_rows(source, call.inputs[source.name]) for source in topology.sources()]
+    ticks = ticks_of(topology, sources, call.inputs, gives_states=call.gives_states)
+    plan = ticks.planned(compile_topology(topology, shuffle_partitions=int(str(session.conf.get(PARTITIONS)))))
     check_session(session, has_state=len(plan.levels) > 1)
     logs = temporary_directory() / "logs"
     logs.mkdir(exist_ok=True)
@@ -100,10 +102,11 @@ def applied(call: Call) -> DataFrame:
         for name, spec in worker_specs(session, topology, options).items()
     }
     workers = running_in_tasks(session, plan, specs)
-    sources = [(as_rows(source, call.inputs[source.name]), call.inputs[source.name]) for source in topology.sources()]
-    records = [RecordSource(plan.ports[source.path], source) for source, _ in sources]
+    records = [RecordSource(plan.ports[source.path], source) for source in sources]
     settings = {
         **task_settings(plan, workers, records),
+        "controls_precede": not ticks.is_of_data,
+        "ticks": ticks.settings(),
         "facts": [facts_of(plan, topology, level) for level in range(len(plan.levels))],
         "outputs": {plan.ports[sink.path]: sink.name for sink in topology.sinks()},
         "states": {port: name for name, port in state_ports(plan.stages).items()},
@@ -112,7 +115,9 @@ def applied(call: Call) -> DataFrame:
         "fails": call.policy.fails,
         "fails_at": dict(call.policy.parts),
     }
-    frames = [selected(rows, source, call.order_by)._jdf for source, rows in sources]
+    has_times = all(source.timestamp for source in sources)
+    order = call.order_by or (IN_TIME if has_times else "")
+    frames = [selected(call.inputs[source.name], source, order, NO_TIME)._jdf for source in sources]
     states = [] if call.states is None else first_states(plan, topology, call.states)
     operators: Any = java_class(session, "microbatch.MicroBatch")
     return DataFrame(operators.apply(json.dumps(settings), frames, states), session)

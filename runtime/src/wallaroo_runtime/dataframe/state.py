@@ -45,6 +45,9 @@ def facts_of(plan: Plan, topology: Topology, level: int) -> dict[str, str]:
             name, step = f'state "{state}"', topology.states()[state]
             found = topology.component(step.worker, f"{step.path}/state")
             facts[name] = types[state]
+            if step.window is not None:
+                is_of_data = any(node.watermarks for node in stage.nodes if node.state == state)
+                facts[f"the time of {name}"] = "that of the data" if is_of_data else "that of a clock"
             facts[f"the place of {name}"] = f"number {port} in block {blocks[stage.id]} of {plan.bucket_count} buckets"
             for field, kind in (found.shape if found and found.shape else {}).items():
                 facts[f'the field "{field}" of {name}' if field else f"the type of {name}"] = kind

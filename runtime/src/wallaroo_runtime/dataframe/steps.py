@@ -17,6 +17,7 @@ from wallaroo_runtime.errors import USAGE, RunError
 from wallaroo_runtime.program.application import Application, load_application
 from wallaroo_runtime.spark.machine.settings import is_local
 from wallaroo_runtime.spark.row import check_times, of_object, struct_of
+from wallaroo_runtime.spark.source.record import FIRST_MS, LAST_MS
 from wallaroo_runtime.topology.error_policy import ErrorPolicy
 from wallaroo_runtime.topology.model import SparkSink, place_of
 
@@ -66,8 +67,8 @@ class Steps:
         Args:
             rows: The DataFrame for the only source, so that `orders.transform(steps.apply)` works.
             order_by: Column of each input, a time, a date or an integer. In a batch, and in each micro-batch, each key
-                gets its rows in this order; without it in an order that Spark's partitions happen to have, so code for
-                which the order of events counts needs it.
+                gets its rows in this order. Without it in that of event time, if every source has one; else in an order
+                that Spark's partitions happen to have, so code for which the order of events counts needs it.
             states: From `states` or `read_states`: those with which a batch, or a query with a new checkpoint, begins.
             inputs: A DataFrame, streaming or not, for each source by its name. It has the columns that the source
                 declares, and perhaps more; for a source that declares none `value`, and perhaps `key` and `timestamp`.
@@ -136,11 +137,14 @@ class Steps:
     def dead_letters(self, rows: DataFrame) -> DataFrame:
         """Return the dead letters with their columns: code, step, error, traceback, input, preview, key and at.
 
+        `at` is the time of the message; null where that is not in the years 1 to 9999.
+
         Args:
             rows: From `apply_all`.
         """
         found = rows.where(F.col("dead_letter").isNotNull()).select("dead_letter.*")
-        return found.withColumn("at", F.timestamp_millis(F.col("at_ms"))).drop("at_ms")
+        is_time = F.col("at_ms").between(FIRST_MS, LAST_MS)  # Python has no other years
+        return found.withColumn("at", F.when(is_time, F.timestamp_millis(F.col("at_ms")))).drop("at_ms")
 
     def states(self, rows: DataFrame) -> DataFrame:
         """Return the states at the end of a batch: name, key, encoding and value, both bytes, and type.

@@ -51,6 +51,7 @@ class Node:
             carries.
         output: OUTPUT: its name, as the computation that it reads has it; else empty.
         visits: State kinds: names of the visits that concern the step.
+        watermarks: Windows: whether ticks have times of the data, not of the clock.
     """
 
     path: str
@@ -65,6 +66,7 @@ class Node:
     keys: bool = False
     output: str = ""
     visits: tuple[str, ...] = ()
+    watermarks: bool = False
 
 
 @dataclass(frozen=True, slots=True)

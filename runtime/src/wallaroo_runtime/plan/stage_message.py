@@ -21,6 +21,7 @@ def stage_message(stage: Stage) -> pb.Stage:
             keys=node.keys,
             output=node.output,
             visits=node.visits,
+            watermarks=node.watermarks,
             counters=[name for name, counter in COUNTERS.items() if counter.kind is node.kind],
         )
         for node in stage.nodes

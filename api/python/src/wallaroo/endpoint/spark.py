@@ -24,7 +24,8 @@ class SparkSourceConfig(SourceConfig):
         value: SQL expression over the columns of a row that gives the message, BINARY or STRING; `*`: all columns of
             `schema`, as one JSON object.
         key: SQL expression that gives the message's key; None: messages have no key.
-        timestamp: SQL expression that gives the message's time, a TIMESTAMP; None: its time is that of its arrival.
+        timestamp: SQL expression that gives the message's time, a TIMESTAMP, or milliseconds since 1970 as an integer;
+            None: its time is that of its arrival.
         schema: Schema of the rows as DDL, where the format needs one.
         name: Name of the source; the pipeline's by default.
         on_error: What happens when the decoder fails, as for `ApplicationBuilder`; None: what the application says.
@@ -129,6 +130,8 @@ class DataFrameSourceConfig(SparkSourceConfig):
 
     Args:
         row: Columns and their types, as for `Rows`; a DataFrame may have more.
+        timestamp: As for `SparkSourceConfig`, e.g. the name of a column; windows go by it. None: they go by the time
+            of arrival.
         name: Name of the source, and of the parameter of `apply`; the pipeline's by default.
         on_error: What happens when a row is none of these, as for `ApplicationBuilder`; None: what the application
             says.
@@ -141,8 +144,10 @@ class DataFrameSourceConfig(SparkSourceConfig):
         'user STRING NOT NULL, amount BIGINT NOT NULL'
     """
 
-    def __init__(self, row: Any, *, name: str | None = None, on_error: str | None = None) -> None:
-        super().__init__(DATAFRAME, {}, Rows(row), name=name, on_error=on_error)
+    def __init__(
+        self, row: Any, *, timestamp: str | None = None, name: str | None = None, on_error: str | None = None
+    ) -> None:
+        super().__init__(DATAFRAME, {}, Rows(row), timestamp=timestamp, name=name, on_error=on_error)
 
 
 class DataFrameSinkConfig(SparkSinkConfig):

@@ -7,9 +7,18 @@ from typing import Any
 
 from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
 from pyspark.errors import PySparkException
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql.types import ArrayType, BinaryType, LongType, StringType, StructField, StructType, TimestampType
+from pyspark.sql.types import (
+    ArrayType,
+    BinaryType,
+    IntegralType,
+    LongType,
+    StringType,
+    StructField,
+    StructType,
+    TimestampType,
+)
 
 from wallaroo_runtime.errors import USAGE, RunError
 from wallaroo_runtime.plan import NodeKind, Plan
@@ -21,6 +30,9 @@ from wallaroo_runtime.topology.model import KafkaSource, SparkSource, Topology, 
 from wallaroo_runtime.topology.secret import resolved
 
 _HEADERS = ArrayType(StructType([StructField("key", StringType()), StructField("value", BinaryType())]))
+IN_TIME = "*"  # in the place of the column of an order: that of event time
+FIRST_MS, LAST_MS = -62_135_596_800_000, 253_402_300_799_999  # the years 1 to 9999, in milliseconds since 1970
+NO_TIME = FIRST_MS - 1  # which windows report: as the time of a row that has none
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,11 +97,12 @@ class RecordSource:
         return selected(rows, source)
 
 
-def selected(rows: DataFrame, source: SparkSource, order_by: str = "") -> DataFrame:
+def selected(rows: DataFrame, source: SparkSource, order_by: str = "", no_time: int | None = None) -> DataFrame:
     """Return rows of Spark as `RecordSource.load` does.
 
     Args:
-        order_by: Column in whose order their steps run; empty: as they come.
+        order_by: Column in whose order their steps run; `IN_TIME`: that of event time; empty: as they come.
+        no_time: Time of a row without one, in milliseconds, where the source gives event time; None: now.
 
     Raises:
         RunError: R716.
@@ -103,17 +116,32 @@ def selected(rows: DataFrame, source: SparkSource, order_by: str = "") -> DataFr
         else:
             value = F.expr(f"({source.value})").cast(BinaryType())
         key = F.expr(f"({source.key})").cast(BinaryType()) if source.key else F.lit(None).cast(BinaryType())
-        # Not in SQL: there the words `current_timestamp` and `TIMESTAMP` are what settings of the session make of them.
-        now = F.current_timestamp()
-        time = F.coalesce(F.expr(f"({source.timestamp})").cast(TimestampType()), now) if source.timestamp else now
-        place = place_in_order(rows, order_by, place_of(source)) if order_by else F.lit(None).cast(LongType())
+        time_ms, place = _times(rows, source, no_time)
+        if order_by != IN_TIME:
+            place = place_in_order(rows, order_by, place_of(source)) if order_by else F.lit(None).cast(LongType())
         return rows.select(
             place.alias("sequence"),
             key.alias("key"),
             value.alias("value"),
-            F.unix_millis(time).alias("timestamp_ms"),
+            time_ms.alias("timestamp_ms"),
             F.lit(None).cast(_HEADERS).alias("headers"),
         )
+
+
+def _times(rows: DataFrame, source: SparkSource, no_time: int | None) -> tuple[Column, Column]:
+    """Return the times of rows in milliseconds since 1970, and the sequences that put rows in their order."""
+    # Not in SQL: there the words `current_timestamp` and `TIMESTAMP` are what settings of the session make of them.
+    now = F.unix_millis(F.current_timestamp())
+    if not source.timestamp:
+        return now, F.lit(None).cast(LongType())
+    time = F.expr(f"({source.timestamp})")
+    if isinstance(rows.select(time).schema.fields[0].dataType, IntegralType):
+        millis = time.cast(LongType())
+        micros = millis * 1000
+    else:
+        millis, micros = F.unix_millis(time.cast(TimestampType())), F.unix_micros(time.cast(TimestampType()))
+    place = F.when(millis.between(FIRST_MS, LAST_MS), micros - 1000 * FIRST_MS + 1).otherwise(F.lit(0).cast(LongType()))
+    return F.coalesce(millis, now if no_time is None else F.lit(no_time)), place
 
 
 @contextmanager

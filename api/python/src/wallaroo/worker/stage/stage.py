@@ -318,7 +318,7 @@ class Stage:
             elif isinstance(hosted, Sink) and node.kind == pb.NODE_KIND_SINK:
                 self._add_sink(number, node, hosted, stage, names=names)
             elif isinstance(hosted, Step) and node.kind == pb.NODE_KIND_WINDOW and hosted.window is not None:
-                window = window_of(hosted.aggregation, hosted.window)
+                window = window_of(hosted.aggregation, hosted.window, has_watermarks=node.watermarks)
                 window.initial = hosted.state.build if hosted.state is not None else window.initial
                 if self._has_outputs:
                     window.output = checked(hosted, window.output, self._links[number].outputs)

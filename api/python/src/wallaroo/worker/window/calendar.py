@@ -145,6 +145,11 @@ class Calendar:
                     self.changed[key] = None
                     self.enroll(window, key, state)
             self.fresh = {}
+        elif self.fresh:  # of a log that was written where ticks report silence
+            for key in self.fresh:
+                if (state := self.find(key)) is not None:
+                    self.enroll(window, key, state)
+            self.fresh = {}
         for key in sorted(self._due(time)):
             state = self.find(key)
             assert state is not None

@@ -165,12 +165,13 @@ class Window(ABC):
 class RangeWindow(Window):
     """Windows of a length of time."""
 
-    def __init__(self, aggregation: Any, window: Mapping[str, Any]) -> None:
+    def __init__(self, aggregation: Any, window: Mapping[str, Any], has_watermarks: bool) -> None:
         self.range: int = window["range_ms"]
         self.slide: int = window["slide_ms"]
         self.late: str = window["late"]
         self.delay: int = -(-window["delay_ms"] // self.slide) * self.slide
-        self.waits = window["time"] == "event"
+        self.is_event = window["time"] == "event"
+        self.waits = self.is_event and not has_watermarks
         super().__init__(aggregation, 2 * (self.range + self.delay))
         self.length = gcd(self.range, self.slide)
         self.per_window, self.per_slide = self.range // self.length, self.slide // self.length
@@ -201,7 +202,7 @@ class RangeWindow(Window):
 
     def _is_stuck(self, state: WindowState, time: int) -> bool:
         """Say whether messages have been late for the longest silence; by event time only ticks decide."""
-        if self.waits or state.silent is None or time >= self._oldest(state):
+        if self.is_event or state.silent is None or time >= self._oldest(state):
             return False
         return time >= state.silent + self.patience
 
@@ -254,7 +255,7 @@ class RangeWindow(Window):
     def _late(self, state: WindowState, message: Any, time: int, given: Given) -> None:
         state.slow()
         state.is_late = True
-        if not self.waits and state.silent is None:
+        if not self.is_event and state.silent is None:
             state.silent = time
         if self.late == "place_in_oldest_window":
             self._pane(state, state.oldest * self.per_slide, message)
@@ -273,7 +274,7 @@ class RangeWindow(Window):
             inside = self._numbers(state, begin, begin + self.per_window)
             state.has_begun = state.has_begun or bool(inside)
             if state.has_begun:
-                self._give(state, inside, end - 1 if self.waits else time, given, (end - self.range, end))
+                self._give(state, inside, end - 1 if self.is_event else time, given, (end - self.range, end))
             for number in self._numbers(state, begin, begin + self.per_slide):
                 del state.panes[number]
             state.oldest += 1
@@ -333,9 +334,15 @@ class CountWindow(Window):
         return given, True
 
 
-def window_of(aggregation: Any, window: Mapping[str, Any]) -> Window:
-    """Return the windows of a step from what the topology says of it."""
-    return (RangeWindow if window["kind"] == "range" else CountWindow)(aggregation, window)
+def window_of(aggregation: Any, window: Mapping[str, Any], *, has_watermarks: bool = False) -> Window:
+    """Return the windows of a step from what the topology says of it.
+
+    Args:
+        has_watermarks: Whether ticks have times of the data, not of the clock.
+    """
+    if window["kind"] == "count":
+        return CountWindow(aggregation, window)
+    return RangeWindow(aggregation, window, has_watermarks)
 
 
 def split(given: Given) -> Iterator[tuple[Any, int]]:

@@ -15,6 +15,7 @@ public final class SparkBucketStore implements BucketStore {
     private static final int BUCKET_BITS = 32;
     private static final int VERSION = -1; // in the place of an entry's number
     private static final long FACTS = key(-1, 0); // of no bucket
+    private static final long TIMES = key(-1, 1);
     private final MapState<Long, byte[]> entries;
 
     /** Takes hold of the store; one state for both, since each costs every task an analysis of its encoders. */
@@ -49,6 +50,16 @@ public final class SparkBucketStore implements BucketStore {
     /** Notes it. */
     public void note(byte[] facts) {
         entries.updateValue(FACTS, facts);
+    }
+
+    /** Returns what was noted of the times of rows; null: nothing was. */
+    public byte[] times() {
+        return entries.getValue(TIMES);
+    }
+
+    /** Notes it. */
+    public void noteTimes(byte[] times) {
+        entries.updateValue(TIMES, times);
     }
 
     @Override

@@ -124,8 +124,17 @@ public final class Frames {
     /** Returns a tick or visit of the journal as workers take it: of a tick, which counts there as a message, no contents. */
     public static byte[] control(byte[] frame) {
         ByteBuffer view = ByteBuffer.wrap(frame).order(ByteOrder.LITTLE_ENDIAN);
-        return port(frame, 0) != TICK_PORT ? frame
-                : checked(begun(0, FRAMED, TICK_PORT, 0, 0, view.getLong(16), view.getLong(24)));
+        return port(frame, 0) != TICK_PORT ? frame : tick(view.getLong(16), view.getLong(24));
+    }
+
+    /** Returns the time in the header of a frame. */
+    public static long timeMs(byte[] frame) {
+        return ByteBuffer.wrap(frame).order(ByteOrder.LITTLE_ENDIAN).getLong(24);
+    }
+
+    /** Returns a tick as workers take it. */
+    public static byte[] tick(long sequence, long timeMs) {
+        return checked(begun(0, FRAMED, TICK_PORT, 0, 0, sequence, timeMs));
     }
 
     /** Returns a tick or visit, as workers take it, with the sequence 0. */

@@ -1,10 +1,7 @@
 package org.wallaroo.spark.microbatch;
 
 import java.util.List;
-import org.apache.spark.sql.catalyst.InternalRow;
-import org.apache.spark.sql.catalyst.expressions.GenericInternalRow;
 import org.apache.spark.sql.connector.read.InputPartition;
-import org.apache.spark.sql.connector.read.PartitionReader;
 import org.apache.spark.sql.connector.read.PartitionReaderFactory;
 import org.apache.spark.sql.connector.read.streaming.MicroBatchStream;
 import org.apache.spark.sql.connector.read.streaming.Offset;
@@ -87,32 +84,6 @@ final class JournalStream implements MicroBatchStream, SupportsTriggerAvailableN
     @Override
     public PartitionReaderFactory createReaderFactory() {
         return partition -> new OneRow(((JournalPart) partition).toBytes());
-    }
-
-    private static final class OneRow implements PartitionReader<InternalRow> {
-        private final byte[] row;
-        private boolean isRead;
-
-        private OneRow(byte[] row) {
-            this.row = row;
-        }
-
-        @Override
-        public boolean next() {
-            boolean isFirst = !isRead;
-            isRead = true;
-            return isFirst;
-        }
-
-        @Override
-        public InternalRow get() {
-            return new GenericInternalRow(new Object[] {row});
-        }
-
-        @Override
-        public void close() {
-            // Nothing is open.
-        }
     }
 
     @Override

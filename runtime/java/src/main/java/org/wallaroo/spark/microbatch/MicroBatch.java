@@ -8,7 +8,9 @@ import org.apache.spark.sql.Row;
 import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.streaming.OutputMode;
 import org.apache.spark.sql.streaming.TimeMode;
+import org.wallaroo.spark.query.Applied;
 import org.wallaroo.spark.query.Settings;
+import org.wallaroo.spark.query.Ticks;
 import org.wallaroo.spark.state.StateStore;
 
 /** What the driver calls: the query of a plan in micro-batches. */
@@ -51,10 +53,18 @@ public final class MicroBatch {
      */
     public static Dataset<Row> apply(String text, List<Dataset<Row>> records, List<Dataset<Row>> states) {
         Settings settings = new Settings(text);
-        return levels(settings, null, records, states).flatMap(new OutputRows(settings), Encoders.row(OutputRows.SCHEMA));
+        Ticks ticks = new Applied(settings).ticks();
+        Dataset<byte[]> clock = !ticks.are(Ticks.CLOCK) ? null
+                : records.get(0).sparkSession().readStream()
+                        .format(TickSource.class.getName())
+                        .option("interval_ms", ticks.interval_ms())
+                        .load()
+                        .as(Encoders.BINARY())
+                        .mapPartitions(new TickTask(settings), Encoders.BINARY());
+        return levels(settings, clock, records, states).flatMap(new OutputRows(settings), Encoders.row(OutputRows.SCHEMA));
     }
 
-    /** Returns what leaves the last level, for what leaves level 0 over journals (null: there are none) and records. */
+    /** Returns what leaves the last level, for what leaves level 0 over journals or a clock (null: there are none) and records. */
     private static Dataset<byte[]> levels(
             Settings settings, Dataset<byte[]> journals, List<Dataset<Row>> records, List<Dataset<Row>> states) {
         Dataset<byte[]> rows = journals;

@@ -34,6 +34,7 @@ final class RecordFrames implements Iterator<byte[]> {
     private final TaskAccount account;
     private long following;
     private int partition = -1;
+    private long latest = Long.MIN_VALUE;
     private Message held; // is in no frame yet
     private final Consumer<LetterFrame.Letter> letters; // null: a message that is too large ends the query
 
@@ -67,6 +68,11 @@ final class RecordFrames implements Iterator<byte[]> {
     /** Returns the partition of the topic that was read last; -1: none was. */
     int partition() {
         return partition;
+    }
+
+    /** Returns the latest time of the rows that were read; the least number: none had one. */
+    long latest() {
+        return latest;
     }
 
     @Override
@@ -115,6 +121,9 @@ final class RecordFrames implements Iterator<byte[]> {
         byte[] key = row.getAs(1);
         byte[] value = row.getAs(2);
         long timeMs = row.getLong(3);
+        if (WindowTime.isTime(timeMs)) {
+            latest = Math.max(latest, timeMs);
+        }
         List<Row> headers = row.isNullAt(4) ? List.of() : row.getList(4);
         String record = String.valueOf(sequence);
         if (source.topic()) {

@@ -46,7 +46,7 @@ final class RecordTask implements MapPartitionsFunction<Row, byte[]> {
         TaskAccount account = new TaskAccount(attempt, 0);
         LevelOutput output = new LevelOutput(settings, 0, attempt, account, source.table());
         if (!rows.hasNext()) {
-            return output.finish();
+            return SourceTask.ending(output, ticks(Long.MIN_VALUE, attempt));
         }
         List<LetterFrame.Letter> letters = new ArrayList<>();
         RecordFrames frames = new RecordFrames(
@@ -57,7 +57,7 @@ final class RecordTask implements MapPartitionsFunction<Row, byte[]> {
                 : Origins.NONE;
         Fault.reach("task.before_stage");
         SourceLevel level = SourceLevel.of(settings, source.stage(), attempt, new Rows(frames), origins, account);
-        Iterator<byte[]> made = SourceTask.run(level, output);
+        Iterator<byte[]> made = SourceTask.run(level, output, () -> ticks(frames.latest(), attempt));
         return Applied.is(settings) ? new WithLetters(made, letters, output) : made;
     }
 
@@ -77,6 +77,10 @@ final class RecordTask implements MapPartitionsFunction<Row, byte[]> {
             byte[] frame = new LetterFrame(0, List.of(letters.remove(0))).toBytes();
             return output.take(List.of(new JournalRow.Item(Frames.DEAD_LETTER_PORT, -1, -1, frame))).get(0);
         }
+    }
+
+    private List<JournalRow.Item> ticks(long latest, Attempt attempt) {
+        return Applied.is(settings) ? new WindowTime(settings).sent(number, latest, attempt.partition()) : List.of();
     }
 
     /** Each frame as a row of no journal. */

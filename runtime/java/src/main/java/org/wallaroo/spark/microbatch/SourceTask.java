@@ -1,11 +1,13 @@
 package org.wallaroo.spark.microbatch;
 
 import java.io.Closeable;
+import java.util.ArrayList;
 import java.util.Collections;
 import java.util.HashMap;
 import java.util.Iterator;
 import java.util.List;
 import java.util.Set;
+import java.util.function.Supplier;
 import org.apache.spark.TaskContext;
 import org.apache.spark.api.java.function.MapPartitionsFunction;
 import org.wallaroo.spark.journal.JournalPlace;
@@ -42,12 +44,16 @@ final class SourceTask implements MapPartitionsFunction<byte[], byte[]> {
             rows.close();
         });
         Fault.reach("task.before_stage");
-        Iterator<byte[]> found = run(SourceLevel.of(settings, attempt, rows, account), output);
+        Iterator<byte[]> found = run(SourceLevel.of(settings, attempt, rows, account), output, List::of);
         return settings.isRehearsal() ? rehearsed().iterator() : found;
     }
 
-    /** Returns the rows that the outputs of a level become, then the last rows of the task. */
-    static Iterator<byte[]> run(SourceLevel level, LevelOutput output) {
+    /**
+     * Returns the rows that the outputs of a level become, then the last rows of the task.
+     *
+     * @param last gives what follows the outputs
+     */
+    static Iterator<byte[]> run(SourceLevel level, LevelOutput output, Supplier<List<JournalRow.Item>> last) {
         TaskContext context = TaskContext.get();
         context.addTaskCompletionListener(ended -> {
             level.close();
@@ -55,7 +61,14 @@ final class SourceTask implements MapPartitionsFunction<byte[], byte[]> {
         context.addTaskFailureListener((failed, error) -> {
             output.abort();
         });
-        return new Rows(level, output);
+        return new Rows(level, output, last);
+    }
+
+    /** Returns the last rows of a task: those of items that follow all others, and those that finish it. */
+    static Iterator<byte[]> ending(LevelOutput output, List<JournalRow.Item> items) {
+        List<byte[]> rows = new ArrayList<>(output.take(items));
+        output.finish().forEachRemaining(rows::add);
+        return rows.iterator();
     }
 
     /** Returns a row for each partition, so that each of them touches its store. */
@@ -71,12 +84,14 @@ final class SourceTask implements MapPartitionsFunction<byte[], byte[]> {
     private static final class Rows implements Iterator<byte[]> {
         private final SourceLevel level;
         private final LevelOutput output;
+        private final Supplier<List<JournalRow.Item>> last;
         private Iterator<byte[]> current = List.<byte[]>of().iterator();
         private boolean isFinished;
 
-        private Rows(SourceLevel level, LevelOutput output) {
+        private Rows(SourceLevel level, LevelOutput output, Supplier<List<JournalRow.Item>> last) {
             this.level = level;
             this.output = output;
+            this.last = last;
         }
 
         @Override
@@ -86,7 +101,7 @@ final class SourceTask implements MapPartitionsFunction<byte[], byte[]> {
             }
             if (!current.hasNext() && !isFinished) {
                 isFinished = true;
-                current = output.finish();
+                current = ending(output, last.get());
             }
             return current.hasNext();
         }

@@ -75,7 +75,12 @@ final class StateTask extends StatefulProcessorWithInitialState<Integer, byte[],
         if (settings.isRehearsal()) {
             return CollectionConverters.asScala(rehearsed(input, level));
         }
-        LevelRows made = new LevelRows(settings, number, input, level::leaving, output, account);
+        if (!Applied.is(settings)) {
+            return CollectionConverters.asScala(new LevelRows(settings, number, input, level::leaving, output, account));
+        }
+        WindowTime time = new WindowTime(settings);
+        LevelRows made = new LevelRows(
+                settings, number, input, items -> level.leaving(time.taken(items, store)), output, account);
         return CollectionConverters.asScala(
                 new Applied(settings).givesStates() ? new EndRows(made, settings.stages(number), scope, store, output) : made);
     }

@@ -36,6 +36,11 @@ public record Applied(Settings settings) {
         return settings.value().path("gives_states").asBoolean();
     }
 
+    /** Returns what makes time pass for windows. */
+    public Ticks ticks() {
+        return Json.read(settings.value().get("ticks"), Ticks.class);
+    }
+
     /** Returns what later runs of the query must find as it was, by name. */
     public Map<String, String> facts(int level) {
         Map<String, String> facts = new TreeMap<>();

@@ -1,0 +1,32 @@
+package org.wallaroo.spark.microbatch;
+
+import org.apache.spark.sql.catalyst.InternalRow;
+import org.apache.spark.sql.catalyst.expressions.GenericInternalRow;
+import org.apache.spark.sql.connector.read.PartitionReader;
+
+/** A partition of one row. */
+final class OneRow implements PartitionReader<InternalRow> {
+    private final byte[] row;
+    private boolean isRead;
+
+    OneRow(byte[] row) {
+        this.row = row;
+    }
+
+    @Override
+    public boolean next() {
+        boolean isFirst = !isRead;
+        isRead = true;
+        return isFirst;
+    }
+
+    @Override
+    public InternalRow get() {
+        return new GenericInternalRow(new Object[] {row});
+    }
+
+    @Override
+    public void close() {
+        // Nothing is open.
+    }
+}

@@ -1,0 +1,13 @@
+package org.wallaroo.spark.microbatch;
+
+import org.apache.spark.sql.connector.read.streaming.MicroBatchStream;
+import org.apache.spark.sql.util.CaseInsensitiveStringMap;
+import org.wallaroo.spark.journal.JournalFormat;
+
+/** The ticks of a clock in a query of somebody else's: a row has the time of one. */
+public final class TickSource extends JournalFormat {
+    @Override
+    protected MicroBatchStream stream(CaseInsensitiveStringMap options) {
+        return new TickStream(options.getLong("interval_ms", 0));
+    }
+}

@@ -1,0 +1,90 @@
+package org.wallaroo.spark.microbatch;
+
+import java.nio.ByteBuffer;
+import org.apache.spark.sql.connector.read.InputPartition;
+import org.apache.spark.sql.connector.read.PartitionReaderFactory;
+import org.apache.spark.sql.connector.read.streaming.MicroBatchStream;
+import org.apache.spark.sql.connector.read.streaming.Offset;
+import org.apache.spark.sql.connector.read.streaming.ReadLimit;
+import org.apache.spark.sql.connector.read.streaming.SupportsTriggerAvailableNow;
+
+/**
+ * Offers the time in steps, so that micro-batches run without rows, too.
+ *
+ * <p>Spark keeps the time of a micro-batch as its offset, so that a repeated one has the same tick. It is no later than the
+ * time of the micro-batch, which rows have that come in it.
+ */
+final class TickStream implements MicroBatchStream, SupportsTriggerAvailableNow {
+    private final long intervalMs;
+    private long last = Long.MAX_VALUE; // where a query ends that processes what is there
+
+    TickStream(long intervalMs) {
+        this.intervalMs = intervalMs;
+    }
+
+    /** A time in milliseconds since 1970. */
+    private static final class Time extends Offset {
+        private final long ms;
+
+        private Time(long ms) {
+            this.ms = ms;
+        }
+
+        @Override
+        public String json() {
+            return Long.toString(ms);
+        }
+    }
+
+    private record OneTick(long timeMs) implements InputPartition {}
+
+    private long now() {
+        long now = System.currentTimeMillis();
+        return now - Math.floorMod(now, intervalMs);
+    }
+
+    @Override
+    public Offset initialOffset() {
+        return new Time(0);
+    }
+
+    @Override
+    public Offset deserializeOffset(String json) {
+        return new Time(Long.parseLong(json));
+    }
+
+    @Override
+    public void prepareForTriggerAvailableNow() {
+        last = now();
+    }
+
+    @Override
+    public Offset latestOffset() {
+        throw new UnsupportedOperationException("Spark asks with a limit");
+    }
+
+    @Override
+    public Offset latestOffset(Offset from, ReadLimit limit) {
+        return new Time(Math.max(((Time) from).ms, Math.min(now(), last)));
+    }
+
+    @Override
+    public InputPartition[] planInputPartitions(Offset from, Offset to) {
+        return new InputPartition[] {new OneTick(((Time) to).ms)};
+    }
+
+    @Override
+    public PartitionReaderFactory createReaderFactory() {
+        return partition -> new OneRow(ByteBuffer.allocate(Long.BYTES).putLong(((OneTick) partition).timeMs()).array());
+    }
+
+    @Override
+    public void commit(Offset end) {
+        // Nothing is kept.
+    }
+
+    @Override
+    public void stop() {
+        // Nothing runs.
+    }
+}

@@ -1,0 +1,106 @@
+package org.wallaroo.spark.microbatch;
+
+import java.nio.charset.StandardCharsets;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Map;
+import java.util.TreeMap;
+import org.wallaroo.spark.bucket.SparkBucketStore;
+import org.wallaroo.spark.message.Frames;
+import org.wallaroo.spark.message.JournalRow;
+import org.wallaroo.spark.query.Applied;
+import org.wallaroo.spark.query.Json;
+import org.wallaroo.spark.query.Settings;
+import org.wallaroo.spark.query.Ticks;
+
+/**
+ * The time of the data for the windows of an application that is applied, as ticks after all messages of a micro-batch.
+ *
+ * <p>Each task of level 0 sends one tick to each partition: the latest time of its rows, or the end of all. Which time holds
+ * then is the same for all levels of a partition.
+ */
+final class WindowTime {
+    private static final long AFTER_ALL = Long.MAX_VALUE - 65_536; // sequence of the first tick
+    private static final long END_MS = 1L << 60;
+    private static final long SILENCE_MS = 1L << 50; // after which all windows have given what they have
+    private static final long FIRST_MS = -62_135_596_800_000L; // the years 1 to 9999, which windows take
+    private static final long LAST_MS = 253_402_300_799_999L;
+
+    private final Settings settings;
+    private final Ticks ticks;
+
+    WindowTime(Settings settings) {
+        this.settings = settings;
+        this.ticks = new Applied(settings).ticks();
+    }
+
+    /** Says whether a row may have a time. */
+    static boolean isTime(long ms) {
+        return FIRST_MS <= ms && ms <= LAST_MS;
+    }
+
+    /**
+     * Returns what a task of level 0 sends at its end.
+     *
+     * @param source number of the source among those that Spark reads
+     * @param latest the latest time of its rows; the least number: there is none
+     * @param partition of the task
+     */
+    List<JournalRow.Item> sent(int source, long latest, int partition) {
+        boolean ends = ticks.are(Ticks.END) && partition == 0; // one task is enough
+        if (ends || ticks.are(Ticks.WATERMARKS) && latest != Long.MIN_VALUE) {
+            return List.of(tick(source, 0, ends ? END_MS : latest));
+        }
+        return List.of();
+    }
+
+    /** Returns what a partition runs in the place of what level 0 has sent; notes the times. */
+    List<JournalRow.Item> taken(List<JournalRow.Item> items, SparkBucketStore store) {
+        if (!ticks.are(Ticks.END) && !ticks.are(Ticks.WATERMARKS)) {
+            return items;
+        }
+        List<JournalRow.Item> made = new ArrayList<>(items);
+        made.removeIf(item -> item.port() == Frames.TICK_PORT);
+        List<JournalRow.Item> sent = items.stream().filter(item -> item.port() == Frames.TICK_PORT).toList();
+        if (sent.isEmpty()) {
+            return made;
+        }
+        // What a window gives at a tick comes after it, so each level needs one more; a silence takes two.
+        int levels = settings.levels() - 1;
+        if (ticks.are(Ticks.END)) {
+            for (int number = 0; number < 2 * levels; number++) {
+                made.add(tick(0, number, END_MS + number * SILENCE_MS));
+            }
+            return made;
+        }
+        Map<String, Long> latest = latest(sent, store);
+        if (latest.keySet().containsAll(ticks.delays().keySet())) {
+            long watermark = ticks.delays().entrySet().stream()
+                    .mapToLong(each -> latest.get(each.getKey()) - each.getValue()).min().orElseThrow();
+            for (int number = 0; number < levels; number++) {
+                made.add(tick(0, number, watermark));
+            }
+        }
+        return made;
+    }
+
+    /** Returns the latest time of each source, by its name; notes it. */
+    private Map<String, Long> latest(List<JournalRow.Item> sent, SparkBucketStore store) {
+        Map<String, Long> latest = new TreeMap<>();
+        byte[] before = store.times();
+        if (before != null) {
+            Json.parse(new String(before, StandardCharsets.UTF_8)).properties()
+                    .forEach(each -> latest.put(each.getKey(), each.getValue().asLong()));
+        }
+        for (JournalRow.Item item : sent) {
+            String source = settings.records().get(item.origin()).name();
+            latest.merge(source, Frames.timeMs(item.frame()), Math::max);
+        }
+        store.noteTimes(Json.write(latest).getBytes(StandardCharsets.UTF_8));
+        return latest;
+    }
+
+    private static JournalRow.Item tick(int origin, int number, long timeMs) {
+        return new JournalRow.Item(Frames.TICK_PORT, -1, origin, Frames.tick(AFTER_ALL + number, timeMs));
+    }
+}

@@ -1,0 +1,25 @@
+package org.wallaroo.spark.query;
+
+import java.io.Serializable;
+import java.util.Map;
+
+/**
+ * What makes time pass for the windows of an application that is applied.
+ *
+ * @param kind {@link #CLOCK}, {@link #WATERMARKS} or {@link #END}; empty: nothing does
+ * @param interval_ms from one tick of the clock to the next
+ * @param delays how much earlier than its latest row the watermark of a source is, by its name
+ */
+public record Ticks(String kind, long interval_ms, Map<String, Long> delays) implements Serializable {
+    /** Ticks have the time at which a micro-batch begins. */
+    public static final String CLOCK = "clock";
+    /** A micro-batch ends with a tick of a time before which no more rows are expected. */
+    public static final String WATERMARKS = "watermarks";
+    /** A batch ends with a tick of a time that is later than all. */
+    public static final String END = "end";
+
+    /** Says whether they are of a kind. */
+    public boolean are(String kind) {
+        return this.kind.equals(kind);
+    }
+}

@@ -1,0 +1,130 @@
+"""What makes time pass for the windows of an application between DataFrames.
+
+A stream has ticks of a clock, or of the watermarks of its DataFrames. A batch ends with a tick that is later than all.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from wallaroo_runtime.errors import USAGE, RunError
+from wallaroo_runtime.plan import NodeKind, Plan
+from wallaroo_runtime.spark.source.record import analysed
+from wallaroo_runtime.topology.model import ConnectorSource, KafkaSource, SparkSource, Topology, place_of
+
+CLOCK, WATERMARKS, END = "clock", "watermarks", "end"
+LEAST_MS, MOST_MS = 1000, 10_000  # from one tick of a clock to the next: each is a micro-batch
+DELAY = "spark.watermarkDelayMs"  # where Spark keeps the delay of a column's watermark
+_TIMESTAMPED = 'DataFrameSourceConfig(..., timestamp="at"), in Go DataFrameSource[T]().Timestamp("at")'
+
+
+@dataclass(frozen=True, slots=True)
+class Ticks:
+    """The ticks of a query.
+
+    Attributes:
+        kind: `clock`, `watermarks`, or `end`: all that is there has come; empty: there are none.
+        interval_ms: From one tick of the clock to the next.
+        delays: Of `watermarks`: how much earlier than its latest row the watermark of a source is, in milliseconds.
+        is_of_data: Whether their times are those of the data.
+    """
+
+    kind: str = ""
+    interval_ms: int = 0
+    delays: Mapping[str, int] | None = None
+    is_of_data: bool = False
+
+    def settings(self) -> dict[str, Any]:
+        """Return what `Ticks.java` has of them."""
+        return {"kind": self.kind, "interval_ms": self.interval_ms, "delays": dict(self.delays or {})}
+
+    def planned(self, plan: Plan) -> Plan:
+        """Return a plan whose windows take these ticks."""
+        if not self.is_of_data:
+            return plan
+        levels = tuple(
+            tuple(
+                replace(
+                    stage,
+                    nodes=tuple(
+                        replace(node, watermarks=True) if node.kind is NodeKind.WINDOW else node for node in stage.nodes
+                    ),
+                )
+                for stage in level
+            )
+            for level in plan.levels
+        )
+        return replace(plan, levels=levels)
+
+
+def ticks_of(
+    topology: Topology, sources: Sequence[SparkSource], inputs: Mapping[str, DataFrame], *, gives_states: bool
+) -> Ticks:
+    """Return what makes time pass.
+
+    Args:
+        sources: Those of the topology, as sources of rows.
+        inputs: By the name of their source.
+        gives_states: Whether a batch gives its states: what is open is one, then.
+
+    Raises:
+        RunError: R716, the inputs give no such time.
+    """
+    windows = [step for step in topology.steps() if step.window is not None]
+    if not windows:
+        return Ticks()
+    is_stream = any(frame.isStreaming for frame in inputs.values())
+    ranges = [step for step in windows if step.window is not None and step.window.kind == "range"]
+    by_arrival = next((step for step in ranges if step.window is not None and step.window.time == "ingest"), None)
+    if ranges and by_arrival is None:
+        _check_times(topology, sources)
+    if not is_stream:
+        if by_arrival is not None:
+            reason = f'step "{by_arrival.name}" has windows by the time of arrival, which rows of a batch do not have'
+            fix = f"give each source event time: {_TIMESTAMPED}"
+            raise _refused(reason, fix)
+        return Ticks("" if gives_states else END, is_of_data=True)
+    delays = _delays(sources, inputs) if ranges and by_arrival is None else {}
+    if delays:
+        return Ticks(WATERMARKS, delays=delays, is_of_data=True)
+    spans = [step.window.slide_ms or step.window.flush_ms for step in windows if step.window is not None]
+    return Ticks(CLOCK, interval_ms=max(LEAST_MS, min(MOST_MS, min(spans) // 2)))
+
+
+def _check_times(topology: Topology, sources: Sequence[SparkSource]) -> None:
+    """Refuse rows that lack the time that their source gives otherwise."""
+    for declared, source in zip(topology.sources(), sources, strict=True):
+        if isinstance(declared, KafkaSource | ConnectorSource) and not source.timestamp:
+            reason = "it has no column `timestamp`, by which the windows go"
+            raise _refused(reason, "add the column, a TIMESTAMP", place_of(source))
+
+
+def _delays(sources: Sequence[SparkSource], inputs: Mapping[str, DataFrame]) -> dict[str, int]:
+    """Return the delays of the watermarks, of all inputs or of none."""
+    delays, without = dict[str, int](), []
+    for source in sources:
+        rows = inputs[source.name]
+        delay = None
+        if source.timestamp:
+            with analysed(place_of(source), source.timestamp):
+                delay = rows.select(F.expr(source.timestamp)).schema.fields[0].metadata.get(DELAY)
+        others = [field.name for field in rows.schema.fields if DELAY in field.metadata]
+        if delay is not None:
+            delays[source.name] = int(delay)
+        elif others and source.timestamp:
+            reason = f'its watermark is on the column "{others[0]}"; event time is `{source.timestamp}`'
+            fix = "give the watermark to the column of event time, or declare the other one as it"
+            raise _refused(reason, fix, place_of(source))
+        else:
+            without.append(source.name)
+    if delays and without:
+        reason = f"{', '.join(delays)} has a watermark, {', '.join(without)} has none"
+        raise _refused(reason, 'give each input one, e.g. .withWatermark("at", "10 minutes")')
+    return delays
+
+
+def _refused(reason: str, fix: str, what: str = "the call of `apply`") -> RunError:
+    return RunError.of("R716", USAGE, what=what, reason=reason, fix=fix)
