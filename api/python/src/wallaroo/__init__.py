@@ -23,6 +23,7 @@ from wallaroo.component.window import (
     nanoseconds,
     range_windows,
     seconds,
+    session_windows,
 )
 from wallaroo.component.wrapped import (
     BaseWrapped,
@@ -123,6 +124,7 @@ __all__ = [
     "range_windows",
     "seconds",
     "serialize",
+    "session_windows",
     "source",
     "state_computation",
     "state_computation_multi",

@@ -25,7 +25,7 @@ from wallaroo.worker.value.kafka_record import encoding, reading
 from wallaroo.worker.value.result import checked, expected_of, listed, paired, promised, time_of
 from wallaroo.worker.value.value import ValueCodec
 from wallaroo.worker.value.wire import LineReader, WireReader, reader_of
-from wallaroo.worker.window.window import window_of
+from wallaroo.worker.window.session import window_of
 
 STEP_KINDS = {
     "computation": pb.NODE_KIND_COMPUTATION,
