@@ -30,6 +30,8 @@ type part struct {
 	isSink bool
 	window bool
 	visits []string
+	timers []string
+	time   string // empty where the step has no timers and its state stays
 	remote *topology.Remote
 }
 
@@ -77,7 +79,8 @@ func partsOf(document *topology.Document) (parts []*part) {
 	for _, pipeline := range document.Pipelines {
 		for _, step := range pipeline.Steps {
 			parts = append(parts, &part{
-				path: step.Path, name: step.Name, kind: step.Kind, inputs: step.Inputs, state: step.State, window: step.Window != nil, visits: step.Visits, remote: step.Remote,
+				path: step.Path, name: step.Name, kind: step.Kind, inputs: step.Inputs, state: step.State, window: step.Window != nil, visits: step.Visits,
+				timers: step.Timers, time: step.Time, remote: step.Remote,
 			})
 		}
 	}
@@ -175,7 +178,7 @@ func (d *draft) levelsOf(paths []string) (levels []int, deepest int) {
 func (d *draft) findTimed() {
 	for i := len(d.parts) - 1; i >= 0; i-- {
 		p := d.parts[i]
-		if !p.window && !d.timed[p.path] {
+		if !p.window && p.time == "" && !d.timed[p.path] {
 			continue
 		}
 		d.timed[p.path] = true
@@ -213,6 +216,7 @@ func (d *draft) entryAt(level int, p *part) *pb.Node {
 	case p.state != nil && d.plan.States[p.state.Name] == level:
 		return &pb.Node{
 			Path: p.path, Kind: kindOf(p.kind), Port: port, State: p.state.Name, StatePort: uint32(d.plan.StatePorts[p.state.Name]), Visits: p.visits,
+			TtlMs: uint64(p.state.TTLMs), Timers: p.timers, EventTime: p.time == topology.EventTime,
 		}
 	case p.kind == "" && !p.isSink && level == 0:
 		return &pb.Node{Path: p.path, Kind: pb.NodeKind_NODE_KIND_SOURCE, Port: port}
