@@ -41,7 +41,7 @@ type draft struct {
 	byPath map[string]*part
 	plan   *Plan
 	levels map[string][]int // at which a part passes messages on; of a sink, at which it is an exit
-	timed  map[string]bool  // state steps and windows that must know when messages came
+	timed  map[string]bool  // parts that must know when messages came
 	found  []diagnostic.Diagnostic
 }
 
@@ -174,11 +174,17 @@ func (d *draft) levelsOf(paths []string) (levels []int, deepest int) {
 	return levels, deepest
 }
 
-// findTimed finds which frames must carry timestamps: messages keep them, and windows need them.
+// findTimed finds which frames must carry timestamps: messages keep them, and windows and steps of states with times need them.
 func (d *draft) findTimed() {
+	states := map[string]bool{}
+	for _, p := range d.parts {
+		if p.state != nil && (p.window || p.time != "") {
+			states[p.state.Name] = true
+		}
+	}
 	for i := len(d.parts) - 1; i >= 0; i-- {
 		p := d.parts[i]
-		if !p.window && p.time == "" && !d.timed[p.path] {
+		if !d.timed[p.path] && (p.state == nil || !states[p.state.Name]) {
 			continue
 		}
 		d.timed[p.path] = true

@@ -56,7 +56,8 @@ type stateful struct {
 	form    reading // of the messages
 	allowed map[string]bool
 	visits  map[string]bool // by name, those that it takes
-	timed   *timed          // nil unless the step has timers or its state ends
+	timed   *timed          // nil unless the state has times
+	ticks   bool            // the step has timers, or its state ends
 	timers  []string        // those that it sets
 }
 

@@ -72,7 +72,7 @@ type Executor struct {
 	hasTimes   bool // messages leave with their times
 	hasWindows bool
 	hasStates  bool      // of steps that are no windows
-	timed      []*timed  // states that end, or whose steps have timers
+	timed      []*timed  // states with times
 	arrivals   []arrival // at the windows, in the call at hand
 	visited    []*pb.Visited
 
@@ -136,7 +136,7 @@ func NewWithin(ctx context.Context, application *declaration.Application, descri
 			return nil, err
 		}
 	}
-	return x, nil
+	return x, x.findTimed(description)
 }
 
 func frameBytes(description *pb.Stage) int {
@@ -237,9 +237,6 @@ func (x *Executor) enterState(n *node, d *pb.Node) error {
 	if n.kind != pb.NodeKind_NODE_KIND_WINDOW {
 		x.hasStates = true
 		n.stateful = newStateful(n.step, uint16(d.GetStatePort()), form)
-		if err := n.takeTime(d); err != nil {
-			return err
-		}
 		return n.takeVisits(d.GetVisits())
 	}
 	x.hasWindows = true

@@ -16,34 +16,46 @@ import (
 	pb "wallarooapi/internal/workerpb"
 )
 
-// timed is what the timed steps of one state have in common.
+// timed is what the steps of a state with times have in common.
 type timed struct {
 	rules timing.Rules
 	port  uint16
 	steps []*node
 }
 
-// takeTime makes a state step a timed one if it has timers or its state ends.
-func (n *node) takeTime(d *pb.Node) error {
-	if d.GetTtlMs() == 0 && len(d.GetTimers()) == 0 {
-		return nil
-	}
-	for _, name := range d.GetTimers() {
-		if !slices.Contains(n.step.Timers, name) {
-			return &Failure{Code: "W403", Reason: fmt.Sprintf("the step at %s has no timer %q", n.path, name)}
+// isTimed reports whether a node has timers, or its state ends.
+func isTimed(d *pb.Node) bool { return d.GetTtlMs() > 0 || len(d.GetTimers()) > 0 }
+
+// findTimed finds the states with times: those of which a step is timed. All their steps wake keys and move their times.
+func (x *Executor) findTimed(description *pb.Stage) error {
+	for i, d := range description.GetNodes() {
+		n, port := x.nodes[i], uint16(d.GetStatePort())
+		if n.stateful == nil || !isTimed(d) {
+			continue
+		}
+		for _, name := range d.GetTimers() {
+			if !slices.Contains(n.step.Timers, name) {
+				return &Failure{Code: "W403", Reason: fmt.Sprintf("the step at %s has no timer %q", n.path, name)}
+			}
+		}
+		n.stateful.ticks, n.stateful.timers = true, d.GetTimers()
+		if x.timedOf(port) == nil {
+			x.timed = append(x.timed, &timed{port: port, rules: timing.Rules{TTL: int64(d.GetTtlMs()), IsEvent: d.GetEventTime()}})
 		}
 	}
-	t := n.x.timedOf(n.stateful.port)
-	if t == nil {
-		t = &timed{rules: timing.Rules{TTL: int64(d.GetTtlMs()), IsEvent: d.GetEventTime()}, port: n.stateful.port}
-		n.x.timed = append(n.x.timed, t)
+	for _, n := range x.nodes {
+		if n.stateful == nil {
+			continue
+		}
+		if t := x.timedOf(n.stateful.port); t != nil {
+			n.stateful.timed = t
+			t.steps, t.rules.Paths = append(t.steps, n), append(t.rules.Paths, n.path)
+		}
 	}
-	t.steps = append(t.steps, n)
-	n.stateful.timed, n.stateful.timers = t, d.GetTimers()
 	return nil
 }
 
-// timedOf returns what the timed steps of a state have in common, nil where it has none.
+// timedOf returns what the steps of a state with times have in common, nil where it has none.
 func (x *Executor) timedOf(port uint16) *timed {
 	for _, t := range x.timed {
 		if t.port == port {
@@ -58,15 +70,14 @@ func (l *Loader) readTime(key, data []byte) (time *timing.State, encoding byte, 
 	if l.frame.Encoding != codec.Timed {
 		return nil, l.frame.Encoding, data, nil
 	}
-	rules, isTimed := timing.Rules{}, l.x.timedOf(l.frame.Port)
-	if isTimed != nil {
-		return isTimed.rules.Read(string(key), data)
+	if t := l.x.timedOf(l.frame.Port); t != nil {
+		return t.rules.Read(string(key), data)
 	}
-	_, encoding, body, err = rules.Read(string(key), data)
+	_, encoding, body, err = (&timing.Rules{}).Read(string(key), data)
 	return nil, encoding, body, err
 }
 
-// wakeFor wakes the key of the message in flight; runs is false where the message is buried for its time.
+// wakeFor wakes the key of the message in flight; runs is false where that is buried for its time.
 func (n *node) wakeFor(table *state.Table, position int, message any) (runs bool, err error) {
 	x := n.x
 	if x.timestamp < calendar.FirstMs || x.timestamp > calendar.LastMs {
@@ -80,15 +91,19 @@ func (n *node) wakeFor(table *state.Table, position int, message any) (runs bool
 	return true, err
 }
 
-// computeTimed runs the function of a timed step for a message.
+// computeTimed runs the function of a step for a message where the state has times.
 func (n *node) computeTimed(message, value any) (single any, many []any) {
 	n.x.keyed.asked = timing.NewCall(n.x.timestamp, n.stateful.timers)
-	if n.stateful.single != nil {
-		single, _ = n.stateful.single.(declaration.Timed).ComputeAt(n.x.keyed.asked, message, value)
-		return single, nil
+	if step, is := n.step.Compute.(declaration.Timed); is {
+		single, _ = step.ComputeAt(n.x.keyed.asked, message, value)
+	} else if step, is := n.step.Multi.(declaration.TimedMulti); is {
+		many, _ = step.ComputeAt(n.x.keyed.asked, message, value)
+	} else if n.stateful.single != nil {
+		single, _ = n.stateful.single.Compute(message, value)
+	} else {
+		many, _ = n.stateful.multi.Compute(message, value)
 	}
-	many, _ = n.stateful.multi.(declaration.TimedMulti).ComputeAt(n.x.keyed.asked, message, value)
-	return nil, many
+	return single, many
 }
 
 // arrive notes a message that succeeded, and does what its function asked for.
@@ -102,10 +117,10 @@ func (t *timed) arrive(n *node, table *state.Table, entry *state.Entry) {
 	times.Enroll(entry.Time)
 }
 
-// tickKeys runs a tick for the keys of a state that it concerns; the state's first step does so for all.
+// tickKeys runs a tick for the keys of a state that it concerns; the first step that takes ticks does so for all.
 func (n *node) tickKeys(tick *turn) error {
 	t, x := n.stateful.timed, n.x
-	if n != t.steps[0] {
+	if n != t.steps[slices.IndexFunc(t.steps, func(each *node) bool { return each.stateful.ticks })] {
 		return nil
 	}
 	table := x.keyed.bucket.Table(t.port)

@@ -100,7 +100,7 @@ func (x *Executor) runTurn(t *turn) error {
 // takes reports whether a visit or a tick concerns a step.
 func (s *stateful) takes(t *turn) bool {
 	if t.visit == nil {
-		return s.timed != nil
+		return s.ticks
 	}
 	return s.visits[t.visit.GetName()]
 }

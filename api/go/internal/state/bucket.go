@@ -62,7 +62,6 @@ type Table struct {
 	Port     uint16
 	Calendar any // what a window step keeps in addition to the states
 	times    *calendar.Calendar[*timing.State]
-	rules    *timing.Rules // of times
 	bucket   *Bucket
 	entries  map[string]*Entry
 	dirty    []*Entry
@@ -103,21 +102,15 @@ func (t *Table) Add(key []byte, value any) *Entry {
 // Times returns the calendar of the keys' times, made of them where the table has none yet. A key that has no time begins to have one.
 func (t *Table) Times(rules *timing.Rules) *calendar.Calendar[*timing.State] {
 	if t.times == nil {
-		t.times, t.rules = rules.Calendar(), rules
+		t.times = rules.Calendar()
 		for _, entry := range t.entries {
-			t.giveTime(entry)
+			if entry.Time == nil {
+				entry.Time = rules.New(entry.Key)
+			}
 		}
 		t.times.Fill(t.EachTime())
 	}
 	return t.times
-}
-
-// giveTime gives a key a time that is kept and has none.
-func (t *Table) giveTime(entry *Entry) {
-	if entry.Time == nil && entry.IsKept() {
-		entry.Time = t.rules.New(entry.Key)
-		t.times.Enroll(entry.Time)
-	}
 }
 
 // EachTime yields the keys' times.
@@ -190,9 +183,6 @@ func (t *Table) Touch(entry *Entry) {
 	if !entry.dirty {
 		entry.dirty = true
 		t.dirty = append(t.dirty, entry)
-	}
-	if t.times != nil {
-		t.giveTime(entry)
 	}
 }
 

@@ -40,9 +40,12 @@ func (t *Timer) Name() string { return t.id[strings.IndexByte(t.id, '\n')+1:] }
 
 // Rules are those of all keys of a state.
 type Rules struct {
-	TTL     int64 // in milliseconds; 0: states stay
-	IsEvent bool  // ticks report silence; else they move time
+	TTL     int64    // in milliseconds; 0: states stay
+	IsEvent bool     // ticks report silence; else they move time
+	Paths   []string // of the steps, in their order
 }
+
+func (r *Rules) rank(t *Timer) int { return slices.Index(r.Paths, t.Path()) }
 
 // New returns the time of a key without messages.
 func (r *Rules) New(key string) *State { return &State{Key: key, time: None, silent: None, rules: r} }
@@ -109,24 +112,15 @@ func (s *State) Due(at int64) (timers []*Timer, ends bool) {
 			timers = append(timers, timer)
 		}
 	}
-	slices.SortStableFunc(timers, func(a, b *Timer) int { return cmp.Or(cmp.Compare(a.Due, b.Due), a.compare(b)) })
+	slices.SortFunc(timers, func(a, b *Timer) int {
+		return cmp.Or(cmp.Compare(a.Due, b.Due), cmp.Compare(s.rules.rank(a), s.rules.rank(b)), strings.Compare(a.id, b.id))
+	})
 	return timers, ends
 }
 
-// compare orders timers of one time: by the numbers of their steps' paths, then by name.
-func (t *Timer) compare(other *Timer) int {
-	theirs := strings.Split(other.Path(), "/")
-	for i, part := range strings.Split(t.Path(), "/") {
-		if i < len(theirs) && part != theirs[i] {
-			return cmp.Or(cmp.Compare(len(part), len(theirs[i])), cmp.Compare(part, theirs[i]))
-		}
-	}
-	return strings.Compare(t.Name(), other.Name())
-}
-
-// Take takes a timer away that is about to fire; is is false where it was deleted or set anew meanwhile.
+// Take takes a timer away that is about to run; is is false where it was deleted or has another time by now.
 func (s *State) Take(timer *Timer) (is bool) {
-	at := slices.Index(s.timers, timer)
+	at := slices.IndexFunc(s.timers, func(t *Timer) bool { return *t == *timer })
 	if at >= 0 {
 		s.timers = slices.Delete(s.timers, at, at+1)
 	}
