@@ -209,6 +209,7 @@ def every_kind() -> Document:
     windows: list[Document] = [
         {"kind": "range", "range_ms": 9000, "slide_ms": 3000, "delay_ms": 500, "late": "fire_per_message", "time": "event"},
         {"kind": "count", "count": 3, "flush_ms": 1000},
+        {"kind": "session", "gap_ms": 30000, "delay_ms": 5000, "late": "drop", "time": "ingest"},
     ]  # fmt: skip
     by_message = {"codec": "native", "key": {"kind": "message"}}
     last = {"codec": "native", "worker": "main"}
@@ -217,9 +218,10 @@ def every_kind() -> Document:
         {"path": "0/steps/1", "name": "last", "kind": "window", "inputs": ["0/steps/0"], "state": {"name": "last", **by_message}, "window": windows[0]} | last,
         {"path": "0/steps/2", "name": "one", "kind": "collect", "inputs": ["0/sources/4", "0/steps/1"]} | last,
         {"path": "0/steps/3", "name": "three", "kind": "window", "inputs": ["0/steps/2"], "state": {"name": "three", **by_message}, "window": windows[1]} | last,
-        {"path": "0/steps/4", "name": "sum", "kind": "state_computation_multi", "inputs": ["0/steps/3"], "state": {"name": "sum", **by_message}} | last,
+        {"path": "0/steps/4", "name": "visit", "kind": "window", "inputs": ["0/steps/3"], "state": {"name": "visit", **by_message}, "window": windows[2]} | last,
+        {"path": "0/steps/5", "name": "sum", "kind": "state_computation_multi", "inputs": ["0/steps/4"], "state": {"name": "sum", **by_message}} | last,
     ]  # fmt: skip
-    to = {"inputs": ["0/steps/4"], "worker": "main", "on_error": "fail"}
+    to = {"inputs": ["0/steps/5"], "worker": "main", "on_error": "fail"}
     sinks = [
         {"path": "0/sinks/0", "name": "tcp", "kind": "tcp", "host": "::1", "port": 7002} | to,
         {"path": "0/sinks/1", "name": "connector", "kind": "connector", "host": "localhost", "port": 7100, "cookie": ""} | to,
@@ -410,6 +412,8 @@ INVALID: dict[str, Document] = {
     "cookie_missing": bad([("T102", "/pipelines/0/sinks/1")], "every_kind", drop("pipelines", 0, "sinks", 1, "cookie")),
     "more_refill_than_credits": bad([("T102", "/pipelines/0/sources/2/refill_credits")], "every_kind", put(2, "pipelines", 0, "sources", 2, "refill_credits")),
     "slide_past_range": bad([("T102", "/pipelines/0/steps/1/window/slide_ms")], "every_kind", put(9001, "pipelines", 0, "steps", 1, "window", "slide_ms")),
+    "gap_of_nothing": bad([("T102", "/pipelines/0/steps/4/window/gap_ms")], "every_kind", put(0, "pipelines", 0, "steps", 4, "window", "gap_ms")),
+    "too_many_sessions": bad([("T271", "/pipelines/0/steps/4/window/gap_ms")], "every_kind", put(500000000, "pipelines", 0, "steps", 4, "window", "delay_ms"), put(5000, "pipelines", 0, "steps", 4, "window", "gap_ms")),
     "no_broker": bad([("T102", "/pipelines/0/sources/1/brokers")], "every_kind", put([], "pipelines", 0, "sources", 1, "brokers")),
     "option_no_number": bad([("T274", "/pipelines/0/sources/1/options/maxOffsetsPerTrigger")], "every_kind", put({"maxOffsetsPerTrigger": "-1"}, "pipelines", 0, "sources", 1, "options")),
     "table_of_values": bad([("T274", f"{S0}/table")], "records", drop(*SOURCE0, "content")),

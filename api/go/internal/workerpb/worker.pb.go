@@ -414,6 +414,7 @@ type Node struct {
 	TtlMs         uint64                 `protobuf:"varint,13,opt,name=ttl_ms,json=ttlMs,proto3" json:"ttl_ms,omitempty"`             // state kinds but WINDOW: a key's state is gone when no message of the key came for so long; 0: it stays
 	EventTime     bool                   `protobuf:"varint,14,opt,name=event_time,json=eventTime,proto3" json:"event_time,omitempty"` // the same, with ttl_ms or timers: times are those of the data; else ticks move time, too
 	Timers        []string               `protobuf:"bytes,15,rep,name=timers,proto3" json:"timers,omitempty"`                         // state kinds but WINDOW: names of the timers that the step sets
+	Sessions      bool                   `protobuf:"varint,16,opt,name=sessions,proto3" json:"sessions,omitempty"`                    // WINDOW: its windows are sessions
 	Visits        []string               `protobuf:"bytes,20,rep,name=visits,proto3" json:"visits,omitempty"`                         // state kinds but WINDOW: names of the visits that concern the step
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -552,6 +553,13 @@ func (x *Node) GetTimers() []string {
 		return x.Timers
 	}
 	return nil
+}
+
+func (x *Node) GetSessions() bool {
+	if x != nil {
+		return x.Sessions
+	}
+	return false
 }
 
 func (x *Node) GetVisits() []string {
@@ -2806,7 +2814,7 @@ const file_worker_proto_rawDesc = "" +
 	"\x05nodes\x18\x02 \x03(\v2\x18.wallaroo.worker.v1.NodeR\x05nodes\x12!\n" +
 	"\fbucket_count\x18\x03 \x01(\rR\vbucketCount\x12\x1f\n" +
 	"\vframe_bytes\x18\x04 \x01(\rR\n" +
-	"frameBytes\"\xaf\x03\n" +
+	"frameBytes\"\xcb\x03\n" +
 	"\x04Node\x12\x12\n" +
 	"\x04path\x18\x01 \x01(\tR\x04path\x120\n" +
 	"\x04kind\x18\x02 \x01(\x0e2\x1c.wallaroo.worker.v1.NodeKindR\x04kind\x12\x16\n" +
@@ -2827,7 +2835,8 @@ const file_worker_proto_rawDesc = "" +
 	"\x06ttl_ms\x18\r \x01(\x04R\x05ttlMs\x12\x1d\n" +
 	"\n" +
 	"event_time\x18\x0e \x01(\bR\teventTime\x12\x16\n" +
-	"\x06timers\x18\x0f \x03(\tR\x06timers\x12\x16\n" +
+	"\x06timers\x18\x0f \x03(\tR\x06timers\x12\x1a\n" +
+	"\bsessions\x18\x10 \x01(\bR\bsessions\x12\x16\n" +
 	"\x06visits\x18\x14 \x03(\tR\x06visits\"\xdd\x01\n" +
 	"\aOpening\x12 \n" +
 	"\vapplication\x18\x01 \x01(\tR\vapplication\x12\x14\n" +

@@ -281,7 +281,7 @@ def _settings(old: Part, new: Part) -> Iterator[Setting]:
     for name in names:
         yield name, getattr(old, name), getattr(new, name)
     if isinstance(old, Step) and isinstance(new, Step) and old.window and new.window:
-        for name in ("delay_ms", "late", "flush_ms"):
+        for name in ("gap_ms", "delay_ms", "late", "flush_ms"):
             yield name, getattr(old.window, name), getattr(new.window, name)
 
 
@@ -357,6 +357,8 @@ def _window_shape(window: Window | None) -> str:
         return "none"
     if window.kind == "count":
         return f"{window.count} messages"
+    if window.kind == "session":
+        return f"sessions by {window.time} time"
     return f"{window.range_ms} ms every {window.slide_ms} ms by {window.time} time"
 
 

@@ -203,6 +203,7 @@ def _entries(draft: Draft, level: int) -> Iterator[tuple[str, Node]]:
                     ttl_ms=part.state.ttl_ms,
                     event_time=part.time == "event",
                     timers=part.timers,
+                    sessions=part.window is not None and part.window.kind == "session",
                     visits=part.visits,
                 )
                 yield part.worker, node

@@ -98,6 +98,8 @@ def _window_text(step: Step) -> str:
         return ""
     if window.kind == "count":
         return f", every {count(window.count, 'message')}"
+    if window.kind == "session":
+        return f", sessions with gaps of {window.gap_ms} ms"
     return f", {window.range_ms} ms every {window.slide_ms} ms"
 
 

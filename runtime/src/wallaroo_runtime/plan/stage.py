@@ -52,6 +52,7 @@ class Node:
         ttl_ms: State kinds: how long a key's state stays without a message of the key; 0: for ever.
         event_time: State kinds with `ttl_ms` or timers: whether times are those of the data.
         timers: State kinds: names of the timers that the step sets.
+        sessions: WINDOW: whether its windows are sessions.
         visits: State kinds: names of the visits that concern the step.
     """
 
@@ -69,6 +70,7 @@ class Node:
     ttl_ms: int = 0
     event_time: bool = False
     timers: tuple[str, ...] = ()
+    sessions: bool = False
     visits: tuple[str, ...] = ()
 
     @property

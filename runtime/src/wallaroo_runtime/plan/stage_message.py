@@ -23,6 +23,7 @@ def stage_message(stage: Stage) -> pb.Stage:
             ttl_ms=node.ttl_ms,
             event_time=node.event_time,
             timers=node.timers,
+            sessions=node.sessions,
             visits=node.visits,
             counters=[name for name, counter in COUNTERS.items() if counter.is_of(node)],
         )

@@ -145,8 +145,9 @@ def _fill_times(pipelines: list[Json]) -> None:
             has_time = bool(inputs) and all(times.get(path, False) for path in inputs)
             times[str(step["path"])] = has_time
             window = step.get("window")
-            if isinstance(window, dict) and window.get("kind") == "range":
+            if isinstance(window, dict) and window.get("kind") in ("range", "session"):
                 window.setdefault("time", "event" if has_time else "ingest")
+            if isinstance(window, dict) and window.get("kind") == "range":
                 _add(window, "slide_ms", window.get("range_ms"))
             if isinstance(step.get("state"), dict) and ("timers" in step or "ttl_ms" in step["state"]):
                 timed.append(step)

@@ -31,7 +31,8 @@ def check_windows(index: Index) -> Iterator[Diagnostic]:
         if kind == "window" and isinstance(key, dict) and key.get("kind") in ("single", "partition"):
             reason, fix = f'a window has no key of kind "{key["kind"]}"', 'write the kind "message"'
             yield index.finding("T102", part, "/state/key/kind", reason=reason, fix=fix)
-        span, slide, delay = window.get("range_ms"), window.get("slide_ms"), window.get("delay_ms")
+        names = ("range_ms", "slide_ms") if "range_ms" in window else ("gap_ms", "gap_ms")
+        span, slide, delay = window.get(names[0]), window.get(names[1]), window.get("delay_ms")
         if type(span) is not int or type(slide) is not int or slide < 1:
             continue
         if slide > span:
@@ -39,7 +40,7 @@ def check_windows(index: Index) -> Iterator[Diagnostic]:
             yield index.finding("T102", part, "/window/slide_ms", reason=reason, fix=f"write at most {span}")
         count = -(-(span + (delay if type(delay) is int else 0)) // slide)
         if count > MAX_OPEN_WINDOWS:
-            yield index.finding("T271", part, "/window/slide_ms", count=count, limit=MAX_OPEN_WINDOWS)
+            yield index.finding("T271", part, f"/window/{names[1]}", count=count, limit=MAX_OPEN_WINDOWS)
 
 
 def check_visits(index: Index) -> Iterator[Diagnostic]:

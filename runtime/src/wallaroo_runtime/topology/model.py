@@ -157,12 +157,13 @@ class SparkSource(Source):
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """Which messages an aggregation takes together; what the other kind has is 0 or empty.
+    """Which messages an aggregation takes together; what only other kinds have is 0 or empty.
 
     Attributes:
-        kind: `range` or `count`.
+        kind: `range`, `session` or `count`.
         range_ms: Length of a window.
         slide_ms: From the begin of one window to that of the next.
+        gap_ms: A session ends when no message came for so long.
         delay_ms: How long a window waits for late messages.
         late: What a late message does: `drop`, `fire_per_message` or `place_in_oldest_window`.
         time: Which time counts: `ingest` or `event`.
@@ -173,6 +174,7 @@ class Window:
     kind: str
     range_ms: int = 0
     slide_ms: int = 0
+    gap_ms: int = 0
     delay_ms: int = 0
     late: str = ""
     time: str = ""
@@ -319,9 +321,9 @@ class Topology:
         return sorted({name for step in self.steps() for name in step.visits})
 
     def tick_ms(self) -> int:
-        """Return how often ticks are needed: twice in the shortest slide, flush or ttl; 0: never."""
+        """Return how often ticks are needed: twice in the shortest slide, gap, flush or ttl; 0: never."""
         windows = [step.window for step in self.steps() if step.window is not None]
-        spans = [window.slide_ms if window.kind == "range" else window.flush_ms for window in windows]
+        spans = [window.slide_ms or window.gap_ms or window.flush_ms for window in windows]
         spans += [step.state.ttl_ms for step in self.steps() if step.state and step.state.ttl_ms]
         spans += [TIMER_MS for step in self.steps() if step.timers]
         return max(LEAST_TICK_MS, min(MOST_TICK_MS, min(spans) // 2)) if spans else 0

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from wallaroo.message.handshake import CHECK_PERSIST, CROSSING, OUTPUTS, PROTOBUF, TIMERS, VISITS, WINDOWS
+from wallaroo.message.handshake import CHECK_PERSIST, CROSSING, OUTPUTS, PROTOBUF, SESSIONS, TIMERS, VISITS, WINDOWS
 from wallaroo.worker._proto import worker_pb2 as pb
 from wallaroo_runtime.errors import WORKER, RunError
 from wallaroo_runtime.worker.spec import WorkerSpec
@@ -16,6 +16,8 @@ def needed(stage: pb.Stage) -> set[str]:
     for node in stage.nodes:
         if node.kind == pb.NODE_KIND_WINDOW:
             names.add(WINDOWS)
+        if node.sessions:
+            names.add(SESSIONS)
         if node.kind == pb.NODE_KIND_OUTPUT:
             names.add(OUTPUTS)
         if node.visits:
