@@ -64,7 +64,7 @@ const (
 	timerSlide = 500 // how exactly timers fire, in milliseconds
 )
 
-// tickInterval returns how often a gateway reports the time: twice in the shortest slide, flush or life of a state, or for timers; 0: nothing
+// tickInterval returns how often a gateway reports the time: twice in the shortest slide, gap, flush or life of a state, or for timers; 0: nothing
 // waits for it.
 func (a *App) tickInterval() (interval time.Duration, hasTimers bool) {
 	shortest := math.MaxInt
@@ -79,6 +79,8 @@ func (a *App) tickInterval() (interval time.Duration, hasTimers bool) {
 		switch window := step.Window.(type) {
 		case *topology.RangeWindow:
 			shortest = min(shortest, window.SlideMs)
+		case *topology.SessionWindow:
+			shortest = min(shortest, window.GapMs)
 		case *topology.CountWindow:
 			shortest = min(shortest, window.FlushMs)
 		}

@@ -28,7 +28,7 @@ type part struct {
 	inputs []string
 	state  *topology.State
 	isSink bool
-	window bool
+	window topology.Window // nil where it is none
 	visits []string
 	timers []string
 	time   string // empty where the step has no timers and its state stays
@@ -79,7 +79,7 @@ func partsOf(document *topology.Document) (parts []*part) {
 	for _, pipeline := range document.Pipelines {
 		for _, step := range pipeline.Steps {
 			parts = append(parts, &part{
-				path: step.Path, name: step.Name, kind: step.Kind, inputs: step.Inputs, state: step.State, window: step.Window != nil, visits: step.Visits,
+				path: step.Path, name: step.Name, kind: step.Kind, inputs: step.Inputs, state: step.State, window: step.Window, visits: step.Visits,
 				timers: step.Timers, time: step.Time, remote: step.Remote,
 			})
 		}
@@ -178,7 +178,7 @@ func (d *draft) levelsOf(paths []string) (levels []int, deepest int) {
 func (d *draft) findTimed() {
 	states := map[string]bool{}
 	for _, p := range d.parts {
-		if p.state != nil && (p.window || p.time != "") {
+		if p.state != nil && (p.window != nil || p.time != "") {
 			states[p.state.Name] = true
 		}
 	}
@@ -220,8 +220,9 @@ func (d *draft) entryAt(level int, p *part) *pb.Node {
 	port := uint32(d.plan.Ports[p.path])
 	switch {
 	case p.state != nil && d.plan.States[p.state.Name] == level:
+		_, sessions := p.window.(*topology.SessionWindow)
 		return &pb.Node{
-			Path: p.path, Kind: kindOf(p.kind), Port: port, State: p.state.Name, StatePort: uint32(d.plan.StatePorts[p.state.Name]), Visits: p.visits,
+			Path: p.path, Kind: kindOf(p.kind), Port: port, Sessions: sessions, State: p.state.Name, StatePort: uint32(d.plan.StatePorts[p.state.Name]), Visits: p.visits,
 			TtlMs: uint64(p.state.TTLMs), Timers: p.timers, EventTime: p.time == topology.EventTime,
 		}
 	case p.kind == "" && !p.isSink && level == 0:

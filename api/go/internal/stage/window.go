@@ -198,14 +198,11 @@ func (r *windowRun) message(a *arrival) error {
 		r.n.bury(fault.Code, a.message, fault.Reason, fault.Traceback)
 		return r.restore(entry, isNew, saved)
 	}
-	switch {
-	case windows.IsOver(s):
+	if windows.IsOver(s) {
 		r.drop(s)
-	default:
+	} else {
 		r.table.Touch(entry)
-		if isNew || windows.Waits() || len(given) > 0 {
-			r.calendar.Enroll(s)
-		}
+		r.calendar.Enroll(s)
 	}
 	if len(given) > 0 {
 		r.give(s.Key, given)

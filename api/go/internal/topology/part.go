@@ -51,7 +51,7 @@ type Sink struct {
 	OnError string
 }
 
-// Window says which messages of a key an aggregation takes together: a RangeWindow or a CountWindow.
+// Window says which messages of a key an aggregation takes together: a RangeWindow, a SessionWindow or a CountWindow.
 type Window interface{ tree() Object }
 
 // RangeWindow takes the messages of a span of time; all times are milliseconds.
@@ -68,6 +68,18 @@ func (w *RangeWindow) tree() Object {
 		{"kind", "range"}, {"range_ms", w.RangeMs}, {"slide_ms", w.SlideMs}, {"delay_ms", w.DelayMs},
 		{"late", w.Late}, {"time", w.Time},
 	}
+}
+
+// SessionWindow takes messages without a longer gap between them; all times are milliseconds.
+type SessionWindow struct {
+	GapMs   int
+	DelayMs int
+	Late    string // as of a RangeWindow
+	Time    string // IngestTime or EventTime
+}
+
+func (w *SessionWindow) tree() Object {
+	return Object{{"kind", "session"}, {"gap_ms", w.GapMs}, {"delay_ms", w.DelayMs}, {"late", w.Late}, {"time", w.Time}}
 }
 
 // CountWindow takes a number of messages, or what there is after FlushMs without one.

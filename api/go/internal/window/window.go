@@ -52,13 +52,15 @@ func Of(step *declaration.Step) (Windows, error) {
 	switch described := step.Window.(type) {
 	case *topology.RangeWindow:
 		return newRange(base, described), nil
+	case *topology.SessionWindow:
+		return newSession(base, described), nil
 	case *topology.CountWindow:
 		return &count{base, int64(described.Count), int64(described.FlushMs)}, nil
 	}
 	return nil, fmt.Errorf("step %s has windows of type %T", step.Path, step.Window)
 }
 
-// base is what both kinds have.
+// base is what all kinds have.
 type base struct{ aggregation declaration.Aggregation }
 
 func (b base) update(p *pane, message any) {
