@@ -77,6 +77,7 @@ func texts(app *stream.Application, address string) []stream.Stream[string] {
 	for number := range 3 {
 		outputs = append(outputs, timedStep(keyed, number))
 	}
+	outputs = append(outputs, untimedStep(keyed))
 	return append(append(branches, outputs...), stream.Collect(counting), stream.Collect(stumbling))
 }
 

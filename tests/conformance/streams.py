@@ -6,7 +6,7 @@ README.md of this folder says what each step does.
 import json
 import struct
 
-from timed import timed
+from timed import timed, untimed
 
 import wallaroo
 
@@ -37,7 +37,7 @@ def texts(host, port):
     branches = [keyed.to(left), keyed.to(right), keyed.to(number), keyed.collect().to(total)]
     emitted = keyed.to(emit)
     outputs = [emitted.output("even"), emitted.output("odd")]
-    times = [keyed.to(timed(number)) for number in range(3)]
+    times = [*(keyed.to(timed(number)) for number in range(3)), keyed.to(untimed)]
     return [*branches, emitted, *outputs, *times, counting.collect(), stumbling.collect()]
 
 

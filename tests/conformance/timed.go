@@ -47,6 +47,19 @@ func (t *timed) text(key string, number int, timer string, now time.Time) string
 	return fmt.Sprintf("%s %d %s %d %s", key, number, timer, now.UnixMilli(), values)
 }
 
+// untimedStep returns the step "untimed", which keeps the values.
+func untimedStep(keyed stream.Stream[string]) stream.Stream[string] {
+	return stream.MapState(keyed, "untimed", func(_ context.Context, text string, state *timed) (string, error) {
+		_, rest, _ := strings.Cut(text, ":")
+		var message struct{ Value int64 }
+		if err := json.Unmarshal([]byte(rest), &message); err != nil {
+			return "", err
+		}
+		state.Values = append(state.Values, message.Value)
+		return "", stream.ErrSkip
+	})
+}
+
 // timedStep returns the step "timed" of a number: timers, as the messages describe them.
 func timedStep(keyed stream.Stream[string], number int) stream.Stream[string] {
 	step := stream.MapState(keyed, fmt.Sprint("timed ", number), func(ctx context.Context, text string, state *timed) (string, error) {
@@ -59,12 +72,11 @@ func timedStep(keyed stream.Stream[string], number int) stream.Stream[string] {
 		if err := json.Unmarshal([]byte(rest), &message); err != nil {
 			return "", err
 		}
-		state.Steps = message.Steps
+		state.Values, state.Steps = append(state.Values, message.Value), message.Steps
 		perform(ctx, message.Ops)
 		if message.Value == -1 {
 			return "", errors.New("minus one")
 		}
-		state.Values = append(state.Values, message.Value)
 		return state.text(key, number, "", stream.Now(ctx)), nil
 	})
 	for _, name := range []string{"x", "y", "z", "\u00fc"} {

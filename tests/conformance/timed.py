@@ -36,12 +36,12 @@ def timed(number):
     def step(data, state, timers):
         key, _, text = data.partition(":")
         message = json.loads(text)
+        state.values.append(message["value"])
         state.steps = message["steps"]
         perform(message["ops"], timers)
         if message["value"] == -1:
             msg = "minus one"
             raise ValueError(msg)
-        state.values.append(message["value"])
         return text_of(key, number, "", timers.now_ms, state)
 
     for name in NAMES:
@@ -52,6 +52,11 @@ def timed(number):
         return wallaroo.Deleted(key) if key == metadata.decode() else None
 
     return step
+
+
+@wallaroo.state_computation("untimed", state=Timed)
+def untimed(data, state):
+    state.values.append(json.loads(data.partition(":")[2])["value"])
 
 
 def add_timer(step, number, name):

@@ -13,9 +13,9 @@ from conformance.visit import visit
 from wallaroo.message.frame import encode_frame
 from wallaroo.worker._proto import worker_pb2 as pb
 
-PORT, SENT, STATE_PORT, TICK = 60, 70, 80, 65534
+PORT, SENT, STATE_PORT, TICK = 60, 45, 80, 65534
 CASES: list[dict[str, Any]] = json.loads((VECTORS / "timers.json").read_text(encoding="utf-8"))["cases"]
-PATHS = [f"0/steps/{2 * FIRST + 9 + number}" for number in range(3)]
+PATHS = [f"0/steps/{2 * FIRST + 9 + number}" for number in range(4)]
 X: dict[str, Any] = {"steps": [{"x": {"gives": True}}], "time": "ingest", "ttl_ms": 0}
 
 
@@ -67,7 +67,7 @@ def _text(output: dict[str, Any]) -> str:
 def failed(answers: list[Answer]) -> list[tuple[int, str, str, str, str]]:
     """Return sequence, key, code, path and timer of the dead letters, sorted."""
     letters = [letter for answer in answers for letter in answer.letters]
-    names = ["" if b"{" in each.input else each.input.decode() for each in letters]
+    names = ["" if each.encoding or b"{" in each.input else each.input.decode() for each in letters]
     return sorted(
         (each.sequence, each.key.decode(), each.code, each.path, name)
         for each, name in zip(letters, names, strict=True)
@@ -118,10 +118,10 @@ def timer_check(case: dict[str, Any]) -> None:
 
 def _begin(context: Context, case: dict[str, Any], store: BucketStore) -> None:
     """Write the states of a case whose step had no times yet."""
-    untimed = case | {"ttl_ms": 0, "steps": [{} for _ in case["steps"]]}
+    entry = part(PATHS[3], "STATE_COMPUTATION", port=PORT, state="timed", state_port=STATE_PORT, codec="string")
     values = [(key, value) for key, values in case["before"].items() for value in values]
     events = [{"sequence": 0, "key": key, "time": 5, "value": value} for key, value in values]
-    run(context, timed_stage(untimed), store, [frame_of(event, case) for event in events])
+    run(context, stage("timed", entry), store, [frame_of(event, case) for event in events])
 
 
 for _case in CASES:
