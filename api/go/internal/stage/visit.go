@@ -155,7 +155,7 @@ func (n *node) visitKey(table *state.Table, entry *state.Entry, v *pb.Visit) (fa
 type function struct {
 	run     func(value any) (single any, many []any, persist bool)
 	deletes func() bool // the state, once it has run
-	done    func()      // nil: nothing else is to be done where it succeeds and the key keeps its state
+	done    func()      // nil: nothing else is to be done where it succeeds
 	input   []byte      // of its dead letter
 }
 
@@ -184,7 +184,7 @@ func (n *node) runOn(table *state.Table, entry *state.Entry, f *function) (faile
 	case persist:
 		table.Touch(entry)
 	}
-	if f.done != nil && !f.deletes() {
+	if f.done != nil {
 		f.done()
 	}
 	n.forward(single)

@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"math"
 	"slices"
 	"strings"
@@ -187,4 +188,13 @@ func (r *Rules) Read(key string, data []byte) (s *State, encoding byte, body []b
 		s.silent = None
 	}
 	return s, encoding, data, nil
+}
+
+// String shows the timers, in the order of their ids.
+func (s *State) String() string {
+	shown := []string{}
+	for _, timer := range s.timers {
+		shown = append(shown, fmt.Sprintf("%s %s %d", timer.Path(), timer.Name(), timer.Due))
+	}
+	return fmt.Sprint(shown)
 }

@@ -25,6 +25,11 @@ class StateEntry:
     closed_keys: frozenset[bytes] | None
     values: Values
 
+    @property
+    def is_timed(self) -> bool:
+        """Whether its state has a time to live, or the step timers."""
+        return bool(self.node.ttl_ms or self.node.timers)
+
 
 @dataclass(slots=True)
 class WindowEntry:

@@ -342,7 +342,7 @@ class Stage:
         if node.kind in STATE_KINDS:
             assert step.state is not None
             names[f"wrong{number}"] = lambda result: WrongResultError(result, expected_of(step))
-            if not set(node.visits) <= set(step.visits):
+            if not set(node.visits) <= set(step.visits) or not set(node.timers) <= set(step.timers):
                 raise self._unknown(node.path)
             closed = frozenset(map(state_key, step.state.keys)) if step.state.unknown == DEAD_LETTER else None
             values = values_of(node, self.codec)
