@@ -202,6 +202,7 @@ RULES = (
         4, "ShowState has a JSON text for each key that has state at the end of a log", ("show state: *",),
         "shows-nothing", "shows-text", "first-entry-wins"),
     of_calls(8, "windows emit what the vectors say", ("window: *",), "no-window", "no-ticks", "timeless-border"),
+    of_calls(8, "sessions emit what the vectors say", ("session: *",), "no-window", "no-ticks", "timeless-border"),
     of_calls(
         8, "states end and timers run as the vectors say", ("timer: *",), "no-ticks", "states-stay", "arrival-counts",
         "no-timers", "uncounted-timers"),
