@@ -54,10 +54,10 @@ func (p *plainTimes) run() timerResult {
 	}
 	for key, k := range p.keys {
 		timers := []string{}
-		slices.SortFunc(k.timers, func(a, b plainTimer) int { return cmp.Or(a.step-b.step, cmp.Compare(a.name, b.name)) })
 		for _, timer := range k.timers {
 			timers = append(timers, fmt.Sprintf("%s %s %d", p.c.path(timer.step), timer.name, timer.due))
 		}
+		slices.Sort(timers)
 		p.got.keys = append(p.got.keys, fmt.Sprint(key, " ", k.values, " ", timers))
 	}
 	slices.Sort(p.got.keys)

@@ -14,6 +14,7 @@ from wallaroo.diagnostic.diagnostic import Diagnostic, did_you_mean, shown
 from wallaroo.diagnostic.location import declared_at
 from wallaroo.diagnostic.place import Place
 from wallaroo.message.output import collected
+from wallaroo.message.timer import DECLARE
 
 # Where a decorated function belongs that is no computation of the kind that a method takes.
 _OTHER_METHOD = {
@@ -180,7 +181,7 @@ def _time(place: Place, component: Any, call: Call, *, has_state: bool, may_yiel
             "declare it as a state computation, or leave `timers` out",
         )
     elif call.takes_timers and not call.timers:
-        fix = f'write what runs: @{call.name}.timer("NAME") above `def f(key, state, time)`; in a class `timers` and `timer`'
+        fix = f"{DECLARE}, or leave the parameter out"
         problem = "none, but it takes `timers`", "a timer that it declares", fix
     elif has_state and call.timers:
         has_them = runner == "fire" or takes(getattr(component, runner, None), "timers")
@@ -190,7 +191,7 @@ def _time(place: Place, component: Any, call: Call, *, has_state: bool, may_yiel
             call.fire = with_timers(collected(call.fire), has_them=has_them)
     if problem[0]:
         place.add("T207", method=owner, parameter="timers", actual=problem[0], expected=problem[1], fix=problem[2])
-    if has_state and is_ttl(ttl):
+    if has_state and isinstance(ttl, timedelta) and is_ttl(ttl):
         call.ttl_ms = ttl // timedelta(milliseconds=1)
     elif has_state and ttl is not None:
         place.findings.append(_at(ttl_finding(owner, ttl), place))

@@ -21,7 +21,7 @@ class _WithState(WithOutputs[P, R], Generic[P, R, C]):
         callbacks: Those of timers, by the timer's name, as `fire` calls them.
     """
 
-    parameters = ("data", "state")
+    parameters: tuple[str, ...] = ("data", "state")
 
     def __init__(
         self,

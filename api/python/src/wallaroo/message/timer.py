@@ -4,6 +4,7 @@ from collections.abc import Collection
 from datetime import datetime, timedelta, timezone
 
 FIRST_MS, LAST_MS = -62_135_596_800_000, 253_402_300_799_999  # the years 1 to 9999
+DECLARE = 'write what runs, @STEP.timer("NAME") above `def f(key, state, time)`; in a class `timers` and `timer`'
 _EPOCH, _MS = datetime(1970, 1, 1, tzinfo=timezone.utc), timedelta(milliseconds=1)
 
 
@@ -79,5 +80,4 @@ class Timers:
     def _check(self, name: str) -> None:
         if name not in self._declared:
             known = ", ".join(f'"{each}"' for each in self._declared) or "none"
-            fix = 'write what it runs: @NAME.timer("...") above `def f(key, state, time)`; in a class `timers` and `timer`'
-            raise WrongTimerError(name, f"is not declared; the step has {known}", fix)
+            raise WrongTimerError(name, f"is not declared; the step has {known}", DECLARE)

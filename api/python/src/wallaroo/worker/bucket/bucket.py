@@ -292,7 +292,8 @@ class BucketRun:
                 dirty = bytearray(1)
                 self._stage.flight[MESSAGE] = OUTSIDE
                 cell = state.cell(part.table, key, part.entry.state.build)
-                if self._checks_persist:
+                is_new = cell.size < 0 and key not in self._changed.get(part.entry.node.state_port, ())
+                if self._checks_persist and not (is_new and part.entry.is_timed):
                     self._note(cell, state, before)
                 columns = self._columns((key,), (time,))
                 failed = loop([message], [0], [sequence], [cell.live], dirty, (ordinal,), self._stage.flight, *columns)

@@ -161,14 +161,14 @@ class Timing:
         found = []
         while self.heap and self.heap[0][0] <= time:
             queued, key = heappop(self.heap)
-            cell = table.get(key)
-            if not isinstance(cell, TimedCell) or cell.queued != queued:
+            waiting = table.get(key)
+            if not isinstance(waiting, TimedCell) or waiting.queued != queued:
                 continue
-            cell.queued = None
-            if self._tick_of(key, cell) <= time:
+            waiting.queued = None
+            if self._tick_of(key, waiting) <= time:
                 found.append(key)
             else:
-                self.enroll(key, cell)
+                self.enroll(key, waiting)
         return sorted(found)
 
     def _first_tick(self, key: bytes, cell: Cell | None, time: int, changed: dict[bytes, Cell]) -> None:
@@ -176,9 +176,6 @@ class Timing:
         if not isinstance(cell, TimedCell):
             return
         if cell.time == NEVER:
-            if cell.size < 0 and key not in changed:  # nobody has saved it yet
-                self.fresh[key] = None
-                return
             cell.time, changed[key] = time, cell
         if self.is_event and cell.silent == NEVER and self.due(cell) != FAR:
             self._fall_silent(key, cell, time, changed)
@@ -208,12 +205,8 @@ class Table(dict[bytes, Cell]):
 
     def add(self, key: bytes, live: Any) -> Cell:
         """Give a key a new state."""
-        if self.timing is None:
-            cell = self[key] = Cell(live)
-            return cell
-        self.timing.fresh[key] = None
-        timed = self[key] = TimedCell(live)
-        return timed
+        cell = self[key] = (Cell if self.timing is None else TimedCell)(live)
+        return cell
 
 
 def _order(name: bytes) -> list[int]:

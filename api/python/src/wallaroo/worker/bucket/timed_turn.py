@@ -40,7 +40,7 @@ class TimedTurn:
         run_in_place: The same with something else in place of the step's function.
 
     Attributes:
-        tables: The first step of each timed state, by the port of its table.
+        tables: The first step of each state that has times, by the port of its table.
     """
 
     def __init__(
@@ -56,10 +56,10 @@ class TimedTurn:
         timed = [entry for entry in self._stage.states.values() if entry.is_timed]
         self.tables = {entry.node.state_port: entry for entry in reversed(timed)}
         self._entries = {entry.node.path.encode(): entry for entry in timed}
-        for port, entry in self.tables.items():
-            table = visits.state.table(port)
+        for port in self.tables:
+            table, nodes = visits.state.table(port), [each.node for each in timed if each.node.state_port == port]
             if table.timing is None:
-                Timing(entry.node.ttl_ms, entry.node.event_time).begin(table)
+                Timing(nodes[0].ttl_ms, any(node.event_time for node in nodes)).begin(table)
 
     def run(self, part: Messages) -> bool:
         """Run messages of a timed step, before each what is due of its key; at full speed False when one failed."""
@@ -133,6 +133,8 @@ class TimedTurn:
         skip = self._stage.skips.get(tick.ordinal - 1)
         if skip is not None:
             for entry in self._entries.values():
+                if not (entry.node.ttl_ms or entry.node.timers):
+                    continue
                 self._stage.box.skip(skip, entry.node.path, entry.step.name, None, tick.sequence)
             return True
         for port, entry in sorted(self.tables.items(), key=lambda each: each[1].number):
@@ -148,15 +150,17 @@ class TimedTurn:
 
     def _wake(self, port: int, key: bytes, cell: TimedCell, moment: Moment) -> bool:
         """Run what is due of a key, once; at full speed False when something failed."""
-        table, again = self._visits.state.table(port), set[bytes]()
+        table = self._visits.state.table(port)
         timing = _timing(table)
         for due, name in timing.listed(cell, moment.until):
             if not name:
                 self._count(self.tables[port], "expired")
                 self._visits.delete(table, port, [key])
                 return True
-            if name in again or cell.timers is None or cell.timers.pop(name, None) is None:
-                continue  # what ran meanwhile has deleted it, or set it again
+            if (cell.timers or {}).get(name) != due:
+                continue  # what ran meanwhile has deleted it, or set it to another time
+            assert cell.timers is not None
+            del cell.timers[name]
             self._changed(self.tables[port])[key] = cell
             path, _, called = name.decode().partition("\n")
             entry = self._entries.get(path.encode())
@@ -169,7 +173,7 @@ class TimedTurn:
             if table.get(key) is not cell:
                 return True
             if is_done:
-                again |= _set(cell, timers, path)
+                _set(cell, timers, path)
         timing.enroll(key, cell)
         return True
 
@@ -197,16 +201,13 @@ def _timing(table: Table) -> Timing:
     return table.timing
 
 
-def _set(cell: TimedCell, timers: Timers, path: str) -> set[bytes]:
-    """Do to the timers of a key what a function has asked for; returns which it concerns."""
+def _set(cell: TimedCell, timers: Timers, path: str) -> None:
+    """Do to the timers of a key what a function has asked for."""
     if not timers.changes:
-        return set()
-    known, touched = cell.timers or {}, set()
+        return
+    known = cell.timers or {}
     for name, due in timers.changes.items():
-        whole = f"{path}\n{name}".encode()
-        touched.add(whole)
-        known.pop(whole, None)
+        known.pop(whole := f"{path}\n{name}".encode(), None)
         if due is not None:
             known[whole] = due
     cell.timers = known or None
-    return touched

@@ -16,6 +16,7 @@ class StateEntry:
 
     Attributes:
         closed_keys: The only keys that may have state; None when any may.
+        is_timed: Whether its state has a time to live, or a step with it timers.
     """
 
     number: int
@@ -24,11 +25,7 @@ class StateEntry:
     state: State
     closed_keys: frozenset[bytes] | None
     values: Values
-
-    @property
-    def is_timed(self) -> bool:
-        """Whether its state has a time to live, or the step timers."""
-        return bool(self.node.ttl_ms or self.node.timers)
+    is_timed: bool = False
 
 
 @dataclass(slots=True)
