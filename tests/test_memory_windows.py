@@ -98,7 +98,7 @@ def moves(draw: some.DrawFn) -> list[tuple[str, Any]]:
 def test_the_kit_closes_windows_as_a_gateway_does(window: Event, done: list[tuple[str, Any]]) -> None:
     """The reference gets each tick that a gateway would send while time passes, however long that is at once."""
     window["flush_ms"] = 5000  # the SDK's
-    interval = max(100, min(1000, (window["slide_ms"] if window["kind"] == "range" else 5000) // 2))
+    interval = max(100, min(1000, window.get("slide_ms", window.get("gap_ms", 5000)) // 2))
     events: list[Event] = []
     args = ["--in", "127.0.0.1:7010", "--out", "127.0.0.1:7002", "--windows", json.dumps([window])]
     with testing.run(TESTS / "vector" / "app.py", args) as app:

@@ -36,16 +36,9 @@ def some_windows(seed: int) -> list[dict[str, Any]]:
             for _ in range(2):
                 size = source.randint(1, 24)
                 slide, delay = source.randint(1, size), source.choice((0, 0, 1, 30))
-                found.append(
-                    {
-                        "kind": "range",
-                        "range_ms": size,
-                        "slide_ms": slide,
-                        "delay_ms": delay,
-                        "late": late,
-                        "time": time,
-                    }
-                )
+                rest = {"delay_ms": delay, "late": late, "time": time}
+                found.append({"kind": "range", "range_ms": size, "slide_ms": slide, **rest})
+                found.append({"kind": "session", "gap_ms": size, **rest})
     return found
 
 

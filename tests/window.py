@@ -28,7 +28,8 @@ from wallaroo_runtime.monitor.endpoint import status_of
 from wallaroo_runtime.storage.journal.reader import JournalReader
 
 sys.path.insert(0, str(TESTS.parent / "topology-schema" / "vectors"))
-from make_windows import Reference, counts, ranges
+from make_window_cases import counts, ranges
+from make_windows import Reference
 
 APPS = {"python": TESTS / "recovery" / "window" / "app.py", "go": TESTS / "recovery" / "window"}
 WINDOWS = {

@@ -27,6 +27,7 @@ from wallaroo_runtime.topology.model import KafkaSource, Topology
 WORKER = json.loads((VALID / "word_count.json").read_bytes())["workers"][0]
 LISTENER = {"host": "127.0.0.1", "port": 7010}
 RANGE = {"kind": "range", "range_ms": 9000, "slide_ms": 3000, "delay_ms": 0, "late": "drop", "time": "ingest"}
+SESSION = {"kind": "session", "gap_ms": 30000, "delay_ms": 0, "late": "drop", "time": "ingest"}
 COUNT = {"kind": "count", "count": 10, "flush_ms": 5000}
 SOURCES: dict[str, dict[str, Any]] = {
     "tcp": {**LISTENER, "framing": {"kind": "u32be"}, "max_message_bytes": 1000},
@@ -280,6 +281,9 @@ CHANGES: list[tuple[str, Callable[[Any], object], str, Impact]] = [
     ("tcp", lambda p: p["steps"][2].update(window=COUNT),
      'window of state "sums" of step "step2" (0/steps/2) was 9000 ms every 3000 ms by ingest time and is 10 messages; '
      "what it has gathered would not fit", BREAKS),
+    ("tcp", lambda p: p["steps"][2].update(window=SESSION),
+     'window of state "sums" of step "step2" (0/steps/2) was 9000 ms every 3000 ms by ingest time and is sessions by '
+     "ingest time; what it has gathered would not fit", BREAKS),
     ("tcp", lambda p: p["steps"][2]["window"].update(late="fire_per_message"),
      'late of step "step2" (0/steps/2) was drop and is fire_per_message', SAFE),
     ("tcp", lambda p: p["sinks"][0].update(host="::1"),

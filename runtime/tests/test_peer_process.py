@@ -350,6 +350,7 @@ def test_shuffle_partitions_of_a_master() -> None:
         ((Window("range", range_ms=9000, slide_ms=3000),), 1000),
         ((Window("range", range_ms=9000, slide_ms=3000), Window("count", count=3, flush_ms=700)), 350),
         ((Window("range", range_ms=1, slide_ms=1),), 100),
+        ((Window("session", gap_ms=800, delay_ms=5000),), 400),
     ],
 )
 def test_ticks_come_twice_in_the_shortest_slide_or_flush(windows: tuple[Window, ...], expected: int) -> None:

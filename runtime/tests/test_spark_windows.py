@@ -107,7 +107,8 @@ def by_key(lines: list[str]) -> dict[str, list[str]]:
 def expected(events: list[dict[str, Any]]) -> tuple[list[str], int]:
     """Return what the windows give, and how many messages they drop."""
     sys.path.insert(0, str(VECTORS))
-    from make_windows import Reference, counts, ranges
+    from make_window_cases import counts, ranges
+    from make_windows import Reference
 
     sums, lists = Reference(ranges(9000, 3000)), Reference(counts(4))
     sums.run(events)

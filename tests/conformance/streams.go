@@ -20,6 +20,7 @@ type window struct {
 	Kind, Late, Time string
 	RangeMs          int64 `json:"range_ms"`
 	SlideMs          int64 `json:"slide_ms"`
+	GapMs            int64 `json:"gap_ms"`
 	DelayMs          int64 `json:"delay_ms"`
 	Count            int
 	FlushMs          int64 `json:"flush_ms"`
@@ -74,6 +75,10 @@ func texts(app *stream.Application, address string) []stream.Stream[string] {
 	}
 	emitted := stream.FlatMap(keyed, "emit", emit, even, odd)
 	outputs := []stream.Stream[string]{emitted, stream.FromOutput(emitted, even), stream.FromOutput(emitted, odd)}
+	for number := range 3 {
+		outputs = append(outputs, timedStep(keyed, number))
+	}
+	outputs = append(outputs, untimedStep(keyed))
 	return append(append(branches, outputs...), stream.Collect(counting), stream.Collect(stumbling))
 }
 
@@ -149,6 +154,9 @@ func (w window) over(values stream.Stream[int64], a stream.Aggregation[int64, []
 	milliseconds := func(n int64) time.Duration { return time.Duration(n) * time.Millisecond }
 	if w.Kind == "count" {
 		return stream.CountWindow(values, stream.Count{Size: w.Count, Flush: milliseconds(w.FlushMs)}, a)
+	}
+	if w.Kind == "session" {
+		return stream.SessionWindow(values, stream.Session{Gap: milliseconds(w.GapMs), Delay: milliseconds(w.DelayMs), Late: stream.Late(w.Late)}, a)
 	}
 	return stream.RangeWindow(values, stream.Range{
 		Length: milliseconds(w.RangeMs), Slide: milliseconds(w.SlideMs), Delay: milliseconds(w.DelayMs), Late: stream.Late(w.Late),

@@ -6,6 +6,8 @@ README.md of this folder says what each step does.
 import json
 import struct
 
+from timed import timed, untimed
+
 import wallaroo
 
 ERRORS = {-1: "minus one", -2: "minus two"}
@@ -35,15 +37,19 @@ def texts(host, port):
     branches = [keyed.to(left), keyed.to(right), keyed.to(number), keyed.collect().to(total)]
     emitted = keyed.to(emit)
     outputs = [emitted.output("even"), emitted.output("odd")]
-    return [*branches, emitted, *outputs, counting.collect(), stumbling.collect()]
+    times = [*(keyed.to(timed(number)) for number in range(3)), keyed.to(untimed)]
+    return [*branches, emitted, *outputs, *times, counting.collect(), stumbling.collect()]
 
 
 def builder(window):
     if window["kind"] == "count":
         return wallaroo.count_windows(window["count"])
-    span, slide, delay = (wallaroo.milliseconds(window[name]) for name in ("range_ms", "slide_ms", "delay_ms"))
-    policy = window["late"].replace("_", "-")
-    return wallaroo.range_windows(span).with_slide(slide).with_delay(delay).with_late_data_policy(policy)
+    sizes = {name: wallaroo.milliseconds(window[name]) for name in window if name.endswith("_ms")}
+    if window["kind"] == "session":
+        begun = wallaroo.session_windows(sizes["gap_ms"])
+    else:
+        begun = wallaroo.range_windows(sizes["range_ms"]).with_slide(sizes["slide_ms"])
+    return begun.with_delay(sizes["delay_ms"]).with_late_data_policy(window["late"].replace("_", "-"))
 
 
 class Decoder:

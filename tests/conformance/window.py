@@ -15,7 +15,9 @@ PORT, STATE_PORT, SENT, TICK = 50, 51, 41, 65534
 def window_stage(number: int, case: str) -> pb.Stage:
     """Return a stage of one window."""
     path = f"0/steps/{2 * number + 1}"
-    window = part(path, "WINDOW", port=PORT, state=f"values {number}", state_port=STATE_PORT, codec="int64")
+    is_session = VECTOR_WINDOWS[number]["kind"] == "session"
+    place = {"port": PORT, "state": f"values {number}", "state_port": STATE_PORT}
+    window = part(path, "WINDOW", codec="int64", sessions=is_session, **place)
     return stage(case, window, part(path, "SEND", path, port=SENT, codec="string", keys=True, timestamps=True))
 
 
@@ -56,9 +58,9 @@ def run(context: Context, description: pb.Stage, calls: list[list[dict[str, Any]
 
 
 def window_check(case: dict[str, Any]) -> None:
-    """Add the check of one case."""
+    """Add the check of one case; that of sessions begins with their name."""
 
-    @check(f"window: {case['name']}")
+    @check(case["name"] if case["window"]["kind"] == "session" else f"window: {case['name']}")
     def matches(context: Context) -> None:
         description = window_stage(VECTOR_WINDOWS.index(case["window"]), case["name"])
         ways = [[case["events"]]] + ([] if case["is_one_call"] else [[[event] for event in case["events"]]])

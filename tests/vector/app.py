@@ -24,9 +24,12 @@ def application_setup(args):
 def windows(window):
     if window["kind"] == "count":
         return wallaroo.count_windows(window["count"])
-    span, slide, delay = (wallaroo.milliseconds(window[name]) for name in ("range_ms", "slide_ms", "delay_ms"))
-    policy = window["late"].replace("_", "-")
-    return wallaroo.range_windows(span).with_slide(slide).with_delay(delay).with_late_data_policy(policy)
+    sizes = {name: wallaroo.milliseconds(window[name]) for name in window if name.endswith("_ms")}
+    if window["kind"] == "session":
+        begun = wallaroo.session_windows(sizes["gap_ms"])
+    else:
+        begun = wallaroo.range_windows(sizes["range_ms"]).with_slide(sizes["slide_ms"])
+    return begun.with_delay(sizes["delay_ms"]).with_late_data_policy(window["late"].replace("_", "-"))
 
 
 class Decoder:

@@ -19,6 +19,7 @@ from make_documents import INVALID, SAME_INTERFACE, VALID
 from make_frames import HOPE, frame_vector, invalid_frames, piece_vectors, seal, valid_frames
 from make_goka import goka_vectors, wrong_goka
 from make_records import record_vectors, wrong_records
+from make_timers import timer_vectors, wrong_timers
 from make_windows import window_vectors, wrong_windows
 
 HERE = Path(__file__).resolve().parent
@@ -299,7 +300,7 @@ def selftest() -> dict[str, Any]:
         "invalid_frames": [{"name": "nothing is wrong with it", "reason": "magic", "hex": seal(0, 0, 0, 0, 0, 0, b"\x01").hex()}],
         "framing": [{"name": "the length counts the header too", "framing": {"kind": "u8"}, "max_message_bytes": 9, "pieces": ["026162"], "messages": ["61"], "end": "clean"}],
         "codecs": [{"codec": "int64", "value": 1, "hex": "0100000000000000"}, {"codec": "protobuf:google.protobuf.StringValue", "value": "a", "hex": "0a0162"}],
-        "windows": wrong_windows(), "records": wrong_records(), "goka": wrong_goka(),
+        "windows": wrong_windows(), "timers": wrong_timers(), "records": wrong_records(), "goka": wrong_goka(),
         "interface_hash": [{"name": "zeros", "document": "topologies/valid/word_count.json", "interface_hash": "sha256:" + "0" * 64}],
     }  # fmt: skip
 
@@ -310,7 +311,7 @@ def files() -> dict[str, str]:
         "canonical.json": canonical_vectors(), "keys.json": key_vectors(), "framing.json": framing_vectors(),
         "frames.json": {"valid": valid_frames(), "invalid": invalid_frames()}, "codecs.json": codec_vectors(),
         "pieces.json": piece_vectors(), "records.json": record_vectors(), "goka.json": goka_vectors(),
-        "interface_hash.json": interface_vectors(), "windows.json": window_vectors(), "selftest.json": selftest(),
+        "interface_hash.json": interface_vectors(), "windows.json": window_vectors(), "timers.json": timer_vectors(), "selftest.json": selftest(),
     }  # fmt: skip
     texts = {name: json.dumps(value, indent=1) + "\n" for name, value in made.items()}
     texts |= {

@@ -109,6 +109,17 @@ func ExampleLate() {
 	// place_in_oldest_window
 }
 
+// What came without a pause of half a minute, and up to 5 s late.
+func ExampleSessionWindow() {
+	app := stream.New("Numbers")
+	window := stream.Session{Gap: 30 * time.Second, Delay: 5 * time.Second}
+	stream.SessionWindow(stream.Collect(numbers(app)), window, adding).To(textSink)
+	example.Show(app.ToJson(), "steps", "kind", "name", "window")
+	// Output:
+	// collect collect -
+	// window sum map[delay_ms:5000 gap_ms:30000 kind:session late:drop time:ingest]
+}
+
 func ExampleCountWindow() {
 	app := stream.New("Numbers")
 	window := stream.Count{Size: 10, Flush: time.Second}

@@ -250,6 +250,10 @@ func TestEveryMistakeIsFoundAtOnce(t *testing.T) {
 	stream.RangeWindow(stream.Collect(texts), stream.Range{Length: time.Hour, Slide: time.Millisecond}, stream.Aggregation[string, int, int]{
 		Name: "many",
 	}).Done()
+	stream.SessionWindow(stream.Collect(texts), stream.Session{Delay: time.Second, Late: "later"}, stream.Aggregation[string, int, int]{Name: "none"}).Done()
+	stream.SessionWindow(stream.Collect(texts), stream.Session{Gap: time.Millisecond, Delay: time.Hour}, stream.Aggregation[string, int, int]{
+		Name: "long",
+	}).Done()
 	stream.CountWindow(stream.Collect(texts), stream.Count{}, stream.Aggregation[string, int, int]{
 		Name: "count", Initial: func() int { return 0 }, Update: func(string, int) int { return 0 }, Combine: func(int, int) int { return 0 },
 		Output: func(string, int) (int, error) { return 0, nil },
@@ -283,6 +287,9 @@ func TestEveryMistakeIsFoundAtOnce(t *testing.T) {
 		"T207 RangeWindow: parameter window is 1s, 2s, 0s; expected whole milliseconds",
 		"T207 RangeWindow: parameter window is later; expected Drop",
 		"T207 CountWindow: parameter window is 0 messages, 5s",
+		"T207 SessionWindow: parameter window is 0s, 1s; expected whole milliseconds with 0 < Gap and 0 <= Delay",
+		"T207 SessionWindow: parameter window is later; expected Drop",
+		"T271 3600001 windows are open at once for each key; at most 100000 can be",
 		"T271 3600000 windows are open at once for each key; at most 100000 can be",
 		"T207 To: parameter sinks is without an encoder",
 		"T207 nothing: parameter function is nil",

@@ -65,6 +65,17 @@ type Range struct {
 	Late Late
 }
 
+// Session describes windows of messages without a longer gap between them, in whole milliseconds.
+type Session struct {
+	// Gap is how long a session waits for its next message: one that comes exactly then begins another session.
+	Gap time.Duration
+	// Delay is how long a session that is over waits for late messages. At most 100,000 sessions of a key can be open at once:
+	// (Gap + Delay) / Gap.
+	Delay time.Duration
+	// Late is Drop unless it says otherwise.
+	Late Late
+}
+
 // Count describes windows of a number of messages.
 type Count struct {
 	// Size is how many messages make a window.
@@ -94,16 +105,33 @@ func RangeWindow[In, Acc, Out any](s Stream[In], window Range, aggregation Aggre
 		declared.Time = "event"
 	}
 	next, step := addWindow(s, declared, aggregation)
+	checkTimed(s.application, "RangeWindow", window.Late, declared.RangeMs+declared.DelayMs, declared.SlideMs, step)
 	whole := window.Length%time.Millisecond == 0 && window.Slide%time.Millisecond == 0 && window.Delay%time.Millisecond == 0
 	if !whole || declared.RangeMs < 1 || declared.SlideMs < 1 || declared.SlideMs > declared.RangeMs || declared.DelayMs < 0 {
 		s.application.wrong("RangeWindow", "window", window.Length.String()+", "+window.Slide.String()+", "+window.Delay.String(),
 			"whole milliseconds with 0 < Slide <= Length and 0 <= Delay", step.Path, step.Place)
 	}
-	if open := openWindows(declared); open > maxOpenWindows {
-		s.application.declared.Report(diagnostic.Of("T271", "count", open, "limit", maxOpenWindows), declaration.Pointer(step.Path), step.Place)
+	return next
+}
+
+// SessionWindow gives, for each key, a result per session. Where a message falls between two sessions that are open, with less than the
+// gap to both, Combine joins them, and the accumulator that it returns is updated. Time is as for RangeWindow. Times that cannot be are
+// found (T207), so are too many open sessions (T271); messages need keys as for MapState.
+func SessionWindow[In, Acc, Out any](s Stream[In], window Session, aggregation Aggregation[In, Acc, Out]) Stream[Out] {
+	if window.Late == "" {
+		window.Late = Drop
 	}
-	if window.Late != Drop && window.Late != FirePerMessage && window.Late != PlaceInOldestWindow {
-		s.application.wrong("RangeWindow", "window", string(window.Late), "Drop, FirePerMessage or PlaceInOldestWindow", step.Path, step.Place)
+	declared := &topology.SessionWindow{
+		GapMs: int(window.Gap.Milliseconds()), DelayMs: int(window.Delay.Milliseconds()), Late: string(window.Late), Time: topology.IngestTime,
+	}
+	if s.timed {
+		declared.Time = topology.EventTime
+	}
+	next, step := addWindow(s, declared, aggregation)
+	checkTimed(s.application, "SessionWindow", window.Late, declared.GapMs+declared.DelayMs, declared.GapMs, step)
+	if window.Gap%time.Millisecond != 0 || window.Delay%time.Millisecond != 0 || declared.GapMs < 1 || declared.DelayMs < 0 {
+		s.application.wrong("SessionWindow", "window", window.Gap.String()+", "+window.Delay.String(),
+			"whole milliseconds with 0 < Gap and 0 <= Delay", step.Path, step.Place)
 	}
 	return next
 }
@@ -111,11 +139,14 @@ func RangeWindow[In, Acc, Out any](s Stream[In], window Range, aggregation Aggre
 // maxOpenWindows is how many windows of one key can be open at once.
 const maxOpenWindows = 100_000
 
-func openWindows(w *topology.RangeWindow) int {
-	if w.SlideMs < 1 {
-		return 0
+// checkTimed finds an unknown policy, and too many windows that would be open at once: one for each stepMs of wholeMs.
+func checkTimed(app *Application, function string, late Late, wholeMs, stepMs int, step *declaration.Step) {
+	if open := (wholeMs + stepMs - 1) / max(stepMs, 1); open > maxOpenWindows && stepMs > 0 {
+		app.declared.Report(diagnostic.Of("T271", "count", open, "limit", maxOpenWindows), declaration.Pointer(step.Path), step.Place)
 	}
-	return (w.RangeMs + w.DelayMs + w.SlideMs - 1) / w.SlideMs
+	if late != Drop && late != FirePerMessage && late != PlaceInOldestWindow {
+		app.wrong(function, "window", string(late), "Drop, FirePerMessage or PlaceInOldestWindow", step.Path, step.Place)
+	}
 }
 
 // CountWindow gives, for each key, a result for every so many messages. Less than one message or a millisecond is found (T207).

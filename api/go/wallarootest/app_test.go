@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"runtime"
+	"strings"
 	"testing"
 	"time"
 
@@ -296,4 +297,27 @@ func TestWindowsAfterWindowsSeeTheTimeAtWhichTheFirstOnesEnd(t *testing.T) {
 	run.Send("numbers", int64(1))
 	run.Advance(6 * time.Second)
 	wallarootest.Equal(t, run.Lines("Sums"), []string{"1"})
+}
+
+func TestAMessageThatJoinsSessionsFailsWithCombine(t *testing.T) {
+	app := stream.New("Apart")
+	texts := stream.From(app, "texts", stream.ConnectorSource("127.0.0.1:7100", stream.Connector{}, stream.Value(stream.Text.Decode)))
+	apart := stream.SessionWindow(stream.Collect(texts), stream.Session{Gap: 10 * time.Second, Delay: 20 * time.Second}, stream.Aggregation[string, string, string]{
+		Name:    "apart",
+		Initial: func() string { return "" },
+		Update:  func(text, texts string) string { return texts + text },
+		Combine: func(earlier, later string) string { panic(earlier + " and " + later) },
+		Output:  func(_ string, texts string) (string, error) { return texts, nil },
+	})
+	apart.To(stream.TCPSink("127.0.0.1:7002", stream.Text.Encode))
+	run := wallarootest.New(t, app)
+	for i, text := range []string{"a", "b", "x", "c"} {
+		second := []int{0, 12, 6, 60}[i]
+		run.Send("texts", stream.Record{Key: []byte("k"), Value: []byte(text), Time: wallarootest.Start.Add(time.Duration(second) * time.Second)})
+	}
+	wallarootest.Equal(t, run.Lines("Apart"), []string{"a", "b"})
+	letters := run.DeadLetters()
+	if len(letters) != 1 || letters[0].Code != "C501" || !strings.Contains(letters[0].Reason, "a and b") {
+		t.Errorf("dead letters %+v", letters)
+	}
 }

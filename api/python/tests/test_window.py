@@ -75,6 +75,22 @@ def test_a_wrong_vector_fails(kit: Any, case: dict[str, Any]) -> None:
         check(kit, case)
 
 
+def test_a_message_that_joins_sessions_fails_with_combine_and_they_stay_apart(kit: Any) -> None:
+    class Apart(Values):
+        def combine(self, left: list[int], right: list[int]) -> list[int]:
+            msg = f"{left} and {right}"
+            raise ValueError(msg)
+
+    sessions = {"kind": "session", "gap_ms": 10, "delay_ms": 20, "late": "drop", "time": "ingest"}
+    stage = make(kit, sessions, Apart())
+    times = (0, 12, 6, 13, 60)
+    events = [{"sequence": at, "key": "a", "time": time, "value": at} for at, time in enumerate(times)]
+    result = run(stage, events, [])
+    assert letters(kit, result) == [(2, "a", "C501")]
+    assert "[0] and [1]" in kit.letters(result.outputs)[0].error
+    assert kit.sunk(result.outputs) == [(4, b"'a' [0]"), (4, b"'a' [1, 3]")]
+
+
 def test_a_skipped_message_is_a_dead_letter_and_its_key_gets_no_state(kit: Any) -> None:
     stage = make(kit, TUMBLING)
     events = [*sums(1, 2, key="a"), *sums(3, key="b", start=2), {"sequence": 3, "tick": 12}]

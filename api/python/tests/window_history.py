@@ -28,10 +28,11 @@ def windows(draw: some.DrawFn) -> dict[str, Any]:
     if draw(some.integers(0, 4)) == 0:
         return {"kind": "count", "count": draw(some.integers(1, 5)), "flush_ms": draw(some.integers(1, 60))}
     size = draw(some.integers(1, 24))
-    return {
-        "kind": "range",
-        "range_ms": size,
-        "slide_ms": draw(some.integers(1, size)),
+    if draw(some.booleans()):
+        spans = {"kind": "session", "gap_ms": size}
+    else:
+        spans = {"kind": "range", "range_ms": size, "slide_ms": draw(some.integers(1, size))}
+    return spans | {
         "delay_ms": draw(some.sampled_from((0, 0, 1, 5, 30))),
         "late": draw(some.sampled_from(("drop", "fire_per_message", "place_in_oldest_window"))),
         "time": draw(some.sampled_from(("ingest", "event"))),

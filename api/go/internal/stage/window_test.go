@@ -52,6 +52,7 @@ type windowCase struct {
 		Kind    string
 		RangeMs int `json:"range_ms"`
 		SlideMs int `json:"slide_ms"`
+		GapMs   int `json:"gap_ms"`
 		DelayMs int `json:"delay_ms"`
 		Late    string
 		Time    string
@@ -86,8 +87,11 @@ func (c *windowCase) executor(t testing.TB) *stage.Executor {
 	t.Helper()
 	w := c.Window
 	var described topology.Window = &topology.CountWindow{Count: w.Count, FlushMs: w.FlushMs}
-	if w.Kind == "range" {
+	switch w.Kind {
+	case "range":
 		described = &topology.RangeWindow{RangeMs: w.RangeMs, SlideMs: w.SlideMs, DelayMs: w.DelayMs, Late: w.Late, Time: w.Time}
+	case "session":
+		described = &topology.SessionWindow{GapMs: w.GapMs, DelayMs: w.DelayMs, Late: w.Late, Time: w.Time}
 	}
 	byKey := &declaration.State{Name: "w", Builder: gatherer{}, ByKey: true}
 	return newExecutor(t, &declaration.Application{Pipelines: []*declaration.Pipeline{{Steps: []*declaration.Step{

@@ -20,14 +20,23 @@ type Step struct {
 	State   *State
 	Window  Window // nil where the step is no window
 	Visits  []string
+	Timers  []string
+	Time    string  // IngestTime or EventTime; empty where the step has no timers and its state stays
 	Codec   string  // empty: native
 	Remote  *Remote // nil: this program runs it
 	OnError string
 }
 
+// The times that count for windows, timers and states that end.
+const (
+	IngestTime = "ingest"
+	EventTime  = "event"
+)
+
 // State says which state a step uses and how messages find it.
 type State struct {
 	Name    string
+	TTLMs   int  // 0: it stays
 	ByKey   bool // of the message: neither Keys nor Unknown counts
 	Keys    []Key
 	Unknown string
@@ -42,7 +51,7 @@ type Sink struct {
 	OnError string
 }
 
-// Window says which messages of a key an aggregation takes together: a RangeWindow or a CountWindow.
+// Window says which messages of a key an aggregation takes together: a RangeWindow, a SessionWindow or a CountWindow.
 type Window interface{ tree() Object }
 
 // RangeWindow takes the messages of a span of time; all times are milliseconds.
@@ -59,6 +68,18 @@ func (w *RangeWindow) tree() Object {
 		{"kind", "range"}, {"range_ms", w.RangeMs}, {"slide_ms", w.SlideMs}, {"delay_ms", w.DelayMs},
 		{"late", w.Late}, {"time", w.Time},
 	}
+}
+
+// SessionWindow takes messages without a longer gap between them; all times are milliseconds.
+type SessionWindow struct {
+	GapMs   int
+	DelayMs int
+	Late    string // as of a RangeWindow
+	Time    string // IngestTime or EventTime
+}
+
+func (w *SessionWindow) tree() Object {
+	return Object{{"kind", "session"}, {"gap_ms", w.GapMs}, {"delay_ms", w.DelayMs}, {"late", w.Late}, {"time", w.Time}}
 }
 
 // CountWindow takes a number of messages, or what there is after FlushMs without one.
@@ -91,6 +112,10 @@ func (s *Step) tree() Object {
 	if len(s.Visits) > 0 {
 		members = append(members, Member{"visits", texts(s.Visits)})
 	}
+	if len(s.Timers) > 0 {
+		members = append(members, Member{"timers", texts(s.Timers)})
+	}
+	members = withSome(members, "time", s.Time)
 	members = append(members, Member{"codec", cmp.Or(s.Codec, Codec)})
 	if s.Remote == nil {
 		members = append(members, Member{"worker", WorkerName})
@@ -106,7 +131,7 @@ func (s *State) tree() Object {
 		values := arrayOf(s.Keys, (*Key).tree)
 		key = Object{{"kind", "partition"}, {"values", values}, {"unknown", s.Unknown}}
 	}
-	return Object{{"name", s.Name}, {"codec", Codec}, {"key", key}}
+	return append(withSome(Object{{"name", s.Name}}, "ttl_ms", s.TTLMs), Member{"codec", Codec}, Member{"key", key})
 }
 
 func (s *Sink) tree() Object {

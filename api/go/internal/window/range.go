@@ -7,103 +7,32 @@ import (
 
 // span gives a result per span of time.
 type span struct {
-	base
-	length, slide, delay int64
-	silence              int64 // how long a key without messages keeps its state
-	pane                 int64 // length of a pane
-	late                 string
-	isEvent              bool
-	waits                bool // ticks have times of the clock, messages those of the data
+	*timed
+	length, slide int64
+	pane          int64 // length of a pane
 }
 
-func newRange(b base, w *topology.RangeWindow, hasWatermarks bool) *span {
+func newRange(b base, w *topology.RangeWindow) *timed {
 	length, slide, delay := int64(w.RangeMs), int64(w.SlideMs), int64(w.DelayMs)
 	delay = (delay + slide - 1) / slide * slide
 	divisor := length
 	for rest := slide; rest != 0; {
 		divisor, rest = rest, divisor%rest
 	}
-	return &span{b, length, slide, delay, 2 * (length + delay), divisor, w.Late, w.Time == "event", w.Time == "event" && !hasWatermarks}
-}
-
-func (r *span) Waits() bool { return r.waits }
-
-func (r *span) IsOver(*State) bool { return false }
-
-func (r *span) Enter(s *State, isNew bool, message any, time int64) (given []Result) {
-	if s.low <= time && time < s.high {
-		r.update(s.current, message)
-		s.latest = max(s.latest, time)
-		return nil
-	}
-	switch {
-	case isNew:
-		r.begin(s, time)
-	case time >= s.latest+r.silence:
-		given = r.beginAnew(s, time)
-	case time >= r.end(s)+r.delay:
-		given = r.advance(s, time, time, nil)
-	case r.isStuck(s, time):
-		latest := s.latest
-		given = append(r.beginAnew(s, time), Result{Time: time, IsStuck: true, Latest: latest})
-	}
-	if time >= r.oldest(s) {
-		s.isSilent, s.isLate = false, false
-		r.add(s, message, time)
-		return given
-	}
-	s.low, s.high, s.isLate = 0, 0, true
-	if !r.isEvent && !s.isSilent {
-		s.isSilent, s.silentSince = true, time
-	}
-	switch {
-	case r.late == "place_in_oldest_window":
-		r.update(s.pane(s.oldest*(r.slide/r.pane), r.aggregation.InitialAccumulator), message)
-	case r.late == "fire_per_message":
-		alone := &pane{accumulator: r.aggregation.InitialAccumulator()}
-		r.update(alone, message)
-		given = r.give(s, alone.accumulator, time, declaration.Bounds{StartMs: time, EndMs: time}, given)
-	default:
-		given = append(given, Result{Time: time, IsDropped: true})
-	}
-	return given
+	made := &timed{base: b, delay: delay, silence: 2 * (length + delay), late: w.Late, isEvent: w.Time == topology.EventTime}
+	made.kind = &span{made, length, slide, divisor}
+	return made
 }
 
 // oldest returns the begin of the oldest open window.
 func (r *span) oldest(s *State) int64 { return s.first + s.oldest*r.slide }
 
-// isStuck reports whether messages have been late for the longest silence; by event time only ticks decide.
-func (r *span) isStuck(s *State, time int64) bool {
-	return !r.isEvent && s.isSilent && time < r.oldest(s) && time >= s.silentSince+r.silence
+func (r *span) isLate(s *State, time int64) bool { return time < r.oldest(s) }
+
+func (r *span) oldestPane(s *State) *pane {
+	return s.pane(s.oldest*(r.slide/r.pane), r.aggregation.InitialAccumulator)
 }
 
-func (r *span) beginAnew(s *State, time int64) []Result {
-	given := r.advance(s, s.latest+r.silence, time, nil)
-	s.reset()
-	r.begin(s, time)
-	return given
-}
-
-func (r *span) Due(s *State) (int64, bool) {
-	if r.waits {
-		return s.silentSince + r.silence, s.isSilent
-	}
-	return min(r.end(s)+r.delay, s.latest+r.silence), true
-}
-
-func (r *span) Tick(s *State, time int64) (given []Result, isOver bool) {
-	last := s.latest + r.silence
-	if isOver = r.waits || time >= last; isOver {
-		given = r.advance(s, last, time, nil)
-		if r.waits && s.isLate && s.latest > time {
-			given = append(given, Result{Time: time, IsStuck: true, Latest: s.latest})
-		}
-		return given, true
-	}
-	return r.advance(s, time, time, nil), false
-}
-
-// begin makes a state that of a key whose first message has this time.
 func (r *span) begin(s *State, time int64) {
 	s.first, s.latest = time, time
 	s.oldest = -((r.length + r.delay) / r.slide)
@@ -112,7 +41,6 @@ func (r *span) begin(s *State, time int64) {
 	}
 }
 
-// end returns the end of the oldest open window.
 func (r *span) end(s *State) int64 { return r.oldest(s) + r.length }
 
 func (r *span) add(s *State, message any, time int64) {
@@ -131,7 +59,6 @@ func floor(a, b int64) int64 {
 	return a / b
 }
 
-// advance emits the windows that are due at the time until; time is that of what makes them due.
 func (r *span) advance(s *State, until, time int64, given []Result) []Result {
 	s.low, s.high = 0, 0
 	for end := r.end(s); end+r.delay <= until; end = r.end(s) {

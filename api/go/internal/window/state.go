@@ -5,38 +5,50 @@ import (
 	"encoding/binary"
 	"errors"
 	"slices"
+
+	"wallarooapi/internal/calendar"
 )
 
 // State is the state of one key.
 type State struct {
+	calendar.Slot
 	Key         []byte
 	low, high   int64 // a message from low to before high only updates current
 	current     *pane
 	first       int64   // time of the first message
 	latest      int64   // the latest time of a message; of a count window that of its last
-	oldest      int64   // number of the oldest open window; of a count window how many messages it has
+	oldest      int64   // number of the oldest open window; of a count window how many messages it has; see session
 	silentSince int64   // when it fell silent
 	panes       []*pane // by number
-	queuedAt    int64   // under which time the calendar has the key
-	isQueued    bool
-	hasBegun    bool // a window with messages was emitted
-	isLate      bool // messages came after the last one in time, and all were late
-	isSilent    bool // a tick came after the last message in time, where that matters; where ticks move time, a late message
+	hasLasts    bool    // panes are sessions
+	hasBegun    bool    // a window with messages was emitted
+	isLate      bool    // messages came after the last one in time, and all were late
+	isSilent    bool    // a tick came after the last message in time, where that matters; where ticks move time, a late message
 }
 
 // pane holds the accumulator of the messages of one pane.
 type pane struct {
 	number      int64
+	last        int64 // of a session: the time of its last message
 	accumulator any
 }
 
 const (
 	stateBytes = 200 // about what a state takes in memory, its place in the calendar included
-	paneBytes  = 48
+	paneBytes  = 56
 )
 
 // NewState returns the state of a key without messages.
 func NewState(key []byte) *State { return &State{Key: key} }
+
+// SilentSince returns when the key fell silent.
+func (s *State) SilentSince() (time int64, is bool) { return s.silentSince, s.isSilent }
+
+// FallSilent notes that a tick came after the last message.
+func (s *State) FallSilent(time int64) {
+	s.isSilent, s.silentSince = true, time
+	s.low, s.high = 0, 0
+}
 
 // Overhead returns about how many bytes of memory a state takes besides its key and its accumulators.
 func (s *State) Overhead() int { return stateBytes + paneBytes*len(s.panes) }
@@ -52,14 +64,14 @@ func (s *State) Accumulators() []any {
 
 // reset makes it the state of a key without messages; the calendar keeps it.
 func (s *State) reset() {
-	*s = State{Key: s.Key, queuedAt: s.queuedAt, isQueued: s.isQueued}
+	*s = State{Slot: s.Slot, Key: s.Key}
 }
 
 // pane returns the pane of a number, a new one if need be.
 func (s *State) pane(number int64, initial func() any) *pane {
 	at, ok := s.find(number)
 	if !ok {
-		s.panes = slices.Insert(s.panes, at, &pane{number, initial()})
+		s.panes = slices.Insert(s.panes, at, &pane{number: number, accumulator: initial()})
 	}
 	return s.panes[at]
 }
@@ -83,7 +95,7 @@ func (s *State) forget(before int64) {
 }
 
 // Append appends the bytes of a state: first, latest and oldest as varints, a byte of flags, when it fell silent, then number and bytes of each
-// accumulator. write serializes an accumulator as states are.
+// accumulator, between them the time from first to last message of a session. write serializes an accumulator as states are.
 func (s *State) Append(out []byte, write func(out []byte, value any) ([]byte, error)) ([]byte, error) {
 	start := len(out)
 	out = binary.AppendVarint(binary.AppendVarint(binary.AppendVarint(out, s.first), s.latest), s.oldest)
@@ -97,13 +109,20 @@ func (s *State) Append(out []byte, write func(out []byte, value any) ([]byte, er
 	if s.isLate {
 		flags |= 4
 	}
+	if s.hasLasts {
+		flags |= 8
+	}
 	out = binary.AppendVarint(append(out, flags), s.silentSince)
 	for _, p := range s.panes {
 		accumulator, err := write(nil, p.accumulator)
 		if err != nil {
 			return out[:start], err
 		}
-		out = binary.AppendUvarint(binary.AppendVarint(out, p.number), uint64(len(accumulator)))
+		out = binary.AppendVarint(out, p.number)
+		if s.hasLasts {
+			out = binary.AppendVarint(out, p.last-p.number)
+		}
+		out = binary.AppendUvarint(out, uint64(len(accumulator)))
 		out = append(out, accumulator...)
 	}
 	return out, nil
@@ -121,8 +140,13 @@ func Read(key, data []byte, read func(data []byte) (any, error)) (*State, error)
 		return nil, errCut
 	}
 	s.hasBegun, s.isSilent, s.isLate, s.silentSince = flags[0]&1 != 0, flags[0]&2 != 0, flags[0]&4 != 0, r.varint()
+	s.hasLasts = flags[0]&8 != 0
 	for len(r.data) > 0 && !r.isCut {
-		number, size := r.varint(), r.uvarint()
+		p := &pane{number: r.varint()}
+		if s.hasLasts {
+			p.last = p.number + r.varint()
+		}
+		size := r.uvarint()
 		serialized := r.take(size)
 		if r.isCut {
 			break
@@ -131,7 +155,8 @@ func Read(key, data []byte, read func(data []byte) (any, error)) (*State, error)
 		if err != nil {
 			return nil, err
 		}
-		s.panes = append(s.panes, &pane{number, accumulator})
+		p.accumulator = accumulator
+		s.panes = append(s.panes, p)
 	}
 	if r.isCut {
 		return nil, errCut

@@ -3,8 +3,10 @@
 package window
 
 import (
+	"bytes"
 	"fmt"
 
+	"wallarooapi/internal/calendar"
 	"wallarooapi/internal/declaration"
 	"wallarooapi/internal/topology"
 	"wallarooapi/internal/trace"
@@ -22,9 +24,6 @@ type Result struct {
 	Latest      int64
 }
 
-// FirstMs and LastMs are the times that messages of windows can have: the years 1 to 9999.
-const FirstMs, LastMs = -62_135_596_800_000, 253_402_300_799_999
-
 // Windows are the windows of one step.
 type Windows interface {
 	// Enter adds a message to the state of its key. A panic of the aggregation's functions that make or update accumulators goes
@@ -40,19 +39,28 @@ type Windows interface {
 	Waits() bool
 }
 
+// NewCalendar makes the calendar of windows.
+func NewCalendar(windows Windows) *calendar.Calendar[*State] {
+	return calendar.New(calendar.Rules[*State]{Due: windows.Due, Waits: windows.Waits(), Compare: func(a, b *State) int {
+		return bytes.Compare(a.Key, b.Key)
+	}})
+}
+
 // Of returns the windows of a declared step; hasWatermarks: ticks have times of the data, not of the clock.
 func Of(step *declaration.Step, hasWatermarks bool) (Windows, error) {
 	base := base{step.Aggregation}
 	switch described := step.Window.(type) {
 	case *topology.RangeWindow:
-		return newRange(base, described, hasWatermarks), nil
+		return newRange(base, described).movedBy(hasWatermarks), nil
+	case *topology.SessionWindow:
+		return newSession(base, described).movedBy(hasWatermarks), nil
 	case *topology.CountWindow:
 		return &count{base, int64(described.Count), int64(described.FlushMs)}, nil
 	}
 	return nil, fmt.Errorf("step %s has windows of type %T", step.Path, step.Window)
 }
 
-// base is what both kinds have.
+// base is what all kinds have.
 type base struct{ aggregation declaration.Aggregation }
 
 func (b base) update(p *pane, message any) {

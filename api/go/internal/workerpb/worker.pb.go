@@ -401,18 +401,22 @@ type Node struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Path          string                 `protobuf:"bytes,1,opt,name=path,proto3" json:"path,omitempty"` // "0/steps/1", as in the topology
 	Kind          NodeKind               `protobuf:"varint,2,opt,name=kind,proto3,enum=wallaroo.worker.v1.NodeKind" json:"kind,omitempty"`
-	Inputs        []string               `protobuf:"bytes,3,rep,name=inputs,proto3" json:"inputs,omitempty"`                         // paths of nodes of this stage; empty for entries
-	Port          uint32                 `protobuf:"varint,4,opt,name=port,proto3" json:"port,omitempty"`                            // entries and exits: the port in the header of their frames
-	State         string                 `protobuf:"bytes,5,opt,name=state,proto3" json:"state,omitempty"`                           // state kinds: name of the state
-	StatePort     uint32                 `protobuf:"varint,6,opt,name=state_port,json=statePort,proto3" json:"state_port,omitempty"` // state kinds, WINDOW: port in the header of state log frames
-	Timestamps    bool                   `protobuf:"varint,7,opt,name=timestamps,proto3" json:"timestamps,omitempty"`                // KEY, SEND, RECEIVE: frames carry the messages' timestamps
-	Codec         string                 `protobuf:"bytes,8,opt,name=codec,proto3" json:"codec,omitempty"`                           // KEY, SEND, RECEIVE, state kinds, WINDOW: codec of the messages in frames that leave or enter; empty: native
-	Component     string                 `protobuf:"bytes,9,opt,name=component,proto3" json:"component,omitempty"`                   // name under which a library worker registered the component; empty: found by path
-	Keys          bool                   `protobuf:"varint,10,opt,name=keys,proto3" json:"keys,omitempty"`                           // SEND, RECEIVE: frames carry the messages' keys; KEY: the key is the one that the message carries
-	Output        string                 `protobuf:"bytes,11,opt,name=output,proto3" json:"output,omitempty"`                        // OUTPUT: name of the output
-	Counters      []string               `protobuf:"bytes,12,rep,name=counters,proto3" json:"counters,omitempty"`                    // names of what it counts besides messages in, out and dead letters
-	Watermarks    bool                   `protobuf:"varint,13,opt,name=watermarks,proto3" json:"watermarks,omitempty"`               // WINDOW: ticks have times of the data, not of the clock
-	Visits        []string               `protobuf:"bytes,20,rep,name=visits,proto3" json:"visits,omitempty"`                        // state kinds but WINDOW: names of the visits that concern the step
+	Inputs        []string               `protobuf:"bytes,3,rep,name=inputs,proto3" json:"inputs,omitempty"`                          // paths of nodes of this stage; empty for entries
+	Port          uint32                 `protobuf:"varint,4,opt,name=port,proto3" json:"port,omitempty"`                             // entries and exits: the port in the header of their frames
+	State         string                 `protobuf:"bytes,5,opt,name=state,proto3" json:"state,omitempty"`                            // state kinds: name of the state
+	StatePort     uint32                 `protobuf:"varint,6,opt,name=state_port,json=statePort,proto3" json:"state_port,omitempty"`  // state kinds, WINDOW: port in the header of state log frames
+	Timestamps    bool                   `protobuf:"varint,7,opt,name=timestamps,proto3" json:"timestamps,omitempty"`                 // KEY, SEND, RECEIVE: frames carry the messages' timestamps
+	Codec         string                 `protobuf:"bytes,8,opt,name=codec,proto3" json:"codec,omitempty"`                            // KEY, SEND, RECEIVE, state kinds, WINDOW: codec of the messages in frames that leave or enter; empty: native
+	Component     string                 `protobuf:"bytes,9,opt,name=component,proto3" json:"component,omitempty"`                    // name under which a library worker registered the component; empty: found by path
+	Keys          bool                   `protobuf:"varint,10,opt,name=keys,proto3" json:"keys,omitempty"`                            // SEND, RECEIVE: frames carry the messages' keys; KEY: the key is the one that the message carries
+	Output        string                 `protobuf:"bytes,11,opt,name=output,proto3" json:"output,omitempty"`                         // OUTPUT: name of the output
+	Counters      []string               `protobuf:"bytes,12,rep,name=counters,proto3" json:"counters,omitempty"`                     // names of what it counts besides messages in, out and dead letters
+	TtlMs         uint64                 `protobuf:"varint,13,opt,name=ttl_ms,json=ttlMs,proto3" json:"ttl_ms,omitempty"`             // state kinds but WINDOW: a key's state is gone when no message of the key came for so long; 0: it stays
+	EventTime     bool                   `protobuf:"varint,14,opt,name=event_time,json=eventTime,proto3" json:"event_time,omitempty"` // the same, with ttl_ms or timers: times are those of the data; else ticks move time, too
+	Timers        []string               `protobuf:"bytes,15,rep,name=timers,proto3" json:"timers,omitempty"`                         // state kinds but WINDOW: names of the timers that the step sets
+	Sessions      bool                   `protobuf:"varint,16,opt,name=sessions,proto3" json:"sessions,omitempty"`                    // WINDOW: its windows are sessions
+	Watermarks    bool                   `protobuf:"varint,17,opt,name=watermarks,proto3" json:"watermarks,omitempty"`                // WINDOW: ticks have times of the data, not of the clock
+	Visits        []string               `protobuf:"bytes,20,rep,name=visits,proto3" json:"visits,omitempty"`                         // state kinds but WINDOW: names of the visits that concern the step
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -529,6 +533,34 @@ func (x *Node) GetCounters() []string {
 		return x.Counters
 	}
 	return nil
+}
+
+func (x *Node) GetTtlMs() uint64 {
+	if x != nil {
+		return x.TtlMs
+	}
+	return 0
+}
+
+func (x *Node) GetEventTime() bool {
+	if x != nil {
+		return x.EventTime
+	}
+	return false
+}
+
+func (x *Node) GetTimers() []string {
+	if x != nil {
+		return x.Timers
+	}
+	return nil
+}
+
+func (x *Node) GetSessions() bool {
+	if x != nil {
+		return x.Sessions
+	}
+	return false
 }
 
 func (x *Node) GetWatermarks() bool {
@@ -2790,7 +2822,7 @@ const file_worker_proto_rawDesc = "" +
 	"\x05nodes\x18\x02 \x03(\v2\x18.wallaroo.worker.v1.NodeR\x05nodes\x12!\n" +
 	"\fbucket_count\x18\x03 \x01(\rR\vbucketCount\x12\x1f\n" +
 	"\vframe_bytes\x18\x04 \x01(\rR\n" +
-	"frameBytes\"\x81\x03\n" +
+	"frameBytes\"\xeb\x03\n" +
 	"\x04Node\x12\x12\n" +
 	"\x04path\x18\x01 \x01(\tR\x04path\x120\n" +
 	"\x04kind\x18\x02 \x01(\x0e2\x1c.wallaroo.worker.v1.NodeKindR\x04kind\x12\x16\n" +
@@ -2807,9 +2839,14 @@ const file_worker_proto_rawDesc = "" +
 	"\x04keys\x18\n" +
 	" \x01(\bR\x04keys\x12\x16\n" +
 	"\x06output\x18\v \x01(\tR\x06output\x12\x1a\n" +
-	"\bcounters\x18\f \x03(\tR\bcounters\x12\x1e\n" +
+	"\bcounters\x18\f \x03(\tR\bcounters\x12\x15\n" +
+	"\x06ttl_ms\x18\r \x01(\x04R\x05ttlMs\x12\x1d\n" +
 	"\n" +
-	"watermarks\x18\r \x01(\bR\n" +
+	"event_time\x18\x0e \x01(\bR\teventTime\x12\x16\n" +
+	"\x06timers\x18\x0f \x03(\tR\x06timers\x12\x1a\n" +
+	"\bsessions\x18\x10 \x01(\bR\bsessions\x12\x1e\n" +
+	"\n" +
+	"watermarks\x18\x11 \x01(\bR\n" +
 	"watermarks\x12\x16\n" +
 	"\x06visits\x18\x14 \x03(\tR\x06visits\"\xdd\x01\n" +
 	"\aOpening\x12 \n" +

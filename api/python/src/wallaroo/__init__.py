@@ -23,6 +23,7 @@ from wallaroo.component.window import (
     nanoseconds,
     range_windows,
     seconds,
+    session_windows,
 )
 from wallaroo.component.wrapped import (
     BaseWrapped,
@@ -33,9 +34,8 @@ from wallaroo.component.wrapped import (
     KeyExtractor,
     Partition,
     StateBuilder,
-    StateComputation,
-    StateComputationMulti,
 )
+from wallaroo.component.wrapped_state import StateComputation, StateComputationMulti
 from wallaroo.declare.build import build_application
 from wallaroo.declare.builder import ApplicationBuilder
 from wallaroo.declare.library import build_library, offer, other_program
@@ -61,6 +61,7 @@ from wallaroo.endpoint.tcp import TCPSinkConfig, TCPSourceConfig, tcp_parse_inpu
 from wallaroo.message.kafka_record import KafkaRecord
 from wallaroo.message.output import output
 from wallaroo.message.serialization import deserialize, serialize
+from wallaroo.message.timer import Timers
 from wallaroo.message.visit import Deleted
 
 __all__ = [
@@ -97,6 +98,7 @@ __all__ = [
     "StateComputationMulti",
     "TCPSinkConfig",
     "TCPSourceConfig",
+    "Timers",
     "WallarooParameterError",
     "build_application",
     "build_library",
@@ -123,6 +125,7 @@ __all__ = [
     "range_windows",
     "seconds",
     "serialize",
+    "session_windows",
     "source",
     "state_computation",
     "state_computation_multi",

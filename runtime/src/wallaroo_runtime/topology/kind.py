@@ -31,7 +31,8 @@ def check_windows(index: Index) -> Iterator[Diagnostic]:
         if kind == "window" and isinstance(key, dict) and key.get("kind") in ("single", "partition"):
             reason, fix = f'a window has no key of kind "{key["kind"]}"', 'write the kind "message"'
             yield index.finding("T102", part, "/state/key/kind", reason=reason, fix=fix)
-        span, slide, delay = window.get("range_ms"), window.get("slide_ms"), window.get("delay_ms")
+        names = ("range_ms", "slide_ms") if "range_ms" in window else ("gap_ms", "gap_ms")
+        span, slide, delay = window.get(names[0]), window.get(names[1]), window.get("delay_ms")
         if type(span) is not int or type(slide) is not int or slide < 1:
             continue
         if slide > span:
@@ -39,7 +40,7 @@ def check_windows(index: Index) -> Iterator[Diagnostic]:
             yield index.finding("T102", part, "/window/slide_ms", reason=reason, fix=f"write at most {span}")
         count = -(-(span + (delay if type(delay) is int else 0)) // slide)
         if count > MAX_OPEN_WINDOWS:
-            yield index.finding("T271", part, "/window/slide_ms", count=count, limit=MAX_OPEN_WINDOWS)
+            yield index.finding("T271", part, f"/window/{names[1]}", count=count, limit=MAX_OPEN_WINDOWS)
 
 
 def check_visits(index: Index) -> Iterator[Diagnostic]:
@@ -53,6 +54,33 @@ def check_visits(index: Index) -> Iterator[Diagnostic]:
             if isinstance(name, str) and not unicodedata.is_normalized("NFC", name):
                 values = {"what": "visit", "name": shown_json(name), "reason": "it is not in Unicode form NFC"}
                 yield index.finding("T210", part, f"/visits/{number}", **values)
+
+
+def check_times(index: Index) -> Iterator[Diagnostic]:
+    """Only state computations have timers and a ttl, and those with one say which time counts: one for a state."""
+    times: dict[str, str] = {}
+    for part in index.parts:
+        kind, time, name = part.text("kind"), part.text("time"), part.state().get("name")
+        if part.kind != "steps" or not kind:
+            continue
+        found = {"/state/ttl_ms": "ttl_ms" in part.state(), "/timers": "timers" in part.value}
+        if not kind.startswith("state_"):
+            for place in (place for place, is_there in found.items() if is_there):
+                reason = f'a step of kind "{kind}" has no {place.rpartition("/")[2]}'
+                yield index.finding("T102", part, place, reason=reason, fix="remove it")
+        elif any(found.values()) and "time" not in part.value:
+            reason, fix = 'a step with timers, or with a ttl, needs the property "time"', 'add "time": "ingest"'
+            yield index.finding("T102", part, reason=reason, fix=fix)
+        if "time" in part.value and not any(found.values()):
+            reason, fix = "a step without timers, and without a ttl, has no time", "remove it"
+            yield index.finding("T102", part, "/time", reason=reason, fix=fix)
+        elif time and isinstance(name, str) and times.setdefault(name, time) != time:
+            reason = f'state "{name}" has the time "{times[name]}" at another step'
+            yield index.finding("T102", part, "/time", reason=reason, fix=f'write "{times[name]}"')
+        for number, timer in enumerate(items_of(part.value, "timers")):
+            if isinstance(timer, str) and not unicodedata.is_normalized("NFC", timer):
+                values = {"what": "timer", "name": shown_json(timer), "reason": "it is not in Unicode form NFC"}
+                yield index.finding("T210", part, f"/timers/{number}", **values)
 
 
 def check_outputs(index: Index) -> Iterator[Diagnostic]:

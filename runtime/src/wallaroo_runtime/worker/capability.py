@@ -2,7 +2,17 @@
 
 from collections.abc import Iterable
 
-from wallaroo.message.handshake import CHECK_PERSIST, CROSSING, OUTPUTS, PROTOBUF, VISITS, WATERMARKS, WINDOWS
+from wallaroo.message.handshake import (
+    CHECK_PERSIST,
+    CROSSING,
+    OUTPUTS,
+    PROTOBUF,
+    SESSIONS,
+    TIMERS,
+    VISITS,
+    WATERMARKS,
+    WINDOWS,
+)
 from wallaroo.worker._proto import worker_pb2 as pb
 from wallaroo_runtime.errors import WORKER, RunError
 from wallaroo_runtime.worker.spec import WorkerSpec
@@ -16,12 +26,16 @@ def needed(stage: pb.Stage) -> set[str]:
     for node in stage.nodes:
         if node.kind == pb.NODE_KIND_WINDOW:
             names.add(WINDOWS)
+        if node.sessions:
+            names.add(SESSIONS)
         if node.watermarks:
             names.add(WATERMARKS)
         if node.kind == pb.NODE_KIND_OUTPUT:
             names.add(OUTPUTS)
         if node.visits:
             names.add(VISITS)
+        if node.ttl_ms or node.timers:
+            names.add(TIMERS)
         if node.kind in _BORDERS or node.codec:
             names.add(CROSSING)
         if node.codec.startswith("protobuf:"):

@@ -2,7 +2,7 @@
 
 import warnings
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, TypeVar
 
 from wallaroo.diagnostic.diagnostic import Diagnostic, shown
 from wallaroo.diagnostic.error import WallarooParameterError
@@ -13,6 +13,7 @@ NS_PER_MS = 1_000_000
 MAX_COUNT = 1_000_000_000
 MAX_OPEN = 100_000  # windows of a key at once
 FLUSH_MS = 5000
+B = TypeVar("B", bound="TimedWindowsBuilder")
 LATE = {"drop": "drop", "fire-per-message": "fire_per_message", "place-in-oldest-window": "place_in_oldest_window"}
 
 
@@ -147,6 +148,27 @@ def range_windows(range_ns: int) -> "RangeWindowsBuilder":
     return RangeWindowsBuilder({"range": _in_ms("range_windows", "range_ns", range_ns, 1)})
 
 
+def session_windows(gap_ns: int) -> "SessionWindowsBuilder":
+    """Begin sessions, per key: windows of messages without a longer gap between them.
+
+    A session ends `gap_ns` after its last message; a message whose time is exactly that begins the next one. Where a
+    message falls between two sessions that are open, with less than the gap to both, `combine` joins them. A message's
+    time is as for `range_windows`.
+
+    Args:
+        gap_ns: How long a session waits for its next message, in nanoseconds, rounded up to whole milliseconds with a
+            warning.
+
+    Raises:
+        WallarooParameterError: It is not a number of more than 0 nanoseconds and at most 365 days.
+
+    Example:
+        >>> session_windows(seconds(30)).with_delay(seconds(5)).with_late_data_policy("fire-per-message")
+        session_windows(30000000000).with_delay(5000000000).with_late_data_policy('fire-per-message')
+    """
+    return SessionWindowsBuilder({"gap": _in_ms("session_windows", "gap_ns", gap_ns, 1)})
+
+
 def count_windows(count: int) -> "CountWindowsBuilder":
     """Begin windows of a number of messages, per key.
 
@@ -204,22 +226,72 @@ class RangeWindows(Windows):
     """Windows over a span of time."""
 
 
+class SessionWindows(Windows):
+    """Windows of messages without a longer gap between them."""
+
+
 class CountWindows(Windows):
     """Windows of a number of messages."""
 
 
-class RangeWindowsBuilder:
-    """Describes windows over a span of time; each method returns a new builder."""
+class TimedWindowsBuilder:
+    """Describes windows that a time ends; each method returns a new builder."""
+
+    _function, _size = "", ""  # that begins it, and its parameter
 
     def __init__(self, given: Mapping[str, Any]) -> None:
         self._given = given
 
     def __repr__(self) -> str:
-        text = f"range_windows({self._given['range'] * 1_000_000})"
+        text = f"{self._function}({self._given[self._size] * NS_PER_MS})"
         for name in ("slide", "delay"):
             if name in self._given:
-                text += f".with_{name}({self._given[name] * 1_000_000})"
+                text += f".with_{name}({self._given[name] * NS_PER_MS})"
         return text + (f".with_late_data_policy({self._given['late']!r})" if "late" in self._given else "")
+
+    def with_delay(self: B, delay: int) -> B:
+        """Let windows wait `delay` nanoseconds for late messages; with a slide it is rounded up to a multiple of that.
+
+        Raises:
+            WallarooParameterError: It is no such span, or is set already.
+        """
+        return self._with("with_delay", "delay", _in_ms("with_delay", "delay", delay, 0))
+
+    def with_late_data_policy(self: B, policy: str) -> B:
+        """Say what happens to messages that are older than all open windows.
+
+        Args:
+            policy: "drop", the default: they go nowhere, and the run counts them; "fire-per-message": each is emitted
+                at once as a window of its own, whose `bounds` begin and end at its time; "place-in-oldest-window":
+                they count in the oldest open window.
+
+        Raises:
+            WallarooParameterError: It is none of these, or is set already.
+        """
+        if policy not in LATE:
+            expected = " or ".join(f'"{name}"' for name in LATE)
+            raise _wrong(policy, "with_late_data_policy", "policy", expected, self._function)
+        return self._with("with_late_data_policy", "late", policy)
+
+    def _fields(self, kind: str, step_ms: int, **sizes: int) -> dict[str, Any]:
+        """Return what the document says, unless too many windows of a key would be open at once."""
+        delay_ms = self._given.get("delay", 0)
+        count = -(-(self._given[self._size] + delay_ms) // step_ms)
+        if count > MAX_OPEN:
+            at = called_from().shown()._asdict()
+            raise WallarooParameterError(Diagnostic.of("T271", **at, count=count, limit=MAX_OPEN))
+        return {"kind": kind, **sizes, "delay_ms": delay_ms, "late": LATE[self._given.get("late", "drop")]}
+
+    def _with(self: B, method: str, name: str, value: Any) -> B:
+        if name in self._given:
+            raise _wrong(value, method, name, f"one call of {method}", self._function)
+        return type(self)({**self._given, name: value})
+
+
+class RangeWindowsBuilder(TimedWindowsBuilder):
+    """Describes windows over a span of time; each method returns a new builder."""
+
+    _function, _size = "range_windows", "range"
 
     def with_slide(self, slide: int) -> "RangeWindowsBuilder":
         """Let a window begin every `slide` nanoseconds, at most the length of a window.
@@ -232,29 +304,6 @@ class RangeWindowsBuilder:
             raise _wrong(slide, "with_slide", "slide", f"at most the range, {self._given['range'] * NS_PER_MS}")
         return self._with("with_slide", "slide", slide_ms)
 
-    def with_delay(self, delay: int) -> "RangeWindowsBuilder":
-        """Let windows wait `delay` nanoseconds for late messages; it is rounded up to a multiple of the slide.
-
-        Raises:
-            WallarooParameterError: It is no such span, or is set already.
-        """
-        return self._with("with_delay", "delay", _in_ms("with_delay", "delay", delay, 0))
-
-    def with_late_data_policy(self, policy: str) -> "RangeWindowsBuilder":
-        """Say what happens to messages that are older than all open windows.
-
-        Args:
-            policy: "drop", the default: they go nowhere, and the run counts them; "fire-per-message": each is emitted
-                at once as a window of its own, whose `bounds` begin and end at its time; "place-in-oldest-window":
-                they count in the oldest open window.
-
-        Raises:
-            WallarooParameterError: It is none of these, or is set already.
-        """
-        if policy not in LATE:
-            raise _wrong(policy, "with_late_data_policy", "policy", " or ".join(f'"{name}"' for name in LATE))
-        return self._with("with_late_data_policy", "late", policy)
-
     def over(self, aggregation: Any) -> RangeWindows:
         """Return the windows with their aggregation, an `Aggregation` class or object.
 
@@ -262,24 +311,25 @@ class RangeWindowsBuilder:
             WallarooParameterError: More than 100,000 windows would be open at once for each key: range and delay,
                 divided by the slide.
         """
-        given = self._given
-        fields = {
-            "kind": "range",
-            "range_ms": given["range"],
-            "slide_ms": given.get("slide", given["range"]),
-            "delay_ms": given.get("delay", 0),
-            "late": LATE[given.get("late", "drop")],
-        }
-        count = -(-(fields["range_ms"] + fields["delay_ms"]) // fields["slide_ms"])
-        if count > MAX_OPEN:
-            at = called_from().shown()._asdict()
-            raise WallarooParameterError(Diagnostic.of("T271", **at, count=count, limit=MAX_OPEN))
-        return RangeWindows(fields, aggregation)
+        range_ms = self._given["range"]
+        slide_ms = self._given.get("slide", range_ms)
+        return RangeWindows(self._fields("range", slide_ms, range_ms=range_ms, slide_ms=slide_ms), aggregation)
 
-    def _with(self, method: str, name: str, value: Any) -> "RangeWindowsBuilder":
-        if name in self._given:
-            raise _wrong(value, method, name, f"one call of {method}")
-        return RangeWindowsBuilder({**self._given, name: value})
+
+class SessionWindowsBuilder(TimedWindowsBuilder):
+    """Describes sessions; each method returns a new builder."""
+
+    _function, _size = "session_windows", "gap"
+
+    def over(self, aggregation: Any) -> SessionWindows:
+        """Return the sessions with their aggregation, an `Aggregation` class or object.
+
+        Raises:
+            WallarooParameterError: More than 100,000 sessions could be open at once for each key: gap and delay,
+                divided by the gap.
+        """
+        gap_ms = self._given["gap"]
+        return SessionWindows(self._fields("session", gap_ms, gap_ms=gap_ms), aggregation)
 
 
 class CountWindowsBuilder:
@@ -317,11 +367,15 @@ def _in_ms(method: str, parameter: str, value: Any, least: int) -> int:
     return rounded
 
 
-def _wrong(value: object, method: str, parameter: str, expected: str) -> WallarooParameterError:
-    fix = "range_windows(wallaroo.seconds(9)).with_slide(wallaroo.seconds(3)).over(YourAggregation)"
-    if method == "count_windows":
-        fix = "count_windows(100).over(YourAggregation)"
+FIXES = {
+    "range_windows": "range_windows(wallaroo.seconds(9)).with_slide(wallaroo.seconds(3)).over(YourAggregation)",
+    "session_windows": "session_windows(wallaroo.seconds(30)).with_delay(wallaroo.seconds(5)).over(YourAggregation)",
+    "count_windows": "count_windows(100).over(YourAggregation)",
+}
+
+
+def _wrong(value: object, method: str, parameter: str, expected: str, function: str = "") -> WallarooParameterError:
     return WallarooParameterError.of(
         called_from(), method=method, parameter=parameter, actual=shown(value), expected=expected,
-        fix=f"write e.g. {fix}",
+        fix=f"write e.g. {FIXES.get(function or method, FIXES['range_windows'])}",
     )  # fmt: skip

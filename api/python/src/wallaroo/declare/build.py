@@ -6,8 +6,8 @@ from typing import Any
 from wallaroo.check import check
 from wallaroo.component import application as model
 from wallaroo.component import component
-from wallaroo.component.signature import shown_name, takes_bounds
-from wallaroo.component.window import CountWindowsBuilder, RangeWindowsBuilder, Windows
+from wallaroo.component.signature import shown_name, takes
+from wallaroo.component.window import CountWindowsBuilder, TimedWindowsBuilder, Windows
 from wallaroo.component.wrapped import Partition
 from wallaroo.declare.declaration import Declaration
 from wallaroo.declare.library import declare_codecs
@@ -169,7 +169,7 @@ class _Build(Declaration):
             self._remote(place, node, inputs, policy)
         elif isinstance(value, Windows):
             self._windows(place, node, inputs, policy)
-        elif isinstance(value, (RangeWindowsBuilder, CountWindowsBuilder)):
+        elif isinstance(value, (TimedWindowsBuilder, CountWindowsBuilder)):
             place.add(
                 "T207", method="to", parameter="computation", actual=repr(value),
                 expected="windows with an aggregation", fix="end them with .over(YourAggregation)",
@@ -225,7 +225,7 @@ class _Build(Declaration):
         }  # fmt: skip
         if found is None:
             return
-        if takes_bounds(getattr(found, "output", None)):
+        if takes(getattr(found, "output", None), "bounds"):
             parameters["output"] += ("bounds",)
         for name, expected in parameters.items():
             if component.method(place, "aggregation", found, (name,), expected) is None:

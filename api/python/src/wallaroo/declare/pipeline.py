@@ -107,7 +107,8 @@ class Pipeline:
 
         Args:
             computation: A function with `@computation(name)`, `@computation_multi(name)`, or `@state_computation(name,
-                state=StateClass)` or its `_multi`; or `range_windows(...).over(...)`, `count_windows(...).over(...)`.
+                state=StateClass)` or its `_multi`; or `range_windows(...).over(...)`, `session_windows(...).over(...)`,
+                `count_windows(...).over(...)`.
             on_error: What happens when it fails: "dead_letter" or "fail"; None: what the application says.
         """
         return self._then("to", computation, on_error)

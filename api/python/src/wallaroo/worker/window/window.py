@@ -11,12 +11,11 @@ from typing import Any, NamedTuple
 
 from wallaroo.check.in_place import check_returned, guarded
 from wallaroo.component.aggregation import WindowBounds
-from wallaroo.component.signature import takes_bounds
+from wallaroo.component.signature import takes
 from wallaroo.worker.value.result import present
 
 EARLIEST = -(1 << 63)
 # The times that messages of windows can have, in milliseconds since 1970: the years 1 to 9999.
-FIRST_MS, LAST_MS = -62_135_596_800_000, 253_402_300_799_999
 
 
 class Failed(NamedTuple):
@@ -52,12 +51,13 @@ class WindowState:
         pane: The accumulator that the last message updated.
         first: Time of the first message.
         latest: The latest time of a message; of a count window that of its last message.
-        oldest: Number of the oldest open window; of a count window how many messages it has.
+        oldest: Number of the oldest open window; of a count window how many messages it has; of sessions the latest
+            time of a tick that ended one.
         has_begun: Whether a window with messages was emitted.
         is_late: Whether messages came after the last one in time, and all were late.
         silent: Time of the first tick after the last message in time; where ticks move time, that of the first
             late message after it; None: none came.
-        panes: Accumulators by number of the pane.
+        panes: Accumulators by number of the pane; of sessions by their first and last time.
         is_over: Whether a message has taken the state away.
         queued: Under which time the calendar has the key; None: it does not.
     """
@@ -82,7 +82,7 @@ class WindowState:
         self.pane: Any = None
         self.has_begun = self.is_late = False
         self.silent: int | None = None
-        self.panes: dict[int, Any] = {}
+        self.panes: dict[Any, Any] = {}
 
     def slow(self) -> None:
         """Let the next message look at everything."""
@@ -93,7 +93,7 @@ class WindowState:
         return self.first, self.latest, self.oldest, self.has_begun, self.silent, self.is_late
 
     @classmethod
-    def of(cls, key: Any, fields: tuple[Any, ...], panes: dict[int, Any]) -> "WindowState":
+    def of(cls, key: Any, fields: tuple[Any, ...], panes: dict[Any, Any]) -> "WindowState":
         """Return the state that had these fields and accumulators."""
         state = cls(key)
         state.first, state.latest, state.oldest, state.has_begun, state.silent, state.is_late = fields
@@ -108,6 +108,7 @@ class Window(ABC):
         patience_ms: How long a key may be silent before all that it has is emitted.
     """
 
+    is_event = False  # whether messages have times of the data
     waits = False  # whether ticks report silence instead of advancing time
 
     def __init__(self, aggregation: Any, patience_ms: int) -> None:
@@ -116,7 +117,7 @@ class Window(ABC):
         self.update = self._guarded(aggregation)
         self.combine: Callable[[Any, Any], Any] = aggregation.combine
         self.output: Callable[..., Any] = aggregation.output
-        self.tells_bounds = takes_bounds(aggregation.output)
+        self.tells_bounds = takes(aggregation.output, "bounds")
 
     @staticmethod
     def _guarded(aggregation: Any) -> Callable[[Any, Any], Any]:
@@ -162,19 +163,38 @@ class Window(ABC):
             given.append((value, time))
 
 
-class RangeWindow(Window):
-    """Windows of a length of time."""
+class TimedWindow(Window):
+    """Windows that a time ends: what those of ranges and sessions have in common."""
 
-    def __init__(self, aggregation: Any, window: Mapping[str, Any], has_watermarks: bool) -> None:
-        self.range: int = window["range_ms"]
-        self.slide: int = window["slide_ms"]
+    def __init__(self, aggregation: Any, window: Mapping[str, Any], delay_ms: int, patience_ms: int) -> None:
+        super().__init__(aggregation, patience_ms)
+        self.delay = delay_ms
         self.late: str = window["late"]
-        self.delay: int = -(-window["delay_ms"] // self.slide) * self.slide
-        self.is_event = window["time"] == "event"
-        self.waits = self.is_event and not has_watermarks
-        super().__init__(aggregation, 2 * (self.range + self.delay))
-        self.length = gcd(self.range, self.slide)
-        self.per_window, self.per_slide = self.range // self.length, self.slide // self.length
+        self.is_event = self.waits = window["time"] == "event"
+
+    @abstractmethod
+    def _begin(self, state: WindowState, time: int) -> None:
+        """Make a state that of a key whose first message has this time."""
+
+    @abstractmethod
+    def _end(self, state: WindowState) -> int:
+        """Return the end of the oldest open window."""
+
+    @abstractmethod
+    def _is_late(self, state: WindowState, time: int) -> bool:
+        """Say whether no window takes a message."""
+
+    @abstractmethod
+    def _add(self, state: WindowState, message: Any, time: int) -> None:
+        """Add a message that is not late."""
+
+    @abstractmethod
+    def _add_to_oldest(self, state: WindowState, message: Any) -> None:
+        """Add a late message to the oldest open window."""
+
+    @abstractmethod
+    def _advance(self, state: WindowState, until: int, time: int, given: Given) -> None:
+        """Emit the windows that are due at the time `until`."""
 
     def enter(self, state: WindowState, is_new: bool, message: Any, time: int) -> Given:
         """Add a message; windows that its time makes due come before it."""
@@ -189,20 +209,16 @@ class RangeWindow(Window):
             latest = state.latest
             self._begin_anew(state, time, given)
             given.append((Stuck(latest), time))
-        if time >= self._oldest(state):
+        if self._is_late(state, time):
+            self._late(state, message, time, given)
+        else:
             state.silent, state.is_late = None, False
             self._add(state, message, time)
-        else:
-            self._late(state, message, time, given)
         return given
-
-    def _oldest(self, state: WindowState) -> int:
-        """Return the begin of the oldest open window."""
-        return state.first + state.oldest * self.slide
 
     def _is_stuck(self, state: WindowState, time: int) -> bool:
         """Say whether messages have been late for the longest silence; by event time only ticks decide."""
-        if self.is_event or state.silent is None or time >= self._oldest(state):
+        if self.is_event or state.silent is None or not self._is_late(state, time):
             return False
         return time >= state.silent + self.patience
 
@@ -227,15 +243,47 @@ class RangeWindow(Window):
             given.append((Stuck(state.latest), time))
         return given, is_over
 
+    def _late(self, state: WindowState, message: Any, time: int, given: Given) -> None:
+        state.slow()
+        state.is_late = True
+        if not self.is_event and state.silent is None:
+            state.silent = time
+        if self.late == "place_in_oldest_window":
+            self._add_to_oldest(state, message)
+        elif self.late == "fire_per_message":
+            accumulator = self.initial()
+            self.add(message, accumulator)
+            self.result(state, accumulator, time, given, (time, time))
+        else:
+            given.append((DROPPED, time))
+
+
+class RangeWindow(TimedWindow):
+    """Windows of a length of time."""
+
+    def __init__(self, aggregation: Any, window: Mapping[str, Any]) -> None:
+        self.range: int = window["range_ms"]
+        self.slide: int = window["slide_ms"]
+        delay = -(-window["delay_ms"] // self.slide) * self.slide
+        super().__init__(aggregation, window, delay, 2 * (self.range + delay))
+        self.length = gcd(self.range, self.slide)
+        self.per_window, self.per_slide = self.range // self.length, self.slide // self.length
+
     def _begin(self, state: WindowState, time: int) -> None:
         state.first = state.latest = time
         state.oldest = -((self.range + self.delay) // self.slide)
         if (self.range + self.delay) % self.slide == 0:
             state.oldest += 1
 
+    def _oldest(self, state: WindowState) -> int:
+        """Return the begin of the oldest open window."""
+        return state.first + state.oldest * self.slide
+
     def _end(self, state: WindowState) -> int:
-        """Return the end of the oldest open window."""
         return self._oldest(state) + self.range
+
+    def _is_late(self, state: WindowState, time: int) -> bool:
+        return time < self._oldest(state)
 
     def _add(self, state: WindowState, message: Any, time: int) -> None:
         number = (time - state.first) // self.length
@@ -252,22 +300,10 @@ class RangeWindow(Window):
         state.panes[number] = pane
         return pane
 
-    def _late(self, state: WindowState, message: Any, time: int, given: Given) -> None:
-        state.slow()
-        state.is_late = True
-        if not self.is_event and state.silent is None:
-            state.silent = time
-        if self.late == "place_in_oldest_window":
-            self._pane(state, state.oldest * self.per_slide, message)
-        elif self.late == "fire_per_message":
-            accumulator = self.initial()
-            self.add(message, accumulator)
-            self.result(state, accumulator, time, given, (time, time))
-        else:
-            given.append((DROPPED, time))
+    def _add_to_oldest(self, state: WindowState, message: Any) -> None:
+        self._pane(state, state.oldest * self.per_slide, message)
 
     def _advance(self, state: WindowState, until: int, time: int, given: Given) -> None:
-        """Emit the windows that are due at the time `until`."""
         state.slow()
         while (end := self._end(state)) + self.delay <= until:
             begin = state.oldest * self.per_slide
@@ -332,17 +368,6 @@ class CountWindow(Window):
         given: Given = []
         self.result(state, state.panes[0], state.latest, given, (state.first, state.latest))
         return given, True
-
-
-def window_of(aggregation: Any, window: Mapping[str, Any], *, has_watermarks: bool = False) -> Window:
-    """Return the windows of a step from what the topology says of it.
-
-    Args:
-        has_watermarks: Whether ticks have times of the data, not of the clock.
-    """
-    if window["kind"] == "count":
-        return CountWindow(aggregation, window)
-    return RangeWindow(aggregation, window, has_watermarks)
 
 
 def split(given: Given) -> Iterator[tuple[Any, int]]:

@@ -1,0 +1,110 @@
+package window
+
+import "wallarooapi/internal/declaration"
+
+// timed are windows that a time ends: what those of ranges and sessions have in common.
+type timed struct {
+	base
+	kind    kind
+	delay   int64
+	silence int64 // how long a key without messages keeps its state
+	late    string
+	isEvent bool
+	waits   bool // ticks have times of the clock, messages those of the data
+}
+
+// kind is what ranges and sessions do in ways of their own.
+type kind interface {
+	// begin makes a state that of a key whose first message has this time.
+	begin(s *State, time int64)
+	// end returns the end of the oldest open window.
+	end(s *State) int64
+	// isLate reports whether no window takes a message.
+	isLate(s *State, time int64) bool
+	// add adds a message that is not late.
+	add(s *State, message any, time int64)
+	// oldestPane returns the pane of the oldest open window that takes late messages.
+	oldestPane(s *State) *pane
+	// advance emits the windows that are due at the time until; time is that of what makes them due.
+	advance(s *State, until, time int64, given []Result) []Result
+}
+
+// movedBy says whether ticks have times of the data, which move windows as messages do.
+func (w *timed) movedBy(watermarks bool) *timed {
+	w.waits = w.isEvent && !watermarks
+	return w
+}
+
+func (w *timed) Waits() bool { return w.waits }
+
+func (w *timed) IsOver(*State) bool { return false }
+
+func (w *timed) Enter(s *State, isNew bool, message any, time int64) (given []Result) {
+	if s.low <= time && time < s.high {
+		w.update(s.current, message)
+		s.latest, s.current.last = max(s.latest, time), max(s.current.last, time)
+		return nil
+	}
+	switch {
+	case isNew:
+		w.kind.begin(s, time)
+	case time >= s.latest+w.silence:
+		given = w.beginAnew(s, time)
+	case time >= w.kind.end(s)+w.delay:
+		given = w.kind.advance(s, time, time, nil)
+	case w.isStuck(s, time):
+		latest := s.latest
+		given = append(w.beginAnew(s, time), Result{Time: time, IsStuck: true, Latest: latest})
+	}
+	if !w.kind.isLate(s, time) {
+		s.isSilent, s.isLate = false, false
+		w.kind.add(s, message, time)
+		return given
+	}
+	s.low, s.high, s.isLate = 0, 0, true
+	if !w.isEvent && !s.isSilent {
+		s.isSilent, s.silentSince = true, time
+	}
+	switch {
+	case w.late == "place_in_oldest_window":
+		w.update(w.kind.oldestPane(s), message)
+	case w.late == "fire_per_message":
+		alone := &pane{accumulator: w.aggregation.InitialAccumulator()}
+		w.update(alone, message)
+		given = w.give(s, alone.accumulator, time, declaration.Bounds{StartMs: time, EndMs: time}, given)
+	default:
+		given = append(given, Result{Time: time, IsDropped: true})
+	}
+	return given
+}
+
+// isStuck reports whether messages have been late for the longest silence; by event time only ticks decide.
+func (w *timed) isStuck(s *State, time int64) bool {
+	return !w.isEvent && s.isSilent && time >= s.silentSince+w.silence && w.kind.isLate(s, time)
+}
+
+func (w *timed) beginAnew(s *State, time int64) []Result {
+	given := w.kind.advance(s, s.latest+w.silence, time, nil)
+	s.reset()
+	w.kind.begin(s, time)
+	return given
+}
+
+func (w *timed) Due(s *State) (int64, bool) {
+	if w.waits {
+		return s.silentSince + w.silence, s.isSilent
+	}
+	return min(w.kind.end(s)+w.delay, s.latest+w.silence), true
+}
+
+func (w *timed) Tick(s *State, time int64) (given []Result, isOver bool) {
+	last := s.latest + w.silence
+	if isOver = w.waits || time >= last; isOver {
+		given = w.kind.advance(s, last, time, nil)
+		if w.waits && s.isLate && s.latest > time {
+			given = append(given, Result{Time: time, IsStuck: true, Latest: s.latest})
+		}
+		return given, true
+	}
+	return w.kind.advance(s, time, time, nil), false
+}
