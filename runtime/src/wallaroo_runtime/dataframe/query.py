@@ -115,7 +115,8 @@ def applied(call: Call) -> DataFrame:
     frames = [selected(rows, source, call.order_by)._jdf for source, rows in sources]
     states = [] if call.states is None else first_states(plan, topology, call.states)
     operators: Any = java_class(session, "microbatch.MicroBatch")
-    return DataFrame(operators.apply(json.dumps(settings), frames, states), session)
+    rows = DataFrame(operators.apply(json.dumps(settings), frames, states), session)
+    return rows if call.gives_states else rows.drop("state")
 
 
 def as_rows(source: Source, rows: DataFrame) -> SparkSource:
