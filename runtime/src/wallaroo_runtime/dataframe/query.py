@@ -123,7 +123,8 @@ def applied(call: Call) -> DataFrame:
     frames = [selected(call.inputs[source.name], source, order, NO_TIME)._jdf for source in sources]
     states = [] if call.states is None else first_states(plan, topology, call.states)
     operators: Any = java_class(session, "microbatch.MicroBatch")
-    return DataFrame(operators.apply(json.dumps(settings), frames, states), session)
+    rows = DataFrame(operators.apply(json.dumps(settings), frames, states), session)
+    return rows if call.gives_states else rows.drop("state")
 
 
 def as_rows(source: Source, rows: DataFrame) -> SparkSource:

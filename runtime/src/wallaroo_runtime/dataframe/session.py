@@ -24,6 +24,8 @@ def check_session(session: SparkSession, *, has_state: bool) -> None:
         fix = 'start the job with a classic session, e.g. SparkSession.builder.config("spark.api.mode", "classic")'
         raise RunError.of("R716", USAGE, what="this Spark session", reason=reason, fix=fix)
     _add_classes(session)
+    workers: Any = java_class(session, "microbatch.WorkerTasks")
+    workers.endWith(session._jsparkSession)
     if has_state:
         given = str(session.conf.get(PROVIDER, ""))
         if not given or "HDFSBacked" in given:  # Spark's default, which cannot keep states of this kind

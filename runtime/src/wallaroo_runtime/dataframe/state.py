@@ -2,23 +2,28 @@
 
 import json
 from collections.abc import Iterable, Mapping
+from functools import reduce
+from operator import or_
 from typing import Any
 
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]
 from pyspark.errors import PySparkException
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
 from wallaroo_runtime.errors import USAGE, RunError
 from wallaroo_runtime.plan import Plan, Stage
 from wallaroo_runtime.plan.block import blocks_of
 from wallaroo_runtime.plan.compile import compile_topology
+from wallaroo_runtime.spark.row import field_of
 from wallaroo_runtime.spark.state_store.choice import StateChoice
 from wallaroo_runtime.spark.state_store.layout import Stored, reason_of, state_store
 from wallaroo_runtime.topology.model import Topology
 
 OPERATOR, LOG = "transformWithStateExec", "log"
-LEFT = ("name", "key", "encoding", "value", "type")
+LEFT = {"name": "string", "key": "binary", "encoding": "int", "value": "binary", "type": "string"}
+TAKEN = "pass what `states` or `read_states` returns"
+FACTS = -(1 << 32)  # in Spark's store, in the place of a bucket and its entry, as `SparkBucketStore.java` has it
 
 
 def state_ports(stages: Iterable[Stage]) -> dict[str, int]:
@@ -63,12 +68,24 @@ def first_states(plan: Plan, topology: Topology, states: DataFrame) -> list[Any]
     Raises:
         RunError: R716, they are not those of the application.
     """
-    if missing := [column for column in LEFT if column not in states.columns]:
-        reason = f"they have no column {missing[0]}"
-        raise _refused(reason, "pass what `states` or `read_states` returns")
+    if not isinstance(states, DataFrame):
+        reason = f"they are a {type(states).__name__}"
+        raise _refused(reason, TAKEN)
+    for name, kind in LEFT.items():
+        field = field_of(states, name, "the parameter `states`")
+        if field is None:
+            reason = f"they have no column {name}"
+            raise _refused(reason, TAKEN)
+        if field.dataType.simpleString() != kind:
+            reason = f'their column "{name}" is {field.dataType.simpleString()}, not {kind}'
+            raise _refused(reason, TAKEN)
     if states.isStreaming:
         reason = "they are a streaming DataFrame"
         raise _refused(reason, "write them, and pass what `spark.read` returns")
+    is_null = reduce(or_, (F.col(name).isNull() for name in LEFT))
+    for row in states.where(is_null).select(*LEFT).limit(1).collect():
+        reason = f"a row has null in {', '.join(name for name in LEFT if row[name] is None)}"
+        raise _refused(reason, TAKEN)
     types = types_of(topology)
     for row in states.select("name", "type").distinct().collect():
         if row["name"] not in types:
@@ -90,8 +107,11 @@ def _of_level(plan: Plan, level: Iterable[Stage], states: DataFrame) -> Any:
     return rows
 
 
-def stored_states(session: SparkSession, topology: Topology, checkpoint: str) -> DataFrame:
+def stored_states(session: SparkSession, topology: Topology, checkpoint: str, part: int | None) -> DataFrame:
     """Return the states in the checkpoint of a streaming query, as of its last micro-batch, as `LEFT` has them.
+
+    Args:
+        part: To which of the places of the application in the query they belong; None: there is one.
 
     Raises:
         RunError: R771, there are none of this application.
@@ -103,9 +123,7 @@ def stored_states(session: SparkSession, topology: Topology, checkpoint: str) ->
     operators = [row for row in found if row["operatorName"] == OPERATOR and has_logs(row["operatorProperties"])]
     partitions = operators[0]["numPartitions"] if operators else 1
     plan = compile_topology(topology, shuffle_partitions=partitions)
-    if len(operators) != len(plan.levels) - 1:
-        reason = f"it has {len(operators)} operators of applications, this one needs {len(plan.levels) - 1}"
-        raise _unreadable(checkpoint, reason)
+    operators = _of_part(session, plan, topology, checkpoint, operators, part)
     java, stored = state_store(session), Stored(session, checkpoint, plan)
     rows = session.createDataFrame([], "name STRING, key BINARY, encoding INT, value BINARY")
     for operator, level in zip(operators, plan.levels[1:], strict=True):
@@ -115,6 +133,46 @@ def stored_states(session: SparkSession, topology: Topology, checkpoint: str) ->
             chosen = DataFrame(java.chosen(logs, StateChoice(frozenset(names)).to_json()), session)
             rows = rows.union(chosen.select(_looked_up(names, "port").alias("name"), "key", "encoding", "value"))
     return with_types(rows, topology)
+
+
+def _of_part(
+    session: SparkSession, plan: Plan, topology: Topology, checkpoint: str, operators: list[Row], part: int | None
+) -> list[Row]:
+    """Return the operators of one of the places of an application in a query, a level each.
+
+    Raises:
+        RunError: R771, there is no such place, or there are several.
+    """
+    levels = len(plan.levels) - 1
+    if len(operators) == levels and not part:
+        return operators
+    kept = [_facts(session, checkpoint, row) for row in operators]
+    names = [
+        {name for name in facts_of(plan, topology, level + 1) if name.startswith("state ")} for level in range(levels)
+    ]
+    places = [[row for row, facts in zip(operators, kept, strict=True) if facts >= own] for own in names]
+    count = min(map(len, places), default=0)
+    if not count:
+        reason = f"it has {len(operators)} operators of applications, none of which has the states of this one"
+        raise _unreadable(checkpoint, reason)
+    if part is None and count > 1:
+        numbers = ", ".join(str(row["operatorId"]) for rows in places for row in rows)
+        reason = f"its query has the steps {count} times, as the operators {numbers} of Spark"
+        raise _unreadable(checkpoint, reason, f"choose one of them: read_states(..., part=0) to part={count - 1}")
+    if not 0 <= (part or 0) < count:
+        reason = f"its query has the steps {count} times; part {part} was asked for"
+        raise _unreadable(checkpoint, reason, f"give a part from 0 to {count - 1}")
+    return [sorted(rows, key=lambda row: int(row["operatorId"]))[part or 0] for rows in places]
+
+
+def _facts(session: SparkSession, checkpoint: str, operator: Row) -> set[str]:
+    """Return the names of what `KeptFacts.java` noted of the states of an operator."""
+    if operator["maxBatchId"] < 0:
+        return set()
+    stored = session.read.format("statestore").option("operatorId", operator["operatorId"])
+    rows = stored.option("batchId", operator["maxBatchId"]).option("stateVarName", LOG).load(checkpoint)
+    notes = rows.where(F.col("user_map_key.value") == FACTS).select(F.col("user_map_value.value").alias("note"))
+    return {name for row in notes.collect() for name in json.loads(row["note"])}
 
 
 def has_logs(properties: str) -> bool:
@@ -132,10 +190,10 @@ def _looked_up(names: Mapping[Any, str], column: str) -> Column:
     return pairs[F.col(column)] if names else F.lit(None).cast("string")
 
 
-def _unreadable(checkpoint: str, reason: str) -> RunError:
-    return RunError.of(
-        "R771", path=checkpoint, reason=reason, fix="give the checkpointLocation of a query with its steps"
-    )
+def _unreadable(
+    checkpoint: str, reason: str, fix: str = "give the checkpointLocation of a query with its steps"
+) -> RunError:
+    return RunError.of("R771", path=checkpoint, reason=reason, fix=fix)
 
 
 def _refused(reason: str, fix: str) -> RunError:

@@ -23,6 +23,7 @@ from wallaroo_runtime.topology.model import SparkSink, place_of
 
 Write = Callable[[DataFrame, int], object]
 LETTERS = "dead_letters"
+ROWS = {"output", "key", "value", "dead_letter"}
 
 
 def load(app: str | PathLike[str], args: Sequence[str] = ()) -> "Steps":
@@ -45,8 +46,8 @@ def load(app: str | PathLike[str], args: Sequence[str] = ()) -> "Steps":
 class Steps:
     """The steps of an application; `load` makes them.
 
-    Workers of the application start on an executor when a task needs them, and end with it. States of a streaming
-    query are in the query's own checkpoint, so that its sink is as exact as with steps of Spark's own.
+    Workers of the application start on an executor when a task needs them, and end with it, or with Spark. States of a
+    streaming query are in the query's own checkpoint, so that its sink is as exact as with steps of Spark's own.
 
     Attributes:
         inputs: Names of the sources.
@@ -66,9 +67,10 @@ class Steps:
 
         Args:
             rows: The DataFrame for the only source, so that `orders.transform(steps.apply)` works.
-            order_by: Column of each input, a time, a date or an integer. In a batch, and in each micro-batch, each key
-                gets its rows in this order. Without it in that of event time, if every source has one; else in an order
-                that Spark's partitions happen to have, so code for which the order of events counts needs it.
+            order_by: Name of a column of each input, of times, dates or integers. In a batch, and in each micro-batch,
+                each key gets its rows in this order, null first, with the least BIGINT. Without it in that of event
+                time, if every source has one; else in an order that Spark's partitions happen to have, so code for
+                which the order of events counts needs it.
             states: From `states` or `read_states`: those with which a batch, or a query with a new checkpoint, begins.
             inputs: A DataFrame, streaming or not, for each source by its name. It has the columns that the source
                 declares, and perhaps more; for a source that declares none `value`, and perhaps `key` and `timestamp`.
@@ -123,11 +125,15 @@ class Steps:
         Args:
             rows: From `apply_all`.
             output: The sink's name.
+
+        Raises:
+            DiagnosticError: R720, there is no such sink; R716, the rows are none of `apply_all`.
         """
         sink = next((each for each in self._topology.sinks() if each.name == output), None)
         if sink is None:
             known = ", ".join(self.outputs)
             raise RunError.of("R720", USAGE, place="the application", what="sink", name=f'"{output}"', known=known)
+        _check_rows(rows, "select")
         mine = rows.where((F.col("output") == output) & F.col("value").isNotNull())
         if not isinstance(sink, SparkSink) or not sink.schema:
             return mine.select("key", "value")
@@ -141,7 +147,11 @@ class Steps:
 
         Args:
             rows: From `apply_all`.
+
+        Raises:
+            DiagnosticError: R716, they are not.
         """
+        _check_rows(rows, "dead_letters")
         found = rows.where(F.col("dead_letter").isNotNull()).select("dead_letter.*")
         is_time = F.col("at_ms").between(FIRST_MS, LAST_MS)  # Python has no other years
         return found.withColumn("at", F.when(is_time, F.timestamp_millis(F.col("at_ms")))).drop("at_ms")
@@ -153,22 +163,33 @@ class Steps:
 
         Args:
             rows: From `apply_all` with `gives_states`.
+
+        Raises:
+            DiagnosticError: R716, they are not.
         """
+        _check_rows(rows, "states")
+        if "state" not in rows.columns:
+            reason = "the rows were made without states"
+            raise _refused(reason, "make them with steps.apply_all(..., gives_states=True)", "states")
         return with_types(rows.where(F.col("state").isNotNull()).select("state.*"), self._topology)
 
-    def read_states(self, session: SparkSession, checkpoint: str) -> DataFrame:
+    def read_states(self, session: SparkSession, checkpoint: str | PathLike[str], part: int | None = None) -> DataFrame:
         """Return the states of a streaming query as of its last micro-batch, as `states` does; it may run meanwhile.
 
         A query with a new checkpoint that begins with them goes on where that one was, with other partitions too.
 
         Args:
             checkpoint: The query's `checkpointLocation`.
+            part: Of a query to which the steps are applied several times: of which, from 0 on, as Spark numbers them.
 
         Raises:
-            DiagnosticError: R771, it has no states of this application.
+            DiagnosticError: R771, it has no states of this application, or those of several parts.
         """
+        if not isinstance(checkpoint, str | PathLike) or not fspath(checkpoint):
+            reason = f"the checkpoint is {checkpoint!r}"
+            raise _refused(reason, "give the checkpointLocation of a query with these steps", "read_states")
         check_session(session, has_state=True)
-        return stored_states(session, self._topology, checkpoint)
+        return stored_states(session, self._topology, fspath(checkpoint), part)
 
     def show_states(self, states: DataFrame, limit: int = 1000) -> DataFrame:
         """Return some states in a form that people read: name, key, and value as JSON, as `wallaroo state` shows it.
@@ -239,6 +260,16 @@ class Steps:
         session = next(iter(given.values())).sparkSession
         application = self._application if is_local(session.sparkContext.master) else self._archived
         return Call(session, application.topology, application.archive, given, policy, **more)
+
+
+def _check_rows(rows: DataFrame, method: str) -> None:
+    if not isinstance(rows, DataFrame):
+        reason = f"the rows are a {type(rows).__name__}"
+    elif set(rows.columns) >= ROWS:
+        return
+    else:
+        reason = f"the rows have the columns {', '.join(rows.columns) or 'none'}"
+    raise _refused(reason, "pass what steps.apply_all(...) returns", method)
 
 
 def _refused(reason: str, fix: str, method: str = "apply") -> RunError:

@@ -7,6 +7,7 @@ import com.fasterxml.jackson.core.StreamReadConstraints;
 import java.io.IOException;
 import java.nio.charset.StandardCharsets;
 import java.util.Arrays;
+import java.util.Locale;
 import org.wallaroo.spark.message.LetterFrame;
 import org.wallaroo.spark.query.OperatorFailure;
 import org.wallaroo.spark.query.RecordSource;
@@ -22,7 +23,7 @@ final class LargeRow {
 
     /** Returns it, without the row: who wants it knows where it came from. */
     static LetterFrame.Letter letter(RecordSource source, long sequence, long timeMs, byte[] value) {
-        String error = "a %s of %,d bytes; at most %,d are taken".formatted(
+        String error = String.format(Locale.ROOT, "a %s of %,d bytes; at most %,d are taken",
                 source.rows() ? "row" : "value", value.length, source.limit());
         DeadLetter letter = DeadLetter.newBuilder()
                 .setCode(OperatorFailure.TOO_LARGE).setPath(source.path()).setStep(source.name()).setSequence(sequence)
@@ -51,6 +52,6 @@ final class LargeRow {
         } catch (IOException error) {
             return "";
         }
-        return "; its column \"%s\" has %,d".formatted(name, most);
+        return String.format(Locale.ROOT, "; its column \"%s\" has %,d", name, most);
     }
 }

@@ -40,6 +40,10 @@ final class RecordTask implements MapPartitionsFunction<Row, byte[]> {
 
     @Override
     public Iterator<byte[]> call(Iterator<Row> rows) {
+        return PlainRows.of(settings, () -> made(rows));
+    }
+
+    private Iterator<byte[]> made(Iterator<Row> rows) {
         Credentials.putAll(credentials);
         Attempt attempt = Attempt.current();
         RecordSource source = settings.records().get(number);

@@ -1,5 +1,6 @@
 package org.wallaroo.spark.microbatch;
 
+import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
@@ -11,6 +12,7 @@ import org.apache.spark.sql.streaming.TimerValues;
 import org.wallaroo.spark.bucket.SparkBucketStore;
 import org.wallaroo.spark.query.Applied;
 import org.wallaroo.spark.query.Attempt;
+import org.wallaroo.spark.query.OperatorFailure;
 import org.wallaroo.spark.query.Settings;
 import org.wallaroo.spark.rpc.Credentials;
 import org.wallaroo.spark.stage.CallScope;
@@ -45,13 +47,17 @@ final class StateTask extends StatefulProcessorWithInitialState<Integer, byte[],
 
     @Override
     public void handleInitialState(Integer key, byte[] state, TimerValues timers) {
-        first = first == null ? new FirstLogs(store) : first;
+        first = first == null ? new FirstLogs(store, this::twice) : first;
         first.take(state);
     }
 
     @Override
     public Iterator<byte[]> handleInputRows(
             Integer key, Iterator<byte[]> rows, TimerValues timers) {
+        return CollectionConverters.asScala(PlainRows.of(settings, () -> made(key, CollectionConverters.asJava(rows))));
+    }
+
+    private java.util.Iterator<byte[]> made(Integer key, java.util.Iterator<byte[]> input) {
         Credentials.putAll(credentials);
         Attempt attempt = settings.isRehearsal() ? Attempt.current().rehearsing() : Attempt.current();
         if (new Applied(settings).isStream()) {
@@ -71,18 +77,23 @@ final class StateTask extends StatefulProcessorWithInitialState<Integer, byte[],
         if (first != null) {
             first.end();
         }
-        var input = CollectionConverters.asJava(rows);
         if (settings.isRehearsal()) {
-            return CollectionConverters.asScala(rehearsed(input, level));
+            return rehearsed(input, level);
         }
         if (!Applied.is(settings)) {
-            return CollectionConverters.asScala(new LevelRows(settings, number, input, level::leaving, output, account));
+            return new LevelRows(settings, number, input, level::leaving, output, account);
         }
         WindowTime time = new WindowTime(settings);
         LevelRows made = new LevelRows(
                 settings, number, input, items -> level.leaving(time.taken(items, store)), output, account);
-        return CollectionConverters.asScala(
-                new Applied(settings).givesStates() ? new EndRows(made, settings.stages(number), scope, store, output) : made);
+        return new Applied(settings).givesStates() ? new EndRows(made, settings.stages(number), scope, store, output) : made;
+    }
+
+    private OperatorFailure twice(Integer port, byte[] key) {
+        return OperatorFailure.said("R716", "what", "the parameter `states`", "reason",
+                "state \"%s\" has several rows of the key \"%s\"".formatted(
+                        new Applied(settings).states().get(port), new String(key, StandardCharsets.UTF_8)),
+                "fix", "keep one of them, e.g. with .dropDuplicates([\"name\", \"key\"])");
     }
 
     private java.util.Iterator<byte[]> rehearsed(java.util.Iterator<byte[]> rows, Level level) {

@@ -1,10 +1,14 @@
 package org.wallaroo.spark.microbatch;
 
+import java.lang.ref.WeakReference;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 import java.util.TreeMap;
+import org.apache.spark.SparkContext;
 import org.apache.spark.api.java.function.MapPartitionsFunction;
+import org.apache.spark.scheduler.SparkListener;
+import org.apache.spark.scheduler.SparkListenerApplicationEnd;
 import org.apache.spark.sql.Encoders;
 import org.apache.spark.sql.SparkSession;
 import org.wallaroo.spark.query.Json;
@@ -15,7 +19,24 @@ import org.wallaroo.spark.worker.WorkerChannel;
 public final class WorkerTasks {
     private static final String BETWEEN = "\t";
 
+    private static WeakReference<SparkContext> ending = new WeakReference<>(null);
+
     private WorkerTasks() {}
+
+    /** Ends the workers that tasks start in this process when Spark stops: the process may live on. */
+    public static synchronized void endWith(SparkSession session) {
+        SparkContext context = session.sparkContext();
+        if (ending.get() == context) {
+            return;
+        }
+        ending = new WeakReference<>(context);
+        context.addSparkListener(new SparkListener() {
+            @Override
+            public void onApplicationEnd(SparkListenerApplicationEnd end) {
+                WorkerChannel.stopAll();
+            }
+        });
+    }
 
     /**
      * Starts workers.

@@ -2,7 +2,9 @@ package org.wallaroo.spark.query;
 
 import com.fasterxml.jackson.databind.JsonNode;
 import java.nio.charset.StandardCharsets;
+import java.util.ArrayList;
 import java.util.Base64;
+import java.util.List;
 import wallaroo.worker.v1.WorkerOuterClass.DeadLetter;
 import wallaroo.worker.v1.WorkerOuterClass.Failure;
 
@@ -19,12 +21,23 @@ public final class OperatorFailure extends RuntimeException {
 
     private static final String MARK = "wallaroo-operator:";
 
+    private final String text;
+
     private OperatorFailure(String text) {
         super(text);
+        this.text = text;
     }
 
     private OperatorFailure(String text, String json) {
         super(text + "\n" + MARK + Base64.getEncoder().encodeToString(json.getBytes(StandardCharsets.UTF_8)) + ":");
+        this.text = text;
+    }
+
+    /** Returns the same without what only a driver of ours reads. */
+    public OperatorFailure forPeople() {
+        OperatorFailure same = new OperatorFailure(text);
+        same.setStackTrace(getStackTrace());
+        return same;
     }
 
     /**
@@ -53,7 +66,10 @@ public final class OperatorFailure extends RuntimeException {
      * @param findings a JSON array of diagnostics
      */
     public static OperatorFailure found(JsonNode findings) {
-        return new OperatorFailure(findings.path(0).path("message").asText(), "{\"found\": " + findings + "}");
+        List<String> texts = new ArrayList<>();
+        findings.forEach(each -> texts.add("%s %s\n  fix: %s".formatted(
+                each.path("code").asText(), each.path("message").asText(), each.path("fix").asText())));
+        return new OperatorFailure(String.join("\n", texts), "{\"found\": " + findings + "}");
     }
 
     /**

@@ -3,8 +3,11 @@ package org.wallaroo.spark.state;
 import java.security.SecureRandom;
 import java.util.Arrays;
 import java.util.HashMap;
+import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
+import java.util.function.BiFunction;
 import org.wallaroo.spark.bucket.BucketStore;
 import org.wallaroo.spark.bucket.BucketVersion;
 
@@ -13,15 +16,37 @@ public final class FirstLogs {
     private static final SecureRandom NONCES = new SecureRandom();
 
     private final BucketStore store;
+    private final BiFunction<Integer, byte[], RuntimeException> twice; // null: nobody asks
     private final Map<Long, byte[][]> begun = new HashMap<>();
+    private final Set<StateKey> known = new HashSet<>(); // of those that have come
 
+    /** Makes one for rows of which no two are of one state. */
     public FirstLogs(BucketStore store) {
+        this(store, null);
+    }
+
+    /**
+     * Makes one.
+     *
+     * @param twice returns the error of a second state of one port and key
+     */
+    public FirstLogs(BucketStore store, BiFunction<Integer, byte[], RuntimeException> twice) {
         this.store = store;
+        this.twice = twice;
     }
 
     /** Stores the entry of a {@link LoadRow}, or keeps it until all pieces of its state are there; returns its note. */
     public byte[] take(byte[] bytes) {
         LoadRow row = LoadRow.fromBytes(bytes);
+        if (twice != null && row.bucket() >= 0 && row.piece() == 0) {
+            LogEntry entry = new LogEntry(row.entry());
+            for (int number = 0; number < entry.count; number++) {
+                StateKey key = entry.key(number);
+                if (!known.add(key)) {
+                    throw twice.apply(key.port(), key.key());
+                }
+            }
+        }
         if (row.bucket() >= 0 && row.pieces() == 1) {
             store(row.bucket(), List.of(row.entry()));
         } else if (row.bucket() >= 0) {
