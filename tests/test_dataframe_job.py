@@ -7,14 +7,19 @@ import signal
 import subprocess
 import sys
 import time
+from datetime import datetime, timezone
 from pathlib import Path
 
 import pyspark
 import pytest
 
+from support import row_windows
 from support.host import descendants
 from support.row_totals import write_program
-from support.run import wait_until
+from support.run import TESTS, wait_until
+
+sys.path.insert(0, str(TESTS.parent / "topology-schema" / "vectors"))
+from make_windows import Reference, ranges
 
 FILES, ROWS, USERS = 6, 200, 5
 # The session has no settings of ours.
@@ -23,9 +28,18 @@ import sys
 from pyspark.sql import SparkSession
 from wallaroo_runtime.dataframe import load
 
-app, folder, master = sys.argv[1:]
+app, folder, master, *args = sys.argv[1:]
 builder = SparkSession.builder.master(master).config("spark.ui.enabled", "false")
 spark = builder.config("spark.sql.shuffle.partitions", "3").config("spark.executor.memory", "600m").getOrCreate()
+if args:
+    rows = spark.readStream.schema("key STRING, value BIGINT, at TIMESTAMP, n BIGINT")
+    rows = rows.option("maxFilesPerTrigger", 1).json(folder + "/in").withWatermark("at", "40 milliseconds")
+    writer = load(app, args).apply(rows=rows, order_by="n").writeStream.format("parquet")
+    writer = writer.option("path", folder + "/out").option("checkpointLocation", folder + "/checkpoint")
+    writer.trigger(availableNow=True).start().awaitTermination()
+    rows = spark.read.parquet(folder + "/out").collect()
+    print("rows", sorted([row["key"], row["begin"], row["end"], *row["values"]] for row in rows))
+    sys.exit()
 orders = spark.readStream.schema("user STRING, amount INT").option("maxFilesPerTrigger", 1).json(folder + "/in")
 totals = load(app).apply(orders=orders)
 names = spark.createDataFrame([(f"u{n}", f"name {n}") for n in range(5)], "user STRING, name STRING")
@@ -53,6 +67,10 @@ class Job:
                 self.expected.append([f"name {order['user'][1:]}", sums[order["user"]]])
             (folder / "in" / f"{number}.json").write_text("\n".join(map(json.dumps, orders)))
 
+    def arguments(self) -> list[str]:
+        """Return what the program is loaded with."""
+        return []
+
     def start(self) -> "subprocess.Popen[str]":
         kept = {name: text for name, text in os.environ.items() if not name.startswith(("SPARK_", "PYSPARK_"))}
         own = {
@@ -62,13 +80,14 @@ class Job:
         }
         with (self.folder / "log").open("a") as log:
             return subprocess.Popen(
-                [sys.executable, "job.py", str(self.app), str(self.folder), self.master], cwd=self.folder,
-                env={**kept, **own}, stdout=subprocess.PIPE, stderr=log, text=True, start_new_session=True,
+                [sys.executable, "job.py", str(self.app), str(self.folder), self.master, *self.arguments()],
+                cwd=self.folder, env={**kept, **own}, stdout=subprocess.PIPE, stderr=log, text=True,
+                start_new_session=True,
             )  # fmt: skip
 
     def finish(self, process: "subprocess.Popen[str]") -> None:
         """Wait for the end of the job, and check what it gives and leaves."""
-        said, _ = process.communicate(timeout=300)
+        said, _ = process.communicate(timeout=900)
         assert process.returncode == 0, (self.folder / "log").read_text()[-3000:]
         (rows,) = (line for line in said.splitlines() if line.startswith("rows "))
         assert eval(rows.removeprefix("rows ")) == sorted(self.expected)
@@ -77,14 +96,47 @@ class Job:
         return len(list((self.folder / "checkpoint" / "commits").glob("[0-9]*")))
 
 
+class Windows(Job):
+    """A job with windows by event time, which follow a watermark."""
+
+    WINDOW = ranges(50, 20, delay=20, late="fire_per_message", time="event")
+
+    def __init__(self, folder: Path, language: str, master: str) -> None:
+        self.folder, self.master = folder, master
+        self.app = row_windows.write_program(folder, language)
+        (folder / "job.py").write_text(JOB)
+        (folder / "in").mkdir()
+        chance, events, now, latest, number = random.Random(8), [], 1_767_225_600_000, 0, 0
+        for file in range(FILES):
+            rows = []
+            for _ in range(ROWS):
+                now += chance.choice((0, 1, 3))
+                number, at = number + 1, now - chance.choice((0, 0, 30, 90))
+                latest = max(latest, at)
+                text = datetime.fromtimestamp(at / 1000, timezone.utc).isoformat(timespec="milliseconds")
+                rows.append({"key": f"u{chance.randrange(USERS)}", "value": number, "at": text, "n": number})
+                events.append({"sequence": number, "key": rows[-1]["key"], "time": at, "value": number})
+            events.append({"sequence": number + 1, "tick": latest - 40})
+            path = folder / "in" / f"{file}.json"
+            path.write_text("\n".join(map(json.dumps, rows)))
+            os.utime(path, (1_700_000_000 + file, 1_700_000_000 + file))  # they are read in this order
+        reference = Reference(self.WINDOW, has_watermarks=True)
+        reference.run(events)
+        self.expected = [[each.key, *each.bounds, *each.values] for each in reference.given]
+
+    def arguments(self) -> list[str]:
+        return row_windows.arguments([[self.WINDOW]])
+
+
 @pytest.mark.long
 @pytest.mark.jvm
+@pytest.mark.parametrize("kind", [Job, Windows])
 @pytest.mark.parametrize("language", ["python", "go"])
-def test_a_job_that_is_killed_is_exact(tmp_path: Path, language: str) -> None:
-    job, chance = Job(tmp_path, language, "local[2]"), random.Random(language)
+def test_a_job_that_is_killed_is_exact(tmp_path: Path, language: str, kind: type[Job]) -> None:
+    job, chance = kind(tmp_path, language, "local[2]"), random.Random(language)
     for killing in range(2):
         process, reached = job.start(), job.batches() + 1
-        wait_until(lambda reached=reached: job.batches() >= reached, "a micro-batch", 120.0)  # type: ignore[misc]
+        wait_until(lambda reached=reached: job.batches() >= reached, "a micro-batch", 600.0)  # type: ignore[misc]
         time.sleep(chance.random())
         family = [process.pid, *descendants(process.pid)]
         if killing % 2:
