@@ -17,6 +17,7 @@ from support.hadoop import LOOPBACK, Hadoop
 from support.host import descendants
 from support.remote import Site, counted, kill, running
 from support.run import STOP_S, WAIT_S, Receiver, Run, finish, framed, wait_until, wallaroo
+from support.spark_job import Job
 from support.standalone import cmdline
 
 pytestmark = [pytest.mark.jvm, pytest.mark.cluster]
@@ -349,3 +350,9 @@ def test_a_resource_manager_that_is_away_is_told(hadoop: Hadoop, site: Site, arc
         )
         assert done.returncode == 1
         assert done.stderr.startswith("R659 Spark master yarn cannot be reached; 127.0.0.1:")
+
+
+def test_steps_in_a_job_of_somebody_s_own(hadoop: Hadoop, tmp_path: Path) -> None:
+    """`spark-submit` alone: no service of ours, and no checkpoint of ours."""
+    job = Job(tmp_path, "go", *on_yarn()[1:], **hadoop.environment())
+    job.finish(job.start())

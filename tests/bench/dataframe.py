@@ -129,18 +129,14 @@ def main() -> None:
     if options.part:
         part(options.part[0], options.part[1], options.rows, options.keys, Path(options.part[2]))
         return
+    parts = [(side, mode) for side in ("go", "python") for mode in ("stream", "batch")] + [("pandas", "stream")]
     with tempfile.TemporaryDirectory(prefix="wallaroo-bench-") as folder:
-        for side in ("go", "python", "pandas"):
-            for mode in ("stream", "batch") if side != "pandas" else ("stream",):
-                if options.only and f"{side}-{mode}" not in options.only:
-                    continue
+        for side, mode in parts:
+            if not options.only or f"{side}-{mode}" in options.only:
                 least = 20 if side == "pandas" else 1
                 sizes = ["--rows", str(options.rows // least), "--keys", str(options.keys // least)]
-                subprocess.run(
-                    [sys.executable, __file__, *sizes, "--part", side, mode, folder],
-                    check=True,
-                    stderr=subprocess.DEVNULL,
-                )
+                command = [sys.executable, __file__, *sizes, "--part", side, mode, folder]
+                subprocess.run(command, check=True, stderr=subprocess.DEVNULL)
 
 
 if __name__ == "__main__":

@@ -2,7 +2,7 @@
 
 import json
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
@@ -10,6 +10,7 @@ from typing import Any
 
 from wallaroo_runtime.archive.archive import unpack
 from wallaroo_runtime.dataframe.state import state_ports
+from wallaroo_runtime.plan import Stage
 from wallaroo_runtime.plan.compile import compile_topology
 from wallaroo_runtime.plan.stage_message import stage_message
 from wallaroo_runtime.program.application import Application
@@ -32,24 +33,36 @@ def shown_states(application: Application, states: Iterable[Any]) -> Iterator[tu
     Raises:
         RunError: What a worker reports, e.g. W416: it cannot show states.
     """
-    topology, rows = application.topology, list(states)
-    folder = Path(tempfile.mkdtemp(dir=temporary_directory()))
-    for stage in compile_topology(topology, shuffle_partitions=1).stages:
+    rows = list(states)
+    for stage in compile_topology(application.topology, shuffle_partitions=1).stages:
         ports = state_ports([stage])
         mine = [(ports[row["name"]], row) for row in rows if row["name"] in ports]
-        if not mine:
-            continue
-        names = {port: name for name, port in ports.items()}
-        spec = WorkerSpec.of(topology, topology.worker(stage.worker))
-        spec = replace(spec, run=folder.name, processes=1, log_directory=str(folder))
-        if application.archive is not None:
-            unpack(application.archive.path, application.archive.digest, folder / "archive", spec.interpreter())
-            spec = spec.unpacked(folder / "archive")
-        try:
-            with closing(WorkerShower(ensure_worker(spec).target, stage.worker)) as shower:
-                for part in grouped(mine, lambda each: len(each[1]["value"]), SHOW_BYTES):
-                    logs = {(port, bytes(row["key"])): (row["encoding"], bytes(row["value"])) for port, row in part}
-                    for (port, key), value in shower.show(stage_message(stage), entries_of(logs)).items():
-                        yield names[port], key, json.dumps(value)
-        finally:
-            stop_worker(spec)
+        if mine:
+            names = {port: name for name, port in ports.items()}
+            yield from ((names[port], key, value) for port, key, value in _of_stage(application, stage, mine))
+
+
+def _of_stage(
+    application: Application, stage: Stage, states: Sequence[tuple[int, Any]]
+) -> Iterator[tuple[int, bytes, str]]:
+    """Yield port, key and value of states that one stage has."""
+    spec = _spec(application, stage.worker)
+    try:
+        with closing(WorkerShower(ensure_worker(spec).target, stage.worker)) as shower:
+            for part in grouped(states, lambda each: len(each[1]["value"]), SHOW_BYTES):
+                logs = {(port, bytes(row["key"])): (row["encoding"], bytes(row["value"])) for port, row in part}
+                shown = shower.show(stage_message(stage), entries_of(logs))
+                yield from ((port, key, json.dumps(value)) for (port, key), value in shown.items())
+    finally:
+        stop_worker(spec)
+
+
+def _spec(application: Application, worker: str) -> WorkerSpec:
+    """Return how a worker is started here, apart from those of Spark's tasks."""
+    folder, archive = Path(tempfile.mkdtemp(dir=temporary_directory())), application.archive
+    spec = WorkerSpec.of(application.topology, application.topology.worker(worker))
+    spec = replace(spec, run=folder.name, processes=1, log_directory=str(folder))
+    if archive is None:
+        return spec
+    unpack(archive.path, archive.digest, folder / "archive", spec.interpreter())
+    return spec.unpacked(folder / "archive")
