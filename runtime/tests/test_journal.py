@@ -210,7 +210,7 @@ def old_ticks(writer: JournalWriter, are_written: bool) -> Iterator[None]:
     """Let a writer append ticks as they were: of the sequence of the next message."""
     with pytest.MonkeyPatch.context() as patch:
         if are_written:
-            patch.setattr("wallaroo_runtime.storage.journal.writer.TICK_PORT", -1)
+            patch.setattr("wallaroo_runtime.storage.journal.writer.CONTROL_PORTS", frozenset())
         yield
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from wallaroo.diagnostic.fault import reach
-from wallaroo.message.frame import FRAMED, TICK_PORT, VISIT_PORT, FrameHeader, write_frame
+from wallaroo.message.frame import CONTROL_PORTS, FRAMED, FrameHeader, write_frame
 from wallaroo_runtime.durable.file import sync_directory, sync_file
 from wallaroo_runtime.storage.journal.head import Position, pack_head, read_committed
 from wallaroo_runtime.storage.journal.recovery import recover
@@ -68,13 +68,13 @@ class JournalWriter:
     ) -> None:
         """Append one frame of `count` messages, by default as they were on the wire.
 
-        A tick or visit, a frame of `TICK_PORT` or `VISIT_PORT`, is no message but has a sequence of its own.
+        A frame of `CONTROL_PORTS` is no message but has a sequence of its own.
 
         Raises:
             OSError: It could not be written; nothing of it is left. `errno` is in `NO_ROOM` when the disk is full.
         """
         position = self.end
-        sequences, messages = (1, 0) if port in (TICK_PORT, VISIT_PORT) else (count, count)
+        sequences, messages = (1, 0) if port in CONTROL_PORTS else (count, count)
         frame = write_frame(FrameHeader(port, sequences, self._sequence, flags, encoding, timestamp_ms), parts)
         segment = self._segments[-1]
         if position.offset - segment.base >= self._segment_bytes:
