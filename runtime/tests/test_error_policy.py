@@ -13,7 +13,7 @@ from wallaroo.worker._proto import worker_pb2 as pb
 from wallaroo_runtime.storage.outbox.letter_tail import letters_of
 from wallaroo_runtime.topology.error_policy import ErrorPolicy, first_that_stops, stopped_by
 from wallaroo_runtime.topology.load import load_document
-from wallaroo_runtime.topology.model import Component
+from wallaroo_runtime.topology.worker import Component
 
 VECTORS = Path(__file__).parents[2] / "topology-schema" / "vectors" / "topologies" / "valid"
 POLICIES = json.loads((VECTORS / "policies.json").read_bytes())

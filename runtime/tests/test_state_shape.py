@@ -19,7 +19,8 @@ from wallaroo.message.serialization import Serializer
 from wallaroo.worker.value.value import ValueCodec
 from wallaroo_runtime.plan.shape import compare_shapes
 from wallaroo_runtime.topology.load import load_document
-from wallaroo_runtime.topology.model import Component, Topology
+from wallaroo_runtime.topology.model import Topology
+from wallaroo_runtime.topology.worker import Component
 
 VALID = Path(__file__).parents[2] / "topology-schema" / "vectors" / "topologies" / "valid"
 NUMBERS = Path(__file__).parents[2] / "api" / "go" / "internal" / "codec" / "testdata" / "numbers.json"

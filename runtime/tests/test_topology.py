@@ -271,7 +271,7 @@ MEANINGS = {
     "T205": (
         two_pipelines(lambda document: document["workers"][0]["components"][-2].update(symbol="Other")),
         'T205 state "word totals" is declared with {first} and with Other\n  at /pipelines/1/steps/1/state  '
-        "(declared in app.py:7)\n  fix: use one state class and one list of keys for one state name, or two names",
+        "(declared in app.py:7)\n  fix: use one state class, list of keys and ttl for one state name, or two names",
     ),
     "T203 of a key": (
         put(*STATE, "key", "values", ["a", {"base64": "YQ=="}]),
@@ -314,7 +314,7 @@ MEANINGS = {
         two_pipelines(put("pipelines", 1, "steps", 1, "state", "key", "values", ["zebra"])),
         'T205 state "word totals" is declared with {keys} and with keys of kind "partition", ["zebra"]\n'
         "  at /pipelines/1/steps/1/state/key  "
-        "(declared in app.py:7)\n  fix: use one state class and one list of keys for one state name, or two names",
+        "(declared in app.py:7)\n  fix: use one state class, list of keys and ttl for one state name, or two names",
     ),
     "T203 of an address": (
         two_pipelines(put("pipelines", 1, "sources", 0, "port", WORD_COUNT["pipelines"][0]["sources"][0]["port"])),

@@ -2,7 +2,8 @@
 
 from pathlib import Path
 
-from wallaroo_runtime.topology.model import Topology, Worker
+from wallaroo_runtime.topology.model import Topology
+from wallaroo_runtime.topology.worker import Worker
 
 PLAIN_WORKER = str(Path(__file__).parents[2] / "runtime" / "tests" / "plain_worker.py")
 

@@ -100,6 +100,56 @@ def branches() -> Document:
     )  # fmt: skip
 
 
+def timed() -> Document:
+    """Two steps with one state that ends, of which one has timers; a third one has timers by event time."""
+    records = {"path": "0/sources/0", "name": "in", "kind": "connector", "host": "127.0.0.1", "port": 7010}
+    records |= {
+        "cookie": "c",
+        "max_credits": 9,
+        "refill_credits": 4,
+        "max_message_bytes": 100,
+        "codec": "native",
+        "worker": "main",
+    }
+    shared = {"name": "carts", "ttl_ms": 60000, "codec": "native", "key": {"kind": "message"}}
+    own = {"name": "seen", "codec": "native", "key": {"kind": "message"}}
+    last = {"codec": "native", "worker": "main"}
+    path = {"inputs": ["0/sources/0"]}
+    steps = [
+        {
+            "path": "0/steps/0",
+            "name": "add",
+            "kind": "state_computation",
+            **path,
+            "state": shared,
+            "timers": ["remind", "end"],
+            "time": "ingest",
+            **last,
+        },
+        {
+            "path": "0/steps/1",
+            "name": "look",
+            "kind": "state_computation_multi",
+            **path,
+            "state": copy.deepcopy(shared),
+            "time": "ingest",
+            **last,
+        },
+        {
+            "path": "0/steps/2",
+            "name": "seen",
+            "kind": "state_computation",
+            **path,
+            "state": own,
+            "timers": ["end"],
+            "time": "event",
+            **last,
+        },
+    ]
+    sinks = [sink("0/sinks/0", "out", ["0/steps/0", "0/steps/1", "0/steps/2"])]
+    return application("Timed", pipeline("timed", [records], steps, sinks))  # fmt: skip
+
+
 def plain(name: str = "Reverse Word", framing: Document | None = None, steps: int = 1) -> Document:
     made = [
         step(f"0/steps/{i}", f"step {i}", "computation", [f"0/steps/{i - 1}" if i else "0/sources/0"])
@@ -222,6 +272,7 @@ VALID: dict[str, Document] = {
     "policies": policies(),
     "every_kind": every_kind(),
     "outputs": outputs(),
+    "timed": timed(),
     "records": records(),
 }
 
@@ -338,6 +389,16 @@ INVALID: dict[str, Document] = {
     "unknown_input": bad([("T213", f"{T0}/inputs/0")], "reverse", put(["0/sources/7"], *STEP0, "inputs")),
     "unknown_sink_input": bad([("T213", f"{K0}/inputs/0")], "reverse", put(["0/steps/1"], *SINK0, "inputs")),
     "loop_of_one": bad([("T213", f"{T0}/inputs")], "reverse", put(["0/steps/0"], *STEP0, "inputs")),
+    "ttl_on_a_computation": bad([("T102", f"{T0}/state"), ("T102", f"{T0}/state/ttl_ms")], "reverse", put(state("s") | {"ttl_ms": 5}, *STEP0, "state")),
+    "ttl_of_a_window": bad([("T102", "/pipelines/0/steps/1/state/ttl_ms")], "every_kind", put(5, "pipelines", 0, "steps", 1, "state", "ttl_ms")),
+    "ttl_of_nothing": bad([("T102", f"{T0}/state/ttl_ms"), ("T205", f"{T1}/state")], "timed", put(0, *STEP0, "state", "ttl_ms")),
+    "ttl_conflict": bad([("T205", f"{T1}/state")], "timed", put(60001, *STEP1, "state", "ttl_ms")),
+    "timer_twice": bad([("T102", f"{T0}/timers/1")], "timed", put(["end", "end"], *STEP0, "timers")),
+    "timer_not_nfc": bad([("T210", f"{T0}/timers/0")], "timed", put(["a\u0301"], *STEP0, "timers")),
+    "timers_on_a_computation": bad([("T102", f"{T0}/timers")], "reverse", put(["end"], *STEP0, "timers")),
+    "time_missing": bad([("T102", T0)], "timed", drop(*STEP0, "time")),
+    "time_of_a_step_without_times": bad([("T102", f"{T1}/time")], "word_count", put("ingest", *STEP1, "time")),
+    "time_conflict": bad([("T102", f"{T1}/time")], "timed", put("event", *STEP1, "time")),
     "output_of_a_source": bad([("T213", "/pipelines/0/steps/1/inputs")], "outputs", put(["0/sources/0"], "pipelines", 0, "steps", 1, "inputs")),
     "output_of_two": bad([("T213", "/pipelines/0/steps/5/inputs")], "outputs", put(["0/steps/0", "0/steps/4"], "pipelines", 0, "steps", 5, "inputs")),
     "output_twice": bad([("T203", "/pipelines/0/steps/2/inputs")], "outputs", put("alerts", "pipelines", 0, "steps", 2, "name")),

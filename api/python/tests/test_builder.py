@@ -109,7 +109,7 @@ class NeedsArgument:
 
 
 END = "end each pipeline with to_sink or done, and at least one with to_sink (Go: To, ToSink or Done)"
-ONE = "use one state class and one list of keys for one state name, or two names"
+ONE = "use one state class, list of keys and ttl for one state name, or two names"
 CASES: list[tuple[str, Callable[[], Any], list[str]]] = [
     (
         "arity of a decorated function",

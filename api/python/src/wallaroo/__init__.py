@@ -33,9 +33,8 @@ from wallaroo.component.wrapped import (
     KeyExtractor,
     Partition,
     StateBuilder,
-    StateComputation,
-    StateComputationMulti,
 )
+from wallaroo.component.wrapped_state import StateComputation, StateComputationMulti
 from wallaroo.declare.build import build_application
 from wallaroo.declare.builder import ApplicationBuilder
 from wallaroo.declare.library import build_library, offer, other_program
@@ -61,6 +60,7 @@ from wallaroo.endpoint.tcp import TCPSinkConfig, TCPSourceConfig, tcp_parse_inpu
 from wallaroo.message.kafka_record import KafkaRecord
 from wallaroo.message.output import output
 from wallaroo.message.serialization import deserialize, serialize
+from wallaroo.message.timer import Timers
 from wallaroo.message.visit import Deleted
 
 __all__ = [
@@ -97,6 +97,7 @@ __all__ = [
     "StateComputationMulti",
     "TCPSinkConfig",
     "TCPSourceConfig",
+    "Timers",
     "WallarooParameterError",
     "build_application",
     "build_library",

@@ -7,7 +7,8 @@ from wallaroo.diagnostic.diagnostic import Diagnostic
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.plan.change import Change, Impact, compare
 from wallaroo_runtime.plan.shape import state_component
-from wallaroo_runtime.topology.model import Component, Step, Topology
+from wallaroo_runtime.topology.model import Step, Topology
+from wallaroo_runtime.topology.worker import Component
 
 MAX_REASONS = 3
 

@@ -48,6 +48,9 @@ def check_topology(topology: Topology) -> None:
             )
         elif getattr(part, "window", None) is not None:
             what, fix = "a window between DataFrames", "keep the window's state in a state computation, or use Spark's"
+        elif getattr(part, "time", ""):
+            what = "a ttl or timer between DataFrames"
+            fix = "leave it out there, or run the application with `wallaroo run`"
         elif getattr(part, "visits", ()):
             what, fix = "a visit between DataFrames", "run the application with `wallaroo run`"
         if what:

@@ -29,8 +29,8 @@ from wallaroo_runtime.topology.model import (
     TcpSource,
     Topology,
     Window,
-    Worker,
 )
+from wallaroo_runtime.topology.worker import Worker
 
 ADDRESSES = ("--in", "-i", "--out", "-o")
 
@@ -223,6 +223,7 @@ def _differences(old: Part, new: Part, matched: Mapping[str, str]) -> Iterator[C
             text = _was(f"input of {called(new)}", ", ".join(old.inputs), ", ".join(new.inputs))
             yield Change(Impact.SAFE, new.path, text)
     if isinstance(old, Step) and isinstance(new, Step) and old.state and new.state:
+        safe.append(("ttl_ms", old.state.ttl_ms or "none", new.state.ttl_ms or "none"))
         safe.append(("unknown keys", old.state.key.unknown, new.state.key.unknown))
         safe.append(("number of listed keys", len(old.state.key.values), len(new.state.key.values)))
         if set(old.state.key.values) != set(new.state.key.values) and safe[-1][1] == safe[-1][2]:
@@ -231,6 +232,10 @@ def _differences(old: Part, new: Part, matched: Mapping[str, str]) -> Iterator[C
         safe.append(("visits", _listed(old.visits), _listed(new.visits)))
         if gone := sorted(set(old.visits) - set(new.visits)):
             text = f"visit {_listed(gone)} of {called(new)} is gone; it would come to no key if it is in the journal"
+            yield Change(Impact.NEEDS_DRAIN, new.path, text)
+        safe += [("timers", _listed(old.timers), _listed(new.timers)), ("time", old.time or "none", new.time or "none")]
+        if gone := sorted(set(old.timers) - set(new.timers)):
+            text = f"timer {_listed(gone)} of {called(new)} is gone; it would not run for keys that have set it"
             yield Change(Impact.NEEDS_DRAIN, new.path, text)
     for what, was, now_is in safe:
         if was != now_is:

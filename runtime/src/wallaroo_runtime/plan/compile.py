@@ -138,10 +138,11 @@ def _put_on_levels(draft: Draft, part: Part, deepest: int) -> None:
 
 def find_timed(draft: Draft) -> None:
     """Find which frames must carry timestamps, and which keys: messages keep both, and windows and states need them."""
-    timed: set[str] = set()
+    steps = [(step, step.state.name) for step in draft.topology.state_steps() if step.state]
+    states = {name for step, name in steps if step.window or step.time}
+    timed = {step.path for step, name in steps if name in states}
     for part in reversed(draft.parts.values()):
-        if isinstance(part, Step) and (part.window is not None or part.path in timed):
-            timed.add(part.path)
+        if isinstance(part, Step) and part.path in timed:
             timed.update(part.inputs)
         if isinstance(part, Step) and (takes_key(part) or part.path in draft.carried and part.kind not in KEYING_KINDS):
             draft.carried.update(part.inputs)
@@ -199,6 +200,9 @@ def _entries(draft: Draft, level: int) -> Iterator[tuple[str, Node]]:
                     state_port,
                     component=part.component,
                     codec=codec,
+                    ttl_ms=part.state.ttl_ms,
+                    event_time=part.time == "event",
+                    timers=part.timers,
                     visits=part.visits,
                 )
                 yield part.worker, node

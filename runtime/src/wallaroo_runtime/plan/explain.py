@@ -81,7 +81,7 @@ def _node_lines(node: Node, stage: Stage, part: Part, topology: Topology) -> Ite
     if crosses:
         more = f" as {node.codec or 'its own form'}"
     elif isinstance(part, Step) and part.state is not None and node.kind is not NodeKind.KEY:
-        more = f', state "{part.state.name}"{_window_text(part)}{_visits_text(part)}'
+        more = f', state "{part.state.name}"{_window_text(part)}{_time_text(part)}{_visits_text(part)}'
     elif node.timestamps:
         more = " with timestamps"
     if isinstance(part, Source | Sink) and part.kind != "tcp" and not crosses:
@@ -101,6 +101,12 @@ def _window_text(step: Step) -> str:
     return f", {window.range_ms} ms every {window.slide_ms} ms"
 
 
+def _time_text(step: Step) -> str:
+    ttl = f", ttl {step.state.ttl_ms} ms" if step.state and step.state.ttl_ms else ""
+    names = ", ".join(f'"{name}"' for name in step.timers)
+    return f"{ttl}{f', timers {names}' if names else ''}{f' by {step.time} time' if step.time else ''}"
+
+
 def _visits_text(step: Step) -> str:
     names = ", ".join(f'"{name}"' for name in step.visits)
     return f", visits {names}" if names else ""
@@ -109,7 +115,7 @@ def _visits_text(step: Step) -> str:
 def _spark_lines(plan: Plan, topology: Topology) -> Iterator[str]:
     if not all(isinstance(source, KafkaSource | SparkSource) for source in topology.sources()):
         yield "  source             ranges of the journal, read by the tasks themselves"
-    elif any(step.window or step.visits for step in topology.state_steps()):
+    elif any(step.window or step.visits or step.time for step in topology.state_steps()):
         yield "  source             ticks and visits, from the journal"
     for source in topology.sources():
         if isinstance(source, KafkaSource) and source.table:

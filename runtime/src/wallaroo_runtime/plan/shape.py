@@ -9,7 +9,8 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from wallaroo_runtime.topology.model import Component, Step, Topology
+from wallaroo_runtime.topology.model import Step, Topology
+from wallaroo_runtime.topology.worker import Component
 
 STRICT = frozenset({"go"})  # languages whose formats refuse a field of another type
 CLASSES = "any "  # Python: begins the path of a class of whose objects a list may hold some

@@ -43,12 +43,15 @@ class Node:
         port: Entries and exits: the port in the header of their frames; else 0.
         state: State kinds and windows: the state's name; else empty.
         state_port: State kinds and windows: the port in the header of state log frames; else 0.
-        timestamps: KEY, SEND, RECEIVE: whether frames carry the messages' timestamps, since a window follows.
+        timestamps: KEY, SEND, RECEIVE: whether frames carry the messages' timestamps, since a state with times follows.
         component: Name under which a library worker registered the component; empty: it is found by path.
         codec: Of messages that come from another worker or go to one; empty: the worker's own form.
         keys: SEND, RECEIVE: whether frames carry the messages' keys. KEY: whether the key is the one that the message
             carries.
         output: OUTPUT: its name, as the computation that it reads has it; else empty.
+        ttl_ms: State kinds: how long a key's state stays without a message of the key; 0: for ever.
+        event_time: State kinds with `ttl_ms` or timers: whether times are those of the data.
+        timers: State kinds: names of the timers that the step sets.
         visits: State kinds: names of the visits that concern the step.
     """
 
@@ -63,7 +66,15 @@ class Node:
     codec: str = ""
     keys: bool = False
     output: str = ""
+    ttl_ms: int = 0
+    event_time: bool = False
+    timers: tuple[str, ...] = ()
     visits: tuple[str, ...] = ()
+
+    @property
+    def is_timed(self) -> bool:
+        """Whether it is a state computation for which time passes."""
+        return self.ttl_ms > 0 or bool(self.timers)
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,9 +102,9 @@ class Stage:
 
     @property
     def entry_ports(self) -> frozenset[int]:
-        """Ports of the frames that enter; ticks enter where a window is, visits where a step takes some."""
+        """Ports of the frames that enter; ticks enter where time passes, visits where a step takes some."""
         ports = {node.port for node in self.entries}
-        if any(node.kind is NodeKind.WINDOW for node in self.nodes):
+        if any(node.kind is NodeKind.WINDOW or node.is_timed for node in self.nodes):
             ports.add(TICK_PORT)
         if any(node.visits for node in self.nodes):
             ports.add(VISIT_PORT)

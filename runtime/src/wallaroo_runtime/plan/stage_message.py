@@ -20,8 +20,11 @@ def stage_message(stage: Stage) -> pb.Stage:
             codec=node.codec,
             keys=node.keys,
             output=node.output,
+            ttl_ms=node.ttl_ms,
+            event_time=node.event_time,
+            timers=node.timers,
             visits=node.visits,
-            counters=[name for name, counter in COUNTERS.items() if counter.kind is node.kind],
+            counters=[name for name, counter in COUNTERS.items() if counter.is_of(node)],
         )
         for node in stage.nodes
     ]

@@ -10,7 +10,8 @@ from wallaroo_runtime.plan.change import compare
 from wallaroo_runtime.program.app import resolve
 from wallaroo_runtime.program.emit import emit
 from wallaroo_runtime.topology.load import load_document
-from wallaroo_runtime.topology.model import Topology, Worker
+from wallaroo_runtime.topology.model import Topology
+from wallaroo_runtime.topology.worker import Worker
 
 MAX_LINES = 20
 

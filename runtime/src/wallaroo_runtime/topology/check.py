@@ -17,6 +17,7 @@ from wallaroo_runtime.topology.kind import (
     check_ends,
     check_message_keys,
     check_outputs,
+    check_times,
     check_visits,
     check_windows,
 )
@@ -137,6 +138,7 @@ def check_states(index: Index) -> Iterator[Diagnostic]:
     """State kinds have a state; steps that share one agree on its class and its keys."""
     classes: dict[str, str] = {}
     keys: dict[str, tuple[Any, frozenset[bytes], str]] = {}
+    ttls: dict[str, str] = {}
     for part in index.parts:
         kind, state = part.text("kind"), part.state()
         if part.kind == "steps" and kind:
@@ -148,6 +150,9 @@ def check_states(index: Index) -> Iterator[Diagnostic]:
         symbol = component.get("symbol")
         if isinstance(symbol, str) and classes.setdefault(name, symbol) != symbol:
             yield index.finding("T205", part, "/state", "/state", name=name, first=classes[name], second=symbol)
+        ttl = f"ttl_ms {shown_json(state['ttl_ms'])}" if "ttl_ms" in state else "no ttl_ms"
+        if ttls.setdefault(name, ttl) != ttl:
+            yield index.finding("T205", part, "/state", name=name, first=ttls[name], second=ttl)
         key = state.get("key")
         if not isinstance(key, dict):
             continue
@@ -246,6 +251,7 @@ RULES: tuple[Callable[[Index], Iterator[Diagnostic]], ...] = (
     check_outputs,
     check_visits,
     check_windows,
+    check_times,
     check_components,
     check_ends,
     check_brokers,

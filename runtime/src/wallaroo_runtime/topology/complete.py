@@ -67,7 +67,7 @@ def _fill_pipelines(document: Json) -> None:
         _Line(pipeline, number, own).fill()
     steps = [step for pipeline in pipelines for step in _objects(pipeline, "steps")]
     _fill_states([step for step in steps if step.get("kind") in tuple(STATE_KINDS)])
-    _fill_windows(pipelines)
+    _fill_times(pipelines)
 
 
 class _Line:
@@ -133,8 +133,10 @@ def _fill_states(steps: list[Json]) -> None:
             taken.add(name)
 
 
-def _fill_windows(pipelines: list[Json]) -> None:
+def _fill_times(pipelines: list[Json]) -> None:
+    """Give windows and timed steps the time of their sources; steps that share a state have one."""
     times: dict[str, bool] = {}
+    timed: list[Json] = []
     for pipeline in pipelines:
         for source in _objects(pipeline, "sources"):
             times[str(source["path"])] = source.get("kind") in GIVE_TIME or "timestamp" in source
@@ -146,6 +148,12 @@ def _fill_windows(pipelines: list[Json]) -> None:
             if isinstance(window, dict) and window.get("kind") == "range":
                 window.setdefault("time", "event" if has_time else "ingest")
                 _add(window, "slide_ms", window.get("range_ms"))
+            if isinstance(step.get("state"), dict) and ("timers" in step or "ttl_ms" in step["state"]):
+                timed.append(step)
+    for step in timed:
+        sharing = [other for other in timed if other["state"].get("name") == step["state"].get("name")]
+        has_time = all(times[str(other["path"])] for other in sharing)
+        step.setdefault("time", "event" if has_time else "ingest")
 
 
 def _with_defaults(value: Any, rule: Mapping[str, Any]) -> Any:

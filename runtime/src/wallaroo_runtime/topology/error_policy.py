@@ -5,8 +5,9 @@ from dataclasses import dataclass, field
 
 from wallaroo.worker._proto import worker_pb2 as pb
 from wallaroo_runtime.errors import RunError
-from wallaroo_runtime.topology.model import Topology, Worker
+from wallaroo_runtime.topology.model import Topology
 from wallaroo_runtime.topology.origin import record_words
+from wallaroo_runtime.topology.worker import Worker
 
 FAIL = "fail"
 GOKA = "goka.(*group)."  # begins the user code of a group in Go

@@ -55,6 +55,33 @@ def check_visits(index: Index) -> Iterator[Diagnostic]:
                 yield index.finding("T210", part, f"/visits/{number}", **values)
 
 
+def check_times(index: Index) -> Iterator[Diagnostic]:
+    """Only state computations have timers and a ttl, and those with one say which time counts: one for a state."""
+    times: dict[str, str] = {}
+    for part in index.parts:
+        kind, time, name = part.text("kind"), part.text("time"), part.state().get("name")
+        if part.kind != "steps" or not kind:
+            continue
+        found = {"/state/ttl_ms": "ttl_ms" in part.state(), "/timers": "timers" in part.value}
+        if not kind.startswith("state_"):
+            for place in (place for place, is_there in found.items() if is_there):
+                reason = f'a step of kind "{kind}" has no {place.rpartition("/")[2]}'
+                yield index.finding("T102", part, place, reason=reason, fix="remove it")
+        elif any(found.values()) and "time" not in part.value:
+            reason, fix = 'a step with timers, or with a ttl, needs the property "time"', 'add "time": "ingest"'
+            yield index.finding("T102", part, reason=reason, fix=fix)
+        if "time" in part.value and not any(found.values()):
+            reason, fix = "a step without timers, and without a ttl, has no time", "remove it"
+            yield index.finding("T102", part, "/time", reason=reason, fix=fix)
+        elif time and isinstance(name, str) and times.setdefault(name, time) != time:
+            reason = f'state "{name}" has the time "{times[name]}" at another step'
+            yield index.finding("T102", part, "/time", reason=reason, fix=f'write "{times[name]}"')
+        for number, timer in enumerate(items_of(part.value, "timers")):
+            if isinstance(timer, str) and not unicodedata.is_normalized("NFC", timer):
+                values = {"what": "timer", "name": shown_json(timer), "reason": "it is not in Unicode form NFC"}
+                yield index.finding("T210", part, f"/timers/{number}", **values)
+
+
 def check_outputs(index: Index) -> Iterator[Diagnostic]:
     """An output reads one computation or window, of its own worker and component; its name is unique there."""
     parts = {part.path: part for part in index.parts}

@@ -5,50 +5,12 @@ from dataclasses import dataclass, field
 from typing import Any, TypeGuard
 
 from wallaroo_runtime.topology.topic import TopicCreation
+from wallaroo_runtime.topology.worker import Component, Worker
 
 PROTOCOL_VERSION = 1  # of the worker protocol
 LEAST_TICK_MS, MOST_TICK_MS = 100, 1000
+TIMER_MS = 500  # steps with timers get ticks as windows with a slide of so long do
 STATE_KINDS = frozenset({"state_computation", "state_computation_multi", "window"})
-
-
-@dataclass(frozen=True, slots=True)
-class Component:
-    """The user's code of one part of the topology.
-
-    Attributes:
-        path: Of the source, step or sink; with `/partition` or `/state` at the end for a state step's further parts.
-        symbol: Name of the function, class or type.
-        file: File of its declaration, empty when not known.
-        line: Line of its declaration, 0 when not known.
-        shape: Types of a state's fields by their paths, as the worker's language writes them; None when not known.
-    """
-
-    path: str
-    symbol: str
-    file: str = ""
-    line: int = 0
-    shape: Mapping[str, str] | None = field(default=None, hash=False)
-
-
-@dataclass(frozen=True, slots=True)
-class Worker:
-    """A program that hosts user code of one language."""
-
-    name: str
-    language: str
-    sdk_version: str
-    protocol_version: int
-    command: tuple[str, ...]
-    directory: str
-    args: tuple[str, ...]
-    call_deadline_ms: int
-    interface_hash: str
-    code_hash: str
-    components: tuple[Component, ...]
-
-    def component(self, path: str) -> Component | None:
-        """Return the component at `path`, or None when the front-end recorded none."""
-        return next((component for component in self.components if component.path == path), None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,11 +38,12 @@ class Key:
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """State of a state step; steps with one name share it."""
+    """State of a state step; steps with one name share it. A key's is gone after `ttl_ms` without message; 0: never."""
 
     name: str
     codec: str
     key: Key
+    ttl_ms: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -222,6 +185,7 @@ class Step:
     """A computation, or an output of one.
 
     `state` is set exactly for the state kinds and windows, `window` for windows; `visits` are the visits that it takes.
+    `time`, `ingest` or `event`, is set for timed steps: those that set `timers`, and those whose state has a ttl.
     """
 
     path: str
@@ -235,6 +199,8 @@ class Step:
     component: str = ""
     on_error: str = ""
     visits: tuple[str, ...] = ()
+    timers: tuple[str, ...] = ()
+    time: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -353,9 +319,11 @@ class Topology:
         return sorted({name for step in self.steps() for name in step.visits})
 
     def tick_ms(self) -> int:
-        """Return how often windows need ticks: twice in the shortest slide or flush; 0: there are no windows."""
+        """Return how often ticks are needed: twice in the shortest slide, flush or ttl; 0: never."""
         windows = [step.window for step in self.steps() if step.window is not None]
         spans = [window.slide_ms if window.kind == "range" else window.flush_ms for window in windows]
+        spans += [step.state.ttl_ms for step in self.steps() if step.state and step.state.ttl_ms]
+        spans += [TIMER_MS for step in self.steps() if step.timers]
         return max(LEAST_TICK_MS, min(MOST_TICK_MS, min(spans) // 2)) if spans else 0
 
     def sinks(self) -> Iterator[Sink]:

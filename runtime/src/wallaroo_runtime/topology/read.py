@@ -4,7 +4,6 @@ from typing import Any
 
 from wallaroo_runtime.topology.check import key_bytes
 from wallaroo_runtime.topology.model import (
-    Component,
     ConnectorSink,
     ConnectorSource,
     Framing,
@@ -23,9 +22,9 @@ from wallaroo_runtime.topology.model import (
     TcpSource,
     Topology,
     Window,
-    Worker,
 )
 from wallaroo_runtime.topology.topic import TopicCreation
+from wallaroo_runtime.topology.worker import Component, Worker
 
 _SOURCES: dict[str, type[Source]] = {
     "tcp": TcpSource,
@@ -79,7 +78,7 @@ def _sink(value: dict[str, Any]) -> Sink:
 
 def _step(value: dict[str, Any]) -> Step:
     given = dict(value)
-    given.update((name, tuple(value[name])) for name in ("inputs", "visits") if name in value)
+    given.update((name, tuple(value[name])) for name in ("inputs", "visits", "timers") if name in value)
     if "state" in value:
         given["state"] = _state(value["state"])
     if "window" in value:
@@ -90,4 +89,5 @@ def _step(value: dict[str, Any]) -> Step:
 def _state(value: dict[str, Any]) -> State:
     key = value["key"]
     values = tuple(data for item in key.get("values", ()) if (data := key_bytes(item)) is not None)
-    return State(value["name"], value["codec"], Key(key["kind"], values, key.get("unknown", "create")))
+    found = Key(key["kind"], values, key.get("unknown", "create"))
+    return State(value["name"], value["codec"], found, value.get("ttl_ms", 0))

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from wallaroo.message.handshake import CHECK_PERSIST, CROSSING, OUTPUTS, PROTOBUF, VISITS, WINDOWS
+from wallaroo.message.handshake import CHECK_PERSIST, CROSSING, OUTPUTS, PROTOBUF, TIMERS, VISITS, WINDOWS
 from wallaroo.worker._proto import worker_pb2 as pb
 from wallaroo_runtime.errors import WORKER, RunError
 from wallaroo_runtime.worker.spec import WorkerSpec
@@ -20,6 +20,8 @@ def needed(stage: pb.Stage) -> set[str]:
             names.add(OUTPUTS)
         if node.visits:
             names.add(VISITS)
+        if node.ttl_ms or node.timers:
+            names.add(TIMERS)
         if node.kind in _BORDERS or node.codec:
             names.add(CROSSING)
         if node.codec.startswith("protobuf:"):

@@ -10,7 +10,8 @@ from typing import Any
 
 from wallaroo.emit.module import module_command
 from wallaroo_runtime.archive.archive import ARCHIVE_PLACEHOLDER, PLATFORM_PLACEHOLDER, SITE, this_platform
-from wallaroo_runtime.topology.model import Topology, Worker
+from wallaroo_runtime.topology.model import Topology
+from wallaroo_runtime.topology.worker import Worker
 
 CACHE_BYTES = 512 * 1024 * 1024
 PYTHON_PLACEHOLDER = "{python}"

@@ -4,6 +4,7 @@ import re
 import unicodedata
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from datetime import timedelta
 from typing import Any
 
 from wallaroo.component.application import POLICIES, Pipeline, Step
@@ -114,7 +115,22 @@ def application(name: str, pipelines: list[Pipeline], *, has_sink: bool) -> list
     if not has_sink:
         at = pipelines[-1].location if pipelines else Location()
         findings.append(_finding("T204", "/pipelines", at, what="application", name=name, end="sink"))
+    settle_times(pipelines)
     return findings + _states(pipelines) + _addresses(pipelines)
+
+
+def settle_times(pipelines: list[Pipeline]) -> None:
+    """Say which time counts for the timed steps: that of the data where every source before all of a state gives it."""
+    gives = {source.path: source.gives_time for line in pipelines for source in line.sources}
+    of_data: dict[str, bool] = {}
+    timed: list[tuple[Step, str]] = []
+    for step in (step for line in pipelines for step in line.steps):
+        gives[step.path] = bool(step.inputs) and all(gives.get(each, False) for each in step.inputs)
+        if step.state is not None and (step.timers or step.state.ttl_ms):
+            timed.append((step, step.state.name))
+            of_data[step.state.name] = of_data.get(step.state.name, True) and gives[step.path]
+    for step, state in timed:
+        step.time = "event" if of_data[state] else "ingest"
 
 
 def open_end(pointer: str, at: Location, name: str, last: str) -> Diagnostic:
@@ -137,6 +153,10 @@ def _states(pipelines: list[Pipeline]) -> list[Diagnostic]:
                 findings.append(
                     _finding("T205", pointer, step.location, name=step.state.name, first=theirs, second=mine)
                 )
+            if step.state.ttl_ms != other.ttl_ms:
+                texts = {"first": _ttl_text(other.ttl_ms), "second": _ttl_text(step.state.ttl_ms)}
+                found = _finding("T205", pointer, step.location, name=step.state.name, **texts)
+                findings.append(replace(found, fix="give all steps of one state name the same ttl, or use two names"))
             if _key_rule(step) != _key_rule(first[step.state.name]) and not _has_no_list(step, first[step.state.name]):
                 texts = {"first": _keys_text(first[step.state.name]), "second": _keys_text(step)}
                 findings.append(_finding("T205", pointer, step.location, name=step.state.name, **texts))
@@ -162,6 +182,10 @@ def _addresses(pipelines: list[Pipeline]) -> list[Diagnostic]:
 
 def _class_name(builder: object) -> str:
     return shown_name(builder if isinstance(builder, type) else type(builder))
+
+
+def _ttl_text(ttl_ms: int) -> str:
+    return f"a ttl of {timedelta(milliseconds=ttl_ms)}" if ttl_ms else "no ttl"
 
 
 def _key_rule(step: Step) -> tuple[object, ...]:

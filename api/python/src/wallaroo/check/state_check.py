@@ -69,7 +69,9 @@ def check_state(place: Place, call: Call, state: State) -> None:
     if call.kind != "window":
         call.run = guarded(call.run, 1, made)
     if call.visit is not None:
-        call.visit = _guarded_visit(call.visit, made)
+        call.visit = _guarded_by_name(call.visit, "visitors", 3, made)
+    if call.fire is not None:
+        call.fire = _guarded_by_name(call.fire, "callbacks", 2, made)
 
 
 def _is_lost(state: Any) -> bool:
@@ -88,12 +90,12 @@ def _is_lost(state: Any) -> bool:
     return bool(changed) and all(getattr(read, name, None) != value for name, value in changed.items())
 
 
-def _guarded_visit(visit: Callable[..., Any], made: Any) -> Callable[..., Any]:
-    """Return the visitor of a computation; a decorated one has a function for each visit."""
-    visitors = getattr(getattr(visit, "__self__", None), "visitors", None)
-    if not isinstance(visitors, dict):
-        return guarded(visit, 3, made)
-    runs = {name: guarded(run, 2, made) for name, run in visitors.items()}
+def _guarded_by_name(run: Callable[..., Any], functions: str, position: int, made: Any) -> Callable[..., Any]:
+    """Return the visitor, or what runs for a timer; a decorated computation has a function for each name."""
+    found = getattr(getattr(run, "__self__", None), functions, None)
+    if not isinstance(found, dict):
+        return guarded(run, position, made)
+    runs = {name: guarded(function, position - 1, made) for name, function in found.items()}
     return lambda name, *arguments: runs[name](*arguments)
 
 

@@ -97,6 +97,7 @@ class State:
         is_absent: Says of a changed state whether the key no longer has one; None: every state is one.
         show: Returns what people see of a state; None: the state itself.
         shape: Types of its fields by their paths, where the class that makes it does not have them; None: it does.
+        ttl_ms: How long the state of a key stays after its last message; 0: for ever.
     """
 
     name: str
@@ -109,6 +110,7 @@ class State:
     is_absent: Callable[[Any], bool] | None = None
     show: Callable[[Any], Any] | None = None
     shape: Mapping[str, str] | None = None
+    ttl_ms: int = 0
 
 
 @dataclass(slots=True)
@@ -125,6 +127,10 @@ class Step:
         outputs: Names of its outputs; each is a step of kind `output`, right after it.
         visits: Names of the visits that a state computation takes.
         visit: Its visitor; None: it takes none.
+        timers: Names of the timers that a state computation sets.
+        fire: What runs when one is due: `fire(name, key, state, time, timers)`.
+        takes_timers: Whether `run` takes `timers` as its last argument.
+        time: Which time counts for timers and the ttl of its state, `ingest` or `event`; empty: it has neither.
     """
 
     path: str
@@ -143,6 +149,10 @@ class Step:
     outputs: tuple[str, ...] = ()
     visits: tuple[str, ...] = ()
     visit: Callable[..., Any] | None = None
+    timers: tuple[str, ...] = ()
+    fire: Callable[..., Any] | None = None
+    takes_timers: bool = False
+    time: str = ""
 
 
 @dataclass(slots=True)

@@ -3,14 +3,18 @@
 import inspect
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from datetime import timedelta
 from typing import Any
 
 from wallaroo.component.application import RemoteComponent
-from wallaroo.component.signature import call_finding, shown_name
+from wallaroo.component.signature import call_finding, shown_name, takes
 from wallaroo.component.wrapped import BaseWrapped
+from wallaroo.component.wrapped_state import TIMER, is_ttl, ttl_finding, with_timers
 from wallaroo.diagnostic.diagnostic import Diagnostic, did_you_mean, shown
 from wallaroo.diagnostic.location import declared_at
 from wallaroo.diagnostic.place import Place
+from wallaroo.message.output import collected
+from wallaroo.message.timer import DECLARE
 
 # Where a decorated function belongs that is no computation of the kind that a method takes.
 _OTHER_METHOD = {
@@ -33,6 +37,10 @@ class Call:
     outputs: tuple[str, ...] = ()
     visits: tuple[str, ...] = ()
     visit: Callable[..., Any] | None = None
+    timers: tuple[str, ...] = ()
+    fire: Callable[..., Any] | None = None
+    takes_timers: bool = False
+    ttl_ms: int = 0
 
 
 def instance(place: Place, parameter: str, value: Any, decorator: str, expected: str) -> Any:
@@ -136,7 +144,10 @@ def computation(place: Place, value: Any, *, has_state: bool) -> Call | None:
         return None
     is_multi = callable(getattr(component, "compute_multi", None))
     names = ("compute_multi",) if is_multi else ("compute",)
-    parameters = ("data", "state") if has_state else ("data",)
+    parameters: tuple[str, ...] = ("data", "state") if has_state else ("data",)
+    function = component.function if isinstance(component, BaseWrapped) else getattr(component, names[0], None)
+    takes_timers = has_state and takes(function, "timers")
+    parameters += ("timers",) if takes_timers else ()
     kind = ("state_computation" if has_state else "computation") + ("_multi" if is_multi else "")
     # What yields cannot say whether the state is to be persisted.
     may_yield = is_multi and (not has_state or getattr(component, "state_class", None) is not None)
@@ -148,7 +159,42 @@ def computation(place: Place, value: Any, *, has_state: bool) -> Call | None:
     if has_state and (visits := _names(component, "visits")):
         call.visits = visits
         call.visit = method(place, "visitor", component, ("visit",), VISITOR, may_yield=may_yield)
+    call.takes_timers = takes_timers
+    _time(place, component, call, has_state=has_state, may_yield=may_yield)
     return call
+
+
+def _time(place: Place, component: Any, call: Call, *, has_state: bool, may_yield: bool) -> None:
+    """Read what a computation says of timers, and how long the state of a key stays."""
+    call.timers, owner = _names(component, "timers"), f'{call.kind} "{call.name}"'
+    ttl = (
+        getattr(component, "ttl", None)
+        if isinstance(component, BaseWrapped) or hasattr(type(component), "ttl")
+        else None
+    )
+    runner = "fire" if isinstance(component, BaseWrapped) else "timer"
+    problem = ("", "", "")
+    if not has_state and call.timers and callable(getattr(component, runner, None)):
+        problem = (
+            shown(call.timers),
+            "none: it has no state",
+            "declare it as a state computation, or leave `timers` out",
+        )
+    elif call.takes_timers and not call.timers:
+        fix = f"{DECLARE}, or leave the parameter out"
+        problem = "none, but it takes `timers`", "a timer that it declares", fix
+    elif has_state and call.timers:
+        has_them = runner == "fire" or takes(getattr(component, runner, None), "timers")
+        parameters = (*TIMER, "timers") if has_them else TIMER
+        call.fire = method(place, "timer", component, (runner,), ("name", *parameters), may_yield=may_yield)
+        if call.fire is not None:
+            call.fire = with_timers(collected(call.fire), has_them=has_them)
+    if problem[0]:
+        place.add("T207", method=owner, parameter="timers", actual=problem[0], expected=problem[1], fix=problem[2])
+    if has_state and isinstance(ttl, timedelta) and is_ttl(ttl):
+        call.ttl_ms = ttl // timedelta(milliseconds=1)
+    elif has_state and ttl is not None:
+        place.findings.append(_at(ttl_finding(owner, ttl), place))
 
 
 def outputs_of(component: Any) -> tuple[str, ...]:

@@ -6,6 +6,7 @@ A decorated function can still be called; `f()` gives the object, `f(x)` runs th
 import functools
 import inspect
 from collections.abc import Callable, Sequence
+from datetime import timedelta
 from typing import Any, Protocol, TypeVar, overload
 
 from wallaroo.component.signature import check_lengths
@@ -19,9 +20,8 @@ from wallaroo.component.wrapped import (
     P,
     Partition,
     R,
-    StateComputation,
-    StateComputationMulti,
 )
+from wallaroo.component.wrapped_state import StateComputation, StateComputationMulti
 from wallaroo.diagnostic.diagnostic import shown
 from wallaroo.diagnostic.error import WallarooParameterError
 from wallaroo.diagnostic.location import called_from
@@ -95,14 +95,20 @@ def computation_multi(name: str, *, outputs: Sequence[str] = ()) -> Callable[[Ca
 
 
 @overload
-def state_computation(name: str, state: None = None, *, outputs: Sequence[str] = ()) -> StateDecorator[None]: ...
+def state_computation(
+    name: str, state: None = None, *, outputs: Sequence[str] = (), ttl: timedelta | None = None
+) -> StateDecorator[None]: ...
 
 
 @overload
-def state_computation(name: str, state: G, *, outputs: Sequence[str] = ()) -> StateDecorator[G]: ...
+def state_computation(
+    name: str, state: G, *, outputs: Sequence[str] = (), ttl: timedelta | None = None
+) -> StateDecorator[G]: ...
 
 
-def state_computation(name: str, state: Any = None, *, outputs: Sequence[str] = ()) -> Any:
+def state_computation(
+    name: str, state: Any = None, *, outputs: Sequence[str] = (), ttl: timedelta | None = None
+) -> Any:
     """Make a function `f(data, state)` a state computation. What it returns depends on `state`.
 
     With a state class, for `wallaroo.source(...).to(...)`: the message or None; the state is always saved. Without one,
@@ -118,9 +124,10 @@ def state_computation(name: str, state: Any = None, *, outputs: Sequence[str] = 
         state: Class that makes the state of a key; its constructor takes no arguments. Its objects must change in
             place (T207), and keep what they fill in themselves (T234).
         outputs: As for `computation`.
+        ttl: How long a key's state stays when no message of the key comes; every message is saved then. None: for ever.
 
     Raises:
-        WallarooParameterError: A name is no text, or what is decorated no function (T207).
+        WallarooParameterError: A name is no text, `ttl` no time, or what is decorated no function (T207).
 
     Example:
         >>> class Total:
@@ -138,20 +145,24 @@ def state_computation(name: str, state: Any = None, *, outputs: Sequence[str] = 
 
     Source: Wallaroo 0.4 to 0.5 without, 0.6 with a state class.
     """
-    return _named(StateComputation, name, state, outputs=outputs)
+    return _named(StateComputation, name, state, outputs=outputs, ttl=ttl)
 
 
 @overload
 def state_computation_multi(
-    name: str, state: None = None, *, outputs: Sequence[str] = ()
+    name: str, state: None = None, *, outputs: Sequence[str] = (), ttl: timedelta | None = None
 ) -> StateDecoratorMulti[None]: ...
 
 
 @overload
-def state_computation_multi(name: str, state: G, *, outputs: Sequence[str] = ()) -> StateDecoratorMulti[G]: ...
+def state_computation_multi(
+    name: str, state: G, *, outputs: Sequence[str] = (), ttl: timedelta | None = None
+) -> StateDecoratorMulti[G]: ...
 
 
-def state_computation_multi(name: str, state: Any = None, *, outputs: Sequence[str] = ()) -> Any:
+def state_computation_multi(
+    name: str, state: Any = None, *, outputs: Sequence[str] = (), ttl: timedelta | None = None
+) -> Any:
     """Make a function `f(data, state)` a state computation with any number of outputs.
 
     It returns a list of messages or None, and without a state class the pair of that and `persist`.
@@ -160,9 +171,10 @@ def state_computation_multi(name: str, state: Any = None, *, outputs: Sequence[s
         name: Name of the step.
         state: As for `state_computation`.
         outputs: As for `computation`.
+        ttl: As for `state_computation`.
 
     Raises:
-        WallarooParameterError: A name is no text, or what is decorated no function (T207).
+        WallarooParameterError: A name is no text, `ttl` no time, or what is decorated no function (T207).
 
     Example:
         >>> @state_computation_multi("pair", state=list)
@@ -174,7 +186,7 @@ def state_computation_multi(name: str, state: Any = None, *, outputs: Sequence[s
 
     Source: Wallaroo 0.4 to 0.5 without, 0.6 with a state class.
     """
-    return _named(StateComputationMulti, name, state, outputs=outputs)
+    return _named(StateComputationMulti, name, state, outputs=outputs, ttl=ttl)
 
 
 def key_extractor(function: Callable[P, R]) -> KeyExtractor[P, R]:

@@ -9,6 +9,7 @@ from typing import Any, Protocol, TypeAlias, TypeVar
 from wallaroo.component.application import RemoteComponent
 from wallaroo.component.window import Windows
 from wallaroo.message.kafka_record import KafkaRecord
+from wallaroo.message.timer import Timers
 
 S = TypeVar("S")
 T = TypeVar("T", covariant=True)
@@ -50,6 +51,20 @@ class ManyWithState(Named, Protocol[N]):
         """Run the computation."""
 
 
+class OneWithTimers(Named, Protocol[N]):
+    """A state computation that sets timers."""
+
+    def compute(self, data: Any, state: N, timers: Timers, /) -> tuple[Any, Any]:
+        """Run the computation."""
+
+
+class ManyWithTimers(Named, Protocol[N]):
+    """A state computation with any number of outputs that sets timers."""
+
+    def compute_multi(self, data: Any, state: N, timers: Timers, /) -> tuple[Any, Any]:
+        """Run the computation."""
+
+
 class HasState(Named, Protocol[T]):
     """What names the state that it takes, as the computations of Wallaroo 0.6 do."""
 
@@ -69,6 +84,20 @@ class ManyWithItsState(HasState[S], Protocol[S]):
     """A state computation with any number of outputs that names its state; the decorated ones are such."""
 
     def compute_multi(self, data: Any, state: S, /) -> Iterable[Any] | None:
+        """Run the computation."""
+
+
+class OneWithItsTimers(HasState[S], Protocol[S]):
+    """A state computation that names its state and sets timers."""
+
+    def compute(self, data: Any, state: S, timers: Timers, /) -> Any:
+        """Run the computation."""
+
+
+class ManyWithItsTimers(HasState[S], Protocol[S]):
+    """A state computation with any number of outputs that names its state and sets timers."""
+
+    def compute_multi(self, data: Any, state: S, timers: Timers, /) -> Iterable[Any] | None:
         """Run the computation."""
 
 
@@ -136,10 +165,14 @@ class CutsLines(Decodes, Protocol):
 Stateless: TypeAlias = RemoteComponent | OneComputed | ManyComputed | type[OneComputed] | type[ManyComputed]
 # With its state: the decorator names a class, whose objects the function takes.
 Stateful: TypeAlias = (
-    OneWithItsState[S] | ManyWithItsState[S] | type[OneWithItsState[S]] | type[ManyWithItsState[S]] | Windows
-)
+    OneWithItsState[S] | ManyWithItsState[S] | type[OneWithItsState[S]] | type[ManyWithItsState[S]]
+    | OneWithItsTimers[S] | ManyWithItsTimers[S] | type[OneWithItsTimers[S]] | type[ManyWithItsTimers[S]] | Windows
+)  # fmt: skip
 # Without: the pipeline names the class, and the function returns the pair of output and `persist`.
-StateGiven: TypeAlias = OneWithState[S] | ManyWithState[S] | type[OneWithState[S]] | type[ManyWithState[S]]
+StateGiven: TypeAlias = (
+    OneWithState[S] | ManyWithState[S] | type[OneWithState[S]] | type[ManyWithState[S]]
+    | OneWithTimers[S] | ManyWithTimers[S] | type[OneWithTimers[S]] | type[ManyWithTimers[S]]
+)  # fmt: skip
 StateOf: TypeAlias = Callable[[], S] | Builds[S]
 KeyOf: TypeAlias = ExtractsKey | type[ExtractsKey]
 PartitionOf: TypeAlias = GivesPartition | type[GivesPartition]

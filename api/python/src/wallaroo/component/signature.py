@@ -87,15 +87,15 @@ def target_of(function: Any) -> Any:
             return call
 
 
-def takes_bounds(output: object) -> bool:
-    """Return whether the `output` of an aggregation has the parameter `bounds`.
+def takes(function: object, parameter: str) -> bool:
+    """Return whether a function has a parameter of a name, and so wants what not all need.
 
     Example:
-        >>> takes_bounds(lambda key, accumulator, bounds=None: key), takes_bounds(lambda key, accumulator: key)
+        >>> takes(lambda key, accumulator, bounds=None: key, "bounds"), takes(lambda key, accumulator: key, "bounds")
         (True, False)
     """
     try:
-        return callable(output) and "bounds" in inspect.signature(output).parameters
+        return callable(function) and parameter in inspect.signature(function).parameters
     except (TypeError, ValueError):
         return False
 

@@ -7,9 +7,8 @@ from collections.abc import Callable, Sequence
 from typing import Any, Generic, ParamSpec, TypeAlias, TypeVar, overload
 
 from wallaroo.component.signature import call_finding, check_lengths
-from wallaroo.diagnostic.diagnostic import Diagnostic, shown
+from wallaroo.diagnostic.diagnostic import shown
 from wallaroo.diagnostic.error import WallarooParameterError
-from wallaroo.message.output import collected
 
 P = ParamSpec("P")
 R = TypeVar("R", covariant=True)
@@ -80,7 +79,7 @@ class BaseWrapped(Generic[P, R]):
         return declared, (self.__module__, getattr(self, "__qualname__", self._name))
 
 
-class _WithOutputs(BaseWrapped[P, R]):
+class WithOutputs(BaseWrapped[P, R]):
     """What the kinds of computation have.
 
     Attributes:
@@ -97,7 +96,7 @@ class _WithOutputs(BaseWrapped[P, R]):
         self.outputs = tuple(outputs)
 
 
-class Computation(_WithOutputs[P, R]):
+class Computation(WithOutputs[P, R]):
     """One message in, at most one out; what `computation` makes.
 
     Args:
@@ -125,7 +124,7 @@ class Computation(_WithOutputs[P, R]):
         return self.function(*arguments, **keywords)
 
 
-class ComputationMulti(_WithOutputs[P, R]):
+class ComputationMulti(WithOutputs[P, R]):
     """One message in, any number out; what `computation_multi` makes. Parameters are those of `Computation`.
 
     Example:
@@ -137,123 +136,6 @@ class ComputationMulti(_WithOutputs[P, R]):
     """
 
     kind = "computation_multi"
-
-    def compute_multi(self, *arguments: P.args, **keywords: P.kwargs) -> R:
-        """Run the computation."""
-        return self.function(*arguments, **keywords)
-
-
-class _WithState(_WithOutputs[P, R], Generic[P, R, C]):
-    """What both kinds of state computation have.
-
-    Attributes:
-        state_class: The class that was given to the decorator; None where the pipeline names it (Wallaroo 0.4 and 0.5).
-        visitors: The functions for visits, by the visit's name.
-    """
-
-    parameters = ("data", "state")
-
-    def __init__(
-        self,
-        function: Callable[P, R],
-        name: str | None = None,
-        state_class: C = None,  # type: ignore[assignment]
-        *,
-        outputs: Sequence[str] = (),
-    ) -> None:
-        self.state_class = state_class
-        super().__init__(function, name, outputs=outputs)
-        self.visitors: dict[str, Callable[..., Any]] = {}
-
-    @property
-    def visits(self) -> tuple[str, ...]:
-        """Names of the visits that it takes."""
-        return tuple(self.visitors)
-
-    def visitor(self, name: str) -> Callable[[F], F]:
-        """Make a function `f(metadata, key, state)` the visitor of a visit: it runs for every key that has state.
-
-        It returns what the computation returns, or `wallaroo.Deleted` to delete the key's state. A visit is asked for
-        with `wallaroo visit`, which also gives the metadata, bytes of any content.
-
-        Args:
-            name: Of the visit.
-
-        Raises:
-            WallarooParameterError: The name is no text or is taken (T207), or it is no such function (T202, T207).
-        """
-
-        def add(function: F) -> F:
-            finding = None
-            if not isinstance(name, str) or name in self.visitors or not callable(function):
-                finding = Diagnostic.of(
-                    "T207", method="visitor", parameter="name", actual=shown(name), expected="a name of its own",
-                    fix=f'put @{self._name}.visitor("NAME") right above `def f(metadata, key, state)`',
-                )  # fmt: skip
-            taken = ("metadata", "key", "state")
-            finding = finding or call_finding("visitor", name, function, taken, may_yield=self.may_yield)
-            if finding is not None:
-                raise WallarooParameterError(finding)
-            self.visitors[name] = collected(function)
-            return function
-
-        return add
-
-    def visit(self, name: str, metadata: bytes, key: Any, state: Any) -> Any:
-        """Run the visitor of a visit."""
-        return self.visitors[name](metadata, key, state)
-
-
-class StateComputation(_WithState[P, R, C]):
-    """A message and its state in; (output or None, persist) out, with a state class the output or None.
-
-    What `state_computation` makes.
-
-    Args:
-        function: Takes message and state.
-        name: Name of the step; None: the function's.
-        state_class: Makes the state of a key; None where the pipeline names the class.
-        outputs: As for `Computation`.
-
-    Raises:
-        WallarooParameterError: It is no function, or `outputs` no names (T207).
-
-    Example:
-        >>> def add(data, state):
-        ...     state["sum"] = state.get("sum", 0) + data
-        ...     return state["sum"]
-        >>> total = StateComputation(add, "total", state_class=dict)
-        >>> state = total.state_class()
-        >>> total.compute(3, state), total.compute(4, state)
-        (3, 7)
-
-    Source: Wallaroo 0.5.2; with a state class 0.6.
-    """
-
-    kind = "state_computation"
-
-    def compute(self, *arguments: P.args, **keywords: P.kwargs) -> R:
-        """Run the computation."""
-        return self.function(*arguments, **keywords)
-
-
-class StateComputationMulti(_WithState[P, R, C]):
-    """A message and its state in; (list of outputs or None, persist) out, with a state class the list or None.
-
-    What `state_computation_multi` makes. Parameters are those of `StateComputation`.
-
-    Example:
-        >>> def pair(data, state):
-        ...     state.append(data)
-        ...     return state[-2:] if len(state) % 2 == 0 else None
-        >>> pairs, state = StateComputationMulti(pair, "pairs", list), []
-        >>> pairs.compute_multi("a", state), pairs.compute_multi("b", state)
-        (None, ['a', 'b'])
-
-    Source: Wallaroo 0.5.2; with a state class 0.6.
-    """
-
-    kind = "state_computation_multi"
 
     def compute_multi(self, *arguments: P.args, **keywords: P.kwargs) -> R:
         """Run the computation."""

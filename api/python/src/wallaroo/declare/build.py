@@ -6,7 +6,7 @@ from typing import Any
 from wallaroo.check import check
 from wallaroo.component import application as model
 from wallaroo.component import component
-from wallaroo.component.signature import shown_name, takes_bounds
+from wallaroo.component.signature import shown_name, takes
 from wallaroo.component.window import CountWindowsBuilder, RangeWindowsBuilder, Windows
 from wallaroo.component.wrapped import Partition
 from wallaroo.declare.declaration import Declaration
@@ -225,7 +225,7 @@ class _Build(Declaration):
         }  # fmt: skip
         if found is None:
             return
-        if takes_bounds(getattr(found, "output", None)):
+        if takes(getattr(found, "output", None), "bounds"):
             parameters["output"] += ("bounds",)
         for name, expected in parameters.items():
             if component.method(place, "aggregation", found, (name,), expected) is None:

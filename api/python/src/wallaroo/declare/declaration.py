@@ -92,16 +92,21 @@ class Declaration:
         step = Step(path, name, call.kind, inputs, collected(call.run), place.location, state, on_error)
         pipeline.steps.append(step)
         self.note(path, value)
-        self._visits(place, step, call)
+        if state is not None:
+            state.ttl_ms = call.ttl_ms
+        step.visits, step.visit = call.visits, None if call.visit is None else collected(call.visit)
+        step.timers, step.fire, step.takes_timers = call.timers, call.fire, call.takes_timers
+        for what, names in (("visit", call.visits), ("timer", call.timers)):
+            self._unique(place, what, names)
         self._outputs(pipeline, place, step, call.outputs)
         return step
 
-    def _visits(self, place: Place, step: Step, call: component.Call) -> None:
-        step.visits, step.visit = call.visits, None if call.visit is None else collected(call.visit)
-        for number, name in enumerate(call.visits):
-            check.name(place, "visit", name)
-            if name in call.visits[:number]:
-                place.wrong("visits", shown(call.visits), "each name once")
+    @staticmethod
+    def _unique(place: Place, what: str, names: tuple[str, ...]) -> None:
+        for number, name in enumerate(names):
+            check.name(place, what, name)
+            if name in names[:number]:
+                place.wrong(f"{what}s", shown(names), "each name once")
 
     def remote(
         self, pipeline: Pipeline, place: Place, found: RemoteComponent, inputs: tuple[str, ...], state: State | None,
@@ -118,10 +123,8 @@ class Declaration:
     def _outputs(self, pipeline: Pipeline, place: Place, step: Step, names: tuple[str, ...]) -> None:
         """Add the outputs of a computation, right after it."""
         step.outputs = names
-        for number, name in enumerate(names):
-            check.name(place, "output", name)
-            if name in names[:number]:
-                place.wrong("outputs", shown(names), "each name once")
+        self._unique(place, "output", names)
+        for name in names:
             path = f"{pipeline.number}/steps/{len(pipeline.steps)}"
             made = Step(path, name, "output", (step.path,), None, place.location, remote=step.remote)
             made.codec = step.remote.outputs[name] if step.remote else made.codec

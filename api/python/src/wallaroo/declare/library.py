@@ -162,6 +162,9 @@ def offer(value: Any, *, input: str = "json", output: str = "json", outputs: Map
     call = component.computation(place, value, has_state=state_class is not None)
     if call is not None:
         _check_outputs(place, call, given)
+        if call.timers or call.ttl_ms:
+            fix = "leave timers and ttl out, or use it in a pipeline of its own program"
+            place.wrong("computation", f"{call.name}, which has timers or a ttl", "a computation without them", fix=fix)
     _raise(place.findings)
     assert call is not None
     kept = None if state_class is None else State(call.name, state_class, state_class, is_by_message=True)

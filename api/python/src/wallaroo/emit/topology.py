@@ -152,11 +152,16 @@ def _source(source: Source) -> dict[str, Any]:
 def _step(step: Step) -> dict[str, Any]:
     item: dict[str, Any] = {"path": step.path, "name": step.name, "kind": step.kind, "inputs": list(step.inputs)}
     if step.state is not None:
-        item["state"] = {"name": step.state.name, "codec": CODEC, "key": _key(step.state)}
+        ttl = {"ttl_ms": step.state.ttl_ms} if step.state.ttl_ms else {}
+        item["state"] = {"name": step.state.name, **ttl, "codec": CODEC, "key": _key(step.state)}
     if step.window is not None:
         item["window"] = step.window
     if step.visits:
         item["visits"] = list(step.visits)
+    if step.timers:
+        item["timers"] = list(step.timers)
+    if step.time:
+        item["time"] = step.time
     host = {"worker": WORKER} if step.remote is None else {"worker": step.remote.worker, "component": step.remote.name}
     return item | {"codec": step.codec} | host | _policy(step)
 

@@ -6,11 +6,11 @@ PROTOCOLS = (1, PROTOCOL_VERSION)  # the lowest and the highest version that thi
 WINDOWS, CROSSING, PROTOBUF = "windows", "crossing", "protobuf"
 GENERATE, SPLIT_FRAMES = "generate", "split_frames"
 IN_FLIGHT, CHECK_PERSIST, OUTPUTS, VISITS, RELEASE = "in_flight", "check_persist", "outputs", "visits", "release"
-SHOW_STATE = "show_state"
+SHOW_STATE, TIMERS = "show_state", "timers"
 # What a worker may leave out; SPECIFICATION.md, section 9, has what each one means.
 CAPABILITIES = (
     WINDOWS, CROSSING, PROTOBUF, GENERATE, SPLIT_FRAMES, IN_FLIGHT, CHECK_PERSIST, OUTPUTS, VISITS, RELEASE,
-    SHOW_STATE,
+    SHOW_STATE, TIMERS,
 )  # fmt: skip
 
 

@@ -1,29 +1,33 @@
 """Runs one bucket's messages of a micro-batch on its state, all or nothing."""
 
 import secrets
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import compress, repeat
 from typing import Any
 
-from wallaroo.diagnostic.diagnostic import Diagnostic, DiagnosticError, shown
+from wallaroo.diagnostic.diagnostic import DiagnosticError, shown
 from wallaroo.message.frame import HEADER_BYTES, TICK_PORT, VISIT_PORT, Frame, FrameError, read_body, split_frames
 from wallaroo.message.key import readable
 from wallaroo.worker._proto import worker_pb2 as pb
-from wallaroo.worker.bucket.dead_letter import UnsavedChangeError, bury, refuse, sort_out
-from wallaroo.worker.bucket.state import UNREAD, BucketState, Cell, NotAsked, Table
+from wallaroo.worker.bucket.cell import UNREAD, Cell, Table
+from wallaroo.worker.bucket.dead_letter import UnsavedChangeError, bury, has_wrong_times, sort_out
+from wallaroo.worker.bucket.state import BucketState
+from wallaroo.worker.bucket.state_cells import cells_of, states_of
 from wallaroo.worker.bucket.state_order import Messages, Place, in_turn, is_in_order
-from wallaroo.worker.bucket.visit import Visit, VisitTurn, with_visits
+from wallaroo.worker.bucket.timed_turn import TimedTurn
+from wallaroo.worker.bucket.visit import Visit, Visitor, VisitTurn, with_visits
 from wallaroo.worker.bucket.window_run import WindowTurn
 from wallaroo.worker.stage.crossing import read_messages
 from wallaroo.worker.stage.flight import MESSAGE, OUTSIDE
 from wallaroo.worker.stage.keyed import StateEntry
 from wallaroo.worker.stage.stage import Stage
-from wallaroo.worker.value.value import PICKLED, NotSerializableError, StateReadError, StateTooLargeError
+from wallaroo.worker.value.value import PICKLED, NotSerializableError, StateTooLargeError
+from wallaroo.worker.window.window_order import Tick
 
+Changed = dict[int, dict[bytes, Cell]]  # what is to be saved, by the port of its table
 MAX_CHANGE_BYTES = 8 * 1024 * 1024
-NOTHING = Cell(None)  # in the place of the state that a key does not have
 
 
 @dataclass(slots=True)
@@ -45,7 +49,7 @@ class BucketRun:
 
     def __init__(self, stage: Stage, call: pb.Bucket, frames: Sequence[bytes]) -> None:
         self._stage, self._call, self._frames = stage, call, frames
-        self._changed: dict[int, Table] = {}
+        self._changed: Changed = {}
         self._timestamp_ms = 0
         self._checks_persist = self._is_watched = False
         self._failing = ""  # the step whose code failed
@@ -57,26 +61,41 @@ class BucketRun:
             FrameError: The frames are damaged or do not belong to this stage.
         """
         self._begin(state)
-        if not self._run_fast(state, WindowTurn(self._stage, state)):
+        if not self._run_all(state, WindowTurn(self._stage, state)):
             return None
         try:
             return self._result(state)
         except NotSerializableError:
             return None
 
-    def _run_fast(self, state: BucketState, turn: WindowTurn) -> bool:
-        """Run all messages at full speed; False when user code failed."""
+    def _run_all(self, state: BucketState, turn: WindowTurn) -> bool:
+        """Run all messages; at full speed False when user code failed, else a failure spoils its message only."""
         for part in self._of_states(turn, state):
-            is_done = self._visit(part, state) if isinstance(part, Visit) else self._run(part, state)
-            if not is_done:
+            if isinstance(part, Visit):
+                is_done = self._visit(part)
+            elif isinstance(part, Tick):
+                is_done = self._timed.tick(part)
+            else:
+                is_done = self._timed.run(part) if part.entry.is_timed else self._messages(part)
+            if not is_done and self._before is None:
                 return False
+        if self._before is not None:
+            turn.careful()
+            return True
         is_done = turn.attempt()
         self._failing = turn.failing
         return is_done
 
-    def _run(self, part: Messages, state: BucketState) -> bool:
+    def _messages(self, part: Messages, deleted: Collection[bytes] = ()) -> bool:
+        """Run messages of a state step; False when one failed."""
+        if self._before is None:
+            return self._run(part)
+        cells_of(self._stage, part, self._state)
+        return not self._one_by_one(part, self._state, self._before, deleted)
+
+    def _run(self, part: Messages) -> bool:
         """Run messages one after the other; False when one failed."""
-        cells, states = self._states(part, state)
+        cells, states = states_of(self._stage, part, self._state)
         dirty = bytearray(len(cells))
         loop, flight = self._stage.loops[part.entry.number], self._stage.flight
         columns = self._columns(part.keys, part.times)
@@ -90,25 +109,24 @@ class BucketRun:
             self._failing = part.entry.step.name
         return failed is None
 
-    def _visit(self, visit: Visit, state: BucketState) -> bool:
-        """Run a visit; False when a visitor failed."""
+    def _visit(self, visit: Visit) -> bool:
+        """Run a visit; at full speed False when a visitor failed."""
         for part in self._visits.parts(visit):
-            with self._visits.visitor(visit, part) as deleted:
-                if not self._run(part, state):
-                    return False
-            self._visits.delete(part, deleted)
+            run = self._visits.visitor(visit, part.entry)
+            for one in [part] if self._before is None else (part.pick([at]) for at in range(len(part.keys))):
+                if not self._in_place(one, run):
+                    self._visits.counts[-1].failed += 1
+                    if self._before is None:
+                        return False
         return True
 
-    def _visit_one_by_one(self, visit: Visit, state: BucketState, before: dict[Cell, bytes]) -> None:
-        for part in self._visits.parts(visit):
-            count = self._visits.counts[-1]
-            for position in range(len(part.keys)):
-                one = part.pick([position])
-                with self._visits.visitor(visit, one) as deleted:
-                    failed = self._one_by_one(one, state, before, deleted)
-                count.failed += failed
-                if not failed:
-                    self._visits.delete(one, deleted)
+    def _in_place(self, part: Messages, run: Visitor) -> bool:
+        """Run a visitor, or what is due, in place of the step's function; False when it failed."""
+        with self._visits.replaced(part, run) as deleted:
+            is_done = self._messages(part, deleted)
+        if is_done:
+            self._visits.delete(part.table, part.entry.node.state_port, deleted)
+        return is_done
 
     def careful(self, state: BucketState) -> BucketResult:
         """Run message by message, with each state serialized in between, so that a failure spoils one message only.
@@ -119,24 +137,14 @@ class BucketRun:
         Raises:
             DiagnosticError: C511, a state that a message asked to persist was spoilt by a later one that did not.
         """
-        self._begin(state)
-        self._run_carefully(state, WindowTurn(self._stage, state), self._unread(state))
+        self._begin(state, is_careful=True)
+        self._run_all(state, WindowTurn(self._stage, state))
         return self._careful_result(state)
 
     @staticmethod
     def _unread(state: BucketState) -> dict[Cell, bytes]:
         cells = (cell for table in state.tables.values() for cell in table.values())
         return {cell: cell.data for cell in cells if cell.live is UNREAD}
-
-    def _run_carefully(self, state: BucketState, turn: WindowTurn, before: dict[Cell, bytes]) -> None:
-        """Run message by message; `before` has the states to go back to."""
-        for part in self._of_states(turn, state):
-            if isinstance(part, Visit):
-                self._visit_one_by_one(part, state, before)
-                continue
-            self._cells(part, state)
-            self._one_by_one(part, state, before)
-        turn.careful()
 
     def _careful_result(self, state: BucketState) -> BucketResult:
         try:
@@ -166,18 +174,21 @@ class BucketRun:
         self._checks_persist = True
         return self.careful(state)
 
-    def _begin(self, state: BucketState) -> None:
+    def _begin(self, state: BucketState, *, is_careful: bool = False) -> None:
         self._stage.clear()
         self._changed = {}
-        self._visits = VisitTurn(self._stage, state, self._changed)
+        self._state, self._visits = state, VisitTurn(self._stage, state, self._changed)
+        self._timed = TimedTurn(self._visits, self._messages, self._in_place, is_careful=is_careful)
+        self._before = self._unread(state) if is_careful else None  # the states to go back to; None: at full speed
         self._stage.flight[MESSAGE] = OUTSIDE
 
-    def _of_states(self, turn: WindowTurn, state: BucketState) -> Iterator[Messages | Visit]:
-        """Yield messages of state computations and visits in order; those of windows, and ticks, wait in `turn`."""
+    def _of_states(self, turn: WindowTurn, state: BucketState) -> Iterator[Messages | Visit | Tick]:
+        """Yield what concerns state computations in order; messages of windows, and their ticks, wait in `turn`."""
         places = [(header, data, start) for data in self._frames for header, start, _ in split_frames(data)]
         is_ordered = is_in_order(place for place in places if self._is_of_state(place[0].port))
         parts = self._parts(places, turn, state)
-        if not is_ordered or any(header.port == VISIT_PORT for header, _, _ in places):
+        controls = {VISIT_PORT, TICK_PORT} if self._timed.tables else {VISIT_PORT}
+        if not is_ordered or any(header.port in controls for header, _, _ in places):
             parts = in_turn(list(parts))  # so all visits have been read
         for part in with_visits(parts, self._visits.waiting) if self._visits.waiting else parts:
             self._stage.box.timestamp_ms = part.timestamp_ms
@@ -191,7 +202,9 @@ class BucketRun:
             self._timestamp_ms = self._timestamp_ms or header.timestamp_ms
             self._stage.box.timestamp_ms = header.timestamp_ms
             if header.port == TICK_PORT:
-                turn.tick(header)
+                tick = turn.tick(header)
+                if self._timed.tables:
+                    self._visits.waiting.append(tick)
                 continue
             frame = read_body(header, data, start + HEADER_BYTES)
             if header.port == VISIT_PORT:
@@ -221,10 +234,10 @@ class BucketRun:
         messages, unread = read_messages(entry.values, frame, enters)
         self._stage.flight[MESSAGE] = OUTSIDE
         table = state.table(entry.node.state_port)
-        times = frame.times() if self._stage.has_times else ()
+        times = frame.times() if self._stage.has_times or entry.is_timed else ()
         indexes, time = frame.key_indexes, header.timestamp_ms
         part = Messages(entry, table, frame.keys, messages, indexes, sequences, ordinals, times, time)
-        if self._stage.skips or unread:
+        if self._stage.skips or unread or (entry.is_timed and has_wrong_times(times)):
             sort_out(self._stage, part, unread)
         return part
 
@@ -247,61 +260,13 @@ class BucketRun:
         if self._stage.has_times:
             yield times
 
-    def _states(self, part: Messages, state: BucketState) -> tuple[list[Cell], list[Any]]:
-        """Return cells and live states of the keys; see `_cells`."""
-        cells: list[Any] = list(map(part.table.get, part.keys))
-        # The loops of `_cells` are for the first message of a key; with a million keys they would cost all others, too.
-        if part.entry.closed_keys is None and set(map(type, cells)) == {Cell}:
-            states = [cell.live for cell in cells]
-            if NotAsked not in set(map(type, states)):
-                return cells, states
-        cells = self._cells(part, state)
-        return cells, [cell.live for cell in cells]
-
-    def _cells(self, part: Messages, state: BucketState) -> list[Cell]:
-        """Return the states of the keys; messages of keys that cannot have one become dead letters.
-
-        The cell of a key without messages stands for nothing.
-        """
-        refused: dict[int, BaseException | Diagnostic] = {}
-        used = set(part.indexes) if part.is_thinned else range(len(part.keys))
-        cells: list[Any] = list(map(part.table.get, part.keys))
-        for index, cell in enumerate(cells):
-            if cell is not None and cell.live is not UNREAD and part.entry.closed_keys is None:
-                continue
-            if index not in used:
-                cells[index] = NOTHING
-                continue
-            key = part.keys[index]
-            finding = self._unknown(part, key)
-            if finding is not None:
-                refused[index] = finding
-                cells[index] = NOTHING
-                continue
-            try:
-                cells[index] = state.cell(part.table, key, part.entry.state.build)
-            except StateReadError:
-                raise
-            except BaseException as err:
-                refused[index] = err
-                cells[index] = NOTHING
-        if refused:
-            refuse(self._stage, part, refused)
-        return cells
-
-    def _unknown(self, part: Messages, key: bytes) -> Diagnostic | None:
-        closed = part.entry.closed_keys
-        if closed is None or key in closed:
-            return None
-        return Diagnostic.of("C502", step=part.entry.step.name, key=shown(readable(key)), state=part.entry.state.name)
-
     def _one_by_one(
         self, part: Messages, state: BucketState, before: dict[Cell, bytes], deleted: Collection[bytes] = ()
     ) -> int:
         """Run messages, each state but a deleted one serialized after each; returns how many failed."""
         loop = self._stage.loops[part.entry.number]
         after: list[bytes] = []
-        always, failures = part.entry.step.is_always_persisted, 0
+        always, failures = part.entry.step.is_always_persisted or part.entry.is_timed, 0
 
         def save(result: Any, live: Any) -> None:
             if key in deleted:
@@ -327,7 +292,8 @@ class BucketRun:
                 dirty = bytearray(1)
                 self._stage.flight[MESSAGE] = OUTSIDE
                 cell = state.cell(part.table, key, part.entry.state.build)
-                if self._checks_persist:
+                is_new = cell.size < 0 and key not in self._changed.get(part.entry.node.state_port, ())
+                if self._checks_persist and not (is_new and part.entry.is_timed):
                     self._note(cell, state, before)
                 columns = self._columns((key,), (time,))
                 failed = loop([message], [0], [sequence], [cell.live], dirty, (ordinal,), self._stage.flight, *columns)
@@ -360,7 +326,7 @@ class BucketRun:
         index = self._call.index
         self._stage.flight[MESSAGE] = OUTSIDE
         self._visits.delete_absent()
-        saved: dict[int, Table] = self._changed
+        saved: Changed = self._changed
         if self._call.wants_snapshot:
             # A state that was never persisted is no part of the log, nor of a snapshot.
             saved = {
@@ -387,7 +353,7 @@ class BucketRun:
         )
         return BucketResult(outputs, changes, done)
 
-    def _entries(self, state: BucketState, saved: Mapping[int, Table]) -> Iterator[bytes]:
+    def _entries(self, state: BucketState, saved: Changed) -> Iterator[bytes]:
         if not self._call.wants_snapshot:
             for port, keys in self._visits.gone():
                 yield state.absent_entry(port, keys)

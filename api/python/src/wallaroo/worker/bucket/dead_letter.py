@@ -1,10 +1,11 @@
 """The messages of a bucket call that become dead letters."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from wallaroo.diagnostic.diagnostic import Diagnostic, shown
 from wallaroo.message.key import readable
+from wallaroo.message.timer import FIRST_MS, LAST_MS
 from wallaroo.worker.bucket.state_order import Messages
 from wallaroo.worker.stage.stage import Stage
 from wallaroo.worker.value.dead_letter import Unread
@@ -29,6 +30,8 @@ def sort_out(stage: Stage, part: Messages, unread: Mapping[int, Unread]) -> None
             stage.box.skip(skip, path, step, message, sequence, key=key)
         elif found is not None:
             stage.box.unread(found, path, step, sequence, key)
+        elif part.entry.is_timed and not FIRST_MS <= part.times[position] <= LAST_MS:
+            stage.box.put(wrong_time(step, key, part.times[position]), path, step, message, sequence, key=key)
         else:
             kept.append(position)
     part.keep(kept)
@@ -62,3 +65,14 @@ def bury(stage: Stage, part: Messages, key: bytes, failed: tuple[Any, int, int, 
         box.put(finding, path, name, message, sequence, key=key, is_payload=part.is_visit)
     else:
         box.add(path, name, message, sequence, error, key=key, is_payload=part.is_visit)
+
+
+def has_wrong_times(times: Sequence[int]) -> bool:
+    """Return whether one of the times is of a year before 1 or after 9999."""
+    return bool(times) and not FIRST_MS <= min(times) <= max(times) <= LAST_MS
+
+
+def wrong_time(step: str, key: bytes, time: int) -> Diagnostic:
+    """Return C523; a time outside of 64 bits has become the nearest (`time_of`)."""
+    nearest = {(1 << 63) - 1: " or later", -(1 << 63): " or earlier"}
+    return Diagnostic.of("C523", step=step, key=shown(readable(key)), time=f"{time}{nearest.get(time, '')}")

@@ -7,7 +7,8 @@ from contextlib import suppress
 from wallaroo.diagnostic.diagnostic import Diagnostic, DiagnosticError
 from wallaroo.worker._proto import worker_pb2 as pb
 from wallaroo.worker.bucket.bucket import BucketResult, BucketRun
-from wallaroo.worker.bucket.state import UNREAD, BucketState, Cell
+from wallaroo.worker.bucket.cell import UNREAD, Cell
+from wallaroo.worker.bucket.state import BucketState
 from wallaroo.worker.bucket.window_run import WindowTurn
 from wallaroo.worker.stage.flight import MESSAGE
 from wallaroo.worker.stage.stage import Stage
@@ -34,12 +35,11 @@ class OpenRun(BucketRun):
         before: "OpenRun | None" = None,
     ) -> None:
         super().__init__(stage, call, ())
-        self.stage, self._state, self._before = stage, state, before
+        self.stage, self._state, self._last_try = stage, state, before
         self._checks_persist, self._is_watched = checks_persist, call.careful
         self._is_careful = call.careful or checks_persist
         self._wants_snapshot = False
         self._turn: WindowTurn | None = None
-        self._saved: dict[Cell, bytes] = {}
         self._released: list[Sequence[bytes]] = []
         self._ordinal = 0
         self._counts: list[pb.StepCount] = []
@@ -67,15 +67,13 @@ class OpenRun(BucketRun):
         return given
 
     def _begin_try(self) -> WindowTurn:
-        self._begin(self._state)
+        self._begin(self._state, is_careful=self._is_careful)
         self._turn = WindowTurn(self.stage, self._state)
-        if self._is_careful:
-            self._saved = self._unread(self._state)
         if self._is_watched:
             self._state.watch = self._watch
             self.stage.note("")
-        if self._before is not None:
-            self._repeat(self._before, self._turn)
+        if self._last_try is not None:
+            self._repeat(self._last_try, self._turn)
         return self._turn
 
     def _release(self, frames: Sequence[bytes]) -> list[pb.Output]:
@@ -107,9 +105,7 @@ class OpenRun(BucketRun):
     def _run_frames(self, frames: Sequence[bytes], turn: WindowTurn) -> bool:
         """Run frames; False when user code failed."""
         self._frames, self._timestamp_ms = frames, 0
-        if self._is_careful:
-            self._run_carefully(self._state, turn, self._saved)
-        elif not self._run_fast(self._state, turn):
+        if not self._run_all(self._state, turn):
             return False
         self._ordinal = self.stage.ordinal
         return True
@@ -121,7 +117,8 @@ class OpenRun(BucketRun):
             if not self._run_frames(frames, turn):
                 raise DiagnosticError([Diagnostic.of("W430", step=self._failing)])
         self._released, self._counts, self._visited = before._released, before._counts, before._visited
-        self._is_careful, self._before, self._saved = True, None, self._written()
+        self._is_careful = self._timed.is_careful = True
+        self._last_try, self._before = None, self._written()
 
     def _forget(self) -> None:
         """Prepare the stage, which other calls may have used, for the next part."""

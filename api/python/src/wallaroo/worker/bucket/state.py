@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 from wallaroo.message import state_piece
 from wallaroo.message.frame import FrameError, encode_frame
+from wallaroo.worker.bucket.cell import TIMED, UNREAD, Cell, NotAsked, Table, TimedCell, read_timed
 from wallaroo.worker.value.value import NotSerializableError, StateReadError, StateTooLargeError, ValueCodec
 from wallaroo.worker.window.calendar import WINDOWED, Calendar
 from wallaroo.worker.window.window import Window
@@ -20,13 +21,6 @@ MAX_STATE_BYTES = 256 * 1024 * 1024  # of one state; the copies of a call are a 
 LIVE_FACTOR = 5
 KEY_BYTES = 200
 ENTRY_COST = 16  # what a state costs in an entry besides its key and its bytes
-
-
-class NotAsked:
-    """Stands for a state that no message has asked for since it came from the log."""
-
-
-UNREAD: Any = NotAsked()
 
 
 class Version(NamedTuple):
@@ -43,24 +37,6 @@ class BucketKey(NamedTuple):
     query: str
     stage: str
     bucket: int
-
-
-class Cell:
-    """The state of one key.
-
-    Attributes:
-        live: The state, or `UNREAD`: no message has asked for it since it came from the log.
-        data: Its serialized form while it is unread.
-        size: Of its serialized form when it was last written or read; below 0: never.
-    """
-
-    __slots__ = ("data", "live", "size")
-
-    def __init__(self, live: Any, data: bytes = b"", size: int = -1) -> None:
-        self.live, self.data, self.size = live, data, size
-
-
-Table = dict[bytes, Cell]  # by key
 
 
 @dataclass(slots=True)
@@ -85,7 +61,10 @@ class BucketState:
 
     def table(self, port: int) -> Table:
         """Return the states of one name."""
-        return self.tables.setdefault(port, {})
+        found = self.tables.get(port)
+        if found is None:
+            found = self.tables[port] = Table()
+        return found
 
     def calendar(self, port: int) -> Calendar:
         """Return the states of a window step."""
@@ -111,18 +90,23 @@ class BucketState:
                 self.calendar(frame.header.port).read(frame)
                 continue
             table, encoding = self.table(frame.header.port), frame.header.encoding
+            cell: Cell
             keys = [frame.keys[index] for index in frame.key_indexes]
             absent = set(frame.absent)
-            load = self.codec.loader(encoding)
             for position, (key, data) in enumerate(zip(keys, frame.values(), strict=True)):
                 self.remove(table, key)
                 if position in absent:
                     continue
+                if encoding == TIMED:
+                    cell, own, data = read_timed(data)  # noqa: PLW2901
+                else:
+                    cell, own = Cell(UNREAD), encoding
                 # States of an encoding that this program no longer writes are written again.
-                known = data if encoding == self.codec.encoding else self._rewritten(key, data, load)
-                table[key] = Cell(UNREAD, known, len(known))
-                self._written += len(known)
-                self._unread += len(known)
+                cell.data = data if own == self.codec.encoding else self._rewritten(key, data, self.codec.loader(own))
+                cell.size = len(cell.data)
+                table[key] = cell
+                self._written += cell.size
+                self._unread += cell.size
 
     def end_log(self) -> None:
         """Note that the log has been read to its end.
@@ -146,7 +130,7 @@ class BucketState:
         """
         cell = table.get(key)
         if cell is None:
-            cell = table[key] = Cell(build())
+            cell = table.add(key, build())
         elif cell.live is UNREAD:
             if self.watch is not None:
                 self.watch("read", next(port for port, each in self.tables.items() if each is table), key)
@@ -162,7 +146,7 @@ class BucketState:
             self._written -= max(0, cell.size)
             self._unread -= len(cell.data)
 
-    def entries(self, states: Mapping[int, Table]) -> Iterator[bytes]:
+    def entries(self, states: Mapping[int, Mapping[bytes, Cell]]) -> Iterator[bytes]:
         """Yield frames of some serialized states.
 
         Raises:
@@ -176,6 +160,11 @@ class BucketState:
             self._written += sum(sizes) - sum([cell.size for cell in cells if cell.size > 0])
             for cell, size in zip(cells, sizes, strict=True):
                 cell.size = size
+            encoding = self.codec.encoding
+            if self.table(port).timing is not None:
+                pairs = zip(cells, values, strict=True)
+                values = [cell.head(encoding) + data for cell, data in pairs if isinstance(cell, TimedCell)]
+                sizes, encoding = list(map(len, values)), TIMED
             costs = [size + len(key) + ENTRY_COST for size, key in zip(sizes, keys, strict=True)]
             ends = list(accumulate(costs, initial=0))
             start = 0
@@ -183,10 +172,10 @@ class BucketState:
                 # As many as fit, but one at least.
                 end = max(start + 1, bisect_right(ends, ends[start] + ENTRY_BYTES - 64) - 1)
                 if sizes[start] > state_piece.PIECE_BYTES:
-                    end, encoding = start + 1, self.codec.encoding
+                    end = start + 1
                     yield from state_piece.write_pieces(values[start], key=keys[start], port=port, encoding=encoding)
                 else:
-                    yield _entry(port, keys[start:end], values[start:end], self.codec)
+                    yield _entry(port, keys[start:end], values[start:end], encoding)
                 start = end
 
     def absent_entry(self, port: int, keys: Sequence[bytes]) -> bytes:
@@ -215,7 +204,7 @@ class BucketState:
             if size > max(self.max_bytes, cell.size):
                 raise StateTooLargeError(cell.live, size, self.max_bytes, port, key)
 
-    def _dumped(self, port: int, table: Table) -> list[bytes]:
+    def _dumped(self, port: int, table: Mapping[bytes, Cell]) -> list[bytes]:
         if self.watch is not None:
             return self._dumped_one_by_one(port, table)
         cells = table.values()
@@ -227,7 +216,7 @@ class BucketState:
         except BaseException:
             return self._dumped_one_by_one(port, table)
 
-    def _dumped_one_by_one(self, port: int, table: Table) -> list[bytes]:
+    def _dumped_one_by_one(self, port: int, table: Mapping[bytes, Cell]) -> list[bytes]:
         """Find the state that cannot be written, or ends the process."""
         values: list[bytes] = []
         for key, cell in table.items():
@@ -334,5 +323,5 @@ class StateCache:
             return cost
 
 
-def _entry(port: int, keys: list[bytes], states: list[bytes], codec: ValueCodec) -> bytes:
-    return encode_frame(states, port=port, encoding=codec.encoding, keys=keys, key_indexes=range(len(keys)))
+def _entry(port: int, keys: list[bytes], states: list[bytes], encoding: int) -> bytes:
+    return encode_frame(states, port=port, encoding=encoding, keys=keys, key_indexes=range(len(keys)))

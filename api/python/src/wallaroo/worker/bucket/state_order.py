@@ -6,7 +6,7 @@ from itertools import accumulate, chain, groupby
 from typing import Any
 
 from wallaroo.message.frame import HEADER_BYTES, FrameHeader, read_sequences
-from wallaroo.worker.bucket.state import Table
+from wallaroo.worker.bucket.cell import Table
 from wallaroo.worker.stage.keyed import StateEntry
 
 Place = tuple[FrameHeader, bytes, int]  # of a frame: header, the bytes that hold it, and where it begins

@@ -1,7 +1,7 @@
 """Visits in one bucket call: where they stand among the messages, and what they do to which keys."""
 
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -10,16 +10,20 @@ from wallaroo.message.frame import Frame, FrameError
 from wallaroo.message.key import readable
 from wallaroo.message.visit import Deleted
 from wallaroo.worker._proto import worker_pb2 as pb
-from wallaroo.worker.bucket.state import BucketState, Table
+from wallaroo.worker.bucket.cell import Cell, Table
+from wallaroo.worker.bucket.state import BucketState
 from wallaroo.worker.bucket.state_order import Messages
 from wallaroo.worker.stage.flight import PROGRESS
 from wallaroo.worker.stage.keyed import StateEntry
 from wallaroo.worker.stage.stage import Stage
+from wallaroo.worker.window.window_order import Tick
+
+Visitor = Callable[[bytes, bytes, Any], Any]  # from a key, a message and a state to a result
 
 
-@dataclass(frozen=True, slots=True, order=True)
+@dataclass(frozen=True, slots=True)
 class Visit:
-    """A visit; several sort in the order in which they run. `ordinal` is 1 + its ordinal in the call."""
+    """A visit. `ordinal` is 1 + its ordinal in the call."""
 
     sequence: int
     id: int
@@ -46,10 +50,15 @@ class Visit:
             raise FrameError(msg) from err
         return cls(frame.header.sequence, found.id, ordinal, frame.header.timestamp_ms, found.name, found.metadata)
 
+    @property
+    def place(self) -> tuple[int, ...]:
+        """What sorts visits and ticks in the order in which they run."""
+        return self.sequence, 1, self.id, self.ordinal
 
-def with_visits(parts: Iterable[Messages], visits: Iterable[Visit]) -> Iterator[Messages | Visit]:
-    """Yield messages, which are in order, and visits by sequence; a visit precedes the messages of its sequence."""
-    waiting = sorted(visits, reverse=True)
+
+def with_visits(parts: Iterable[Messages], visits: Iterable[Visit | Tick]) -> Iterator[Messages | Visit | Tick]:
+    """Yield messages, which are in order, ticks and visits by sequence; these precede the messages of theirs."""
+    waiting = sorted(visits, key=lambda each: each.place, reverse=True)
     for part in parts:
         rest = part
         while waiting and rest.sequences and waiting[-1].sequence <= rest.sequences[-1]:
@@ -72,14 +81,14 @@ class VisitTurn:
         stage: The stage; no other call may run on it meanwhile.
         state: The bucket's.
         changed: The states that are to be persisted, by the port of their table.
-        waiting: The visits of the call.
+        waiting: The visits of the call, and its ticks where they concern states.
         deleted: Keys whose states are to be taken out of the log, by the port of their table.
     """
 
     stage: Stage
     state: BucketState
-    changed: dict[int, Table]
-    waiting: list[Visit] = field(default_factory=list)
+    changed: dict[int, dict[bytes, Cell]]
+    waiting: list[Visit | Tick] = field(default_factory=list)
     counts: list[pb.Visited] = field(default_factory=list)
     deleted: dict[int, set[bytes]] = field(default_factory=dict)
 
@@ -122,17 +131,23 @@ class VisitTurn:
         is_absent, changed = entry.state.is_absent, self.changed.get(entry.node.state_port, {})
         return [] if is_absent is None else [key for key, cell in changed.items() if is_absent(cell.live)]
 
+    @staticmethod
+    def visitor(visit: Visit, entry: StateEntry) -> Visitor:
+        """Return what runs a step's visitor for a key, metadata and state."""
+        run, name = entry.step.visit, visit.name
+        assert run is not None
+        return lambda key, metadata, state: run(name, metadata, readable(key), state)
+
     @contextmanager
-    def visitor(self, visit: Visit, part: Messages) -> Iterator[set[bytes]]:
-        """Run the visitor in place of the state computation; gives the keys whose states it deletes."""
+    def replaced(self, part: Messages, visitor: Visitor) -> Iterator[set[bytes]]:
+        """Run something for keys in place of their state computation; gives the keys whose states it deletes."""
         entry, flight, keys = part.entry, self.stage.flight, iter(part.keys)
         deleted: set[bytes] = set()
 
-        def run(metadata: bytes, state: Any) -> Any:
+        def run(message: bytes, state: Any) -> Any:
             key = next(keys)
             flight[PROGRESS] += 1
-            assert entry.step.visit is not None
-            result = entry.step.visit(visit.name, metadata, readable(key), state)
+            result = visitor(key, message, state)
             if result.__class__ is not Deleted:
                 return result
             deleted.add(key)
@@ -141,11 +156,10 @@ class VisitTurn:
         with self.stage.replaced(entry.number, run):
             yield deleted
 
-    def delete(self, part: Messages, keys: Iterable[bytes]) -> None:
-        """Delete the states of visited keys, out of the log too."""
-        port = part.entry.node.state_port
+    def delete(self, table: Table, port: int, keys: Iterable[bytes]) -> None:
+        """Delete the states of keys, out of the log too."""
         for key in keys:
-            self.state.remove(part.table, key)
+            self.state.remove(table, key)
             self.changed.get(port, {}).pop(key, None)
             self.deleted.setdefault(port, set()).add(key)
 

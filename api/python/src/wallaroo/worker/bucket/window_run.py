@@ -10,6 +10,8 @@ from wallaroo.diagnostic.diagnostic import Diagnostic, shown
 from wallaroo.diagnostic.location import one_line, user_traceback
 from wallaroo.message.frame import Frame, FrameError, FrameHeader
 from wallaroo.message.key import readable
+from wallaroo.message.timer import FIRST_MS, LAST_MS
+from wallaroo.worker.bucket.dead_letter import has_wrong_times, wrong_time
 from wallaroo.worker.bucket.state import BucketState
 from wallaroo.worker.stage.crossing import read_messages
 from wallaroo.worker.stage.flight import MESSAGE, OUTSIDE
@@ -21,8 +23,6 @@ from wallaroo.worker.value.value import NotSerializableError, StateReadError, St
 from wallaroo.worker.window.calendar import Calendar
 from wallaroo.worker.window.window import (
     DROPPED,
-    FIRST_MS,
-    LAST_MS,
     CountWindow,
     Failed,
     Given,
@@ -51,9 +51,10 @@ class WindowTurn:
             calendar = self._calendars[port] = state.calendar(entry.node.state_port)
             calendar.begin(entry.window)
 
-    def tick(self, header: FrameHeader) -> None:
+    def tick(self, header: FrameHeader) -> Tick:
         """Take a tick."""
         self._ticks.append(Tick(header.sequence, header.timestamp_ms, self._stage.take(1)[0]))
+        return self._ticks[-1]
 
     def take(self, frame: Frame) -> None:
         """Take the messages of a frame.
@@ -76,8 +77,7 @@ class WindowTurn:
             [header.timestamp_ms + each for each in frame.timestamps] or [header.timestamp_ms] * header.count,
             self._stage.take(header.count),
         )
-        has_wrong_times = bool(run.times) and not FIRST_MS <= min(run.times) <= max(run.times) <= LAST_MS
-        if self._stage.skips or unread or has_wrong_times:
+        if self._stage.skips or unread or has_wrong_times(run.times):
             run = self._sort_out(entry, run, unread)
         self._runs[header.port].append(run)
 
@@ -256,8 +256,7 @@ class WindowTurn:
             elif found is not None:
                 box.unread(found, path, name, sequence, key)
             elif not FIRST_MS <= time <= LAST_MS:
-                finding = Diagnostic.of("C523", step=name, key=shown(readable(key)), time=_time_text(time))
-                box.put(finding, path, name, message, sequence, key=key)
+                box.put(wrong_time(name, key, time), path, name, message, sequence, key=key)
             else:
                 kept.append(position)
         return run.pick(kept)
@@ -271,9 +270,3 @@ def moment(time_ms: int) -> str:
         '1969-12-31T23:59:59.999Z'
     """
     return (datetime(1970, 1, 1) + timedelta(milliseconds=time_ms)).isoformat(timespec="milliseconds") + "Z"
-
-
-def _time_text(time: int) -> str:
-    """Return a time as errors show it: one outside of 64 bits has become the nearest (`time_of`)."""
-    nearest = {(1 << 63) - 1: " or later", -(1 << 63): " or earlier"}
-    return f"{time}{nearest.get(time, '')}"

@@ -17,6 +17,7 @@ from wallaroo.message.frame import FRAMED, FrameError
 from wallaroo.worker._proto import worker_pb2 as pb
 from wallaroo.worker.bucket.bucket import BucketResult, BucketRun
 from wallaroo.worker.bucket.bucket_requests import BucketRequests, ProtocolError
+from wallaroo.worker.bucket.cell import TIMED, read_timed
 from wallaroo.worker.bucket.open_run import OpenRun
 from wallaroo.worker.bucket.state import MAX_STATE_BYTES, BucketKey, BucketState, StateCache, Version
 from wallaroo.worker.stage.flight import InFlight
@@ -106,6 +107,8 @@ class CallRunner:
 
     def state(self, encoding: int, data: bytes) -> Any:
         """Return a state as its log has it; of a window the accumulators of its open parts, oldest first."""
+        if encoding == TIMED:
+            _, encoding, data = read_timed(data)
         if encoding != WINDOWED:
             return self._codec.loader(encoding)(data)
         inner, _, panes = pickle.loads(data[DUE_BYTES:])

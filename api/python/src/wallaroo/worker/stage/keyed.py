@@ -16,6 +16,7 @@ class StateEntry:
 
     Attributes:
         closed_keys: The only keys that may have state; None when any may.
+        is_timed: Whether its state has a time to live, or a step with it timers.
     """
 
     number: int
@@ -24,6 +25,7 @@ class StateEntry:
     state: State
     closed_keys: frozenset[bytes] | None
     values: Values
+    is_timed: bool = False
 
 
 @dataclass(slots=True)

@@ -74,6 +74,9 @@ class Stage:
         exec(compile(writer.source(), f"<stage {stage.id}>", "exec"), names)
         for entry in self.windows.values():
             entry.give = names[f"run{entry.number}"]
+        timed = {each.node.state_port for each in self.states.values() if each.node.ttl_ms or each.node.timers}
+        for state in self.states.values():
+            state.is_timed = state.node.state_port in timed
         self.loops: dict[int, Callable[..., Any]] = {
             number: names[f"run{number}"] for number, link in enumerate(self._links) if not link.input_count
         }
@@ -342,7 +345,7 @@ class Stage:
         if node.kind in STATE_KINDS:
             assert step.state is not None
             names[f"wrong{number}"] = lambda result: WrongResultError(result, expected_of(step))
-            if not set(node.visits) <= set(step.visits):
+            if not set(node.visits) <= set(step.visits) or not set(node.timers) <= set(step.timers):
                 raise self._unknown(node.path)
             closed = frozenset(map(state_key, step.state.keys)) if step.state.unknown == DEAD_LETTER else None
             values = values_of(node, self.codec)

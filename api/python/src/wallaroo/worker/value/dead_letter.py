@@ -8,6 +8,7 @@ from wallaroo.diagnostic.diagnostic import Diagnostic, shown
 from wallaroo.diagnostic.location import one_line, raised_at, user_traceback
 from wallaroo.message.frame import DEAD_LETTER_PORT, PLAIN
 from wallaroo.message.output import UndeclaredOutputError
+from wallaroo.message.timer import WrongTimerError
 from wallaroo.worker._proto import worker_pb2 as pb
 from wallaroo.worker.value.unpicklable import REMEDY, is_refused, reason_of
 from wallaroo.worker.value.value import ValueCodec
@@ -83,6 +84,8 @@ class LetterBox:
             finding = Diagnostic.of("C503", step=step, actual=error.actual, expected=error.expected)
         elif isinstance(error, UndeclaredOutputError):
             finding = Diagnostic.of("C527", step=step, output=error.name, declared=error.declared)
+        elif isinstance(error, WrongTimerError):
+            finding = Diagnostic.of("C529", step=step, timer=error.name, reason=error.reason, fix=error.fix)
         elif isinstance(error, NotInPlaceError):
             finding = Diagnostic.of("C522", step=step, did=error)
         elif code == "C504":

@@ -11,12 +11,11 @@ from typing import Any, NamedTuple
 
 from wallaroo.check.in_place import check_returned, guarded
 from wallaroo.component.aggregation import WindowBounds
-from wallaroo.component.signature import takes_bounds
+from wallaroo.component.signature import takes
 from wallaroo.worker.value.result import present
 
 EARLIEST = -(1 << 63)
 # The times that messages of windows can have, in milliseconds since 1970: the years 1 to 9999.
-FIRST_MS, LAST_MS = -62_135_596_800_000, 253_402_300_799_999
 
 
 class Failed(NamedTuple):
@@ -116,7 +115,7 @@ class Window(ABC):
         self.update = self._guarded(aggregation)
         self.combine: Callable[[Any, Any], Any] = aggregation.combine
         self.output: Callable[..., Any] = aggregation.output
-        self.tells_bounds = takes_bounds(aggregation.output)
+        self.tells_bounds = takes(aggregation.output, "bounds")
 
     @staticmethod
     def _guarded(aggregation: Any) -> Callable[[Any, Any], Any]:

@@ -14,6 +14,16 @@ class Tick(NamedTuple):
     time: int
     ordinal: int
 
+    @property
+    def place(self) -> tuple[int, ...]:
+        """What sorts ticks among visits; in one sequence they come first."""
+        return self.sequence, 0, self.time, self.ordinal
+
+    @property
+    def timestamp_ms(self) -> int:
+        """The tick's time, as messages name theirs."""
+        return self.time
+
 
 @dataclass(slots=True)
 class Run:

@@ -138,6 +138,21 @@ class AuditTest {
     }
 
     @Test
+    void whatTimersEmitAndTtlsEndHasNoBoundByWhatCame() {
+        for (Node timed : List.of(Node.newBuilder().setTtlMs(5).build(), Node.newBuilder().addTimers("close").build())) {
+            Node node = node("0/steps/0", NodeKind.NODE_KIND_STATE_COMPUTATION, 1).toBuilder().mergeFrom(timed)
+                    .addCounters("expired").build();
+            Audit audit = new Audit(FakeWorker.stage("s1").addNodes(node).build(), "main");
+            StepCount count = count("0/steps/0", 1, 4, 0).toBuilder().putMore("expired", 3).build();
+            audit.call(Map.of(1, 1L), Map.of(), List.of(count), List.of());
+            StepCount other = count.toBuilder().putMore("expired", -1).build();
+            refusedBy(() -> audit.call(Map.of(1, 1L), Map.of(), List.of(other), List.of()));
+            StepCount stray = count.toBuilder().putMore("stray", 1).build();
+            refusedBy(() -> audit.call(Map.of(1, 1L), Map.of(), List.of(stray), List.of()));
+        }
+    }
+
+    @Test
     void anExitSendsWhatCameToItLessItsDeadLetters() {
         Audit audit = new Audit(SPLIT, "main");
         List<StepCount> counts =

@@ -1,0 +1,83 @@
+"""Timers: a state computation sets them for the key of its message; what it has for them runs when they are due."""
+
+from collections.abc import Collection
+from datetime import datetime, timedelta, timezone
+
+FIRST_MS, LAST_MS = -62_135_596_800_000, 253_402_300_799_999  # the years 1 to 9999
+DECLARE = 'write what runs, @STEP.timer("NAME") above `def f(key, state, time)`; in a class `timers` and `timer`'
+_EPOCH, _MS = datetime(1970, 1, 1, tzinfo=timezone.utc), timedelta(milliseconds=1)
+
+
+class WrongTimerError(Exception):
+    """User code set a timer that cannot be. Code: C529."""
+
+    def __init__(self, name: object, reason: str, fix: str) -> None:
+        super().__init__(f"timer {name!r} {reason}; {fix}")
+        self.name, self.reason, self.fix = f'"{name}"', reason, fix
+
+
+class Timers:
+    """Sets and deletes timers of the key whose message, or timer, is being run: what a parameter `timers` gets.
+
+    Each name is one timer of a key. What a function does to timers counts when it succeeds.
+
+    Args:
+        now_ms: Time of the message; of a timer that is run, when it was due. In milliseconds since 1970.
+        declared: Names of the computation's timers.
+
+    Attributes:
+        changes: When each timer that was set is due, None of those that were deleted; for tests.
+
+    Example:
+        >>> timers = Timers(1000, ["close", "warn"])
+        >>> timers.set("close", after=timedelta(seconds=5))
+        >>> timers.delete("warn")
+        >>> timers.changes
+        {'close': 6000, 'warn': None}
+    """
+
+    __slots__ = ("_declared", "changes", "now_ms")
+
+    def __init__(self, now_ms: int, declared: Collection[str]) -> None:
+        self.now_ms, self._declared = now_ms, declared
+        self.changes: dict[str, int | None] = {}
+
+    def set(self, name: str, *, after: timedelta | None = None, at: datetime | float | None = None) -> None:
+        """Set a timer of the key, in place of an earlier one of the name.
+
+        Args:
+            name: Of a timer that the computation declares.
+            after: From `now_ms` on; or
+            at: when: a datetime, in UTC where it has no time zone, or milliseconds since 1970.
+
+        Raises:
+            WrongTimerError: There is no such timer, or no such time; the message is a dead letter (C529) then.
+        """
+        self._check(name)
+        if isinstance(after, timedelta) and at is None and after >= timedelta(0):
+            due = self.now_ms + after // _MS
+        elif after is None and isinstance(at, datetime):
+            due = ((at if at.tzinfo else at.replace(tzinfo=timezone.utc)) - _EPOCH) // _MS
+        elif after is None and isinstance(at, (int, float)) and FIRST_MS <= at <= LAST_MS:
+            due = int(at)
+        else:
+            given = f"after={after!r}" if at is None else f"at={at!r}" if after is None else "both after and at"
+            fix = "give after=timedelta(...) of 0 or more, or at=, a datetime or milliseconds since 1970"
+            raise WrongTimerError(name, f"is set with {given}", fix)
+        if not FIRST_MS <= due <= LAST_MS:
+            raise WrongTimerError(name, f"is set to {due} ms since 1970", "give a time of the years 1 to 9999")
+        self.changes[name] = due
+
+    def delete(self, name: str) -> None:
+        """See that the key has no timer of a name.
+
+        Raises:
+            WrongTimerError: The computation declares no such timer (C529).
+        """
+        self._check(name)
+        self.changes[name] = None
+
+    def _check(self, name: str) -> None:
+        if name not in self._declared:
+            known = ", ".join(f'"{each}"' for each in self._declared) or "none"
+            raise WrongTimerError(name, f"is not declared; the step has {known}", DECLARE)

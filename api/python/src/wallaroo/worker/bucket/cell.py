@@ -1,0 +1,214 @@
+"""The state of one key, with what is due of it where its step has timers or a time to live."""
+
+import struct
+from dataclasses import dataclass, field
+from heapq import heapify, heappop, heappush
+from typing import Any
+
+from wallaroo.message.frame import FrameError
+
+# Encoding of the log entries of timed states: encoding of the state, time, silent, number of timers; of each timer
+# the length of step path, line break and name, these, and when it is due; then the state.
+TIMED = 34
+NEVER, FAR = -(1 << 63), 1 << 62  # no time; later than all times
+_HEAD, _LENGTH, _DUE = struct.Struct(">BqqH"), struct.Struct(">H"), struct.Struct(">q")
+
+
+class NotAsked:
+    """Stands for a state that no message has asked for since it came from the log."""
+
+
+UNREAD: Any = NotAsked()
+
+
+class Cell:
+    """The state of one key.
+
+    Attributes:
+        live: The state, or `UNREAD`: no message has asked for it since it came from the log.
+        data: Its serialized form while it is unread.
+        size: Of its serialized form when it was last written or read; below 0: never.
+    """
+
+    __slots__ = ("data", "live", "size")
+
+    def __init__(self, live: Any, data: bytes = b"", size: int = -1) -> None:
+        self.live, self.data, self.size = live, data, size
+
+
+class TimedCell(Cell):
+    """The state of one key of a timed step.
+
+    Attributes:
+        time: The latest time of its messages; NEVER: it had none since the step is timed.
+        silent: Time of the first tick after its last message, where times are those of the data; NEVER: none came.
+        timers: When each timer is due, by step path, line break and name; None stands for none.
+        queued: The time in the heap of its state, None where it is not there.
+    """
+
+    __slots__ = ("queued", "silent", "time", "timers")
+
+    def __init__(self, live: Any, data: bytes = b"", size: int = -1) -> None:
+        super().__init__(live, data, size)
+        self.time = self.silent = NEVER
+        self.timers: dict[bytes, int] | None = None
+        self.queued: int | None = None
+
+    def head(self, encoding: int) -> bytes:
+        """Return what precedes the state in a log entry."""
+        timers = self.timers or {}
+        parts = [_HEAD.pack(encoding, self.time, self.silent, len(timers))]
+        for name, due in timers.items():
+            parts += (_LENGTH.pack(len(name)), name, _DUE.pack(due))
+        return b"".join(parts)
+
+
+def read_timed(data: bytes) -> tuple[TimedCell, int, bytes]:
+    """Return a state that is unread, its encoding and its bytes from those of a log entry.
+
+    Raises:
+        FrameError: They are damaged.
+    """
+    cell, timers = TimedCell(UNREAD), {}
+    try:
+        encoding, cell.time, cell.silent, count = _HEAD.unpack_from(data)
+        at = _HEAD.size
+        for _ in range(count):
+            end = at + _LENGTH.size + _LENGTH.unpack_from(data, at)[0]
+            timers[data[at + _LENGTH.size : end]] = _DUE.unpack_from(data, end)[0]
+            at = end + _DUE.size
+    except struct.error as err:
+        msg = f"an entry of a state log has no timing; {err}"
+        raise FrameError(msg) from err
+    cell.timers = timers or None
+    return cell, encoding, data[at:]
+
+
+@dataclass(slots=True)
+class Timing:
+    """When something is due of the keys of one timed state.
+
+    Attributes:
+        ttl_ms: How long a key's state stays after its last message; 0: for ever.
+        is_event: Whether times are those of the data, so that ticks only say how long a key has been silent.
+        fresh: Keys that the next tick has to look at: it gives them their time, or they fall silent.
+        heap: Times of ticks at which something may be due of a key; what is no longer true is found out then.
+        last_tick: Time of the last tick, as far as it matters to a key.
+    """
+
+    ttl_ms: int
+    is_event: bool
+    fresh: dict[bytes, None] = field(default_factory=dict)
+    heap: list[tuple[int, bytes]] = field(default_factory=list)
+    last_tick: int = NEVER
+
+    def begin(self, table: "Table") -> None:
+        """Look at all states, as they came from the log; none is read."""
+        table.timing = self
+        for key, cell in table.items():
+            if not isinstance(cell, TimedCell):
+                cell = table[key] = TimedCell(cell.live, cell.data, cell.size)  # noqa: PLW2901
+            self.last_tick = max(self.last_tick, cell.silent)
+            if cell.time == NEVER:
+                self.fresh[key] = None
+            elif (tick := self._tick_of(key, cell)) != FAR:
+                cell.queued = tick
+                self.heap.append((tick, key))
+        heapify(self.heap)
+
+    def due(self, cell: TimedCell) -> int:
+        """Return when something is due of a key next, by the time of its messages."""
+        found = min(cell.timers.values()) if cell.timers else FAR
+        return min(found, cell.time + self.ttl_ms) if self.ttl_ms and cell.time != NEVER else found
+
+    def listed(self, cell: TimedCell, until: int) -> list[tuple[int, bytes]]:
+        """Return the time and name of what is due, in order; no name stands for the end of the state."""
+        found = [(due, 0, _order(name), name) for name, due in (cell.timers or {}).items() if due <= until]
+        if self.ttl_ms and NEVER < cell.time <= until - self.ttl_ms:
+            found.append((cell.time + self.ttl_ms, 1, [], b""))
+        return [(due, name) for due, _, _, name in sorted(found)]
+
+    def _tick_of(self, key: bytes, cell: TimedCell) -> int:
+        """Return the time of the tick that something is due at; of a key that is to fall silent first none yet."""
+        due = self.due(cell)
+        if not self.is_event or due == FAR:
+            return due
+        if cell.silent == NEVER:
+            self.fresh[key] = None
+            return FAR
+        return due - cell.time + cell.silent
+
+    def enroll(self, key: bytes, cell: TimedCell) -> None:
+        """See that a tick finds a key when something is due of it."""
+        tick = self._tick_of(key, cell)
+        if tick != FAR and (cell.queued is None or tick < cell.queued):
+            cell.queued = tick
+            heappush(self.heap, (tick, key))
+
+    def tick(self, table: "Table", time: int, changed: dict[bytes, Cell]) -> list[bytes]:
+        """Let a tick count for the keys, and return those of which something is due, in the order of their bytes.
+
+        Args:
+            changed: The states that are to be saved.
+        """
+        if self.is_event and time < self.last_tick:  # the clock was set back
+            later = [(key, cell) for key, cell in table.items() if isinstance(cell, TimedCell) and cell.silent > time]
+            for key, cell in later:
+                self._fall_silent(key, cell, time, changed)
+        self.last_tick, fresh, self.fresh = time, self.fresh, {}
+        for key in fresh:
+            self._first_tick(key, table.get(key), time, changed)
+        found = []
+        while self.heap and self.heap[0][0] <= time:
+            queued, key = heappop(self.heap)
+            waiting = table.get(key)
+            if not isinstance(waiting, TimedCell) or waiting.queued != queued:
+                continue
+            waiting.queued = None
+            if self._tick_of(key, waiting) <= time:
+                found.append(key)
+            else:
+                self.enroll(key, waiting)
+        return sorted(found)
+
+    def _first_tick(self, key: bytes, cell: Cell | None, time: int, changed: dict[bytes, Cell]) -> None:
+        """Let the first tick after a message, or since the step is timed, count for a key."""
+        if not isinstance(cell, TimedCell):
+            return
+        if cell.time == NEVER:
+            cell.time, changed[key] = time, cell
+        if self.is_event and cell.silent == NEVER and self.due(cell) != FAR:
+            self._fall_silent(key, cell, time, changed)
+        self.enroll(key, cell)
+
+    def _fall_silent(self, key: bytes, cell: TimedCell, time: int, changed: dict[bytes, Cell]) -> None:
+        cell.silent, changed[key] = time, cell
+        self.enroll(key, cell)
+
+    def until(self, cell: TimedCell, time: int) -> int:
+        """Return the time of a key at a tick."""
+        return cell.time + time - cell.silent if self.is_event else time
+
+
+class Table(dict[bytes, Cell]):
+    """The states of one name by key.
+
+    Attributes:
+        timing: When something is due of them; None: they are not timed.
+    """
+
+    __slots__ = ("timing",)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.timing: Timing | None = None
+
+    def add(self, key: bytes, live: Any) -> Cell:
+        """Give a key a new state."""
+        cell = self[key] = (Cell if self.timing is None else TimedCell)(live)
+        return cell
+
+
+def _order(name: bytes) -> list[int]:
+    """Return where the step of a timer stands in the document."""
+    return [int(part) for part in name.partition(b"\n")[0].split(b"/") if part.isdigit()]

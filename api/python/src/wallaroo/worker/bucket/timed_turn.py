@@ -1,0 +1,213 @@
+"""Timed state steps in one bucket call: their messages, and what is due at messages and ticks."""
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+from wallaroo.message.key import readable
+from wallaroo.message.timer import Timers
+from wallaroo.worker.bucket.cell import NEVER, Table, TimedCell, Timing
+from wallaroo.worker.bucket.state_order import Messages
+from wallaroo.worker.bucket.visit import Visitor, VisitTurn
+from wallaroo.worker.stage.keyed import StateEntry
+from wallaroo.worker.window.window_order import Tick
+
+MOST = 256  # messages that run at once: after one whose key is woken, the rest of them is looked at again
+
+
+class DueError(Exception):
+    """Ends a loop before a message: something is due of its key."""
+
+
+@dataclass(slots=True)
+class Moment:
+    """When a key is woken: until which time, and by which message or tick."""
+
+    until: int
+    sequence: int
+    ordinal: int
+    time: int
+    timestamp_ms: int
+
+
+class TimedTurn:
+    """What a bucket call does with its timed steps.
+
+    Args:
+        visits: The same of visits.
+        run: Runs messages of a step; returns whether none failed.
+        run_in_place: The same with something else in place of the step's function.
+
+    Attributes:
+        tables: The first step of each state that has times, by the port of its table.
+    """
+
+    def __init__(
+        self,
+        visits: VisitTurn,
+        run: Callable[[Messages], bool],
+        run_in_place: Callable[[Messages, Visitor], bool],
+        *,
+        is_careful: bool,
+    ) -> None:
+        self._visits, self._run, self._run_in_place = visits, run, run_in_place
+        self._stage, self.is_careful = visits.stage, is_careful
+        timed = [entry for entry in self._stage.states.values() if entry.is_timed]
+        self.tables = {entry.node.state_port: entry for entry in reversed(timed)}
+        self._entries = {entry.node.path.encode(): entry for entry in timed}
+        for port in self.tables:
+            table, nodes = visits.state.table(port), [each.node for each in timed if each.node.state_port == port]
+            if table.timing is None:
+                Timing(nodes[0].ttl_ms, any(node.event_time for node in nodes)).begin(table)
+
+    def run(self, part: Messages) -> bool:
+        """Run messages of a timed step, before each what is due of its key; at full speed False when one failed."""
+        size = 1 if self.is_careful else MOST
+        for start in range(0, len(part.messages), size):
+            rest = part.pick(range(start, min(start + size, len(part.messages))))
+            while rest.messages:
+                if not self._wake_first(rest):
+                    return False
+                count = self._run_until_due(rest)
+                if count < 0:
+                    return False
+                if count == len(rest.messages):
+                    break
+                rest = rest.pick(range(count, len(rest.messages)))
+        return True
+
+    def _wake_first(self, part: Messages) -> bool:
+        key, now = part.keys[part.indexes[0]], part.times[0]
+        cell = part.table.get(key)
+        if not isinstance(cell, TimedCell) or _timing(part.table).due(cell) > now:
+            return True
+        moment = Moment(now, part.sequences[0], part.ordinals[0], now, part.timestamp_ms)
+        return self._wake(part.entry.node.state_port, key, cell, moment)
+
+    def _run_until_due(self, part: Messages) -> int:
+        """Run messages, the first of a key that is awake; returns how many did, below 0 when one failed."""
+        table, node, step, at = part.table, part.entry.node, part.entry.step, -1
+        timing, compute, changed = _timing(table), step.run, self._changed(part.entry)
+        is_due, timers = False, Timers(0, node.timers)
+        assert compute is not None
+
+        def run(message: Any, state: Any) -> Any:
+            nonlocal at, is_due, timers
+            at += 1
+            key, now = part.keys[part.indexes[at]], part.times[at]
+            cell = table[key]
+            assert isinstance(cell, TimedCell)
+            if at and timing.due(cell) <= now:
+                is_due = True
+                raise DueError
+            if not step.takes_timers:
+                result = compute(message, state)
+            else:
+                timers = Timers(now, node.timers)
+                result = compute(message, state, timers)
+            if not self.is_careful:
+                keep(key, cell, now)
+            return result
+
+        def keep(key: bytes, cell: TimedCell, now: int) -> None:
+            cell.time, cell.silent, changed[key] = max(cell.time, now), NEVER, cell
+            _set(cell, timers, node.path)
+            timing.enroll(key, cell)
+
+        with self._stage.replaced(part.entry.number, run):
+            is_done = self._run(part)
+        if is_due:
+            return at
+        if not self.is_careful:
+            return len(part.messages) if is_done else -1
+        if is_done and at == 0:
+            key = part.keys[part.indexes[0]]
+            cell = table[key]
+            assert isinstance(cell, TimedCell)
+            keep(key, cell, part.times[0])
+        return len(part.messages)
+
+    def tick(self, tick: Tick) -> bool:
+        """Run what is due at a tick; at full speed False when something failed."""
+        skip = self._stage.skips.get(tick.ordinal - 1)
+        if skip is not None:
+            for entry in self._entries.values():
+                if not (entry.node.ttl_ms or entry.node.timers):
+                    continue
+                self._stage.box.skip(skip, entry.node.path, entry.step.name, None, tick.sequence)
+            return True
+        for port, entry in sorted(self.tables.items(), key=lambda each: each[1].number):
+            table = self._visits.state.table(port)
+            timing = _timing(table)
+            for key in timing.tick(table, tick.time, self._changed(entry)):
+                cell = table[key]
+                assert isinstance(cell, TimedCell)
+                moment = Moment(timing.until(cell, tick.time), tick.sequence, tick.ordinal, tick.time, tick.time)
+                if not self._wake(port, key, cell, moment):
+                    return False
+        return True
+
+    def _wake(self, port: int, key: bytes, cell: TimedCell, moment: Moment) -> bool:
+        """Run what is due of a key, once; at full speed False when something failed."""
+        table = self._visits.state.table(port)
+        timing = _timing(table)
+        for due, name in timing.listed(cell, moment.until):
+            if not name:
+                self._count(self.tables[port], "expired")
+                self._visits.delete(table, port, [key])
+                return True
+            if (cell.timers or {}).get(name) != due:
+                continue  # what ran meanwhile has deleted it, or set it to another time
+            assert cell.timers is not None
+            del cell.timers[name]
+            self._changed(self.tables[port])[key] = cell
+            path, _, called = name.decode().partition("\n")
+            entry = self._entries.get(path.encode())
+            if entry is None or called not in entry.node.timers:
+                continue  # the program no longer has it
+            timers = Timers(due, entry.node.timers)
+            is_done = self._fire(table, key, entry, called, timers, moment)
+            if not is_done and not self.is_careful:
+                return False
+            if table.get(key) is not cell:
+                return True
+            if is_done:
+                _set(cell, timers, path)
+        timing.enroll(key, cell)
+        return True
+
+    def _fire(self, table: Table, key: bytes, entry: StateEntry, name: str, timers: Timers, moment: Moment) -> bool:
+        """Run what belongs to a timer; returns whether it did not fail."""
+        fire, time = entry.step.fire, timers.now_ms if _timing(table).is_event else moment.time
+        assert fire is not None
+        self._stage.visited[entry.number] += 1
+        self._count(entry, "timers_fired")
+        part = Messages(
+            replace(entry, closed_keys=None), table, [key], [name.encode()], [0], [moment.sequence], [moment.ordinal],
+            [time], moment.timestamp_ms, is_visit=True,
+        )  # fmt: skip
+        return self._run_in_place(part, lambda key, _, state: fire(name, readable(key), state, timers.now_ms, timers))
+
+    def _count(self, entry: StateEntry, name: str) -> None:
+        self._stage.more.setdefault(entry.number, Counter())[name] += 1
+
+    def _changed(self, entry: StateEntry) -> dict[bytes, Any]:
+        return self._visits.changed.setdefault(entry.node.state_port, {})
+
+
+def _timing(table: Table) -> Timing:
+    assert table.timing is not None
+    return table.timing
+
+
+def _set(cell: TimedCell, timers: Timers, path: str) -> None:
+    """Do to the timers of a key what a function has asked for."""
+    if not timers.changes:
+        return
+    known = cell.timers or {}
+    for name, due in timers.changes.items():
+        known.pop(whole := f"{path}\n{name}".encode(), None)
+        if due is not None:
+            known[whole] = due
+    cell.timers = known or None

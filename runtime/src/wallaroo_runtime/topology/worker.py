@@ -1,0 +1,44 @@
+"""The programs that host user code, as the topology document has them."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True)
+class Component:
+    """The user's code of one part of the topology.
+
+    Attributes:
+        path: Of the source, step or sink; with `/partition` or `/state` at the end for a state step's further parts.
+        symbol: Name of the function, class or type.
+        file: File of its declaration, empty when not known.
+        line: Line of its declaration, 0 when not known.
+        shape: Types of a state's fields by their paths, as the worker's language writes them; None when not known.
+    """
+
+    path: str
+    symbol: str
+    file: str = ""
+    line: int = 0
+    shape: Mapping[str, str] | None = field(default=None, hash=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Worker:
+    """A program that hosts user code of one language."""
+
+    name: str
+    language: str
+    sdk_version: str
+    protocol_version: int
+    command: tuple[str, ...]
+    directory: str
+    args: tuple[str, ...]
+    call_deadline_ms: int
+    interface_hash: str
+    code_hash: str
+    components: tuple[Component, ...]
+
+    def component(self, path: str) -> Component | None:
+        """Return the component at `path`, or None when the front-end recorded none."""
+        return next((component for component in self.components if component.path == path), None)
