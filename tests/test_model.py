@@ -18,7 +18,7 @@ from model.in_memory import run_in_memory
 from model.mutation import FAULTS, planted
 from model.search import Run, search
 from model.worker import Nursery
-from support.drawn_seed import AFTER, SEED
+from support.drawn_seed import AFTER, SEED, TIMED
 
 ENOUGH = 150  # drawn applications within which each planted fault shows
 LANGUAGES = {"frames cut": (GO,), "twice at a crossing": (PYTHON, GO)}  # of the faults that one in Python does not show
@@ -51,9 +51,16 @@ def test_drawn_windows_after_windows(local: Run) -> None:
 
 
 @pytest.mark.slow
+def test_drawn_times_of_states(local: Run) -> None:
+    assert search(local, 20, number=SEED, languages=(PYTHON,), begins=TIMED) >= 20
+    assert search(local, 3, number=SEED, languages=(GO,), begins=TIMED) >= 3
+
+
+@pytest.mark.slow
 def test_drawn_applications_in_the_test_kit() -> None:
     assert search(run_in_kit, 20, number=SEED, languages=(PYTHON,), prepare=timed) >= 20
     assert search(run_in_kit, 20, number=SEED, languages=(PYTHON,), prepare=timed, begins=AFTER) >= 20
+    assert search(run_in_kit, 10, number=SEED, languages=(PYTHON,), prepare=timed, begins=TIMED) >= 10
 
 
 @pytest.mark.slow
@@ -62,6 +69,7 @@ def test_drawn_applications_in_the_memory_of_go() -> None:
     try:
         assert search(memory.run, 130, number=SEED, languages=(GO,), prepare=timed) >= 130
         assert search(memory.run, 20, number=SEED, languages=(GO,), prepare=timed, begins=AFTER) >= 20
+        assert search(memory.run, 40, number=SEED, languages=(GO,), prepare=timed, begins=TIMED) >= 40
     finally:
         memory.close()
 
@@ -70,6 +78,7 @@ def test_drawn_applications_in_the_memory_of_go() -> None:
 def test_many_drawn_applications(local: Run) -> None:
     assert search(local, 140, number=random.randrange(1 << 32)) >= 140
     assert search(local, 30, number=random.randrange(1 << 32), begins=AFTER) >= 30
+    assert search(local, 60, number=random.randrange(1 << 32), begins=TIMED) >= 60
 
 
 @pytest.mark.long

@@ -88,7 +88,7 @@ class Context:
 
 # A check whose name begins so is of a capability (SPECIFICATION.md, section 9).
 CAPABILITIES = {
-    "window:": "windows", "send:": "crossing", "codec protobuf:": "protobuf", "codec ": "crossing",
+    "window:": "windows", "timer:": "timers", "send:": "crossing", "codec protobuf:": "protobuf", "codec ": "crossing",
     "key: a step of ": "crossing", "state: messages in a codec": "crossing", "state: a value ": "crossing",
     "generate:": "generate", "SplitFrames:": "split_frames", "in flight:": "in_flight", "careful:": "in_flight",
     "endpoints:": "in_flight", "alone:": "in_flight", "check persist: with ": "check_persist",

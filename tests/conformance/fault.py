@@ -67,6 +67,11 @@ def more_counted(done: Any) -> None:
         each.messages_in += 1
 
 
+def without_more(done: Any) -> None:
+    for each in done.counts:
+        each.ClearField("more")
+
+
 def without_key(failure: pb.Failure) -> None:
     failure.message = failure.message.partition("key")[0]
 
@@ -372,6 +377,10 @@ FAULTS: dict[str, type[Fault]] = {
     "no-collect": unhosted(pb.NODE_KIND_COLLECT),
     "no-window": unhosted(pb.NODE_KIND_WINDOW),
     "no-ticks": DropsTicks,
+    "states-stay": on_node(lambda node: node.ClearField("ttl_ms")),
+    "arrival-counts": on_node(lambda node: node.ClearField("event_time")),
+    "no-timers": on_node(lambda node: node.ClearField("timers")),
+    "uncounted-timers": on_reply("done", without_more),
     "visits-twice": VisitsTwice,
     "visits-in-another-order": on_visit(other_order),
     "visits-without-metadata": on_visit(lambda visit: visit.ClearField("metadata")),

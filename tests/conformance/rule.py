@@ -180,7 +180,7 @@ RULES = (
     of_calls(4, "skipped messages are dead letters of their source", ("skips: *source",), "ignores-skips"),
     of_calls(
         4, "skipped messages leave states and windows alone",
-        ("skips: *state alone", "window: a skipped*"), "ignores-skips-of-state"),
+        ("skips: *state alone", "window: a skipped*", "timer: a skipped*"), "ignores-skips-of-state"),
     of_calls(
         2, "a damaged frame is W410", ("damage: each kind*", "damage: what came*"), "swallows-failures",
         "internal-failures"),
@@ -202,6 +202,9 @@ RULES = (
         4, "ShowState has a JSON text for each key that has state at the end of a log", ("show state: *",),
         "shows-nothing", "shows-text", "first-entry-wins"),
     of_calls(8, "windows emit what the vectors say", ("window: *",), "no-window", "no-ticks", "timeless-border"),
+    of_calls(
+        8, "states end and timers run as the vectors say", ("timer: *",), "no-ticks", "states-stay", "arrival-counts",
+        "no-timers", "uncounted-timers"),
     of_calls(
         4, "a visit runs once for each key with state, at its place", ("visit: *",), "no-visits", "visits-twice",
         "visits-in-another-order", "visits-without-metadata", "uncounted-visits"),

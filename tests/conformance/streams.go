@@ -74,6 +74,10 @@ func texts(app *stream.Application, address string) []stream.Stream[string] {
 	}
 	emitted := stream.FlatMap(keyed, "emit", emit, even, odd)
 	outputs := []stream.Stream[string]{emitted, stream.FromOutput(emitted, even), stream.FromOutput(emitted, odd)}
+	for number := range 3 {
+		outputs = append(outputs, timedStep(keyed, number))
+	}
+	outputs = append(outputs, untimedStep(keyed))
 	return append(append(branches, outputs...), stream.Collect(counting), stream.Collect(stumbling))
 }
 

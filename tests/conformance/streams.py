@@ -6,6 +6,8 @@ README.md of this folder says what each step does.
 import json
 import struct
 
+from timed import timed, untimed
+
 import wallaroo
 
 ERRORS = {-1: "minus one", -2: "minus two"}
@@ -35,7 +37,8 @@ def texts(host, port):
     branches = [keyed.to(left), keyed.to(right), keyed.to(number), keyed.collect().to(total)]
     emitted = keyed.to(emit)
     outputs = [emitted.output("even"), emitted.output("odd")]
-    return [*branches, emitted, *outputs, counting.collect(), stumbling.collect()]
+    times = [*(keyed.to(timed(number)) for number in range(3)), keyed.to(untimed)]
+    return [*branches, emitted, *outputs, *times, counting.collect(), stumbling.collect()]
 
 
 def builder(window):

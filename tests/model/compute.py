@@ -13,6 +13,7 @@ MARK = 256
 PROBE = 1_000_000  # ids from here on never fail and always pass: what they meet is the final state
 CODECS = {"text": "string", "number": "int64", "struct": "json", "proto": "protobuf:google.protobuf.Struct"}
 Step = dict[str, Any]
+Timer = tuple[str, int | None]  # name, and after how many milliseconds it is due; None: it is deleted
 
 
 class Item(NamedTuple):
@@ -111,6 +112,51 @@ def update(step: Step, item: Item, state: dict[str, Any]) -> list[Item]:
 def new_state() -> dict[str, Any]:
     """Return the state of a new key."""
     return {"count": 0, "total": 0, "recent": []}
+
+
+def new_track() -> dict[str, Any]:
+    """Return the state of a new key of a step with times."""
+    return {"id": 0, "key": 0, "count": 0, "total": 0}
+
+
+def track(step: Step, item: Item, state: dict[str, Any]) -> tuple[list[Timer], Item]:
+    """Run a step with times, which changes its state; returns what it does to timers, and gives.
+
+    Raises:
+        ValueError: The step was drawn to fail on this item.
+    """
+    if fails(step, item, "before"):
+        msg = "told to fail"
+        raise ValueError(msg)
+    state["id"], state["key"] = item.id, item.key
+    state["count"] += 1
+    state["total"] = (state["total"] * 7 + item.value) % MODULUS
+    if fails(step, item, "after"):
+        msg = "told to fail, later"
+        raise ValueError(msg)
+    does = [(item.value + at) % 4 for at in range(len(step["timers"]))]
+    timers = [
+        (each["name"], each["ms"] if done > 1 else None)
+        for each, done in zip(step["timers"], does, strict=True)
+        if done
+    ]
+    return timers, item._replace(value=(state["total"] + state["count"]) % MODULUS)
+
+
+def fire(step: Step, name: str, state: dict[str, Any]) -> tuple[list[Timer], Item | None, bool]:
+    """Run a timer, which changes the state; returns what it does to timers, gives, and whether it deletes the state.
+
+    Raises:
+        ValueError: It fails.
+    """
+    state["total"] = total = (state["total"] * 5 + len(name)) % MODULUS
+    if total % 7 == 0:
+        msg = "told to fail at a timer"
+        raise ValueError(msg)
+    (ms,) = [each["ms"] for each in step["timers"] if each["name"] == name]
+    timers: list[Timer] = [(name, ms)] if name == "again" and total % 2 else []
+    item = Item(state["id"] % PROBE, state["key"], total) if total % 5 else None
+    return timers, item, name == "end" and total % 3 == 0
 
 
 def gather(step: Step, item: Item, accumulator: dict[str, Any]) -> None:

@@ -13,6 +13,7 @@ from model.compute import PROBE
 
 FORMS = ("text", "number", "struct", "proto")
 STATE_OPS = ("total", "fan", "tally")
+TICKED = frozenset({"range", "timed"})  # steps for which time passes between messages
 KEYS = 8
 FAULTS = ("worker.before_compute:2", "worker.after_compute:3", "worker.after_reply:1")
 FIRST_MS = 1_700_000_000_000
@@ -179,10 +180,20 @@ class Drawing:
         now = replace(now, order=order, scattered=True, windowed=True)
         if self.has_time:
             now = replace(now, multi=True, sources=frozenset(range(len(self.sources))))
+        if op == "timed":
+            return self.timed(inputs, now)
         form, fail = draw(some.sampled_from(FORMS)), self.fail("before")
         if op == "count":
             return self.emitting(self.add(op, inputs, now, form=form, size=draw(some.integers(1, 6)), **fail))
         return self.emitting(self.add(op, inputs, now, form=form, ms=draw(some.sampled_from([1000, 5000])), **fail))
+
+    def timed(self, inputs: Sequence[Stream], now: Stream) -> Stream:
+        """Add a step with state that ends, or with timers."""
+        draw, ms = self.draw, some.sampled_from([500, 1000, 3000])
+        timers = [{"name": name, "ms": draw(ms)} for name in draw(some.sampled_from([["end", "again"], ["again"], []]))]
+        ttl = draw(some.sampled_from([0, 1000, 5000] if timers else [1000, 5000]))
+        form, fail = draw(some.sampled_from(FORMS)), self.fail("before", "after")
+        return self.emitting(self.add("timed", inputs, now, form=form, timers=timers, ttl=ttl, **fail))
 
     def ends(self) -> list[Stream]:
         """Mark the streams that nobody takes."""
@@ -215,13 +226,13 @@ def applications(
     other = ""
     if api == "graph" and len(languages) > 1:
         other = draw(some.sampled_from(["", "", *languages]))
-    has_time = "range" in begins or (api == "graph" and draw(some.booleans()))
+    has_time = not TICKED.isdisjoint(begins) or (api == "graph" and draw(some.booleans()))
     drawing = Drawing(draw, draw(some.integers(1, 3)), bool(other), has_time)
     if api == "graph":
         sinks, orders = _graph(draw, drawing, begins)
     else:
         sinks, orders = _builder(draw, drawing)
-    has_time = any(step["op"] == "range" for step in drawing.steps)
+    has_time = any(step["op"] in TICKED for step in drawing.steps)
     assume(not _has_range_after_count(drawing))
     rng = random.Random(draw(some.integers(0, 2**32 - 1)))
     count = draw(some.integers(0, messages))
@@ -243,7 +254,7 @@ def applications(
 
 
 def _has_range_after_count(drawing: Drawing) -> bool:
-    """Say whether windows of time follow windows of a number.
+    """Say whether steps for which time passes follow windows of a number.
 
     What a tick makes the latter emit has the time of its last message: maybe late, which the reference lacks.
     """
@@ -251,7 +262,7 @@ def _has_range_after_count(drawing: Drawing) -> bool:
     for at, step in enumerate(drawing.steps, first):
         if step["op"] == "count" or after.intersection(step["inputs"]):
             after.add(at)
-            if step["op"] == "range":
+            if step["op"] in TICKED:
                 return True
     return False
 
@@ -268,11 +279,11 @@ def _graph(draw: Draw, drawing: Drawing, begins: Sequence[str]) -> tuple[list[di
         if any(each.remote for each in inputs) and len({each.form for each in inputs}) > 1:
             inputs = inputs[:1]
         inputs = drawing.alike(inputs)
-        states = sum(step["op"] in (*STATE_OPS, "count", "range") for step in drawing.steps)
+        states = sum(step["op"] in (*STATE_OPS, "count", *TICKED) for step in drawing.steps)
         ops = ["add", "split", "filter", "key"]
         if states < 5:
             ops += ["total", "fan", "tally", "total", "count"]
-            ops += ["range"] * 3 if drawing.has_time else []
+            ops += ["range", "range", "timed", "timed"] if drawing.has_time else []
         op = draw(some.sampled_from(ops))
         if op in ("add", "split", "filter"):
             drawing.stateless(op, inputs)

@@ -15,6 +15,7 @@ from model.compute import item_of
 from model.draw import FIRST_MS
 from model.emitted import binary
 from model.outcome import Published
+from wallaroo_runtime.topology.model import TIMER_MS
 
 START_MS = int(datetime(2000, 1, 1, tzinfo=timezone.utc).timestamp() * 1000)
 
@@ -25,6 +26,8 @@ def timed(application: Application) -> Application:
     Ticks are many then; those that were drawn are not among them, but for the last one.
     """
     spans = [step["ms"] for step in application.steps if step["op"] == "range"]
+    spans += [step["ttl"] for step in application.steps if step["op"] == "timed" and step["ttl"]]
+    spans += [TIMER_MS for step in application.steps if step["op"] == "timed" and step["timers"]]
     if not spans:
         chunks = tuple(each._replace(time_ms=START_MS) for each in application.chunks if each.source is not None)
         return replace(application, chunks=chunks)

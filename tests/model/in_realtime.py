@@ -1,6 +1,6 @@
 """Runs drawn applications in Spark's real-time mode, with rows, parts and micro-batches as short as they can be.
 
-`python -m model.in_realtime NUMBER COUNT AFTER` runs so many drawn ones, and so many windows after windows.
+`python -m model.in_realtime NUMBER COUNT AFTER` runs so many drawn ones, windows after windows, and as many with times.
 """
 
 import sys
@@ -35,7 +35,7 @@ from wallaroo_runtime.spark.realtime.settings import Services, session_settings
 from wallaroo_runtime.spark.session import create_session
 
 IDLE_MS, FLUSH_MS = 200, 20
-AFTER = ("range", "range")  # windows after windows
+AFTER, TIMED = ("range", "range"), ("timed",)  # windows after windows, and steps whose states have times
 
 
 def run_in_realtime(session: Any, application: Application, nursery: Nursery, directory: Path) -> Published:
@@ -107,7 +107,8 @@ def main() -> None:
             return run_in_realtime(session, application, nursery, directory)
 
         assert search(run, count, number=number, shrinks=False) >= count
-        assert search(run, after, number=number, shrinks=False, begins=AFTER) >= after
+        for begins in (AFTER, TIMED):
+            assert search(run, after, number=number, shrinks=False, begins=begins) >= after
         session.stop()
     nursery.close()
 

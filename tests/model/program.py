@@ -1,6 +1,7 @@
 """The Python program that declares whatever application its arguments describe; see `application.py`."""
 
 import json
+from datetime import timedelta
 
 import compute
 from compute import CODECS, item_of, to_form
@@ -9,7 +10,7 @@ from google.protobuf.struct_pb2 import Struct  # noqa: F401 - the messages of a 
 import wallaroo
 
 STATES = ("total", "fan", "tally")
-WINDOWS = ("count", "range")
+WINDOWS = ("count", "range", "timed")
 
 
 def application_setup(args):
@@ -72,6 +73,8 @@ def graph_step(stream, step, number, other):
         return stream.collect()
     if op == "count":
         return stream.to(wallaroo.count_windows(step["size"]).over(Window(step, number)))
+    if op == "timed":
+        return stream.to(with_times(step, number))
     if op == "range":
         return stream.to(wallaroo.range_windows(wallaroo.milliseconds(step["ms"])).over(Window(step, number)))
     return stream.to(stateful(step, number, keeps=False) if op in STATES else stateless(step, number))
@@ -198,6 +201,47 @@ def stateful(step, number, *, keeps):
     if keeps:
         return wallaroo.state_computation(name, **more)(lambda message, state: (list(run(message, state))[0], True))
     return wallaroo.state_computation(name, State, **more)(lambda message, state: list(run(message, state))[0])
+
+
+class Track:
+    """What a key of a step with times has."""
+
+    def __init__(self):
+        self.fields = compute.new_track()
+
+
+def with_times(step, number):
+    ttl = timedelta(milliseconds=step["ttl"]) if step["ttl"] else None
+
+    def compute_one(message, state, timers):
+        done, item = compute.track(step, item_of(message), state.fields)
+        change(timers, done)
+        return given(step, item)
+
+    declare = wallaroo.state_computation(name_of(step, number), Track, outputs=names(step), ttl=ttl)
+    if not step["timers"]:
+        return declare(lambda message, state: compute_one(message, state, None))
+    run = declare(compute_one)
+    for each in step["timers"]:
+        add_timer(run, step, each["name"])
+    return run
+
+
+def add_timer(run, step, name):
+    @run.timer(name)
+    def due(key, state, time, timers):
+        done, item, is_deleted = compute.fire(step, name, state.fields)
+        change(timers, done)
+        made = None if item is None else given(step, item)
+        return wallaroo.Deleted(made) if is_deleted else made
+
+
+def change(timers, done):
+    for name, ms in done:
+        if ms is None:
+            timers.delete(name)
+        else:
+            timers.set(name, after=timedelta(milliseconds=ms))
 
 
 class Window(wallaroo.Aggregation):

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from model import compute
+from model import compute, timed
 from model.application import Application, Chunk
 from model.compute import MARK, Item
 
@@ -39,6 +39,7 @@ class Reference:
         self.outcome = Outcome([[] for _ in application.sinks])
         self._states: dict[tuple[str, str], dict[str, Any]] = defaultdict(compute.new_state)
         self._windows: dict[tuple[int, str], dict[str, Any]] = {}
+        self._timed: dict[tuple[int, str], timed.Key] = {}
         self._sequence = self._now = 0
         self._letters: Counter[Place] = Counter()
         steps, first = application.steps, len(application.sources)
@@ -86,6 +87,10 @@ class Reference:
         try:
             if op in ("count", "range"):
                 made = self._window(number, step, item, key)
+            elif op == "timed":
+                self._wake(number, key)
+                self._timed[number, key], item = timed.arrive(step, self._timed.get((number, key)), item, self._now)
+                made = [item]
             elif op in ("total", "fan", "tally"):
                 key = compute.key_of(item) if "state" in step else key
                 made = self._state(number, step, item, key)
@@ -133,6 +138,22 @@ class Reference:
             made = [compute.result(content)]
         return [each for each in made if each is not None]
 
+    def _wake(self, number: int, key: str) -> None:
+        """Do what is due of a key when a message of it comes."""
+        for item in self._woken(number, key):
+            self._give(len(self.application.sources) + number, self.application.steps[number], item, key)
+
+    def _woken(self, number: int, key: str) -> list[Item]:
+        known = self._timed.pop((number, key), None)
+        if known is None:
+            return []
+        left, given, failed = timed.wake(self.application.steps[number], known, self._now)
+        if failed:
+            self._letters[f"timed{number}", self._sequence] += failed
+        if left is not None:
+            self._timed[number, key] = left
+        return given
+
     def _due(self, step: dict[str, Any], known: dict[str, Any]) -> tuple[list[Item | None], dict[str, Any] | None]:
         """Return what a range window emits by now, and what is left of the key."""
         made: list[Item | None] = []
@@ -151,10 +172,14 @@ class Reference:
         return [], {**known, "first_tick": first}
 
     def _tick(self) -> None:
-        """Let time pass for all windows; what one gives comes to later ones after that, level by level."""
+        """Let time pass for windows and steps with times; what one gives comes to later ones after that, by level."""
         given: list[tuple[int, Item, str]] = []
-        for (number, key), known in sorted(self._windows.items(), key=lambda entry: (-entry[0][0], entry[0][1])):
+        for number, key in sorted([*self._windows, *self._timed], key=lambda place: (-place[0], place[1])):
             step = self.application.steps[number]
+            if step["op"] == "timed":
+                given += [(number, item, key) for item in self._woken(number, key)]
+                continue
+            known = self._windows[number, key]
             made, left = self._due(step, known) if step["op"] == "range" else self._flushed(known)
             if left is None:
                 del self._windows[number, key]

@@ -4,3 +4,4 @@ SEED = 11
 
 
 AFTER = ("range", "range")  # applications whose windows are after windows, with ticks while nobody sends
+TIMED = ("timed",)  # applications of which a state ends, or has timers

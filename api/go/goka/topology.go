@@ -62,11 +62,12 @@ func asJoined(_ context.Context, record stream.KafkaRecord) (stream.KafkaRecord,
 
 func (g *group) step(name string, records stream.Stream[stream.KafkaRecord]) stream.Stream[*stream.KafkaRecord] {
 	var outputs []stream.Outputs
+	var options []stream.StateOption
 	for _, topic := range g.graph.written() {
-		outputs = append(outputs, g.outputs[topic])
+		outputs, options = append(outputs, g.outputs[topic]), append(options, g.outputs[topic])
 	}
 	if g.graph.isStateful() {
-		return g.addVisitors(stream.MapState(records, name, g.stateful, outputs...))
+		return g.addVisitors(stream.MapState(records, name, g.stateful, options...))
 	}
 	return stream.Map(records, name, g.stateless, outputs...)
 }

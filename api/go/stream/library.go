@@ -53,14 +53,14 @@ func OfferFlatMap[In, Out any](l *Library, name string, function func(ctx contex
 
 // OfferMapState is OfferMap for a function with the state of the key that a message carries, as that of MapState.
 func OfferMapState[In, S, Out any](l *Library, name string, function func(ctx context.Context, in In, state *S) (Out, error), input, output string, outputs ...Outputs) {
-	made := &stateful[In, S, Out]{nameOf(name, outputs), function, resultsOf[Out](), nil}
+	made := &stateful[In, S, Out]{nameOf(name, outputs), function, resultsOf[Out](), nil, nil}
 	step := &declaration.Step{Outputs: namesOf(outputs), Kind: declaration.StateComputation, Compute: made, State: &declaration.State{Name: name, Builder: builder[S]{}, ByKey: true}}
 	offer[In, Out](l, "OfferMapState", name, step, function, input, output)
 }
 
 // OfferFlatMapState is OfferMapState for a function with any number of results, as that of FlatMapState.
 func OfferFlatMapState[In, S, Out any](l *Library, name string, function func(ctx context.Context, in In, state *S) ([]Out, error), input, output string, outputs ...Outputs) {
-	made := &statefulMulti[In, S, Out]{nameOf(name, outputs), function, resultsOf[Out](), nil}
+	made := &statefulMulti[In, S, Out]{nameOf(name, outputs), function, resultsOf[Out](), nil, nil}
 	step := &declaration.Step{Outputs: namesOf(outputs), Kind: declaration.StateComputationMulti, Multi: made, State: &declaration.State{Name: name, Builder: builder[S]{}, ByKey: true}}
 	offer[In, Out](l, "OfferFlatMapState", name, step, function, input, output)
 }

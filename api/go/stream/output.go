@@ -28,6 +28,7 @@ type Output[T any] struct{ name, codec string }
 
 // Outputs is any Output.
 type Outputs interface {
+	StateOption
 	named() declaration.NamedOutput
 }
 
@@ -48,6 +49,8 @@ func (o Output[T]) named() declaration.NamedOutput {
 	learn[T]()
 	return declaration.NamedOutput{Name: o.name, Type: reflect.TypeFor[T](), Codec: o.codec}
 }
+
+func (o Output[T]) ofState(step *declaration.Step) { step.Outputs = append(step.Outputs, o.named()) }
 
 // FromOutput goes on with the messages that the step at the end of a stream emits to an output. A stream that ends in several steps has
 // none, and a step only those that it was declared with (T273).

@@ -5,10 +5,12 @@ import (
 	"encoding/binary"
 	"reflect"
 	"strconv"
+	"time"
 
 	"wallarooapi/internal/codec"
 	"wallarooapi/internal/declaration"
 	"wallarooapi/internal/diagnostic"
+	"wallarooapi/internal/timing"
 )
 
 // Initial is implemented by states whose zero value is not what a new key begins with.
@@ -23,17 +25,37 @@ type Initial interface {
 //
 // Messages need a key: put KeyBy or Collect before it, unless the source gives keys (T229). Types of messages and states must have
 // bytes (C504): see Codec.
-func MapState[In, S, Out any](s Stream[In], name string, function func(ctx context.Context, in In, state *S) (Out, error), outputs ...Outputs) Stream[Out] {
-	made := &stateful[In, S, Out]{nameOf(name, outputs), function, resultsOf[Out](), visitors[S, Out]{}}
-	step := &declaration.Step{Name: name, Kind: declaration.StateComputation, Compute: made, State: keyedState[S](s.application, name), Outputs: namesOf(outputs)}
-	return withState[In, Out](s, step, function)
+func MapState[In, S, Out any](s Stream[In], name string, function func(ctx context.Context, in In, state *S) (Out, error), options ...StateOption) Stream[Out] {
+	made := &stateful[In, S, Out]{named{name: name}, function, resultsOf[Out](), visitors[S, Out]{}, timers[S, Out]{}}
+	step := &declaration.Step{Name: name, Kind: declaration.StateComputation, Compute: made, State: keyedState[S](s.application, name)}
+	return withOptions[In, Out](s, step, function, &made.emits, options)
 }
 
 // FlatMapState is MapState with any number of results.
-func FlatMapState[In, S, Out any](s Stream[In], name string, function func(ctx context.Context, in In, state *S) ([]Out, error), outputs ...Outputs) Stream[Out] {
-	made := &statefulMulti[In, S, Out]{nameOf(name, outputs), function, resultsOf[Out](), visitors[S, []Out]{}}
-	step := &declaration.Step{Name: name, Kind: declaration.StateComputationMulti, Multi: made, State: keyedState[S](s.application, name), Outputs: namesOf(outputs)}
-	return withState[In, Out](s, step, function)
+func FlatMapState[In, S, Out any](s Stream[In], name string, function func(ctx context.Context, in In, state *S) ([]Out, error), options ...StateOption) Stream[Out] {
+	made := &statefulMulti[In, S, Out]{named{name: name}, function, resultsOf[Out](), visitors[S, []Out]{}, timers[S, []Out]{}}
+	step := &declaration.Step{Name: name, Kind: declaration.StateComputationMulti, Multi: made, State: keyedState[S](s.application, name)}
+	return withOptions[In, Out](s, step, function, &made.emits, options)
+}
+
+// StateOption is an option of MapState and FlatMapState: an Output to which the function emits, or a TTL.
+type StateOption interface {
+	ofState(step *declaration.Step)
+}
+
+// withOptions is withState for a step with options; emits is whether it has named outputs.
+func withOptions[In, Out any](s Stream[In], step *declaration.Step, function any, emits *bool, options []StateOption) Stream[Out] {
+	for _, option := range options {
+		option.ofState(step)
+	}
+	*emits, step.IsEvent = len(step.Outputs) > 0, s.timed
+	next := withState[In, Out](s, step, function)
+	for _, option := range options {
+		if ttl, is := option.(TTL); is && !ttl.isValid() {
+			s.application.wrong(step.Name, "TTL", time.Duration(ttl).String(), "whole milliseconds, from one to 100 years", step.Path, step.Place)
+		}
+	}
+	return next
 }
 
 func keyedState[S any](a *Application, name string) *declaration.State {
@@ -82,6 +104,7 @@ type stateful[In, S, Out any] struct {
 	function func(context.Context, In, *S) (Out, error)
 	results  results[Out]
 	visitors[S, Out]
+	timers timers[S, Out]
 }
 
 func (c *stateful[In, S, Out]) Within(ctx context.Context) any {
@@ -91,8 +114,13 @@ func (c *stateful[In, S, Out]) Within(ctx context.Context) any {
 }
 
 func (c *stateful[In, S, Out]) Compute(data, state any) (any, bool) {
+	return c.ComputeAt(nil, data, state)
+}
+
+// ComputeAt is Compute for a step with timers, or whose state ends.
+func (c *stateful[In, S, Out]) ComputeAt(at *timing.Call, data, state any) (any, bool) {
 	ctx, call := c.begin()
-	return call.With(c.results.settle(c.function(ctx, data.(In), state.(*S)))), true
+	return call.With(c.results.settle(c.function(at.Within(ctx), data.(In), state.(*S)))), true
 }
 
 type statefulMulti[In, S, Out any] struct {
@@ -100,6 +128,7 @@ type statefulMulti[In, S, Out any] struct {
 	function func(context.Context, In, *S) ([]Out, error)
 	results  results[Out]
 	visitors[S, []Out]
+	timers timers[S, []Out]
 }
 
 func (c *statefulMulti[In, S, Out]) Within(ctx context.Context) any {
@@ -109,8 +138,13 @@ func (c *statefulMulti[In, S, Out]) Within(ctx context.Context) any {
 }
 
 func (c *statefulMulti[In, S, Out]) Compute(data, state any) ([]any, bool) {
+	return c.ComputeAt(nil, data, state)
+}
+
+// ComputeAt is Compute for a step with timers, or whose state ends.
+func (c *statefulMulti[In, S, Out]) ComputeAt(at *timing.Call, data, state any) ([]any, bool) {
 	ctx, call := c.begin()
-	return call.All(c.results.all(c.function(ctx, data.(In), state.(*S)))), true
+	return call.All(c.results.all(c.function(at.Within(ctx), data.(In), state.(*S)))), true
 }
 
 func bytesOf(number uint64) []byte { return binary.BigEndian.AppendUint64(make([]byte, 0, 8), number) }

@@ -31,30 +31,42 @@ func OnVisitFlat[S, Out any](s Stream[Out], name string, visitor func(ctx contex
 
 // addVisitor adds a visitor, whose results have the type R, to the step that a stream comes from.
 func addVisitor[S, Out, R any](s Stream[Out], method, name string, visitor func(context.Context, *Visit, *S) (R, error)) {
+	addFunction(s, method, name, visitor == nil, "visitor", func(step *declaration.Step, of any) (names *[]string, fits bool) {
+		visited, fits := of.(visitable[S, R])
+		if fits && visitor != nil {
+			visited.Add(name, visitor)
+		}
+		return &step.Visits, fits
+	})
+}
+
+// addFunction adds a function of a visit or timer to the step that a stream comes from, by add, which returns the step's names of such,
+// and whether the function fits its types.
+func addFunction[Out any](s Stream[Out], method, name string, isNil bool, what string, add func(*declaration.Step, any) (*[]string, bool)) {
 	place := declaration.Caller()
 	for _, step := range s.application.pipeline.Steps {
 		if len(s.nodes) != 1 || step.Path != s.nodes[0].Path {
 			continue
 		}
-		visited, fits := step.Compute.(visitable[S, R])
+		of := any(step.Compute)
 		if step.Compute == nil {
-			visited, fits = step.Multi.(visitable[S, R])
+			of = step.Multi
 		}
+		names, fits := add(step, of)
 		switch {
 		case !fits:
-		case visitor == nil:
-			s.application.wrong(method, "visitor", "nil", "a function", step.Path, place)
+		case isNil:
+			s.application.wrong(method, what, "nil", "a function", step.Path, place)
 			return
-		case slices.Contains(step.Visits, name):
-			s.application.wrong(method, "name", diagnostic.Shown(name)+" again", "visits with names of their own", step.Path, place)
+		case slices.Contains(*names, name):
+			s.application.wrong(method, "name", diagnostic.Shown(name)+" again", what+"s with names of their own", step.Path, place)
 			return
 		default:
-			step.Visits = append(step.Visits, name)
-			visited.Add(name, visitor)
+			*names = append(*names, name)
 			return
 		}
 	}
-	s.application.wrong(method, "visitor", "one of other types", "one with state and results of the MapState or FlatMapState before it",
+	s.application.wrong(method, what, "one of other types", "one with state and results of the MapState or FlatMapState before it",
 		s.nodes[0].Path, place)
 }
 

@@ -1,13 +1,14 @@
 package wallarootest
 
 import (
+	"math"
 	"time"
 
 	"wallarooapi/internal/topology"
 )
 
-// Advance lets time pass: windows get the ticks that a gateway would send, at most 1000 of them, and one at the end. Each is a
-// micro-batch.
+// Advance moves time by exactly d: windows, timers and states that end get a tick at once, those that a gateway would send, at most
+// 1000 of them, and one at the end, again as long as timers fire. Each is a micro-batch.
 func (a *App) Advance(d time.Duration) {
 	a.t.Helper()
 	a.goesOn("Advance")
@@ -15,57 +16,75 @@ func (a *App) Advance(d time.Duration) {
 		a.t.Fatalf("wallarootest: time cannot go back; Advance got %v", d)
 		return
 	}
-	interval := a.tickInterval()
+	end := a.now.Add(d)
+	interval, hasTimers := a.tickInterval()
 	if interval == 0 {
-		a.now = a.now.Add(d)
+		a.now = end
 		return
 	}
+	a.engine.Fired()
+	a.tick(a.now)
 	interval = max(interval, d/mostTicks)
-	end := a.now.Add(d)
-	var ticks [][]byte
-	for next := a.now.Truncate(interval).Add(interval); ; next = next.Add(interval) {
-		if next.After(end) {
-			next = end
-		}
-		tick, err := a.journal.Tick(next.UnixMilli())
-		if err != nil {
-			a.t.Fatalf("wallarootest: %v", err)
-			return
-		}
-		ticks = append(ticks, tick)
-		if !next.Before(end) {
-			break
-		}
+	for next := a.now.Truncate(interval).Add(interval); next.Before(end); next = next.Add(interval) {
+		a.tick(next)
 	}
 	a.now = end
-	a.take(ticks...)
+	a.tick(end)
+	if !hasTimers {
+		return
+	}
+	a.flush()
+	for again := time.Duration(0); a.engine.Fired(); again++ {
+		if again == min(mostAgain, d/time.Millisecond+mostTicks) {
+			a.t.Fatalf("wallarootest: after Advance(%v), timers fire again and again: one sets itself to a time that is over", d)
+			return
+		}
+		a.tick(end)
+		a.flush()
+	}
+}
+
+// tick reports a time.
+func (a *App) tick(at time.Time) {
+	a.t.Helper()
+	tick, err := a.journal.Tick(at.UnixMilli())
+	if err != nil {
+		a.t.Fatalf("wallarootest: %v", err)
+		return
+	}
+	a.take(tick)
 }
 
 const (
 	leastTick = 100 * time.Millisecond
 	mostTick  = time.Second
 	mostTicks = 1000 // of one call of Advance
+	mostAgain = 1_000_000
+
+	timerSlide = 500 // how exactly timers fire, in milliseconds
 )
 
-// tickInterval returns how often a gateway reports the windows the time: twice in the shortest slide or flush; 0: there are none.
-func (a *App) tickInterval() time.Duration {
-	shortest := time.Duration(0)
+// tickInterval returns how often a gateway reports the time: twice in the shortest slide, flush or life of a state, or for timers; 0: nothing
+// waits for it.
+func (a *App) tickInterval() (interval time.Duration, hasTimers bool) {
+	shortest := math.MaxInt
 	for step := range a.declared.Steps() {
-		span := 0
+		if step.State != nil && step.State.TTLMs > 0 {
+			shortest = min(shortest, step.State.TTLMs)
+		}
+		if len(step.Timers) > 0 {
+			hasTimers = true
+			shortest = min(shortest, timerSlide)
+		}
 		switch window := step.Window.(type) {
 		case *topology.RangeWindow:
-			span = window.SlideMs
+			shortest = min(shortest, window.SlideMs)
 		case *topology.CountWindow:
-			span = window.FlushMs
-		default:
-			continue
-		}
-		if each := time.Duration(span) * time.Millisecond; shortest == 0 || each < shortest {
-			shortest = each
+			shortest = min(shortest, window.FlushMs)
 		}
 	}
-	if shortest == 0 {
-		return 0
+	if shortest == math.MaxInt {
+		return 0, false
 	}
-	return max(leastTick, min(mostTick, shortest/2))
+	return max(leastTick, min(mostTick, time.Duration(min(shortest, 1<<20))*time.Millisecond/2)), hasTimers
 }

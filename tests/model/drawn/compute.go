@@ -43,8 +43,11 @@ type part struct {
 	Keep   int    `json:"keep"`
 	Size   int    `json:"size"`
 	Ms     int64  `json:"ms"`
+	TTL    int64  `json:"ttl"`
 	End    int64  `json:"end"`
 	Name   string `json:"name"` // of an output
+
+	Timers []timer `json:"timers"`
 
 	Outputs []struct {
 		Name string `json:"name"`
@@ -183,6 +186,56 @@ func (p *part) update(i Item, s *State) ([]Item, error) {
 		made = append(made, Item{i.ID, i.Key, (value%modulus + n) % modulus})
 	}
 	return made, nil
+}
+
+// Track is what a key of a step with times has.
+type Track struct{ ID, Key, Count, Total int64 }
+
+// timer is what is done to a timer: it is due after so many milliseconds, or deleted.
+type timer struct {
+	Name string `json:"name"`
+	Ms   int64  `json:"ms"`
+}
+
+const deleted = -1
+
+func (p *part) track(i Item, s *Track) (done []timer, made Item, err error) {
+	if p.fails(i, "before") {
+		return nil, i, errTold
+	}
+	s.ID, s.Key = i.ID, i.Key
+	s.Count++
+	s.Total = (s.Total*7 + i.Value) % modulus
+	if p.fails(i, "after") {
+		return nil, i, errTold
+	}
+	for at, each := range p.Timers {
+		switch (i.Value + int64(at)) % 4 {
+		case 0:
+		case 1:
+			done = append(done, timer{each.Name, deleted})
+		default:
+			done = append(done, each)
+		}
+	}
+	i.Value = (s.Total + s.Count) % modulus
+	return done, i, nil
+}
+
+func (p *part) fire(name string, s *Track) (done []timer, made []Item, deletes bool, err error) {
+	s.Total = (s.Total*5 + int64(len(name))) % modulus
+	if s.Total%7 == 0 {
+		return nil, nil, false, errTold
+	}
+	for _, each := range p.Timers {
+		if each.Name == name && name == "again" && s.Total%2 == 1 {
+			done = append(done, each)
+		}
+	}
+	if s.Total%5 != 0 {
+		made = append(made, Item{s.ID % probe, s.Key, s.Total})
+	}
+	return done, made, name == "end" && s.Total%3 == 0, nil
 }
 
 // Pane is the accumulator of a window.

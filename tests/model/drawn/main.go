@@ -129,14 +129,46 @@ func (d *application) step(s stream.Stream[any], p *part, name string) stream.St
 		return stream.CountWindow(s, stream.Count{Size: p.Size}, windows)
 	case p.Op == "range":
 		return stream.RangeWindow(s, stream.Range{Length: time.Duration(p.Ms) * time.Millisecond}, windows)
+	case p.Op == "timed":
+		return p.withTimes(s, name)
 	case p.Op == "split":
 		return stream.FlatMap(s, name, p.flatMap, p.outputs()...)
 	case p.Op == "fan":
-		return stream.FlatMapState(s, name, p.flatMapState, p.outputs()...)
+		return stream.FlatMapState(s, name, p.flatMapState, p.options()...)
 	case p.hasState():
-		return stream.MapState(s, name, p.mapState, p.outputs()...)
+		return stream.MapState(s, name, p.mapState, p.options()...)
 	}
 	return stream.Map(s, name, p.mapOne, p.outputs()...)
+}
+
+// withTimes returns a step whose state ends, or that has timers.
+func (p *part) withTimes(s stream.Stream[any], name string) stream.Stream[any] {
+	step := stream.MapState(s, name, func(ctx context.Context, in any, state *Track) (any, error) {
+		item := itemOf(in)
+		done, made, err := p.track(item, state)
+		change(ctx, done)
+		return first(p.formed(ctx, item, []Item{made}, err))
+	}, p.options()...)
+	for _, each := range p.Timers {
+		stream.OnTimer(step, each.Name, func(ctx context.Context, timer *stream.Timer, state *Track) (any, error) {
+			done, made, deletes, err := p.fire(timer.Name, state)
+			if change(ctx, done); deletes {
+				timer.DeleteState()
+			}
+			return first(p.formed(ctx, Item{}, made, err))
+		})
+	}
+	return step
+}
+
+func change(ctx context.Context, done []timer) {
+	for _, each := range done {
+		if each.Ms == deleted {
+			stream.DeleteTimer(ctx, each.Name)
+		} else {
+			stream.SetTimerAfter(ctx, each.Name, time.Duration(each.Ms)*time.Millisecond)
+		}
+	}
 }
 
 func (d *application) remote(p *part, name string) *wa.RemoteComponent {
@@ -165,6 +197,16 @@ func (p *part) outputs() (made []stream.Outputs) {
 			handle = handle.As(codecs[output.Form])
 		}
 		made = append(made, handle)
+	}
+	return made
+}
+
+func (p *part) options() (made []stream.StateOption) {
+	for _, output := range p.outputs() {
+		made = append(made, output)
+	}
+	if p.TTL > 0 {
+		made = append(made, stream.TTL(time.Duration(p.TTL)*time.Millisecond))
 	}
 	return made
 }

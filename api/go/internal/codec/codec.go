@@ -18,6 +18,7 @@ import (
 const (
 	Custom = 16 // what Serialize returned
 	Native = 17 // a tag byte and the value
+	Timed  = 18 // of a state: the time of its key, and a value of one of the others; see package timing
 )
 
 // Fix says what a program can do about a type that cannot be serialized.

@@ -74,14 +74,21 @@ func (p *Pipeline) document() topology.Pipeline {
 
 func (s *Step) document() topology.Step {
 	out := topology.Step{
-		Path: s.Path, Name: s.Name, Kind: s.Kind, Inputs: s.Inputs, Window: s.Window, Visits: s.Visits, Codec: s.Codec, Remote: s.Remote, OnError: s.OnError,
+		Path: s.Path, Name: s.Name, Kind: s.Kind, Inputs: s.Inputs, Window: s.Window, Visits: s.Visits, Timers: s.Timers, Codec: s.Codec, Remote: s.Remote,
+		OnError: s.OnError,
+	}
+	switch {
+	case s.IsTimed() && s.IsEvent:
+		out.Time = topology.EventTime
+	case s.IsTimed():
+		out.Time = topology.IngestTime
 	}
 	if s.State != nil {
 		unknown := "create"
 		if s.State.Closed {
 			unknown = "dead_letter"
 		}
-		out.State = &topology.State{Name: s.State.Name, ByKey: s.State.ByKey, Keys: s.State.Keys, Unknown: unknown}
+		out.State = &topology.State{Name: s.State.Name, TTLMs: s.State.TTLMs, ByKey: s.State.ByKey, Keys: s.State.Keys, Unknown: unknown}
 	}
 	return out
 }

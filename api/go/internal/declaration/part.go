@@ -5,6 +5,7 @@ import (
 
 	wa "wallarooapi"
 	"wallarooapi/internal/diagnostic"
+	"wallarooapi/internal/timing"
 	"wallarooapi/internal/topology"
 )
 
@@ -131,6 +132,8 @@ type Step struct {
 	Output      reflect.Type     // as that of a Source
 	Outputs     []NamedOutput    // each becomes a step of kind Output
 	Visits      []string         // names of the visits that a state step takes
+	Timers      []string         // names of the timers that a state step sets
+	IsEvent     bool             // where the step has timers or its state ends: the time that counts is the messages' own
 	Remote      *topology.Remote // what another program runs in its place; nil: this program runs it
 }
 
@@ -142,8 +145,25 @@ type State struct {
 	Shape   map[string]string // of that type
 	ByKey   bool              // each message brings its key
 	Keys    []topology.Key
+	TTLMs   int                 // how long a state lives after the last message of its key; 0: it stays
 	Closed  bool                // keys outside Keys make dead letters
 	Show    func(state any) any // what people see of a state; nil: the state itself
+}
+
+// IsTimed reports whether the step is concerned with time: it has timers, or its state ends.
+func (s *Step) IsTimed() bool { return len(s.Timers) > 0 || s.State != nil && s.State.TTLMs > 0 }
+
+// Timed is a wallarooapi.StateComputation whose functions may set timers.
+type Timed interface {
+	ComputeAt(call *timing.Call, data, state any) (any, bool)
+	// Fire runs the function of a timer.
+	Fire(call *timing.Call, timer *wa.Timer, state any) (any, bool)
+}
+
+// TimedMulti is a wallarooapi.StateComputationMulti whose functions may set timers.
+type TimedMulti interface {
+	ComputeAt(call *timing.Call, data, state any) ([]any, bool)
+	Fire(call *timing.Call, timer *wa.Timer, state any) ([]any, bool)
 }
 
 // Aggregation is what a window does with its messages. Accumulators are immutable but for Update, which may change the

@@ -24,16 +24,21 @@ func (a *Application) visitsOf(step *Step, object any) []string {
 	return declared.Visits()
 }
 
-// checkVisits reports names of visits that are not usable, or listed twice.
+// checkVisits reports names of visits and timers that are not usable, or listed twice.
 func (a *Application) checkVisits() {
 	for step := range a.Steps() {
-		seen := map[string]bool{}
-		for _, name := range step.Visits {
-			a.checkName("visit", name, Pointer(step.Path, "visits"), step.Place)
-			if seen[name] {
-				a.Wrong(Pointer(step.Path), step.Place, step.Name, "visits", diagnostic.Shown(name)+" again", "visits with names of their own")
-			}
-			seen[name] = true
+		a.checkListed(step, "visit", step.Visits)
+		a.checkListed(step, "timer", step.Timers)
+	}
+}
+
+func (a *Application) checkListed(step *Step, what string, names []string) {
+	seen := map[string]bool{}
+	for _, name := range names {
+		a.checkName(what, name, Pointer(step.Path, what+"s"), step.Place)
+		if seen[name] {
+			a.Wrong(Pointer(step.Path), step.Place, step.Name, what+"s", diagnostic.Shown(name)+" again", what+"s with names of their own")
 		}
+		seen[name] = true
 	}
 }

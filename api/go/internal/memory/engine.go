@@ -24,12 +24,13 @@ type Engine struct {
 	settings Settings
 	batches  uint64
 	visited  map[uint64]int // keys, by the visit's id
+	fired    uint64         // timers, since Fired was asked last
 }
 
 // level is a stage and what it keeps.
 type level struct {
 	executor *stage.Executor
-	entries  map[uint16]bool // ports of the frames that it takes; that of ticks is among them where it has windows
+	entries  map[uint16]bool // ports of the frames that it takes; that of ticks is among them where it has windows or timed steps
 	later    map[uint16]bool // those that later levels take
 	buckets  map[uint32]*bucket
 }
@@ -93,6 +94,9 @@ func newLevel(application *declaration.Application, described *pb.Stage, setting
 			l.entries[uint16(node.GetPort())] = true
 			if len(node.GetVisits()) > 0 {
 				l.entries[frame.VisitPort] = true
+			}
+			if node.GetTtlMs() > 0 || len(node.GetTimers()) > 0 {
+				l.entries[frame.TickPort] = true
 			}
 		}
 	}
@@ -204,7 +208,17 @@ func (e *Engine) runBucket(level *level, number uint32, rows []row) ([]stage.Out
 	for _, each := range level.executor.Visited() {
 		e.visited[each.GetId()] += int(each.GetKeys())
 	}
+	for _, each := range level.executor.Counts() {
+		e.fired += each.GetMore()["timers_fired"]
+	}
 	return outputs, err
+}
+
+// Fired reports whether timers have fired since it was asked last.
+func (e *Engine) Fired() bool {
+	fired := e.fired
+	e.fired = 0
+	return fired > 0
 }
 
 // Visited returns for how many keys visitors ran in a visit.

@@ -30,6 +30,8 @@ type part struct {
 	isSink bool
 	window bool
 	visits []string
+	timers []string
+	time   string // empty where the step has no timers and its state stays
 	remote *topology.Remote
 }
 
@@ -39,7 +41,7 @@ type draft struct {
 	byPath map[string]*part
 	plan   *Plan
 	levels map[string][]int // at which a part passes messages on; of a sink, at which it is an exit
-	timed  map[string]bool  // state steps and windows that must know when messages came
+	timed  map[string]bool  // parts that must know when messages came
 	found  []diagnostic.Diagnostic
 }
 
@@ -77,7 +79,8 @@ func partsOf(document *topology.Document) (parts []*part) {
 	for _, pipeline := range document.Pipelines {
 		for _, step := range pipeline.Steps {
 			parts = append(parts, &part{
-				path: step.Path, name: step.Name, kind: step.Kind, inputs: step.Inputs, state: step.State, window: step.Window != nil, visits: step.Visits, remote: step.Remote,
+				path: step.Path, name: step.Name, kind: step.Kind, inputs: step.Inputs, state: step.State, window: step.Window != nil, visits: step.Visits,
+				timers: step.Timers, time: step.Time, remote: step.Remote,
 			})
 		}
 	}
@@ -171,11 +174,17 @@ func (d *draft) levelsOf(paths []string) (levels []int, deepest int) {
 	return levels, deepest
 }
 
-// findTimed finds which frames must carry timestamps: messages keep them, and windows need them.
+// findTimed finds which frames must carry timestamps: messages keep them, and windows and steps of states with times need them.
 func (d *draft) findTimed() {
+	states := map[string]bool{}
+	for _, p := range d.parts {
+		if p.state != nil && (p.window || p.time != "") {
+			states[p.state.Name] = true
+		}
+	}
 	for i := len(d.parts) - 1; i >= 0; i-- {
 		p := d.parts[i]
-		if !p.window && !d.timed[p.path] {
+		if !d.timed[p.path] && (p.state == nil || !states[p.state.Name]) {
 			continue
 		}
 		d.timed[p.path] = true
@@ -213,6 +222,7 @@ func (d *draft) entryAt(level int, p *part) *pb.Node {
 	case p.state != nil && d.plan.States[p.state.Name] == level:
 		return &pb.Node{
 			Path: p.path, Kind: kindOf(p.kind), Port: port, State: p.state.Name, StatePort: uint32(d.plan.StatePorts[p.state.Name]), Visits: p.visits,
+			TtlMs: uint64(p.state.TTLMs), Timers: p.timers, EventTime: p.time == topology.EventTime,
 		}
 	case p.kind == "" && !p.isSink && level == 0:
 		return &pb.Node{Path: p.path, Kind: pb.NodeKind_NODE_KIND_SOURCE, Port: port}

@@ -251,7 +251,7 @@ func (l *Loader) End() error {
 func (l *Loader) loadStates(owner *node) error {
 	table := l.bucket.Table(l.frame.Port)
 	var prototype any
-	if l.frame.Encoding == codec.Native && owner.stateful.windows == nil {
+	if l.frame.Encoding != codec.Custom && owner.stateful.windows == nil {
 		prototype = owner.stateful.state.Builder.Build()
 	}
 	if piece.Is(&l.frame) {
@@ -288,19 +288,23 @@ func (l *Loader) loadState(owner *node, table *state.Table, prototype any, key, 
 	if l.x.keyed.notes {
 		owner.note("read", key)
 	}
-	value, err := owner.read(l.decoder, l.frame.Encoding, key, serialized)
+	time, encoding, serialized, err := l.readTime(key, serialized)
 	if err != nil {
 		return owner.notReadable(key, err)
 	}
-	if prototype != nil {
+	value, err := owner.read(l.decoder, encoding, key, serialized)
+	if err != nil {
+		return owner.notReadable(key, err)
+	}
+	if prototype != nil && encoding == codec.Native {
 		codec.FillMaps(value, prototype)
 	}
 	entry := table.Get(key)
 	if entry == nil {
 		entry = table.Add(key, value)
 	}
-	entry.Value = value
-	table.Resize(entry, len(serialized)-l.decoder.Described(), overheadOf(value))
+	entry.Value, entry.Time = value, time
+	table.Resize(entry, len(serialized)-l.decoder.Described(), overheadOf(entry))
 	entry.SetLogged(len(serialized))
 	return nil
 }

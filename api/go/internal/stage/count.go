@@ -61,7 +61,7 @@ func (x *Executor) Counts() []*pb.StepCount {
 		case pb.NodeKind_NODE_KIND_KEY, pb.NodeKind_NODE_KIND_SEND, pb.NodeKind_NODE_KIND_RECEIVE:
 			n.in, n.out = 0, 0
 		}
-		if n.in+n.out+n.dead > 0 {
+		if n.in+n.out+n.dead > 0 || len(n.more) > 0 {
 			counts = append(counts, &pb.StepCount{
 				Path: n.path, MessagesIn: n.in, MessagesOut: n.out, DeadLetters: n.dead, More: n.more,
 			})

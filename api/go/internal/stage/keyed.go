@@ -12,6 +12,7 @@ import (
 	"wallarooapi/internal/diagnostic"
 	"wallarooapi/internal/frame"
 	"wallarooapi/internal/state"
+	"wallarooapi/internal/timing"
 	"wallarooapi/internal/topology"
 	"wallarooapi/internal/trace"
 	"wallarooapi/internal/window"
@@ -40,8 +41,9 @@ type keyed struct {
 	entries []*state.Entry          // of the keys of the frame at hand
 	key     []byte                  // of the message in flight
 
-	hasNoKey bool   // a tick is in flight
-	failing  string // the step that was rolled back last
+	hasNoKey bool         // a tick is in flight
+	asked    *timing.Call // what the function in flight asks of timers
+	failing  string       // the step that was rolled back last
 }
 
 // stateful is the state side of a state step.
@@ -54,6 +56,9 @@ type stateful struct {
 	form    reading // of the messages
 	allowed map[string]bool
 	visits  map[string]bool // by name, those that it takes
+	timed   *timed          // nil unless the state has times
+	ticks   bool            // the step has timers, or its state ends
+	timers  []string        // those that it sets
 }
 
 func newStateful(step *declaration.Step, port uint16, form reading) *stateful {
@@ -125,6 +130,11 @@ func (n *node) runKeyed(table *state.Table, position int, value []byte) error {
 // runMessage runs the message in flight against the state of the key at a position of the frame's keys.
 func (n *node) runMessage(table *state.Table, position int, message any) error {
 	x := n.x
+	if n.stateful.timed != nil {
+		if runs, err := n.wakeFor(table, position, message); !runs || err != nil {
+			return err
+		}
+	}
 	entry := x.keyed.entries[position]
 	fresh := false
 	if entry == nil {
@@ -156,6 +166,9 @@ func (n *node) runMessage(table *state.Table, position int, message any) error {
 			n.bury(fault.Code, message, fault.Reason, fault.Traceback)
 			return x.restore(n, table, entry, fresh)
 		}
+	}
+	if n.stateful.timed != nil {
+		n.stateful.timed.arrive(n, table, entry)
 	}
 	if persist {
 		table.Touch(entry)
@@ -224,7 +237,11 @@ func (n *node) computeState(message, value any) (single any, many []any, persist
 			single, many, fault = nil, nil, newFailure(codeOf(r), reason, stack)
 		}
 	}()
-	if n.stateful.single != nil {
+	switch {
+	case n.stateful.timed != nil:
+		single, many = n.computeTimed(message, value)
+		return n.admit(single), n.admitAll(many), true, nil
+	case n.stateful.single != nil:
 		single, persist = n.stateful.single.Compute(message, value)
 		return n.admit(single), nil, persist, nil
 	}

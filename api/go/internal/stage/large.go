@@ -59,12 +59,17 @@ type stateWriter struct {
 	builder frame.Builder
 	entries [][]byte
 	table   *state.Table
+	timed   *timed // nil where the state has no time
 }
 
 func (x *Executor) newStateWriter(table *state.Table) *stateWriter {
 	encoder := codec.NewEncoder()
 	builder := frame.Builder{Port: table.Port, Encoding: encoder.Encoding()}
-	return &stateWriter{x: x, n: x.stepOf(table.Port), encoder: encoder, builder: builder, table: table}
+	timed := x.timedOf(table.Port)
+	if timed != nil {
+		builder.Encoding = codec.Timed
+	}
+	return &stateWriter{x: x, n: x.stepOf(table.Port), encoder: encoder, builder: builder, table: table, timed: timed}
 }
 
 // write adds the state of a key.
@@ -73,13 +78,18 @@ func (w *stateWriter) write(entry *state.Entry) error {
 		w.n.note("wrote", []byte(entry.Key))
 	}
 	key, before := []byte(entry.Key), len(w.builder.Buffer())
-	buffer, err := w.n.write(w.encoder, w.builder.Buffer(), entry.Value)
+	buffer := w.builder.Buffer()
+	if w.timed != nil {
+		buffer = entry.Time.Append(buffer, w.encoder.Encoding())
+	}
+	start := len(buffer)
+	buffer, err := w.n.write(w.encoder, buffer, entry.Value)
 	if err != nil {
 		return w.n.notWritten(key, err)
 	}
-	size := len(buffer) - before
+	size, body := len(buffer)-before, len(buffer)-start
 	isLarge := size > w.x.keyed.pieceBytes || w.builder.BodyBytes()+size+len(key) > changeBytes
-	if fault := w.x.checkSize(w.n, entry, size); fault != nil {
+	if fault := w.x.checkSize(w.n, entry, body); fault != nil {
 		return fault
 	}
 	if w.builder.Count() > 0 && isLarge {
@@ -89,8 +99,8 @@ func (w *stateWriter) write(entry *state.Entry) error {
 		}
 		buffer = append(w.builder.Buffer(), written...)
 	}
-	w.table.Resize(entry, size-w.encoder.Described(), overheadOf(entry.Value))
-	entry.SetLogged(size)
+	w.table.Resize(entry, body-w.encoder.Described(), overheadOf(entry))
+	entry.SetLogged(body)
 	if size > w.x.keyed.pieceBytes && w.builder.Count() == 0 {
 		return w.cut(key, buffer)
 	}

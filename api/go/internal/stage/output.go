@@ -7,6 +7,7 @@ import (
 	wa "wallarooapi"
 	"wallarooapi/internal/declaration"
 	"wallarooapi/internal/emission"
+	"wallarooapi/internal/timing"
 )
 
 func (n *node) addOutput(name string, output *node) {
@@ -55,8 +56,11 @@ func (n *node) admitAll(results []any) []any {
 
 // codeOf returns the code of a panic of user code.
 func codeOf(recovered any) string {
-	if _, is := recovered.(*emission.Undeclared); is {
+	switch recovered.(type) {
+	case *emission.Undeclared:
 		return "C527"
+	case *timing.Wrong:
+		return "C529"
 	}
 	return "C501"
 }

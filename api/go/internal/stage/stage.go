@@ -72,6 +72,7 @@ type Executor struct {
 	hasTimes   bool // messages leave with their times
 	hasWindows bool
 	hasStates  bool      // of steps that are no windows
+	timed      []*timed  // states with times
 	arrivals   []arrival // at the windows, in the call at hand
 	visited    []*pb.Visited
 
@@ -135,7 +136,7 @@ func NewWithin(ctx context.Context, application *declaration.Application, descri
 			return nil, err
 		}
 	}
-	return x, nil
+	return x, x.findTimed(description)
 }
 
 func frameBytes(description *pb.Stage) int {

@@ -40,7 +40,7 @@ func (x *Executor) isInOrder(parts [][]byte) (bool, error) {
 				return false, err
 			}
 			frames = rest
-			if span.Port == frame.VisitPort {
+			if span.Port == frame.VisitPort || span.Port == frame.TickPort && len(x.timed) > 0 {
 				return false, nil
 			}
 			if span.Count == 0 || x.isOfWindow(span.Port) {
@@ -93,7 +93,7 @@ func inTurn(a, b place) int {
 	return cmp.Compare(a.index, b.index)
 }
 
-// feedInTurn runs the messages of frames that overlap, and visits. They are read one by one when it is their turn, as frames are
+// feedInTurn runs the messages of frames that overlap, visits, and ticks for timed steps. They are read one by one when it is their turn, as frames are
 // read from front to back; so no more of them than the frames' bytes are in memory.
 func (x *Executor) feedInTurn(parts [][]byte, emit Emit) error {
 	x.emit, x.err = emit, nil
@@ -101,20 +101,20 @@ func (x *Executor) feedInTurn(parts [][]byte, emit Emit) error {
 }
 
 func (x *Executor) runTurns(parts [][]byte) error {
-	frames, places, visits, err := x.takeFrames(parts)
+	frames, places, turns, err := x.takeFrames(parts)
 	if err != nil {
 		return err
 	}
 	slices.SortFunc(places, inTurn)
-	slices.SortFunc(visits, visitsInTurn)
+	slices.SortStableFunc(turns, turnsInOrder)
 	slices.SortStableFunc(x.arrivals, inOrder)
 	last := (*overlapping)(nil)
 	for _, at := range places {
-		for len(visits) > 0 && visits[0].sequence <= at.sequence {
-			if err := x.runVisitInTurn(visits[0]); err != nil {
+		for len(turns) > 0 && turns[0].sequence <= at.sequence {
+			if err := x.runTurnInOrder(turns[0]); err != nil {
 				return err
 			}
-			visits, last = visits[1:], nil
+			turns, last = turns[1:], nil
 		}
 		if has, err := x.runArrivalsBefore(at.sequence); err != nil {
 			return err
@@ -130,19 +130,19 @@ func (x *Executor) runTurns(parts [][]byte) error {
 		}
 	}
 	x.frame = frame.Frame{}
-	for _, each := range visits {
-		if err := x.runVisitInTurn(each); err != nil {
+	for _, each := range turns {
+		if err := x.runTurnInOrder(each); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (x *Executor) runVisitInTurn(v *visit) error {
-	if _, err := x.runArrivalsBefore(v.sequence); err != nil {
+func (x *Executor) runTurnInOrder(t *turn) error {
+	if _, err := x.runArrivalsBefore(t.sequence); err != nil {
 		return err
 	}
-	return x.runVisit(v)
+	return x.runTurn(t)
 }
 
 // runArrivalsBefore runs the messages and ticks of windows before a sequence, where that is their turn.
@@ -163,15 +163,17 @@ func (x *Executor) runArrivalsBefore(sequence uint64) (has bool, err error) {
 	return true, x.runArrivals(arrivals)
 }
 
-// takeFrames reads the frames of a call and returns where the messages of its state steps stand, and the visits.
-func (x *Executor) takeFrames(parts [][]byte) (frames []*overlapping, places []place, visits []*visit, err error) {
+// takeFrames reads the frames of a call and returns where the messages of its state steps stand, the visits, and the ticks of timed steps.
+func (x *Executor) takeFrames(parts [][]byte) (frames []*overlapping, places []place, turns []*turn, err error) {
 	for _, data := range parts {
 		for len(data) > 0 {
 			if data, err = x.frame.Read(data); err != nil {
 				return nil, nil, nil, damaged(err)
 			}
 			if x.frame.Port == frame.TickPort {
-				x.tick()
+				if tick := x.tick(); len(x.timed) > 0 {
+					turns = append(turns, tick)
+				}
 				continue
 			}
 			if x.frame.Port == frame.VisitPort {
@@ -179,7 +181,7 @@ func (x *Executor) takeFrames(parts [][]byte) (frames []*overlapping, places []p
 				if err != nil {
 					return nil, nil, nil, err
 				}
-				visits = append(visits, taken)
+				turns = append(turns, taken)
 				continue
 			}
 			n, err := x.entry()
@@ -205,7 +207,7 @@ func (x *Executor) takeFrames(parts [][]byte) (frames []*overlapping, places []p
 			frames = append(frames, x.keepFrame(n))
 		}
 	}
-	return frames, places, visits, nil
+	return frames, places, turns, nil
 }
 
 // keepFrame takes the frame at hand away, whose messages get their ordinals.

@@ -15,17 +15,28 @@ import (
 	pb "wallarooapi/internal/workerpb"
 )
 
-// visit is a visit of a call.
-type visit struct {
+// turn is a visit or a tick of a call, which concern keys without messages.
+type turn struct {
 	sequence  uint64
 	timestamp int64
 	ordinal   uint64
 	skip      *pb.Skip
-	message   pb.Visit
+	visit     *pb.Visit // nil: a tick
 }
 
-func visitsInTurn(a, b *visit) int {
-	return cmp.Or(cmp.Compare(a.sequence, b.sequence), cmp.Compare(a.message.GetId(), b.message.GetId()))
+// turnsInOrder compares by sequence; ticks stand before visits, by their time.
+func turnsInOrder(a, b *turn) int {
+	switch order := cmp.Compare(a.sequence, b.sequence); {
+	case order != 0:
+		return order
+	case a.visit == nil && b.visit == nil:
+		return cmp.Compare(a.timestamp, b.timestamp)
+	case a.visit == nil:
+		return -1
+	case b.visit == nil:
+		return 1
+	}
+	return cmp.Compare(a.visit.GetId(), b.visit.GetId())
 }
 
 // takeVisits lets a state step take visits.
@@ -41,14 +52,14 @@ func (n *node) takeVisits(names []string) error {
 }
 
 // takeVisit takes the visit that is the frame at hand.
-func (x *Executor) takeVisit() (*visit, error) {
+func (x *Executor) takeVisit() (*turn, error) {
 	f := &x.frame
 	if f.Count != 1 || f.Encoding != frame.Plain || f.HasAbsent() || x.keyed.bucket == nil {
 		return nil, damaged(fmt.Errorf("a frame of visits has %d values of encoding %d", f.Count, f.Encoding))
 	}
 	ordinal := x.count(1)
-	taken := &visit{sequence: f.Sequence, timestamp: f.TimestampMs, ordinal: ordinal, skip: x.skips[ordinal]}
-	if err := proto.Unmarshal(f.Values, &taken.message); err != nil {
+	taken := &turn{sequence: f.Sequence, timestamp: f.TimestampMs, ordinal: ordinal, skip: x.skips[ordinal], visit: &pb.Visit{}}
+	if err := proto.Unmarshal(f.Values, taken.visit); err != nil {
 		return nil, damaged(fmt.Errorf("the value of a frame of visits is no Visit: %w", err))
 	}
 	return taken, nil
@@ -61,29 +72,41 @@ func (x *Executor) Visited() []*pb.Visited {
 	return visited
 }
 
-// runVisit runs a visit for all keys of the steps that take it.
-func (x *Executor) runVisit(v *visit) error {
-	x.sequence, x.timestamp, x.fromPort = v.sequence, v.timestamp, frame.DeadLetterPort
+// runTurn runs a visit for all keys of the steps that take it, or a tick for the keys that it concerns.
+func (x *Executor) runTurn(t *turn) error {
+	x.sequence, x.timestamp, x.fromPort = t.sequence, t.timestamp, frame.DeadLetterPort
 	x.keyed.entries = x.keyed.entries[:0]
 	for _, n := range x.nodes {
-		if n.stateful == nil || !n.stateful.visits[v.message.GetName()] {
+		if n.stateful == nil || !n.stateful.takes(t) {
 			continue
 		}
-		if v.skip != nil {
+		if t.skip != nil {
 			x.keyed.hasNoKey = true
-			n.buryBytes(v.skip.GetCode(), v.message.GetMetadata(), frame.Plain, v.skip.GetReason(), "")
+			n.buryBytes(t.skip.GetCode(), t.visit.GetMetadata(), frame.Plain, t.skip.GetReason(), "")
 			x.keyed.hasNoKey = false
 			continue
 		}
-		if err := n.visitKeys(v); err != nil {
+		run := n.visitKeys
+		if t.visit == nil {
+			run = n.tickKeys
+		}
+		if err := run(t); err != nil {
 			return err
 		}
 	}
 	return x.err
 }
 
+// takes reports whether a visit or a tick concerns a step.
+func (s *stateful) takes(t *turn) bool {
+	if t.visit == nil {
+		return s.ticks
+	}
+	return s.visits[t.visit.GetName()]
+}
+
 // visitKeys runs a visit for each key that the log has, or will have, a state of, in the order of their bytes.
-func (n *node) visitKeys(v *visit) error {
+func (n *node) visitKeys(t *turn) error {
 	table := n.x.keyed.bucket.Table(n.stateful.port)
 	var entries []*state.Entry
 	table.Entries(func(entry *state.Entry) {
@@ -92,12 +115,11 @@ func (n *node) visitKeys(v *visit) error {
 		}
 	})
 	slices.SortFunc(entries, func(a, b *state.Entry) int { return cmp.Compare(a.Key, b.Key) })
-	count := &pb.Visited{Id: v.message.GetId(), Path: n.path, Keys: uint64(len(entries))}
+	count := &pb.Visited{Id: t.visit.GetId(), Path: n.path, Keys: uint64(len(entries))}
 	n.x.visited = append(n.x.visited, count)
 	for _, entry := range entries {
-		n.x.flight.At(v.ordinal)
-		n.x.flight.Advance()
-		failed, err := n.visitKey(table, entry, v)
+		n.x.turnTo(t, entry)
+		failed, err := n.visitKey(table, entry, t.visit)
 		if err != nil {
 			return err
 		}
@@ -108,17 +130,43 @@ func (n *node) visitKeys(v *visit) error {
 	return n.x.err
 }
 
-// visitKey runs the visitor on the state of a key.
-func (n *node) visitKey(table *state.Table, entry *state.Entry, v *visit) (failed bool, err error) {
-	x := n.x
+// turnTo notes that a key has its turn.
+func (x *Executor) turnTo(t *turn, entry *state.Entry) {
+	x.flight.At(t.ordinal)
+	x.flight.Advance()
 	x.keyed.key = []byte(entry.Key)
 	x.key = x.keyed.key
+}
+
+// visitKey runs the visitor on the state of a key.
+func (n *node) visitKey(table *state.Table, entry *state.Entry, v *pb.Visit) (failed bool, err error) {
+	given := &wa.Visit{Name: v.GetName(), Metadata: v.GetMetadata(), Key: n.x.keyed.key}
+	return n.runOn(table, entry, &function{input: v.GetMetadata(), deletes: given.DeletesState, run: func(value any) (any, []any, bool) {
+		if n.step.Kind == declaration.StateComputation {
+			single, persist := n.step.Compute.(wa.StateVisitor).Visit(given, value)
+			return single, nil, persist
+		}
+		many, persist := n.step.Multi.(wa.StateVisitorMulti).Visit(given, value)
+		return nil, many, persist
+	}})
+}
+
+// function is a function of a step that runs on the state of a key without a message.
+type function struct {
+	run     func(value any) (single any, many []any, persist bool)
+	deletes func() bool // the state, once it has run
+	done    func()      // nil: nothing else is to be done where it succeeds
+	input   []byte      // of its dead letter
+}
+
+// runOn runs a function on the state of the key that has its turn.
+func (n *node) runOn(table *state.Table, entry *state.Entry, f *function) (failed bool, err error) {
+	x := n.x
 	if x.keyed.careful {
 		x.save(entry)
 	}
-	given := &wa.Visit{Name: v.message.GetName(), Metadata: v.message.GetMetadata(), Key: x.keyed.key}
-	single, many, persist, fault := n.computeVisit(given, entry.Value)
-	if fault == nil && x.keyed.careful && !given.DeletesState() {
+	single, many, persist, fault := n.runFunction(f, entry.Value)
+	if fault == nil && x.keyed.careful && !f.deletes() {
 		if fault, err = x.inspect(n, entry, persist); err != nil {
 			return false, err
 		}
@@ -127,14 +175,17 @@ func (n *node) visitKey(table *state.Table, entry *state.Entry, v *visit) (faile
 		if !x.keyed.careful {
 			return false, n.rollBack()
 		}
-		n.buryBytes(fault.Code, v.message.GetMetadata(), frame.Plain, fault.Reason, fault.Traceback)
+		n.buryBytes(fault.Code, f.input, frame.Plain, fault.Reason, fault.Traceback)
 		return true, x.restore(n, table, entry, false)
 	}
 	switch {
-	case given.DeletesState():
+	case f.deletes():
 		table.Drop(entry.Key)
 	case persist:
 		table.Touch(entry)
+	}
+	if f.done != nil {
+		f.done()
 	}
 	n.forward(single)
 	for _, item := range many {
@@ -143,17 +194,13 @@ func (n *node) visitKey(table *state.Table, entry *state.Entry, v *visit) (faile
 	return false, nil
 }
 
-func (n *node) computeVisit(given *wa.Visit, value any) (single any, many []any, persist bool, fault *Failure) {
+func (n *node) runFunction(f *function, value any) (single any, many []any, persist bool, fault *Failure) {
 	defer func() {
 		if r := recover(); r != nil {
 			reason, stack := trace.Panic(r)
 			single, many, fault = nil, nil, newFailure(codeOf(r), reason, stack)
 		}
 	}()
-	if n.step.Kind == declaration.StateComputation {
-		single, persist = n.step.Compute.(wa.StateVisitor).Visit(given, value)
-		return n.admit(single), nil, persist, nil
-	}
-	many, persist = n.step.Multi.(wa.StateVisitorMulti).Visit(given, value)
-	return nil, n.admitAll(many), persist, nil
+	single, many, persist = f.run(value)
+	return n.admit(single), n.admitAll(many), persist, nil
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"wallarooapi/internal/calendar"
 	"wallarooapi/internal/codec"
 	"wallarooapi/internal/declaration"
 	"wallarooapi/internal/diagnostic"
@@ -30,14 +31,12 @@ func newWindow(step *declaration.Step, port uint16, form reading) (*stateful, er
 }
 
 // tick takes a tick of the frame at hand.
-func (x *Executor) tick() {
-	ordinal := x.ordinal
-	skip := x.enter()
+func (x *Executor) tick() *turn {
+	t := &turn{sequence: x.frame.Sequence, timestamp: x.frame.TimestampMs, ordinal: x.ordinal, skip: x.enter()}
 	if x.hasWindows {
-		x.arrivals = append(x.arrivals, arrival{
-			sequence: x.frame.Sequence, timestamp: x.frame.TimestampMs, ordinal: ordinal, skip: skip,
-		})
+		x.arrivals = append(x.arrivals, arrival{sequence: t.sequence, timestamp: t.timestamp, ordinal: t.ordinal, skip: t.skip})
 	}
+	return t
 }
 
 // takeWindow takes the messages of the frame at hand, which run when all of the call are there.
@@ -63,7 +62,7 @@ func (x *Executor) takeWindow(n *node) error {
 		if !ok {
 			continue
 		}
-		if x.timestamp < window.FirstMs || x.timestamp > window.LastMs {
+		if x.timestamp < calendar.FirstMs || x.timestamp > calendar.LastMs {
 			n.bury("C523", message, diagnostic.Of("C523", "step", n.name, "key", topology.ShowKey(x.keyed.key),
 				"time", x.timestamp).Message, "")
 			continue
@@ -106,14 +105,14 @@ func (x *Executor) runArrivals(arrivals []arrival) error {
 }
 
 // calendarOf returns the calendar of a table, made of its states where it has none yet.
-func (n *node) calendarOf(table *state.Table) *window.Calendar {
-	calendar, _ := table.Calendar.(*window.Calendar)
-	if calendar == nil {
-		calendar = window.NewCalendar(n.stateful.windows)
-		table.Calendar = calendar
-		calendar.Fill(statesOf(table))
+func (n *node) calendarOf(table *state.Table) *calendar.Calendar[*window.State] {
+	made, _ := table.Calendar.(*calendar.Calendar[*window.State])
+	if made == nil {
+		made = window.NewCalendar(n.stateful.windows)
+		table.Calendar = made
+		made.Fill(statesOf(table))
 	}
-	return calendar
+	return made
 }
 
 // statesOf returns the states of a window's table.
@@ -127,7 +126,7 @@ func statesOf(table *state.Table) iter.Seq[*window.State] {
 type windowRun struct {
 	n        *node
 	table    *state.Table
-	calendar *window.Calendar
+	calendar *calendar.Calendar[*window.State]
 }
 
 func (r *windowRun) next(a *arrival) error {
@@ -278,9 +277,12 @@ func (n *node) write(encoder *codec.Encoder, out []byte, value any) ([]byte, err
 }
 
 // overheadOf returns what a state takes in memory besides its serialized form.
-func overheadOf(value any) int {
-	if s, ok := value.(*window.State); ok {
+func overheadOf(entry *state.Entry) int {
+	if s, ok := entry.Value.(*window.State); ok {
 		return s.Overhead()
+	}
+	if entry.Time != nil {
+		return entry.Time.Overhead()
 	}
 	return 0
 }

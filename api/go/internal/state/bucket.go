@@ -1,5 +1,12 @@
 package state
 
+import (
+	"iter"
+
+	"wallarooapi/internal/calendar"
+	"wallarooapi/internal/timing"
+)
+
 const (
 	// entryBytes is what a key costs besides its state.
 	entryBytes = 128
@@ -53,7 +60,8 @@ func (b *Bucket) Tables(visit func(*Table) error) error {
 // Table holds the states of one name in one bucket.
 type Table struct {
 	Port     uint16
-	Calendar any // what a step keeps in addition to the states
+	Calendar any // what a window step keeps in addition to the states
+	times    *calendar.Calendar[*timing.State]
 	bucket   *Bucket
 	entries  map[string]*Entry
 	dirty    []*Entry
@@ -64,6 +72,7 @@ type Table struct {
 type Entry struct {
 	Key   string
 	Value any
+	Time  *timing.State // nil where the key has none
 	bytes int
 	dirty bool
 	saved bool // the log has a state of the key
@@ -88,6 +97,31 @@ func (t *Table) Add(key []byte, value any) *Entry {
 	t.entries[entry.Key] = entry
 	t.bucket.bytes += int64(entry.bytes)
 	return entry
+}
+
+// Times returns the calendar of the keys' times, made of them where the table has none yet. A key that has no time begins to have one.
+func (t *Table) Times(rules *timing.Rules) *calendar.Calendar[*timing.State] {
+	if t.times == nil {
+		t.times = rules.Calendar()
+		for _, entry := range t.entries {
+			if entry.Time == nil {
+				entry.Time = rules.New(entry.Key)
+			}
+		}
+		t.times.Fill(t.EachTime())
+	}
+	return t.times
+}
+
+// EachTime yields the keys' times.
+func (t *Table) EachTime() iter.Seq[*timing.State] {
+	return func(yield func(*timing.State) bool) {
+		for _, entry := range t.entries {
+			if entry.Time != nil && !yield(entry.Time) {
+				return
+			}
+		}
+	}
 }
 
 // Drop takes the state of a key away, out of the log too.
@@ -131,6 +165,9 @@ func (t *Table) Remove(key string) {
 	}
 	t.bucket.bytes -= int64(entry.bytes)
 	delete(t.entries, key)
+	if t.times != nil && entry.Time != nil {
+		t.times.Drop(entry.Time)
+	}
 }
 
 // Resize notes the serialized size of an entry's state, which the log has, and what it takes in memory besides that.

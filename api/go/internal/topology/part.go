@@ -20,14 +20,23 @@ type Step struct {
 	State   *State
 	Window  Window // nil where the step is no window
 	Visits  []string
+	Timers  []string
+	Time    string  // IngestTime or EventTime; empty where the step has no timers and its state stays
 	Codec   string  // empty: native
 	Remote  *Remote // nil: this program runs it
 	OnError string
 }
 
+// The times that count for windows, timers and states that end.
+const (
+	IngestTime = "ingest"
+	EventTime  = "event"
+)
+
 // State says which state a step uses and how messages find it.
 type State struct {
 	Name    string
+	TTLMs   int  // 0: it stays
 	ByKey   bool // of the message: neither Keys nor Unknown counts
 	Keys    []Key
 	Unknown string
@@ -91,6 +100,10 @@ func (s *Step) tree() Object {
 	if len(s.Visits) > 0 {
 		members = append(members, Member{"visits", texts(s.Visits)})
 	}
+	if len(s.Timers) > 0 {
+		members = append(members, Member{"timers", texts(s.Timers)})
+	}
+	members = withSome(members, "time", s.Time)
 	members = append(members, Member{"codec", cmp.Or(s.Codec, Codec)})
 	if s.Remote == nil {
 		members = append(members, Member{"worker", WorkerName})
@@ -106,7 +119,7 @@ func (s *State) tree() Object {
 		values := arrayOf(s.Keys, (*Key).tree)
 		key = Object{{"kind", "partition"}, {"values", values}, {"unknown", s.Unknown}}
 	}
-	return Object{{"name", s.Name}, {"codec", Codec}, {"key", key}}
+	return append(withSome(Object{{"name", s.Name}}, "ttl_ms", s.TTLMs), Member{"codec", Codec}, Member{"key", key})
 }
 
 func (s *Sink) tree() Object {

@@ -5,10 +5,13 @@ import (
 	"encoding/binary"
 	"errors"
 	"slices"
+
+	"wallarooapi/internal/calendar"
 )
 
 // State is the state of one key.
 type State struct {
+	calendar.Slot
 	Key         []byte
 	low, high   int64 // a message from low to before high only updates current
 	current     *pane
@@ -17,11 +20,9 @@ type State struct {
 	oldest      int64   // number of the oldest open window; of a count window how many messages it has
 	silentSince int64   // when it fell silent
 	panes       []*pane // by number
-	queuedAt    int64   // under which time the calendar has the key
-	isQueued    bool
-	hasBegun    bool // a window with messages was emitted
-	isLate      bool // messages came after the last one in time, and all were late
-	isSilent    bool // a tick came after the last message in time, where that matters; where ticks move time, a late message
+	hasBegun    bool    // a window with messages was emitted
+	isLate      bool    // messages came after the last one in time, and all were late
+	isSilent    bool    // a tick came after the last message in time, where that matters; where ticks move time, a late message
 }
 
 // pane holds the accumulator of the messages of one pane.
@@ -38,6 +39,15 @@ const (
 // NewState returns the state of a key without messages.
 func NewState(key []byte) *State { return &State{Key: key} }
 
+// SilentSince returns when the key fell silent.
+func (s *State) SilentSince() (time int64, is bool) { return s.silentSince, s.isSilent }
+
+// FallSilent notes that a tick came after the last message.
+func (s *State) FallSilent(time int64) {
+	s.isSilent, s.silentSince = true, time
+	s.low, s.high = 0, 0
+}
+
 // Overhead returns about how many bytes of memory a state takes besides its key and its accumulators.
 func (s *State) Overhead() int { return stateBytes + paneBytes*len(s.panes) }
 
@@ -52,7 +62,7 @@ func (s *State) Accumulators() []any {
 
 // reset makes it the state of a key without messages; the calendar keeps it.
 func (s *State) reset() {
-	*s = State{Key: s.Key, queuedAt: s.queuedAt, isQueued: s.isQueued}
+	*s = State{Slot: s.Slot, Key: s.Key}
 }
 
 // pane returns the pane of a number, a new one if need be.

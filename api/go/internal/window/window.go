@@ -3,8 +3,10 @@
 package window
 
 import (
+	"bytes"
 	"fmt"
 
+	"wallarooapi/internal/calendar"
 	"wallarooapi/internal/declaration"
 	"wallarooapi/internal/topology"
 	"wallarooapi/internal/trace"
@@ -22,9 +24,6 @@ type Result struct {
 	Latest      int64
 }
 
-// FirstMs and LastMs are the times that messages of windows can have: the years 1 to 9999.
-const FirstMs, LastMs = -62_135_596_800_000, 253_402_300_799_999
-
 // Windows are the windows of one step.
 type Windows interface {
 	// Enter adds a message to the state of its key. A panic of the aggregation's functions that make or update accumulators goes
@@ -38,6 +37,13 @@ type Windows interface {
 	Tick(s *State, time int64) (given []Result, isOver bool)
 	// Waits reports whether ticks report silence instead of advancing time.
 	Waits() bool
+}
+
+// NewCalendar makes the calendar of windows.
+func NewCalendar(windows Windows) *calendar.Calendar[*State] {
+	return calendar.New(calendar.Rules[*State]{Due: windows.Due, Waits: windows.Waits(), Compare: func(a, b *State) int {
+		return bytes.Compare(a.Key, b.Key)
+	}})
 }
 
 // Of returns the windows of a declared step.

@@ -1,0 +1,189 @@
+package stage
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	wa "wallarooapi"
+	"wallarooapi/internal/calendar"
+	"wallarooapi/internal/codec"
+	"wallarooapi/internal/declaration"
+	"wallarooapi/internal/diagnostic"
+	"wallarooapi/internal/state"
+	"wallarooapi/internal/timing"
+	"wallarooapi/internal/topology"
+	pb "wallarooapi/internal/workerpb"
+)
+
+// timed is what the steps of a state with times have in common.
+type timed struct {
+	rules timing.Rules
+	port  uint16
+	steps []*node
+}
+
+// isTimed reports whether a node has timers, or its state ends.
+func isTimed(d *pb.Node) bool { return d.GetTtlMs() > 0 || len(d.GetTimers()) > 0 }
+
+// findTimed finds the states with times: those of which a step is timed. All their steps wake keys and move their times.
+func (x *Executor) findTimed(description *pb.Stage) error {
+	for i, d := range description.GetNodes() {
+		n, port := x.nodes[i], uint16(d.GetStatePort())
+		if n.stateful == nil || !isTimed(d) {
+			continue
+		}
+		for _, name := range d.GetTimers() {
+			if !slices.Contains(n.step.Timers, name) {
+				return &Failure{Code: "W403", Reason: fmt.Sprintf("the step at %s has no timer %q", n.path, name)}
+			}
+		}
+		n.stateful.ticks, n.stateful.timers = true, d.GetTimers()
+		if x.timedOf(port) == nil {
+			x.timed = append(x.timed, &timed{port: port, rules: timing.Rules{TTL: int64(d.GetTtlMs()), IsEvent: d.GetEventTime()}})
+		}
+	}
+	for _, n := range x.nodes {
+		if n.stateful == nil {
+			continue
+		}
+		if t := x.timedOf(n.stateful.port); t != nil {
+			n.stateful.timed = t
+			t.steps, t.rules.Paths = append(t.steps, n), append(t.rules.Paths, n.path)
+		}
+	}
+	return nil
+}
+
+// timedOf returns what the steps of a state with times have in common, nil where it has none.
+func (x *Executor) timedOf(port uint16) *timed {
+	for _, t := range x.timed {
+		if t.port == port {
+			return t
+		}
+	}
+	return nil
+}
+
+// readTime reads the time of a key before its state, nil where the log has none or the state no timed step.
+func (l *Loader) readTime(key, data []byte) (time *timing.State, encoding byte, body []byte, err error) {
+	if l.frame.Encoding != codec.Timed {
+		return nil, l.frame.Encoding, data, nil
+	}
+	if t := l.x.timedOf(l.frame.Port); t != nil {
+		return t.rules.Read(string(key), data)
+	}
+	_, encoding, body, err = (&timing.Rules{}).Read(string(key), data)
+	return nil, encoding, body, err
+}
+
+// wakeFor wakes the key of the message in flight; runs is false where that is buried for its time.
+func (n *node) wakeFor(table *state.Table, position int, message any) (runs bool, err error) {
+	x := n.x
+	if x.timestamp < calendar.FirstMs || x.timestamp > calendar.LastMs {
+		n.bury("C523", message, diagnostic.Of("C523", "step", n.name, "key", topology.ShowKey(x.keyed.key), "time", x.timestamp).Message, "")
+		return false, nil
+	}
+	x.keyed.entries[position] = nil // another step's message, or what is due, may have given the key another state
+	if entry := table.Get(x.keyed.key); entry != nil && entry.Time != nil {
+		err = n.stateful.timed.wake(x, table, entry, x.timestamp)
+	}
+	return true, err
+}
+
+// computeTimed runs the function of a step for a message where the state has times.
+func (n *node) computeTimed(message, value any) (single any, many []any) {
+	n.x.keyed.asked = timing.NewCall(n.x.timestamp, n.stateful.timers)
+	if step, is := n.step.Compute.(declaration.Timed); is {
+		single, _ = step.ComputeAt(n.x.keyed.asked, message, value)
+	} else if step, is := n.step.Multi.(declaration.TimedMulti); is {
+		many, _ = step.ComputeAt(n.x.keyed.asked, message, value)
+	} else if n.stateful.single != nil {
+		single, _ = n.stateful.single.Compute(message, value)
+	} else {
+		many, _ = n.stateful.multi.Compute(message, value)
+	}
+	return single, many
+}
+
+// arrive notes a message that succeeded, and does what its function asked for.
+func (t *timed) arrive(n *node, table *state.Table, entry *state.Entry) {
+	times := table.Times(&t.rules)
+	if entry.Time == nil {
+		entry.Time = t.rules.New(entry.Key)
+	}
+	entry.Time.Arrive(n.x.timestamp)
+	entry.Time.Apply(n.path, n.x.keyed.asked)
+	times.Enroll(entry.Time)
+}
+
+// tickKeys runs a tick for the keys of a state that it concerns; the first step that takes ticks does so for all.
+func (n *node) tickKeys(tick *turn) error {
+	t, x := n.stateful.timed, n.x
+	if n != t.steps[slices.IndexFunc(t.steps, func(each *node) bool { return each.stateful.ticks })] {
+		return nil
+	}
+	table := x.keyed.bucket.Table(t.port)
+	times := table.Times(&t.rules)
+	times.Silence(tick.timestamp, table.EachTime(), func(s *timing.State) { table.Touch(table.Get([]byte(s.Key))) })
+	for _, s := range times.Due(tick.timestamp) {
+		entry := table.Get([]byte(s.Key))
+		x.turnTo(tick, entry)
+		if err := t.wake(x, table, entry, s.At(tick.timestamp)); err != nil {
+			return err
+		}
+	}
+	return x.err
+}
+
+// wake does what is due for a key at a time, once.
+func (t *timed) wake(x *Executor, table *state.Table, entry *state.Entry, at int64) error {
+	timers, ends := entry.Time.Due(at)
+	for _, timer := range timers {
+		if !entry.Time.Take(timer) {
+			continue
+		}
+		table.Touch(entry)
+		if err := t.fire(x, table, entry, timer); err != nil {
+			return err
+		}
+		if table.Get([]byte(entry.Key)) != entry {
+			return nil
+		}
+	}
+	if ends {
+		t.steps[0].add("expired")
+		table.Drop(entry.Key)
+		return nil
+	}
+	table.Times(&t.rules).Enroll(entry.Time)
+	return nil
+}
+
+// fire runs the function of a timer that has been taken away; of a step that no longer has it, there is none.
+func (t *timed) fire(x *Executor, table *state.Table, entry *state.Entry, timer *timing.Timer) error {
+	at := slices.IndexFunc(t.steps, func(n *node) bool { return n.path == timer.Path() && slices.Contains(n.stateful.timers, timer.Name()) })
+	if at < 0 {
+		return nil
+	}
+	n, timestamp := t.steps[at], x.timestamp
+	defer func() { x.timestamp = timestamp }()
+	if t.rules.IsEvent {
+		x.timestamp = timer.Due
+	}
+	n.add("timers_fired")
+	call := timing.NewCall(timer.Due, n.stateful.timers)
+	given := &wa.Timer{Name: timer.Name(), Key: x.keyed.key, At: time.UnixMilli(timer.Due)}
+	_, err := n.runOn(table, entry, &function{
+		input: []byte(timer.Name()), deletes: given.DeletesState, done: func() { entry.Time.Apply(n.path, call) },
+		run: func(value any) (single any, many []any, persist bool) {
+			if n.stateful.single != nil {
+				single, _ = n.stateful.single.(declaration.Timed).Fire(call, given, value)
+			} else {
+				many, _ = n.stateful.multi.(declaration.TimedMulti).Fire(call, given, value)
+			}
+			return single, many, true
+		},
+	})
+	return err
+}

@@ -1,0 +1,269 @@
+package stage_test
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"reflect"
+	"slices"
+	"testing"
+
+	wa "wallarooapi"
+	"wallarooapi/internal/example"
+)
+
+// plainTimer is a timer of plainKey, and when it is due.
+type plainTimer struct {
+	step int
+	name string
+	due  int64
+}
+
+// plainKey is a key of plainTimes.
+type plainKey struct {
+	values       []int64
+	time, silent *int64
+	timers       []plainTimer
+}
+
+func (k plainKey) clone() plainKey {
+	return plainKey{slices.Clone(k.values), k.time, k.silent, slices.Clone(k.timers)}
+}
+
+// plainTimes does what SPECIFICATION.md, section 8, says of the time of state steps, and looks at all keys at each tick.
+type plainTimes struct {
+	c    *timerCase
+	keys map[string]plainKey
+	got  timerResult
+}
+
+func (p *plainTimes) run() timerResult {
+	p.keys = map[string]plainKey{}
+	for key, values := range p.c.Before {
+		p.keys[key] = plainKey{values: slices.Clone(values)}
+	}
+	for _, event := range p.c.Events {
+		if event.Tick == nil {
+			p.message(event)
+			continue
+		}
+		for _, key := range slices.Sorted(maps.Keys(p.keys)) {
+			p.tick(event, key)
+		}
+	}
+	for key, k := range p.keys {
+		timers := []string{}
+		for _, timer := range k.timers {
+			timers = append(timers, fmt.Sprintf("%s %s %d", p.c.path(timer.step), timer.name, timer.due))
+		}
+		slices.Sort(timers)
+		p.got.keys = append(p.got.keys, fmt.Sprint(key, " ", k.values, " ", timers))
+	}
+	slices.Sort(p.got.keys)
+	return p.got
+}
+
+func (p *plainTimes) message(event timerEvent) {
+	p.wake(event.Key, event.Time, event.Sequence, event.Time)
+	k := p.keys[event.Key].clone()
+	code := p.apply(&k, event.Step, event.Ops, event.Time)
+	if code == "" && event.Value == -1 {
+		code = "C501"
+	}
+	if code != "" {
+		p.got.letters = append(p.got.letters, fmt.Sprint(event.Sequence, " ", event.Key, " ", p.c.path(event.Step), " ", code, " "))
+		return
+	}
+	k.values, k.silent = append(k.values, event.Value), nil
+	if k.time == nil || *k.time < event.Time {
+		k.time = &event.Time
+	}
+	p.keys[event.Key] = k
+	p.give(event.Sequence, event.Key, event.Time, event.Step, "", event.Time)
+}
+
+func (p *plainTimes) tick(event timerEvent, key string) {
+	k, now := p.keys[key], *event.Tick
+	if k.time == nil {
+		k.time = &now
+	}
+	until := now
+	if p.c.Time == "event" {
+		if k.silent == nil || *k.silent > now {
+			k.silent = &now
+		}
+		until = *k.time + now - *k.silent
+	}
+	p.keys[key] = k
+	p.wake(key, until, event.Sequence, now)
+}
+
+func (p *plainTimes) wake(key string, until int64, sequence uint64, cause int64) {
+	k := p.keys[key]
+	due := slices.DeleteFunc(slices.Clone(k.timers), func(t plainTimer) bool { return t.due > until })
+	if p.c.TTLMs > 0 && k.time != nil && *k.time+p.c.TTLMs <= until {
+		due = append(due, plainTimer{1000, "", *k.time + p.c.TTLMs})
+	}
+	slices.SortFunc(due, func(a, b plainTimer) int {
+		return cmp.Or(cmp.Compare(a.due, b.due), a.step-b.step, cmp.Compare(a.name, b.name))
+	})
+	for _, timer := range due {
+		k, is := p.keys[key]
+		switch {
+		case !is:
+			return
+		case timer.step == 1000:
+			delete(p.keys, key)
+			p.got.expired++
+		case slices.Contains(k.timers, timer):
+			p.fire(key, timer, sequence, cause)
+		}
+	}
+}
+
+func (p *plainTimes) fire(key string, timer plainTimer, sequence uint64, cause int64) {
+	without := p.keys[key].clone()
+	without.timers = slices.DeleteFunc(without.timers, func(t plainTimer) bool { return t == timer })
+	p.keys[key] = without
+	p.got.fired++
+	does, k := p.c.Steps[timer.step][timer.name], without.clone()
+	code := p.apply(&k, timer.step, does.Ops, timer.due)
+	if code == "" && does.Fails {
+		code = "C501"
+	}
+	if code != "" {
+		p.got.letters = append(p.got.letters, fmt.Sprint(sequence, " ", key, " ", p.c.path(timer.step), " ", code, " ", timer.name))
+		return
+	}
+	k.values = append(k.values, does.Appends...)
+	p.keys[key] = k
+	if does.Gives {
+		if p.c.Time == "event" {
+			cause = timer.due
+		}
+		p.give(sequence, key, cause, timer.step, timer.name, timer.due)
+	}
+	if does.Deletes {
+		delete(p.keys, key)
+	}
+}
+
+func (p *plainTimes) apply(k *plainKey, step int, ops []timerOp, now int64) (code string) {
+	for _, op := range ops {
+		name := op.Set + op.Delete
+		if _, is := p.c.Steps[step][name]; !is || op.After != nil && *op.After < 0 {
+			return "C529"
+		}
+		k.timers = slices.DeleteFunc(k.timers, func(t plainTimer) bool { return t.step == step && t.name == name })
+		switch {
+		case op.After != nil:
+			k.timers = append(k.timers, plainTimer{step, name, now + *op.After})
+		case op.At != nil:
+			k.timers = append(k.timers, plainTimer{step, name, *op.At})
+		}
+	}
+	return ""
+}
+
+func (p *plainTimes) give(sequence uint64, key string, time int64, step int, timer string, now int64) {
+	p.got.outputs = append(p.got.outputs, fmt.Sprint(sequence, " ", key, " ", time, " ", timedStep{p.c, step}.give(timer, now, p.keys[key].values)))
+}
+
+// drawnTimes draws a case: clocks and times of messages go back now and then, and functions fail.
+func drawnTimes(draw *rand.Rand) *timerCase {
+	c := &timerCase{Name: "drawn", Time: []string{"ingest", "event"}[draw.IntN(2)], Before: map[string][]int64{}}
+	if draw.IntN(2) == 0 {
+		c.TTLMs = 1 + draw.Int64N(40)
+	}
+	for step := range 1 + draw.IntN(3) {
+		timers := map[string]behaviour{}
+		for i := range draw.IntN(3) {
+			timers[string(rune('x'+i))] = behaviour{Ops: drawnOps(draw, 2), Gives: draw.IntN(4) > 0, Deletes: draw.IntN(6) == 0,
+				Fails: draw.IntN(6) == 0, Appends: []int64{int64(100 * step)}[:draw.IntN(2)]}
+		}
+		c.Steps = append(c.Steps, timers)
+	}
+	if c.TTLMs == 0 && len(slices.Collect(maps.Keys(c.Steps[0]))) == 0 {
+		c.Steps[0]["x"] = behaviour{Gives: true}
+	}
+	for _, key := range []string{"a", "b"}[:draw.IntN(3)] {
+		c.Before[key] = []int64{7}
+	}
+	clock, data := int64(1000), int64(0)
+	for i := range draw.IntN(25) {
+		clock += draw.Int64N(15)
+		data += draw.Int64N(15)
+		if draw.IntN(10) == 0 {
+			clock -= 60
+		}
+		event := timerEvent{Sequence: uint64(10 + i), Key: []string{"a", "b", "é"}[draw.IntN(3)], Value: int64(i), Step: draw.IntN(len(c.Steps))}
+		switch {
+		case draw.IntN(2) == 0:
+			tick := clock
+			event = timerEvent{Sequence: event.Sequence, Tick: &tick}
+		case c.Time == "ingest":
+			event.Time = clock
+		default:
+			event.Time = data - draw.Int64N(20)
+		}
+		if event.Tick == nil {
+			event.Ops = drawnOps(draw, 3)
+		}
+		if draw.IntN(8) == 0 {
+			event.Value = -1
+		}
+		c.Events = append(c.Events, event)
+	}
+	return c
+}
+
+func drawnOps(draw *rand.Rand, most int) (ops []timerOp) {
+	for range draw.IntN(most + 1) {
+		op, name := timerOp{}, string(rune('x'+draw.IntN(2)))
+		time := draw.Int64N(50)
+		switch draw.IntN(6) {
+		case 0:
+			op.Delete = name
+		case 1:
+			op.Set, op.At = name, &time
+		case 2:
+			time += 1000
+			op.Set, op.At = name, &time
+		default:
+			op.Set, op.After = name, &time
+		}
+		ops = append(ops, op)
+	}
+	return ops
+}
+
+func checkDrawnTimes(t *testing.T, seed uint64) {
+	t.Helper()
+	draw := rand.New(rand.NewPCG(seed, 1))
+	c := drawnTimes(draw)
+	want := (&plainTimes{c: c}).run()
+	if got := c.once(t); !reflect.DeepEqual(got, want) {
+		t.Fatalf("seed %d, in one call: %q; want %q; %+v", seed, got, want, c)
+	}
+	for range 3 {
+		if got := c.cut(t, draw); !reflect.DeepEqual(got, want) {
+			t.Fatalf("seed %d, cut: %q; want %q; %+v", seed, got, want, c)
+		}
+	}
+}
+
+func TestDrawnTimesAreThoseOfAPlainReference(t *testing.T) {
+	defer example.SetSerialize(false)()
+	wa.RegisterType(&timedValues{})
+	for seed := range uint64(1500) {
+		checkDrawnTimes(t, seed)
+	}
+}
+
+func FuzzTimes(f *testing.F) {
+	defer example.SetSerialize(false)()
+	wa.RegisterType(&timedValues{})
+	f.Add(uint64(1))
+	f.Fuzz(checkDrawnTimes)
+}

@@ -1,0 +1,408 @@
+package stage_test
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math/rand/v2"
+	"reflect"
+	"slices"
+	"testing"
+	"time"
+
+	wa "wallarooapi"
+	"wallarooapi/internal/declaration"
+	"wallarooapi/internal/example"
+	"wallarooapi/internal/frame"
+	"wallarooapi/internal/stage"
+	"wallarooapi/internal/state"
+	"wallarooapi/internal/timing"
+	"wallarooapi/internal/vector"
+	pb "wallarooapi/internal/workerpb"
+)
+
+// timerOp is what a function asks of a timer.
+type timerOp struct {
+	Set, Delete string
+	After, At   *int64
+}
+
+func (o timerOp) ask(call *timing.Call) {
+	switch {
+	case o.Delete != "":
+		call.Delete(o.Delete)
+	case o.After != nil:
+		call.SetAfter(o.Set, time.Duration(*o.After)*time.Millisecond)
+	default:
+		call.Set(o.Set, time.UnixMilli(*o.At))
+	}
+}
+
+// behaviour is what the function of a timer does.
+type behaviour struct {
+	Ops                   []timerOp
+	Appends               []int64
+	Gives, Deletes, Fails bool
+}
+
+type timerEvent struct {
+	Sequence uint64
+	Time     int64
+	Tick     *int64
+	Key      string
+	Value    int64
+	Step     int
+	Ops      []timerOp
+}
+
+type timerCase struct {
+	Name      string
+	Steps     []map[string]behaviour
+	Time      string
+	TTLMs     int64 `json:"ttl_ms"`
+	Before    map[string][]int64
+	Events    []timerEvent
+	IsOneCall bool `json:"is_one_call"`
+	Outputs   []struct {
+		Sequence  uint64
+		Key       string
+		Time, Now int64
+		Step      int
+		Timer     string
+		Values    []int64
+	}
+	DeadLetters []struct {
+		Sequence         uint64
+		Key, Code, Timer string
+		Step             int
+	} `json:"dead_letters"`
+	Expired     uint64
+	TimersFired uint64 `json:"timers_fired"`
+	Keys        []struct {
+		Key    string
+		Values []int64
+		Timers [][]any
+	}
+}
+
+// timedValues is the state.
+type timedValues struct{ Values []int64 }
+
+type timedBuilder struct{}
+
+func (timedBuilder) Build() any { return &timedValues{Values: []int64{}} }
+
+// timedStep is a step of a case. A message is the position of its event.
+type timedStep struct {
+	c      *timerCase
+	number int
+}
+
+func (s timedStep) Name() string { return fmt.Sprint("step ", s.number) }
+
+func (s timedStep) Compute(any, any) (any, bool) { panic("a step with times is asked with a time") }
+
+func (s timedStep) give(timer string, now int64, values []int64) string {
+	return fmt.Sprint(s.number, " ", timer, " ", now, " ", values)
+}
+
+func (s timedStep) ComputeAt(call *timing.Call, data, kept any) (any, bool) {
+	event, values := s.c.Events[data.(int64)], kept.(*timedValues)
+	values.Values = append(values.Values, event.Value)
+	for _, op := range event.Ops {
+		op.ask(call)
+	}
+	if event.Value == -1 {
+		panic("minus one")
+	}
+	return s.give("", call.Now, values.Values), false
+}
+
+func (s timedStep) Fire(call *timing.Call, timer *wa.Timer, kept any) (any, bool) {
+	does, values := s.c.Steps[s.number][timer.Name], kept.(*timedValues)
+	values.Values = append(values.Values, does.Appends...)
+	for _, op := range does.Ops {
+		op.ask(call)
+	}
+	if does.Fails {
+		panic("asked to fail")
+	}
+	if does.Deletes {
+		timer.DeleteState()
+	}
+	if does.Gives {
+		return s.give(timer.Name, timer.At.UnixMilli(), values.Values), false
+	}
+	return nil, false
+}
+
+// timedSteps is a timedStep as a multi.
+type timedSteps struct{ timedStep }
+
+func (s timedSteps) Compute(any, any) ([]any, bool) { panic("a step with times is asked with a time") }
+
+func (s timedSteps) ComputeAt(call *timing.Call, data, kept any) ([]any, bool) {
+	given, _ := s.timedStep.ComputeAt(call, data, kept)
+	return []any{given}, false
+}
+
+func (s timedSteps) Fire(call *timing.Call, timer *wa.Timer, kept any) ([]any, bool) {
+	if given, _ := s.timedStep.Fire(call, timer, kept); given != nil {
+		return []any{given}, false
+	}
+	return nil, false
+}
+
+// path returns that of a step; of some steps the bytes are not in the order of the numbers.
+func (c *timerCase) path(step int) string { return fmt.Sprint("0/steps/", 9+step) }
+
+// executor makes a stage of the steps, whose results leave through a key exit; untimed: one of the same steps without times.
+func (c *timerCase) executor(t testing.TB, untimed bool) *stage.Executor {
+	t.Helper()
+	byKey := &declaration.State{Name: "s", Builder: timedBuilder{}, ByKey: true, TTLMs: int(c.TTLMs)}
+	next := c.path(len(c.Steps))
+	exit := &pb.Node{Path: next, Kind: pb.NodeKind_NODE_KIND_KEY, Port: 100, Timestamps: true}
+	described := &pb.Stage{Id: "s1", BucketCount: 1}
+	var steps []*declaration.Step
+	for i, timers := range c.Steps {
+		node := &pb.Node{Path: c.path(i), Kind: pb.NodeKind_NODE_KIND_STATE_COMPUTATION, Port: uint32(1 + i), StatePort: 1}
+		step := &declaration.Step{Path: node.Path, Name: fmt.Sprint("step ", i), Kind: declaration.StateComputation, State: byKey, Compute: timedStep{c, i}}
+		if i%2 == 1 {
+			node.Kind, step.Kind = pb.NodeKind_NODE_KIND_STATE_COMPUTATION_MULTI, declaration.StateComputationMulti
+			step.Compute, step.Multi = nil, timedSteps{timedStep{c, i}}
+		}
+		for name := range timers {
+			step.Timers = append(step.Timers, name)
+		}
+		if !untimed {
+			node.TtlMs, node.Timers, node.EventTime = uint64(c.TTLMs), step.Timers, c.Time == "event"
+		}
+		steps, described.Nodes = append(steps, step), append(described.Nodes, node)
+		exit.Inputs = append(exit.Inputs, node.Path)
+	}
+	steps = append(steps, &declaration.Step{Path: next, Name: "next", Kind: declaration.StateComputation, State: byKey, Compute: example.CountWords{}})
+	described.Nodes = append(described.Nodes, exit)
+	return newExecutor(t, &declaration.Application{Pipelines: []*declaration.Pipeline{{Steps: steps}}}, described)
+}
+
+// log returns the entries of the states that there are before, as a step without times has written them.
+func (c *timerCase) log(t testing.TB) [][]byte {
+	x, bucket := c.executor(t, true), state.NewBucket()
+	for key, values := range c.Before {
+		table := bucket.Table(1)
+		table.Touch(table.Add([]byte(key), &timedValues{slices.Clone(values)}))
+	}
+	x.Begin(0, nil)
+	_, changes, _, err := x.NewCall(bucket, nil).Finish(false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return changes
+}
+
+// frames makes frames of events: ticks one by one, and of messages one frame for each step.
+func (c *timerCase) frames(t testing.TB, from, to int) (all [][]byte) {
+	t.Helper()
+	builders, known := make([]frame.Builder, len(c.Steps)), make([]map[string]uint32, len(c.Steps))
+	for i := range builders {
+		builders[i], known[i] = frame.Builder{Port: uint16(1 + i), Encoding: 17}, map[string]uint32{}
+	}
+	for i, event := range c.Events[from:to] {
+		if event.Tick != nil {
+			bytes, err := frame.WriteFramed(frame.TickPort, event.Sequence, *event.Tick, 0, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			all = append(all, bytes)
+			continue
+		}
+		b := &builders[event.Step]
+		position, is := known[event.Step][event.Key]
+		if !is {
+			position = b.AddKey([]byte(event.Key))
+			known[event.Step][event.Key] = position
+		}
+		b.UseKey(position)
+		b.UseSequence(event.Sequence)
+		b.UseTimestamp(event.Time)
+		b.Add(binary.AppendVarint([]byte{10}, int64(from+i)))
+	}
+	for i := range builders {
+		if builders[i].Count() == 0 {
+			continue
+		}
+		bytes, err := builders[i].Frame()
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, bytes)
+	}
+	return all
+}
+
+// timerResult is what came out.
+type timerResult struct {
+	outputs, letters, keys []string
+	expired, fired         uint64
+}
+
+func (r *timerResult) take(t testing.TB, outputs []stage.Output) {
+	t.Helper()
+	for _, output := range outputs {
+		var f frame.Frame
+		if _, err := f.Read(output.Frame); err != nil {
+			t.Fatal(err)
+		}
+		for i, value := range values(t, output.Frame) {
+			if output.Port == frame.DeadLetterPort {
+				l := letterOf(t, value)
+				timer := ""
+				if l.GetEncoding() == frame.Plain {
+					timer = string(l.GetInput())
+				}
+				r.letters = append(r.letters, fmt.Sprint(l.GetSequence(), " ", string(l.GetKey()), " ", l.GetPath(), " ", l.GetCode(), " ", timer))
+				continue
+			}
+			r.outputs = append(r.outputs, fmt.Sprint(f.SequenceOf(i), " ", string(f.Keys[f.KeyIndexes.At(i)]), " ", f.TimestampOf(i), " ", string(value[1:])))
+		}
+	}
+}
+
+func (r *timerResult) count(x *stage.Executor) {
+	for _, count := range x.Counts() {
+		r.expired += count.GetMore()["expired"]
+		r.fired += count.GetMore()["timers_fired"]
+	}
+}
+
+func (r *timerResult) takeKeys(bucket *state.Bucket) {
+	r.keys = nil
+	bucket.Table(1).Entries(func(entry *state.Entry) {
+		timers := "[]"
+		if entry.Time != nil {
+			timers = entry.Time.String()
+		}
+		r.keys = append(r.keys, fmt.Sprint(entry.Key, " ", entry.Value.(*timedValues).Values, " ", timers))
+	})
+	slices.Sort(r.keys)
+}
+
+func (c *timerCase) want() (r timerResult) {
+	for _, o := range c.Outputs {
+		r.outputs = append(r.outputs, fmt.Sprint(o.Sequence, " ", o.Key, " ", o.Time, " ", timedStep{c, o.Step}.give(o.Timer, o.Now, o.Values)))
+	}
+	for _, l := range c.DeadLetters {
+		r.letters = append(r.letters, fmt.Sprint(l.Sequence, " ", l.Key, " ", c.path(l.Step), " ", l.Code, " ", l.Timer))
+	}
+	for _, k := range c.Keys {
+		timers := []string{}
+		for _, timer := range k.Timers {
+			timers = append(timers, fmt.Sprintf("%s %s %d", c.path(int(timer[0].(float64))), timer[1], int64(timer[2].(float64))))
+		}
+		slices.Sort(timers)
+		r.keys = append(r.keys, fmt.Sprint(k.Key, " ", k.Values, " ", timers))
+	}
+	slices.Sort(r.keys)
+	r.expired, r.fired = c.Expired, c.TimersFired
+	return r
+}
+
+// cut runs the events, cut in a drawn way: into calls, on live states or states that are read again from a log, whole or not, of
+// which some have parts that are released, or are careful.
+func (c *timerCase) cut(t testing.TB, draw *rand.Rand) (r timerResult) {
+	t.Helper()
+	x, log := c.executor(t, false), c.log(t)
+	load := func() (*state.Bucket, error) {
+		loader := x.NewLoader()
+		for _, entry := range log {
+			if err := loader.Load(entry); err != nil {
+				return nil, err
+			}
+		}
+		return loader.Bucket(), loader.End()
+	}
+	live, err := load()
+	for from := 0; from < len(c.Events) && err == nil; {
+		to, parts := from+1+draw.IntN(len(c.Events)-from), draw.IntN(3)
+		if draw.IntN(3) == 0 {
+			live, err = load()
+		}
+		x.Careful(draw.IntN(4) == 0)
+		x.Begin(0, nil)
+		call := x.NewCall(live, load)
+		for ; parts > 0 && from < to && err == nil; parts-- {
+			middle := from + draw.IntN(to-from+1)
+			var released []stage.Output
+			if err = call.RunPart(c.frames(t, from, middle)...); err == nil {
+				released, err = call.Release()
+			}
+			r.take(t, released)
+			from = middle
+		}
+		if err == nil {
+			err = call.RunPart(c.frames(t, from, to)...)
+		}
+		if err != nil {
+			break
+		}
+		from = to
+		whole := draw.IntN(4) == 0
+		var outputs []stage.Output
+		var changes [][]byte
+		outputs, changes, live, err = call.Finish(whole)
+		r.take(t, outputs)
+		if whole {
+			log = nil
+		}
+		log = append(log, changes...)
+		r.count(x)
+	}
+	if err == nil {
+		live, err = load()
+	}
+	if err != nil {
+		t.Fatalf("%s: %v", c.Name, err)
+	}
+	r.takeKeys(live)
+	return r
+}
+
+// once runs the events in one call.
+func (c *timerCase) once(t testing.TB) (r timerResult) {
+	t.Helper()
+	x := c.executor(t, false)
+	outputs, changes, _ := windowCall(t, x, c.log(t), true, c.frames(t, 0, len(c.Events))...)
+	r.take(t, outputs)
+	r.count(x)
+	_, _, bucket := windowCall(t, x, changes, false)
+	r.takeKeys(bucket)
+	return r
+}
+
+func (c *timerCase) differences(t testing.TB) (found []string) {
+	t.Helper()
+	want := c.want()
+	if got := c.once(t); !reflect.DeepEqual(got, want) {
+		found = append(found, fmt.Sprintf("%s: in one call: %q; want %q", c.Name, got, want))
+	}
+	for seed := uint64(0); seed < 20 && !c.IsOneCall; seed++ {
+		if got := c.cut(t, rand.New(rand.NewPCG(seed, 35))); !reflect.DeepEqual(got, want) {
+			return append(found, fmt.Sprintf("%s: cut by seed %d: %q; want %q", c.Name, seed, got, want))
+		}
+	}
+	return found
+}
+
+func TestTimerVectors(t *testing.T) {
+	defer example.SetSerialize(false)()
+	wa.RegisterType(&timedValues{})
+	var file struct{ Cases []*timerCase }
+	vector.Read(t, "timers.json", &file)
+	if len(file.Cases) == 0 {
+		t.Fatal("there are no cases")
+	}
+	for _, c := range file.Cases {
+		for _, difference := range c.differences(t) {
+			t.Error(difference)
+		}
+	}
+}

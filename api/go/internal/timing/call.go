@@ -1,0 +1,92 @@
+package timing
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"wallarooapi/internal/calendar"
+)
+
+// Call is what one call of a function may ask of its key's timers. It takes effect if the call succeeds.
+type Call struct {
+	Now    int64
+	names  []string // of the timers that the step declares
+	mutex  sync.Mutex
+	asked  []change
+	isOver bool
+}
+
+// change is a timer that is set, or deleted: due None.
+type change struct {
+	name string
+	due  int64
+}
+
+// NewCall begins a call at a time.
+func NewCall(now int64, names []string) *Call { return &Call{Now: now, names: names} }
+
+// Wrong is the panic of a function that asks for what a timer cannot do. Code: C529.
+type Wrong struct{ Name, Reason string }
+
+// Error says what is wrong.
+func (w *Wrong) Error() string { return fmt.Sprintf("timer %q %s", w.Name, w.Reason) }
+
+type key struct{}
+
+// Within returns the context of the call.
+func (c *Call) Within(ctx context.Context) context.Context {
+	if c == nil {
+		return ctx
+	}
+	return context.WithValue(ctx, key{}, c)
+}
+
+// Of returns the call of a context; it panics where there is none.
+func Of(ctx context.Context, what string) *Call {
+	call, is := ctx.Value(key{}).(*Call)
+	if !is {
+		panic(fmt.Errorf("%s was called outside of the functions of a state step with TTL or OnTimer", what))
+	}
+	return call
+}
+
+// Set sets a timer, in whole milliseconds and not before the time.
+func (c *Call) Set(name string, at time.Time) {
+	if year := at.UTC().Year(); year < 1 || year > 9999 {
+		panic(&Wrong{name, fmt.Sprintf("is set to %v; expected a time of the years 1 to 9999", at)})
+	}
+	c.ask(name, min(at.Add(time.Millisecond-1).UnixMilli(), calendar.LastMs))
+}
+
+// SetAfter sets a timer to a time from now.
+func (c *Call) SetAfter(name string, after time.Duration) {
+	if after < 0 {
+		panic(&Wrong{name, fmt.Sprintf("is set to %v from now; expected no time before", after)})
+	}
+	c.Set(name, time.UnixMilli(c.Now).Add(after))
+}
+
+// Delete deletes a timer.
+func (c *Call) Delete(name string) { c.ask(name, None) }
+
+func (c *Call) ask(name string, due int64) {
+	if !slices.Contains(c.names, name) {
+		panic(&Wrong{name, fmt.Sprintf("is not declared by the step, which has %q; declare it with OnTimer", c.names)})
+	}
+	c.mutex.Lock()
+	defer c.mutex.Unlock()
+	if !c.isOver {
+		c.asked = append(c.asked, change{name, due})
+	}
+}
+
+// end ends the call; what a goroutine asks for later is lost.
+func (c *Call) end() []change {
+	c.mutex.Lock()
+	defer c.mutex.Unlock()
+	c.isOver = true
+	return c.asked
+}

@@ -1,0 +1,200 @@
+// Package timing has the time of the keys of state steps: how long their states live, and their timers. SPECIFICATION.md,
+// section 8, says what is right.
+package timing
+
+import (
+	"cmp"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"wallarooapi/internal/calendar"
+)
+
+// None is no time.
+const None = math.MinInt64
+
+// State is the time of one key.
+type State struct {
+	calendar.Slot
+	Key    string
+	time   int64    // the latest time of a message
+	silent int64    // the first tick after the last message, where ticks report silence
+	timers []*Timer // by id
+	rules  *Rules
+}
+
+// Timer is a timer that is set.
+type Timer struct {
+	id  string // path of its step, "\n", name
+	Due int64
+}
+
+// Path returns the path of the step that has set the timer.
+func (t *Timer) Path() string { return t.id[:strings.IndexByte(t.id, '\n')] }
+
+// Name returns the timer's name.
+func (t *Timer) Name() string { return t.id[strings.IndexByte(t.id, '\n')+1:] }
+
+// Rules are those of all keys of a state.
+type Rules struct {
+	TTL     int64    // in milliseconds; 0: states stay
+	IsEvent bool     // ticks report silence; else they move time
+	Paths   []string // of the steps, in their order
+}
+
+func (r *Rules) rank(t *Timer) int { return slices.Index(r.Paths, t.Path()) }
+
+// New returns the time of a key without messages.
+func (r *Rules) New(key string) *State { return &State{Key: key, time: None, silent: None, rules: r} }
+
+// Calendar makes a calendar of such keys.
+func (r *Rules) Calendar() *calendar.Calendar[*State] {
+	return calendar.New(calendar.Rules[*State]{Due: (*State).due, Waits: r.IsEvent, Compare: func(a, b *State) int {
+		return strings.Compare(a.Key, b.Key)
+	}})
+}
+
+// Overhead returns about how many bytes of memory it takes.
+func (s *State) Overhead() int { return 120 + 80*len(s.timers) }
+
+// SilentSince returns the time of the first tick after the last message.
+func (s *State) SilentSince() (time int64, is bool) { return s.silent, s.silent != None }
+
+// FallSilent notes the time of that tick. A key whose log has no time, for its step had none, begins to have one.
+func (s *State) FallSilent(time int64) {
+	if s.time == None {
+		s.time = time
+	}
+	if s.rules.IsEvent {
+		s.silent = time
+	}
+}
+
+// due returns the time of the first tick that does something.
+func (s *State) due() (time int64, known bool) {
+	if s.time == None {
+		return 0, false
+	}
+	next := int64(calendar.Never)
+	for _, timer := range s.timers {
+		next = min(next, timer.Due)
+	}
+	if s.rules.TTL > 0 {
+		next = min(next, s.time+s.rules.TTL)
+	}
+	if !s.rules.IsEvent || next == calendar.Never {
+		return next, true
+	}
+	return s.silent + next - s.time, s.silent != None
+}
+
+// At returns the key's time at a tick.
+func (s *State) At(tick int64) int64 {
+	if s.rules.IsEvent {
+		return s.time + tick - s.silent
+	}
+	return tick
+}
+
+// Arrive notes a message.
+func (s *State) Arrive(time int64) { s.time, s.silent = max(s.time, time), None }
+
+// Due returns the timers that are due at a time, in their order, as far as they come before the end of the state.
+func (s *State) Due(at int64) (timers []*Timer, ends bool) {
+	if s.time != None && s.rules.TTL > 0 && s.time+s.rules.TTL <= at {
+		at, ends = s.time+s.rules.TTL, true
+	}
+	for _, timer := range s.timers {
+		if timer.Due <= at {
+			timers = append(timers, timer)
+		}
+	}
+	slices.SortFunc(timers, func(a, b *Timer) int {
+		return cmp.Or(cmp.Compare(a.Due, b.Due), cmp.Compare(s.rules.rank(a), s.rules.rank(b)), strings.Compare(a.id, b.id))
+	})
+	return timers, ends
+}
+
+// Take takes a timer away that is about to run; is is false where it was deleted or has another time by now.
+func (s *State) Take(timer *Timer) (is bool) {
+	at := slices.IndexFunc(s.timers, func(t *Timer) bool { return *t == *timer })
+	if at >= 0 {
+		s.timers = slices.Delete(s.timers, at, at+1)
+	}
+	return at >= 0
+}
+
+// Apply does what a function of the step at a path asked for.
+func (s *State) Apply(path string, call *Call) {
+	for _, change := range call.end() {
+		timer := &Timer{path + "\n" + change.name, change.due}
+		at, is := slices.BinarySearchFunc(s.timers, timer.id, func(t *Timer, id string) int { return strings.Compare(t.id, id) })
+		switch {
+		case is && change.due == None:
+			s.timers = slices.Delete(s.timers, at, at+1)
+		case is:
+			s.timers[at] = timer
+		case change.due != None:
+			s.timers = slices.Insert(s.timers, at, timer)
+		}
+	}
+}
+
+// Append appends what precedes a state in the log: the encoding of the state, time, silence, and the timers. s is nil for a key
+// without time.
+func (s *State) Append(out []byte, encoding byte) []byte {
+	time, silent, timers := int64(None), int64(None), []*Timer(nil)
+	if s != nil {
+		time, silent, timers = s.time, s.silent, s.timers
+	}
+	out = binary.LittleEndian.AppendUint64(append(out, encoding), uint64(time))
+	out = binary.LittleEndian.AppendUint64(out, uint64(silent))
+	out = binary.LittleEndian.AppendUint16(out, uint16(len(timers)))
+	for _, timer := range timers {
+		out = append(binary.LittleEndian.AppendUint16(out, uint16(len(timer.id))), timer.id...)
+		out = binary.LittleEndian.AppendUint64(out, uint64(timer.Due))
+	}
+	return out
+}
+
+var errCut = errors.New("the time of a state is cut")
+
+const headerBytes = 1 + 8 + 8 + 2
+
+// Read reads what Append wrote; it returns the state's bytes and their encoding, too.
+func (r *Rules) Read(key string, data []byte) (s *State, encoding byte, body []byte, err error) {
+	if len(data) < headerBytes {
+		return nil, 0, nil, errCut
+	}
+	s, encoding = r.New(key), data[0]
+	s.time, s.silent = int64(binary.LittleEndian.Uint64(data[1:])), int64(binary.LittleEndian.Uint64(data[9:]))
+	count, data := int(binary.LittleEndian.Uint16(data[17:])), data[headerBytes:]
+	for range count {
+		if len(data) < 2 {
+			return nil, 0, nil, errCut
+		}
+		size := int(binary.LittleEndian.Uint16(data))
+		if len(data) < 2+size+8 || !strings.Contains(string(data[2:2+size]), "\n") {
+			return nil, 0, nil, errCut
+		}
+		s.timers = append(s.timers, &Timer{string(data[2 : 2+size]), int64(binary.LittleEndian.Uint64(data[2+size:]))})
+		data = data[2+size+8:]
+	}
+	if !r.IsEvent {
+		s.silent = None
+	}
+	return s, encoding, data, nil
+}
+
+// String shows the timers, in the order of their ids.
+func (s *State) String() string {
+	shown := []string{}
+	for _, timer := range s.timers {
+		shown = append(shown, fmt.Sprintf("%s %s %d", timer.Path(), timer.Name(), timer.Due))
+	}
+	return fmt.Sprint(shown)
+}
