@@ -1,4 +1,4 @@
-"""Timers and a ttl in a whole run: across kill and restart, and a rescale, in both modes, with Spark."""
+"""Timers and a ttl in a whole run: across kill and restart, and a conversion to the other mode, with Spark."""
 
 import json
 import os
@@ -69,12 +69,13 @@ def test_timers_run_once_although_the_run_is_killed(mode: str, tmp_path: Path) -
             receiver.wait_for_lines(len(KEYS), run)
             os.killpg(run.process.pid, signal.SIGKILL)
             run.process.wait()
-        if mode == "microbatch":
-            with Run(program, receiver, checkpoint, "--stop-when-idle", "1") as run:
-                assert run.end() == 0  # so that no micro-batch is planned
-            rescaled = wallaroo("state", "rescale", checkpoint, "--partitions", "3", seconds=400)
-            assert rescaled.returncode == 0, rescaled.stderr
         with Run(program, receiver, checkpoint, *MODES[mode]).ready() as run:
+            receiver.wait_for_lines(2 * len(KEYS), run)
+            assert run.stop() == 0
+        (other,) = MODES.keys() - {mode}
+        converted = wallaroo("state", "convert", checkpoint, "--to", other)
+        assert converted.returncode == 0, converted.stderr
+        with Run(program, receiver, checkpoint, *MODES[other]).ready() as run:
             receiver.wait_for_lines(len(expected), run)
             assert run.stop() == 0
         assert sorted(receiver.lines()) == expected
