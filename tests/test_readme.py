@@ -13,11 +13,13 @@ from wallaroo.testing import run
 ROOT = TESTS.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 WINDOWS = (ROOT / "docs" / "windows.md").read_text(encoding="utf-8")
+TIME = (ROOT / "docs" / "time.md").read_text(encoding="utf-8")
 LANGUAGES = (ROOT / "docs" / "languages.md").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize(
-    ("text", "languages"), [(LANGUAGES, ["go", "py"]), (README, ["py", "go"]), (WINDOWS, ["go", "go"])]
+    ("text", "languages"),
+    [(LANGUAGES, ["go", "py"]), (README, ["py", "go"]), (WINDOWS, ["go", "go"]), (TIME, ["go"] * 3)],
 )
 def test_printed_parts_of_programs_are_those_of_their_files(text: str, languages: list[str]) -> None:
     printed = re.findall(r"```\w+\n(?:#|//) (\S+/\S+)\n(.*?)```", text, re.DOTALL)
