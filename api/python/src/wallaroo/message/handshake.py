@@ -5,12 +5,12 @@ PROTOCOLS = (1, PROTOCOL_VERSION)  # the lowest and the highest version that thi
 
 WINDOWS, CROSSING, PROTOBUF = "windows", "crossing", "protobuf"
 GENERATE, SPLIT_FRAMES = "generate", "split_frames"
-IN_FLIGHT, CHECK_PERSIST, OUTPUTS, VISITS, RELEASE = "in_flight", "check_persist", "outputs", "visits", "release"
-SHOW_STATE, TIMERS = "show_state", "timers"
+IN_FLIGHT, CHECK_PERSIST, OUTPUTS, VISITS, TIMERS = "in_flight", "check_persist", "outputs", "visits", "timers"
+RELEASE, SHOW_STATE = "release", "show_state"
 # What a worker may leave out; SPECIFICATION.md, section 9, has what each one means.
 CAPABILITIES = (
-    WINDOWS, CROSSING, PROTOBUF, GENERATE, SPLIT_FRAMES, IN_FLIGHT, CHECK_PERSIST, OUTPUTS, VISITS, RELEASE,
-    SHOW_STATE, TIMERS,
+    WINDOWS, CROSSING, PROTOBUF, GENERATE, SPLIT_FRAMES, IN_FLIGHT, CHECK_PERSIST, OUTPUTS, VISITS, TIMERS,
+    RELEASE, SHOW_STATE,
 )  # fmt: skip
 
 
