@@ -15,6 +15,7 @@ ROOT = TESTS.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 GO = "".join(README.partition("```go")[1:])
 WINDOWS = (ROOT / "docs" / "windows.md").read_text(encoding="utf-8")
+TIME = (ROOT / "docs" / "time.md").read_text(encoding="utf-8")
 LANGUAGES = (ROOT / "docs" / "languages.md").read_text(encoding="utf-8")
 TEXT = TESTS / "bill_of_rights.txt"
 
@@ -58,7 +59,9 @@ def test_the_first_application_runs_as_printed(tmp_path: Path) -> None:
     assert_counted(lines, text)
 
 
-@pytest.mark.parametrize(("text", "languages"), [(LANGUAGES, ["go", "py"]), (GO, ["go"]), (WINDOWS, ["go", "go"])])
+@pytest.mark.parametrize(
+    ("text", "languages"), [(LANGUAGES, ["go", "py"]), (GO, ["go"]), (WINDOWS, ["go"] * 2), (TIME, ["go"] * 3)]
+)
 def test_printed_parts_of_programs_are_those_of_their_files(text: str, languages: list[str]) -> None:
     printed = re.findall(r"```\w+\n(?:#|//) (\S+/\S+)\n(.*?)```", text, re.DOTALL)
     assert [file.rpartition(".")[2] for file, _ in printed] == languages

@@ -15,12 +15,13 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
-from make_documents import INVALID, SAME_INTERFACE, VALID
+from make_documents import SAME_INTERFACE, VALID
 from make_frames import HOPE, frame_vector, invalid_frames, piece_vectors, seal, valid_frames
 from make_goka import goka_vectors, wrong_goka
 from make_records import record_vectors, wrong_records
 from make_timers import timer_vectors, wrong_timers
 from make_windows import window_vectors, wrong_windows
+from make_wrong_documents import INVALID
 
 HERE = Path(__file__).resolve().parent
 BUCKET_COUNTS = (1, 2, 7, 8, 16, 1000, 65536)

@@ -63,14 +63,14 @@ func SetTimerAfter(ctx context.Context, name string, after time.Duration) {
 func DeleteTimer(ctx context.Context, name string) { timing.Of(ctx, "DeleteTimer").Delete(name) }
 
 // Now returns the time that counts in a function of a MapState or FlatMapState with TTL or timers: that of the message, or the one to which
-// the timer was set. Elsewhere it panics.
+// the timer was set. In other functions it panics.
 func Now(ctx context.Context) time.Time { return time.UnixMilli(timing.Of(ctx, "Now").Now) }
 
 func addTimer[S, Out, R any](s Stream[Out], method, name string, handler func(context.Context, *Timer, *S) (R, error)) {
 	addFunction(s, method, name, handler == nil, "timer", func(step *declaration.Step, of any) (names *[]string, fits bool) {
-		timed, fits := of.(interface{ handlers() timers[S, R] })
+		timed, fits := of.(interface{ Handlers() timers[S, R] })
 		if fits && handler != nil {
-			timed.handlers()[name] = handler
+			timed.Handlers()[name] = handler
 		}
 		return &step.Timers, fits
 	})
@@ -79,9 +79,11 @@ func addTimer[S, Out, R any](s Stream[Out], method, name string, handler func(co
 // timers are the functions of a step's timers, by name.
 type timers[S, R any] map[string]func(context.Context, *Timer, *S) (R, error)
 
-func (c *stateful[In, S, Out]) handlers() timers[S, Out] { return c.timers }
+// Handlers returns the functions of the step's timers.
+func (c *stateful[In, S, Out]) Handlers() timers[S, Out] { return c.timers }
 
-func (c *statefulMulti[In, S, Out]) handlers() timers[S, []Out] { return c.timers }
+// Handlers returns the functions of the step's timers.
+func (c *statefulMulti[In, S, Out]) Handlers() timers[S, []Out] { return c.timers }
 
 // Fire runs the function of a timer.
 func (c *stateful[In, S, Out]) Fire(at *timing.Call, timer *Timer, state any) (any, bool) {

@@ -1,5 +1,6 @@
 """State steps with timers and a time to live, alone in their stage: what the tests of them share."""
 
+import copy
 import json
 import random
 import sys
@@ -13,6 +14,7 @@ from open_case import open_call
 from window_case import VECTORS, tick
 
 import wallaroo
+from wallaroo.component.application import Application
 from wallaroo.message.frame import encode_frame, read_frame
 from wallaroo.worker._proto import worker_pb2 as pb
 from wallaroo.worker.bucket.bucket import BucketResult, BucketRun
@@ -23,6 +25,7 @@ from wallaroo.worker.value.value import PICKLED
 
 sys.path.insert(0, str(VECTORS))
 STATE, KEYED, SINK = 1, 60, 90
+KNOWN: dict[int, Application] = {}
 Case = dict[str, Any]
 Event = dict[str, Any]
 
@@ -93,35 +96,38 @@ def plain(data: Any) -> str:
     return str(data)
 
 
-def step_of(number: int, behaviours: dict[str, Any], ttl_ms: int) -> type[Plain]:
-    more: dict[str, Any] = {"ttl": timedelta(milliseconds=ttl_ms)} if ttl_ms else {}
-    if not behaviours:
-        return type("Step", (Plain,), {"number": number, **more})
-    more |= {"number": number, "timers": tuple(behaviours), "behaviours": behaviours}
-    return type("Step", (Timed,), more)
+def application(kit: Any, count: int) -> Application:
+    """Return an application of steps that share a state, and one more; declared once, which takes most of the time."""
+    if count not in KNOWN:
+
+        def declare(builder: wallaroo.ApplicationBuilder) -> None:
+            for _ in range(count):
+                builder.to_state_partition(Next, list, "s", first)
+            builder.to_state_partition(Next, list, "t", first)
+
+        KNOWN[count] = kit.build(declare, encoder=plain)
+    return copy.deepcopy(KNOWN[count])
 
 
 def make(kit: Any, case: Case) -> Stage:
     """Return a stage of the case's steps, whose messages go to a sink, and with key and time to another step."""
-    steps = [step_of(number, each, case["ttl_ms"]) for number, each in enumerate(case["steps"])]
-
-    def declare(builder: wallaroo.ApplicationBuilder) -> None:
-        for step in steps:
-            builder.to_state_partition(step, list, "s", first)
-        builder.to_state_partition(Next, list, "t", first)
-
-    app = kit.build(declare, encoder=plain)
+    app = application(kit, len(case["steps"]))
+    steps = app.pipelines[0].steps
+    for number, behaviours in enumerate(case["steps"]):
+        run = (Timed if behaviours else Plain)()
+        run.number, steps[number].run, steps[number].timers = number, run.compute, tuple(behaviours)
+        if isinstance(run, Timed):
+            run.behaviours, steps[number].fire, steps[number].takes_timers = behaviours, run.timer, True
     stage = pb.Stage(id="s", bucket_count=4, frame_bytes=1 << 20)
-    paths = [f"0/steps/{number}" for number in range(len(steps))]
+    paths = [step.path for step in steps[:-1]]
     for number, path in enumerate(paths):
         node = pb.Node(path=path, kind=pb.NODE_KIND_STATE_COMPUTATION, port=STATE + number, state="s", state_port=STATE)
         if case["steps"][number] or case["ttl_ms"]:
             node.ttl_ms, node.event_time = case["ttl_ms"], case["time"] == "event"
             node.timers.extend(case["steps"][number])
         stage.nodes.append(node)
-    following = f"0/steps/{len(steps)}"
     stage.nodes.add(
-        path=following, kind=pb.NODE_KIND_KEY, inputs=paths, port=KEYED, keys=True, timestamps=True, state="t"
+        path=steps[-1].path, kind=pb.NODE_KIND_KEY, inputs=paths, port=KEYED, keys=True, timestamps=True, state="t"
     )
     stage.nodes.add(path="0/sinks/0", kind=pb.NODE_KIND_SINK, inputs=paths, port=SINK)
     return Stage(app, stage)

@@ -36,7 +36,7 @@ func (s *Slot) Place() *Slot { return s }
 
 // Rules are what a calendar asks about items.
 type Rules[I Item] struct {
-	// Due returns the time of the first tick that gives the item something to do; known is false where the next tick tells.
+	// Due returns the time of the first tick that gives the item something to do; known is false until the next tick.
 	Due func(I) (time int64, known bool)
 	// Compare orders items by their keys.
 	Compare func(a, b I) int

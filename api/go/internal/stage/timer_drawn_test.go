@@ -238,6 +238,18 @@ func drawnOps(draw *rand.Rand, most int) (ops []timerOp) {
 	return ops
 }
 
+// once runs the events in one call.
+func (c *timerCase) once(t testing.TB) (r timerResult) {
+	t.Helper()
+	x := c.executor(t, false)
+	outputs, changes, _ := windowCall(t, x, c.log(t), true, c.frames(t, 0, len(c.Events))...)
+	r.take(t, outputs)
+	r.count(x)
+	_, _, bucket := windowCall(t, x, changes, false)
+	r.takeKeys(bucket)
+	return r
+}
+
 func checkDrawnTimes(t *testing.T, seed uint64) {
 	t.Helper()
 	draw := rand.New(rand.NewPCG(seed, 1))

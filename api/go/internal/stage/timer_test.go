@@ -366,18 +366,6 @@ func (c *timerCase) cut(t testing.TB, draw *rand.Rand) (r timerResult) {
 	return r
 }
 
-// once runs the events in one call.
-func (c *timerCase) once(t testing.TB) (r timerResult) {
-	t.Helper()
-	x := c.executor(t, false)
-	outputs, changes, _ := windowCall(t, x, c.log(t), true, c.frames(t, 0, len(c.Events))...)
-	r.take(t, outputs)
-	r.count(x)
-	_, _, bucket := windowCall(t, x, changes, false)
-	r.takeKeys(bucket)
-	return r
-}
-
 func (c *timerCase) differences(t testing.TB) (found []string) {
 	t.Helper()
 	want := c.want()

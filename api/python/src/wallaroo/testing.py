@@ -166,10 +166,11 @@ class Run:
         return self._engine.generate(most, source)
 
     def advance(self, time: float | timedelta) -> None:
-        """Let time pass: windows that are over then give their output.
+        """Let time pass: windows that are over then give their output, timers that are due run, and states expire.
 
-        The clock begins at the same moment in each run, and only this moves it. Windows get the ticks that a gateway
-        would send meanwhile, at most 1000 of them, and one at the end.
+        The clock begins at the same moment in each run, and only this moves it. States and windows get a tick before,
+        those that a gateway would send meanwhile, at most 1000 of them, and one at the end, which is repeated while
+        timers run: those that a timer sets for times that are over by then.
 
         Args:
             time: In seconds.

@@ -1,5 +1,6 @@
 """What type checkers say of programs: each line with `# refused` has a fault, others have none; see test_typed.py."""
 
+from datetime import datetime, timedelta, timezone
 from typing import Any
 
 import wallaroo
@@ -329,6 +330,53 @@ ab.to_stateful(Reverse(), Total, "all")  # refused
 ab.to_state_partition(Add(), Total, "votes", KeyByLetter())  # refused
 lines.to(Add())  # refused
 lines.key_by(ByLetter())  # refused
+
+
+# Time: states that end, timers.
+@wallaroo.state_computation("session", state=Total, ttl=timedelta(hours=1))
+def session(data: int, state: Total, timers: wallaroo.Timers) -> str | None:
+    timers.set("close", after=timedelta(minutes=5))
+    timers.set("close", at=datetime.now(timezone.utc))
+    timers.set("close", at=5)
+    timers.delete("close")
+    timers.set("close", after=5)  # refused
+    timers.set(5)  # refused
+    return None
+
+
+@session.timer("close")
+def close(key: str, state: Total, time: int) -> wallaroo.Deleted:
+    return wallaroo.Deleted(key)
+
+
+@wallaroo.state_computation_multi("sessions", ttl=timedelta(hours=1))
+def sessions(data: int, state: Total, timers: wallaroo.Timers) -> tuple[list[str], bool]:
+    return [], True
+
+
+class Session:
+    ttl = timedelta(hours=1)
+    timers = ("close",)
+
+    def name(self) -> str:
+        return "session"
+
+    def compute(self, data: int, state: Total, timers: wallaroo.Timers) -> tuple[str, bool]:
+        return "", True
+
+    def timer(self, name: str, key: str, state: Total, time: int, timers: wallaroo.Timers) -> tuple[str, bool]:
+        return name, True
+
+
+lines.key_by(letter).to(session).to_sink(wallaroo.TCPSinkConfig("127.0.0.1", "7002", encode))
+ab.to_state_partition(sessions, Total, "sessions", first_letter)
+ab.to_state_partition(Session(), Total, "sessions", first_letter)
+wallaroo.state_computation("session", state=Total, ttl=5)  # refused
+lines.to(Session())  # refused
+ab.to_stateful(session, Total, "sessions")  # refused
+ab.to_state_partition(sessions, Other, "sessions", first_letter)  # refused
+session(5, Total())  # refused
+
 
 # A test of the application.
 with run(lambda args: ab.build()) as app:

@@ -29,6 +29,7 @@ class BucketResult:
         changes: Entries for the bucket's log.
         is_snapshot: Whether the changes replace the log.
         visits: What visits of the call came to.
+        fired: How many timers ran.
     """
 
     version: Version
@@ -36,6 +37,7 @@ class BucketResult:
     changes: list[bytes] = field(default_factory=list)
     is_snapshot: bool = False
     visits: list[pb.Visited] = field(default_factory=list)
+    fired: int = 0
 
 
 def grouped(items: Iterable[T], size_of: Callable[[T], int], limit: int = REQUEST_BYTES) -> Iterator[list[T]]:
@@ -212,4 +214,5 @@ class StateSession:
             raise self.client.broke_rules(msg)
         result.version = Version(result.version.counter + 1, done.nonce)
         result.is_snapshot, result.visits = done.snapshot, list(done.visits)
+        result.fired = sum(count.more["timers_fired"] for count in done.counts)
         return result

@@ -42,11 +42,13 @@ class Batch:
 
     Attributes:
         frames: Those of each sink, by its port, in the order in which they were made.
+        fired: How many timers ran.
     """
 
     frames: dict[int, list[bytes]] = field(default_factory=lambda: defaultdict(list))
     letters: list[bytes] = field(default_factory=list)
     visits: Visits = field(default_factory=dict)
+    fired: int = 0
 
     def take(self, output: pb.Output) -> None:
         """Take what no later level needs."""
@@ -176,7 +178,7 @@ class Engine:
         }
         try:
             for bucket in sorted(buckets):
-                run = partial(self._stage, sessions=sessions, bucket=bucket, visits=batch.visits)
+                run = partial(self._stage, sessions=sessions, bucket=bucket, batch=batch)
                 mine = in_order(buckets[bucket])
                 for ordinal, output in run_bucket(stages, bucket, mine, batch=self.batches, run=run):
                     following += self._to_bucket(output, ordinal, batch)
@@ -196,20 +198,21 @@ class Engine:
         *,
         sessions: Mapping[str, StateSession],
         bucket: int,
-        visits: Visits,
+        batch: Batch,
     ) -> Iterable[pb.Output]:
         """Run a stage that begins with state on a bucket's rows, or one that follows on what it receives."""
         if stage.has_state:
             frames = [row.payload for row in rows]
-            return self._state(sessions[stage.id], stage, bucket, frames, visits) if frames else ()
+            return self._state(sessions[stage.id], stage, bucket, frames, batch) if frames else ()
         return chain.from_iterable(self._process(stage, bucket, crossing.take(stage)))
 
     def _state(
-        self, session: StateSession, stage: Stage, bucket: int, frames: list[bytes], visits: Visits
+        self, session: StateSession, stage: Stage, bucket: int, frames: list[bytes], batch: Batch
     ) -> list[pb.Output]:
         log = self.store.log(stage.id, bucket)
         wants_snapshot = self.store.wants_snapshot(bucket, log)
         result = session.run_bucket(bucket, log.version, frames, lambda: log.entries, wants_snapshot)
-        count_visits(visits, result.visits)
+        count_visits(batch.visits, result.visits)
+        batch.fired += result.fired
         self.store.put(stage.id, bucket, log.after(result))
         return result.outputs

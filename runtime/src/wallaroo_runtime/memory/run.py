@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
+from itertools import repeat
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,7 @@ from wallaroo_runtime.memory.kafka_record import Numbering
 from wallaroo_runtime.memory.local import LocalClient, LocalSplitter
 from wallaroo_runtime.memory.message import in_order, runs
 from wallaroo_runtime.memory.part import check_payloads, chosen, key_of, refused, unknown
-from wallaroo_runtime.memory.source_frame import tick_frames, value_frames, visit_frame, wire_frames
+from wallaroo_runtime.memory.source_frame import MOST_TICKS, tick_frames, value_frames, visit_frame, wire_frames
 from wallaroo_runtime.memory.state import foreign_state, read_states, state_names
 from wallaroo_runtime.memory.topic import Feed, written_record
 from wallaroo_runtime.plan import Plan
@@ -174,7 +175,7 @@ class MemoryRun:
         return WorkerSplitter(client.endpoints().connection.target, source.path, source.max_message_bytes)
 
     def advance(self, milliseconds: int) -> None:
-        """Let time pass, and windows know of it with the ticks of a gateway, as one micro-batch.
+        """Let time pass, and states and windows know of it with the ticks of a gateway, as one micro-batch.
 
         Raises:
             RunError: As `send`; T207, time cannot go back.
@@ -182,7 +183,8 @@ class MemoryRun:
         frames = tick_frames(self._sequence, self.now_ms, milliseconds, self.topology.tick_ms())
         self.now_ms += milliseconds
         if self._engine.has_ticks:
-            self._run([[b"".join(frames)]])
+            ticks = [b"".join(frames), *repeat(frames[-1], MOST_TICKS)]
+            all(self._run([[tick]]).fired for tick in ticks)  # the last one again, until no timer runs at it
             self._follow()
 
     def visit(self, name: str, metadata: bytes | str = b"") -> VisitCount:

@@ -58,7 +58,9 @@ def visit_frame(sequence: int, now_ms: int, visit: pb.Visit) -> bytes:
 
 
 def tick_frames(sequence: int, now_ms: int, milliseconds: int, interval_ms: int) -> list[bytes]:
-    """Return the ticks of a gateway while time passes, at most about `MOST_TICKS`, and one at the end.
+    """Return the ticks of a gateway while time passes, at most about `MOST_TICKS`, one before them and one at the end.
+
+    The first one is of the present moment, so that keys are silent for exactly the time that passes.
 
     Args:
         interval_ms: From one to the next; 0: there is none but the last.
@@ -70,7 +72,7 @@ def tick_frames(sequence: int, now_ms: int, milliseconds: int, interval_ms: int)
         fix, said = "let time pass, and give messages that came earlier their own time", f"{milliseconds / 1000:g} s"
         raise RunError.of("T207", USAGE, method="advance", parameter="time", actual=said, expected="0 or more", fix=fix)
     end_ms, step_ms = now_ms + milliseconds, max(interval_ms or milliseconds, milliseconds // MOST_TICKS, 1)
-    times = [*range(now_ms - now_ms % step_ms + step_ms, end_ms, step_ms), end_ms]
+    times = [now_ms, *range(now_ms - now_ms % step_ms + step_ms, end_ms, step_ms), end_ms]
     # As in a journal each has a sequence of its own: windows after windows see one after the other.
     return [tick_frame(sequence + number, time_ms) for number, time_ms in enumerate(times)]
 

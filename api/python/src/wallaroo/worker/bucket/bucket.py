@@ -112,12 +112,12 @@ class BucketRun:
     def _visit(self, visit: Visit) -> bool:
         """Run a visit; at full speed False when a visitor failed."""
         for part in self._visits.parts(visit):
-            run = self._visits.visitor(visit, part.entry)
-            for one in [part] if self._before is None else (part.pick([at]) for at in range(len(part.keys))):
-                if not self._in_place(one, run):
-                    self._visits.counts[-1].failed += 1
-                    if self._before is None:
-                        return False
+            run, keys = self._visits.visitor(visit, part.entry), range(len(part.keys))
+            ones = [part] if self._before is None else (part.pick([at]) for at in keys)
+            failed = sum(not self._in_place(one, run) for one in ones)
+            self._visits.counts[-1].failed += failed
+            if failed and self._before is None:
+                return False
         return True
 
     def _in_place(self, part: Messages, run: Visitor) -> bool:

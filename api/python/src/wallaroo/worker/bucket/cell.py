@@ -42,7 +42,7 @@ class TimedCell(Cell):
     Attributes:
         time: The latest time of its messages; NEVER: it had none since the step is timed.
         silent: Time of the first tick after its last message, where times are those of the data; NEVER: none came.
-        timers: When each timer is due, by step path, line break and name; None stands for none.
+        timers: When each timer is due, by step path, line break and name; None: none.
         queued: The time in the heap of its state, None where it is not there.
     """
 
@@ -122,7 +122,7 @@ class Timing:
         return min(found, cell.time + self.ttl_ms) if self.ttl_ms and cell.time != NEVER else found
 
     def listed(self, cell: TimedCell, until: int) -> list[tuple[int, bytes]]:
-        """Return the time and name of what is due, in order; no name stands for the end of the state."""
+        """Return the time and name of what is due, in order; without a name it is the end of the state."""
         found = [(due, 0, _order(name), name) for name, due in (cell.timers or {}).items() if due <= until]
         if self.ttl_ms and NEVER < cell.time <= until - self.ttl_ms:
             found.append((cell.time + self.ttl_ms, 1, [], b""))
@@ -210,5 +210,5 @@ class Table(dict[bytes, Cell]):
 
 
 def _order(name: bytes) -> list[int]:
-    """Return where the step of a timer stands in the document."""
+    """Return where the step of a timer is in the document."""
     return [int(part) for part in name.partition(b"\n")[0].split(b"/") if part.isdigit()]
