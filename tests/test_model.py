@@ -18,7 +18,7 @@ from model.in_memory import run_in_memory
 from model.mutation import FAULTS, planted
 from model.search import Run, search
 from model.worker import Nursery
-from support.drawn_seed import AFTER, SEED, TIMED
+from support.drawn_seed import AFTER, SEED, SESSIONS, TIMED
 
 ENOUGH = 150  # drawn applications within which each planted fault shows
 LANGUAGES = {"frames cut": (GO,), "twice at a crossing": (PYTHON, GO)}  # of the faults that one in Python does not show
@@ -48,6 +48,7 @@ def test_drawn_windows_after_windows(local: Run) -> None:
     """Several ticks come without a message between them, before and after borders of micro-batches."""
     assert search(local, 15, number=SEED, languages=(PYTHON,), begins=AFTER) >= 15
     assert search(local, 3, number=SEED, languages=(GO,), begins=AFTER) >= 3
+    assert search(local, 10, number=SEED, languages=(PYTHON,), begins=SESSIONS) >= 10
 
 
 @pytest.mark.slow
@@ -60,6 +61,7 @@ def test_drawn_times_of_states(local: Run) -> None:
 def test_drawn_applications_in_the_test_kit() -> None:
     assert search(run_in_kit, 20, number=SEED, languages=(PYTHON,), prepare=timed) >= 20
     assert search(run_in_kit, 20, number=SEED, languages=(PYTHON,), prepare=timed, begins=AFTER) >= 20
+    assert search(run_in_kit, 10, number=SEED, languages=(PYTHON,), prepare=timed, begins=SESSIONS) >= 10
     assert search(run_in_kit, 10, number=SEED, languages=(PYTHON,), prepare=timed, begins=TIMED) >= 10
 
 
@@ -69,6 +71,7 @@ def test_drawn_applications_in_the_memory_of_go() -> None:
     try:
         assert search(memory.run, 130, number=SEED, languages=(GO,), prepare=timed) >= 130
         assert search(memory.run, 20, number=SEED, languages=(GO,), prepare=timed, begins=AFTER) >= 20
+        assert search(memory.run, 20, number=SEED, languages=(GO,), prepare=timed, begins=SESSIONS) >= 20
         assert search(memory.run, 40, number=SEED, languages=(GO,), prepare=timed, begins=TIMED) >= 40
     finally:
         memory.close()

@@ -18,7 +18,7 @@ from wallaroo_runtime.dataframe.query import PARTITIONS, Call, applied
 from wallaroo_runtime.topology.error_policy import ErrorPolicy
 from wallaroo_runtime.topology.model import Topology
 
-WINDOWS = {"count", "range", "timed"}
+WINDOWS = {"count", "range", "session", "timed"}
 SCHEMA = "value BINARY, number BIGINT"
 FILES = 2  # micro-batches
 

@@ -13,7 +13,7 @@ from model.compute import PROBE
 
 FORMS = ("text", "number", "struct", "proto")
 STATE_OPS = ("total", "fan", "tally")
-TICKED = frozenset({"range", "timed"})  # steps for which time passes between messages
+TICKED = frozenset({"range", "session", "timed"})  # steps for which time passes between messages
 KEYS = 8
 FAULTS = ("worker.before_compute:2", "worker.after_compute:3", "worker.after_reply:1")
 FIRST_MS = 1_700_000_000_000
@@ -283,7 +283,7 @@ def _graph(draw: Draw, drawing: Drawing, begins: Sequence[str]) -> tuple[list[di
         ops = ["add", "split", "filter", "key"]
         if states < 5:
             ops += ["total", "fan", "tally", "total", "count"]
-            ops += ["range", "range", "timed", "timed"] if drawing.has_time else []
+            ops += ["range", "session", "timed", "timed"] if drawing.has_time else []
         op = draw(some.sampled_from(ops))
         if op in ("add", "split", "filter"):
             drawing.stateless(op, inputs)

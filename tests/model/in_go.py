@@ -25,7 +25,7 @@ def timed(application: Application) -> Application:
 
     Ticks are many then; those that were drawn are not among them, but for the last one.
     """
-    spans = [step["ms"] for step in application.steps if step["op"] == "range"]
+    spans = [step["ms"] for step in application.steps if step["op"] in ("range", "session")]
     spans += [step["ttl"] for step in application.steps if step["op"] == "timed" and step["ttl"]]
     spans += [TIMER_MS for step in application.steps if step["op"] == "timed" and step["timers"]]
     if not spans:

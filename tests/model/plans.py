@@ -40,9 +40,8 @@ WORKER = {
 
 def described(node: Node) -> dict[str, Any]:
     """Return a node without what has the value of nothing."""
-    fields = {
-        name: getattr(node, name) for name in ("path", "inputs", "port", "state", "state_port", "timestamps", "keys")
-    }
+    names = ("path", "inputs", "port", "state", "state_port", "timestamps", "keys", "ttl_ms", "event_time", "timers")
+    fields = {name: getattr(node, name) for name in (*names, "sessions")}
     assert not node.codec and not node.component
     return {"kind": node.kind.name, **{name: value for name, value in fields.items() if value}}
 

@@ -10,7 +10,7 @@ from google.protobuf.struct_pb2 import Struct  # noqa: F401 - the messages of a 
 import wallaroo
 
 STATES = ("total", "fan", "tally")
-WINDOWS = ("count", "range", "timed")
+WINDOWS = ("count", "range", "session", "timed")
 
 
 def application_setup(args):
@@ -75,6 +75,8 @@ def graph_step(stream, step, number, other):
         return stream.to(wallaroo.count_windows(step["size"]).over(Window(step, number)))
     if op == "timed":
         return stream.to(with_times(step, number))
+    if op == "session":
+        return stream.to(wallaroo.session_windows(wallaroo.milliseconds(step["ms"])).over(Window(step, number)))
     if op == "range":
         return stream.to(wallaroo.range_windows(wallaroo.milliseconds(step["ms"])).over(Window(step, number)))
     return stream.to(stateful(step, number, keeps=False) if op in STATES else stateless(step, number))

@@ -85,7 +85,7 @@ class Reference:
     def _step(self, stream: int, number: int, step: dict[str, Any], item: Item, key: str) -> None:
         op = step["op"]
         try:
-            if op in ("count", "range"):
+            if op in ("count", "range", "session"):
                 made = self._window(number, step, item, key)
             elif op == "timed":
                 self._wake(number, key)
@@ -121,7 +121,7 @@ class Reference:
         place = (number, key)
         known = self._windows.get(place)
         made = []
-        if known is not None and step["op"] == "range":
+        if known is not None and step["op"] != "count":
             made, known = self._due(step, known)
         if known is None:
             known = {"content": compute.new_window(), "start": self._now, "last": self._now}
@@ -155,7 +155,10 @@ class Reference:
         return given
 
     def _due(self, step: dict[str, Any], known: dict[str, Any]) -> tuple[list[Item | None], dict[str, Any] | None]:
-        """Return what a range window emits by now, and what is left of the key."""
+        """Return what a window of time emits by now, and what is left of the key."""
+        if step["op"] == "session":
+            is_over = self._now >= known["last"] + step["ms"]
+            return ([compute.result(known["content"])], None) if is_over else ([], known)
         made: list[Item | None] = []
         passed = (self._now - known["start"]) // step["ms"]
         if passed > 0:
@@ -180,7 +183,7 @@ class Reference:
                 given += [(number, item, key) for item in self._woken(number, key)]
                 continue
             known = self._windows[number, key]
-            made, left = self._due(step, known) if step["op"] == "range" else self._flushed(known)
+            made, left = self._due(step, known) if step["op"] != "count" else self._flushed(known)
             if left is None:
                 del self._windows[number, key]
             else:

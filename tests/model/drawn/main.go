@@ -129,6 +129,8 @@ func (d *application) step(s stream.Stream[any], p *part, name string) stream.St
 		return stream.CountWindow(s, stream.Count{Size: p.Size}, windows)
 	case p.Op == "range":
 		return stream.RangeWindow(s, stream.Range{Length: time.Duration(p.Ms) * time.Millisecond}, windows)
+	case p.Op == "session":
+		return stream.SessionWindow(s, stream.Session{Gap: time.Duration(p.Ms) * time.Millisecond}, windows)
 	case p.Op == "timed":
 		return p.withTimes(s, name)
 	case p.Op == "split":

@@ -25,10 +25,13 @@ type golden struct {
 			Steps   []struct {
 				Path, Kind string
 				Inputs     []string
-				Window     any
+				Timers     []string
+				Time       string
+				Window     *struct{ Kind string }
 				State      *struct {
-					Name string
-					Key  struct{ Kind string }
+					Name  string
+					TTLMs int `json:"ttl_ms"`
+					Key   struct{ Kind string }
 				}
 			}
 			Sinks []struct {
@@ -49,6 +52,10 @@ type golden struct {
 				Port              uint32
 				StatePort         uint32 `json:"state_port"`
 				Timestamps, Keys  bool
+				TTLMs             uint64 `json:"ttl_ms"`
+				EventTime         bool   `json:"event_time"`
+				Timers            []string
+				Sessions          bool
 			}
 		}
 	}
@@ -62,11 +69,14 @@ func (g *golden) document() *topology.Document {
 			read.Sources = append(read.Sources, topology.Source{Path: source.Path})
 		}
 		for _, step := range pipeline.Steps {
-			made := topology.Step{Path: step.Path, Kind: step.Kind, Inputs: step.Inputs}
+			made := topology.Step{Path: step.Path, Kind: step.Kind, Inputs: step.Inputs, Timers: step.Timers, Time: step.Time}
 			if step.State != nil {
-				made.State = &topology.State{Name: step.State.Name, ByKey: step.State.Key.Kind == "message"}
+				made.State = &topology.State{Name: step.State.Name, TTLMs: step.State.TTLMs, ByKey: step.State.Key.Kind == "message"}
 			}
-			if step.Window != nil {
+			switch {
+			case step.Window != nil && step.Window.Kind == "session":
+				made.Window = &topology.SessionWindow{}
+			case step.Window != nil:
 				made.Window = &topology.CountWindow{}
 			}
 			read.Steps = append(read.Steps, made)
@@ -84,7 +94,7 @@ func (g *golden) text() string {
 	for _, level := range g.Plan.Levels {
 		fmt.Fprintln(&text, level.ID, level.BucketCount)
 		for _, n := range level.Nodes {
-			fmt.Fprintln(&text, n.Path, n.Kind, n.Inputs, n.Port, n.State, n.StatePort, n.Timestamps, n.Keys)
+			fmt.Fprintln(&text, n.Path, n.Kind, n.Inputs, n.Port, n.State, n.StatePort, n.Timestamps, n.Keys, n.TTLMs, n.EventTime, n.Timers, n.Sessions)
 		}
 	}
 	return text.String()
@@ -96,7 +106,7 @@ func textOf(levels []*pb.Stage) string {
 		fmt.Fprintln(&text, level.GetId(), level.GetBucketCount())
 		for _, n := range level.GetNodes() {
 			kind := strings.TrimPrefix(n.GetKind().String(), "NODE_KIND_")
-			fmt.Fprintln(&text, n.GetPath(), kind, n.GetInputs(), n.GetPort(), n.GetState(), n.GetStatePort(), n.GetTimestamps(), n.GetKeys())
+			fmt.Fprintln(&text, n.GetPath(), kind, n.GetInputs(), n.GetPort(), n.GetState(), n.GetStatePort(), n.GetTimestamps(), n.GetKeys(), n.GetTtlMs(), n.GetEventTime(), n.GetTimers(), n.GetSessions())
 		}
 	}
 	return text.String()
