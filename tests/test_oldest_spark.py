@@ -44,7 +44,7 @@ def test_the_newest_spark_continues_what_the_oldest_began(
 ) -> None:
     bench = Bench(language, tmp_path / "checkpoint")
     try:
-        for path in (oldest, oldest, ""):
+        for path in (*([oldest] if language == "python" else []), oldest, ""):
             monkeypatch.setenv("PYTHONPATH", path)
             texts = [f"word{i % 50} of the oldest one{i % 7}, and of no other" for i in range(5000)]
             run = bench.start()
