@@ -163,10 +163,6 @@ def test_windows() -> None:
         ("window", "Longest", {"kind": "count", "count": 10, "flush_ms": 5000}),
     ]  # fmt: skip
     assert line["steps"][1]["state"]["key"] == {"kind": "message"}
-    sessions = wallaroo.session_windows(wallaroo.seconds(30)).with_delay(wallaroo.seconds(5)).over(Longest)
-    assert document(lines().key_by(word).to(sessions).to_sink(sink()))["steps"][1]["window"] == {
-        "kind": "session", "gap_ms": 30_000, "delay_ms": 5000, "late": "drop", "time": "ingest",
-    }  # fmt: skip
     tumbling = document(lines().collect().to(wallaroo.range_windows(wallaroo.hours(1)).over(Longest)).to_sink(sink()))
     assert tumbling["steps"][1]["window"]["slide_ms"] == wallaroo.minutes(60) // wallaroo.milliseconds(1) == 3_600_000
 
@@ -185,11 +181,6 @@ def test_event_time_counts_where_all_sources_give_it() -> None:
     [
         (lambda: wallaroo.range_windows(-1), "range_windows: parameter range_ns is -1; expected nanoseconds"),
         (lambda: wallaroo.range_windows(0), "range_windows: parameter range_ns is 0; expected nanoseconds"),
-        (lambda: wallaroo.session_windows(0), "session_windows: parameter gap_ns is 0; expected nanoseconds"),
-        (
-            lambda: wallaroo.session_windows(1_000_000).with_late_data_policy("drop").with_late_data_policy("drop"),
-            "with_late_data_policy: parameter late is 'drop'; expected one call of with_late_data_policy",
-        ),
         (lambda: wallaroo.count_windows(0), "count_windows: parameter count is 0; expected an int of 1 to"),
         (
             lambda: wallaroo.range_windows(wallaroo.seconds(1)).with_slide(wallaroo.seconds(2)),
@@ -223,20 +214,6 @@ def test_windows_of_which_too_many_are_open() -> None:
         "T271", "100001 windows are open at once for each key; at most 100000 can be"
     )  # fmt: skip
     assert finding.file.endswith("test_pipeline.py")
-
-
-def test_sessions_of_which_too_many_are_open() -> None:
-    builder = wallaroo.session_windows(wallaroo.milliseconds(10))
-    assert builder.with_delay(wallaroo.milliseconds(999_990)).over(Total).fields["gap_ms"] == 10
-    with pytest.raises(WallarooParameterError, match="100001 windows are open"):
-        builder.with_delay(wallaroo.milliseconds(999_991)).over(Total)
-
-
-def test_the_fix_of_sessions_is_about_sessions() -> None:
-    with pytest.raises(WallarooParameterError) as caught:
-        wallaroo.session_windows(1_000_000).with_late_data_policy("keep")
-    (finding,) = caught.value.diagnostics
-    assert finding.fix.startswith("write e.g. session_windows(")
 
 
 def old(builder: wallaroo.ApplicationBuilder) -> wallaroo.ApplicationBuilder:

@@ -7,7 +7,7 @@ const protocolMin = 1
 
 // capabilities are the parts of the protocol that a worker may leave out; SPECIFICATION.md, section 9, has what each
 // one means.
-var capabilities = []string{"windows", "sessions", "crossing", "protobuf", "generate", "split_frames", "in_flight", "check_persist", "outputs", "visits", "timers", "release", "show_state", "watermarks"}
+var capabilities = []string{"windows", "crossing", "protobuf", "generate", "split_frames", "in_flight", "check_persist", "outputs", "visits", "timers", "release", "show_state", "sessions", "watermarks"}
 
 // commonVersion returns the highest version in both ranges; 0: there is none.
 func commonVersion(ourLow, ourHigh, low, high uint32) uint32 {
