@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
+from pyspark.sql import functions as F
 
 from wallaroo_runtime.dataframe import Steps, load
 from wallaroo_runtime.errors import RunError
@@ -219,3 +220,9 @@ def test_dates_and_decimals_at_their_ends(spark: Any, steps: Steps) -> None:
     ]
     found = steps.apply(spark.createDataFrame(given, SCHEMA)).orderBy("number").collect()
     assert [(row["price"], row["day"]) for row in found] == values
+
+
+def test_bytes_of_a_string_that_are_no_text_are_replaced_as_the_documentation_says(spark: Any, steps: Steps) -> None:
+    frame = spark.createDataFrame([(0, *[None] * 14, [], {}, None, [])], SCHEMA)
+    given = frame.withColumn("text", F.expr("CAST(X'61FF62' AS STRING)"))
+    assert [row["text"] for row in steps.apply(given).collect()] == ["a\ufffdb"]
