@@ -8,11 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from support.host import descendants
-from support.run import wait_until
-from support.spark_job import Job, executors_of, kill
-from support.standalone import SETTINGS, Cluster, is_gone
-from support.standalone import kill as kill_process
+from support.spark_job import Job
+from support.standalone import SETTINGS, Cluster, kill
 
 pytestmark = pytest.mark.jvm
 
@@ -25,9 +22,10 @@ def test_a_job_that_is_killed_is_exact(tmp_path: Path) -> None:
         job.reach(job.batches() + 1, process)
         time.sleep(chance.random())
         if killing % 2:
-            os.kill(chance.choice([*descendants(process.pid)]), signal.SIGKILL)  # Python, a supervisor or a worker
+            others = [pid for pid in job.family() if pid != process.pid]  # Python, a supervisor, a worker
+            os.kill(chance.choice(others), signal.SIGKILL)
             time.sleep(1)
-        kill(process)
+        job.kill(process)
     job.finish(job.start())
 
 
@@ -36,10 +34,9 @@ def test_executors_of_their_own_get_program_and_classes(tmp_path: Path) -> None:
     job = Job(tmp_path, "go", "local-cluster[2,1,900]")
     process = job.start()
     job.reach(2, process)
-    family = [*descendants(process.pid)]
-    os.kill(executors_of(process)[0], signal.SIGKILL)
+    os.kill(job.executors()[0], signal.SIGKILL)
     job.finish(process)
-    wait_until(lambda: all(map(is_gone, family)), "executors and workers to end", 60.0)
+    job.wait_for_the_end()
 
 
 @pytest.mark.cluster
@@ -53,5 +50,5 @@ def test_submitted_to_a_cluster_of_hosts(cluster: Cluster) -> None:
     job = Job(folder, "python", cluster.url, *options, prefix=host.entry, **host.environment())
     process = job.start()
     job.reach(2, process)
-    kill_process(cluster.executors()[0])
+    kill(cluster.executors()[0])
     job.finish(process)

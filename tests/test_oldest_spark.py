@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from support.run import TESTS, framed, wallaroo
-from support.spark_job import Job, executors_of, kill
+from support.spark_job import Job
 from support.state import STATE, by_letter, totals
 from support.word_bench import Bench
 from wallaroo_runtime.system.maven import fetched_jars
@@ -80,8 +80,8 @@ def test_steps_write_a_delta_table_exactly_whatever_is_killed(oldest: str, tmp_p
     job = Job(tmp_path, "python", "local-cluster[2,1,900]", *options, kind="delta", spark=oldest)
     process = job.start()
     job.reach(1, process)
-    os.kill(executors_of(process)[0], signal.SIGKILL)
+    os.kill(job.executors()[0], signal.SIGKILL)
     job.reach(3, process)
-    kill(process)
+    job.kill(process)
     job.finish(job.start())
     assert len(list((tmp_path / "out" / "_delta_log").glob("*.json"))) == job.batches()

@@ -16,17 +16,18 @@ from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
-from support.host import descendants
+from support.host import marked
 from support.row_totals import write_program
 
 SCHEMA, PARTITIONS, FILES = "user STRING, amount BIGINT", 2, 4
 BATCH_ROWS, BATCH_PARTITIONS = 500_000, 40  # of a partition of a batch, at most, and the least number
+MARK = "PART_OF_THE_BENCH"  # by which processes of a part are found: workers are nobody's descendants
 STORE = "spark.sql.streaming.stateStore"
 ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 
 
 class Memory:
-    """The resident memory of this process and all that it has started, at most; shared pages count for each."""
+    """The resident memory of all processes of a part, at most; shared pages count for each."""
 
     def __enter__(self) -> "Memory":
         self.most, self._over = 0, threading.Event()
@@ -40,7 +41,7 @@ class Memory:
 
     def _run(self) -> None:
         while not self._over.wait(1.0):
-            self.most = max(self.most, sum(map(resident, [os.getpid(), *descendants(os.getpid())])))
+            self.most = max(self.most, sum(map(resident, marked(MARK, os.environ[MARK]))))
 
 
 def resident(pid: int) -> int:
@@ -136,7 +137,8 @@ def main() -> None:
                 least = 20 if side == "pandas" else 1
                 sizes = ["--rows", str(options.rows // least), "--keys", str(options.keys // least)]
                 command = [sys.executable, __file__, *sizes, "--part", side, mode, folder]
-                subprocess.run(command, check=True, stderr=subprocess.DEVNULL)
+                environment = {**os.environ, MARK: f"{folder}-{side}-{mode}"}
+                subprocess.run(command, check=True, stderr=subprocess.DEVNULL, env=environment)
 
 
 if __name__ == "__main__":

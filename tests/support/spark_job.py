@@ -13,13 +13,14 @@ from pathlib import Path
 
 import pyspark
 
-from support.host import descendants
+from support.host import marked
 from support.row_totals import write_program
 from support.run import wait_until
-from support.standalone import EXECUTOR, cmdline, is_gone
+from support.standalone import EXECUTOR, cmdline
 
 FILES, ROWS, USERS = 6, 200, 5
-END_S = 300.0
+END_S, LEFT_S = 300.0, 60.0
+MARK = "JOB_OF_THE_TEST"
 QUICK = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 # The session has no settings of ours. The table that the stream has written is a batch in the end, with the same steps.
 JOB = """
@@ -70,7 +71,12 @@ class Job:
         files = (str(folder / "job.py"), str(self.app), f"file://{folder}", kind)
         self._command = [*prefix, home / "bin" / "spark-submit", "--master", master, *given, *options, *files]
         kept = {name: text for name, text in os.environ.items() if not name.startswith(("SPARK_", "PYSPARK_"))}
-        own = {"SPARK_HOME": str(home), "PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"}
+        own = {
+            "SPARK_HOME": str(home),
+            "PYSPARK_PYTHON": sys.executable,
+            "SPARK_LOCAL_IP": "127.0.0.1",
+            MARK: str(folder),
+        }
         self._environment = kept | own | ({"PYTHONPATH": spark} if spark else {}) | more
         (folder / "job.py").write_text(JOB)
         (folder / "in").mkdir()
@@ -111,19 +117,24 @@ class Job:
 
         wait_until(reached, lambda: f"{batches} micro-batches, {self.batches()} are there", END_S, every=0.05)
 
+    def family(self) -> list[int]:
+        """Return the processes of the job on this machine: workers are nobody's descendants."""
+        return marked(MARK, str(self.folder))
+
+    def executors(self) -> list[int]:
+        """Return the executors of a `local-cluster`."""
+        return [pid for pid in self.family() if EXECUTOR in cmdline(pid)]
+
+    def kill(self, process: "subprocess.Popen[str]") -> None:
+        """Kill the driver, and wait until all that it has started has ended by itself."""
+        process.send_signal(signal.SIGKILL)
+        process.communicate()
+        self.wait_for_the_end()
+
+    def wait_for_the_end(self) -> None:
+        """Wait until no process of the job is left."""
+        wait_until(lambda: not self.family(), lambda: f"the end of {[*map(cmdline, self.family())]}", LEFT_S)
+
     def batches(self) -> int:
         """Return how many micro-batches are committed."""
         return len(list((self.folder / "checkpoint" / "commits").glob("[0-9]*")))
-
-
-def kill(process: "subprocess.Popen[str]") -> None:
-    """Kill a driver, and wait until all that it has started has ended by itself."""
-    family = [*descendants(process.pid)]
-    process.send_signal(signal.SIGKILL)
-    process.communicate()
-    wait_until(lambda: all(map(is_gone, family)), lambda: f"the end of all of {family}")
-
-
-def executors_of(process: "subprocess.Popen[str]") -> list[int]:
-    """Return the executors of a driver with a `local-cluster`."""
-    return [pid for pid in descendants(process.pid) if EXECUTOR in cmdline(pid)]
