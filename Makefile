@@ -169,7 +169,7 @@ test-cluster: ready ## a standalone cluster of separate hosts, HDFS and YARN: ki
 fault-goka: ready ## a group on Goka's own processor, on ours and in Python, killed ten times: make fault-goka SEED=7
 	$(BIN)/python tests/goka_faults.py $(if $(SEED),--seed $(SEED))
 
-windows: ready ## four kinds of windows over a million messages each, in Python and Go, with deaths in the middle
+windows: ready ## five kinds of windows over a million messages each, in Python and Go, with deaths in the middle
 	$(BIN)/python tests/window.py $(MODE_OPTION) $(if $(MESSAGES),--messages $(MESSAGES))
 
 bench-windows: ready ## windows: messages per second through all, and memory of a worker with a million keys

@@ -1,8 +1,8 @@
 """Windows over generated messages, while workers and the driver are killed, against the plain reference.
 
-`make windows` runs an application in Python and one in Go, over 1,000,000 messages for each of four kinds: windows of
-9 s every 3 s by the time in the data and by that of arrival, windows of 5 s that wait for late messages, and windows of
-7 messages. The reference reads what the journal holds: messages, their times, and ticks.
+`make windows` runs an application in Python and one in Go, over 1,000,000 messages for each of five kinds: windows of
+9 s every 3 s by the time in the data and by that of arrival, windows of 5 s that wait for late messages, sessions, and
+windows of 7 messages. The reference reads what the journal holds: messages, their times, and ticks.
 """
 
 import argparse
@@ -28,7 +28,7 @@ from wallaroo_runtime.monitor.endpoint import status_of
 from wallaroo_runtime.storage.journal.reader import JournalReader
 
 sys.path.insert(0, str(TESTS.parent / "topology-schema" / "vectors"))
-from make_window_cases import counts, ranges
+from make_window_cases import counts, ranges, sessions
 from make_windows import Reference
 
 APPS = {"python": TESTS / "recovery" / "window" / "app.py", "go": TESTS / "recovery" / "window"}
@@ -37,6 +37,7 @@ WINDOWS = {
     "ingest": ranges(9000, 3000),
     "tumbling": ranges(5000, delay=1000, time="event"),
     "count": counts(7),
+    "session": sessions(1000, delay=3000, time="event"),
 }
 KEYS = 400
 PRIME, BASE = (1 << 61) - 1, 1_000_003

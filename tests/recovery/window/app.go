@@ -22,7 +22,7 @@ func main() { worker.Main(setup) }
 
 func setup(args []string) *stream.Application {
 	options := flag.NewFlagSet("windows", flag.ExitOnError)
-	in := options.String("in", "", "where to listen: event, ingest, tumbling, count")
+	in := options.String("in", "", "where to listen: event, ingest, tumbling, count, session")
 	out := options.String("out", "", "where to send")
 	options.Parse(args)
 
@@ -42,6 +42,7 @@ func setup(args []string) *stream.Application {
 		stream.RangeWindow(values("ingest", 1, false), sliding, digestOf("ingest")),
 		stream.RangeWindow(values("tumbling", 2, true), tumbling, digestOf("tumbling")),
 		stream.CountWindow(values("count", 3, false), stream.Count{Size: 7}, digestOf("count")),
+		stream.SessionWindow(values("session", 4, true), stream.Session{Gap: time.Second, Delay: 3 * time.Second}, digestOf("session")),
 	).To(stream.TCPSink(*out, func(line string) ([]byte, error) { return []byte(line + "\n"), nil }))
 	return app
 }

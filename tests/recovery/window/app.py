@@ -16,6 +16,7 @@ def application_setup(args):
         "ingest": (Decoder(), sliding),
         "tumbling": (EventDecoder(), tumbling),
         "count": (Decoder(), wallaroo.count_windows(7)),
+        "session": (EventDecoder(), wallaroo.session_windows(wallaroo.seconds(1)).with_delay(wallaroo.seconds(3))),
     }
     pipelines = [
         wallaroo.source(kind, wallaroo.TCPSourceConfig(host, port, decoder)).key_by(key).to(windows.over(Digest(kind)))
