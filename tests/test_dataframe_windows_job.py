@@ -12,9 +12,8 @@ from pathlib import Path
 import pytest
 
 from support import row_windows
-from support.host import descendants
 from support.run import TESTS
-from support.spark_job import FILES, ROWS, USERS, Job, kill
+from support.spark_job import FILES, ROWS, USERS, Job
 
 sys.path.insert(0, str(TESTS.parent / "topology-schema" / "vectors"))
 from make_windows import Reference, ranges
@@ -77,7 +76,7 @@ def test_a_job_with_windows_that_is_killed_is_exact(tmp_path: Path) -> None:
         job.reach(job.batches() + 1, process)
         time.sleep(chance.random())
         if killing % 2:
-            os.kill(chance.choice([*descendants(process.pid)]), signal.SIGKILL)
+            os.kill(chance.choice(job.family()), signal.SIGKILL)
             time.sleep(1)
-        kill(process)
+        job.kill(process)
     job.finish(job.start())
