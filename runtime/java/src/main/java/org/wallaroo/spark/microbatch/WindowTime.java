@@ -20,7 +20,7 @@ import org.wallaroo.spark.query.Ticks;
  * then is the same for all levels of a partition.
  */
 final class WindowTime {
-    private static final long AFTER_ALL = Long.MAX_VALUE - 65_536; // sequence of the first tick
+    private static final long AFTER_ALL = -1024; // sequence of the first tick; sequences have no sign
     private static final long END_MS = 1L << 60;
     private static final long SILENCE_MS = 1L << 50; // after which all windows have given what they have
     private static final long FIRST_MS = -62_135_596_800_000L; // the years 1 to 9999, which windows take
