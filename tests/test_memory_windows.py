@@ -111,7 +111,7 @@ def test_the_kit_closes_windows_as_a_gateway_does(window: Event, done: list[tupl
                 events.append({"sequence": len(events), "key": key, "time": time, "value": number})
                 continue
             app.advance(value / 1000)
-            ticks = [*range(now - now % interval + interval, now + value, interval), now + value]
+            ticks = [now, *range(now - now % interval + interval, now + value, interval), now + value]
             events += [{"sequence": len(events) + at, "tick": tick} for at, tick in enumerate(ticks)]
         wanted, found = reference(window, events).given, [text.decode() for text in app.output()]
         letters = sorted((each.key, each.code) for each in app.dead_letters)
