@@ -33,6 +33,8 @@ def window(chance: random.Random, time: str) -> dict[str, Any]:
         return {"kind": "count", "count": chance.randint(1, 5), "flush_ms": 5000}
     size = chance.randint(1, 60)
     slide, delay, late = chance.randint(1, size), chance.choice((0, 0, 7, 90)), chance.choice(LATE)
+    if chance.random() < 0.4:
+        return {"kind": "session", "gap_ms": size, "delay_ms": delay, "late": late, "time": time}
     return {"kind": "range", "range_ms": size, "slide_ms": slide, "delay_ms": delay, "late": late, "time": time}
 
 
@@ -40,7 +42,15 @@ def chains(seed: int, time: str = "event") -> list[Chain]:
     """Draw windows, and some after others."""
     chance = random.Random(seed)
     every = {"kind": "range", "range_ms": 20, "slide_ms": 6, "delay_ms": 0, "late": "drop", "time": time}
-    return [[every], *([window(chance, time) for _ in range(chance.choice((1, 1, 2)))] for _ in range(6))]
+    return [
+        [every],
+        [sessions(time)],
+        *([window(chance, time) for _ in range(chance.choice((1, 1, 2)))] for _ in range(6)),
+    ]
+
+
+def sessions(time: str) -> dict[str, Any]:
+    return {"kind": "session", "gap_ms": 30, "delay_ms": 7, "late": "drop", "time": time}
 
 
 def drawn(seed: int, count: int = 160) -> list[Row]:
@@ -153,8 +163,10 @@ def test_open_windows_of_a_batch_go_on_in_a_stream(session: Any, program: Path, 
 
 
 @pytest.mark.parametrize("program", ["python"], indirect=True)
-def test_times_that_do_not_fit_are_refused(session: Any, program: Path, tmp_path: Path) -> None:
-    by_time, by_arrival = load(program, arguments(chains(6))), load(program, arguments(chains(6, "ingest"), ""))
+@pytest.mark.parametrize("kind", ["drawn", "sessions"])
+def test_times_that_do_not_fit_are_refused(session: Any, program: Path, tmp_path: Path, kind: str) -> None:
+    of = {"drawn": lambda time: chains(6, time), "sessions": lambda time: [[sessions(time)]]}[kind]
+    by_time, by_arrival = load(program, arguments(of("event"))), load(program, arguments(of("ingest"), ""))
     rows = session.createDataFrame(drawn(6, 5), SCHEMA)
     live = streamed(session, tmp_path, [drawn(6, 5)])
     for call, reason in (

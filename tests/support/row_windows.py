@@ -33,8 +33,11 @@ def by_key(row):
 def window_of(described):
     if described["kind"] == "count":
         return wallaroo.count_windows(described["count"]).over(Values)
-    window = wallaroo.range_windows(wallaroo.milliseconds(described["range_ms"]))
-    window = window.with_slide(wallaroo.milliseconds(described["slide_ms"]))
+    if described["kind"] == "session":
+        window = wallaroo.session_windows(wallaroo.milliseconds(described["gap_ms"]))
+    else:
+        window = wallaroo.range_windows(wallaroo.milliseconds(described["range_ms"]))
+        window = window.with_slide(wallaroo.milliseconds(described["slide_ms"]))
     window = window.with_delay(wallaroo.milliseconds(described["delay_ms"]))
     return window.with_late_data_policy(described["late"].replace("_", "-")).over(Values)
 
@@ -95,6 +98,9 @@ func over(name string, of stream.Stream[found], window map[string]any) stream.St
 	ms := func(name string) time.Duration { return time.Duration(number(name)) * time.Millisecond }
 	late := map[any]stream.Late{"drop": stream.Drop, "fire_per_message": stream.FirePerMessage,
 		"place_in_oldest_window": stream.PlaceInOldestWindow}[window["late"]]
+	if window["kind"] == "session" {
+		return stream.SessionWindow(keyed, stream.Session{Gap: ms("gap_ms"), Delay: ms("delay_ms"), Late: late}, values)
+	}
 	span := stream.Range{Length: ms("range_ms"), Slide: ms("slide_ms"), Delay: ms("delay_ms"), Late: late}
 	return stream.RangeWindow(keyed, span, values)
 }

@@ -73,25 +73,26 @@ def ticks_of(
     Raises:
         RunError: R716, the inputs give no such time.
     """
-    windows = [step for step in topology.steps() if step.window is not None]
+    windows = [(step.name, step.window) for step in topology.steps() if step.window is not None]
     if not windows:
         return Ticks()
     is_stream = any(frame.isStreaming for frame in inputs.values())
-    ranges = [step for step in windows if step.window is not None and step.window.kind == "range"]
-    by_arrival = next((step for step in ranges if step.window is not None and step.window.time == "ingest"), None)
-    if ranges and by_arrival is None:
+    times = {window.time for _, window in windows} - {""}  # windows of a number of messages have none
+    by_arrival = next((name for name, window in windows if window.time == "ingest"), None)
+    is_of_data = times == {"event"}
+    if is_of_data:
         _check_times(topology, sources)
     if not is_stream:
         if by_arrival is not None:
-            reason = f'step "{by_arrival.name}" has windows by the time of arrival, which rows of a batch do not have'
+            reason = f'step "{by_arrival}" has windows by the time of arrival, which rows of a batch do not have'
             fix = f"give each source event time: {_TIMESTAMPED}"
             raise _refused(reason, fix)
         return Ticks("" if gives_states else END, is_of_data=True)
-    delays = _delays(sources, inputs) if ranges and by_arrival is None else {}
+    delays = _delays(sources, inputs) if is_of_data else {}
     if delays:
         return Ticks(WATERMARKS, delays=delays, is_of_data=True)
-    spans = [step.window.slide_ms or step.window.flush_ms for step in windows if step.window is not None]
-    return Ticks(CLOCK, interval_ms=max(LEAST_MS, min(MOST_MS, min(spans) // 2)))
+    shortest = min(window.step_ms for _, window in windows)
+    return Ticks(CLOCK, interval_ms=max(LEAST_MS, min(MOST_MS, shortest // 2)))
 
 
 def _check_times(topology: Topology, sources: Sequence[SparkSource]) -> None:

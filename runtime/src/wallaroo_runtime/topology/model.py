@@ -181,6 +181,11 @@ class Window:
     count: int = 0
     flush_ms: int = 0
 
+    @property
+    def step_ms(self) -> int:
+        """How long it takes at least until a tick has something to end: slide, gap or flush."""
+        return self.slide_ms or self.gap_ms or self.flush_ms
+
 
 @dataclass(frozen=True, slots=True)
 class Step:
@@ -322,8 +327,7 @@ class Topology:
 
     def tick_ms(self) -> int:
         """Return how often ticks are needed: twice in the shortest slide, gap, flush or ttl; 0: never."""
-        windows = [step.window for step in self.steps() if step.window is not None]
-        spans = [window.slide_ms or window.gap_ms or window.flush_ms for window in windows]
+        spans = [step.window.step_ms for step in self.steps() if step.window is not None]
         spans += [step.state.ttl_ms for step in self.steps() if step.state and step.state.ttl_ms]
         spans += [TIMER_MS for step in self.steps() if step.timers]
         return max(LEAST_TICK_MS, min(MOST_TICK_MS, min(spans) // 2)) if spans else 0
