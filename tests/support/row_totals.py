@@ -63,13 +63,13 @@ func main() { worker.Main(setup) }
 """
 
 
-def write_program(folder: Path, language: str) -> Path:
-    """Write the program into a folder; return what `load` takes."""
+def write_program(folder: Path, language: str, python: str = PYTHON, go: str = GO, name: str = "totals.py") -> Path:
+    """Write the program, or another one, into a folder; return what `load` takes."""
     if language == "python":
-        file = folder / "totals.py"
-        file.write_text(PYTHON, encoding="utf-8")
+        file = folder / name
+        file.write_text(python, encoding="utf-8")
         return file
     program = folder / "go"
     program.mkdir()
-    (program / "main.go").write_text(GO, encoding="utf-8")
+    (program / "main.go").write_text(go, encoding="utf-8")
     return program

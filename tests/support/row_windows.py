@@ -5,6 +5,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from support import row_totals
+
 SCHEMA = "key STRING, value BIGINT, at TIMESTAMP, n BIGINT"
 
 PYTHON = """
@@ -134,14 +136,7 @@ func main() { worker.Main(setup) }
 
 def write_program(folder: Path, language: str) -> Path:
     """Write the program into a folder; return what `load` takes."""
-    if language == "python":
-        file = folder / "row_windows.py"
-        file.write_text(PYTHON, encoding="utf-8")
-        return file
-    program = folder / "go"
-    program.mkdir()
-    (program / "main.go").write_text(GO, encoding="utf-8")
-    return program
+    return row_totals.write_program(folder, language, PYTHON, GO, "row_windows.py")
 
 
 def arguments(chains: Sequence[Sequence[dict[str, Any]]], timestamp: str = "at") -> list[str]:

@@ -7,10 +7,10 @@ from copy import deepcopy
 from dataclasses import dataclass, field
 from typing import Any
 
-Event = dict[str, Any]
+from make_windows import FIRST_TIME, LAST_TIME, Event, events
+
 Behaviour = dict[str, Any]  # of a timer's callback
 FAILS = -1
-FIRST_TIME, LAST_TIME = -62_135_596_800_000, 253_402_300_799_999  # of the years 1 to 9999
 YEAR_MS = 31_536_000_000
 
 
@@ -157,31 +157,16 @@ WORD = re.compile(r"(?:(\d):)?([^\d-])(-?\d+)=(-?\d+)(.*)")
 OP = re.compile(r"([+@])(\w)(-?\d+)|-(\w)")
 
 
-def events(text: str) -> list[Event]:
-    """Read `a10=1+x5@y30-z` and `|10` (a tick); a message's sequence is its position among messages.
+def message(word: str) -> Event:
+    """Read `a10=1+x5@y30-z`: key, time, value, and what the message does to timers.
 
-    A message has a key, a time, a value, and what it does to timers: `+x5` sets x 5 later, `@y30` sets y to 30,
-    `-z` deletes z. `1:` before it names the step, else 0; `@3 ` before an event sets its sequence.
+    `+x5` sets x 5 later, `@y30` sets y to 30, `-z` deletes z. `1:` before it names the step, else 0.
     """
-    found: list[Event] = []
-    sequence = 0
-    forced = None
-    for word in text.split():
-        if word.startswith("@"):
-            forced = int(word[1:])
-            continue
-        at = sequence if forced is None else forced
-        forced = None
-        if word.startswith("|"):
-            found.append({"sequence": at, "tick": int(word[1:])})
-            continue
-        match = WORD.fullmatch(word)
-        assert match is not None, word
-        step, key, time, value, rest = match.groups()
-        event: Event = {"sequence": at, "key": key, "time": int(time), "value": int(value)}
-        found.append(event | ({"step": int(step)} if step else {}) | ({"ops": ops(rest)} if rest else {}))
-        sequence = at + 1
-    return found
+    match = WORD.fullmatch(word)
+    assert match is not None, word
+    step, key, time, value, rest = match.groups()
+    event: Event = {"key": key, "time": int(time), "value": int(value)}
+    return event | ({"step": int(step)} if step else {}) | ({"ops": ops(rest)} if rest else {})
 
 
 def ops(text: str) -> list[dict[str, Any]]:
@@ -340,7 +325,7 @@ def wrong_timers() -> list[dict[str, Any]]:
 def _named(given: tuple[str, list[dict[str, Behaviour]], str, int, str]) -> dict[str, Any]:
     name, steps, time, ttl_ms, text = given
     before = BEFORE if "from before" in name else {}
-    return _case(name, {"steps": steps, "time": time, "ttl_ms": ttl_ms}, events(text), before)
+    return _case(name, {"steps": steps, "time": time, "ttl_ms": ttl_ms}, events(text, message), before)
 
 
 def _case(name: str, what: dict[str, Any], history: list[Event], before: dict[str, list[int]]) -> dict[str, Any]:

@@ -250,8 +250,8 @@ class Reference:
             self.given.append(Given(sequence, key, time, values, bounds=bounds))
 
 
-def events(text: str) -> list[Event]:
-    """Read `a10=1` (key, time, value) and `|10` (a tick); a message's sequence is its position among messages.
+def events(text: str, message: Callable[[str], Event]) -> list[Event]:
+    """Read words that `message` reads, and `|10` (a tick); a message's sequence is its position among messages.
 
     `@3 ` before an event sets its sequence.
     """
@@ -264,13 +264,16 @@ def events(text: str) -> list[Event]:
             continue
         at = sequence if forced is None else forced
         forced = None
-        if word.startswith("|"):
-            found.append({"sequence": at, "tick": int(word[1:])})
-            continue
-        place, value = word.split("=")
-        found.append({"sequence": at, "key": place[0], "time": int(place[1:]), "value": int(value)})
-        sequence = at + 1
+        is_tick = word.startswith("|")
+        found.append({"sequence": at} | ({"tick": int(word[1:])} if is_tick else message(word)))
+        sequence = sequence if is_tick else at + 1
     return found
+
+
+def message(word: str) -> Event:
+    """Read `a10=1`: key, time and value."""
+    place, value = word.split("=")
+    return {"key": place[0], "time": int(place[1:]), "value": int(value)}
 
 
 def window_vectors() -> dict[str, Any]:
@@ -284,12 +287,12 @@ def wrong_windows() -> list[dict[str, Any]]:
 
 def _case(name: str, window: dict[str, Any], text: str) -> dict[str, Any]:
     reference = Reference(window)
-    reference.run(events(text))
-    order = [event["sequence"] for event in events(text)]
+    reference.run(events(text, message))
+    order = [event["sequence"] for event in events(text, message)]
     return {
         "name": name,
         "window": window,
-        "events": events(text),
+        "events": events(text, message),
         "is_one_call": order != sorted(order),
         "outputs": [_output(given) for given in reference.given if not given.code],
         "dead_letters": [

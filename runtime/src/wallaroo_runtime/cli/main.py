@@ -157,11 +157,9 @@ def unforeseen(error: Exception) -> list[Diagnostic]:
     if isinstance(error, OSError) and (failure := disk_failure(error, error.filename or "checkpoint or caches")):
         return failure.diagnostics
     if isinstance(error, ModuleNotFoundError) and (error.name or "").partition(".")[0] in ("pyspark", "py4j"):
-        return [
-            Diagnostic.of(
-                "R728", what="this", package="pyspark", error=error, install="'wallaroo-spark-runtime[spark]'"
-            )
-        ]
+        from wallaroo_runtime.spark.machine.check import no_pyspark
+
+        return [no_pyspark(error)]
     finding, path = internal(error)
     if not type(error).__module__.startswith(("py4j.", "pyspark.")):
         return [finding]

@@ -30,9 +30,8 @@ def check_session(session: SparkSession, *, has_state: bool) -> None:
         given = str(session.conf.get(PROVIDER, ""))
         if not given or "HDFSBacked" in given:  # Spark's default, which cannot keep states of this kind
             session.conf.set(PROVIDER, SETTINGS[PROVIDER])
-        if not str(
-            session.conf.get(CHANGELOG, "")
-        ):  # else each micro-batch uploads files of RocksDB instead of changes
+        # Without it each micro-batch uploads files of RocksDB in place of changes.
+        if not session.conf.get(CHANGELOG, ""):
             session.conf.set(CHANGELOG, SETTINGS[CHANGELOG])
 
 

@@ -8,6 +8,7 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from wallaroo.message.timer import FIRST_MS, LAST_MS
 from wallaroo_runtime.dataframe.program import packed
 from wallaroo_runtime.dataframe.query import Call, applied, check_topology
 from wallaroo_runtime.dataframe.session import check_session
@@ -17,7 +18,6 @@ from wallaroo_runtime.errors import USAGE, RunError
 from wallaroo_runtime.program.application import Application, load_application
 from wallaroo_runtime.spark.machine.settings import is_local
 from wallaroo_runtime.spark.row import check_times, of_object, struct_of
-from wallaroo_runtime.spark.source.record import FIRST_MS, LAST_MS
 from wallaroo_runtime.topology.error_policy import ErrorPolicy
 from wallaroo_runtime.topology.model import SparkSink, place_of
 

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from itertools import repeat
 from pathlib import Path
 from typing import Any
 
@@ -183,8 +182,9 @@ class MemoryRun:
         frames = tick_frames(self._sequence, self.now_ms, milliseconds, self.topology.tick_ms())
         self.now_ms += milliseconds
         if self._engine.has_ticks:
-            ticks = [b"".join(frames), *repeat(frames[-1], MOST_TICKS)]
-            all(self._run([[tick]]).fired for tick in ticks)  # the last one again, until no timer runs at it
+            fired, repeats = self._run([[b"".join(frames)]]).fired, 0
+            while fired and repeats < MOST_TICKS:  # the last one again, until no timer runs at it
+                fired, repeats = self._run([[frames[-1]]]).fired, repeats + 1
             self._follow()
 
     def visit(self, name: str, metadata: bytes | str = b"") -> VisitCount:

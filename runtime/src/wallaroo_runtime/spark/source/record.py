@@ -20,6 +20,7 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
+from wallaroo.message.timer import FIRST_MS, LAST_MS
 from wallaroo_runtime.errors import USAGE, RunError
 from wallaroo_runtime.plan import NodeKind, Plan
 from wallaroo_runtime.spark.failure.cause import causes_of, significant
@@ -31,7 +32,6 @@ from wallaroo_runtime.topology.secret import resolved
 
 _HEADERS = ArrayType(StructType([StructField("key", StringType()), StructField("value", BinaryType())]))
 IN_TIME = "*"  # in the place of the column of an order: that of event time
-FIRST_MS, LAST_MS = -62_135_596_800_000, 253_402_300_799_999  # the years 1 to 9999, in milliseconds since 1970
 NO_TIME = FIRST_MS - 1  # which windows report: as the time of a row that has none
 
 
