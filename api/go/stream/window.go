@@ -99,10 +99,7 @@ func RangeWindow[In, Acc, Out any](s Stream[In], window Range, aggregation Aggre
 	}
 	declared := &topology.RangeWindow{
 		RangeMs: int(window.Length.Milliseconds()), SlideMs: int(window.Slide.Milliseconds()),
-		DelayMs: int(window.Delay.Milliseconds()), Late: string(window.Late), Time: "ingest",
-	}
-	if s.timed {
-		declared.Time = "event"
+		DelayMs: int(window.Delay.Milliseconds()), Late: string(window.Late), Time: timeOf(s),
 	}
 	next, step := addWindow(s, declared, aggregation)
 	checkTimed(s.application, "RangeWindow", window.Late, declared.RangeMs+declared.DelayMs, declared.SlideMs, step)
@@ -122,10 +119,7 @@ func SessionWindow[In, Acc, Out any](s Stream[In], window Session, aggregation A
 		window.Late = Drop
 	}
 	declared := &topology.SessionWindow{
-		GapMs: int(window.Gap.Milliseconds()), DelayMs: int(window.Delay.Milliseconds()), Late: string(window.Late), Time: topology.IngestTime,
-	}
-	if s.timed {
-		declared.Time = topology.EventTime
+		GapMs: int(window.Gap.Milliseconds()), DelayMs: int(window.Delay.Milliseconds()), Late: string(window.Late), Time: timeOf(s),
 	}
 	next, step := addWindow(s, declared, aggregation)
 	checkTimed(s.application, "SessionWindow", window.Late, declared.GapMs+declared.DelayMs, declared.GapMs, step)
@@ -134,6 +128,14 @@ func SessionWindow[In, Acc, Out any](s Stream[In], window Session, aggregation A
 			"whole milliseconds with 0 < Gap and 0 <= Delay", step.Path, step.Place)
 	}
 	return next
+}
+
+// timeOf returns which time counts for the windows of a stream.
+func timeOf[T any](s Stream[T]) string {
+	if s.timed {
+		return topology.EventTime
+	}
+	return topology.IngestTime
 }
 
 // maxOpenWindows is how many windows of one key can be open at once.

@@ -95,7 +95,7 @@ func newLevel(application *declaration.Application, described *pb.Stage, setting
 			if len(node.GetVisits()) > 0 {
 				l.entries[frame.VisitPort] = true
 			}
-			if node.GetTtlMs() > 0 || len(node.GetTimers()) > 0 {
+			if stage.IsTimed(node) {
 				l.entries[frame.TickPort] = true
 			}
 		}

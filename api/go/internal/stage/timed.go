@@ -23,14 +23,14 @@ type timed struct {
 	steps []*node
 }
 
-// isTimed reports whether a node has timers, or its state ends.
-func isTimed(d *pb.Node) bool { return d.GetTtlMs() > 0 || len(d.GetTimers()) > 0 }
+// IsTimed reports whether a node has timers, or its state ends.
+func IsTimed(d *pb.Node) bool { return d.GetTtlMs() > 0 || len(d.GetTimers()) > 0 }
 
 // findTimed finds the states with times: those of which a step is timed. All their steps wake keys and move their times.
 func (x *Executor) findTimed(description *pb.Stage) error {
 	for i, d := range description.GetNodes() {
 		n, port := x.nodes[i], uint16(d.GetStatePort())
-		if n.stateful == nil || !isTimed(d) {
+		if n.stateful == nil || !IsTimed(d) {
 			continue
 		}
 		for _, name := range d.GetTimers() {

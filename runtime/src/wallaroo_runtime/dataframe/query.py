@@ -98,7 +98,7 @@ def applied(call: Call) -> DataFrame:
     plan = ticks.planned(compile_topology(topology, shuffle_partitions=int(str(session.conf.get(PARTITIONS)))))
     check_session(session, has_state=len(plan.levels) > 1)
     logs = temporary_directory() / "logs"
-    logs.mkdir(exist_ok=True)
+    logs.mkdir(0o700, exist_ok=True)
     options = QueryOptions("", logs, (), OutputPlace(str(logs)), archive=call.archive)
     specs = {  # a program that was changed while the session runs has workers of its own
         name: replace(spec, run=f"{spec.run}-{topology.worker(name).code_hash}")
