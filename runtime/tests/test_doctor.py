@@ -63,10 +63,8 @@ def test_a_code_that_ends_the_run_is_explained_so(code: str) -> None:
 def test_the_remedy_of_an_unreadable_state_suits_both_languages(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["explain", "C507"]) == 0
     said = " ".join(capsys.readouterr().out.split())
-    assert (
-        "importable under its name (Go: the names and types of its exported fields), or start over without its state: --fresh"
-        in said
-    )
+    kept = "importable under its name (Go: the names and types of its exported fields)"
+    assert f"{kept}, or start over without its state: --fresh" in said
 
 
 def outcome(what: str) -> doctor.Outcome:
