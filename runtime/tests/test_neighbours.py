@@ -56,7 +56,8 @@ rows = RowSinks(session, {}, options.output, options.records)
 publisher = Publisher(outbox, ErrorPolicy.of(topology(), ""), rows=rows)
 room = OutboxRoom(publisher, outbox, 1 << 20)
 batches = MicroBatches(session)
-query = batches.start(session.readStream.format("rate").load().writeStream)
+writer = session.readStream.format("rate").load().writeStream
+query = batches.start(writer.option("checkpointLocation", options.checkpoint))
 running = RunningQuery(
     query, session, workers=Workers(session, None), batches=batches, publisher=publisher, room=room,
     options=options, planned=Planned(session, options.checkpoint), topology=topology(),
@@ -136,10 +137,11 @@ def test_what_spark_writes_is_for_this_user_only(spark: Any) -> None:
     def passed(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         yield from batches
 
+    directory = temporary_directory()
+    others = {*directory.rglob("*")}  # of tests before, whose programs make files as a user's do
     frame = spark.range(1000).mapInArrow(passed, "id LONG").repartition(2)
     assert frame.count() == 1000
-    directory = temporary_directory()
-    found = [directory, *directory.rglob("*")]
+    found = [directory, *(path for path in directory.rglob("*") if path not in others)]
     assert any(path.suffix == ".data" for path in found), "blocks of a shuffle"
     open_to_others = [path for path in found if not path.is_socket() and stat.S_IMODE(path.lstat().st_mode) & 0o077]
     assert open_to_others == []
