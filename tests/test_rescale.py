@@ -77,6 +77,30 @@ def test_counts_go_on_with_other_numbers(bench: Bench, monkeypatch: pytest.Monke
 
 
 @pytest.mark.parametrize("bench", ["python"], indirect=True)
+@pytest.mark.parametrize("point", ["before_publish", "before_record", "before_commit"])
+def test_counts_go_on_where_a_driver_left_a_micro_batch(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch, point: str
+) -> None:
+    """What is planned alone is read again with the new numbers; what is published needs a run before."""
+    process(bench)
+    with monkeypatch.context() as patch:
+        patch.setenv("WALLAROO_FAULT", f"driver.{point}:1")
+        run = bench.start()
+        bench.expect(TEXTS)
+        run.send(framed(text.encode() for text in TEXTS))
+        assert run.wait() == -9, run.said()
+    if point == "before_commit":
+        refused = wallaroo("state", "rescale", bench.checkpoint, "--partitions", 3)
+        assert refused.returncode == 1
+        assert "is published and not committed" in refused.stderr
+        run = bench.start()
+        bench.check()
+        assert run.stop() == 0, run.said()
+    assert rescaled(bench, "--partitions", 3, "--buckets", 5)["keys"] == KEYS
+    process(bench)
+
+
+@pytest.mark.parametrize("bench", ["python"], indirect=True)
 def test_a_partition_has_more_buckets_than_a_worker_has_threads(bench: Bench, tmp_path: Path) -> None:
     letters = [chr(0x4E00 + number) for number in range(900)]
     app, text = tmp_path / "app.py", CASE.app("python").read_text()

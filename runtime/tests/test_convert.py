@@ -21,10 +21,12 @@ from wallaroo_runtime.checkpoint.directory import Place
 from wallaroo_runtime.checkpoint.manifest import read_manifest
 from wallaroo_runtime.checkpoint.uncommitted import repeated
 from wallaroo_runtime.cli.main import main
+from wallaroo_runtime.durable.directory import LocalDirectory
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.maintenance.rescalable import batch_after, check_microbatch, check_realtime, end_of
 from wallaroo_runtime.storage.journal.reader import JournalReader
 from wallaroo_runtime.storage.outbox.log import read_base
+from wallaroo_runtime.storage.record_count import RecordCount
 from wallaroo_runtime.topology.load import load_document
 
 VALID = Path(__file__).parents[2] / "topology-schema" / "vectors" / "topologies" / "valid"
@@ -157,6 +159,12 @@ def test_a_micro_batch_that_is_planned_alone_is_left_and_a_published_one_is_not(
     assert (end.batch, end.sequence) == (0, 3)
     assert check_microbatch(tmp_path, end) == 0
     assert [path.exists() for path in letters] == [True, False]
+    records = RecordCount.open(LocalDirectory(tmp_path))
+    records.write(end.query, 1)
+    with pytest.raises(RunError, match="R787 .* micro-batch 1 is published and not committed"):
+        check_microbatch(tmp_path, end)  # Spark's own sinks have got it
+    records.write("another query", 1)
+    assert check_microbatch(tmp_path, end) == 0
     small.publish()
     small.close()
     with pytest.raises(RunError, match="R787 .* micro-batch 1 is published and not committed"):

@@ -10,12 +10,14 @@ from wallaroo_runtime.checkpoint.dead_letter import FOLDER as LETTERS
 from wallaroo_runtime.checkpoint.dead_letter import letter_files
 from wallaroo_runtime.checkpoint.integrity import offsets_of
 from wallaroo_runtime.checkpoint.manifest import MICROBATCH, REALTIME, Manifest
+from wallaroo_runtime.durable.directory import LocalDirectory
 from wallaroo_runtime.errors import RUN, USAGE, RunError
 from wallaroo_runtime.maintenance.rescale_topic import Topics
 from wallaroo_runtime.storage.journal.reader import JournalReader
 from wallaroo_runtime.storage.outbox.live_log import LiveLog
 from wallaroo_runtime.storage.outbox.log import Published, read_base
 from wallaroo_runtime.storage.outbox.outbox import Outbox
+from wallaroo_runtime.storage.record_count import read_counted
 from wallaroo_runtime.storage.spark_log import last_commit, pending_batch
 
 
@@ -76,10 +78,12 @@ def goal_of(path: Path, manifest: Manifest, now: Manifest, place: object) -> Goa
         end = end_of(path, manifest)
         return None if end is None else _converted(path, manifest, end, modes)
     check_operators(folder, manifest, place)
-    if (pending := pending_batch(folder)) is not None:
+    pending = pending_batch(folder)
+    if pending is not None and (batch < 0 or manifest.services):  # a remote outbox may have published it
         raise once_more(place, MICROBATCH, f"micro-batch {pending} is planned and not committed", RUN)
     if batch < 0:
         return None
+    check_unpublished(path, query_of(folder), batch)
     before, after = manifest.rescaled
     return Goal(before if batch == after else batch, batch + 1, tuple(_plan(folder, batch).splitlines()[2:]))
 
@@ -142,6 +146,11 @@ def _plan(folder: Path, batch: int) -> str:
     return (folder / "offsets" / str(batch)).read_text(encoding="utf-8")
 
 
+def query_of(folder: Path) -> str:
+    """Return the id of the query that Spark's checkpoint is of."""
+    return str(json.loads((folder / "metadata").read_bytes())["id"])
+
+
 def end_of(path: Path, manifest: Manifest) -> End | None:
     """Return where the checkpoint has come to; None: Spark has no micro-batch."""
     mode, folder = manifest.mode, path / manifest.spark
@@ -159,9 +168,8 @@ def end_of(path: Path, manifest: Manifest) -> End | None:
     journal, offset = JournalReader(path / "journal", int(sources[0]["journal"], 16)), int(sources[0]["offset"])
     pieces = journal.read(offset, journal.end().offset)
     unread = [(header.sequence, header.port) for piece in pieces for header, _, _ in split_frames(piece)]
-    query = str(json.loads((folder / "metadata").read_bytes())["id"])
     return End(
-        query,
+        query_of(folder),
         batch,
         text,
         offset,
@@ -172,21 +180,36 @@ def end_of(path: Path, manifest: Manifest) -> End | None:
 
 
 def check_microbatch(path: Path, end: End) -> int:
-    """Check what real-time mode must not meet; returns the last micro-batch that was published.
-
-    A micro-batch that is planned and not published has left nothing but files that nobody counts: real-time mode reads
-    its input. With windows there is one after most runs, since a tick comes each second.
-    """
-    published = Published.of(read_base(path / "outbox")).batch
-    if published > end.batch:
-        raise once_more(path, MICROBATCH, f"micro-batch {published} is published and not committed")
-    files = letter_files(path / LETTERS)
-    if any(batch >= end.offset for batch, *_ in files):
+    """Check what real-time mode must not meet; returns the last micro-batch that was published."""
+    if any(batch >= end.offset for batch, *_ in letter_files(path / LETTERS)):
         reason = "its dead letters have numbers of micro-batches that real-time mode would use again"
         raise refused(path, REALTIME, reason, "process some messages first")
-    for batch, _, _, letters in files:
-        if batch == end.batch + 1:
-            letters.unlink()  # of the micro-batch that is planned; a driver, too, writes them again
+    return check_unpublished(path, end.query, end.batch)
+
+
+def check_unpublished(path: Path, query: str, last: int) -> int:
+    """Leave a micro-batch that is planned; returns the last one that was published.
+
+    Until it is published it has left nothing but files that nobody counts, so its input is read again. With windows,
+    timers or visits there is one after most runs, since a tick comes each second.
+
+    Args:
+        path: The checkpoint directory.
+        query: Id of Spark's query.
+        last: The last micro-batch that Spark has committed.
+
+    Raises:
+        RunError: R787, the next one is published, and only a run can finish it.
+    """
+    published = Published.of(read_base(path / "outbox")).batch
+    counted = read_counted(LocalDirectory(path))
+    if counted.query == query:  # Spark's own sinks get a micro-batch before it is published
+        published = max(published, counted.written)
+    if published > last:
+        raise once_more(path, MICROBATCH, f"micro-batch {published} is published and not committed")
+    for batch, _, _, letters in letter_files(path / LETTERS):
+        if batch == last + 1:
+            letters.unlink()  # a driver, too, writes them again
     return published
 
 
