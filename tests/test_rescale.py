@@ -88,14 +88,14 @@ def test_counts_go_on_where_a_driver_left_a_micro_batch(
         run = bench.start()
         bench.expect(TEXTS)
         run.send(framed(text.encode() for text in TEXTS))
-        assert run.wait() == -9, run.said()
+        assert run.end() == -9, run.said()
     if point == "before_commit":
         refused = wallaroo("state", "rescale", bench.checkpoint, "--partitions", 3)
-        assert refused.returncode == 1
+        assert refused.returncode == 2
         assert "is published and not committed" in refused.stderr
-        run = bench.start()
+        run = bench.start("--stop-when-idle", 1)
         bench.check()
-        assert run.stop() == 0, run.said()
+        assert run.end() == 0, run.said()
     assert rescaled(bench, "--partitions", 3, "--buckets", 5)["keys"] == KEYS
     process(bench)
 
