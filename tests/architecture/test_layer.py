@@ -53,12 +53,12 @@ def test_java_keeps_its_layers() -> None:
 UPWARD = [(low, high) for low in JAVA_IMPORTS for high in JAVA_IMPORTS if high not in {low, *JAVA_IMPORTS[low]}]
 
 
-@pytest.mark.parametrize(("low", "high"), UPWARD)
-def test_planted_name_of_another_package_of_java(low: str, high: str) -> None:
-    file, name = f"{JAVA}/{low}/Planted.java", f"org.wallaroo.spark.{high}.Planted"
-    for line in (f"import {name};", f"import static {name}.planted;", f"    private {name} planted;"):
-        (broken,) = java_violations(file, f"package org.wallaroo.spark.{low};\n\n{line}\n")
-        assert broken.startswith(f"{file}:3: {low} may import ") and broken.endswith(f", not {high}")
+def test_planted_names_of_other_packages_of_java() -> None:
+    for low, high in UPWARD:
+        file, name = f"{JAVA}/{low}/Planted.java", f"org.wallaroo.spark.{high}.Planted"
+        for line in (f"import {name};", f"import static {name}.planted;", f"    private {name} planted;"):
+            (broken,) = java_violations(file, f"package org.wallaroo.spark.{low};\n\n{line}\n")
+            assert broken.startswith(f"{file}:3: {low} may import ") and broken.endswith(f", not {high}")
 
 
 def test_planted_lines_of_java() -> None:
@@ -132,32 +132,30 @@ def test_rules_are_given_every_program(top: str) -> None:
     assert {file for file, _ in texts(top)} == present != set()
 
 
-@pytest.mark.parametrize(
-    ("room", "target"),
-    [(low, high) for low, its in SDK_IMPORTS.items() for high in SDK_IMPORTS if high not in {low, *its}],
-)
-def test_planted_import_of_a_room(room: str, target: str) -> None:
-    file = f"{PYTHON_SDK}/wallaroo/{room.replace('.', '/')}/planted.py".replace("//", "/")
-    line = f"from wallaroo.{target} import x".replace(". ", " ")
-    assert len(planted(sdk_violations, file, line)) == 1
+def test_planted_imports_of_rooms() -> None:
+    for room, its in SDK_IMPORTS.items():
+        file = f"{PYTHON_SDK}/wallaroo/{room.replace('.', '/')}/planted.py".replace("//", "/")
+        for target in SDK_IMPORTS.keys() - {room, *its}:
+            line = f"from wallaroo.{target} import x".replace(". ", " ")
+            assert len(planted(sdk_violations, file, line)) == 1, (file, line)
 
 
 FORBIDDEN = [(low, high) for low in IMPORTS for high in IMPORTS if high != low and high not in IMPORTS[low]]
 
 
-@pytest.mark.parametrize(("package", "target"), FORBIDDEN)
-def test_planted_import_of_a_package(package: str, target: str) -> None:
-    file = f"{RUNTIME}/wallaroo_runtime/{package}/planted.py"
-    (found,) = planted(runtime_violations, file, f"from wallaroo_runtime.{target} import x")
-    assert found.startswith(f"{file}:4: imports wallaroo_runtime.{target}.x; ")
+def test_planted_imports_of_packages() -> None:
+    for package, target in FORBIDDEN:
+        file = f"{RUNTIME}/wallaroo_runtime/{package}/planted.py"
+        (found,) = planted(runtime_violations, file, f"from wallaroo_runtime.{target} import x")
+        assert found.startswith(f"{file}:4: imports wallaroo_runtime.{target}.x; ")
 
 
-@pytest.mark.parametrize("library", ONLY_IN)
-@pytest.mark.parametrize("package", IMPORTS)
-def test_planted_import_of_a_library(package: str, library: str) -> None:
-    file = f"{RUNTIME}/wallaroo_runtime/{package}/planted.py"
-    found = planted(runtime_violations, file, f"import {library}")
-    assert len(found) == (package not in ONLY_IN[library]), found
+def test_planted_imports_of_libraries() -> None:
+    for package in IMPORTS:
+        for library, allowed in ONLY_IN.items():
+            file = f"{RUNTIME}/wallaroo_runtime/{package}/planted.py"
+            found = planted(runtime_violations, file, f"import {library}")
+            assert len(found) == (package not in allowed), (file, library, found)
 
 
 @pytest.mark.parametrize(
