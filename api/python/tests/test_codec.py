@@ -60,12 +60,12 @@ def test_vectors(case: dict[str, Any]) -> None:
     assert read == value or (math.isnan(read) and math.isnan(value))
 
 
-@pytest.mark.parametrize("case", VECTORS["json_numbers"], ids=lambda case: case["text"])
-def test_numbers_of_json_have_one_form(case: dict[str, str]) -> None:
-    (number,) = struct.unpack(">d", bytes.fromhex(case["bits"]))
-    assert codec("json").encode(number).decode() == case["text"]
-    assert codec("json").encode({"a": [number]}).decode() == f'{{"a":[{case["text"]}]}}'
-    assert float(codec("json").decode(case["text"].encode())) == number
+def test_numbers_of_json_have_one_form() -> None:
+    for case in VECTORS["json_numbers"]:
+        (number,) = struct.unpack(">d", bytes.fromhex(case["bits"]))
+        assert codec("json").encode(number).decode() == case["text"]
+        assert codec("json").encode({"a": [number]}).decode() == f'{{"a":[{case["text"]}]}}'
+        assert float(codec("json").decode(case["text"].encode())) == number
 
 
 BIG = st.builds(lambda bits, more: (1 << bits) + more, st.integers(50, 1100), st.integers(-3, 3))
