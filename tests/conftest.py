@@ -65,10 +65,13 @@ APART = {
 } | {"runtime/tests/test_change.py"}
 # Files whose tests share what is started once for each language.
 BY_LANGUAGE = {"tests/test_run_word_count.py", "runtime/tests/test_poison.py"}
-# Files whose tests share one Spark session: a second process of pytest would start a second one.
+# Files whose tests share the session of the fixture `spark`: a second process of pytest would start a second one.
 ON_ONE_SPARK = {
     f"runtime/tests/test_{name}.py"
-    for name in ("model_spark", "neighbours", "rows", "spark", "spark_levels", "spark_windows", "thrown")
+    for name in (
+        *("dataframe", "dataframe_types", "goka_begin", "model_applied", "model_spark", "neighbours", "rows", "spark"),
+        *("spark_levels", "spark_windows", "state_store", "thrown"),
+    )
 }
 
 
@@ -118,7 +121,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Let the units that take longest come first: at the end the processes then share what is short.
 
     Where time may run out, another unit comes first after each commit.
+
+    Raises:
+        UsageError: A file uses the one Spark session, and may get another.
     """
+    short = [item for item in items if item.get_closest_marker("long") is None]
+    sharing = {item.nodeid.split("::")[0] for item in short if "spark" in getattr(item, "fixturenames", ())}
+    if lost := sorted(sharing - ON_ONE_SPARK):
+        raise pytest.UsageError(f"ON_ONE_SPARK in tests/conftest.py has not {', '.join(lost)}")  # noqa: EM102
     if UNTIL:
         begins = sorted({unit(item.nodeid) for item in items}, key=lambda name: zlib.crc32((head() + name).encode()))
         items.sort(key=lambda item: begins.index(unit(item.nodeid)))

@@ -6,6 +6,7 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -22,7 +23,12 @@ pytestmark = pytest.mark.jvm
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     """Return a copy of the example."""
-    return shutil.copytree(EXAMPLE, tmp_path / "job", ignore=shutil.ignore_patterns("__pycache__", "out"))
+    return copied(tmp_path / "job")
+
+
+def copied(folder: Path) -> Path:
+    """Copy the example to a folder."""
+    return shutil.copytree(EXAMPLE, folder, ignore=shutil.ignore_patterns("__pycache__", "out"))
 
 
 def ran(folder: Path, *arguments: str) -> str:
@@ -58,28 +64,22 @@ def test_the_job_does_the_same_with_the_program_in_go(folder: Path) -> None:
     assert ran(folder, "job.py", ".").endswith(printed() + "\n")
 
 
-def test_the_cells_of_the_notebook_give_the_outputs_that_are_in_it(folder: Path, rewrites_golden: bool) -> None:
-    file = EXAMPLE / "dataframes.ipynb"
-    notebook = json.loads(file.read_text(encoding="utf-8"))
-    cells = cells_of(notebook)
-    outputs = outputs_of(("".join(cell["source"]) for cell in cells), folder)
-    if rewrites_golden:
-        for cell, output in zip(cells, outputs, strict=True):
-            cell["outputs"] = output
-        file.write_text(json.dumps(notebook, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
-    assert [cell["outputs"] for cell in cells] == outputs
-    assert any("data" in output for output in outputs[-1]), "the plot"
-
-
 BEFORE = 'history, live, customers = orders, new, spark.read.json("customers")'
 AFTER = """
 query.processAllAvailable()
 query.stop()
 print(past.count(), spark.read.parquet("alerts").count())
 """
+FORGET = """
+import shutil
+[each.stop() for each in spark.streams.active]
+shutil.rmtree("out", ignore_errors=True)
+"""
+NOTEBOOK = EXAMPLE / "dataframes.ipynb"
 
 
-def test_the_samples_of_page_and_readme_print_what_follows_them(folder: Path) -> None:
+def samples() -> list[tuple[str, str]]:
+    """Return the programs of page and README, each with what it prints."""
     pieces: list[tuple[str, str]] = []
     for block in blocks(DOCS / "dataframes.md"):
         if block.title and "--8<--" not in block.text:
@@ -89,7 +89,38 @@ def test_the_samples_of_page_and_readme_print_what_follows_them(folder: Path) ->
         elif block.text.startswith("+--"):
             pieces[-1] = pieces[-1][0], block.text
     readme = next(block.text for block in blocks(ROOT / "README.md") if "dataframe import load" in block.text)
-    pieces += [(BEFORE, ""), (readme, ""), (AFTER, "3 3")]
-    outputs = outputs_of((text for text, _ in pieces), folder)
-    said = ["".join("".join(each["text"]) for each in output).strip() for output in outputs]
+    return [*pieces, (BEFORE, ""), (readme, ""), (AFTER, "3 3")]
+
+
+def notebook() -> dict[str, Any]:
+    """Return the notebook."""
+    content: dict[str, Any] = json.loads(NOTEBOOK.read_text(encoding="utf-8"))
+    return content
+
+
+@pytest.fixture(scope="module")
+def outputs(tmp_path_factory: pytest.TempPathFactory) -> list[list[dict[str, Any]]]:
+    """Return what the cells of the notebook give, then what the samples give, on one Spark."""
+    cells = ["".join(cell["source"]) for cell in cells_of(notebook())]
+    folder = copied(tmp_path_factory.mktemp("samples") / "job")
+    return outputs_of([*cells, FORGET, *(text for text, _ in samples())], folder)
+
+
+def test_the_cells_of_the_notebook_give_the_outputs_that_are_in_it(
+    outputs: list[list[dict[str, Any]]], rewrites_golden: bool
+) -> None:
+    content = notebook()
+    cells = cells_of(content)
+    given = outputs[: len(cells)]
+    if rewrites_golden:
+        for cell, output in zip(cells, given, strict=True):
+            cell["outputs"] = output
+        NOTEBOOK.write_text(json.dumps(content, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    assert [cell["outputs"] for cell in cells] == given
+    assert any("data" in output for output in given[-1]), "the plot"
+
+
+def test_the_samples_of_page_and_readme_print_what_follows_them(outputs: list[list[dict[str, Any]]]) -> None:
+    pieces = samples()
+    said = ["".join("".join(each["text"]) for each in output).strip() for output in outputs[-len(pieces) :]]
     assert said == [printed.strip() for _, printed in pieces]

@@ -116,7 +116,7 @@ def test_what_is_there_is_amended(ignored: list[str], ends: str, module: str, ol
         assert (home / ".gitignore").read_text().startswith(mine)
         assert module != "above" or not (program / "go.mod").exists()
         before = set(committed(root))
-        ran(program, "go", "build")
+        ran(program, "go", "vet", ".")
         assert set(committed(root)) == before
 
 
