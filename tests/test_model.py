@@ -40,29 +40,29 @@ def local(nursery: Nursery) -> Run:
 
 @pytest.mark.slow
 def test_drawn_applications(local: Run) -> None:
-    assert search(local, 25, number=SEED) >= 25
+    assert search(local, 12, number=SEED) >= 12
 
 
 @pytest.mark.slow
 def test_drawn_windows_after_windows(local: Run) -> None:
     """Several ticks come without a message between them, before and after borders of micro-batches."""
-    assert search(local, 15, number=SEED, languages=(PYTHON,), begins=AFTER) >= 15
-    assert search(local, 3, number=SEED, languages=(GO,), begins=AFTER) >= 3
-    assert search(local, 10, number=SEED, languages=(PYTHON,), begins=SESSIONS) >= 10
+    assert search(local, 8, number=SEED, languages=(PYTHON,), begins=AFTER) >= 8
+    assert search(local, 2, number=SEED, languages=(GO,), begins=AFTER) >= 2
+    assert search(local, 6, number=SEED, languages=(PYTHON,), begins=SESSIONS) >= 6
 
 
 @pytest.mark.slow
 def test_drawn_times_of_states(local: Run) -> None:
-    assert search(local, 20, number=SEED, languages=(PYTHON,), begins=TIMED) >= 20
-    assert search(local, 3, number=SEED, languages=(GO,), begins=TIMED) >= 3
+    assert search(local, 10, number=SEED, languages=(PYTHON,), begins=TIMED) >= 10
+    assert search(local, 2, number=SEED, languages=(GO,), begins=TIMED) >= 2
 
 
 @pytest.mark.slow
 def test_drawn_applications_in_the_test_kit() -> None:
-    assert search(run_in_kit, 20, number=SEED, languages=(PYTHON,), prepare=timed) >= 20
-    assert search(run_in_kit, 20, number=SEED, languages=(PYTHON,), prepare=timed, begins=AFTER) >= 20
-    assert search(run_in_kit, 10, number=SEED, languages=(PYTHON,), prepare=timed, begins=SESSIONS) >= 10
-    assert search(run_in_kit, 10, number=SEED, languages=(PYTHON,), prepare=timed, begins=TIMED) >= 10
+    assert search(run_in_kit, 10, number=SEED, languages=(PYTHON,), prepare=timed) >= 10
+    assert search(run_in_kit, 8, number=SEED, languages=(PYTHON,), prepare=timed, begins=AFTER) >= 8
+    assert search(run_in_kit, 6, number=SEED, languages=(PYTHON,), prepare=timed, begins=SESSIONS) >= 6
+    assert search(run_in_kit, 6, number=SEED, languages=(PYTHON,), prepare=timed, begins=TIMED) >= 6
 
 
 @pytest.mark.slow
@@ -82,6 +82,9 @@ def test_many_drawn_applications(local: Run) -> None:
     assert search(local, 140, number=random.randrange(1 << 32)) >= 140
     assert search(local, 30, number=random.randrange(1 << 32), begins=AFTER) >= 30
     assert search(local, 60, number=random.randrange(1 << 32), begins=TIMED) >= 60
+    number = random.randrange(1 << 32)
+    for begins in ((), AFTER, SESSIONS, TIMED):
+        assert search(run_in_kit, 20, number=number, languages=(PYTHON,), prepare=timed, begins=begins) >= 20
 
 
 @pytest.mark.long

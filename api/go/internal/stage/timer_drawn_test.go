@@ -268,7 +268,7 @@ func checkDrawnTimes(t *testing.T, seed uint64) {
 func TestDrawnTimesAreThoseOfAPlainReference(t *testing.T) {
 	defer example.SetSerialize(false)()
 	wa.RegisterType(&timedValues{})
-	for seed := range uint64(1500) {
+	for seed := range uint64(300) {
 		checkDrawnTimes(t, seed)
 	}
 }
