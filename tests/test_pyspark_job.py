@@ -82,9 +82,7 @@ def samples() -> list[tuple[str, str]]:
     """Return the programs of page and README, each with what it prints."""
     pieces: list[tuple[str, str]] = []
     for block in blocks(DOCS / "dataframes.md"):
-        if block.title and "--8<--" not in block.text:
-            (folder / block.title).write_text(block.text, encoding="utf-8")
-        elif block.language == "python" and not block.title:
+        if block.language == "python" and not block.title:
             pieces.append((block.text, ""))
         elif block.text.startswith("+--"):
             pieces[-1] = pieces[-1][0], block.text
@@ -103,6 +101,9 @@ def outputs(tmp_path_factory: pytest.TempPathFactory) -> list[list[dict[str, Any
     """Return what the cells of the notebook give, then what the samples give, on one Spark."""
     cells = ["".join(cell["source"]) for cell in cells_of(notebook())]
     folder = copied(tmp_path_factory.mktemp("samples") / "job")
+    for block in blocks(DOCS / "dataframes.md"):
+        if block.title and "--8<--" not in block.text:
+            (folder / block.title).write_text(block.text, encoding="utf-8")
     return outputs_of([*cells, FORGET, *(text for text, _ in samples())], folder)
 
 
