@@ -95,7 +95,7 @@ def test_cluster_grows_and_shrinks_and_state_moves(deployment: Deployment, archi
     rounds = 0
     with (
         Receiver(cluster.scene.listen()) as receiver,
-        deployment.run(archive, receiver, "--worker-python", bare) as run,
+        deployment.run(archive, receiver, "--conf", f"spark.wallaroo.worker.python={bare}") as run,
     ):
         run.ready()
         places: list[dict[str, str]] = []

@@ -302,7 +302,7 @@ def test_submit_ends_as_the_driver_on_yarn_does(hadoop: Hadoop, site: Site, arch
             assert run.output[-1] == f"{identity}: finished\n"
             assert run.errors == []
         # No worker starts with this interpreter, on any executor.
-        failing = ("--worker-python", "/no/such/python", "--conf", "spark.yarn.maxAppAttempts=1")
+        failing = ("--conf", "spark.wallaroo.worker.python=/no/such/python", "--conf", "spark.yarn.maxAppAttempts=1")
         with Run(
             archives("python"), receiver, f"{place}-2", *cluster, *failing, "--fresh", source=site.source,
             verb="submit", **environment,

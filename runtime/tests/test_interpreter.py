@@ -1,4 +1,4 @@
-"""`--worker-python`: what cannot run workers is refused before anything starts, with what the user may have meant."""
+"""The setting of the workers' interpreter: what cannot run them is refused before anything starts, with a remedy."""
 
 import sys
 from functools import cache
@@ -19,6 +19,8 @@ from wallaroo_runtime.worker.spec import WorkerSpec
 
 pytestmark = pytest.mark.slow
 
+SETTING = "spark.wallaroo.worker.python"
+OPTION = "--conf spark.wallaroo.worker.python"
 ADDRESSES = ("--in", "127.0.0.1:0", "--out", "127.0.0.1:9")
 # What is given, and what is said of it; `{0}` is what is given.
 SAID = {
@@ -26,9 +28,9 @@ SAID = {
     "nothing": "",
     "nowhere": "{0} cannot run a worker; No such file or directory",
     "a folder": "{0} cannot run a worker; it is a directory",
-    "an environment": "fix: give --worker-python {0}/bin/python",
+    "an environment": f"fix: give {OPTION}={{0}}/bin/python",
     "a file": "fix: give the path of an interpreter, or make this one executable",
-    "with options": f"fix: give --worker-python {sys.executable}; options of it go into PYTHON... variables",
+    "with options": f"fix: give {OPTION}={sys.executable}; options of it go into PYTHON... variables",
     "another program": "{0} cannot run a worker; asked for its modules, it exited with status 7: no idea",
     "without Wallaroo": "fix: `{0} -m pip install 'wallaroo-spark[worker]'`, or give an interpreter that has it",
 }
@@ -75,12 +77,18 @@ def test_what_is_said_of_an_interpreter(
 def test_an_executor_that_does_not_have_it_says_the_same(tmp_path: Path) -> None:
     spec = WorkerSpec("a", "main", ("{python}", "-m", "wallaroo.worker"), str(tmp_path), python="/no/python")
     said = str(explain_refusal(spec, FileNotFoundError(2, "No such file or directory")))
-    assert said.startswith("W404 --worker-python /no/python cannot run a worker; No such file or directory")
-    assert "each machine has, or leave out --worker-python" in said
+    assert said.startswith(f"W404 {OPTION}=/no/python cannot run a worker; No such file or directory")
+    assert f"each machine has, or leave out {OPTION}" in said
 
 
 def test_nothing_has_begun_when_it_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    command = ["run", str(CASES / "word_count" / "app.py"), *ADDRESSES, "--worker-python", "/no/python"]
+    command = [
+        "run",
+        str(CASES / "word_count" / "app.py"),
+        *ADDRESSES,
+        "--conf",
+        f"{SETTING}=/no/python",
+    ]
     assert main([*command, "--checkpoint", str(tmp_path / "checkpoint")]) == 4
     out, err = capsys.readouterr()
     assert err.startswith("W404 "), err
@@ -89,8 +97,8 @@ def test_nothing_has_begun_when_it_is_refused(tmp_path: Path, capsys: pytest.Cap
 
 
 def test_an_application_in_go_has_no_use_for_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    command = ["run", str(CASES / "word_count"), *ADDRESSES, "--worker-python", sys.executable]
+    command = ["run", str(CASES / "word_count"), *ADDRESSES, "--conf", f"{SETTING}={sys.executable}"]
     assert main([*command, "--checkpoint", str(tmp_path / "checkpoint")]) == 2
     err = capsys.readouterr().err
-    assert 'R608 --worker-python is for workers in Python; "Word Count Application" has none\n' in err
-    assert "fix: leave out --worker-python" in err
+    assert f'R608 {OPTION} is for workers in Python; "Word Count Application" has none\n' in err
+    assert f"fix: leave out {OPTION}" in err

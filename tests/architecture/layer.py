@@ -12,6 +12,7 @@ IMPORTS: dict[str, set[str]] = {
     "cli": {
         *("archive", "case", "checkpoint", "console", "durable", "errors", "gateway", "kafka", "maintenance"),
         *("memory", "monitor", "peer", "plan", "program", "run", "service", "spark", "submit", "system", "topology"),
+        "worker",
     },
     "console": {"gateway", "run", "system"},
     "case": {"errors", "memory", "topology"},

@@ -8,6 +8,7 @@ from wallaroo.diagnostic.diagnostic import closest
 from wallaroo_runtime.cli.parser import wrong_usage
 from wallaroo_runtime.gateway.config import FSYNC_POLICIES
 from wallaroo_runtime.peer.limits import Bounds
+from wallaroo_runtime.worker.interpreter import SETTING as WORKER_PYTHON
 
 UNITS = {"": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "TiB": 1 << 40}
 MAX_BYTES = (1 << 63) - 1
@@ -69,6 +70,9 @@ SETTINGS = {
     JOURNAL: _size("stop reading sources when so much waits to be processed", _DEFAULT.journal_bytes),
     OUTBOX: _size("pause when so much output waits for the sinks", _DEFAULT.outbox_bytes),
     CACHE: _size("state that each worker keeps in memory", _DEFAULT.state_cache_bytes),
+    WORKER_PYTHON: Setting(
+        bool, "an interpreter", "give its path", "interpreter of Python workers; default: that of spark.pyspark.python"
+    ),
     "spark.wallaroo.realtime.batchSeconds": Setting(
         lambda text: _SECONDS.fullmatch(text) is not None, "a time", "give seconds, more than 0, e.g. 60"
     ),

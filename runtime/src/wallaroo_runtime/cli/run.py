@@ -16,6 +16,7 @@ from wallaroo_runtime.cli.run_option import OWN, add_options, without_meaning
 from wallaroo_runtime.console.reporter import JsonReporter, TextReporter
 from wallaroo_runtime.monitor.access import LOOPBACK, parse_address
 from wallaroo_runtime.system.stop import signals_kill
+from wallaroo_runtime.worker.interpreter import SETTING as WORKER_PYTHON
 
 USED = frozenset(OWN)
 _NEARLY_ADDRESS = re.compile(r"\d+|on|true|[\w.\[\]:-]*:\d+")  # of the monitor
@@ -197,7 +198,7 @@ def _run(arguments: argparse.Namespace, app: str, reporter: JsonReporter | TextR
         spark=SparkOptions(
             master=arguments.master,
             conf=conf,
-            worker_python=arguments.worker_python,
+            worker_python=conf.get(WORKER_PYTHON, ""),
         ),
         bounds=bounds_of(conf),
         remote=remote_of(arguments),

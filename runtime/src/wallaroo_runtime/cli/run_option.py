@@ -72,8 +72,6 @@ OPTIONS = (
               is_submitted=False),
     RunOption(("--attach",), PROGRAM, "use a worker that is started already, e.g. under a debugger",
               {"action": "append", "default": [], "metavar": "NAME=unix:///PATH"}, "spark", is_submitted=False),
-    RunOption(("--worker-python",), PROGRAM, "interpreter of Python workers; default: Spark's own",
-              {"default": "", "metavar": "PATH"}, "spark"),
     RunOption(("--stop-when-idle",), PROGRAM, "stop when nothing came in for so long",
               {"type": float, "metavar": "SECONDS"}),
     RunOption(("--available-now",), PROGRAM, "stop when all that files and topics had at the start is delivered",

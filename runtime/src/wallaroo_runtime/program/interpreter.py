@@ -1,4 +1,4 @@
-"""The interpreter of `--worker-python`: whether it can run the workers of an application, and why not."""
+"""The interpreter of `spark.wallaroo.worker.python`: whether it can run the workers of an application, and why not."""
 
 import subprocess
 import sys
@@ -15,7 +15,7 @@ LOOK = str(Path(__file__).with_name("look.py"))
 
 
 def check_interpreter(python: str, topology: Topology, *, is_here: bool, is_packed: bool) -> None:
-    """Refuse what `--worker-python` names where it cannot run the application's workers.
+    """Refuse what `spark.wallaroo.worker.python` names where it cannot run the application's workers.
 
     Args:
         python: What it names; empty: nothing.
@@ -36,7 +36,7 @@ def check_interpreter(python: str, topology: Topology, *, is_here: bool, is_pack
     if missing := missing_modules(python, () if is_packed else tuple(NEEDED)):
         fix = f"`{python} -m pip install '{NEEDED[missing[0]]}'`, or give an interpreter that has it"
         reason = f"it has no module {missing[0]}"
-        raise RunError.of("W404", WORKER, path=f"{OPTION} {python}", reason=reason, fix=fix)
+        raise RunError.of("W404", WORKER, path=f"{OPTION}={python}", reason=reason, fix=fix)
 
 
 def missing_modules(python: str, names: tuple[str, ...]) -> list[str]:
@@ -54,7 +54,7 @@ def missing_modules(python: str, names: tuple[str, ...]) -> list[str]:
     if done is None or done.returncode:
         reason = f"it did not answer within {FIND_S:g} s" if done is None else f"asked for its modules, {_ending(done)}"
         fix = f"give the path of a Python interpreter, e.g. {sys.executable}"
-        raise RunError.of("W404", WORKER, path=f"{OPTION} {python}", reason=reason, fix=fix)
+        raise RunError.of("W404", WORKER, path=f"{OPTION}={python}", reason=reason, fix=fix)
     found = done.stdout.decode(errors="replace").split()
     return [name for name in names if name in found]
 

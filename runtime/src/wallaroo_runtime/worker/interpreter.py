@@ -1,4 +1,4 @@
-"""Explains why an interpreter that `--worker-python` names was not executed."""
+"""Explains why an interpreter that `spark.wallaroo.worker.python` names was not executed."""
 
 import os
 import shutil
@@ -6,7 +6,8 @@ from pathlib import Path
 
 from wallaroo.diagnostic.diagnostic import Diagnostic
 
-OPTION = "--worker-python"
+SETTING = "spark.wallaroo.worker.python"
+OPTION = f"--conf {SETTING}"
 
 
 def refused(python: str, error: OSError) -> Diagnostic:
@@ -16,11 +17,11 @@ def refused(python: str, error: OSError) -> Diagnostic:
     inside = path / "bin" / "python"
     if path.is_dir():
         reason = "it is a directory"
-        fix = f"give {OPTION} {inside}" if inside.exists() else "give the path of an interpreter"
+        fix = f"give {OPTION}={inside}" if inside.exists() else "give the path of an interpreter"
     elif options and not path.exists() and shutil.which(first):
-        reason, fix = "there is no such program", f"give {OPTION} {first}; options of it go into PYTHON... variables"
+        reason, fix = "there is no such program", f"give {OPTION}={first}; options of it go into PYTHON... variables"
     elif path.exists() and not os.access(path, os.X_OK):
         fix = "give the path of an interpreter, or make this one executable"
     else:
         fix = f"give the path of an interpreter, which each machine has, or leave out {OPTION}: it is Spark's own then"
-    return Diagnostic.of("W404", path=f"{OPTION} {python}", reason=reason, fix=fix)
+    return Diagnostic.of("W404", path=f"{OPTION}={python}", reason=reason, fix=fix)
