@@ -188,7 +188,7 @@ test-kafka: ready ## Kafka sources and sinks against a real broker, which Maven 
 test-long: ready ## the long runs: faults, guilty messages, bounds, changed applications
 	$(call tests,long,$(SIDE_BY_SIDE))
 
-features: ready ## docs/features.md, and each of its features switched off: make features WORDS='merge Kafka'
+features: ready ## the table of docs/wallaroo.md, and each feature switched off: make features WORDS='merge Kafka'
 	$(BIN)/python tests/feature.py --write --off $(WORDS)
 
 conformance: ready ## run the conformance driver: make conformance WORKER='command' WITHOUT='cache'

@@ -1,6 +1,6 @@
 """The feature table: every row names the tests that prove it, and the edits that switch the feature off.
 
-    python tests/feature.py --write     writes docs/features.md from tests/features.toml
+    python tests/feature.py --write     writes the table of docs/wallaroo.md from tests/features.toml
     python tests/feature.py --off       all tests pass; with a feature switched off, its test fails
     python tests/feature.py --off merge ...   rows whose name holds one of the words
 
@@ -26,19 +26,14 @@ from wallaroo_runtime.program.import_path import NESTED
 
 ROOT = Path(__file__).resolve().parent.parent
 TABLE = ROOT / "tests" / "features.toml"
-PAGE = ROOT / "docs" / "features.md"
+PAGE = ROOT / "docs" / "wallaroo.md"
 COLUMNS = {"python1": "Python 0.1-0.3", "python2": "Python 0.4-0.5", "python3": "Python 0.6", "go": "Go"}
 TEST_S = 600.0
+HEADING = "\n## Features\n\n"
 INTRODUCTION = """\
-# Features
-
 What Wallaroo's programs could do, by generation of its API, and what they can do here. "new": Wallaroo had no such
 thing; "unreleased": only its last version, which was never released, had it. Go's cells mean both of its APIs,
 Wallaroo's own and the typed one of package `stream`, unless they name one.
-
-Each row has tests that turn red when the feature is switched off: `make features` edits a copy of the sources, one
-place at a time, and runs them. `tests/features.toml` has the places; `python tests/feature.py --write` writes this
-page from it.
 """
 
 
@@ -145,16 +140,11 @@ def passed(proofs: Sequence[Proof], root: Path) -> bool:
 
 
 def page(rows: Sequence[Feature]) -> str:
-    """Return the table as it is in the docs."""
-    lines = [
-        INTRODUCTION,
-        "| feature | " + " | ".join(COLUMNS.values()) + " | tests |",
-        "|---" * (len(COLUMNS) + 2) + "|",
-    ]
-    for row in rows:
-        tests = "<br>".join(f"`{proof.name}`" for proof in row.proofs)
-        lines.append("| " + " | ".join([row.name, *(row.offered[column] for column in COLUMNS), tests]) + " |")
-    return "\n".join(lines) + "\n"
+    """Return the page with the table at its end; which tests prove a row is in tests/features.toml."""
+    above = PAGE.read_text(encoding="utf-8").partition(HEADING)[0]
+    lines = [INTRODUCTION, "| feature | " + " | ".join(COLUMNS.values()) + " |", "|---" * (len(COLUMNS) + 1) + "|"]
+    lines += ["| " + " | ".join([row.name, *(row.offered[column] for column in COLUMNS)]) + " |" for row in rows]
+    return above + HEADING + "\n".join(lines) + "\n"
 
 
 def copy_tree(root: Path) -> None:
@@ -191,11 +181,10 @@ def check(words: Sequence[str]) -> list[str]:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description="The feature table.")
-    parser.add_argument("--write", action="store_true", help="write docs/features.md")
+    parser.add_argument("--write", action="store_true", help="write the table of docs/wallaroo.md")
     parser.add_argument("--off", nargs="*", metavar="WORD", help="switch features off and see their tests fail")
     options = parser.parse_args()
     if options.write:
-        PAGE.parent.mkdir(exist_ok=True)
         PAGE.write_text(page(features()), encoding="utf-8")
     found = check(options.off) if options.off is not None else []
     print("\n".join(found), end="\n" if found else "")

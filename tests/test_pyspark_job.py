@@ -12,7 +12,7 @@ import pytest
 
 from support.notebook import cells_of, outputs_of
 from support.page import DOCS, blocks
-from support.tutorial import EXAMPLES
+from support.tutorial import EXAMPLES, example_blocks
 from wallaroo_runtime.program.init import init
 
 ROOT = DOCS.parent
@@ -43,7 +43,7 @@ def ran(folder: Path, *arguments: str) -> str:
 
 def printed() -> str:
     """Return the table that the page shows."""
-    (table,) = [block.text for block in blocks(DOCS / "tutorial" / "pyspark_job.md") if block.text.startswith("+--")]
+    (table,) = [block.text for block in example_blocks("pyspark_job") if block.text.startswith("+--")]
     return table
 
 

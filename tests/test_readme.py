@@ -64,7 +64,7 @@ def test_sessions_end_as_printed(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_the_printed_bytes_are_the_first_framing_vector() -> None:
-    found = re.search(r"printf '(\S*)(My solitude[^']*)'", (ROOT / "docs" / "tcp.md").read_text(encoding="utf-8"))
+    found = re.search(r"printf '(\S*)(My solitude[^']*)'", (ROOT / "docs" / "sources.md").read_text(encoding="utf-8"))
     assert found is not None
     shell = subprocess.run(
         ["bash", "-c", f"printf '{found[1]}{found[2]}'"], capture_output=True, timeout=10, check=True

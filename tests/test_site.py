@@ -86,8 +86,8 @@ def test_no_link_is_dead() -> None:
 
 @pytest.mark.parametrize("target", ["gone.md", "kafka.md#gone", "../README.md", "reference/errors.md#r999", "#gone"])
 def test_planted_dead_link(target: str) -> None:
-    assert is_dead("faq.md", target)
-    assert not is_dead("faq.md", "kafka.md#topics")
+    assert is_dead("debug.md", target)
+    assert not is_dead("debug.md", "kafka.md#topics")
 
 
 def test_links_of_the_readme_are_files() -> None:
@@ -166,7 +166,7 @@ PARTS = ["R714", "`R714`", "R999", "`docs/kafka.md`", "[R714](x)", "`app.py`", "
 
 @given(st.lists(st.sampled_from(PARTS), max_size=30).map(" ".join))
 def test_links_are_all_that_is_added(text: str) -> None:
-    made = LINKS.with_links(text, "internals/plan.md", CODES)
+    made = LINKS.with_links(text, "internals/worker.md", CODES)
     back = re.sub(r"\[(R714)\]\(\.\./reference/errors\.md#r714\)", r"\1", made)
     back = re.sub(r"\[(`docs/kafka\.md`)\]\(\.\./kafka\.md\)", r"\1", back)
     assert back == text

@@ -1,4 +1,4 @@
-"""What docs/testing-go.md promises: its program and its tests are run as printed."""
+"""What docs/testing.md promises: its program and its tests are run as printed."""
 
 import re
 import subprocess
@@ -8,7 +8,7 @@ import pytest
 
 from wallaroo_runtime.program.init import init
 
-PAGE = Path(__file__).resolve().parent.parent / "docs" / "testing-go.md"
+PAGE = Path(__file__).resolve().parent.parent / "docs" / "testing.md"
 # A program for Wallaroo: `wallaroo build` would make its type known, which moves to the state of its key.
 CLASSIC = """package main
 

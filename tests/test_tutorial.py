@@ -14,12 +14,12 @@ import wallaroo
 from support.kafka import free_port
 from support.page import DOCS, Block, blocks
 from support.run import READY
-from support.tutorial import EXAMPLES, Terminal, at, commands
+from support.tutorial import EXAMPLES, Terminal, at, commands, example_blocks, examples
 from wallaroo.emit.topology import topology
 from wallaroo.testing import run
 from wallaroo_runtime.program.init import init
 
-PAGES = sorted(page.stem for page in (DOCS / "tutorial").glob("*.md") if page.stem != "index")
+NAMES = sorted(examples())
 LIVE = ("word_count", "fraud", "averages")
 PORTS = ("7002", "7003", "7010")
 
@@ -40,10 +40,10 @@ def test_a_python_program_passes_its_test(file: Path, name: str) -> None:
     getattr(module, name)()
 
 
-def test_each_page_prints_the_four_files_of_its_example() -> None:
-    assert sorted(path.name for path in EXAMPLES.iterdir() if path.is_dir()) == PAGES
-    for name in PAGES:
-        printed = {block.title: block.text.strip() for block in blocks(DOCS / "tutorial" / f"{name}.md")}
+def test_the_four_files_of_each_example_are_printed() -> None:
+    assert sorted(path.name for path in EXAMPLES.iterdir() if path.is_dir()) == NAMES
+    for name in NAMES:
+        printed = {block.title: block.text.strip() for block in example_blocks(name)}
         for file in ("app.py", "test_app.py", "main.go", "main_test.go"):
             assert printed[file] == f'--8<-- "examples/tutorial/{name}/{file}"'
             assert (EXAMPLES / name / file).is_file()
@@ -61,15 +61,15 @@ def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def printed(page: str, language: str) -> str:
-    """Return the part of a program that a page prints."""
-    (block,) = [block for block in blocks(DOCS / page) if block.language == language]
+def printed(language: str, text: str) -> str:
+    """Return the program, or its part, on sources and sinks that has a text."""
+    (block,) = [each for each in blocks(DOCS / "sources.md") if each.language == language and text in each.text]
     return block.text
 
 
 def test_the_source_and_sink_of_the_page_on_files_are_taken() -> None:
     names: dict[str, Any] = {"decode": wallaroo.decoder(4, ">I")(bytes.decode), "encode": wallaroo.encoder(str.encode)}
-    exec(printed("files.md", "python"), names)
+    exec(printed("python", "SparkSourceConfig"), names)
     ends = wallaroo.source("orders", names["source"]).to_sink(names["sink"])
     (pipeline,) = topology(wallaroo.build_application("Files", ends), "/data", "app.py", [])["pipelines"]
     paths = [end["options"]["path"] for end in (*pipeline["sources"], *pipeline["sinks"])]
@@ -77,7 +77,7 @@ def test_the_source_and_sink_of_the_page_on_files_are_taken() -> None:
 
 
 def test_the_lines_of_the_page_on_tcp_are_messages(tmp_path: Path) -> None:
-    (tmp_path / "lines.py").write_text(printed("tcp.md", "python"), encoding="utf-8")
+    (tmp_path / "lines.py").write_text(printed("python", "line_decoder"), encoding="utf-8")
     with run(tmp_path / "lines.py") as app:
         app.send([b'{"price": 2, "amount": 3}', b"", b"no JSON"])
         assert app.output() == [b'{"total": 6}\n']
@@ -108,49 +108,49 @@ func TestFiles(t *testing.T) {
 @pytest.mark.slow
 def test_the_go_programs_pass_their_tests(copy: Path) -> None:
     (copy / "howto").mkdir()
-    (copy / "howto" / "files_test.go").write_text(GO_FILES % printed("files.md", "go"), encoding="utf-8")
+    (copy / "howto" / "files_test.go").write_text(GO_FILES % printed("go", "SparkSource"), encoding="utf-8")
     init(copy)
     done = subprocess.run(["go", "test", "./..."], cwd=copy, capture_output=True, text=True, timeout=600, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
-    assert done.stdout.count("ok") == len(PAGES) + 1
+    assert done.stdout.count("ok") == len(NAMES) + 1
 
 
-def terminals(page: str, ports: dict[str, str]) -> list[Block]:
-    """Return the blocks of a page that are typed for a first look at the program in Python."""
+def terminals(example: str, ports: dict[str, str]) -> list[Block]:
+    """Return the blocks that are typed for a first look at an example in Python."""
     return [
         Block(block.language, block.title, block.tab, at(block.text, ports))
-        for block in blocks(DOCS / "tutorial" / f"{page}.md")
+        for block in example_blocks(example)
         if block.title.startswith("Terminal") and block.tab != "Go"
     ]
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("page", LIVE)
-def test_the_first_look_shows_what_is_printed(page: str, copy: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("example", LIVE)
+def test_the_first_look_shows_what_is_printed(example: str, copy: Path, tmp_path: Path) -> None:
     ports = dict(zip(PORTS, (copy / "ports").read_text(encoding="utf-8").split(), strict=True))
     started: dict[str, Terminal] = {}
     with ExitStack() as ends:
-        for block in terminals(page, ports):
+        for block in terminals(example, ports):
             if block.title.endswith(" shows"):
                 terminal = started[block.title.removesuffix(" shows")]
                 wanted = block.text.splitlines()
                 terminal.wait_for_lines(len(wanted))
                 assert sorted(terminal.said().splitlines()) == sorted(wanted)
                 continue
-            terminal = Terminal(block.text, copy / page, tmp_path / f"{block.title}.txt")
+            terminal = Terminal(block.text, copy / example, tmp_path / f"{block.title}.txt")
             started[block.title] = terminal
             ends.callback(terminal.end)
             if "wallaroo run" in block.text:
                 terminal.wait_for(READY)
             elif "wallaroo send" in block.text:
                 assert terminal.process.wait(60) == 0, terminal.said()
-    assert any(title.endswith(" shows") for title in (block.title for block in terminals(page, ports)))
+    assert any(title.endswith(" shows") for title in (block.title for block in terminals(example, ports)))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("app", ["app.py", "."])
 def test_records_are_read_from_the_terminal(app: str, copy: Path, tmp_path: Path) -> None:
-    look, shown = (block for block in blocks(DOCS / "tutorial" / "topics.md") if block.title.startswith("First look"))
+    look, shown = (block for block in example_blocks("topics") if block.title.startswith("First look"))
     text = look.text.replace("app.py", app)
     terminal = Terminal(text, copy / "topics", tmp_path / "look.txt")
     assert terminal.process.wait(120) == 0 and shown.text in terminal.said(), terminal.said()
@@ -159,7 +159,7 @@ def test_records_are_read_from_the_terminal(app: str, copy: Path, tmp_path: Path
 @pytest.mark.slow
 def test_commands_that_end_succeed(copy: Path, tmp_path: Path) -> None:
     typed = commands("word_count")
-    assert all(commands(page) == typed[:1] for page in PAGES if page != "word_count")
+    assert all(commands(name) == typed[:1] for name in NAMES if name != "word_count")
     terminal = Terminal("".join(typed), copy / "word_count", tmp_path / "said.txt")
     assert terminal.process.wait(120) == 0, terminal.said()
     assert "2 passed" in terminal.said() and "is correct" in terminal.said() and "2 stages" in terminal.said()

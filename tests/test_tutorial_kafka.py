@@ -1,4 +1,4 @@
-"""The tutorial's pages on real Kafka and Spark: what a page says to type does what it shows."""
+"""The tutorial's examples on real Kafka and Spark: what is to be typed does what is shown."""
 
 import shutil
 import subprocess
@@ -8,34 +8,34 @@ from pathlib import Path
 import pytest
 
 from support.kafka import free_port
-from support.page import DOCS, Block, blocks
+from support.page import Block
 from support.run import READY, wait_until
-from support.tutorial import EXAMPLES, Terminal, at
+from support.tutorial import EXAMPLES, Terminal, at, example_blocks
 
 pytestmark = pytest.mark.kafka
-PAGES, WAIT_S = ("user_status", "topics"), 400.0
+NAMES, WAIT_S = ("user_status", "topics"), 400.0
 PORTS = ("9092", "9096", "9097")
 WAITS = {"wallaroo broker": "broker serves at", "wallaroo run": READY, "go run": READY}
 
 
-def typed(page: str, language: str, ports: dict[str, str]) -> list[Block]:
+def typed(example: str, language: str, ports: dict[str, str]) -> list[Block]:
     """Return what is typed and shown in terminals, in the order of the page."""
     return [
         Block(block.language, block.title, block.tab, at(block.text, ports))
-        for block in blocks(DOCS / "tutorial" / f"{page}.md")
+        for block in example_blocks(example)
         if block.title.startswith("Terminal") and block.tab in ("", language)
     ]
 
 
 @pytest.mark.parametrize("language", ["Python", pytest.param("Go", marks=pytest.mark.long)])
-@pytest.mark.parametrize("page", PAGES)
-def test_the_commands_show_what_is_printed(page: str, language: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("example", NAMES)
+def test_the_commands_show_what_is_printed(example: str, language: str, tmp_path: Path) -> None:
     ports = {port: str(free_port()) for port in PORTS}
-    folder = shutil.copytree(EXAMPLES / page, tmp_path / page, ignore=shutil.ignore_patterns("__pycache__"))
+    folder = shutil.copytree(EXAMPLES / example, tmp_path / example, ignore=shutil.ignore_patterns("__pycache__"))
     for file in folder.iterdir():
         file.write_text(at(file.read_text(encoding="utf-8"), ports), encoding="utf-8")
     started: dict[str, Terminal] = {}
-    commands = {block.title: block.text for block in typed(page, language, ports)}
+    commands = {block.title: block.text for block in typed(example, language, ports)}
     with ExitStack() as ends:
         for title, text in commands.items():
             if title.endswith(" shows"):

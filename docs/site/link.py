@@ -34,7 +34,7 @@ def relative(target: str, page: str) -> str:
     """Return a page's address as seen from another one.
 
     Example:
-        >>> relative("kafka.md", "internals/plan.md")
+        >>> relative("kafka.md", "internals/input.md")
         '../kafka.md'
     """
     return posixpath.relpath(target, posixpath.dirname(page) or ".")
@@ -49,7 +49,7 @@ def with_links(markdown: str, page: str, codes: Collection[str]) -> str:
         codes: The codes of the catalogue.
 
     Example:
-        >>> with_links("See `docs/kafka.md`; R714, not `R714`.", "faq.md", {"R714"})
+        >>> with_links("See `docs/kafka.md`; R714, not `R714`.", "debug.md", {"R714"})
         'See [`docs/kafka.md`](kafka.md); [R714](reference/errors.md#r714), not `R714`.'
     """
     fenced, lines = False, []

@@ -246,7 +246,7 @@ def test_the_example_by_hand_is_completed_in_place(tmp_path: Path, capfdbinary: 
 
 
 def test_the_page_s_document_is_completed() -> None:
-    page = (ROOT / "docs" / "worker_in_your_language.md").read_text("utf-8")
+    page = (ROOT / "docs" / "languages.md").read_text("utf-8")
     document = json.loads(page.partition("```json\n")[2].partition("```")[0])
     example = json.loads((ROOT / "examples" / "javascript" / "topology.json").read_text("utf-8"))
     (pipeline,) = example["pipelines"]

@@ -248,7 +248,7 @@ def test_the_sdk_alone_in_a_workspace(tmp_path: Path) -> None:
     (program / "go.mod").write_text("module example.org/program\n\ngo 1.24.0\n")
     (sdk := tmp_path / "wallarooapi").mkdir()
     ran(sdk, "tar", "-xzf", str(ROOT / "build" / "wallarooapi.tar.gz"))
-    # As docs/go-modules.md says.
+    # As docs/languages.md says.
     ran(program, "go", "work", "init", ".", "../wallarooapi")
     ran(program, "go", "test", "./...")
     assert (sdk / "goka" / "go.mod").is_file() and not [*sdk.rglob("*_test.go")]

@@ -181,7 +181,7 @@ def test_files_that_spark_reads_wrongly_are_named() -> None:
 def test_the_tutorial_s_files_give_what_its_page_shows(
     start: Callable[..., RunningQuery], wait_until: Callable[..., None], tmp_path: Path
 ) -> None:
-    page = (DOCS / "files.md").read_text(encoding="utf-8")
+    page = (DOCS / "examples.md").read_text(encoding="utf-8").partition("## Files to files")[2]
     logs, shown = re.search(r"printf '([^']*)' >", page), re.search(r"```text\n(.*?)```", page, re.DOTALL)
     assert logs is not None and shown is not None
     (tmp_path / "in").mkdir()

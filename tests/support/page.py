@@ -28,8 +28,13 @@ class Block:
 
 def blocks(page: Path) -> list[Block]:
     """Return the blocks of code of a page, in their order."""
+    return blocks_of(page.read_text(encoding="utf-8"))
+
+
+def blocks_of(text: str) -> list[Block]:
+    """Return the blocks of code of a page's text, in their order."""
     found, tab = [], ""
-    lines = iter(page.read_text(encoding="utf-8").splitlines())
+    lines = iter(text.splitlines())
     for line in lines:
         if line and not line.startswith(" "):
             tab = match[1] if (match := TAB.match(line)) else ""

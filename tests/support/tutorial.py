@@ -1,14 +1,33 @@
 """The examples of the tutorial, in a terminal."""
 
 import os
+import re
 import signal
 import subprocess
 from pathlib import Path
 
-from support.page import DOCS, blocks
+from support.page import DOCS, Block, blocks_of
 from support.run import TESTS, WALLAROO, wait_until
 
 EXAMPLES = TESTS.parent / "examples" / "tutorial"
+# A page has one example or several: each begins with the heading before that of its program.
+BEGIN = re.compile(r"^(?=#+ .*\n(?:(?!#).*\n)*#+ The program$)", re.MULTILINE)
+
+
+def examples() -> dict[str, str]:
+    """Return what the tutorial says of each example, by its name."""
+    texts = (page.read_text(encoding="utf-8") for page in sorted((DOCS / "tutorial").glob("*.md")))
+    found: dict[str, str] = {}
+    for text in (part for page in texts for part in BEGIN.split(page)[1:]):
+        (name,) = set(re.findall(r"examples/tutorial/(\w+)/", text))
+        assert name not in found, f"{name} stands twice"
+        found[name] = text
+    return found
+
+
+def example_blocks(name: str) -> list[Block]:
+    """Return the blocks of code of an example, in their order."""
+    return blocks_of(examples()[name])
 
 
 def at(text: str, ports: dict[str, str]) -> str:
@@ -47,10 +66,10 @@ class Terminal:
         self.process.wait(60)
 
 
-def commands(page: str) -> list[str]:
-    """Return what a page says to type that ends by itself, for the program in Python."""
+def commands(example: str) -> list[str]:
+    """Return what the tutorial says to type for an example that ends by itself, for the program in Python."""
     return [
         block.text
-        for block in blocks(DOCS / "tutorial" / f"{page}.md")
+        for block in example_blocks(example)
         if block.language == "sh" and not block.title and block.tab != "Go"
     ]

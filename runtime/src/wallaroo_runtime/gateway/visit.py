@@ -62,7 +62,7 @@ class Visits:
             RunError: R720, no step takes the visit; R733, none takes any, or it cannot be journaled.
         """
         if not self._names:
-            fix = "declare a visitor with a step that has state (docs/visits.md)"
+            fix = "declare a visitor with a step that has state (docs/state.md)"
             raise RunError.of("R733", name=name[:200], reason="no step of the application takes visits", fix=fix)
         if name not in self._names:
             known = ", ".join(f'"{each}"' for each in self._names)

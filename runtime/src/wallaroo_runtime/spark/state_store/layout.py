@@ -1,4 +1,4 @@
-"""Where the logs of stages are in Spark's store: `docs/internals/rescale.md` has the layout."""
+"""Where the logs of stages are in Spark's store: `docs/internals/checkpoint.md` has the layout."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

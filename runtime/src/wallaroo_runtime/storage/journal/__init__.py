@@ -1,6 +1,6 @@
 """The journal: what arrived, in order of arrival, in files that only grow.
 
-docs/internals/journal.md has the layout. One process writes a journal, any number read it.
+docs/internals/input.md has the layout. One process writes a journal, any number read it.
 """
 
 from wallaroo_runtime.storage.journal.head import Position, read_committed
