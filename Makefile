@@ -196,7 +196,7 @@ conformance: ready ## run the conformance driver: make conformance WORKER='comma
 	PYTHONPATH=tests $(BIN)/python -m conformance --worker '$(WORKER)' $(if $(WITHOUT),--without $(WITHOUT))
 
 golden: ready ## write the golden files of tests/cases, and the plans of the Go test kit
-	$(BIN)/pytest -q tests/test_cases.py -m "not jvm" --golden
+	$(BIN)/pytest -q tests/test_cases.py tests/test_worked_call.py -m "not jvm" --golden
 	PYTHONPATH=tests $(BIN)/python -m model.plans
 
 generate: ready ## write the generated code

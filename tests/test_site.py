@@ -17,7 +17,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from support.page import DOCS, blocks
-from wallaroo_runtime.cli.main import COMMANDS, command_parser
+from wallaroo.diagnostic.diagnostic import DiagnosticError
+from wallaroo_runtime.cli.main import COMMANDS, command_parser, module_of
+from wallaroo_runtime.cli.option import MODULE
 
 ROOT = DOCS.parent
 PAGES = sorted(str(page.relative_to(DOCS)) for page in DOCS.rglob("*.md"))
@@ -120,6 +122,13 @@ def typed() -> Iterator[tuple[str, list[str]]]:
             yield page.name, shlex.split(command.partition("#")[0].removesuffix("&"))
 
 
+def mentioned() -> Iterator[tuple[str, list[str]]]:
+    """Yield the commands that sentences name, whole or in part."""
+    for page in [*map(DOCS.joinpath, PAGES), ROOT / "README.md"]:
+        for command in re.findall(r"`wallaroo ([a-z][^`]*)`", page.read_text(encoding="utf-8")):
+            yield page.name, shlex.split(command.replace("'", ""))
+
+
 def options(parser: argparse.ArgumentParser) -> set[str]:
     """Return the options of a command and of the commands below it."""
     found = {name for action in parser._actions for name in action.option_strings}
@@ -135,23 +144,47 @@ def unknown(words: list[str], known: dict[str, argparse.ArgumentParser]) -> set[
     """Return what the command `wallaroo WORDS` has that does not exist."""
     if words[0] not in known:
         return {words[0]}
-    given = {word.partition("=")[0] for word in words[1:] if word.startswith("-") and word != "-"}
-    return given - options(known[words[0]])
+    given = {word.partition("=")[0] for word in words[1:] if re.match("-+[a-z]", word)}
+    return given - options(known[words[0]]) - {MODULE}
 
 
-def test_the_commands_of_the_pages_exist() -> None:
+def refusal(words: list[str], known: dict[str, argparse.ArgumentParser]) -> str:
+    """Return why `wallaroo WORDS` would be refused before it does anything; nothing if it would not."""
+    if lacks := unknown(words, known):  # those of `run` would be the application's
+        return " ".join(lacks)
+    split = getattr(module_of(words[0]), "split_arguments", None)
+    try:
+        _, extras = known[words[0]].parse_known_args(split(words[1:]).own if split else words[1:])
+    except DiagnosticError as error:
+        return str(error)
+    return " ".join(extras)
+
+
+def test_the_commands_of_the_pages_parse() -> None:
     found, known = list(typed()), parsers()
     assert {words[0] for _, words in found} >= {"run", "validate", "explain", "send", "receive", "submit", "topics"}
+    assert [(page, words, said) for page, words in found if (said := refusal(words, known))] == []
+
+
+def test_the_commands_in_sentences_exist() -> None:
+    found, known = list(mentioned()), parsers()
+    assert len(found) > 150
     assert [(page, words) for page, words in found if unknown(words, known)] == []
 
 
 @pytest.mark.parametrize(
     ("line", "wrong"),
-    [("rum app.py", "rum"), ("run app.py --checkpont x", "--checkpont"), ("topics tail t --to-ent", "--to-ent")],
+    [
+        ("rum app.py", "rum"),
+        ("run app.py --checkpont x", "--checkpont"),
+        ("topics tail t --to-ent", "--to-ent"),
+        ("state get app.py", "the following arguments are required: NAME, KEY"),
+        ("dead-letters shaw x", "shaw is not a value of"),
+    ],
 )
 def test_planted_command(line: str, wrong: str) -> None:
-    assert unknown(line.split(), parsers()) == {wrong}
-    assert unknown(["topics", "tail", "t", "--to-end", "-n", "3"], parsers()) == set()
+    assert wrong in refusal(line.split(), parsers())
+    assert refusal(["topics", "tail", "t", "--to-end", "-n", "3"], parsers()) == ""
 
 
 @pytest.mark.parametrize("name", ["link", "reference"])
