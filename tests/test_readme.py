@@ -1,4 +1,4 @@
-"""What README.md and docs/ promise: programs run as printed, bytes are the first framing vector, parts are of files."""
+"""What pages promise: programs of windows run as printed, bytes are the first framing vector."""
 
 import json
 import re
@@ -11,23 +11,7 @@ from support.run import TESTS
 from wallaroo.testing import run
 
 ROOT = TESTS.parent
-README = (ROOT / "README.md").read_text(encoding="utf-8")
 WINDOWS = (ROOT / "docs" / "windows.md").read_text(encoding="utf-8")
-TIME = (ROOT / "docs" / "time.md").read_text(encoding="utf-8")
-LANGUAGES = (ROOT / "docs" / "languages.md").read_text(encoding="utf-8")
-
-
-@pytest.mark.parametrize(
-    ("text", "languages"),
-    [(LANGUAGES, ["go", "py"]), (README, ["py", "go"]), (WINDOWS, ["go", "go"]), (TIME, ["go"] * 3)],
-)
-def test_printed_parts_of_programs_are_those_of_their_files(text: str, languages: list[str]) -> None:
-    printed = re.findall(r"```\w+\n(?:#|//) (\S+/\S+)\n(.*?)```", text, re.DOTALL)
-    assert [file.rpartition(".")[2] for file, _ in printed] == languages
-    for file, part in printed:
-        code = "\n".join(line.strip() for line in (ROOT / file).read_text(encoding="utf-8").splitlines())
-        for piece in part.split("\n...\n"):
-            assert "\n".join(line.strip() for line in piece.strip().splitlines()) in code, file
 
 
 def test_late_messages_are_told_as_printed(tmp_path: Path) -> None:

@@ -105,10 +105,47 @@ func TestFiles(t *testing.T) {
 """
 
 
+GO_VISITS = """package main
+
+import (
+	"context"
+	"fmt"
+	"testing"
+
+	"wallarooapi/stream"
+	"wallarooapi/wallarootest"
+)
+
+type Count struct{ Number int }
+
+func count(_ context.Context, word string, state *Count) (string, error) {
+	state.Number++
+	return fmt.Sprint(word, state.Number), nil
+}
+
+func TestVisits(t *testing.T) {
+	app := stream.New("Words")
+	source := stream.TCPSource("127.0.0.1:7010", stream.U32BE, stream.Text.Decode)
+	words := stream.KeyBy(stream.From(app, "words", source), "word", func(word string) string { return word })
+	%s
+	counts.To(stream.TCPSink("127.0.0.1:7002", stream.Text.Encode))
+	test := wallarootest.New(t, app)
+	test.Send("words", "a", "a")
+	if keys := test.Visit("reset", nil); keys != 1 {
+		t.Fatal(keys)
+	}
+	wallarootest.Equal(t, test.Lines("127.0.0.1:7002"), []string{"a1", "a2", "a starts again"})
+	wallarootest.Equal(t, wallarootest.State[Count](test, "count", "a"), Count{})
+}
+"""
+
+
 @pytest.mark.slow
 def test_the_go_programs_pass_their_tests(copy: Path) -> None:
     (copy / "howto").mkdir()
+    visits = next(block.text for block in blocks(DOCS / "state.md") if block.language == "go")
     (copy / "howto" / "files_test.go").write_text(GO_FILES % printed("go", "SparkSource"), encoding="utf-8")
+    (copy / "howto" / "visits_test.go").write_text(GO_VISITS % visits, encoding="utf-8")
     init(copy)
     done = subprocess.run(["go", "test", "./..."], cwd=copy, capture_output=True, text=True, timeout=600, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
