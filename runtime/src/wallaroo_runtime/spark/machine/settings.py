@@ -29,7 +29,7 @@ SETTINGS = {
     "spark.python.unix.domain.socket.enabled": "true",  # of PySpark in the driver: its accumulators, collected rows
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.redaction.options.regex": "(?i)url|password|passphrase|secret|token|credential|jaas|key",  # in plans
-    # A micro-batch has few rows: to generate code for it each time took 15 % of its CPU (docs/internals/experiments.md).
+    # Few rows in a micro-batch: to generate code for it each time took 15 % of its CPU (docs/internals/experiments.md).
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.streaming.checkpointFileManagerClass": f"{STREAMING}.checkpointing.FileSystemBasedCheckpointFileManager",
