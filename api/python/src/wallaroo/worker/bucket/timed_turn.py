@@ -59,7 +59,8 @@ class TimedTurn:
         for port in self.tables:
             table, nodes = visits.state.table(port), [each.node for each in timed if each.node.state_port == port]
             if table.timing is None:
-                Timing(nodes[0].ttl_ms, any(node.event_time for node in nodes)).begin(table)
+                is_event, moves = (any(getattr(node, name) for node in nodes) for name in ("event_time", "watermarks"))
+                Timing(nodes[0].ttl_ms, is_event, is_event and not moves).begin(table)
 
     def run(self, part: Messages) -> bool:
         """Run messages of a timed step, before each what is due of its key; at full speed False when one failed."""
@@ -152,7 +153,7 @@ class TimedTurn:
         """Run what is due of a key, once; at full speed False when something failed."""
         table = self._visits.state.table(port)
         timing = _timing(table)
-        for due, name in timing.listed(cell, moment.until):
+        for due, name in timing.woken(cell, moment.until):
             if not name:
                 self._count(self.tables[port], "expired")
                 self._visits.delete(table, port, [key])
