@@ -98,7 +98,7 @@ class Reference:
 
     def _go_through(self, key: str, until: int, sequence: int, cause: int) -> None:
         """Do it in the order of times, with what is set meanwhile; at the end of the data each timer runs once."""
-        is_end, last, ran = until > LAST_TIME, (FIRST_TIME - 1, 0, 0, b""), set[Due]()
+        is_end, last, ran = until > LAST_TIME, (-END, 0, 0, b""), set[Due]()
         for _ in range(MOST):
             due = self._due(key, until)
             due = [each for each in due if (0, *each[1:]) not in ran] if is_end else [each for each in due if each > last]
