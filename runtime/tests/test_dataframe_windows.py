@@ -76,12 +76,14 @@ def messages(rows: Sequence[Row]) -> list[dict[str, Any]]:
 
 
 def expected(chain: Chain, events: list[dict[str, Any]], *, is_of_data: bool = True) -> list[tuple[Any, ...]]:
-    """Return what windows one after the other give."""
+    """Return what windows one after the other give; each takes the ticks of its level, or those that have none."""
     sys.path.insert(0, str(VECTORS))
     from make_windows import Reference
 
     ticks = [event for event in events if "tick" in event]
-    for described in chain:
+    events = [event for event in events if "tick" not in event]
+    for level, described in enumerate(chain):
+        events = [*events, *(event for event in ticks if event.get("level", level) == level)]
         values: list[tuple[int, ...]] = [event.get("value", ()) for event in events]
         reference = Reference(described, has_watermarks=is_of_data)
         reference.run([each if "tick" in each else {**each, "value": at} for at, each in enumerate(events)])
@@ -90,7 +92,6 @@ def expected(chain: Chain, events: list[dict[str, Any]], *, is_of_data: bool = T
         events = [
             {"sequence": each.sequence, "key": each.key, "time": each.time, "value": all_} for each, all_ in found
         ]
-        events += ticks
     return sorted((each.key, *each.bounds, *all_) for each, all_ in found)
 
 
@@ -114,10 +115,14 @@ def check(steps: Steps, rows: Any, windows: list[Chain], events: list[dict[str, 
         assert shown(steps.select(rows, f"w{number}")) == expected(chain, events, **more), chain
 
 
-def ends(windows: list[Chain]) -> list[dict[str, Any]]:
+def ends(windows: list[Chain], rows: Sequence[Row]) -> list[dict[str, Any]]:
     """Return the ticks at the end of a batch."""
-    count = 2 * max(map(len, windows))
-    return [{"sequence": (1 << 60) + at, "tick": END_MS + at * SILENCE_MS} for at in range(count)]
+    times = (max(ms_of(at) for _, _, at, _ in rows), END_MS, END_MS + SILENCE_MS)
+    places = [(level, number) for level in range(max(map(len, windows))) for number in range(3)]
+    return [
+        {"sequence": (1 << 60) + at, "tick": times[number], "level": level}
+        for at, (level, number) in enumerate(places)
+    ]
 
 
 @pytest.mark.parametrize("order", ["n", ""])
@@ -128,9 +133,9 @@ def test_a_batch_gives_all_windows(session: Any, program: Path, order: str) -> N
     found = steps.apply_all(rows=given, order_by=order).persist()
     assert not steps.dead_letters(found).count()
     if order:
-        check(steps, found, windows, [*messages(rows), *ends(windows)])
+        check(steps, found, windows, [*messages(rows), *ends(windows, rows)])
         return
-    in_time = [*messages(sorted(rows, key=lambda row: row[2])), *ends(windows)]
+    in_time = [*messages(sorted(rows, key=lambda row: row[2])), *ends(windows, rows)]
     for number, chain in enumerate(windows):
         if len(chain) == 1 and chain[0]["kind"] == "range":  # rows of one time are in any order
             gave, wanted = shown(steps.select(found, f"w{number}")), expected(chain, in_time)
@@ -142,7 +147,7 @@ def test_times_in_milliseconds_and_rows_without_one(session: Any, program: Path)
     steps = load(program, arguments(windows, "div(micros, 1000)"))
     given = session.createDataFrame(rows, SCHEMA).selectExpr("*", "if(n = 7, null, unix_micros(at)) AS micros")
     found = steps.apply_all(rows=given, order_by="n").persist()
-    check(steps, found, windows, [*messages(rows)[:7], *messages(rows)[8:], *ends(windows)])
+    check(steps, found, windows, [*messages(rows)[:7], *messages(rows)[8:], *ends(windows, rows)])
     (letter,) = steps.dead_letters(found).collect()
     assert (letter["code"], letter["at"]) == ("C523", None)
 
@@ -160,6 +165,23 @@ def test_open_windows_of_a_batch_go_on_in_a_stream(session: Any, program: Path, 
     events = with_watermarks(batches, max(map(len, windows)))
     later = [{**event, "sequence": event["sequence"] + SPAN * len(past)} for event in events]
     writer.check(windows, [*messages(past), *later])
+
+
+@pytest.mark.parametrize("program", ["python"], indirect=True)
+def test_windows_after_windows_have_all_of_their_time(session: Any, program: Path, tmp_path: Path) -> None:
+    common = {"kind": "range", "delay_ms": 0, "late": "drop", "time": "event"}
+    steps = load(program, arguments([[common | {"range_ms": size, "slide_ms": size} for size in (20, 100)]]))
+    times = (("a", 5), ("a", 25), ("a", 45), ("a", 65), ("a", 85), ("b", 130))  # all of "a" end by the time of "b"
+    rows = [(key, ms, EPOCH + timedelta(milliseconds=BEGIN_MS + ms), ms) for key, ms in times]
+    begin = BEGIN_MS + 24  # the time of the first short window
+    wanted = ("a", begin, begin + 100, 5, 25, 45, 65, 85)
+    found = shown(steps.apply(session.createDataFrame(rows, SCHEMA)))
+    assert [row for row in found if row[0] == "a" and len(row) > 3] == [wanted]
+    live = streamed(session, tmp_path, [rows[:2], rows[2:]]).withWatermark("at", "0 seconds")
+    writer = Writer(steps, [])
+    writer.run(steps.apply_all(live), tmp_path)
+    given = [json.loads(row["value"]) for number in sorted(writer.rows) for row in writer.rows[number]]
+    assert [(each["key"], each["begin"], each["end"], *each["values"]) for each in given] == [wanted]
 
 
 @pytest.mark.parametrize("program", ["python"], indirect=True)
@@ -240,7 +262,8 @@ def with_watermarks(batches: Sequence[Sequence[Row]], levels: int) -> list[dict[
     for rows in batches:
         latest = max([latest, *(ms_of(at) for _, _, at, _ in rows)])
         done += len(rows)
-        events += [{"sequence": SPAN * (done - 1) + 1 + at, "tick": latest - DELAY_MS} for at in range(levels)]
+        ticks = ({"tick": latest - DELAY_MS, "level": at, "sequence": SPAN * (done - 1) + 1 + at} for at in range(levels))
+        events += ticks
     return events
 
 
