@@ -91,6 +91,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"wallarooapi/stream"
@@ -159,7 +161,8 @@ func timed(of stream.Stream[row], name string, described step) stream.Stream[fou
 		options = append(options, stream.TTL(time.Duration(described.TTLMs)*time.Millisecond))
 	}
 	given := stream.MapState(keyed, name, compute, options...)
-	for timer, does := range described.Timers {
+	for _, timer := range slices.Sorted(maps.Keys(described.Timers)) { // the application is the same in each process
+		does := described.Timers[timer]
 		stream.OnTimer(given, timer, func(ctx context.Context, at *stream.Timer, values *[]int64) (found, error) {
 			*values = append(*values, does.Appends...)
 			perform(ctx, does.Ops)
