@@ -285,6 +285,7 @@ TIMERS: tuple[tuple[str, list[dict[str, Behaviour]], str, int, str], ...] = (
     ("watermarks: a callback deletes and replaces timers that are due as well", [{"x": callback("-y+z9"), "y": callback(), "z": callback()}], "watermarks", 0, "a0=1+x5+y6+z7 |10 |14"),
     ("watermarks: a timer that is set meanwhile precedes the end of the state", [{"x": callback("+x6", 9)}], "watermarks", 20, "a0=1+x6 |100 a100=2"),
     ("watermarks: a callback fails, and one deletes the state", [{"x": callback("+y1", fails=True), "y": callback("+x9", deletes=True)}], "watermarks", 0, "a0=1+x5+y6 b0=1+x5 |100"),
+    ("watermarks: a key wakes for 10000 timers at once", [{"x": callback("+x1", gives=False)}], "watermarks", 20_000, "a0=1+x1 |10002"),
     ("watermarks: ttl", TTL, "watermarks", 20, "a0=1 a10=2 b5=1 |24 |25 a26=3 |45 |46"),
     ("watermarks: ttl, from before there was one", TTL, "watermarks", 20, "a5=2 |100 |119 |120"),
     ("watermarks: at the end of the data each timer fires once", [{"x": callback("+x10")}, {"y": callback("+z10"), "z": callback("+y10@x5")}], "watermarks", 0, f"a0=1+x10 1:a1=1+y30 b5=1 |15 |{END} |{END + YEAR_MS}"),
