@@ -101,7 +101,9 @@ class Reference:
         is_end, last, ran = until > LAST_TIME, (-END, 0, 0, b""), set[Due]()
         for _ in range(MOST):
             due = self._due(key, until)
-            due = [each for each in due if (0, *each[1:]) not in ran] if is_end else [each for each in due if each > last]
+            due = (
+                [each for each in due if (0, *each[1:]) not in ran] if is_end else [each for each in due if each > last]
+            )
             if not due:
                 break
             last = due[0]

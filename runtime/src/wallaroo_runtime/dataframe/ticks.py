@@ -13,7 +13,15 @@ from pyspark.sql import functions as F
 from wallaroo_runtime.errors import USAGE, RunError
 from wallaroo_runtime.plan import NodeKind, Plan
 from wallaroo_runtime.spark.source.record import analysed
-from wallaroo_runtime.topology.model import TIMER_MS, ConnectorSource, KafkaSource, SparkSource, Step, Topology, place_of
+from wallaroo_runtime.topology.model import (
+    TIMER_MS,
+    ConnectorSource,
+    KafkaSource,
+    SparkSource,
+    Step,
+    Topology,
+    place_of,
+)
 
 CLOCK, WATERMARKS, END = "clock", "watermarks", "end"
 LEAST_MS, MOST_MS = 1000, 10_000  # from one tick of a clock to the next: each is a micro-batch

@@ -127,7 +127,7 @@ class Timing:
         return min(found, cell.time + self.ttl_ms) if self.ttl_ms and cell.time != NEVER else found
 
     def woken(self, cell: TimedCell, until: int) -> Iterator[tuple[int, bytes]]:
-        """Yield the time and name of what is due, in order, to be run at once; without a name it is the end of the state.
+        """Yield the time and name of what is due, in order, to be run at once; without a name the state ends.
 
         Where ticks have times of the data, this goes through all times, and takes what is set meanwhile. At the end of
         the data, which is later than all times, each timer is due once.
@@ -143,9 +143,7 @@ class Timing:
             last = found[0]
             ran.add(last[-1])
             yield last[0], last[-1]
-            found = [
-                each for each in self._listed(cell, until) if (each[-1] not in ran if is_end else each > last)
-            ]
+            found = [each for each in self._listed(cell, until) if (each[-1] not in ran if is_end else each > last)]
         if is_end:
             cell.timers = None
 
