@@ -165,6 +165,9 @@ def test_a_batch_runs_all_timers(session: Any, program: Path) -> None:
     given = session.createDataFrame(random.Random(1).sample(rows, len(rows)), SCHEMA).repartition(4)
     found = steps.apply_all(rows=given, order_by="n").collect()
     check(described, found, [*messages(rows), *ends(max(ms_of(row[3]) for row in rows), LEVELS)])
+    letters = [row["dead_letter"] for row in found if row["dead_letter"] is not None]
+    failed = [letter["at_ms"] for letter in letters if letter["error"].endswith("it fails")]
+    assert failed and all(BEGIN_MS <= at < BEGIN_MS + 2 * YEAR_MS for at in failed)  # when they were due
 
 
 def with_watermarks(batches: Sequence[Sequence[Row]]) -> list[Event]:

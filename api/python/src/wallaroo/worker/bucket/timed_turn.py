@@ -182,13 +182,17 @@ class TimedTurn:
         """Run what belongs to a timer; returns whether it did not fail."""
         fire, time = entry.step.fire, timers.now_ms if _timing(table).is_event else moment.time
         assert fire is not None
+        box, before = self._stage.box, self._stage.box.timestamp_ms
         self._stage.visited[entry.number] += 1
         self._count(entry, "timers_fired")
         part = Messages(
             replace(entry, closed_keys=None), table, [key], [name.encode()], [0], [moment.sequence], [moment.ordinal],
             [time], moment.timestamp_ms, is_visit=True,
         )  # fmt: skip
-        return self._run_in_place(part, lambda key, _, state: fire(name, readable(key), state, timers.now_ms, timers))
+        box.timestamp_ms = time  # a dead letter has the time that a result would have
+        is_done = self._run_in_place(part, lambda key, _, state: fire(name, readable(key), state, timers.now_ms, timers))
+        box.timestamp_ms = before
+        return is_done
 
     def _count(self, entry: StateEntry, name: str) -> None:
         self._stage.more.setdefault(entry.number, Counter())[name] += 1
