@@ -190,7 +190,8 @@ class TimedTurn:
             [time], moment.timestamp_ms, is_visit=True,
         )  # fmt: skip
         box.timestamp_ms = time  # a dead letter has the time that a result would have
-        is_done = self._run_in_place(part, lambda key, _, state: fire(name, readable(key), state, timers.now_ms, timers))
+        due = timers.now_ms
+        is_done = self._run_in_place(part, lambda key, _, state: fire(name, readable(key), state, due, timers))
         box.timestamp_ms = before
         return is_done
 
