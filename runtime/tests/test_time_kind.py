@@ -9,7 +9,7 @@ import pytest
 from support.valid_topology import VALID
 from wallaroo.message.frame import TICK_PORT
 from wallaroo_runtime.dataframe.query import check_topology
-from wallaroo_runtime.errors import RunError
+from wallaroo_runtime.dataframe.ticks import Ticks
 from wallaroo_runtime.plan import NodeKind, compile_topology, explain
 from wallaroo_runtime.plan.change import Impact, compare
 from wallaroo_runtime.plan.stage_message import stage_message
@@ -106,9 +106,12 @@ def test_the_time_that_is_left_out_is_that_of_all_steps_of_the_state() -> None:
     assert [step.get("time") for step in steps] == [None, "ingest", "ingest", "event"]
 
 
-def test_steps_between_dataframes_have_no_time_yet() -> None:
-    with pytest.raises(RunError) as caught:
-        check_topology(load_document(TIMED))
-    assert str(caught.value.diagnostics[0]).startswith(
-        'P303 "0/steps/0": a ttl or timer between DataFrames is not supported'
-    )
+def test_timed_steps_between_dataframes_take_times_of_the_data() -> None:
+    topology = load_document(TIMED)
+    check_topology(topology)
+    plan = compile_topology(topology, shuffle_partitions=1)
+    for is_of_data in (False, True):
+        (stage,) = Ticks(is_of_data=is_of_data).planned(plan).levels[1]
+        message = stage_message(stage)
+        assert [node.watermarks for node in message.nodes if node.state] == [is_of_data] * 3
+        assert ("watermarks" in needed(message)) is is_of_data

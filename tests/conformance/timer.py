@@ -23,7 +23,8 @@ def timed_stage(case: dict[str, Any], **more: Any) -> pb.Stage:
     """Return a stage of the steps of a case, which share one state."""
     nodes = []
     for number, timers in enumerate(case["steps"]):
-        rules = {"ttl_ms": case["ttl_ms"], "timers": sorted(timers), "event_time": case["time"] == "event"}
+        rules = {"ttl_ms": case["ttl_ms"], "timers": sorted(timers), "event_time": case["time"] != "ingest"}
+        rules["watermarks"] = case["time"] == "watermarks"
         entry = part(
             PATHS[number], "STATE_COMPUTATION", port=PORT + number, state="timed", state_port=STATE_PORT,
             codec="string", counters=["expired", "timers_fired"], **rules, **more,

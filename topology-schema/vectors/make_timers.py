@@ -10,8 +10,11 @@ from typing import Any
 from make_windows import FIRST_TIME, LAST_TIME, Event, events
 
 Behaviour = dict[str, Any]  # of a timer's callback
+Due = tuple[int, int, int, bytes]  # time; 1: the state ends, 0: a timer; step; name
 FAILS = -1
 YEAR_MS = 31_536_000_000
+END = 1 << 60  # a tick of the end of the data
+MOST = 10_000  # timers that run as a key wakes
 
 
 class Failure(Exception):
@@ -33,7 +36,7 @@ class Reference:
 
     Args:
         steps: For each one its timers: what the callback of each does.
-        time: `ingest` or `event`.
+        time: `ingest`, `event`, or `watermarks`: that of the data, and so are the times of ticks.
         ttl_ms: Of the state; 0: none.
         before: Values of keys whose state has no times, since the steps had none.
     """
@@ -41,7 +44,8 @@ class Reference:
     def __init__(
         self, steps: list[dict[str, Behaviour]], time: str, ttl_ms: int = 0, before: dict[str, list[int]] | None = None
     ) -> None:
-        self.steps, self.is_event, self.ttl_ms = steps, time == "event", ttl_ms
+        self.steps, self.is_event, self.ttl_ms = steps, time != "ingest", ttl_ms
+        self.has_watermarks = time == "watermarks"
         self.keys = {key: Key(list(values)) for key, values in (before or {}).items()}
         self.outputs: list[dict[str, Any]] = []
         self.dead_letters: list[dict[str, Any]] = []
@@ -78,7 +82,7 @@ class Reference:
         for key in sorted(self.keys, key=str.encode):
             state = self.keys[key]
             state.time = now if state.time is None else state.time
-            if not self.is_event:
+            if not self.is_event or self.has_watermarks:
                 self._wake(key, now, sequence, now)
                 continue
             state.silent = now if state.silent is None else min(state.silent, now)
@@ -86,21 +90,47 @@ class Reference:
 
     def _wake(self, key: str, until: int, sequence: int, cause: int) -> None:
         """Do what is due at or before a time; `cause` is that of the message or tick."""
-        if key not in self.keys:
+        if self.has_watermarks:
+            self._go_through(key, until, sequence, cause)
             return
+        for due in self._due(key, until):
+            self._run_due(key, due, sequence, cause)
+
+    def _go_through(self, key: str, until: int, sequence: int, cause: int) -> None:
+        """Do it in the order of times, with what is set meanwhile; at the end of the data each timer runs once."""
+        is_end, last, ran = until > LAST_TIME, (-END, 0, 0, b""), set[Due]()
+        for _ in range(MOST):
+            due = self._due(key, until)
+            due = (
+                [each for each in due if (0, *each[1:]) not in ran] if is_end else [each for each in due if each > last]
+            )
+            if not due:
+                break
+            last = due[0]
+            ran.add((0, *last[1:]))
+            self._run_due(key, last, sequence, cause)
+        if is_end and key in self.keys:
+            self.keys[key].timers.clear()
+
+    def _due(self, key: str, until: int) -> list[Due]:
+        if key not in self.keys:
+            return []
         state = self.keys[key]
         due = [(time, 0, step, name.encode()) for (step, name), time in state.timers.items() if time <= until]
         if self.ttl_ms and state.time is not None and state.time + self.ttl_ms <= until:
             due.append((state.time + self.ttl_ms, 1, 0, b""))
-        for time, is_expiry, step, data in sorted(due):
-            name = data.decode()
-            if key not in self.keys:
-                return
-            if is_expiry:
-                del self.keys[key]
-                self.expired += 1
-            elif self.keys[key].timers.get((step, name)) == time:  # else a callback has changed it
-                self._fire(key, step, name, time, sequence, cause)
+        return sorted(due)
+
+    def _run_due(self, key: str, due: Due, sequence: int, cause: int) -> None:
+        time, is_expiry, step, data = due
+        name = data.decode()
+        if key not in self.keys:
+            return
+        if is_expiry:
+            del self.keys[key]
+            self.expired += 1
+        elif self.keys[key].timers.get((step, name)) == time:  # else a callback has changed it
+            self._fire(key, step, name, time, sequence, cause)
 
     def _fire(self, key: str, step: int, name: str, due: int, sequence: int, cause: int) -> None:
         behaviour = self.steps[step][name]
@@ -249,6 +279,19 @@ TIMERS: tuple[tuple[str, list[dict[str, Behaviour]], str, int, str], ...] = (
     ("event: ttl, an earlier message", TTL, "event", 20, "a100=1 a50=2 |1000 a60=3 |1010 |1029 |1030"),
     ("event: ttl and timers", XY, "event", 20, "a0=1+x19+y20 b0=1+x21 c5=1+x5 |1000 |1100 c50=2"),
     ("event: ttl, from before there was one", TTL, "event", 20, "a5=2 |100 |119 |120 |124 |125"),
+    ("watermarks: a tick moves time", X, "watermarks", 0, "a0=1+x50 |49 b40=1+x50 |50 a60=2 |89 |90"),
+    ("watermarks: a timer fires before the message that wakes its key", X, "watermarks", 0, "a10=1+x5 a15=2 b20=3 a16=4 |20"),
+    ("watermarks: a message before them sets a timer that is over", X, "watermarks", 0, "a0=1 |100 a10=2+x5 |100 |101"),
+    ("watermarks: a callback sets its timer again, and all that is due fires", [{"x": callback("+x10")}], "watermarks", 0, "a0=1+x10 |35 a61=2 |70"),
+    ("watermarks: a callback sets timers to its own time, and before it", [{"x": callback("+x0+y0"), "y": callback("@x5")}], "watermarks", 0, "a0=1+x10 |35 |36 |37"),
+    ("watermarks: a callback deletes and replaces timers that are due as well", [{"x": callback("-y+z9"), "y": callback(), "z": callback()}], "watermarks", 0, "a0=1+x5+y6+z7 |10 |14"),
+    ("watermarks: a timer that is set meanwhile precedes the end of the state", [{"x": callback("+x6", 9)}], "watermarks", 20, "a0=1+x6 |100 a100=2"),
+    ("watermarks: a callback fails, and one deletes the state", [{"x": callback("+y1", fails=True), "y": callback("+x9", deletes=True)}], "watermarks", 0, "a0=1+x5+y6 b0=1+x5 |100"),
+    ("watermarks: a key wakes for 10000 timers at once", [{"x": callback("+x1", gives=False)}], "watermarks", 20_000, "a0=1+x1 |10002"),
+    ("watermarks: ttl", TTL, "watermarks", 20, "a0=1 a10=2 b5=1 |24 |25 a26=3 |45 |46"),
+    ("watermarks: ttl, from before there was one", TTL, "watermarks", 20, "a5=2 |100 |119 |120"),
+    ("watermarks: at the end of the data each timer fires once", [{"x": callback("+x10")}, {"y": callback("+z10"), "z": callback("+y10@x5")}], "watermarks", 0, f"a0=1+x10 1:a1=1+y30 b5=1 |15 |{END} |{END + YEAR_MS}"),
+    ("watermarks: at the end of the data states end, too", [{"x": callback("+x7")}], "watermarks", 20, f"a0=1+x7 b5=1 |9 |{END} a30=2+x5 |{END}"),
     ("two steps: timers are those of their step", [{"x": callback("", 7)}, {"x": callback("", 8), "y": callback()}], "ingest", 0, "a0=1+x5 1:a1=2+x9+y9 a2=3-x |10 a11=4+q1 1:a12=5+y1 |20"),
     ("two steps: timers of one time in order of the steps, then of the names", [{"y": callback()}, {"x": callback()}], "ingest", 0, "1:a0=1+x5 a0=2+y5 |10"),
     ("two steps: the latest message of either counts", [{}, {}], "ingest", 20, "a0=1 1:a15=2 |20 |34 |35"),
@@ -266,9 +309,12 @@ def drawn(seed: int) -> dict[str, Any]:
     steps = [_drawn_timers(chance) for _ in range(chance.choice((1, 1, 1, 2, 3)))]
     if not ttl_ms and not any(steps):
         steps[0] = {"x": callback("+x7", 5)}
-    case = {"steps": steps, "time": chance.choice(("ingest", "event")), "ttl_ms": ttl_ms}
+    case = {"steps": steps, "time": chance.choice(("ingest", "event", "watermarks")), "ttl_ms": ttl_ms}
     before = {key: [100] for key in "abz" if chance.random() < 0.15}
-    return _case(f"drawn {seed}", case, _drawn_events(chance, steps), before)
+    history = _drawn_events(chance, steps)
+    if case["time"] == "watermarks" and chance.random() < 0.5:
+        history.append({"sequence": len(history), "tick": END})
+    return _case(f"drawn {seed}", case, history, before)
 
 
 def _drawn_timers(chance: random.Random) -> dict[str, Behaviour]:

@@ -123,7 +123,8 @@ def make(kit: Any, case: Case) -> Stage:
     for number, path in enumerate(paths):
         node = pb.Node(path=path, kind=pb.NODE_KIND_STATE_COMPUTATION, port=STATE + number, state="s", state_port=STATE)
         if case["steps"][number] or case["ttl_ms"]:
-            node.ttl_ms, node.event_time = case["ttl_ms"], case["time"] == "event"
+            node.ttl_ms, node.event_time = case["ttl_ms"], case["time"] != "ingest"
+            node.watermarks = case["time"] == "watermarks"
             node.timers.extend(case["steps"][number])
         stage.nodes.append(node)
     stage.nodes.add(

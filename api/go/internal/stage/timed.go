@@ -40,7 +40,8 @@ func (x *Executor) findTimed(description *pb.Stage) error {
 		}
 		n.stateful.ticks, n.stateful.timers = true, d.GetTimers()
 		if x.timedOf(port) == nil {
-			x.timed = append(x.timed, &timed{port: port, rules: timing.Rules{TTL: int64(d.GetTtlMs()), IsEvent: d.GetEventTime()}})
+			rules := timing.Rules{TTL: int64(d.GetTtlMs()), IsEvent: d.GetEventTime(), Waits: d.GetEventTime() && !d.GetWatermarks()}
+			x.timed = append(x.timed, &timed{port: port, rules: rules})
 		}
 	}
 	for _, n := range x.nodes {
@@ -138,10 +139,11 @@ func (n *node) tickKeys(tick *turn) error {
 
 // wake does what is due for a key at a time, once.
 func (t *timed) wake(x *Executor, table *state.Table, entry *state.Entry, at int64) error {
-	timers, ends := entry.Time.Due(at)
-	for _, timer := range timers {
-		if !entry.Time.Take(timer) {
-			continue
+	for timer := range entry.Time.Wake(at) {
+		if timer == nil {
+			t.steps[0].add("expired")
+			table.Drop(entry.Key)
+			return nil
 		}
 		table.Touch(entry)
 		if err := t.fire(x, table, entry, timer); err != nil {
@@ -150,11 +152,6 @@ func (t *timed) wake(x *Executor, table *state.Table, entry *state.Entry, at int
 		if table.Get([]byte(entry.Key)) != entry {
 			return nil
 		}
-	}
-	if ends {
-		t.steps[0].add("expired")
-		table.Drop(entry.Key)
-		return nil
 	}
 	table.Times(&t.rules).Enroll(entry.Time)
 	return nil

@@ -174,7 +174,8 @@ func (c *timerCase) executor(t testing.TB, untimed bool) *stage.Executor {
 			step.Timers = append(step.Timers, name)
 		}
 		if !untimed {
-			node.TtlMs, node.Timers, node.EventTime = uint64(c.TTLMs), step.Timers, c.Time == "event"
+			node.TtlMs, node.Timers, node.EventTime = uint64(c.TTLMs), step.Timers, c.Time != "ingest"
+			node.Watermarks = c.Time == "watermarks"
 		}
 		steps, described.Nodes = append(steps, step), append(described.Nodes, node)
 		exit.Inputs = append(exit.Inputs, node.Path)

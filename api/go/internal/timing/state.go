@@ -7,6 +7,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"iter"
 	"math"
 	"slices"
 	"strings"
@@ -42,18 +43,23 @@ func (t *Timer) Name() string { return t.id[strings.IndexByte(t.id, '\n')+1:] }
 // Rules are those of all keys of a state.
 type Rules struct {
 	TTL     int64    // in milliseconds; 0: states stay
-	IsEvent bool     // ticks report silence; else they move time
+	IsEvent bool     // times are those of the data
+	Waits   bool     // ticks report silence; else they move time
 	Paths   []string // of the steps, in their order
 }
 
 func (r *Rules) rank(t *Timer) int { return slices.Index(r.Paths, t.Path()) }
+
+func (r *Rules) compare(a, b *Timer) int {
+	return cmp.Or(cmp.Compare(a.Due, b.Due), cmp.Compare(r.rank(a), r.rank(b)), strings.Compare(a.id, b.id))
+}
 
 // New returns the time of a key without messages.
 func (r *Rules) New(key string) *State { return &State{Key: key, time: None, silent: None, rules: r} }
 
 // Calendar makes a calendar of such keys.
 func (r *Rules) Calendar() *calendar.Calendar[*State] {
-	return calendar.New(calendar.Rules[*State]{Due: (*State).due, Waits: r.IsEvent, Compare: func(a, b *State) int {
+	return calendar.New(calendar.Rules[*State]{Due: (*State).next, Waits: r.Waits, Compare: func(a, b *State) int {
 		return strings.Compare(a.Key, b.Key)
 	}})
 }
@@ -69,13 +75,13 @@ func (s *State) FallSilent(time int64) {
 	if s.time == None {
 		s.time = time
 	}
-	if s.rules.IsEvent {
+	if s.rules.Waits {
 		s.silent = time
 	}
 }
 
-// due returns the time of the first tick that does something.
-func (s *State) due() (time int64, known bool) {
+// next returns the time of the first tick that does something.
+func (s *State) next() (time int64, known bool) {
 	if s.time == None {
 		return 0, false
 	}
@@ -86,7 +92,7 @@ func (s *State) due() (time int64, known bool) {
 	if s.rules.TTL > 0 {
 		next = min(next, s.time+s.rules.TTL)
 	}
-	if !s.rules.IsEvent || next == calendar.Never {
+	if !s.rules.Waits || next == calendar.Never {
 		return next, true
 	}
 	return s.silent + next - s.time, s.silent != None
@@ -94,7 +100,7 @@ func (s *State) due() (time int64, known bool) {
 
 // At returns the key's time at a tick.
 func (s *State) At(tick int64) int64 {
-	if s.rules.IsEvent {
+	if s.rules.Waits {
 		return s.time + tick - s.silent
 	}
 	return tick
@@ -103,8 +109,8 @@ func (s *State) At(tick int64) int64 {
 // Arrive notes a message.
 func (s *State) Arrive(time int64) { s.time, s.silent = max(s.time, time), None }
 
-// Due returns the timers that are due at a time, in their order, as far as they come before the end of the state.
-func (s *State) Due(at int64) (timers []*Timer, ends bool) {
+// due returns the timers that are due at a time, in their order, as far as they come before the end of the state.
+func (s *State) due(at int64) (timers []*Timer, ends bool) {
 	if s.time != None && s.rules.TTL > 0 && s.time+s.rules.TTL <= at {
 		at, ends = s.time+s.rules.TTL, true
 	}
@@ -113,14 +119,48 @@ func (s *State) Due(at int64) (timers []*Timer, ends bool) {
 			timers = append(timers, timer)
 		}
 	}
-	slices.SortFunc(timers, func(a, b *Timer) int {
-		return cmp.Or(cmp.Compare(a.Due, b.Due), cmp.Compare(s.rules.rank(a), s.rules.rank(b)), strings.Compare(a.id, b.id))
-	})
+	slices.SortFunc(timers, s.rules.compare)
 	return timers, ends
 }
 
-// Take takes a timer away that is about to run; is is false where it was deleted or has another time by now.
-func (s *State) Take(timer *Timer) (is bool) {
+// mostTimers are the timers that run as a key wakes, where they set timers that run as well.
+const mostTimers = 10_000
+
+// Wake yields the timers that are due at a time, in their order, taken away to run at once, and nil for the end of the state.
+// Where ticks have times of the data it goes through all times, and takes what is set meanwhile. At the end of the data, which is
+// later than all times, each timer is due once.
+func (s *State) Wake(at int64) iter.Seq[*Timer] {
+	return func(yield func(*Timer) bool) {
+		timers, ends := s.due(at)
+		goesThrough, isEnd, ran := s.rules.IsEvent && !s.rules.Waits, at > calendar.LastMs, map[string]bool{}
+		for count := 1; len(timers) > 0; count++ {
+			last := timers[0]
+			timers = timers[1:]
+			if s.take(last) && !yield(last) {
+				return
+			}
+			if goesThrough && count == mostTimers {
+				return
+			}
+			if goesThrough {
+				ran[last.id] = true
+				timers, _ = s.due(at)
+				timers = slices.DeleteFunc(timers, func(t *Timer) bool {
+					return isEnd && ran[t.id] || !isEnd && s.rules.compare(t, last) <= 0
+				})
+			}
+		}
+		if goesThrough && isEnd {
+			s.timers = nil
+		}
+		if ends {
+			yield(nil)
+		}
+	}
+}
+
+// take takes a timer away that is about to run; is is false where it was deleted or has another time by now.
+func (s *State) take(timer *Timer) (is bool) {
 	at := slices.IndexFunc(s.timers, func(t *Timer) bool { return *t == *timer })
 	if at >= 0 {
 		s.timers = slices.Delete(s.timers, at, at+1)
@@ -184,7 +224,7 @@ func (r *Rules) Read(key string, data []byte) (s *State, encoding byte, body []b
 		s.timers = append(s.timers, &Timer{string(data[2 : 2+size]), int64(binary.LittleEndian.Uint64(data[2+size:]))})
 		data = data[2+size+8:]
 	}
-	if !r.IsEvent {
+	if !r.Waits {
 		s.silent = None
 	}
 	return s, encoding, data, nil

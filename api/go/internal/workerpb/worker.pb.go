@@ -415,7 +415,7 @@ type Node struct {
 	EventTime     bool                   `protobuf:"varint,14,opt,name=event_time,json=eventTime,proto3" json:"event_time,omitempty"` // the same, with ttl_ms or timers: times are those of the data; else ticks move time, too
 	Timers        []string               `protobuf:"bytes,15,rep,name=timers,proto3" json:"timers,omitempty"`                         // state kinds but WINDOW: names of the timers that the step sets
 	Sessions      bool                   `protobuf:"varint,16,opt,name=sessions,proto3" json:"sessions,omitempty"`                    // WINDOW: its windows are sessions
-	Watermarks    bool                   `protobuf:"varint,17,opt,name=watermarks,proto3" json:"watermarks,omitempty"`                // WINDOW: ticks have times of the data, not of the clock
+	Watermarks    bool                   `protobuf:"varint,17,opt,name=watermarks,proto3" json:"watermarks,omitempty"`                // WINDOW, and state kinds with event_time: ticks have times of the data, not of the clock
 	Visits        []string               `protobuf:"bytes,20,rep,name=visits,proto3" json:"visits,omitempty"`                         // state kinds but WINDOW: names of the visits that concern the step
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

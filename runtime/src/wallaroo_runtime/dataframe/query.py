@@ -48,9 +48,6 @@ def check_topology(topology: Topology) -> None:
                 "a source of whole records between DataFrames",
                 "declare a source of values, or DataFrameSourceConfig",
             )
-        elif getattr(part, "time", ""):
-            what = "a ttl or timer between DataFrames"
-            fix = "leave it out there, or run the application with `wallaroo run`"
         elif getattr(part, "visits", ()):
             what = "a visit between DataFrames"
             fix = "declare a source of rows in its place, which the step reads, or use `wallaroo run`"

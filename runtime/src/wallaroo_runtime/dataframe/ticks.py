@@ -1,11 +1,11 @@
-"""What makes time pass for the windows of an application between DataFrames.
+"""What makes time pass for the windows, timers and ttl of an application between DataFrames.
 
 A stream has ticks of a clock, or of the watermarks of its DataFrames. A batch ends with a tick that is later than all.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
@@ -13,7 +13,15 @@ from pyspark.sql import functions as F
 from wallaroo_runtime.errors import USAGE, RunError
 from wallaroo_runtime.plan import NodeKind, Plan
 from wallaroo_runtime.spark.source.record import analysed
-from wallaroo_runtime.topology.model import ConnectorSource, KafkaSource, SparkSource, Topology, place_of
+from wallaroo_runtime.topology.model import (
+    TIMER_MS,
+    ConnectorSource,
+    KafkaSource,
+    SparkSource,
+    Step,
+    Topology,
+    place_of,
+)
 
 CLOCK, WATERMARKS, END = "clock", "watermarks", "end"
 LEAST_MS, MOST_MS = 1000, 10_000  # from one tick of a clock to the next: each is a micro-batch
@@ -42,7 +50,7 @@ class Ticks:
         return {"kind": self.kind, "interval_ms": self.interval_ms, "delays": dict(self.delays or {})}
 
     def planned(self, plan: Plan) -> Plan:
-        """Return a plan whose windows take these ticks."""
+        """Return a plan whose windows and timed steps take these ticks."""
         if not self.is_of_data:
             return plan
         levels = tuple(
@@ -50,7 +58,8 @@ class Ticks:
                 replace(
                     stage,
                     nodes=tuple(
-                        replace(node, watermarks=True) if node.kind is NodeKind.WINDOW else node for node in stage.nodes
+                        replace(node, watermarks=True) if node.kind is NodeKind.WINDOW or node.is_timed else node
+                        for node in stage.nodes
                     ),
                 )
                 for stage in level
@@ -73,33 +82,49 @@ def ticks_of(
     Raises:
         RunError: R716, the inputs give no such time.
     """
-    windows = [(step.name, step.window) for step in topology.steps() if step.window is not None]
-    if not windows:
+    passing = [each for each in map(_passing, topology.steps()) if each is not None]
+    if not passing:
         return Ticks()
     is_stream = any(frame.isStreaming for frame in inputs.values())
-    times = {window.time for _, window in windows} - {""}  # windows of a number of messages have none
-    by_arrival = next((name for name, window in windows if window.time == "ingest"), None)
+    times = {each.time for each in passing} - {""}  # windows of a number of messages have none
+    by_arrival = next((each.what for each in passing if each.time == "ingest"), None)
     is_of_data = times == {"event"}
     if is_of_data:
         _check_times(topology, sources)
     if not is_stream:
         if by_arrival is not None:
-            reason = f'step "{by_arrival}" has windows by the time of arrival, which rows of a batch do not have'
+            reason = f"{by_arrival} by the time of arrival, which rows of a batch do not have"
             fix = f"give each source event time: {_TIMESTAMPED}"
             raise _refused(reason, fix)
         return Ticks("" if gives_states else END, is_of_data=True)
     delays = _delays(sources, inputs) if is_of_data else {}
     if delays:
         return Ticks(WATERMARKS, delays=delays, is_of_data=True)
-    shortest = min(window.step_ms for _, window in windows)
+    shortest = min(each.step_ms for each in passing)
     return Ticks(CLOCK, interval_ms=max(LEAST_MS, min(MOST_MS, shortest // 2)))
+
+
+class _Passing(NamedTuple):
+    what: str
+    time: str
+    step_ms: int
+
+
+def _passing(step: Step) -> _Passing | None:
+    """Return what of a step needs time to pass; None: nothing does."""
+    if step.window is not None:
+        return _Passing(f'step "{step.name}" has windows', step.window.time, step.window.step_ms)
+    if not step.time or step.state is None:
+        return None
+    what, step_ms = ("timers", TIMER_MS) if step.timers else ("a ttl", step.state.ttl_ms)
+    return _Passing(f'step "{step.name}" has {what}', step.time, step_ms)
 
 
 def _check_times(topology: Topology, sources: Sequence[SparkSource]) -> None:
     """Refuse rows that lack the time that their source gives otherwise."""
     for declared, source in zip(topology.sources(), sources, strict=True):
         if isinstance(declared, KafkaSource | ConnectorSource) and not source.timestamp:
-            reason = "it has no column `timestamp`, by which the windows go"
+            reason = "it has no column `timestamp`, by which time passes"
             raise _refused(reason, "add the column, a TIMESTAMP", place_of(source))
 
 

@@ -55,7 +55,7 @@ class Node:
         timers: State kinds: names of the timers that the step sets.
         sessions: WINDOW: whether its windows are sessions.
         visits: State kinds: names of the visits that concern the step.
-        watermarks: Windows: whether ticks have times of the data, not of the clock.
+        watermarks: Windows, state kinds with `event_time`: whether ticks have times of the data, not of the clock.
     """
 
     path: str

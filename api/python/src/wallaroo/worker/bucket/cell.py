@@ -1,16 +1,19 @@
 """The state of one key, with what is due of it where its step has timers or a time to live."""
 
 import struct
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from heapq import heapify, heappop, heappush
 from typing import Any
 
 from wallaroo.message.frame import FrameError
+from wallaroo.message.timer import LAST_MS
 
 # Encoding of the log entries of timed states: encoding of the state, time, silent, number of timers; of each timer
 # the length of step path, line break and name, these, and when it is due; then the state.
 TIMED = 34
 NEVER, FAR = -(1 << 63), 1 << 62  # no time; later than all times
+MOST_TIMERS = 10_000  # that run as a key wakes, where they set timers that run as well
 _HEAD, _LENGTH, _DUE = struct.Struct(">BqqH"), struct.Struct(">H"), struct.Struct(">q")
 
 
@@ -90,7 +93,8 @@ class Timing:
 
     Attributes:
         ttl_ms: How long a key's state stays after its last message; 0: for ever.
-        is_event: Whether times are those of the data, so that ticks only say how long a key has been silent.
+        is_event: Whether times are those of the data.
+        waits: Whether ticks only say how long a key has been silent; else they move time.
         fresh: Keys that the next tick has to look at: it gives them their time, or they fall silent.
         heap: Times of ticks at which something may be due of a key; what is no longer true is found out then.
         last_tick: Time of the last tick, as far as it matters to a key.
@@ -98,6 +102,7 @@ class Timing:
 
     ttl_ms: int
     is_event: bool
+    waits: bool
     fresh: dict[bytes, None] = field(default_factory=dict)
     heap: list[tuple[int, bytes]] = field(default_factory=list)
     last_tick: int = NEVER
@@ -121,17 +126,37 @@ class Timing:
         found = min(cell.timers.values()) if cell.timers else FAR
         return min(found, cell.time + self.ttl_ms) if self.ttl_ms and cell.time != NEVER else found
 
-    def listed(self, cell: TimedCell, until: int) -> list[tuple[int, bytes]]:
-        """Return the time and name of what is due, in order; without a name it is the end of the state."""
+    def woken(self, cell: TimedCell, until: int) -> Iterator[tuple[int, bytes]]:
+        """Yield the time and name of what is due, in order, to be run at once; without a name the state ends.
+
+        Where ticks have times of the data, this goes through all times, and takes what is set meanwhile. At the end of
+        the data, which is later than all times, each timer is due once.
+        """
+        found = self._listed(cell, until)
+        if self.waits or not self.is_event:
+            yield from ((due, name) for due, _, _, name in found)
+            return
+        is_end, ran = until > LAST_MS, set[bytes]()
+        for _ in range(MOST_TIMERS):
+            if not found:
+                break
+            last = found[0]
+            ran.add(last[-1])
+            yield last[0], last[-1]
+            found = [each for each in self._listed(cell, until) if (each[-1] not in ran if is_end else each > last)]
+        if is_end:
+            cell.timers = None
+
+    def _listed(self, cell: TimedCell, until: int) -> list[tuple[int, int, list[int], bytes]]:
         found = [(due, 0, _order(name), name) for name, due in (cell.timers or {}).items() if due <= until]
         if self.ttl_ms and NEVER < cell.time <= until - self.ttl_ms:
             found.append((cell.time + self.ttl_ms, 1, [], b""))
-        return [(due, name) for due, _, _, name in sorted(found)]
+        return sorted(found)
 
     def _tick_of(self, key: bytes, cell: TimedCell) -> int:
         """Return the time of the tick that something is due at; of a key that is to fall silent first none yet."""
         due = self.due(cell)
-        if not self.is_event or due == FAR:
+        if not self.waits or due == FAR:
             return due
         if cell.silent == NEVER:
             self.fresh[key] = None
@@ -151,7 +176,7 @@ class Timing:
         Args:
             changed: The states that are to be saved.
         """
-        if self.is_event and time < self.last_tick:  # the clock was set back
+        if self.waits and time < self.last_tick:  # the clock was set back
             later = [(key, cell) for key, cell in table.items() if isinstance(cell, TimedCell) and cell.silent > time]
             for key, cell in later:
                 self._fall_silent(key, cell, time, changed)
@@ -177,7 +202,7 @@ class Timing:
             return
         if cell.time == NEVER:
             cell.time, changed[key] = time, cell
-        if self.is_event and cell.silent == NEVER and self.due(cell) != FAR:
+        if self.waits and cell.silent == NEVER and self.due(cell) != FAR:
             self._fall_silent(key, cell, time, changed)
         self.enroll(key, cell)
 
@@ -187,7 +212,7 @@ class Timing:
 
     def until(self, cell: TimedCell, time: int) -> int:
         """Return the time of a key at a tick."""
-        return cell.time + time - cell.silent if self.is_event else time
+        return cell.time + time - cell.silent if self.waits else time
 
 
 class Table(dict[bytes, Cell]):

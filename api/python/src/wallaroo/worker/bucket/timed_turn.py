@@ -59,7 +59,8 @@ class TimedTurn:
         for port in self.tables:
             table, nodes = visits.state.table(port), [each.node for each in timed if each.node.state_port == port]
             if table.timing is None:
-                Timing(nodes[0].ttl_ms, any(node.event_time for node in nodes)).begin(table)
+                is_event, moves = (any(getattr(node, name) for node in nodes) for name in ("event_time", "watermarks"))
+                Timing(nodes[0].ttl_ms, is_event, is_event and not moves).begin(table)
 
     def run(self, part: Messages) -> bool:
         """Run messages of a timed step, before each what is due of its key; at full speed False when one failed."""
@@ -152,7 +153,7 @@ class TimedTurn:
         """Run what is due of a key, once; at full speed False when something failed."""
         table = self._visits.state.table(port)
         timing = _timing(table)
-        for due, name in timing.listed(cell, moment.until):
+        for due, name in timing.woken(cell, moment.until):
             if not name:
                 self._count(self.tables[port], "expired")
                 self._visits.delete(table, port, [key])
@@ -181,13 +182,18 @@ class TimedTurn:
         """Run what belongs to a timer; returns whether it did not fail."""
         fire, time = entry.step.fire, timers.now_ms if _timing(table).is_event else moment.time
         assert fire is not None
+        box, before = self._stage.box, self._stage.box.timestamp_ms
         self._stage.visited[entry.number] += 1
         self._count(entry, "timers_fired")
         part = Messages(
             replace(entry, closed_keys=None), table, [key], [name.encode()], [0], [moment.sequence], [moment.ordinal],
             [time], moment.timestamp_ms, is_visit=True,
         )  # fmt: skip
-        return self._run_in_place(part, lambda key, _, state: fire(name, readable(key), state, timers.now_ms, timers))
+        box.timestamp_ms = time  # a dead letter has the time that a result would have
+        due = timers.now_ms
+        is_done = self._run_in_place(part, lambda key, _, state: fire(name, readable(key), state, due, timers))
+        box.timestamp_ms = before
+        return is_done
 
     def _count(self, entry: StateEntry, name: str) -> None:
         self._stage.more.setdefault(entry.number, Counter())[name] += 1

@@ -85,7 +85,7 @@ final class StateTask extends StatefulProcessorWithInitialState<Integer, byte[],
         }
         WindowTime time = new WindowTime(settings);
         LevelRows made = new LevelRows(
-                settings, number, input, items -> level.leaving(time.taken(items, store)), output, account);
+                settings, number, input, items -> level.leaving(time.taken(items, store, number)), output, account);
         return new Applied(settings).givesStates() ? new EndRows(made, settings.stages(number), scope, store, output) : made;
     }
 

@@ -5,6 +5,7 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 import java.util.TreeMap;
+import java.util.stream.Stream;
 import org.wallaroo.spark.bucket.SparkBucketStore;
 import org.wallaroo.spark.message.Frames;
 import org.wallaroo.spark.message.JournalRow;
@@ -14,16 +15,17 @@ import org.wallaroo.spark.query.Settings;
 import org.wallaroo.spark.query.Ticks;
 
 /**
- * The time of the data for the windows of an application that is applied, as ticks after all messages of a micro-batch.
+ * The time of the data for the windows, timers and ttl of an application that is applied, as ticks after all messages of a
+ * micro-batch.
  *
- * <p>Each task of level 0 sends one tick to each partition: the latest time of its rows, or the end of all. Which time holds
- * then is the same for all levels of a partition.
+ * <p>Each task of level 0 sends one tick to each partition: the latest time of its rows. Which time holds then is the same for
+ * all levels of a partition; ticks of a level come after all that earlier levels give at theirs.
  */
 final class WindowTime {
-    private static final long AFTER_ALL = -1024; // sequence of the first tick; sequences have no sign
+    private static final long AFTER_ALL = -4096; // sequence of the first tick; sequences have no sign
     private static final long END_MS = 1L << 60;
     private static final long SILENCE_MS = 1L << 50; // after which all windows have given what they have
-    private static final long FIRST_MS = -62_135_596_800_000L; // the years 1 to 9999, which windows take
+    private static final long FIRST_MS = -62_135_596_800_000L; // the years 1 to 9999, which windows and timers take
     private static final long LAST_MS = 253_402_300_799_999L;
 
     private final Settings settings;
@@ -47,16 +49,18 @@ final class WindowTime {
      * @param partition of the task
      */
     List<JournalRow.Item> sent(int source, long latest, int partition) {
-        boolean ends = ticks.are(Ticks.END) && partition == 0; // one task is enough
-        if (ends || ticks.are(Ticks.WATERMARKS) && latest != Long.MIN_VALUE) {
-            return List.of(tick(source, 0, ends ? END_MS : latest));
-        }
-        return List.of();
+        boolean ends = ticks.are(Ticks.END) && partition == 0; // a batch without rows ends, too
+        boolean isSent = ends || areOfData() && latest != Long.MIN_VALUE;
+        return isSent ? List.of(tick(source, 0, latest)) : List.of();
     }
 
-    /** Returns what a partition runs in the place of what level 0 has sent; notes the times. */
-    List<JournalRow.Item> taken(List<JournalRow.Item> items, SparkBucketStore store) {
-        if (!ticks.are(Ticks.END) && !ticks.are(Ticks.WATERMARKS)) {
+    private boolean areOfData() {
+        return ticks.are(Ticks.END) || ticks.are(Ticks.WATERMARKS);
+    }
+
+    /** Returns what a partition runs in a level in the place of what level 0 has sent; notes the times. */
+    List<JournalRow.Item> taken(List<JournalRow.Item> items, SparkBucketStore store, int level) {
+        if (!areOfData()) {
             return items;
         }
         List<JournalRow.Item> made = new ArrayList<>(items);
@@ -65,23 +69,27 @@ final class WindowTime {
         if (sent.isEmpty()) {
             return made;
         }
-        // What a window gives at a tick comes after it, so each level needs one more; a silence takes two.
-        int levels = settings.levels() - 1;
-        if (ticks.are(Ticks.END)) {
-            for (int number = 0; number < 2 * levels; number++) {
-                made.add(tick(0, number, END_MS + number * SILENCE_MS));
-            }
-            return made;
-        }
-        Map<String, Long> latest = latest(sent, store);
-        if (latest.keySet().containsAll(ticks.delays().keySet())) {
-            long watermark = ticks.delays().entrySet().stream()
-                    .mapToLong(each -> latest.get(each.getKey()) - each.getValue()).min().orElseThrow();
-            for (int number = 0; number < levels; number++) {
-                made.add(tick(0, number, watermark));
-            }
+        List<Long> times = ticks.are(Ticks.END) ? ending(sent) : passed(latest(sent, store));
+        int number = (level - 1) * 3; // what earlier levels give at their ticks comes before
+        for (long time : times) {
+            made.add(tick(0, number++, time));
         }
         return made;
+    }
+
+    /** Returns the latest time of all rows, then two of the end, since a silence takes two. */
+    private static List<Long> ending(List<JournalRow.Item> sent) {
+        long latest = sent.stream().mapToLong(item -> Frames.timeMs(item.frame())).max().orElseThrow();
+        return Stream.of(latest, END_MS, END_MS + SILENCE_MS).filter(time -> time != Long.MIN_VALUE).toList();
+    }
+
+    /** Returns the watermark, if there is one yet. */
+    private List<Long> passed(Map<String, Long> latest) {
+        if (!latest.keySet().containsAll(ticks.delays().keySet())) {
+            return List.of();
+        }
+        return List.of(ticks.delays().entrySet().stream()
+                .mapToLong(each -> latest.get(each.getKey()) - each.getValue()).min().orElseThrow());
     }
 
     /** Returns the latest time of each source, by its name; notes it. */

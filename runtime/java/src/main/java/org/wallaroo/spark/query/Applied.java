@@ -36,7 +36,7 @@ public record Applied(Settings settings) {
         return settings.value().path("gives_states").asBoolean();
     }
 
-    /** Returns what makes time pass for windows. */
+    /** Returns what makes time pass for windows, timers and ttl. */
     public Ticks ticks() {
         return Json.read(settings.value().get("ticks"), Ticks.class);
     }
