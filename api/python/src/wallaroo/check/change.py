@@ -1,4 +1,4 @@
-"""Finds what code changes: one walk over assignments for the checks of states and objects, and for shapes."""
+"""Finds the objects that code changes: one walk over assignments for states, objects and shapes."""
 
 import ast
 import contextlib
@@ -142,7 +142,7 @@ def scopes(function: Callable[..., Any]) -> list[Any]:
 
 
 def outside(function: Callable[..., Any], own: type, *, gets_class: bool = False) -> Iterator[tuple[str, Outside]]:
-    """Yield what a function keeps in variables of modules, closures and classes, and how.
+    """Yield the values that a function keeps in variables of modules, closures and classes, and the way it keeps them.
 
     Args:
         function: Of the user.

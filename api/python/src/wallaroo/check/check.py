@@ -50,7 +50,7 @@ def is_start(value: object) -> bool:
 
 
 def policy(place: Place, value: Any) -> str:
-    """Return what `on_error` says, empty for None; records T207 when it is no policy."""
+    """Return the name of the policy `on_error`, empty for None; records T207 for any other value."""
     return choice(place, "on_error", value, POLICIES)
 
 

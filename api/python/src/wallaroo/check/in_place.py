@@ -1,4 +1,4 @@
-"""Finds states that cannot be changed in place, and functions that assign to their state: what they make is lost."""
+"""Finds states that cannot be changed in place, and functions that assign to their state, which has no effect."""
 
 import dataclasses
 import dis
@@ -31,7 +31,7 @@ class NotInPlaceError(Exception):
 
 
 def is_fixed(value: Any) -> bool:
-    """Return whether nothing can change a value in place, nor what it consists of.
+    """Return whether nothing can change a value, or a part of it, in place.
 
     Example:
         >>> is_fixed(0), is_fixed(("a", 1)), is_fixed([]), is_fixed(("a", []))
@@ -97,7 +97,7 @@ def guarded(run: Callable[..., Any], position: int, state: Any) -> Callable[...,
 
 
 def check_returned(returned: Any, accumulator: Any) -> None:
-    """Look at what `update` returned: other values than a new accumulator have no effect, as in Wallaroo.
+    """Check the value that `update` returned: only a new accumulator has an effect, as in Wallaroo.
 
     Raises:
         NotInPlaceError: It is a new accumulator, whose content would be lost, or none yet.
@@ -127,7 +127,7 @@ def is_new_state(result: tuple[Any, ...], state: Any) -> bool:
 
 
 def state_returned(state: Any, where: str = "in the place of persist, True or False") -> NotInPlaceError:
-    """Return the error of a state among what a function returned."""
+    """Return the error of a state in the place where a function returns `persist`."""
     return NotInPlaceError(f"returned a {'state' if 'place' in where else 'new state'} {where}", state)
 
 

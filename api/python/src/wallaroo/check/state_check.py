@@ -75,7 +75,7 @@ def check_state(place: Place, call: Call, state: State) -> None:
 
 
 def _is_lost(state: Any) -> bool:
-    """Return whether what a class says of its pickled form leaves out all that its objects have."""
+    """Return whether the pickled form that a class declares leaves out all attributes of its objects."""
     own = ("__getstate__", "__reduce__", "__reduce_ex__")
     if not any(name in vars(each) for name in own for each in type(state).__mro__ if _is_of_user(each)):
         return False
@@ -91,7 +91,7 @@ def _is_lost(state: Any) -> bool:
 
 
 def _guarded_by_name(run: Callable[..., Any], functions: str, position: int, made: Any) -> Callable[..., Any]:
-    """Return the visitor, or what runs for a timer; a decorated computation has a function for each name."""
+    """Return the visitor, or the function of a timer; a decorated computation has a function for each name."""
     found = getattr(getattr(run, "__self__", None), functions, None)
     if not isinstance(found, dict):
         return guarded(run, position, made)
@@ -113,7 +113,7 @@ def _refuse(place: Place, call: Call, state: State, made: Any) -> None:
 
 
 def _shared(state: State, made: Any, other: Any, function: Callable[..., Any]) -> Iterator[str]:
-    """Yield what states share and surely change; of the rest of what they share they get copies, as by a restart."""
+    """Yield the objects that states share and surely change; other shared objects are copied, as by a restart."""
     cls = type(made)
     if hasattr(made, "__dict__") and made.__dict__ is other.__dict__:
         yield "self.__dict__"
@@ -138,7 +138,7 @@ def _shared(state: State, made: Any, other: Any, function: Callable[..., Any]) -
 
 
 def _separated(state: State) -> Iterator[str]:
-    """Let each state be a copy that shares nothing; yields what states share all the same."""
+    """Make each state a copy that shares nothing; yields the objects that states share all the same."""
     build = state.build
     state.build = lambda: copy.deepcopy(build())
     try:
@@ -148,7 +148,7 @@ def _separated(state: State) -> Iterator[str]:
 
 
 def _kept_by(owner: Any) -> Iterator[str]:
-    """Yield what the object of a computation or aggregation keeps from one call to the next."""
+    """Yield the attributes that the object of a computation or aggregation keeps from one call to the next."""
     classes = [each for each in type(owner).__mro__ if _is_of_user(each)]
     yield from (where for each in classes for where, _ in assignments(each))
     methods = [method for each in classes for method, _ in functions_of(each) if method.__name__ != "__init__"]
@@ -189,7 +189,7 @@ def _common(made: Any, other: Any) -> list[tuple[str, Any]]:
 
 
 def _parts(state: Any) -> list[tuple[str, Any]]:
-    """Return what a state consists of, itself first."""
+    """Return the parts of a state, itself first."""
     found, seen = [("", state)], {id(state)}
     for where, value in found:  # grows meanwhile
         if callable(value) or inspect.ismodule(value) or len(found) > _MOST:

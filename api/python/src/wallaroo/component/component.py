@@ -1,4 +1,4 @@
-"""Finds the methods of what a program hands over: decorated functions, classes, objects."""
+"""Finds the methods of a component that a program passes: decorated functions, classes, objects."""
 
 import inspect
 from collections.abc import Callable
@@ -165,7 +165,7 @@ def computation(place: Place, value: Any, *, has_state: bool) -> Call | None:
 
 
 def _time(place: Place, component: Any, call: Call, *, has_state: bool, may_yield: bool) -> None:
-    """Read what a computation says of timers, and how long the state of a key stays."""
+    """Read the timers of a computation, and the time to live of a key's state."""
     call.timers, owner = _names(component, "timers"), f'{call.kind} "{call.name}"'
     ttl = (
         getattr(component, "ttl", None)

@@ -1,4 +1,4 @@
-"""The types of columns: what an annotation is in Spark, and how its values are in the JSON of a row."""
+"""The types of columns: Spark's type for an annotation, and the JSON of its values in a row."""
 
 import base64
 import dataclasses
@@ -20,7 +20,7 @@ Convert = Callable[[Any], Any]
 
 @dataclass(frozen=True, slots=True)
 class ColumnType:
-    """The type of a column, or of what is in one.
+    """The type of a column, or of a part of one.
 
     Attributes:
         sql: As Spark's DDL has it.
@@ -61,7 +61,7 @@ class MisfitError(ValueError):
 
 
 class NoColumnTypeError(TypeError):
-    """An annotation has no type in Spark; its text says why, and what has one."""
+    """An annotation has no type in Spark; the text has the reason, and the types that can be used."""
 
 
 def type_of(annotation: Any) -> ColumnType:
@@ -136,7 +136,7 @@ def quoted(name: str) -> str:
 
 
 def row_functions(row: Any, columns: Mapping[str, ColumnType]) -> tuple[Convert, Convert]:
-    """Return what makes a message of an object of JSON, and what does the reverse."""
+    """Return the function that makes a message of an object of JSON, and its reverse."""
     readers = [(name, column.read, column.nullable) for name, column in columns.items()]
     writers = [(name, column.write) for name, column in columns.items()]
     is_dict, expected = is_made_of_dict(row), _shown(row)

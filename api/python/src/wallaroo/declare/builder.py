@@ -191,7 +191,7 @@ class ApplicationBuilder:
         state_builder: StateOf[S] | None = None,
         on_error: str | None = None,
     ) -> "ApplicationBuilder":
-        """Do what `to_state_partition` does, with keys of 0 to 2**64-1. Source: Wallaroo 0.1 to 0.4."""
+        """Do the same as `to_state_partition`, with keys of 0 to 2**64-1. Source: Wallaroo 0.1 to 0.4."""
         builder = state_class if state_builder is None else state_builder
         rule = (partition_function, partition_keys, unknown_keys)
         return self._to_state("to_state_partition_u64", computation, builder, state_name, rule, on_error)
@@ -244,7 +244,7 @@ class ApplicationBuilder:
         return self._to_sinks("to_sinks", sink_configs if is_list else [sink_configs])
 
     def done(self) -> "ApplicationBuilder":
-        """End the pipeline without a sink; what leaves its last step is dropped."""
+        """End the pipeline without a sink; the output of its last step is dropped."""
         if self._begin("done", "") is not None:
             self._open = None
         return self
@@ -394,7 +394,7 @@ class ApplicationBuilder:
         return self
 
     def _inputs(self, pipeline: Pipeline) -> tuple[str, ...]:
-        """Return what the next part reads: the part before it, or the output with which a branch begins."""
+        """Return the inputs of the next part: the part before it, or the output with which a branch begins."""
         branch, self._branch = self._branch, ""
         last: list[Any] = [*pipeline.sources, *(step for step in pipeline.steps if step.kind != "output")]
         return (branch or (last[-1].path if last else f"{pipeline.number}/sources/0"),)

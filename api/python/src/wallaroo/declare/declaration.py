@@ -1,4 +1,4 @@
-"""What declarations of all generations do alike: sources, steps and sinks with their findings and components."""
+"""The parts that declarations of all generations share: sources, steps and sinks with their findings and components."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
@@ -21,14 +21,14 @@ from wallaroo.message.output import collected
 
 @dataclass(slots=True)
 class Declaration:
-    """An application as far as it is declared: what was wrong with it, and the user's code of its parts."""
+    """An application as far as it is declared: its findings, and the user's code of its parts."""
 
     findings: list[Diagnostic] = field(default_factory=list)
     components: list[Component] = field(default_factory=list)
     connectors: dict[str, Any] = field(default_factory=dict)
 
     def note(self, path: str, value: object, location: Location | None = None) -> None:
-        """Note the user's code of a part; what the SDK has put in its place is declared at `location`."""
+        """Note the user's code of a part; a replacement by the SDK is declared at `location`."""
         target = value if isinstance(value, (type, BaseWrapped)) else type(value)
         at = location if location is not None and isinstance(value, WholeRecord) else declared_at(value)
         self.components.append(Component(path, shown_name(target), Location(*at)))
@@ -140,7 +140,7 @@ class Declaration:
         return of_kind.get(config)
 
     def partition(self, place: Place, state: str, function: Any) -> Callable[[Any], Any] | None:
-        """Return what gives the key of a message; None after a finding."""
+        """Return the function that gives the key of a message; None after a finding."""
         if isinstance(function, KeyExtractor):
             fix = f"decorate {function.name()} with @wallaroo.partition"
             made, wanted = component.SOURCE, component.BUILDER
@@ -156,7 +156,7 @@ class Declaration:
         return run
 
     def state_build(self, place: Place, builder: Any) -> Callable[[], Any] | None:
-        """Return what makes a new state; None after a finding."""
+        """Return the function that makes a new state; None after a finding."""
         if isinstance(builder, type):
             finding = call_finding("state class", shown_name(builder), builder, ())
             if finding is not None:

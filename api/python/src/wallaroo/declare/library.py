@@ -114,7 +114,7 @@ class Offer:
     outputs: Mapping[str, str] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
-        """Return what another program must agree with."""
+        """Return the properties that another program must agree with."""
         found = {"name": self.step.name, "kind": self.step.kind, "input": self.input, "output": self.output}
         outputs = [{"name": name, "codec": self.outputs[name]} for name in self.step.outputs]
         return found | ({"outputs": outputs} if outputs else {})
@@ -122,7 +122,7 @@ class Offer:
 
 @dataclass(slots=True)
 class Library:
-    """Components for other programs; what the setup of a program that is no application returns."""
+    """Components for other programs; the setup of a program that is no application returns one."""
 
     offers: dict[str, Offer]
 
@@ -178,7 +178,7 @@ def offer(value: Any, *, input: str = "json", output: str = "json", outputs: Map
 
 
 def build_library(offers: Sequence[Offer]) -> Library:
-    """Return what `application_setup` returns in a program that only hosts components for others.
+    """Return the result of `application_setup` in a program that only hosts components for others.
 
     Args:
         offers: From `wallaroo.offer`; at least one, each with a name of its own.
@@ -207,7 +207,7 @@ def build_library(offers: Sequence[Offer]) -> Library:
 
 
 def declare_codecs(pipelines: Iterable[Pipeline]) -> list[Diagnostic]:
-    """Give the messages that go to another program the codec that it takes; returns what cannot be."""
+    """Give the messages that go to another program the codec that it takes; returns the findings."""
     findings: list[Diagnostic] = []
     for pipeline in pipelines:
         parts: dict[str, Source | Step] = {source.path: source for source in pipeline.sources}

@@ -13,7 +13,7 @@ from pathlib import Path
 
 
 def parse(text: str) -> dict[str, set[int]]:
-    """Read the variable; points that this process never comes to do no harm, nor does what names no count.
+    """Read the variable; points that this process never reaches, and entries without a count, have no effect.
 
     Example:
         >>> parse("gateway.after_append:3,worker.after_reply:1")

@@ -42,7 +42,7 @@ class Program:
     document: dict[str, Any]
 
     def to_json(self) -> dict[str, Any]:
-        """Return what mode `emit` writes."""
+        """Return the document that mode `emit` writes."""
         if self.application.offers:
             (worker,) = self.document["workers"]
             return {"library": {"worker": worker, "components": self.document["components"]}}

@@ -1,4 +1,4 @@
-"""What a program's states are made of, as far as the program says so: what decides whether an old state can be read.
+"""The shapes of a program's states, as far as the program shows them: they decide whether an old state can be read.
 
 A pickle names a class by module and name, and holds what its objects had. So a field that is new is missing in old
 states unless the class has a value for it, and nothing turns an old value into one of another type. No user code runs
@@ -86,7 +86,7 @@ def named(cls: type) -> str:
 
 
 def _own_classes(is_own: Callable[[str], bool], root: type) -> Iterator[tuple[str, str]]:
-    """Yield each class of the program, and what its objects are made of: a list may hold any of them."""
+    """Yield each class of the program, and the shape of its objects: a list may hold any of them."""
     for name, module in sorted(sys.modules.items()):
         if not is_own(name):
             continue
@@ -120,7 +120,7 @@ class _Shaper:
     root: type = object
 
     def of_maker(self, maker: Any) -> str | None:
-        """Describe what a class, a function, or an object with `build` makes."""
+        """Describe the objects that a class, a function, or an object with `build` makes."""
         if isinstance(maker, type) and not callable(vars(maker).get("build")):
             return self.text(maker, "")
         inner = getattr(maker, "state_class", None)  # of a StateBuilder
@@ -199,7 +199,7 @@ class _Shaper:
         return text + UNSURE if hooks else text
 
     def _fields(self, part: type, path: str, cls: type) -> dict[str, str]:
-        """Return the fields that one class declares: by annotations, by values, and by what its methods assign."""
+        """Return the fields that one class declares: by annotations, by values, and by assignments in its methods."""
         hints = {name: hint for name, hint in _hints(part).items() if name in _annotations(part)}
         of_class = {each.name for each in fields(part)} if is_dataclass(part) else set()
         below = f"{path}." if path else ""
@@ -221,7 +221,7 @@ class _Shaper:
         return found
 
     def _assigned(self, part: type, below: str, known: set[str]) -> Iterator[tuple[str, str]]:
-        """Yield what methods assign to; last what the constructor does, since each object has that."""
+        """Yield the fields that methods assign to; the constructor's last, since each object has them."""
         try:
             tree = source_tree(part)
         except (OSError, TypeError, SyntaxError):
@@ -242,7 +242,7 @@ class _Shaper:
     def _of_target(
         self, method: ast.FunctionDef, value: ast.expr | None, annotation: ast.expr | None, path: str, names: Any
     ) -> str:
-        """Describe what a method assigns: as the annotation has it, else as the value."""
+        """Describe the value that a method assigns: by its annotation, else by the value."""
         if annotation is None:
             return self.value(value, path, _names_in(method, names))
         hint = _evaluated(annotation, names)
@@ -288,7 +288,7 @@ def _targets(method: ast.FunctionDef) -> Iterator[tuple[str, ast.expr | None, as
 
 
 def _names_in(method: ast.FunctionDef, names: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what names mean in a method that is called without arguments; those of its own variables are left out."""
+    """Return the values of the names of a method without arguments; those of its own variables are left out."""
     local = {node.id for node in ast.walk(method) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
     known = {name: value for name, value in names.items() if name not in local}
     given = [*method.args.posonlyargs, *method.args.args]
@@ -308,7 +308,7 @@ def _names_in(method: ast.FunctionDef, names: Mapping[str, Any]) -> dict[str, An
 
 
 def _evaluated(node: ast.expr, names: Mapping[str, Any]) -> Any:
-    """Return what a name, a module's attribute, a constant or an annotation means; the node itself: none of these."""
+    """Return the value of a name, a module's attribute, a constant or an annotation; of other nodes the node itself."""
     allowed = (
         ast.Name,
         ast.Attribute,

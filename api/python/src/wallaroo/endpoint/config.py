@@ -1,4 +1,4 @@
-"""What all configs of sources and sinks have in common."""
+"""The parts that all configs of sources and sinks share."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
@@ -61,7 +61,7 @@ class SinkConfig(ABC):
 
     @abstractmethod
     def fields(self, place: Place) -> tuple[str, dict[str, Any]]:
-        """Return the kind, and what the document says of it; records findings."""
+        """Return the kind, and the document's fields; records findings."""
 
     def declare(self, place: Place, path: str, name: str, inputs: tuple[str, ...], found: Any) -> Sink | None:
         """Return the sink; None after a finding. `found` is the encoder's object."""

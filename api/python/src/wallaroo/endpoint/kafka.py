@@ -152,7 +152,7 @@ class KafkaSinkConfig(SinkConfig):
         self.said.exactly_once = exactly_once
 
     def fields(self, place: Place) -> tuple[str, dict[str, Any]]:
-        """Return the kind, and what the document says of it."""
+        """Return the kind, and the document's fields."""
         fields = _fields(place, self.said) or {}
         check_options(place, fields.get("options", {}), is_source=False)
         check_create(place, fields.get("topic", ""), self.create)

@@ -15,7 +15,7 @@ _OFFSET = r"(START|END|0|-?[1-9][0-9]*)"
 
 
 class _Kind(NamedTuple):
-    """What the values of an option look like."""
+    """The form of an option's values."""
 
     expected: str
     example: str
@@ -61,7 +61,7 @@ _SINK = {
 
 @dataclass(slots=True)
 class Topic:
-    """What the options say of a topic.
+    """The topic that the options describe.
 
     Attributes:
         start: Where reading begins, as in the document.

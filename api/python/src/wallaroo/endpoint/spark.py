@@ -116,7 +116,7 @@ class SparkSinkConfig(SinkConfig):
         self.format, self.options, self.value = format, options, value
 
     def fields(self, place: Place) -> tuple[str, dict[str, Any]]:
-        """Return the kind, and what the document says of it."""
+        """Return the kind, and the document's fields."""
         return "spark", {
             "format": _text(place, "format", self.format),
             "options": option_texts(place, self.options),
@@ -173,7 +173,7 @@ class DataFrameSinkConfig(SparkSinkConfig):
 
 
 def option_texts(place: Place, options: Any) -> dict[str, str]:
-    """Return options sorted by name, values as text; records T207 for what is none."""
+    """Return options sorted by name, values as text; records T207 for values that are no options."""
     if not isinstance(options, Mapping) or not all(isinstance(name, str) and name for name in options):
         place.wrong("options", shown(options), "a dict of options", fix='pass a dict, e.g. {"path": "/data/in"}')
         return {}

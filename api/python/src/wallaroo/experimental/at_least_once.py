@@ -1,4 +1,4 @@
-"""A source connector whose messages are acknowledged: what was not is sent again, after a failure of either side."""
+"""A source connector with acknowledged messages: the others are sent again, after a failure of either side."""
 
 import select
 import socket
@@ -40,7 +40,7 @@ class Stream:
 
 
 class AtLeastOnceSourceConnector(threading.Thread):
-    """Speaks the connector protocol with an application; subclasses say what is sent.
+    """Speaks the connector protocol with an application; subclasses give the messages to send.
 
     It connects, announces its streams, and sends as many messages as it has credits. When the connection breaks or the
     application asks for it, it connects again and the application says from where each stream has to go on.
@@ -125,7 +125,7 @@ class AtLeastOnceSourceConnector(threading.Thread):
         self._socket.sendall(self._greeting)
 
     def stop(self) -> None:
-        """End it soon; what is not acknowledged is not sent again."""
+        """End it soon; messages without an acknowledgement are not sent again."""
         self._stopped.set()
 
     def add_stream(self, stream: Stream) -> None:

@@ -14,7 +14,7 @@ _MESSAGE, _POSITION = struct.Struct(">QQqH"), struct.Struct(">QQ")
 
 
 class ProtocolError(Exception):
-    """The other side sent what the protocol does not have."""
+    """The other side sent a frame that the protocol does not have."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +92,7 @@ def framed(tag: int, fields: bytes) -> bytes:
 
 
 def cut(received: bytearray) -> Iterator[Frame]:
-    """Take the whole frames from the front of what was received.
+    """Take the whole frames from the front of the received bytes.
 
     Raises:
         ProtocolError: A frame is none of the protocol.

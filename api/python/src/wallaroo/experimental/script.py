@@ -30,7 +30,7 @@ class UnexpectedSocketError(Exception):
 def parse_connector_args(
     args: Sequence[str], required_params: Sequence[str] = (), optional_params: Sequence[str] = ()
 ) -> tuple[str, str, SimpleNamespace, list[str]]:
-    """Return the application's module, the connector's name, its parameters, and what is left for the application.
+    """Return the application's module, the connector's name, its parameters, and the application's own arguments.
 
     Args:
         args: Of the command line, without the program's name: `--application-module M --connector NAME --NAME-PARAM v`.
@@ -74,7 +74,7 @@ def parse_connector_args(
 
 
 class _Connector:
-    """What both ends have in common.
+    """The parts that both ends share.
 
     Attributes:
         name: The connector's name.

@@ -13,7 +13,7 @@ _U16, _U32, _U64, _RANGE = struct.Struct(">H"), struct.Struct(">I"), struct.Stru
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """What one side says of transactions.
+    """A statement of one side about transactions.
 
     Attributes:
         tag: `LIST_UNCOMMITTED` to `PHASE_2`.

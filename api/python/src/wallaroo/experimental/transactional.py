@@ -193,7 +193,7 @@ class _Session:
         self._socket.sendall(protocol.ok(CREDITS))
 
     def _open(self, stream: int) -> None:
-        """Open the stream of output after what is committed; whatever is prepared was decided on before."""
+        """Open the stream of output after the committed messages; prepared transactions were decided on before."""
         accepts = stream == transaction.OUTPUT and not self._target.prepared(self._sender)
         self._is_open, self._offset = accepts, self._target.committed(self._sender)
         self._messages.clear()

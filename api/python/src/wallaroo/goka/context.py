@@ -1,4 +1,4 @@
-"""What a callback gets besides its message: the value of its key, and ways to write."""
+"""The context of a callback besides its message: the value of its key, and ways to write."""
 
 from collections.abc import Callable
 from datetime import datetime, timedelta, timezone

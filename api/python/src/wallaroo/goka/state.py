@@ -4,7 +4,7 @@ from typing import Any
 
 
 class GroupState:
-    """What a group keeps for a key, as bytes; those of `GroupState` in `record.proto`, as programs in Go write it.
+    """The data of a group for a key, as bytes; those of `GroupState` in `record.proto`, as programs in Go write it.
 
     Attributes:
         value: Of the group table; None: there is none.

@@ -18,7 +18,7 @@ NOT_READY = "View is either not running, not correctly initialized or stopped ag
 
 
 class ViewState(IntEnum):
-    """How far a view is: that of its partition which is the least far.
+    """The progress of a view: the lowest of its partitions.
 
     Example:
         >>> ViewState.RUNNING > ViewState.CATCH_UP
@@ -170,7 +170,7 @@ class View:
 
     @property
     def state(self) -> ViewState:
-        """How far the view is."""
+        """Progress of the view."""
         return self._state
 
     def wait_running(self, timeout_s: float | None = None) -> None:

@@ -132,7 +132,7 @@ def codec_of(name: str) -> Codec | None:
 
 
 def expected_codec(name: object) -> tuple[str, str]:
-    """Return what replaces a name that no codec has, and how to correct it."""
+    """Return the replacement for a name that no codec has, and how to correct it."""
     found = isinstance(name, str) and _PROTOBUF.fullmatch(name)
     if found:
         return "a message whose generated module is imported", f"import what protoc generated for {found[1]}"

@@ -1,4 +1,4 @@
-"""What a call of a worker waits for before it counts: messages whose commit user code has deferred."""
+"""The messages that a call of a worker waits for before it counts: user code has deferred their commit."""
 
 import threading
 from collections.abc import Callable
@@ -34,7 +34,7 @@ def begin(what: str) -> Callable[..., None]:
 
 
 def count() -> int:
-    """Return how many functions `begin` has returned since the last `settle`."""
+    """Return the number of functions that `begin` has returned since the last `settle`."""
     return len(_pending)
 
 

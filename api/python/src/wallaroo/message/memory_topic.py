@@ -1,4 +1,4 @@
-"""Topics of Kafka in memory: what a test's engine keeps in place of a broker."""
+"""Topics of Kafka in memory: a test's engine keeps them in place of a broker."""
 
 from collections import defaultdict
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""Timers: a state computation sets them for the key of its message; what it has for them runs when they are due."""
+"""Timers: a state computation sets them for the key of its message; a function of it runs when they are due."""
 
 from collections.abc import Collection
 from datetime import datetime, timedelta, timezone
@@ -17,7 +17,7 @@ class WrongTimerError(Exception):
 
 
 class Timers:
-    """Sets and deletes timers of the key whose message, or timer, is being run: what a parameter `timers` gets.
+    """Sets and deletes timers of the key whose message or timer runs now: a parameter `timers` gets one.
 
     Each name is one timer of a key. What a function does to timers counts when it succeeds.
 

@@ -1,4 +1,4 @@
-"""`python -m wallaroo.worker APP`: what the runtime starts, in mode `worker` or `emit`."""
+"""`python -m wallaroo.worker APP`: the process that the runtime starts, in mode `worker` or `emit`."""
 
 import os
 import signal

@@ -7,11 +7,11 @@ from wallaroo.worker._proto import worker_pb2 as pb
 
 
 class ProtocolError(Exception):
-    """The client does what the protocol does not allow."""
+    """The client broke the protocol."""
 
 
 class BucketRequests:
-    """What the client sends after the opening."""
+    """The requests that the client sends after the opening."""
 
     def __init__(self, requests: Iterator[pb.StateRequest]) -> None:
         self._requests = requests

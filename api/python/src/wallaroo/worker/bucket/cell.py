@@ -1,4 +1,4 @@
-"""The state of one key, with what is due of it where its step has timers or a time to live."""
+"""The state of one key, with its timers or the end of its life where its step has them."""
 
 import struct
 from dataclasses import dataclass, field
@@ -55,7 +55,7 @@ class TimedCell(Cell):
         self.queued: int | None = None
 
     def head(self, encoding: int) -> bytes:
-        """Return what precedes the state in a log entry."""
+        """Return the bytes that precede the state in a log entry."""
         timers = self.timers or {}
         parts = [_HEAD.pack(encoding, self.time, self.silent, len(timers))]
         for name, due in timers.items():
@@ -122,7 +122,7 @@ class Timing:
         return min(found, cell.time + self.ttl_ms) if self.ttl_ms and cell.time != NEVER else found
 
     def listed(self, cell: TimedCell, until: int) -> list[tuple[int, bytes]]:
-        """Return the time and name of what is due, in order; without a name it is the end of the state."""
+        """Return the time and name of each due timer, in order; without a name it is the end of the state."""
         found = [(due, 0, _order(name), name) for name, due in (cell.timers or {}).items() if due <= until]
         if self.ttl_ms and NEVER < cell.time <= until - self.ttl_ms:
             found.append((cell.time + self.ttl_ms, 1, [], b""))

@@ -54,7 +54,7 @@ def refuse(stage: Stage, part: Messages, refused: dict[int, Any]) -> None:
 
 
 def bury(stage: Stage, part: Messages, key: bytes, failed: tuple[Any, int, int, BaseException]) -> None:
-    """Make a dead letter of what a loop said of the message that failed."""
+    """Make a dead letter of a failed message, from the loop's report."""
     message, _, sequence, error = failed
     box, path, name = stage.box, part.entry.node.path, part.entry.step.name
     if isinstance(error, UnsavedChangeError):

@@ -31,7 +31,7 @@ class Version(NamedTuple):
 
 
 class BucketKey(NamedTuple):
-    """Whose state a copy is."""
+    """Owner of a copy of a state."""
 
     application: str
     query: str
@@ -278,11 +278,11 @@ class BucketState:
             yield port, key, value
 
     def count(self) -> int:
-        """Return how many keys have a state."""
+        """Return the number of keys that have a state."""
         return sum(map(len, self.tables.values())) + sum(calendar.count() for calendar in self.calendars.values())
 
     def cost(self) -> int:
-        """Return about how many bytes of memory the copy takes."""
+        """Return about the number of bytes that the copy takes in memory."""
         unread = self._unread + sum(calendar.unread for calendar in self.calendars.values())
         written = self._written + sum(calendar.written for calendar in self.calendars.values())
         return unread + (written - unread) * LIVE_FACTOR + KEY_BYTES * self.count()

@@ -1,4 +1,4 @@
-"""Visits in one bucket call: where they stand among the messages, and what they do to which keys."""
+"""Visits in one bucket call: their place among the messages, and their effect on keys."""
 
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator
@@ -52,7 +52,7 @@ class Visit:
 
     @property
     def place(self) -> tuple[int, ...]:
-        """What sorts visits and ticks in the order in which they run."""
+        """Return the sorting key that puts visits and ticks in the order in which they run."""
         return self.sequence, 1, self.id, self.ordinal
 
 
@@ -75,7 +75,7 @@ def with_visits(parts: Iterable[Messages], visits: Iterable[Visit | Tick]) -> It
 
 @dataclass(slots=True)
 class VisitTurn:
-    """What the visits of a call do; one for each try.
+    """The visits of a call; one for each try.
 
     Attributes:
         stage: The stage; no other call may run on it meanwhile.
@@ -133,7 +133,7 @@ class VisitTurn:
 
     @staticmethod
     def visitor(visit: Visit, entry: StateEntry) -> Visitor:
-        """Return what runs a step's visitor for a key, metadata and state."""
+        """Return a function that runs a step's visitor for a key, metadata and state."""
         run, name = entry.step.visit, visit.name
         assert run is not None
         return lambda key, metadata, state: run(name, metadata, readable(key), state)

@@ -34,7 +34,7 @@ from wallaroo.worker.window.window_order import Run, Tick, in_order
 
 
 class WindowTurn:
-    """What a bucket call does with its windows.
+    """The windows of a bucket call.
 
     Args:
         stage: The stage; no other call may run on it meanwhile.
@@ -213,7 +213,7 @@ class WindowTurn:
             self._give(entry, key, given, tick.sequence)
 
     def _give(self, entry: WindowEntry, key: bytes, given: Given, sequence: int) -> None:
-        """Pass on what windows gave; those that failed become dead letters."""
+        """Pass on the results of windows; failed ones become dead letters."""
         entry.give(list(split(given)), sequence, key)
         path, name = entry.node.path, entry.step.name
         for item, _ in given:

@@ -102,7 +102,7 @@ class CallRunner:
         return self._codec.encoding, self._codec.dump(message)
 
     def message(self, encoding: int, data: bytes) -> Any:
-        """Return the message of an encoding and bytes; what came over the wire is bytes."""
+        """Return the message of an encoding and bytes; received messages are bytes."""
         return data if encoding == FRAMED else self._codec.decode(encoding, [len(data)], data)[0]
 
     def state(self, encoding: int, data: bytes) -> Any:
@@ -116,7 +116,7 @@ class CallRunner:
         return [load(pane) for _, pane in sorted(panes)]
 
     def show_state(self, request: pb.ShowStateRequest) -> pb.ShowStateReply:
-        """Show people what a state log has at its end."""
+        """Show people the states at the end of a state log."""
         reply = pb.ShowStateReply()
         try:
             with self._idle():
@@ -133,7 +133,7 @@ class CallRunner:
         return reply
 
     def _shows(self, stage: pb.Stage) -> dict[int, Callable[[Any], Any] | None]:
-        """Return by port what people see of the states that a stage keeps, where that is not the state itself."""
+        """Return by port the function that shows people a stage's state, where the state itself is not shown."""
         steps = {step.path: step for line in self._program.application.pipelines for step in line.steps}
         states = {node.state_port: steps[node.path].state for node in stage.nodes if node.path in steps}
         return {port: state.show for port, state in states.items() if state is not None}
@@ -272,7 +272,7 @@ class CallRunner:
     def _end(
         self, opening: pb.Opening, call: pb.Bucket, state: BucketState, result: BucketResult
     ) -> Iterator[pb.StateReply]:
-        """Send what a call gave, and keep its state."""
+        """Send the results of a call, and keep its state."""
         reach("worker.after_compute")
         for output in result.outputs:
             yield pb.StateReply(output=output)
@@ -339,6 +339,6 @@ def _opening(request: Any) -> pb.Opening:
 
 
 def _owner(opening: pb.Opening, call: pb.Bucket) -> tuple[BucketKey, Version]:
-    """Return whose state a call needs, and in which version."""
+    """Return the owner and the version of the state that a call needs."""
     key = BucketKey(opening.application, opening.query, opening.stage.id, call.bucket)
     return key, Version(call.version.counter, call.version.nonce)

@@ -1,4 +1,4 @@
-"""Keeps user code from closing what the worker itself has open."""
+"""Keeps user code from closing the descriptors of the worker itself."""
 
 import errno
 import os
@@ -13,7 +13,7 @@ _KINDS = ("socket:", "anon_inode:", "pipe:")
 
 
 def open_descriptors() -> dict[int, str]:
-    """Return the sockets, pipes and the like that this process has open, each with what reports it from a later one."""
+    """Return the sockets, pipes and the like that this process has open, each with a text that a later one lacks."""
     found = {}
     for path in _DESCRIPTORS.iterdir():
         target = _target(int(path.name))

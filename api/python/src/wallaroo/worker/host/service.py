@@ -29,7 +29,7 @@ class WorkerService(worker_pb2_grpc.WorkerServicer):
         self._program, self._endpoints, self._calls = program, endpoints, calls
 
     def Init(self, request: pb.InitRequest, context: Any) -> pb.InitReply:
-        """State what this worker is; refuse what it cannot serve."""
+        """Describe this worker; refuse work that it cannot do."""
         worker = self._program.document["workers"][0]
         reply = pb.InitReply(
             protocol_min=PROTOCOLS[0],

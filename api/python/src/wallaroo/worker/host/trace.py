@@ -37,7 +37,7 @@ T = TypeVar("T")
 
 
 class FirstFailure(logging.Handler):
-    """Reports what OpenTelemetry says first in this process, on a line of its own: it repeats that each second or so.
+    """Reports the first message of OpenTelemetry in this process, on a line of its own: it is repeated each second.
 
     Example:
         >>> log = logging.getLogger("opentelemetry.example")
@@ -98,7 +98,7 @@ def service(application: str, environment: Mapping[str, str] = os.environ) -> di
 
 
 def missing(environment: Mapping[str, str] = os.environ) -> str:
-    """Return what is not installed of what the environment asks for; empty: nothing."""
+    """Return the packages that the environment asks for and that are not installed; empty: none."""
     if not is_wanted(environment):
         return ""
     name, package = PACKAGES.get(_protocol(environment), PACKAGES["http/protobuf"])
@@ -111,7 +111,7 @@ def missing(environment: Mapping[str, str] = os.environ) -> str:
 
 
 def wanted(environment: Mapping[str, str] = os.environ) -> str:
-    """Return what pip is to install for the environment: the extra brings HTTP alone.
+    """Return the packages that pip is to install for the environment: the extra brings HTTP alone.
 
     Example:
         >>> wanted({}), wanted({"OTEL_EXPORTER_OTLP_PROTOCOL": "grpc"})
@@ -220,7 +220,7 @@ def task_ids(query: str, batch: int, stage: str, attempt: int) -> int:
 
 
 def task_span(application: str, query: str, batch: int, begun_ns: int, ended_ns: int, **about: Any) -> None:
-    """Record, in the driver, what a task has done in a stage.
+    """Record, in the driver, the span of a task in a stage.
 
     Args:
         application: Its name.
@@ -285,7 +285,7 @@ def within(span: Span, replies: Generator[Any, None, None]) -> Iterator[Any]:
 
 
 def flush() -> None:
-    """Send what has ended, for some seconds at most: a receiver that is gone must not keep a process from its end."""
+    """Send the ended spans, for some seconds at most: a receiver that is gone must not keep a process from its end."""
     made = _made.get(os.getpid())
     if made is not None:
         sender = threading.Thread(target=made.force_flush, args=(int(FLUSH_S * 1000),), daemon=True)
@@ -299,7 +299,7 @@ def _protocol(environment: Mapping[str, str]) -> str:
 
 
 def _provider(application: str, make: "Callable[[str], TracerProvider] | None" = None) -> "TracerProvider | None":
-    """Return what makes the spans of this process; None: nobody wants them, or a package is missing."""
+    """Return the provider of this process's spans; None: nobody wants them, or a package is missing."""
     process = os.getpid()
     if process not in _made:
         with _lock:

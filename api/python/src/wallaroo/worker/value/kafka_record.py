@@ -66,7 +66,7 @@ def _written(record: KafkaRecord) -> bytes:
 
 
 def _fault(record: KafkaRecord) -> str:
-    """Return what is wrong with the first attribute with which no record can be written."""
+    """Return the fault in the first attribute with which no record can be written."""
     for name, expected in _FIELDS.items():
         value = getattr(record, name)
         try:
@@ -85,7 +85,7 @@ def reading(source: Source) -> Source:
 
 
 def encoding(sink: Sink) -> Callable[[Any], Any]:
-    """Return what makes the result of a sink's encoder, as bytes where that is a record."""
+    """Return the function that makes the result of a sink's encoder, as bytes where that is a record."""
     if sink.fields.get("content") != RECORD:
         return sink.encode
 

@@ -1,4 +1,4 @@
-"""What user functions return: lists of messages, pairs with `persist`, messages for named outputs."""
+"""The results of user functions: lists of messages, pairs with `persist`, messages for named outputs."""
 
 from collections.abc import Callable, Collection
 from numbers import Number
@@ -45,7 +45,7 @@ def paired(result: Any) -> tuple[Any, Any] | None:
 
 
 def time_of(source: Source) -> Callable[[bytes], int]:
-    """Return what gives the time of a source's payload; it fails where the user's function does, or gives no number."""
+    """Return the function that gives the time of a payload; it fails with the user's function, or without a number."""
 
     def time(payload: bytes) -> int:
         assert source.event_time is not None
@@ -62,7 +62,7 @@ def time_of(source: Source) -> Callable[[bytes], int]:
 
 
 def expected_of(step: Step) -> str:
-    """Return what a state computation must return."""
+    """Return the kind of result that a state computation must return."""
     if step.is_always_persisted:
         return LIST_EXPECTED
     return PAIRS_EXPECTED if _is_multi(step) else PAIR_EXPECTED

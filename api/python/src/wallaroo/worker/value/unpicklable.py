@@ -18,7 +18,7 @@ _REFUSALS = (TypeError, AttributeError, pickle.PicklingError)
 
 
 def reason_of(value: Any, error: BaseException) -> str:
-    """Return why a value cannot be serialized, on one line, with the place of what pickle refuses in it.
+    """Return why a value cannot be serialized, on one line, with the place of the part that pickle refuses.
 
     Example:
         >>> from threading import Lock
@@ -55,7 +55,7 @@ def is_refused(value: Any, reason: str) -> bool:
 
 
 def _parts(value: Any) -> Iterator[tuple[str, Any]]:
-    """Yield what pickle writes of an object, each with the way to it."""
+    """Yield the parts of an object that pickle writes, each with the way to it."""
     if isinstance(value, (list, tuple)):
         yield from ((f"[{number}]", part) for number, part in enumerate(value))
     if isinstance(value, dict):

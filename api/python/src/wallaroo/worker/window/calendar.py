@@ -212,7 +212,7 @@ class Calendar:
             yield _entry(port, names, values)
 
     def count(self) -> int:
-        """Return how many keys have a state."""
+        """Return the number of keys that have a state."""
         return len(self.live) + len(self.stored)
 
     def names(self) -> list[bytes]:

@@ -80,7 +80,7 @@ KINDS: dict[str, type[RangeWindow | SessionWindow | CountWindow]] = {
 
 
 def window_of(aggregation: Any, window: Mapping[str, Any], *, has_watermarks: bool = False) -> Window:
-    """Return the windows of a step from what the topology says of it.
+    """Return the windows of a step from the topology's entry.
 
     Args:
         has_watermarks: Whether ticks have times of the data, which move windows as messages do.

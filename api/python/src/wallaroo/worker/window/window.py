@@ -1,4 +1,4 @@
-"""Windows of one step: what a message or a tick does to the state of its key, and what that emits.
+"""Windows of one step: the effect of a message or a tick on the state of its key, and the windows emitted.
 
 SPECIFICATION.md, section 8, says what is right; here a message costs one call of `update` as long as it falls into the
 pane of the message before it.
@@ -19,7 +19,7 @@ EARLIEST = -(1 << 63)
 
 
 class Failed(NamedTuple):
-    """Stands for what a window would have given, had `combine` or `output` not failed. Code: C517."""
+    """Replaces the result of a window whose `combine` or `output` failed. Code: C517."""
 
     accumulator: Any
     error: BaseException
@@ -89,7 +89,7 @@ class WindowState:
         self.low = self.high = 0
 
     def fields(self) -> tuple[int, int, int, bool, int | None, bool]:
-        """Return what is saved besides the accumulators."""
+        """Return the fields saved besides the accumulators."""
         return self.first, self.latest, self.oldest, self.has_begun, self.silent, self.is_late
 
     @classmethod
@@ -129,7 +129,7 @@ class Window(ABC):
 
     @abstractmethod
     def enter(self, state: WindowState, is_new: bool, message: Any, time: int) -> Given:
-        """Add a message to the state of its key; what `update` raises goes through, and the state is then spoilt."""
+        """Add a message to the state of its key; an exception of `update` goes through and spoils the state."""
 
     @abstractmethod
     def due(self, state: WindowState) -> int:
@@ -137,7 +137,7 @@ class Window(ABC):
 
     @abstractmethod
     def tick(self, state: WindowState, time: int) -> tuple[Given, bool]:
-        """Return what a tick emits, and whether the key has no more state."""
+        """Return the results that a tick emits, and whether the key has no more state."""
 
     def add(self, message: Any, accumulator: Any) -> None:
         """Let `update` add a message to an accumulator.
@@ -150,7 +150,7 @@ class Window(ABC):
             check_returned(returned, accumulator)
 
     def result(self, state: WindowState, accumulator: Any, time: int, given: Given, bounds: tuple[int, int]) -> None:
-        """Add what `output` gives."""
+        """Add the result of `output`."""
         try:
             if self.tells_bounds:
                 value = present(self.output(state.key, accumulator, bounds=WindowBounds(*bounds)))
@@ -164,7 +164,7 @@ class Window(ABC):
 
 
 class TimedWindow(Window):
-    """Windows that a time ends: what those of ranges and sessions have in common."""
+    """Windows that a time ends: the base of those of ranges and sessions."""
 
     def __init__(self, aggregation: Any, window: Mapping[str, Any], delay_ms: int, patience_ms: int) -> None:
         super().__init__(aggregation, patience_ms)
@@ -234,7 +234,7 @@ class TimedWindow(Window):
         return min(self._end(state) + self.delay, state.latest + self.patience)
 
     def tick(self, state: WindowState, time: int) -> tuple[Given, bool]:
-        """Emit what is due."""
+        """Emit the windows that are due."""
         given: Given = []
         last = state.latest + self.patience
         is_over = self.waits or time >= last
@@ -364,12 +364,12 @@ class CountWindow(Window):
         return EARLIEST if state.silent is None else state.silent + self.patience
 
     def tick(self, state: WindowState, time: int) -> tuple[Given, bool]:
-        """Emit what there is."""
+        """Emit the messages that wait."""
         given: Given = []
         self.result(state, state.panes[0], state.latest, given, (state.first, state.latest))
         return given, True
 
 
 def split(given: Given) -> Iterator[tuple[Any, int]]:
-    """Yield what was emitted."""
+    """Yield the emitted values."""
     return (item for item in given if not isinstance(item[0], (Failed, Stuck, Dropped)))

@@ -16,7 +16,7 @@ class Tick(NamedTuple):
 
     @property
     def place(self) -> tuple[int, ...]:
-        """What sorts ticks among visits; in one sequence they come first."""
+        """Sorting key of ticks among visits; in one sequence they come first."""
         return self.sequence, 0, self.time, self.ordinal
 
     @property
