@@ -31,7 +31,7 @@ EXECUTE FUNCTION {NAME}({{channel}})
 
 
 def serve(connector: SourceConnector, stop: Event) -> None:
-    """Send what is notified."""
+    """Send the notifications."""
     psycopg, params = library("psycopg", "postgres"), connector.params
     channel = params.channel or "wallaroo"
     with psycopg.connect(params.connection, autocommit=True) as database:

@@ -1,4 +1,4 @@
-"""What the connector programs share: libraries of others, the values of decoders, and how a program runs and ends."""
+"""The parts that the connector programs share: libraries of others, values of decoders, start and end of a program."""
 
 import contextlib
 import importlib
@@ -57,7 +57,7 @@ def connect(connector: SourceConnector, stop: Event) -> None:
 
 
 def values(connector: SinkConnector, stop: Event, idle: Callable[[], object] = lambda: None) -> Iterator[Any]:
-    """Yield what the connector's decoder gives, until the program is to end.
+    """Yield the values of the connector's decoder, until the program is to end.
 
     Args:
         connector: It listens already.
@@ -72,7 +72,7 @@ def values(connector: SinkConnector, stop: Event, idle: Callable[[], object] = l
 
 
 def octets(value: Any) -> bytes:
-    """Return the bytes of what a decoder gave: bytes as they are, text in UTF-8.
+    """Return the bytes of a decoder's result: bytes as they are, text in UTF-8.
 
     Raises:
         WallarooParameterError: C503, it is something else.

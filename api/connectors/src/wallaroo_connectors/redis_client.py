@@ -1,4 +1,4 @@
-"""What the Redis programs share."""
+"""The connection that the Redis programs share."""
 
 from typing import Any
 

@@ -16,7 +16,7 @@ from wallaroo_connectors.redis_client import OPTIONS, client
 
 
 def serve(connector: SourceConnector, stop: Event) -> None:
-    """Send what is published."""
+    """Send the published messages."""
     with client(connector.params).pubsub() as subscription:
         connect(connector, stop)
         subscription.subscribe(connector.params.topic)
