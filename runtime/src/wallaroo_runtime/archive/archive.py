@@ -198,7 +198,7 @@ CHANGED = "it is not the archive of an application, or was changed after it was 
 
 
 class _told:  # noqa: N801 - reads as a statement where it is used
-    """Turns what goes wrong in the block into R655."""
+    """Turns failures in the block into R655."""
 
     def __init__(self, path: Path) -> None:
         self._path = path

@@ -1,4 +1,4 @@
-"""Case folders: input as messages, the output expected of an application, and what may differ.
+"""Case folders: input as messages, the output expected of an application, and allowed differences.
 
 `case.toml` describes a folder; every line of it may be left out:
 
@@ -72,7 +72,7 @@ class Case:
         return any(item["kind"] == RECORDS for item in self.setting("input", []))
 
     def apps(self) -> dict[str, Path]:
-        """Return what `wallaroo run` is given, by language.
+        """Return the application argument of `wallaroo run`, by language.
 
         Raises:
             RunError: R745, there is no application.
@@ -154,7 +154,7 @@ class Case:
 
 
 class Found(NamedTuple):
-    """What a case gave.
+    """The results of a case.
 
     Attributes:
         dead_letters: How many there were.

@@ -1,4 +1,4 @@
-"""The checkpoint directory of an application: what was run there, and whether this program may go on."""
+"""The checkpoint directory of an application: its record of the last run, and whether this program may go on."""
 
 import secrets
 from collections.abc import Mapping
@@ -91,7 +91,7 @@ class Checkpoint:
         continues_goka: bool = False,
         accepts_changed: bool = False,
     ) -> "Checkpoint":
-        """Check what is in the directory against the topology, and record the topology.
+        """Check the directory's content against the topology, and record the topology.
 
         Args:
             place: The directory, locked.
@@ -220,11 +220,11 @@ class Checkpoint:
         return "egress" in self.manifest.services
 
     def taken_over(self, batch: int) -> None:
-        """Record that what Goka's processors left is in Spark's checkpoint, in a micro-batch that has no output."""
+        """Record that a micro-batch without output has put the tables of Goka's processors into Spark's checkpoint."""
         self._change(goka=TAKEN, rescaled=(-1, batch))
 
     def _check_files(self) -> None:
-        """Check what lies in the directory; what a remote gateway or egress has is checked when they answer."""
+        """Check the files of the directory; those of a remote gateway or egress are checked when they answer."""
         plan = None
         if not self._has_remote_egress:
             plan = self._check_spark(Published.of(read_base(self.path / "outbox")))

@@ -38,7 +38,7 @@ def check_states(before: Topology, topology: Topology, path: str) -> None:
 
 
 def safe_changes(before: Topology, topology: Topology, path: str, *, accepts_changed: bool = False) -> list[Change]:
-    """Return what changed besides addresses and code: in the interface, and in how workers start.
+    """Return the changes besides addresses and code: in the interface, and in how workers start.
 
     Args:
         before: What the checkpoint was written by.

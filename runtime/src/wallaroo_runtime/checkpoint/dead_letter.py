@@ -41,7 +41,7 @@ class DeadLetter:
     record: pb.DeadLetter
 
     def summary(self) -> dict[str, Any]:
-        """Return what a list of dead letters shows of it, for JSON."""
+        """Return the fields that a list of dead letters shows of it, for JSON."""
         record = self.record
         time = datetime.fromtimestamp(record.timestamp_ms / 1000, timezone.utc)
         return {

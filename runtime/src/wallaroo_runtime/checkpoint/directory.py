@@ -1,4 +1,4 @@
-"""Where a checkpoint lies, and who may use it."""
+"""The place of a checkpoint, and the lock of its user."""
 
 import hashlib
 import os
@@ -34,7 +34,7 @@ def default_directory(application: str, language: str, app: Path) -> Path:
 
 
 def find_directory(text: str) -> Path:
-    """Return the checkpoint directory that a command line names: itself, what was run, or the name of what runs.
+    """Return the checkpoint directory that a command line names: itself, an application, or the name of a run.
 
     Raises:
         RunError: R616, there is no such thing, or it has no checkpoint; R715, it has several; R711, it has links.

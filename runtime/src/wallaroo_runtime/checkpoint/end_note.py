@@ -52,7 +52,7 @@ def noting_end(checkpoint: Path, is_stop: Callable[[BaseException], bool] = lamb
 
 
 def past_end(note: DriverNote) -> dict[str, Any]:
-    """Return time and reason of the last end, and how many runs in a row have failed up to it; empty: none ended.
+    """Return time and reason of the last end, and the number of failed runs in a row up to it; empty: none ended.
 
     The note is to be read while no run has the checkpoint.
     """

@@ -51,7 +51,7 @@ class SparkFiles:
     repairs: list[Diagnostic] = field(default_factory=list)
 
     def check(self) -> list[Any]:
-        """Compare everything, and repair what a loss of power leaves.
+        """Compare everything, and repair the traces of a loss of power.
 
         Returns:
             Where the last planned micro-batch ends, for each source; empty: there is none.
@@ -128,7 +128,7 @@ class SparkFiles:
         return after if after >= 0 and self.published.batch == before else self.published.batch
 
     def _repaired_commits(self, planned: int, committed: int) -> int:
-        """Return the last micro-batch that is committed; what is left of a newer one is removed.
+        """Return the last micro-batch that is committed; remains of a newer one are removed.
 
         The micro-batch is processed once more then, as if Spark had died before its commit.
         """
@@ -286,7 +286,7 @@ def is_commit(text: str) -> bool:
 
 
 def offsets_of(text: str) -> list[Any] | None:
-    r"""Return what a file of `offsets` says of each source; None when it is not whole.
+    r"""Return the offsets of each source in a file of `offsets`; None when it is not whole.
 
     Example:
         >>> offsets_of('v1\n{"batchTimestampMs":1}\n{"offset": 3}\n-')

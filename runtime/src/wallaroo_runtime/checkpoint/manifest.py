@@ -1,4 +1,4 @@
-"""What a checkpoint is of: its record `application.json`, in a directory of this machine or wherever Hadoop reaches."""
+"""The record of a checkpoint, `application.json`, in a directory of this machine or wherever Hadoop reaches."""
 
 import json
 from collections.abc import Mapping
@@ -24,7 +24,7 @@ MICROBATCH, REALTIME = MODES = ("microbatch", "realtime")
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """What a checkpoint is of, and what it was begun with.
+    """The application of a checkpoint, and the settings that it was begun with.
 
     Attributes:
         topology: Document of the application, as it was run last.

@@ -16,7 +16,7 @@ RUNNING = "running"
 
 
 def state_directory() -> Path:
-    """Return where this user's programs keep what lasts."""
+    """Return the directory for lasting files of this user's programs."""
     root = os.environ.get("XDG_STATE_HOME", "")
     return (Path(root) if os.path.isabs(root) else Path.home() / ".local" / "state") / "wallaroo"
 

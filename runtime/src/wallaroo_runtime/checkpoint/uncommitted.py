@@ -1,4 +1,4 @@
-"""Results that have left and whose input Spark has not committed, as after a kill, and what changed programs may do."""
+"""Results delivered before Spark committed their input, as after a kill, and the limits for changed programs."""
 
 from pathlib import Path
 
@@ -43,7 +43,7 @@ def repeated_batch(batch: int, *, is_published: bool) -> Diagnostic:
 
 
 def find_repeated(path: Path, topology: Topology, *, is_in_use: bool) -> Found:
-    """Refuse what a run on a local checkpoint would refuse now, and return what it would warn of; changes nothing.
+    """Refuse a local checkpoint that a run would refuse now, and return the warnings of such a run; changes nothing.
 
     Args:
         path: The checkpoint.

@@ -19,7 +19,7 @@ def add_parser(subparsers: Any) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Copy it, and say how much that was."""
+    """Copy it, and print the size of the copy."""
     from wallaroo_runtime.maintenance.backup import back_up  # late: it knows much of a checkpoint
 
     if URL.match(arguments.checkpoint):
@@ -32,7 +32,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def print_copied(done: Any, as_json: bool, text: str) -> None:
-    """Print what was copied."""
+    """Print the copied files and bytes."""
     if as_json:
         names = {"checkpoint": str(done.checkpoint), "backup": str(done.backup)}
         print_json({**names, "files": done.files, "bytes": done.bytes})

@@ -1,4 +1,4 @@
-"""`wallaroo completion bash|zsh|fish`: print what makes a shell complete commands, options and their values.
+"""`wallaroo completion bash|zsh|fish`: print the script by which a shell completes commands, options and values.
 
 source <(wallaroo completion bash)            # in ~/.bashrc
 source <(wallaroo completion zsh)             # in ~/.zshrc, after compinit

@@ -117,7 +117,7 @@ def conf_of(texts: list[str]) -> dict[str, str]:
 
 
 def bounds_of(conf: Mapping[str, str]) -> Bounds:
-    """Return what checked settings say."""
+    """Return the bounds in checked settings."""
 
     def size(name: str, default: int) -> int:
         found = size_of(conf.get(name, ""))

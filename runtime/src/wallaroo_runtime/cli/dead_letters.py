@@ -79,7 +79,7 @@ def add_parser(subparsers: Any) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Do what the action says."""
+    """Run the action of the command line."""
     checkpoint = find_letters(arguments.checkpoint)
     actions = {"ls": _list, "show": _show, "replay": _replay, "prune": run_prune}
     return actions[arguments.action](checkpoint, arguments)

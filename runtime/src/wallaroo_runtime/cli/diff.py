@@ -1,4 +1,4 @@
-"""`wallaroo diff OLD NEW`: what changed between two versions of an application, and what it means for a checkpoint.
+"""`wallaroo diff OLD NEW`: show changes between two versions of an application, and their effect on a checkpoint.
 
 Exit codes are like those of diff: 0 when a checkpoint of OLD can go on with NEW as it is, 1 when it must be drained
 before or cannot go on at all; whether it can is `unknown` (0) where only the run shows how a state's code reads what

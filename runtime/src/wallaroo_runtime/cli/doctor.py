@@ -1,4 +1,4 @@
-"""`wallaroo doctor`: look whether this machine has what runs of applications need.
+"""`wallaroo doctor`: look whether this machine has everything that runs of applications need.
 
 The exit code is 1 when something is missing that every run needs; what only some runs need is a warning.
 """
@@ -29,7 +29,7 @@ def add_parser(subparsers: Any) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Look at everything, and print what was found."""
+    """Look at everything, and print the findings."""
     outcomes = [outcome for look in LOOKS for outcome in look()]
     for outcome in outcomes:
         if arguments.json:

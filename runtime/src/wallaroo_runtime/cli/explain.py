@@ -1,4 +1,4 @@
-"""`wallaroo explain FILE|APP|CODE`: show the stages of an application, or what the code of a finding means."""
+"""`wallaroo explain FILE|APP|CODE`: show the stages of an application, or the meaning of a finding's code."""
 
 import argparse
 import re
@@ -80,7 +80,7 @@ def _plan_json(plan: Plan, realtime: list[str]) -> dict[str, Any]:
 
 
 def _entry(code: str) -> Mapping[str, Any]:
-    """Return what the error catalogue has of a code.
+    """Return the error catalogue's entry of a code.
 
     Raises:
         RunError: R608, nothing.
@@ -93,7 +93,7 @@ def _entry(code: str) -> Mapping[str, Any]:
 
 
 def meaning(code: str) -> str:
-    """Return what the error catalogue says about a code.
+    """Return the error catalogue's text about a code.
 
     Raises:
         RunError: R608, the catalogue does not have it.

@@ -1,4 +1,4 @@
-"""`wallaroo gc`: remove what is unused in the state and cache directories of this user, and nothing that is in use."""
+"""`wallaroo gc`: remove unused entries of this user's state and cache directories, and nothing that is in use."""
 
 import argparse
 import math
@@ -41,7 +41,7 @@ def _days(text: str) -> float:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Remove what is unused, and print it."""
+    """Remove unused entries, and print them."""
     from wallaroo_runtime.maintenance.garbage import find_unused  # late: it imports a client of HTTP
 
     days = arguments.older_than

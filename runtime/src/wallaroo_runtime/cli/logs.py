@@ -1,4 +1,4 @@
-"""`wallaroo logs [CHECKPOINT|APP [NAME...]]`: what workers, gateway, egress and Spark have printed in the last run.
+"""`wallaroo logs [CHECKPOINT|APP [NAME...]]`: the output of workers, gateway, egress and Spark in the last run.
 
 Each run begins with a line `--- run began TIME ---`. What Spark prints after `--- run stops TIME ---` is of its end.
 """

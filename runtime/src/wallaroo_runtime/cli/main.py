@@ -83,7 +83,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def module_of(command: str) -> ModuleType:
-    """Return the module of a command: `add_parser` declares its arguments, `run` does what it is for."""
+    """Return the module of a command: `add_parser` declares its arguments, `run` runs it."""
     return import_module(f"wallaroo_runtime.cli.{command.replace('-', '_')}")
 
 

@@ -59,7 +59,7 @@ class Letters:
 
 @dataclass(slots=True)
 class _Console:
-    """Who runs the application, and what user code shares with them: the terminal.
+    """The terminal that the run of an application shares with user code.
 
     Attributes:
         stopped: The flag of signals.
@@ -197,7 +197,7 @@ def _conclude(run: MemoryRun, server: MemoryServer, console: _Console) -> None:
 
 
 def _fed(server: MemoryServer, records: RecordInput) -> bool:
-    """Process what has come on standard input; return whether that was all."""
+    """Process the records that have come on standard input; return whether the input is at its end."""
     while not server.is_over and (step := records.take()) is not None:
         if isinstance(step, str):
             name, _, metadata = step.partition(" ")

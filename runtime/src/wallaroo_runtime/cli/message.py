@@ -1,4 +1,4 @@
-"""What `wallaroo send` sends: the lines of files, the messages of binary files, or numbers."""
+"""The messages of `wallaroo send`: the lines of files, the messages of binary files, or numbers."""
 
 import argparse
 import itertools
@@ -17,7 +17,7 @@ NANOSECONDS = 1_000_000_000
 
 
 def blocks(arguments: argparse.Namespace) -> Iterator[tuple[int, bytes]]:
-    """Read the files, and return what yields numbers of messages and the bytes to send for them.
+    """Read the files, and return an iterator of numbers of messages and the bytes to send for them.
 
     Raises:
         RunError: R608, the options or the file do not fit; R616, a file cannot be read.
@@ -38,7 +38,7 @@ def _packed(items: Iterator[bytes], size: int, wrap: Callable[[list[bytes]], byt
 
 
 def rate_of(arguments: argparse.Namespace) -> float:
-    """Return how many messages to send per second at most; 0: as many as the source takes."""
+    """Return the most messages to send per second; 0: as many as the source takes."""
     if arguments.batch_size and not arguments.rate:
         return float(arguments.batch_size * NANOSECONDS / arguments.interval)
     return float(arguments.rate or 0)
@@ -63,7 +63,7 @@ def frame(lines: list[bytes], framing: str) -> bytes:
 
 
 def _messages(arguments: argparse.Namespace) -> tuple[Iterable[bytes], Callable[[list[bytes]], bytes]]:
-    """Return the messages of one round, and what makes the bytes to send of some of them."""
+    """Return the messages of one round, and the function that makes the bytes to send of some of them."""
     if arguments.binary and (arguments.file or not arguments.u64):
         return _cut(_read(arguments.file), arguments), b"".join
     if arguments.file is None:

@@ -40,7 +40,7 @@ def add_parser(subparsers: Any) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Write the files, and print what to do next.
+    """Write the files, and print the next steps.
 
     Raises:
         RunError: R608, no such project is known; R734, files cannot be written, or something is there; those of
@@ -87,7 +87,7 @@ def kind_of(language: str | None, pyspark: bool) -> str:
 
 
 def next_command(directory: Path, kind: str) -> str:
-    """Return what to type into a shell to test and run a project.
+    """Return the command that tests and runs a project.
 
     Example:
         >>> next_command(Path("-my app"), "python").split(" && ")[0]

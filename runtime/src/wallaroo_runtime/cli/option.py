@@ -1,4 +1,4 @@
-"""Splits the command line of `run` and `emit`: what is the runtime's, what is the application's.
+"""Splits the command line of `run` and `emit` into the runtime's and the application's arguments.
 
 Programs written for Wallaroo read their own options from what the runtime leaves over, and many stop at an option that
 they do not know. So everything that is the runtime's, or was Wallaroo's, is taken out; `--in` and `--out` stay visible.

@@ -83,7 +83,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def carried(topology: Topology) -> Iterator[str]:
-    """Yield what an archive says of the machines that it reaches, and what is to be given where it runs."""
+    """Yield the requirements of an archive: machines that it reaches, and settings to be given where it runs."""
     variables = broker_variables(topology.document)
     for option, ends in (("--in", topology.sources()), ("--out", topology.sinks())):
         for end in ends:

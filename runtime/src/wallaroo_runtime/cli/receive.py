@@ -1,4 +1,4 @@
-"""`wallaroo receive`: listen as a TCP sink's peer does, and show or save what arrives."""
+"""`wallaroo receive`: listen as a TCP sink's peer does, and show or save the received messages."""
 
 import argparse
 import os
@@ -35,13 +35,13 @@ def add_parser(subparsers: Any) -> None:
 
 
 def split_arguments(tokens: list[str]) -> Split:
-    """Take out what Wallaroo's receiver had and this one has no use for."""
+    """Take out options that Wallaroo's receiver had and this one has no use for."""
     return without_effect(tokens, PONY)
 
 
 @dataclass
 class Receiver:
-    """Takes what arrives and writes it out.
+    """Takes the received bytes and writes them.
 
     Attributes:
         framed: Whether messages have a length before them.
@@ -55,7 +55,7 @@ class Receiver:
     pending: dict[socket.socket, bytes] = field(default_factory=dict)
 
     def take(self, connection: socket.socket, data: bytes) -> None:
-        """Write what a connection delivered."""
+        """Write the bytes that a connection delivered."""
         if not self.framed:
             self.messages += data.count(b"\n")
             self.output.write(data)

@@ -16,7 +16,7 @@ def add_parser(subparsers: Any) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Restore it, and say how much that was."""
+    """Restore it, and print the size."""
     from wallaroo_runtime.maintenance.backup import restore  # late: it knows much of a checkpoint
 
     target = Path(arguments.checkpoint).absolute() if arguments.checkpoint else None

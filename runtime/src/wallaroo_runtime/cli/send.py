@@ -23,7 +23,7 @@ ACKNOWLEDGE_SECONDS = 60.0
 
 @dataclass
 class Sent:
-    """How much was sent so far."""
+    """The amount sent so far."""
 
     messages: int = 0
     bytes: int = 0
@@ -57,7 +57,7 @@ def add_parser(subparsers: Any) -> None:
 
 
 def split_arguments(tokens: list[str]) -> Split:
-    """Take out what Wallaroo's sender had and this one has no use for."""
+    """Take out options that Wallaroo's sender had and this one has no use for."""
     return without_effect(tokens, SENDER)
 
 

@@ -8,7 +8,7 @@ SIGN = "diagnostic/diagnostic.py"  # a file of the SDK that Wallaroo's own packa
 
 
 def set_aside_others() -> list[str]:
-    """Take directories with another `wallaroo` off sys.path until the SDK is found; return what was there."""
+    """Take directories with another `wallaroo` off sys.path until the SDK is found; return the former path."""
     others = []
     while (spec := importlib.util.find_spec("wallaroo")) is not None:
         places = spec.submodule_search_locations or []

@@ -43,12 +43,12 @@ def add_parser(subparsers: Any) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Do what the action says."""
+    """Run the action of the command line."""
     return {"rescale": _rescale, "convert": run_convert}.get(arguments.action, show_states)(arguments)
 
 
 def _rescale(arguments: argparse.Namespace) -> int:
-    """Rescale, and say what was moved."""
+    """Rescale, and print the moved states."""
     partitions, buckets = arguments.partitions, arguments.buckets
     check_numbers(partitions, buckets)
     if partitions is None and buckets is None:
@@ -67,7 +67,7 @@ def _rescale(arguments: argparse.Namespace) -> int:
 
 
 def told(done: Rescaled, seconds: float) -> str:
-    """Return what was done, in words.
+    """Return the summary of a rescale, in words.
 
     Example:
         >>> MODES = "microbatch", "microbatch"

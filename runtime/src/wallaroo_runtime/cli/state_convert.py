@@ -33,7 +33,7 @@ def add_convert(actions: Any) -> None:
 
 
 def run_convert(arguments: argparse.Namespace) -> int:
-    """Convert, and say what was moved.
+    """Convert, and print the moved states.
 
     Raises:
         RunError: R608, numbers that would change nothing; R755, the application cannot run in real-time mode; as
@@ -71,7 +71,7 @@ def run_convert(arguments: argparse.Namespace) -> int:
 
 
 def _check_application(manifest: Manifest) -> None:
-    """Refuse what `run --mode realtime` does."""
+    """Refuse an application that `run --mode realtime` refuses."""
     # Late: they import much.
     from wallaroo_runtime.maintenance.rescale import HERE
     from wallaroo_runtime.peer.remote import RemoteOptions
@@ -97,7 +97,7 @@ def check_numbers(partitions: int | None, buckets: int | None) -> None:
 
 
 def told(done: "Rescaled", seconds: float) -> str:
-    """Return what was done, in words.
+    """Return the summary of a conversion, in words.
 
     Example:
         >>> from wallaroo_runtime.maintenance.rescale import Rescaled

@@ -46,7 +46,7 @@ def add_queries(actions: Any) -> None:
 
 
 def show_states(arguments: argparse.Namespace) -> int:
-    """Print what the action asks for."""
+    """Print the states that the action asks for."""
     if arguments.action == "dump":
         _check(arguments)
     from wallaroo_runtime.run.offline_state import check_state, open_states, read_workers  # late: they import gRPC

@@ -1,4 +1,4 @@
-"""`wallaroo status [CHECKPOINT|APP]`: what a run does now, or how the last one ended."""
+"""`wallaroo status [CHECKPOINT|APP]`: the work of a run now, or the end of the last one."""
 
 import argparse
 import shlex
@@ -62,7 +62,7 @@ def only_one() -> Path:
 
 
 def lines(found: Mapping[str, Any]) -> Iterator[str]:
-    """Yield what is known, for people.
+    """Yield the lines of a status, for people.
 
     Args:
         found: Of `status_of`.
@@ -116,7 +116,7 @@ def _cells(name: str, part: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def labels(parts: Sequence[Mapping[str, str]]) -> list[str]:
-    """Return what each part is called in a column: those of one name have their address too, or their path.
+    """Return the label of each part in a column: those of one name have their address too, or their path.
 
     Example:
         >>> labels([{"role": "sink", "name": "out", "place": at, "path": "0"} for at in ("127.0.0.1:1", "127.0.0.1:2")])

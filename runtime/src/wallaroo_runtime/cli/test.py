@@ -1,4 +1,4 @@
-"""`wallaroo test DIR`: run case folders, and show how the output differs from what is expected.
+"""`wallaroo test DIR`: run case folders, and show how the output differs from the expected one.
 
 A case is a folder with `case.toml`, input and `expected.txt`; DIR is one, or has some below it.
 """
@@ -22,7 +22,7 @@ FIX = "write one, as `wallaroo test --help` shows; `python -m pytest` and `go te
 
 
 class Outcome(NamedTuple):
-    """What became of a case.
+    """The result of a case.
 
     Attributes:
         name: Its folder, and the language where it has several.
@@ -111,7 +111,7 @@ def _check(case: Case, language: str | None) -> None:
 
 
 def differences(case: Case, language: str, found: Found) -> list[str]:
-    """Return how what a case gave differs from what is expected, for people; nothing when it does not."""
+    """Return how a case's results differ from the expected ones, for people; nothing when they do not."""
     problems = []
     expected, lines = case.arranged(case.expected(language)), case.arranged(found.lines)
     if expected != lines:

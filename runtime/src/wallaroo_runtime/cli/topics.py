@@ -109,7 +109,7 @@ def _setting(text: str) -> tuple[str, str]:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Do what the action says."""
+    """Run the action of the command line."""
     addresses = parse_addresses(arguments.brokers, "broker")
     brokers = [f"[{at.host}]:{at.port}" if ":" in at.host else f"{at.host}:{at.port}" for at in addresses]
     cluster = Cluster(brokers, dict(arguments.client))

@@ -50,7 +50,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def told(name: str, visited: Any, *, is_done: bool) -> str:
-    """Return what came of a visit, in words.
+    """Return the result of a visit, in words.
 
     Example:
         >>> from wallaroo_runtime.peer.visit import Visited

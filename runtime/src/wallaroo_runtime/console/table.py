@@ -50,7 +50,7 @@ def place(name: str) -> Column:
 
 
 class Table:
-    r"""A table with a head; what cells have that a terminal would obey is escaped.
+    r"""A table with a head; control characters in cells are escaped.
 
     Args:
         columns: From left to right.
@@ -161,7 +161,7 @@ def room() -> int | None:
 
 
 def columns_of(text: str) -> int:
-    r"""Return how many columns of a terminal a text takes.
+    r"""Return the number of terminal columns that a text takes.
 
     Example:
         >>> columns_of("abc"), columns_of("世界"), columns_of("e\u0301")

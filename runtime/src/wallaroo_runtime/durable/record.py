@@ -27,7 +27,7 @@ def pack_record(record: Any) -> bytes:
 
 
 def unpack_record(kind: type[Kind], content: bytes, place: object) -> Kind:
-    """Read what `pack_record` gave.
+    """Read the bytes that `pack_record` gave.
 
     Args:
         place: Where it was read, for the error.

@@ -29,7 +29,7 @@ class Refused(ConnectionError):
 
 
 class Connection:
-    """A connection to a sink, and what it has said.
+    """A connection to a sink, and the answers received on it.
 
     Args:
         wake: A descriptor that becomes readable when waiting must end.
@@ -57,7 +57,7 @@ class Connection:
         self._socket.sendall(data)
 
     def answer(self, tag: int) -> Frame:
-        """Wait for a frame; acknowledgements on the way count for nothing, since transactions say what is safe.
+        """Wait for a frame; acknowledgements on the way count for nothing, since transactions give the safe position.
 
         Raises:
             Refused: The sink refuses, or says something else, or nothing for too long.
@@ -112,7 +112,7 @@ class Connection:
                 raise Refused(str(error)) from error
 
     def check(self) -> None:
-        """Look at what the sink has said without being asked.
+        """Look at frames that the sink has sent unasked.
 
         Raises:
             Refused: It wants no more of this connection.
@@ -137,7 +137,7 @@ class Connection:
 
 
 class CommittingSink(Sink):
-    """Delivers what the outbox has for one port in transactions: each message is in the sink exactly once.
+    """Delivers the outbox's messages for one port in transactions: each message is in the sink exactly once.
 
     A transaction that the sink has prepared is decided by the recorded position: what ends in front of it is committed.
     Parameters and attributes are those of `Sink`; `position` is how far the sink has prepared.
@@ -176,7 +176,7 @@ class CommittingSink(Sink):
         return self._abandoned
 
     def _greet(self, stream: Connection) -> None:
-        """Say who this is, decide what the sink has prepared, and agree on the place to go on."""
+        """Send the hello, decide the sink's prepared transactions, and agree on the position to go on from."""
         stream.send(protocol.hello(PROTOCOL_VERSION, self.config.cookie, PROGRAM, self.position.sender))
         stream.answer(protocol.OK)
         stream.send(transaction.framed(Order(transaction.LIST_UNCOMMITTED, number=1)))
@@ -213,7 +213,7 @@ class CommittingSink(Sink):
             feed.close()
 
     def _send(self, stream: Connection, feed: Feed) -> list[Piece]:
-        """Send what there is now, up to the size of a transaction."""
+        """Send the pieces there are now, up to the size of a transaction."""
         pieces: list[Piece] = []
         size = 0
         while size < TRANSACTION_BYTES and (piece := feed.next()) is not None:
@@ -231,7 +231,7 @@ class CommittingSink(Sink):
             at += length
 
     def _commit(self, stream: Connection, pieces: list[Piece]) -> None:
-        """Let the sink prepare what was sent, record that, and let it commit.
+        """Let the sink prepare the sent pieces, record that, and let it commit.
 
         Raises:
             Refused: The sink did not prepare it.

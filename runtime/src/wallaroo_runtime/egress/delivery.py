@@ -1,4 +1,4 @@
-"""Takes output of running micro-batches: what is new goes into the live log, once, in order."""
+"""Takes output of running micro-batches: new messages go into the live log, once, in order."""
 
 import threading
 from collections.abc import Callable, Collection, Iterable, Iterator
@@ -17,7 +17,7 @@ from wallaroo_runtime.storage.outbox.position import begin_position
 
 
 class Deliveries:
-    """Decides which streams may deliver, and what of theirs is new.
+    """Decides which streams may deliver, and which of their messages are new.
 
     Args:
         ports: Of the sinks that take output of running micro-batches.
@@ -33,7 +33,7 @@ class Deliveries:
         self._latest: dict[int, Delivering] = {}
 
     def open(self, writer: Writer) -> "Delivering":
-        """Return what takes the output of an attempt, in the place of earlier ones of its partition.
+        """Return the receiver of an attempt's output, in the place of earlier ones of its partition.
 
         Raises:
             RunError: R644, its driver is not the latest; R750, its partition has a later attempt.
@@ -114,7 +114,7 @@ class Delivering:
         self._published_ms = 0  # when the last of that came; 0: nothing is new
 
     def take(self, delivery: pb.Delivery) -> None:
-        """Take the next delivery: append what is new of it.
+        """Take the next delivery: append its new messages.
 
         Raises:
             RunError: R644 or R750, another one delivers; R648, it breaks the protocol; R751, it is out of order.
@@ -149,7 +149,7 @@ class Delivering:
         self._place = place
 
     def arrive(self, arrived: Iterable[pb.Arrived]) -> None:
-        """Take the messages whose output ends with the last delivery; what only comes again was counted before."""
+        """Take the messages whose output ends with the last delivery; repeated ones were counted before."""
         if self._published_ms:
             times = {each.time_ms: each.messages for each in arrived}
             self._deliveries.outstanding.publish(self._ends, times, self._published_ms)

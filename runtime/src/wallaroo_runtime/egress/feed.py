@@ -1,4 +1,4 @@
-"""What one sink has to deliver, in order, from a position on."""
+"""The pieces that one sink has to deliver, in order, from a position on."""
 
 import math
 from bisect import bisect_right
@@ -82,7 +82,7 @@ class Feed:
         self._pieces: Iterator[Piece] = iter(())
 
     def next(self) -> Piece | None:
-        """Return what comes next; None when there is nothing now.
+        """Return the next piece; None when there is nothing now.
 
         Raises:
             RunError: R698, the outbox is damaged.
@@ -94,7 +94,7 @@ class Feed:
         return piece
 
     def several(self, size: int, messages: float = math.inf) -> list[Piece]:
-        """Return what comes next, until it is `size` bytes or so many messages, or more; empty: there is nothing now.
+        """Return the next pieces, of at least `size` bytes or so many messages if there are; empty: nothing now.
 
         Raises:
             RunError: R698, the outbox is damaged.
@@ -117,7 +117,7 @@ class Feed:
         yield from self._entries(None)
 
     def _entries(self, end: int | None) -> Iterator[Piece]:
-        """Yield what the live log has before `end`, or what it has at all."""
+        """Yield the pieces of the live log before `end`, or all of them."""
         for entry in self._live.entries(end):
             if entry.kind == OUTPUT and entry.port == self._port:
                 yield self._live_piece(entry)

@@ -1,4 +1,4 @@
-"""A producer of Kafka, and what its errors mean for records."""
+"""A producer of Kafka, and the meaning of its errors for records."""
 
 import re
 import time
@@ -245,7 +245,7 @@ class Session:
                     self._produce(record, number)
 
     def _parts(self, records: Sequence[SinkRecord]) -> Iterator[tuple[int, Sequence[SinkRecord]]]:
-        """Yield what is produced between two looks at the client, with its place."""
+        """Yield the records produced between two looks at the client, with their place."""
         size = min(POLL_RECORDS, self._room)
         yield from ((begin, records[begin : begin + size]) for begin in range(0, len(records), size))
 
@@ -306,7 +306,7 @@ class Session:
         return ""
 
     def _count_partitions(self) -> int:
-        """Return how many partitions the topic has; where brokers do not say, they decide on each record."""
+        """Return the number of partitions of the topic; where brokers do not say, they decide on each record."""
         with suppress(self._client.KafkaException):
             found = self._producer.list_topics(self._topic, ANSWER_S).topics.get(self._topic)
             if found is not None and found.error is None and found.partitions:
@@ -314,7 +314,7 @@ class Session:
         return ANY_PARTITION
 
     def _noting(self) -> Callable[[int, Any, Any], None]:
-        """Return what notes the records that failed by themselves; it does not keep the producer alive."""
+        """Return a function that notes the records that failed by themselves; it does not keep the producer alive."""
         failed, codes = self._failed, self._client.KafkaError
         # What other records of a batch get, and what is thrown away.
         followers = {codes._PURGE_QUEUE, getattr(codes, "_INVALID_DIFFERENT_RECORD", codes._PURGE_QUEUE)}
@@ -326,7 +326,7 @@ class Session:
         return delivered
 
     def _noting_loss(self) -> Callable[[Any], None]:
-        """Return what notes that no connection is left; it does not keep the producer alive."""
+        """Return a function that notes that no connection is left; it does not keep the producer alive."""
         lost, code = self._lost, self._client.KafkaError._ALL_BROKERS_DOWN
 
         def failed(error: Any) -> None:
@@ -336,7 +336,7 @@ class Session:
         return failed
 
     def close(self) -> None:
-        """Let go of what was not written."""
+        """Let go of unwritten records."""
         with suppress(self._client.KafkaException):  # why it could not go on; that has been reported
             self._producer.purge()
             self._producer.poll(0)
@@ -344,7 +344,7 @@ class Session:
 
 
 def settings_of(target: pb.KafkaTopic, sink: str) -> dict[str, Any]:
-    """Return settings of the client for what a sink's options say.
+    """Return settings of the client for a sink's options.
 
     Raises:
         RunError: R716, an option is none of Kafka's.

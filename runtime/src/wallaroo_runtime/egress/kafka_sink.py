@@ -32,7 +32,7 @@ FOLDER = "dead-letters"  # next to the outbox
 
 
 class KafkaSink(Sink):
-    """Delivers what the outbox has for one port to a topic.
+    """Delivers the outbox's messages for one port to a topic.
 
     Parameters and attributes are those of `Sink`; `position` is how far Kafka has the records.
 
@@ -55,7 +55,7 @@ class KafkaSink(Sink):
             self._record(durable=True)
 
     def _begin(self) -> None:
-        """Forget the transactions of an earlier version: what they committed is not where a later one goes on."""
+        """Forget the transactions of an earlier version: their committed position is not where a later one goes on."""
         if self.position.sender:
             self.position = replace(self.position, sender="")
             self._record(durable=True)
@@ -141,7 +141,7 @@ class KafkaSink(Sink):
         self._take(pieces, end, durable=self._is_due(pieces))
 
     def _prepare(self, end: Delivered) -> None:
-        """Do what must precede the write of records up to a position; without transactions nothing must."""
+        """Prepare the write of records up to a position; without transactions there is nothing to do."""
 
     def _write(self, session: Session, pieces: list[Piece], end: Delivered) -> Delivered:
         """Write the records of pieces, and the position after them; without those that Kafka never takes, if so set.
@@ -202,7 +202,7 @@ def _sequences(pieces: list[Piece]) -> Iterator[int]:
 
 
 def written(pieces: list[Piece], are_whole: bool) -> Iterator[SinkRecord]:
-    """Yield what is to be written of pieces; of whole records the values are the records."""
+    """Yield the records to write of pieces; of whole records the values are the records."""
     for piece in pieces:
         if not piece.lengths:
             continue

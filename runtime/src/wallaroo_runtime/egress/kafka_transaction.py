@@ -96,7 +96,7 @@ class TransactionalSession(Session):
             within(ANSWER_S, self._producer.abort_transaction)
 
     def close(self) -> None:
-        """Let go; what is not committed is undone by the next session."""
+        """Let go; uncommitted records are undone by the next session."""
         super().close()
         with suppress(self._client.KafkaException):
             self._reader.close()

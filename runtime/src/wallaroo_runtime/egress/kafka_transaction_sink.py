@@ -21,7 +21,7 @@ from wallaroo_runtime.storage.outbox.position import Delivered
 
 
 class TransactionalSink(KafkaSink):
-    """Delivers what the outbox has for one port to a topic, exactly once.
+    """Delivers the outbox's messages for one port to a topic, exactly once.
 
     Parameters and attributes are those of `Sink`; `position` is how far Kafka has committed.
     """
@@ -48,7 +48,7 @@ class TransactionalSink(KafkaSink):
         return TransactionalSession(self._client, self._target, self.config.name, self.position.sender)
 
     def _agree(self, session: Session) -> None:
-        """Continue where Kafka has committed; a contradiction to what the outbox has is an error.
+        """Continue where Kafka has committed; a contradiction to the outbox is an error.
 
         Kafka has a position before the first record is written. So where it has none later, it has forgotten it.
 
@@ -72,7 +72,7 @@ class TransactionalSink(KafkaSink):
         return RunError.of("R731", sink=self.config.name, group=self.position.sender, reason=reason, path=self._open)
 
     def _pieces_until(self, end: Delivered) -> list[Piece]:
-        """Return what Kafka has and the recorded position does not: the last egress died between the two."""
+        """Return the pieces that Kafka has past the recorded position: the last egress died between the two."""
         feed = Feed(self._directory, self.config.port, self.position)
         pieces: list[Piece] = []
         try:
@@ -95,6 +95,6 @@ class TransactionalSink(KafkaSink):
 
 
 def _is_same(place: Delivered, end: Delivered) -> bool:
-    """Say whether two places come after the same messages; steps past what is of other sinks have no fixed ends."""
+    """Say whether two places come after the same messages; steps past messages of other sinks have no fixed ends."""
     counts = (place.messages, place.total_bytes, place.live_messages)
     return counts == (end.messages, end.total_bytes, end.live_messages)

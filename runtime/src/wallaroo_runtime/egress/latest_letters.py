@@ -50,7 +50,7 @@ class FreshLetters:
 
 
 def _shown(letter: worker.DeadLetter) -> worker.DeadLetter:
-    """Return what is shown of a letter: its input may be as large as a frame."""
+    """Return the part of a letter that is shown: its input may be as large as a frame."""
     shown = worker.DeadLetter()
     shown.CopyFrom(letter)
     for name in ("key", "input"):

@@ -79,7 +79,7 @@ class EgressHost(Host):
         return self._outbox
 
     def deliveries(self) -> Deliveries:
-        """Return what takes output of running micro-batches; its log is made when there is none.
+        """Return the receiver of output of running micro-batches; its log is made when there is none.
 
         Raises:
             RunError: R698, the log is damaged.
@@ -91,7 +91,7 @@ class EgressHost(Host):
         return self._deliveries
 
     def expect_deliveries(self) -> Deliveries:
-        """Return what takes output of running micro-batches, from which all output comes from now on.
+        """Return the receiver of output of running micro-batches, from which all output comes from now on.
 
         Raises:
             RunError: R698, the log is damaged.
@@ -119,7 +119,7 @@ class EgressHost(Host):
         return bool(limit) and self.waiting_bytes() >= limit
 
     def published(self) -> Counter[int]:
-        """Return how many messages of each port were ever published; 65535: dead letters."""
+        """Return the number of messages of each port that were ever published; 65535: dead letters."""
         live = Counter[int]() if self._deliveries is None else self._deliveries.live.state.messages
         return self.outbox.recorded() + live
 
@@ -131,7 +131,7 @@ class EgressHost(Host):
             return self._deliveries.live.state.last
 
     def waiting_bytes(self) -> int:
-        """Return how much live output waits for sinks."""
+        """Return the bytes of live output that wait for sinks."""
         return self._part.waiting_bytes() if isinstance(self._part, Sender) else 0
 
     def _make_folders(self) -> None:
@@ -194,7 +194,7 @@ class EgressHost(Host):
         return sender
 
     def close(self) -> None:
-        """End what runs, and make the live log safe."""
+        """End the sinks, and make the live log safe."""
         super().close()
         if self._deliveries is not None:
             self._deliveries.close()
@@ -298,7 +298,7 @@ class OutboxServicer(OutboxServiceServicer):
     def Deliver(  # noqa: N802
         self, request_iterator: Iterator[pb.DeliverRequest], context: grpc.ServicerContext
     ) -> Iterator[pb.DeliverReply]:
-        """Take output of a running micro-batch; what is new of it is delivered at once."""
+        """Take output of a running micro-batch; its new messages are delivered at once."""
         opening = next(request_iterator, pb.DeliverRequest()).opening
         if not _QUERY.fullmatch(opening.query):
             raise self._refused(reason=f"query {opening.query[:100]!r} cannot be part of a file name")

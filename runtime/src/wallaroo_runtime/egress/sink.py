@@ -32,7 +32,7 @@ SEND_BYTES = 64 * 1024  # small pieces are sent together
 
 
 class Sink:
-    """Delivers what the outbox has for one port, for as long as it takes.
+    """Delivers the outbox's messages for one port, for as long as it takes.
 
     Args:
         directory: The outbox.
@@ -86,7 +86,7 @@ class Sink:
         self.wake()
 
     def abandon(self) -> None:
-        """Let the thread end now; what is not acknowledged is delivered another time."""
+        """Let the thread end now; messages without an acknowledgement are delivered another time."""
         self._abandoned = True
         self.drain()
 
@@ -274,7 +274,7 @@ class Sink:
             (self._directory / self._delivered.popleft()[1].name).unlink(missing_ok=True)
 
     def _recordable(self, *, durable: bool) -> Delivered:
-        """Return the latest position to record: what a loss of power may take away must not count as delivered."""
+        """Return the latest position to record: output that a loss of power may remove must not count as delivered."""
         position, live = self.position, self.live
         if live is None or position.live_needed <= live.safe:
             return position
@@ -290,5 +290,5 @@ class Sink:
 
     @property
     def done_live(self) -> int:
-        """How much of the live log it will never ask for again."""
+        """Bytes of the live log that it will never ask for again."""
         return self._durable.live

@@ -1,4 +1,4 @@
-"""A TCP connection to a sink's peer: what was sent, and how much of it the peer's TCP has acknowledged."""
+"""A TCP connection to a sink's peer: the sent bytes, and the part that the peer's TCP has acknowledged."""
 
 import fcntl
 import os
@@ -97,7 +97,7 @@ class Stream:
             yield piece
 
     def partly(self) -> Delivered | None:
-        """Return the position of what is acknowledged of the first piece that is not so wholly; None without one."""
+        """Return the position acknowledged within the first unfinished piece; None without one."""
         if not self._pieces:
             return None
         start, piece = self._pieces[0]
@@ -138,7 +138,7 @@ class Stream:
         return self._outstanding() == 0
 
     def _outstanding(self) -> int:
-        """Return how many bytes the system holds, unsent or not acknowledged; the end of `finish` is one."""
+        """Return the bytes that the system holds, unsent or not acknowledged; the end of `finish` is one."""
         (count,) = struct.unpack("i", fcntl.ioctl(self._socket, _SIOCOUTQ, b"\0\0\0\0"))
         return int(count)
 
@@ -155,12 +155,12 @@ class Stream:
             time.sleep(0.001)
 
     def _in_flight(self) -> int:
-        """Return how many segments the peer may have got and not acknowledged: `tcpi_unacked` of Linux."""
+        """Return the number of segments that the peer may have got and not acknowledged: `tcpi_unacked` of Linux."""
         found = self._socket.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 28)
         return int.from_bytes(found[24:28], sys.byteorder)
 
     def close(self) -> None:
-        """Close the connection; what the peer has not acknowledged never arrives."""
+        """Close the connection; bytes that the peer has not acknowledged never arrive."""
         if self._outstanding() <= self._has_finished:
             self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _WAIT)
         outstanding = self._outstanding()

@@ -32,7 +32,7 @@ class Source:
 
     @property
     def is_connector(self) -> bool:
-        """Whether those who connect speak the connector protocol."""
+        """Whether its peers speak the connector protocol."""
         return bool(self.config.framing == CONNECTOR)
 
 

@@ -62,7 +62,7 @@ class Batch:
         self.size += cost(message)
 
     def put(self, intake: Intake, port: int) -> dict[int, int]:
-        """Put them into the journal; returns how far the streams are."""
+        """Put them into the journal; returns the position of each stream."""
         earliest = min(self.times)
         flags, parts = encode_body(
             self.values,
@@ -76,7 +76,7 @@ class Batch:
 
 
 def cost(message: Message) -> int:
-    """Return about how many bytes of a frame a message takes."""
+    """Return about the number of bytes that a message takes in a frame."""
     return len(message.key) + len(message.payload) + MESSAGE_BYTES
 
 
@@ -103,7 +103,7 @@ class Connectors:
         return any(session.deliveries for session in self._sessions.values())
 
     def timeout(self) -> float:
-        """Return in how many seconds `turn` must be called."""
+        """Return the seconds until `turn` must be called."""
         is_busy = any(session.has_unsent or session.leaves_at for session in self._sessions.values())
         return RETRY_S if is_busy else float("inf")
 
@@ -126,7 +126,7 @@ class Connectors:
         session.deliveries.clear()
 
     def take(self, connection: Connection, data: bytes) -> None:
-        """Take whole frames; at the first that is wrong the connector is refused, what comes before it stays."""
+        """Take whole frames; at the first wrong one the connector is refused, earlier ones stay."""
         session = self._sessions[connection]
         finding = None
         try:
@@ -263,7 +263,7 @@ class Connectors:
         connection.is_refused = True
 
     def turn(self, now: float) -> list[Connection]:
-        """Send connectors what they wait for; called once in every turn of the event loop.
+        """Send connectors the frames that they wait for; called once in every turn of the event loop.
 
         Returns:
             The connections that are to be closed.
@@ -306,7 +306,7 @@ class Connectors:
             session.send(protocol.ack(credits, points))
 
     def status(self) -> list[dict[str, Any]]:
-        """Return how many streams each source has, and what was dropped, for the status file."""
+        """Return the number of streams of each source, and of dropped messages, for the status file."""
         return [
             {
                 "name": streams.config.name,

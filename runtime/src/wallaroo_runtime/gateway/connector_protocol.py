@@ -1,4 +1,4 @@
-"""Reads what connectors send, strictly: SPECIFICATION.md, section 7. `wallaroo.experimental.protocol` writes frames."""
+"""Reads connectors' frames strictly: SPECIFICATION.md, section 7. `wallaroo.experimental.protocol` writes frames."""
 
 import struct
 from collections.abc import Iterator
@@ -15,7 +15,7 @@ MESSAGE_FIELDS_BYTES = 1 + _MESSAGE.size + MOST_KEY_BYTES
 
 @dataclass(frozen=True, slots=True)
 class Hello:
-    """Who a connector is."""
+    """The identity of a connector."""
 
     version: str
     cookie: str
@@ -25,7 +25,7 @@ class Hello:
 
 @dataclass(frozen=True, slots=True)
 class Notify:
-    """A stream that a connector wants to send, and how far it takes the stream to be processed."""
+    """A stream that a connector wants to send, and the position up to which it takes the stream to be processed."""
 
     stream: int
     name: str
@@ -54,7 +54,7 @@ Received = Hello | Notify | Message | EndOfStream
 
 
 def read_frames(data: bytes) -> Iterator[Received]:
-    """Yield what a connector says in bytes that are whole frames.
+    """Yield the frames of a connector in bytes that are whole frames.
 
     Raises:
         ProtocolError: A frame is not one of a connector's; those before it were given.

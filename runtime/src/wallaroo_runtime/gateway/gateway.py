@@ -1,4 +1,4 @@
-"""The gateway: listens for the sources of an application and journals what arrives."""
+"""The gateway: listens for the sources of an application and journals their messages."""
 
 import contextlib
 import os
@@ -163,7 +163,7 @@ class Gateway:
         self._close(failure)
 
     def _tell_wait(self) -> None:
-        """Let the driver know at once that a source waits: it then says what is processed."""
+        """Report to the driver at once that a source waits: it then sends the processed position."""
         waits = self._generators.wait or self._connectors.wait or self.visits.open > 0
         if waits != self._intake.is_awaited:
             self._intake.is_awaited = waits
@@ -196,7 +196,7 @@ class Gateway:
         )
 
     def _regulate(self) -> None:
-        """Read and accept only while there is room for what would come."""
+        """Read and accept only while there is room for more input."""
         reads = self._intake.accepts and not self._kafka.hold
         if reads != self._reads:
             self._reads = reads
@@ -358,7 +358,7 @@ class Gateway:
             connection.close(self._intake.is_safe)
 
     def _drop(self, connection: Connection, diagnostic: Diagnostic | None) -> None:
-        """Close a connection that cannot go on; what came before stays."""
+        """Close a connection that cannot go on; earlier messages stay."""
         if diagnostic is not None:
             self.status.say(diagnostic)
         with contextlib.suppress(KeyError):
@@ -374,7 +374,7 @@ class Gateway:
         self._limit = self._most
 
     def _close(self, failure: OSError | RunError | None) -> None:
-        """Write what was taken, then end each connection as the journal is safe."""
+        """Write the taken messages, then end each connection as the journal is safe."""
         for source in self._sources:
             source.listener.close()
         self._kafka.close()

@@ -1,4 +1,4 @@
-"""Generator sources: a worker makes their messages, a little ahead of what is processed."""
+"""Generator sources: a worker makes their messages, a little ahead of the processed ones."""
 
 import queue
 import threading
@@ -25,7 +25,7 @@ class Maker(Protocol):
     def make(
         self, previous: bytes | None, encoding: int, max_count: int, max_bytes: int
     ) -> tuple[list[bytes], int, bool, str]:
-        """Return the messages that follow `previous` (None: the first ones), and what comes after them.
+        """Return the messages that follow `previous` (None: the first ones), and the state after them.
 
         Args:
             previous: As an earlier answer had it.
@@ -125,7 +125,7 @@ class Generators:
         return any(generator.waits for generator in self._generators)
 
     def turn(self) -> None:
-        """Take what was made, and ask for more where there is room; called once in every turn of the event loop."""
+        """Take generated messages, and ask for more where there is room; called in every turn of the event loop."""
         for generator in self._generators:
             while generator.made:
                 generator.is_asked = False
@@ -148,7 +148,7 @@ class Generators:
             self._say(made.finding)
 
     def status(self) -> list[dict[str, Any]]:
-        """Return how far each one is, for the status file."""
+        """Return the progress of each one, for the status file."""
         return [
             {"name": generator.config.name, "messages": generator.messages, "ended": generator.ended}
             for generator in self._generators

@@ -96,7 +96,7 @@ class Rows:
             self._runs.append((self._partition, (len(self._values) - 1, self._next)))
 
     def frame(self) -> ReadFrame | None:
-        """Return a frame of what was added; None: nothing was. Nothing can be added after it."""
+        """Return a frame of the added records; None: there are none. Nothing can be added after it."""
         count = len(self._values)
         if not count:
             return None
@@ -159,7 +159,7 @@ class KafkaReader:
         self._room.set()
 
     def close(self) -> None:
-        """End the thread; what the journal has not taken is read another time."""
+        """End the thread; records that the journal has not taken are read another time."""
         self._stopping.set()
         self._room.set()
         if self._thread is not None:
@@ -299,7 +299,7 @@ class KafkaReader:
             self._tell_outage(error.str())
 
     def _why_lost(self, consumer: Any, partition: int, offset: int) -> str:
-        """Say how many records are lost; empty: the brokers do not."""
+        """Return the number of lost records, in words; empty: the brokers do not say."""
         from confluent_kafka import KafkaException, TopicPartition
 
         with contextlib.suppress(KafkaException):

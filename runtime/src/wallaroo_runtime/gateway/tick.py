@@ -25,5 +25,5 @@ class Ticks:
                 self._intake.tick()
 
     def wait(self, now: float) -> float:
-        """Return in how many seconds the next one is due."""
+        """Return the seconds until the next one is due."""
         return max(0.0, self._at - now) if self._interval_s else float("inf")

@@ -31,7 +31,7 @@ class Record:
     timestamp_ms: int | None = None
 
     def to_json(self) -> dict[str, Any]:
-        r"""Return it as JSON; what is not UTF-8 is in base64, under a name with `_base64`.
+        r"""Return it as JSON; text that is not UTF-8 is in base64, under a name with `_base64`.
 
         Example:
             >>> Record(b"k", b"\xff").to_json()["value_base64"]
@@ -175,7 +175,7 @@ def emit(
     partitioner: str = "murmur2",
     partition: int | None = None,
 ) -> dict[int, int]:
-    """Write records to a topic; returns how many each partition got, when Kafka has them all.
+    """Write records to a topic; returns the number that each partition got, when Kafka has them all.
 
     Args:
         records: Their partitions and offsets do not matter.

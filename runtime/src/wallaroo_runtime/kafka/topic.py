@@ -47,12 +47,12 @@ class Topic:
 
     @property
     def records(self) -> int:
-        """How many offsets there are from the first record to the next one."""
+        """Number of offsets from the first record to the next one."""
         return sum(partition.end - partition.begin for partition in self.partitions)
 
 
 class RecordLimits(NamedTuple):
-    """What a topic takes.
+    """The size and format of records that a topic takes.
 
     Attributes:
         max_bytes: Of a record, its batch included.
@@ -81,7 +81,7 @@ class RecordLimits(NamedTuple):
 
 
 def record_limits(settings: Mapping[str, Any], topic: str) -> RecordLimits:
-    """Return what a topic takes; where brokers do not say, that is what the default is."""
+    """Return the limits of a topic's records; where brokers do not say, these are the defaults."""
     from confluent_kafka import KafkaException
     from confluent_kafka.admin import RESOURCE_TOPIC, AdminClient, ConfigResource
 
@@ -168,7 +168,7 @@ def ensure_topic(cluster: Cluster, name: str, partitions: int, replicas: int, se
 
 
 def _wait_known(cluster: Cluster, name: str, partitions: int) -> None:
-    """Wait until a topic is in what brokers say of all: that comes a moment after the answer to who creates it."""
+    """Wait until all brokers list a topic: that comes a moment after the answer to its creator."""
     deadline = time.monotonic() + ANSWER_S
     while (found := cluster.metadata().topics.get(name)) is None or len(found.partitions) < partitions:
         if time.monotonic() > deadline:
@@ -227,7 +227,7 @@ def _offsets(cluster: Cluster, admin: Any, wanted: Mapping[Any, Any]) -> dict[tu
 
 
 def _settings(admin: Any, names: Iterable[str]) -> dict[str, dict[str, str]]:
-    """Return what was set for topics, other than the brokers' defaults."""
+    """Return the settings of topics, other than the brokers' defaults."""
     from confluent_kafka.admin import ConfigResource, ConfigSource
 
     asked = [ConfigResource(ConfigResource.Type.TOPIC, name) for name in names]

@@ -32,7 +32,7 @@ SERVERS = ("gateway.json", "egress.json")
 
 @dataclass(frozen=True, slots=True)
 class Copied:
-    """What was copied.
+    """The size of a copy.
 
     Attributes:
         backup: The directory of the copy.
@@ -83,7 +83,7 @@ def back_up(checkpoint: Path, backup: Path) -> Copied:
 
 
 def _check_whole(checkpoint: Path, manifest: Manifest) -> None:
-    """Refuse what the next run would refuse: a copy of it would take the place of a good one.
+    """Refuse a checkpoint that the next run would refuse: a copy of it would take the place of a good one.
 
     Raises:
         RunError: R698, the journal is gone, or the micro-batches are that the outbox has.

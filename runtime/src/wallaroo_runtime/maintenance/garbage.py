@@ -1,4 +1,4 @@
-"""What nobody uses in the state and cache directories of this user."""
+"""Unused entries in the state and cache directories of this user."""
 
 import os
 import time
@@ -44,12 +44,12 @@ class Unused:
     lock: Path | None = None
 
     def to_json(self) -> dict[str, Any]:
-        """Return what is printed, as a JSON object."""
+        """Return the printed fields, as a JSON object."""
         return {"kind": self.kind, "path": str(self.path), "bytes": self.bytes, "reason": self.reason}
 
 
 def find_unused(days: float, *, checkpoints: bool) -> Iterator[Unused]:
-    """Yield what is unused: leftovers after an hour, the rest when it was not used for some days.
+    """Yield the unused entries: leftovers after an hour, the rest when it was not used for some days.
 
     Args:
         days: How many.
@@ -80,7 +80,7 @@ def _caches(now: float, days: float) -> Iterator[Unused]:
 
 
 def _old(kind: str, path: Path, now: float, days: float, lock: Path | None = None) -> Iterator[Unused]:
-    """Yield what was used last longer ago than some days; what is removed meanwhile is not there."""
+    """Yield entries that were used last longer ago than some days; those removed meanwhile are left out."""
     with suppress(FileNotFoundError):
         ago = (now - (last := _last_use(path))) / DAY_S
         if ago >= days:
@@ -114,7 +114,7 @@ def _children(directory: Path) -> list[Path]:
 
 @contextmanager
 def held(entry: Unused) -> Iterator[bool]:
-    """Hold what says that an entry is in use; False: somebody else holds it, or has used it since it was found."""
+    """Hold the lock of an entry in use; False: somebody else holds it, or has used it since it was found."""
     with ExitStack() as stack:
         is_free = True
         try:

@@ -30,7 +30,7 @@ from wallaroo_runtime.storage.outbox.log import read_base
 
 @dataclass
 class Pruned:
-    """What came of a prune, or would come of it.
+    """The result of a prune, or of a trial of one.
 
     Attributes:
         removed: Letters.
@@ -93,7 +93,7 @@ def _prune_live(place: Place, choose: Callable[[DeadLetter, bool], bool]) -> Pru
 
 
 def _is_settled(checkpoint: Path) -> Callable[[int, Path], bool]:
-    """Return what says whether a file of a checkpoint with a live log gets no more letters."""
+    """Return a function that decides whether a file of a checkpoint with a live log gets no more letters."""
     if not read_manifest(checkpoint).is_realtime:
         return _is_published(checkpoint)
     used = {writer.letters for writer in read_last(checkpoint / "outbox").state.writers.values()}
@@ -101,7 +101,7 @@ def _is_settled(checkpoint: Path) -> Callable[[int, Path], bool]:
 
 
 def _is_published(checkpoint: Path) -> Callable[[int, Path], bool]:
-    """Return what says whether the micro-batch of a file is published; the driver writes the files of the next one."""
+    """Return a function that decides whether a file's micro-batch is published; the driver writes the next one's."""
     published = read_base(checkpoint / "outbox").batches
     return lambda batch, path: batch <= published.get(_query(path), -1)
 

@@ -34,7 +34,7 @@ RERUN = "a changed program has run its message again after a kill (R754), so sta
 
 @dataclass(frozen=True, slots=True)
 class SourceOf:
-    """What a replay must know of a source."""
+    """The properties of a source that a replay needs."""
 
     name: str
     path: str
@@ -43,7 +43,7 @@ class SourceOf:
 
 @dataclass
 class Replayed:
-    """What came of a replay.
+    """The result of a replay.
 
     Attributes:
         sent: Letters whose messages are in the journal again.
@@ -107,7 +107,7 @@ class Replay:
         return result
 
     def _replayable(self, letters: Iterable[DeadLetter], result: Replayed) -> Iterator[DeadLetter]:
-        """Yield what shall be sent, and count the rest."""
+        """Yield the letters to send, and count the rest."""
         marked = set() if self._again else set(read_marks(self._checkpoint))
         for letter in letters:
             if letter.id in marked:
@@ -127,7 +127,7 @@ class Replay:
         return Diagnostic.of("R621", id=letter.id, reason=reason, fix=f"{fix}; else {show}" if fix else show)
 
     def _why_not(self, letter: DeadLetter) -> tuple[str, str]:
-        """Say why a letter is not replayed, and what to do; empty when it is."""
+        """Return why a letter is not replayed, and the remedy; empty when it is."""
         if "/sources/" not in letter.record.path:
             return f'it failed at "{letter.record.step}", and only messages of sources are sent again', STEP_FIX
         if int(letter.id.partition("-")[0]) in self._rerun:

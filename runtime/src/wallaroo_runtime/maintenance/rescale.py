@@ -43,7 +43,7 @@ HERE = "local[*]"
 
 @dataclass(frozen=True, slots=True)
 class Rescaled:
-    """What was done.
+    """The result of a rescale.
 
     Attributes:
         modes: Before and now.
@@ -104,7 +104,7 @@ def convert(path: Path, mode: str, partitions: int | None = None, buckets: int |
 
 @contextmanager
 def _as_rescale(place: object) -> Iterator[None]:
-    """Turn what refuses a conversion into what refuses a rescale."""
+    """Turn the errors of a conversion into those of a rescale."""
     try:
         yield
     except Refusal as error:
@@ -130,7 +130,7 @@ def _of_mode(manifest: Manifest, mode: str, partitions: int | None, buckets: int
 
 
 def _changed(path: Path, wanted: Callable[[Manifest], Manifest]) -> Rescaled:
-    """Make a checkpoint what its record is wanted to say, but for Spark's part."""
+    """Rewrite all files but Spark's to match the new manifest."""
     check_java()
     place = Place.take(path)
     try:
@@ -148,7 +148,7 @@ def _changed(path: Path, wanted: Callable[[Manifest], Manifest]) -> Rescaled:
 
 
 def _rescale(path: Path, manifest: Manifest, now: Manifest, place: object, session: Any = None) -> Rescaled:
-    """Rescale what is in a directory of this machine.
+    """Rescale a directory of this machine.
 
     Args:
         path: The directory.

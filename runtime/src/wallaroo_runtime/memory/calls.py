@@ -21,7 +21,7 @@ class Version:
 
 @dataclass(slots=True)
 class BucketResult:
-    """What one bucket call gave.
+    """The results of one bucket call.
 
     Attributes:
         version: Of the bucket's state after the call.

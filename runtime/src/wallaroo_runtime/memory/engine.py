@@ -38,7 +38,7 @@ class Row:
 
 @dataclass(slots=True)
 class Batch:
-    """What a micro-batch gave.
+    """The results of a micro-batch.
 
     Attributes:
         frames: Those of each sink, by its port, in the order in which they were made.
@@ -51,7 +51,7 @@ class Batch:
     fired: int = 0
 
     def take(self, output: pb.Output) -> None:
-        """Take what no later level needs."""
+        """Take output that no later level needs."""
         if output.port == DEAD_LETTER_PORT:
             self.letters.append(output.frame)
         else:
@@ -129,7 +129,7 @@ class Engine:
         )
 
     def _begin(self, task: int, calls: Sequence[bytes], batch: Batch) -> Iterator[Row]:
-        """Run the stages over the sources; yield what goes into the first shuffle."""
+        """Run the stages over the sources; yield the rows for the first shuffle."""
         stages = self.plan.levels[0]
         is_table = self._tables.issuperset(chain.from_iterable(map(messages_by_port, calls)))
         crossing, ordinal = Crossing(stages), FIRST_OF_TABLE if is_table else 0
@@ -163,7 +163,7 @@ class Engine:
             yield Row(output.bucket, sequence, ordinal, output.port, output.frame)
 
     def _level(self, depth: int, rows: list[Row], batch: Batch) -> list[Row]:
-        """Run the buckets of a level; returns what goes into the next shuffle."""
+        """Run the buckets of a level; returns the rows for the next shuffle."""
         if self._shuffle is not None:
             self._shuffle(rows)
         buckets: dict[int, list[Row]] = defaultdict(list)
@@ -200,7 +200,7 @@ class Engine:
         bucket: int,
         batch: Batch,
     ) -> Iterable[pb.Output]:
-        """Run a stage that begins with state on a bucket's rows, or one that follows on what it receives."""
+        """Run a stage that begins with state on a bucket's rows, or one that follows on the messages it receives."""
         if stage.has_state:
             frames = [row.payload for row in rows]
             return self._state(sessions[stage.id], stage, bucket, frames, batch) if frames else ()

@@ -10,7 +10,7 @@ from wallaroo_runtime.topology.model import Source
 
 
 class Numbering:
-    """Completes records with what a broker knows of them: topic, partition, offset and time."""
+    """Completes records with the properties that a broker gives them: topic, partition, offset and time."""
 
     def __init__(self) -> None:
         self._next: Counter[str] = Counter()

@@ -19,7 +19,7 @@ class Stub:
 
 
 class LocalClient(Client):
-    """Runs the calls in this process; what ends the worker ends the process, and nothing has a deadline.
+    """Runs the calls in this process; a crash of the worker ends the process, and nothing has a deadline.
 
     Args:
         spec: Says what the worker is.

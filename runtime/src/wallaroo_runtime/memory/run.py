@@ -88,7 +88,7 @@ class MemoryRun:
 
     @property
     def batches(self) -> int:
-        """How many micro-batches there were."""
+        """Number of micro-batches."""
         return self._engine.batches
 
     def close(self) -> None:
@@ -127,7 +127,7 @@ class MemoryRun:
         self._follow()
 
     def produce(self, records: Iterable[KafkaRecord] | KafkaRecord) -> int:
-        """Write records to topics, whose sources read them as one micro-batch; returns how many are read.
+        """Write records to topics, whose sources read them as one micro-batch; returns the number of records read.
 
         What sinks write to topics that sources read is the next one, and so on until all is quiet.
 
@@ -167,7 +167,7 @@ class MemoryRun:
         self._follow()
 
     def splitter(self, source: TcpSource) -> Splitter:
-        """Return what cuts a stream of a source whose framing only its decoder knows."""
+        """Return the splitter of a source's stream whose framing only its decoder knows."""
         client = self._clients[source.worker]
         if isinstance(client, LocalClient):
             return LocalSplitter(client, source.path, source.max_message_bytes)
@@ -246,7 +246,7 @@ class MemoryRun:
         return count
 
     def records(self, sink: str = "") -> list[Record]:
-        """Return what a sink has got so far; messages of one micro-batch in the order of their source messages.
+        """Return the records of a sink so far; messages of one micro-batch in the order of their source messages.
 
         Args:
             sink: Name of the sink, or its position; empty: the only one.
@@ -257,7 +257,7 @@ class MemoryRun:
         return list(self._outputs[self.sink(sink).path])
 
     def kafka_records(self, sink: str = "") -> list[KafkaRecord]:
-        """Return what a sink of whole records has got; otherwise as `records`.
+        """Return the records of a sink of whole records; otherwise as `records`.
 
         Raises:
             RunError: R720, there is no such sink, or its encoder does not make whole records.
@@ -267,7 +267,7 @@ class MemoryRun:
         return [read_record(record.value or b"") for record in self._outputs[part.path]]
 
     def take(self) -> dict[str, list[Record]]:
-        """Return what the sinks have got, by path, and forget outputs and dead letters; states stay."""
+        """Return the sinks' records, by path, and forget outputs and dead letters; states stay."""
         taken = self._outputs
         self.letters = []
         self._outputs = {path: [] for path in taken}
@@ -338,7 +338,7 @@ class MemoryRun:
         return made_of(client.calls.generate(request))
 
     def _follow(self) -> None:
-        """Run what has been written to topics, and what that writes, until nothing is left."""
+        """Run the records written to topics, and those that these write, until nothing is left."""
         while self._waiting:
             first, written, self._waiting = self._sequence, self._waiting, []
             tasks: list[list[bytes]] = []
@@ -352,7 +352,7 @@ class MemoryRun:
                 raise
 
     def _run(self, tasks: list[list[bytes]]) -> Batch:
-        """Run one micro-batch; what its sinks write to topics waits for `_follow`."""
+        """Run one micro-batch; records that its sinks write to topics wait for `_follow`."""
         with using(self.feed.topics):
             batch = self._engine.run(tasks)
         for sink in self.topology.sinks():
@@ -382,13 +382,13 @@ class MemoryRun:
         )
 
     def _find_lookups(self) -> None:
-        """Start the workers that are other processes: each says when it starts what it looks up."""
+        """Start the workers that are other processes: each reports its lookups when it starts."""
         for client in self._clients.values():
             if isinstance(client, WorkerClient):
                 client.endpoints()
 
     def _calls(self, worker: str) -> CallRunner | None:
-        """Return what runs a worker's calls in this process; None: it is another process."""
+        """Return the runner of a worker's calls in this process; None: it is another process."""
         client = self._clients[worker]
         return client.calls if isinstance(client, LocalClient) else None
 

@@ -88,7 +88,7 @@ class MemoryServer:
 
     @property
     def unsent(self) -> dict[str, int]:
-        """How many messages wait, by the name of their sink."""
+        """Number of messages that wait, by the name of their sink."""
         return {each.sink.name: each.waiting for each in self._receivers.values() if each.waiting}
 
     @property
@@ -140,7 +140,7 @@ class MemoryServer:
         self.is_over = True
 
     async def stop(self) -> None:
-        """Take nothing more, and give receivers a moment for what waits."""
+        """Take nothing more, and give receivers a moment for the waiting messages."""
         for server in self._servers:
             server.close()
         deadline = time.monotonic() + FINISH_S
@@ -230,7 +230,7 @@ class MemoryServer:
         self._received_at = time.monotonic()
 
     def _do(self, action: Callable[[], object], *, may_be_wrong: bool = False) -> bool:
-        """Run a micro-batch and send what it gave; an error ends the run, unless it is in what a user has typed.
+        """Run a micro-batch and send its output; an error ends the run, unless it is in a line that a user has typed.
 
         Returns:
             Whether there was no error.
@@ -280,7 +280,7 @@ def check_served(topology: Topology) -> None:
 
 
 def not_served(part: Part, what: str, language: str) -> RunError:
-    """Return the error for what only Spark runs."""
+    """Return the error for a part that only Spark runs."""
     kit = TEST_KITS.get(language)
     fix = "run it on Spark" + (f", or give it messages in a test with {kit}" if kit else "")
     return RunError.of("P303", TOPOLOGY, path=part.path, what=what, fix=fix)

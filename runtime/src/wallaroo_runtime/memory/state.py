@@ -23,7 +23,7 @@ def read_states(plan: Plan, store: Store, name: str) -> dict[bytes, tuple[int, b
 
 
 def foreign_state(data: bytes) -> GroupState | bytes:
-    """Return a state of a program in another language: of a group what it holds, else its bytes."""
+    """Return a state of a program in another language: of a group its data, else its bytes."""
     mark = bytes([PROTOBUF_MARK, len(GROUP_STATE)]) + GROUP_STATE
     return GroupState.from_bytes(data.removeprefix(mark)) if data.startswith(mark) else data
 

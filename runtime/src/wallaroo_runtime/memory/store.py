@@ -34,7 +34,7 @@ class BucketLog:
 
 
 class Store:
-    """The logs of an application; what a micro-batch changes counts once it is committed.
+    """The logs of an application; a micro-batch's changes count once it is committed.
 
     Args:
         small_log_bytes: Changes up to here are not worth a snapshot.
@@ -46,7 +46,7 @@ class Store:
         self._changed: dict[Place, BucketLog] = {}
 
     def log(self, stage: str, bucket: int) -> BucketLog:
-        """Return the log of a bucket, with what the micro-batch in progress has changed."""
+        """Return the log of a bucket, with the changes of the micro-batch in progress."""
         place = stage, bucket
         return self._changed.get(place) or self._committed.get(place) or BucketLog()
 

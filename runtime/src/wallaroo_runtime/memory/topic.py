@@ -1,4 +1,4 @@
-"""Topics in memory: what sinks write to one goes to the sources that read it, as over a broker."""
+"""Topics in memory: records that sinks write to one go to the sources that read it, as over a broker."""
 
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -107,7 +107,7 @@ class Feed:
         return [record for record in written if record.topic in self._readers]
 
     def messages(self, records: Sequence[KafkaRecord]) -> Iterator[Group]:
-        """Yield what each source gets of records, in their order; tables come first, as in every micro-batch."""
+        """Yield each source's messages of records, in their order; tables come first, as in every micro-batch."""
         groups = [(topic, list(group)) for topic, group in groupby(records, key=attrgetter("topic"))]
         pairs = [(source, group) for topic, group in groups for source in self._readers[topic]]
         for source, group in sorted(pairs, key=lambda pair: not pair[0].table):

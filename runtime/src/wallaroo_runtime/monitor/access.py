@@ -1,4 +1,4 @@
-"""Who may read what a run says: those who have its token, and no page of another site."""
+"""The readers of a run's monitor: those who have its token, and no page of another site."""
 
 import hmac
 import ipaddress

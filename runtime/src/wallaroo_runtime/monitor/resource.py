@@ -1,4 +1,4 @@
-"""Processes of a run on this machine: how much memory they use."""
+"""Processes of a run on this machine: the memory that they use."""
 
 import contextlib
 import os

@@ -1,4 +1,4 @@
-"""What each path of the monitor answers."""
+"""The answer of each path of the monitor."""
 
 import base64
 from collections.abc import Callable, Mapping
@@ -40,7 +40,7 @@ class Routes:
         }
 
     def answer(self, path: str, query: Query, accept: str) -> Answer:
-        """Return what belongs to a path.
+        """Return the answer for a path.
 
         Args:
             path: Of the URL, decoded.

@@ -1,4 +1,4 @@
-"""What a driver wants gateway and egress of an application to do."""
+"""The requests of a driver to gateway and egress of an application."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from types import MappingProxyType
@@ -85,7 +85,7 @@ def gateway_request(
     targets: Mapping[str, str] | None = None,
     starts: Starts | None = None,
 ) -> pb.AttachJournalRequest:
-    """Return what a gateway is to do, without the driver.
+    """Return the request for a gateway, without the driver.
 
     Args:
         plan: Has the ports of the sources.
@@ -154,7 +154,7 @@ def framing_of(source: Listener) -> str:
 def egress_request(
     topology: Topology, plan: Plan, bounds: Bounds = UNSET, *, at_once: bool = False, sets_aside: bool = False
 ) -> pb.AttachOutboxRequest:
-    """Return what the egress of an application is to do, without the driver.
+    """Return the request for the egress of an application, without the driver.
 
     Args:
         at_once: Whether output comes message by message, so that none shall wait for others.

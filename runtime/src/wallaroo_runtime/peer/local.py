@@ -145,7 +145,7 @@ class LocalPeer(Peer):
                 close_channel(service)  # files say the rest
 
     def _look(self) -> None:
-        """Ask it what no file says: the disk is full, or it has just been started."""
+        """Ask for facts that are in no file: the disk is full, or it has just been started."""
         if (self._checkpoint / self.name / "socket").exists():
             super()._look()
 
@@ -191,7 +191,7 @@ class LocalPeer(Peer):
                     note(f'source "{name}" now listens at {address}')
 
     def _may_be_stopping(self) -> bool:
-        """Say whether it ended in order a moment ago: who sends a signal to all processes of a run means the run."""
+        """Say whether it ended in order a moment ago: a signal to all processes of a run is meant for the run."""
         if self._child is None or self._child.poll() != 0:
             return False
         now = time.monotonic()

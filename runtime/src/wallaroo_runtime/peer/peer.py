@@ -1,4 +1,4 @@
-"""Gateway and egress as a driver sees them: services, which differ in who starts them and who uses their files."""
+"""Gateway and egress as a driver sees them: services, which differ in their starter and in the user of their files."""
 
 import json
 import time
@@ -59,7 +59,7 @@ class Peer:
         """
 
     def attach(self, request: Request) -> None:
-        """Attach as the driver that is served from now on; again, to change what is to be done.
+        """Attach as the driver that is served from now on; again, to change the request.
 
         Raises:
             RunError: R617, R641, R642, R643, R647, R648, R649, or what keeps it from listening, e.g. R714.
@@ -73,7 +73,7 @@ class Peer:
             self.published = Published(reply.query, reply.batch, reply.offsets)
 
     def status(self) -> dict[str, Any]:
-        """Return what it last said of itself; empty when that is not known."""
+        """Return its last status; empty when that is not known."""
         if self._directory is not None and (status := _read_status(self._directory / f"{self.name}.json")):
             return status
         if time.monotonic() - self._looked_at >= (STATUS_S if self._away is None else AWAY_STATUS_S):
@@ -132,7 +132,7 @@ class Peer:
         return None
 
     def check(self, note: Callable[[str], None]) -> None:
-        """Look once; `note` notifies the user of what was mended, or is away.
+        """Look once; `note` notifies the user of parts that were mended, or are away.
 
         Raises:
             RunError: It serves another driver (R644), was away for too long (R642), ends again and again (R617), or
@@ -156,14 +156,14 @@ class Peer:
         """End a process of ours; leave others as they are: senders and receivers notice nothing of our end."""
 
     def end(self) -> Position:
-        """Return how far its journal goes, as far as that is known."""
+        """Return the end of its journal, as far as that is known."""
         if self._directory is not None:
             return JournalReader(self._directory / "journal").end()
         self.status()
         return self._end
 
     def undelivered(self, ports: Collection[int]) -> int:
-        """Return how many messages of its outbox wait for sinks, by their ports; -1: it is away.
+        """Return the number of messages of its outbox that wait for sinks, by their ports; -1: it is away.
 
         Raises:
             RunError: R698, the outbox is damaged.
@@ -186,7 +186,7 @@ class Peer:
         return False
 
     def tell_visits(self, counts: Mapping[int, tuple[int, int]]) -> None:
-        """Let its journal know what visits came to, before they are committed; waits while it is away.
+        """Report the counts of visits to its journal, before they are committed; waits while it is away.
 
         Args:
             counts: For how many keys they ran, and how many of them failed, by id.
@@ -200,7 +200,7 @@ class Peer:
         Client(self.service, AWAY_LIMIT_S).call("Visited", self._visited(counts))
 
     def tell_done(self, counts: Mapping[int, tuple[int, int]], done: int) -> None:
-        """Let its journal know that visits are done, and what they came to; never waits for long.
+        """Report to its journal that visits are done, with their counts; never waits for long.
 
         Args:
             counts: As for `tell_visits`.
@@ -230,7 +230,7 @@ class Peer:
 
 
 def _read_status(path: Path) -> dict[str, Any]:
-    """Return what a process of this machine last said of itself, which is there after its end, too."""
+    """Return the last status of a process of this machine, which is there after its end, too."""
     try:
         value = json.loads(path.read_bytes())
     except (OSError, ValueError):

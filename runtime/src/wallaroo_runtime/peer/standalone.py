@@ -17,7 +17,7 @@ from wallaroo_runtime.system.stop import stop_event
 
 @dataclass(frozen=True, slots=True)
 class ServiceOptions:
-    """What the command line says about a service.
+    """The options of a service's command line.
 
     Attributes:
         directory: Where it keeps its data.
@@ -35,7 +35,7 @@ class ServiceOptions:
 
 
 def listen_of(kind: str, options: ServiceOptions) -> tuple[Listen, list[Diagnostic]]:
-    """Return how a service listens, and what is worth a warning.
+    """Return the listener of a service, and its warnings.
 
     Raises:
         RunError: R608, R616, R640; R645, others could reach it and there is no token of the operator's.

@@ -48,7 +48,7 @@ class Hold:
         return int(self.client(kind, name).call("Attach", nothing[kind](driver=driver)).epoch)
 
     def client(self, kind: str, name: str = "") -> Client:
-        """Return what calls a service."""
+        """Return the client of a service."""
         address = self._remote.gateways[name] if kind == "gateway" else self._remote.egress
         return Client(self._remote.service(kind, address), ATTACH_PATIENCE_S)
 

@@ -15,7 +15,7 @@ AGAIN = "run the application, then ask again"
 
 
 class Visited(NamedTuple):
-    """What a visit came to.
+    """The counts of a visit.
 
     Attributes:
         id: Of the visit.

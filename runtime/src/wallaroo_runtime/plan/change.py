@@ -1,4 +1,4 @@
-"""Compares two versions of an application: what may go on with a checkpoint, and what may not.
+"""Compares two versions of an application: which changes may go on with a checkpoint, and which may not.
 
 A checkpoint holds four things that a new version must be able to go on with. The journal holds messages as they came
 over the wire, so any steps may follow; only their source and its framing must be there. State is kept by the state's
@@ -36,7 +36,7 @@ ADDRESSES = ("--in", "-i", "--out", "-o")
 
 
 class Impact(IntEnum):
-    """What a change means for a checkpoint."""
+    """The effect of a change on a checkpoint."""
 
     SAFE = 0
     UNKNOWN = 1
@@ -113,7 +113,7 @@ def _worker_changes(old: Topology, new: Topology) -> Iterator[Change]:
 
 
 def _is_start(what: str, old: Worker, new: Worker) -> bool:
-    """Say whether what changed of a worker, besides its code, may change results.
+    """Say whether a change of a worker, besides its code, may change results.
 
     Addresses among its arguments are those of sources and sinks. The code hash says what a program is that lies
     in another place now, as one that `go run` builds does at each start.
@@ -249,7 +249,7 @@ def _listed(names: Iterable[str]) -> str:
 
 
 def _record_changes(old: Part, new: Part) -> Iterator[Change]:
-    """Yield what changed about whole records: what was read or waits already is not what the new version expects."""
+    """Yield the changes of whole records: records read or waiting already are not as the new version expects."""
     if isinstance(old, KafkaSource) and isinstance(new, KafkaSource) and old.table != new.table:
         text = _was(f"table of {called(new)}", old.table, new.table)
         if new.table:
@@ -264,7 +264,7 @@ Setting = tuple[str, object, object]
 
 
 def _settings(old: Part, new: Part) -> Iterator[Setting]:
-    """Yield what a source, a sink or a window may have other values of."""
+    """Yield the settings that two versions of a source, a sink or a window may differ in."""
     names: tuple[str, ...] = ()
     if isinstance(new, TcpSource):
         names = ("max_message_bytes",)
@@ -363,7 +363,7 @@ def _window_shape(window: Window | None) -> str:
 
 
 def _plan_changes(old: Topology, new: Topology) -> Iterator[Change]:
-    """Return what Spark keeps state by: the number of its stateful operators, and the stages in them."""
+    """Return the changes of the keys of Spark's state: the number of its stateful operators, and the stages in them."""
     plans = [compile_topology(topology, shuffle_partitions=1) for topology in (old, new)]
     depths = [len(plan.levels) - 1 for plan in plans]
     if depths[0] != depths[1]:

@@ -1,4 +1,4 @@
-"""What stages of one task pass on to later stages of the same task: messages that change the worker."""
+"""The messages that stages of one task pass to later stages of the same task, in another worker."""
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -65,7 +65,7 @@ class Crossing:
         self._taken: Counter[tuple[str, int]] = Counter()  # messages, by stage and port
 
     def keep(self, outputs: Iterable[pb.Output]) -> list[pb.Output]:
-        """Keep what is for later stages; returns the rest."""
+        """Keep the messages for later stages; returns the rest."""
         others = []
         for output in outputs:
             if output.port in self._held:

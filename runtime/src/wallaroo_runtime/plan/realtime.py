@@ -1,4 +1,4 @@
-"""What keeps an application from Spark's real-time mode."""
+"""The obstacles to Spark's real-time mode in an application."""
 
 from collections.abc import Iterator
 
@@ -55,7 +55,7 @@ def _of_parts(topology: Topology) -> Iterator[Diagnostic]:
 
 
 def in_realtime(plan: Plan, topology: Topology, *, cluster: str = "") -> list[str]:
-    """Return lines that say what Spark is asked to run in real-time mode, or the obstacles; see there."""
+    """Return lines that describe the request to Spark in real-time mode, or the obstacles; see there."""
     found = obstacles(plan, topology, cluster=cluster)
     if found:
         places = (f" at {finding.pointer}" if finding.pointer else "" for finding in found)

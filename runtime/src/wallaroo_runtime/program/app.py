@@ -1,4 +1,4 @@
-"""Finds out what the user named: a Python program, a Go program, a worker binary, a topology, an archive."""
+"""Finds the application that the user named: a program in Python or Go, a worker binary, a topology, an archive."""
 
 import importlib.machinery
 import os
@@ -22,7 +22,7 @@ _MODULE = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*\Z")
 
 
 class AppKind(Enum):
-    """What an application is given as."""
+    """The form of an application argument."""
 
     PYTHON_FILE = "python file"
     PYTHON_MODULE = "python module"
@@ -47,7 +47,7 @@ class App:
 
 
 def resolve(app: str) -> App:
-    """Return what an application argument names; nothing is run or imported.
+    """Return the application that an argument names; nothing is run or imported.
 
     Args:
         app: A Python file or module, either with `:function`, or the folder of an `app.py`; a Go package directory; a

@@ -28,7 +28,7 @@ STDERR = 2
 
 
 class Emitted(NamedTuple):
-    """What a program declares.
+    """The declaration of a program.
 
     Attributes:
         libraries: The programs whose components it names, by the names of their workers.
@@ -39,7 +39,7 @@ class Emitted(NamedTuple):
 
 
 def say_nothing(what: str) -> None:
-    """Do not report what takes time."""
+    """Report nothing of slow steps."""
 
 
 def emit(
@@ -60,7 +60,7 @@ def emit_all(
     *,
     tell: Callable[[str], None] = say_nothing,
 ) -> Emitted:
-    """Return what the program declares; what the program prints goes to our stderr.
+    """Return the program's declaration; the output that the program prints goes to our stderr.
 
     A Go program is built first. Programs whose components it names are run likewise, and their workers put into the
     document.
@@ -120,7 +120,7 @@ def join_programs(
 def run_front_end(
     app: App, args: Sequence[str], deadline_seconds: float, tell: Callable[[str], None] = say_nothing
 ) -> dict[str, Any]:
-    """Return what one program writes in mode `emit`, its worker with the command that starts it.
+    """Return the document that one program writes in mode `emit`, its worker with the command that starts it.
 
     Raises:
         RunError: As `emit`.
@@ -147,7 +147,7 @@ def run_front_end(
 
 
 def own_workers(result: Any) -> list[Any]:
-    """Return the entries of the program's own workers in what it wrote in mode `emit`."""
+    """Return the entries of the program's own workers in its document of mode `emit`."""
     return [result["library"]["worker"]] if "library" in result else list(result["topology"]["workers"])
 
 

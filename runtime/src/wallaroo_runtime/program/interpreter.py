@@ -15,7 +15,7 @@ LOOK = str(Path(__file__).with_name("look.py"))
 
 
 def check_interpreter(python: str, topology: Topology, *, is_here: bool, is_packed: bool) -> None:
-    """Refuse what `--worker-python` names where it cannot run the application's workers.
+    """Refuse a `--worker-python` that cannot run the application's workers.
 
     Args:
         python: What it names; empty: nothing.

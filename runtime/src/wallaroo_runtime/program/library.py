@@ -1,4 +1,4 @@
-"""Programs that host components for other programs: finds them, checks what is asked of them, adds their workers."""
+"""Programs that host components for other programs: finds them, checks the wanted components, adds their workers."""
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path

@@ -28,7 +28,7 @@ def find_module(directory: Path) -> Path | None:
 
 
 def find_workspace(go: str, module: Path) -> Path | None:
-    """Return the user's go.work that has a module: what GOWORK names, else the nearest one above.
+    """Return the user's go.work that has a module: the one that GOWORK names, else the nearest one above.
 
     A go.work that does not name the module is none for it: go commands refuse to work there.
     """

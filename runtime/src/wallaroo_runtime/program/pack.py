@@ -48,7 +48,7 @@ COMPRESSION = 6
 
 @dataclass(frozen=True, slots=True)
 class PackOptions:
-    """What is packed.
+    """The content of a packed archive.
 
     Attributes:
         app: A Python file or module, a Go package directory, or a worker binary.
@@ -188,7 +188,7 @@ def _python(app: App, options: PackOptions, prefix: str, worker: str) -> Packed:
 
 
 def _sources(directory: Path, include: Sequence[str]) -> set[Path]:
-    """Return the Python files of a directory, and what else shall be there."""
+    """Return the Python files of a directory, and the other files to include."""
     found = set()
     for path in directory.rglob("*.py"):
         folders = path.relative_to(directory).parts[:-1]

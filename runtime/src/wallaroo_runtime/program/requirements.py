@@ -55,7 +55,7 @@ def fetch_wheels(requirements: Path, platforms: Sequence[str], folder: Path) -> 
 
 
 def worker_requirements() -> list[str]:
-    """Return what the SDK's worker needs, as its distribution says."""
+    """Return the requirements of the SDK's worker, from its distribution."""
     found = metadata.requires(SDK) or []
     return [text.partition(";")[0].strip() for text in found if re.search(r"extra == .worker.", text)]
 

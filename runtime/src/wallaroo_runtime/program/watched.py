@@ -18,7 +18,7 @@ NEVER = {"__pycache__", "node_modules", "vendor", "testdata"}
 
 
 class ProgramFiles:
-    """The source files of a program: what they were when it was loaded, and whether they are others now.
+    """The source files of a program as it was loaded, and whether they have changed since.
 
     A Python program is the Python files in its folder, and in the folders below as long as each has some; a module's
     folder is the one that it is imported from. A Go program is the Go files of its module; a worker binary, topology

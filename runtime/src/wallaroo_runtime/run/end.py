@@ -27,7 +27,7 @@ class End(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Activity:
-    """What one look at a run shows.
+    """The result of one look at a run.
 
     Attributes:
         received: How far the journal goes, in messages.

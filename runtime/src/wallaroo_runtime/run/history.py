@@ -1,4 +1,4 @@
-"""What a run says first of the runs before it."""
+"""The first report of a run, of the runs before it."""
 
 import shlex
 
@@ -11,7 +11,7 @@ from wallaroo_runtime.topology.model import KafkaSource, SparkSource
 
 
 def tell_past(reporter: Reporter, checkpoint: Checkpoint, count: int | None, asked: int = 0) -> None:
-    """Report what a checkpoint has from earlier runs, and in what this one differs from them.
+    """Report the contents of a checkpoint from earlier runs, and the differences of this run.
 
     Args:
         asked: Shuffle partitions that the user asks for; 0: none are.
@@ -38,7 +38,7 @@ def tell_past(reporter: Reporter, checkpoint: Checkpoint, count: int | None, ask
 
 
 def records_of(checkpoint: Checkpoint) -> RecordCount:
-    """Return what Spark's own sources and sinks have had since the checkpoint began; ask before the query starts.
+    """Return the counts of Spark's own sources and sinks since the checkpoint began; ask before the query starts.
 
     In real-time mode there are none, but a conversion may have brought their numbers along.
     """

@@ -56,7 +56,7 @@ class Flow:
         self._samples: deque[tuple[float, int]] = deque()
 
     def check(self) -> None:
-        """Raise what ended the query; start gateway and egress again, or raise what ended them."""
+        """Raise the error that ended the query; start gateway and egress again, or raise the error that ended them."""
         error = self._query.exception()
         if error is not None:
             raise error
@@ -69,7 +69,7 @@ class Flow:
             self._tell_sources(gateway.status().get("generators", ()))
 
     def _progress(self) -> Progress:
-        """Return how far the query has come, and let gateways release what is processed."""
+        """Return the query's progress, and let gateways release the processed input."""
         progress = self._query.progress()
         for number, (gateway, offset) in enumerate(zip(self._peers.gateways, progress.offsets, strict=False)):
             status = gateway.status()
@@ -105,7 +105,7 @@ class Flow:
                 self._note(f'source "{name}" has come to its end')
 
     def new_findings(self) -> Iterator[Diagnostic]:
-        """Yield what query, gateway and egress have found wrong since the last call."""
+        """Yield the findings of query, gateway and egress since the last call."""
         yield from self._query.new_findings()
         for notable in self._query.letters.news():
             yield notable.finding(f"wallaroo dead-letters show {self._letters}")
@@ -133,12 +133,12 @@ class Flow:
         return RunError.of("R741", count=f"{arrived:,}", command=f"wallaroo dead-letters ls --group {self._letters}")
 
     def show_output(self, show: Callable[[str, str], None], *, whole: bool = True) -> None:
-        """Show what workers have printed since the last call; `whole`: only lines with their end."""
+        """Show the workers' output since the last call; `whole`: only lines with their end."""
         for worker, line in self._output.lines(whole=whole):
             show(worker, line)
 
     def activity(self) -> Activity:
-        """Return how far everything has come."""
+        """Return the progress of everything."""
         progress = self._query.progress()
         is_held = self._query.is_held
         done = self._is_delivered() and (
@@ -216,7 +216,7 @@ class Flow:
 
 
 def since(known: Sequence[Any], found: Sequence[Any]) -> Sequence[Any]:
-    """Return what was appended to a list of which the first may have been dropped.
+    """Return the entries appended to a list of which the first may have been dropped.
 
     Args:
         known: What it had.

@@ -1,4 +1,4 @@
-"""Shows a run to the monitor: gathers what its parts say, and starts the server."""
+"""Shows a run to the monitor: gathers the reports of its parts, and starts the server."""
 
 import contextlib
 import os
@@ -48,11 +48,11 @@ class Watch:
         self._processes: list[dict[str, Any]] = []
 
     def tell_batch(self, report: BatchReport) -> None:
-        """Take what a micro-batch came to."""
+        """Take the report of a micro-batch."""
         self._board.tell_batch(report)
 
     def tell_live(self, report: LiveReport) -> None:
-        """Take what a query in real-time mode has done."""
+        """Take the report of a query in real-time mode."""
         self._board.tell_live(report)
 
     def begin(self, peers: Peers) -> None:
@@ -61,13 +61,13 @@ class Watch:
         self._board.begin(peers.egress.status())
 
     def attach(self, query: "Query", states: StateQuery | None) -> None:
-        """Take the query, once it was started, and what reads its states; None: Spark has no room for that."""
+        """Take the query, once it was started, and the reader of its states; None: Spark has no room for that."""
         self._query, self._states.states = query, states
         self._states.reason = "Spark runs one task at a time, and real-time mode has that one"
         self._states.fix = "start it with --master local[2] or more"
 
     def look(self) -> None:
-        """Look how far sinks have come; called often, since that decides how exact latencies are."""
+        """Look at the progress of sinks; called often, since that decides how exact latencies are."""
         if self._peers is not None:
             self._board.look(self._peers.egress.status())
 
@@ -156,7 +156,7 @@ class Watch:
 def start_watch(
     options: RunOptions, reporter: Reporter, topology: Topology, plan: Plan, checkpoint: Path, stack: ExitStack
 ) -> Watch:
-    """Serve what a run says until `stack` ends, and notify the user of where.
+    """Serve the reports of a run until `stack` ends, and notify the user of the address.
 
     Args:
         options: Say at which address.

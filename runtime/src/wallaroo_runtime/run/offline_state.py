@@ -25,7 +25,7 @@ RAW = "--raw, which shows the bytes of states and starts no worker"
 
 
 def check_state(place: Path, name: str, archive: Archive | None = None, *, raw: bool = True) -> None:
-    """Refuse what the files of a checkpoint are enough to refuse; Spark takes seconds to say it.
+    """Refuse a question that the files of a checkpoint are enough to refuse; Spark takes seconds to do it.
 
     Args:
         name: Of the state.
@@ -138,7 +138,7 @@ class Showers:
         self._run = f"state-{os.getpid()}-{uuid.uuid4().hex}"
 
     def of(self, name: str) -> Any:
-        """Return what asks a worker; it is started when it is asked for first.
+        """Return the shower that asks a worker; it is started when it is asked for first.
 
         Raises:
             RunError: R771, its program is in an archive that was not given; what its start reports.

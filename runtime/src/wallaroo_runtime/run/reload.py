@@ -97,7 +97,7 @@ class Loading(threading.Thread):
             self.error = error  # raised, or reported, where the run is looked after
 
     def end(self) -> None:
-        """End it, wherever it is; nobody asks for what it has found."""
+        """End it, wherever it is; nobody asks for its findings."""
         self._children.end()
         self.join()
 
@@ -127,7 +127,7 @@ class Program:
         self.was_opened = True
 
     def has_changed(self) -> bool:
-        """Return whether its files have changed, and what they are now can be run; else the user is notified.
+        """Return whether its files have changed, and can be run as they are now; else the user is notified.
 
         That may take long, as a build in Go does; the run goes on meanwhile.
         """
@@ -161,7 +161,7 @@ class Program:
         return True
 
     def close(self) -> None:
-        """End what is loading."""
+        """End the load in progress."""
         if self._loading is not None:
             self._loading.end()
         self._loading = None
@@ -185,7 +185,7 @@ class Program:
 
 
 def _runnable(loading: Loading) -> Application:
-    """Return what was loaded, if the Spark that runs can run it.
+    """Return the loaded application, if the Spark that runs can run it.
 
     Raises:
         RunError: Why not.

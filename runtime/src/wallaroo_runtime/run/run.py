@@ -75,7 +75,7 @@ def execute(options: RunOptions, reporter: Reporter) -> int:
 
 
 class Ending(NamedTuple):
-    """What ends a run, and what ends with it.
+    """The end of a run, and the parts that end with it.
 
     Attributes:
         stopped: The flag that signals set.
@@ -145,7 +145,7 @@ def run_once(options: RunOptions, reporter: Reporter, ending: Ending, applicatio
 
 
 def load(app: AppOptions, reporter: Reporter) -> Application:
-    """Return what the options name; the user is notified of each program that is read or built.
+    """Return the application that the options name; the user is notified of each program that is read or built.
 
     Raises:
         RunError: As `load_application`.

@@ -1,4 +1,4 @@
-"""What `--fresh` removes before a run: the application's own checkpoint, and no other one."""
+"""The removal by `--fresh` before a run: of the application's own checkpoint, and no other one."""
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def start_over(place: Place, name: str, reporter: Reporter, check: Callable[[], None] = lambda: None) -> None:
-    """Remove everything in a checkpoint directory of this machine, and notify the user of what that is.
+    """Remove everything in a checkpoint directory of this machine, and list it to the user.
 
     Args:
         name: Of the application.
@@ -41,7 +41,7 @@ def start_over(place: Place, name: str, reporter: Reporter, check: Callable[[], 
 def start_over_at(
     directory: "HadoopDirectory", name: str, reporter: Reporter, check: Callable[[], None] = lambda: None
 ) -> None:
-    """Do what `start_over` does, with a checkpoint at a URL.
+    """Do the same as `start_over`, with a checkpoint at a URL.
 
     Raises:
         RunError: As `start_over`, and what the directory raises.
@@ -55,7 +55,7 @@ def start_over_at(
 
 
 def _found(directory: Directory, name: str) -> str:
-    """Return in words what lies in a directory; empty: nothing."""
+    """Return the contents of a directory in words; empty: nothing."""
     try:
         manifest = find_manifest(directory)
     except RunError as error:

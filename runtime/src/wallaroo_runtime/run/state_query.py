@@ -36,7 +36,7 @@ class Logs(Protocol):
 
 
 class Shower(Protocol):
-    """Asks a worker what its states are."""
+    """Asks a worker for readable forms of its states."""
 
     def show(self, stage: pb.Stage, entries: Iterable[bytes]) -> Shown:
         """Return the states that a log has at its end."""
@@ -194,7 +194,7 @@ class StateQuery:
                 yield {**shown, "encoding": row.encoding, "base64": base64.b64encode(row.value).decode()}
 
     def _asked(self, state: StateOf, rows: Sequence[StateRow]) -> Mapping[tuple[int, bytes], Any] | None:
-        """Return what a worker says of some states; None: nobody is asked, or the worker has not learned it."""
+        """Return a worker's readable forms of some states; None: nobody is asked, or the worker has not learned it."""
         if self._shower is None or not rows:
             return None
         entries = entries_of({(row.port, row.key): (row.encoding, row.value) for row in rows})

@@ -1,4 +1,4 @@
-"""Ends of workers on this machine that no task reports: nobody asked them, and the next task finds what follows."""
+"""Ends of workers on this machine that no task reports: nobody asked them, and the next task finds the successor."""
 
 import contextlib
 import time
@@ -22,7 +22,7 @@ class IdleEndings:
         self._found: dict[int, str] = {}  # told with the next look: a task may tell more
 
     def look(self, targets: Mapping[str, str], told: Iterable[str]) -> Iterator[str]:
-        """Yield in words what has ended.
+        """Yield the ended workers in words.
 
         Args:
             targets: The workers by name, as tasks reach them.

@@ -126,7 +126,7 @@ class Client:
             raise (Away(failure.diagnostics) if is_away else failure) from error
 
     def failure(self, error: grpc.RpcError) -> RunError:
-        """Return what a failed call means."""
+        """Return the error for a failed call."""
         kind, address = self.service.kind, self.service.address
         code, details = error.code(), (error.details() or "")[:300]
         found = findings_of(error)
@@ -158,7 +158,7 @@ class Client:
 
 
 class Patience:
-    """Decides how long a call is repeated.
+    """Decides for how long a call is repeated.
 
     Args:
         seconds: How long, from the last call of `progressed` on.

@@ -51,7 +51,7 @@ class Histogram:
         self.max_ms = max(self.max_ms, value)
 
     def merge(self, other: "Histogram") -> None:
-        """Add what another one has counted."""
+        """Add the counts of another one."""
         self._counts.update(other._counts)
         self.count += other.count
         self.sum_ms += other.sum_ms
@@ -67,11 +67,11 @@ class Histogram:
         return 0
 
     def to_counts(self) -> dict[int, int]:
-        """Return how many values each bucket has, by its upper bound."""
+        """Return the number of values in each bucket, by its upper bound."""
         return {BOUNDS[place]: count for place, count in sorted(self._counts.items())}
 
     def below(self, bounds_ms: Iterable[int]) -> list[int]:
-        """Return for each bound how many values are at most that, as exactly as the buckets are."""
+        """Return for each bound the number of values up to it, as exactly as the buckets are."""
         return [sum(count for place, count in self._counts.items() if BOUNDS[place] <= bound) for bound in bounds_ms]
 
     def to_json(self) -> dict[str, int]:

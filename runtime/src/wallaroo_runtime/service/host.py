@@ -1,4 +1,4 @@
-"""What gateway and egress have in common as services: one driver at a time, and what runs for it."""
+"""The parts that gateway and egress share as services: one driver at a time, and its gateway or egress."""
 
 import threading
 from abc import ABC, abstractmethod
@@ -88,14 +88,14 @@ class Host(ABC):
 
     @abstractmethod
     def make(self, config: Any) -> Part:
-        """Return what does as a driver wants; `config` is of the type `request`."""
+        """Create the gateway or egress for a configuration; `config` is of the type `request`."""
 
     def fault(self, config: Any) -> RunError | None:
         """Return why that cannot be done here."""
         return None
 
     def resume(self) -> None:
-        """Go on for the driver that was served before this process began, if it said what to do."""
+        """Go on for the driver that was served before this process began, if it left a configuration."""
         config = self._parsed(self.store.attachment.config)
         if self.store.attachment.config and not self.is_local and self.fault(config) is None:
             self._start(config)
@@ -171,7 +171,7 @@ class Host(ABC):
         return  # most have none
 
     def close(self) -> None:
-        """End what runs: a gateway makes safe what it has taken, an egress delivers what it can for some seconds.
+        """End the part: a gateway makes its input safe, an egress delivers its output for some seconds.
 
         A failure (`ended` is set) is reported to a driver that asks: files may not have it, since the disk may be why.
         """
@@ -184,7 +184,7 @@ class Host(ABC):
             self._heard.wait(HEARD_S)
 
     def status(self) -> str:
-        """Return what it says of itself; not from its file, which a full disk does not take."""
+        """Return its status; not from its file, which a full disk does not take."""
         if self._is_closed and self._part is None:
             self._heard.set()
         return self._last.status.text if self._last is not None else "{}"

@@ -47,7 +47,7 @@ class StatusFile:
             _print(f"{diagnostic.code} is no longer reported")
 
     def write(self, state: str, **values: Any) -> bool:
-        """Write the status when it differs from what was written last; returns whether it does."""
+        """Write the status when it differs from the last one written; returns whether it does."""
         document = {
             **self._process,
             "state": state,

@@ -1,4 +1,4 @@
-"""Accounts of a micro-batch: how many messages left each task, and how many arrived where they were sent.
+"""Accounts of a micro-batch: the messages that left each task, and those that arrived at their goals.
 
 Workers are checked call by call (`worker/Audit.java`). Here is what lies between: the journal's ranges and level 0, the
 rows of one level and the tasks of the next one, the exits of the last level and the descriptors of staged files.
@@ -25,7 +25,7 @@ from wallaroo_runtime.worker.visit_count import VisitCount, Visits, add_visits
 
 @dataclass(slots=True)
 class Account:
-    """What one attempt of a task counted, in messages.
+    """The counts of one attempt of a task, in messages.
 
     Attributes:
         level: The level of the plan.
@@ -68,7 +68,7 @@ class Account:
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> "Account":
-        """Read what a task in Java has written (`TaskAccount`)."""
+        """Read the account that a task in Java has written (`TaskAccount`)."""
         counts = ("batch", "level", "partition", "task", "read", "records", "bytes_by_file", "bytes_by_grpc")
         account = cls(*(value[name] for name in counts))
         account.made.update({(bucket, port): count for bucket, port, count in value["made"]})
@@ -94,7 +94,7 @@ def last_attempts(batch: int, accounts: Accounts) -> list[Account]:
 
 
 def visits_of(batch: int, accounts: Accounts) -> Visits:
-    """Return what the visits of a micro-batch came to."""
+    """Return the counts of a micro-batch's visits."""
     found: Visits = {}
     for account in last_attempts(batch, accounts):
         add_visits(found, account.visited)
@@ -151,7 +151,7 @@ class Balance:
             yield f"{planned} messages of the journal are planned, level 0 has read {most}"
 
     def _shuffled(self, accounts: Sequence[Account]) -> Iterator[str]:
-        """Yield what rows of one level did not bring to another one, or brought twice."""
+        """Yield the messages that rows of one level did not bring to another one, or brought twice."""
         attempts: dict[Slot, list[Account]] = defaultdict(list)
         for account in accounts:
             attempts[account.level, account.partition].append(account)
@@ -164,7 +164,7 @@ class Balance:
                     yield from _arrived(goal, taker, sent[goal], attempts, slots=slots)
 
     def _by_goal(self, accounts: Iterable[Account]) -> Mapping[Slot, Taken]:
-        """Return what all attempts made, as an account of who takes it would have it."""
+        """Return the output of all attempts, in the form of an account of its taker."""
         found: dict[Slot, Taken] = defaultdict(Counter)
         for account in accounts:
             for (bucket, port), count in account.made.items():
@@ -196,7 +196,7 @@ def _not_staged(partition: int, level: int, staged: Counter[int], found: Counter
 def _arrived(
     goal: Slot, taker: Account, sent: Taken, attempts: Mapping[Slot, Sequence[Account]], *, slots: Mapping[int, Slot]
 ) -> Iterator[str]:
-    """Yield each task of which an attempt took something else than what one attempt of that task has made for it."""
+    """Yield each task of which an attempt took something else than one attempt of that task has made for it."""
     offers, found = _by_maker(sent, slots), _by_maker(taker.taken, slots)
     for slot in sorted({*offers, *found}):
         offered, taken = offers.get(slot, {}), found.get(slot, {})

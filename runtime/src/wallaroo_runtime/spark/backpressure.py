@@ -16,7 +16,7 @@ LOOK_S = 0.1
 
 
 class OutboxRoom:
-    """What a query does with its micro-batches: lets them run, and publishes them.
+    """The gate of a query's micro-batches: lets them run, and publishes them.
 
     Args:
         publish: Publishes a micro-batch that has run.
@@ -47,7 +47,7 @@ class OutboxRoom:
         self._ended = threading.Event()
 
     def begin(self, batch: int) -> None:
-        """Wait until there is room for what a micro-batch will come to, and check it."""
+        """Wait until there is room for the output of a micro-batch, and check it."""
         self.batch = batch
         with self._noting():
             self._wait()
@@ -90,6 +90,6 @@ class OutboxRoom:
         self._ended.set()
 
     def new_findings(self) -> list[Diagnostic]:
-        """Return what was found since the last call: that the outbox is full, once each time."""
+        """Return the findings since the last call: that the outbox is full, once each time."""
         found, self._findings = self._findings, []
         return found

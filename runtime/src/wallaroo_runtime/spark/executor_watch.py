@@ -36,7 +36,7 @@ class ExecutorWatch:
 
 
 def want_of_memory(log: Path) -> str:
-    """Return what Java has logged last when it had no memory left; empty: it had some."""
+    """Return Java's last log line when it had no memory left; empty: it had some."""
     try:
         with log.open("rb") as file:
             file.seek(max(0, file.seek(0, os.SEEK_END) - _LOOK_BYTES))

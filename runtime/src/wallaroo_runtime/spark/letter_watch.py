@@ -31,7 +31,7 @@ class Notable:
     letter: pb.DeadLetter
 
     def finding(self, command: str) -> Diagnostic:
-        """Return what the user is shown.
+        """Return the finding for the user.
 
         Args:
             command: Shows a dead letter, its id left out.
@@ -72,7 +72,7 @@ class LetterWatch:
         return found
 
     def add(self, found: Found, published: int) -> None:
-        """Count what `look` has returned of a micro-batch that is published now, with so many dead letters."""
+        """Count the letters that `look` returned of a micro-batch that is published now, with so many dead letters."""
         self._is_least |= published > len(found)
         for name, letter in found:
             kind = letter.path, letter.code
@@ -81,7 +81,7 @@ class LetterWatch:
                 self._notable.append(Notable(self._counts[kind], self._is_least, name, letter))
 
     def news(self) -> Sequence[Notable]:
-        """Return what is to be reported since the last call; another thread may add meanwhile."""
+        """Return the letters to report since the last call; another thread may add meanwhile."""
         return [self._notable.popleft() for _ in range(len(self._notable))]
 
 

@@ -1,4 +1,4 @@
-"""What the operators in Java get to know of a query."""
+"""The settings of a query for the operators in Java."""
 
 import base64
 import json
@@ -34,7 +34,7 @@ def microbatch_settings(
     wait_s: float,
     records: Sequence[RecordSource],
 ) -> str:
-    """Return what the operators of micro-batches get to know, as JSON; Spark shows it, so that no token is in it.
+    """Return the settings of the operators of micro-batches, as JSON; Spark shows it, so that no token is in it.
 
     Args:
         workers: By name.
@@ -60,7 +60,7 @@ def microbatch_settings(
 def task_settings(
     plan: Plan, workers: Mapping[str, RunningWorker], records: Sequence[RecordSource], sampled_below: int = 0
 ) -> dict[str, Any]:
-    """Return what the tasks of all levels get to know, wherever rows come from and go; arguments as above."""
+    """Return the settings of the tasks of all levels, wherever rows come from and go; arguments as above."""
     return {
         **plan_settings(plan, workers, sampled_below),
         "topics": {},
@@ -79,14 +79,14 @@ def _journal(place: JournalPlace) -> dict[str, Any]:
 
 
 def put_credentials(session: SparkSession, services: Iterable[Service | None]) -> None:
-    """Let the operators call remote services: what they are called with is in no setting."""
+    """Let the operators call remote services: their credentials are in no setting."""
     credentials: Any = java_class(session, "rpc.Credentials")
     for service in filter(None, services):
         credentials.put(service.address, service.token, service.authority)
 
 
 def plan_settings(plan: Plan, workers: Mapping[str, RunningWorker], sampled_below: int = 0) -> dict[str, Any]:
-    """Return what the operators of either mode get to know of a plan.
+    """Return the settings of the operators of either mode from a plan.
 
     Args:
         sampled_below: Which traces are reported, see `trace.sampled_below`.

@@ -1,4 +1,4 @@
-"""Publishes what a micro-batch has staged, in the driver, once."""
+"""Publishes the staged output of a micro-batch, in the driver, once."""
 
 import json
 import time
@@ -158,7 +158,7 @@ class Publisher:
                 )  # fmt: skip
 
     def _visit(self, batch: int, accounts: Accounts) -> None:
-        """Tell what the visits of a micro-batch came to."""
+        """Report the counts of a micro-batch's visits."""
         found = visits_of(batch, accounts)
         if found:
             self._tell_visits({number: (count.keys, count.failed) for number, count in found.items()})

@@ -1,4 +1,4 @@
-"""Sinks that Spark writes: what is staged for them becomes rows."""
+"""Sinks that Spark writes: messages staged for them become rows."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any, cast
@@ -24,7 +24,7 @@ from wallaroo_runtime.topology.secret import resolved
 
 
 class RowSinks:
-    """Writes what is staged for Spark's sinks, before the rest of a micro-batch is published.
+    """Writes the messages staged for Spark's sinks, before the rest of a micro-batch is published.
 
     A micro-batch that was written is noted and not written again. A driver that dies between writing and the note
     writes it once more: files get those rows twice.
@@ -51,7 +51,7 @@ class RowSinks:
         self._session, self._sinks, self._place, self._records = session, sinks, place, records
 
     def check(self) -> None:
-        """Let Spark analyse what sinks say, before the first message.
+        """Let Spark analyse the sinks' expressions, before the first message.
 
         Raises:
             RunError: R716.
@@ -86,7 +86,7 @@ class RowSinks:
         return [file for file in files if file.port not in self._sinks]
 
     def messages_of(self, files: Iterable[StagedFile]) -> int:
-        """Return how many messages staged files have for Spark's sinks."""
+        """Return the number of messages for Spark's sinks in staged files."""
         return sum(file.messages for file in files if file.port in self._sinks)
 
     def _write(self, sink: SparkSink, files: Sequence[StagedFile]) -> None:

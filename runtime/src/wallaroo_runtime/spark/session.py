@@ -78,7 +78,7 @@ def create_session(
 
 
 def import_early() -> None:
-    """Import in a thread what PySpark imports at its first call of Java, for up to a second, while Java starts."""
+    """Import in a thread the modules of PySpark's first call of Java, which take up to a second, while Java starts."""
     Thread(target=import_module, args=("pyspark.testing.utils",), daemon=True).start()
 
 
@@ -116,7 +116,7 @@ def open_cluster(settings: SparkConf) -> Diagnostic | None:
 
 
 def _keep_quiet() -> None:
-    """Let Py4J and PySpark not print what a finding says: R617 that the JVM is gone, R716 that SQL is wrong."""
+    """Keep Py4J and PySpark from printing the text of a finding: R617 that the JVM is gone, R716 that SQL is wrong."""
     of_py4j = logging.getLogger("py4j")
     of_py4j.addHandler(logging.NullHandler())
     of_py4j.propagate = False

@@ -42,11 +42,11 @@ class RemoteOutbox:
         return bool(reply.is_new)
 
     def letters(self) -> int:
-        """Return how many dead letters were ever published."""
+        """Return the number of dead letters that were ever published."""
         return int(self._client.call("Status", pb.StatusRequest(epoch=self._epoch)).dead_letters)
 
     def published(self) -> int:
-        """Return how many messages were ever published for sinks; it is asked once."""
+        """Return the number of messages that were ever published for sinks; it is asked once."""
         status = self._client.look("Status", pb.StatusRequest(epoch=self._epoch), LOOK_S)
         if not status.HasField("published"):
             raise self._client.broke_rules(reason="it does not say how many messages it has for sinks")

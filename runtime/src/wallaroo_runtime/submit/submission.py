@@ -1,4 +1,4 @@
-"""Runs spark-submit for a driver on the cluster, and reports what becomes of the application there.
+"""Runs spark-submit for a driver on the cluster, and reports the fate of the application there.
 
 What spark-submit and YARN's client write is for their developers; here it becomes a line for each change of state and,
 when the application has failed, one error with the exit code of the driver.
@@ -95,7 +95,7 @@ class Submission:
             self._note(f"{self._application}: {state.lower()}")
 
     def _remedy(self, verb: str) -> str:
-        """Return the command of the cluster's own tool that shows what the application says, or ends it."""
+        """Return the command of the cluster's own tool that shows the application's logs, or ends it."""
         return f"`{self._tools[verb]} {self._application}`"
 
     def _failure(self, code: int) -> RunError:

@@ -1,4 +1,4 @@
-"""Keeps what the Java virtual machine has made of a program's classes in a file that the next one maps into its memory.
+"""Keeps the JVM's compiled form of a program's classes in a file that the next one maps into its memory.
 
 Half of the processor time of a start goes into reading and checking classes: a run of Spark without messages took 38.8
 CPU seconds without such a file and 20.4 with it. The first run of a user leaves the file when it ends: one at a time.
@@ -99,7 +99,7 @@ def _key(java: str, parts: tuple[object, ...]) -> str:
 
 
 def _take_over(archive: Path) -> None:
-    """Give what a run has left its final name; remove what is not whole and no longer written."""
+    """Give the archive of a run its final name; remove one that is not whole and no longer written."""
     for part in archive.parent.glob(f"{archive.stem}.*[0-9]"):
         with suppress(FileNotFoundError), part.open("rb") as file:  # else another start was faster
             if file.read(len(MAGIC)) == MAGIC and not archive.exists():

@@ -1,4 +1,4 @@
-"""What files take on the disk."""
+"""The size of files on the disk."""
 
 import os
 from pathlib import Path

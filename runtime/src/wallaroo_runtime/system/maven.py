@@ -34,7 +34,7 @@ _ALONE = "<exclusions><exclusion><groupId>*</groupId><artifactId>*</artifactId><
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """Who waits for Maven.
+    """The waiters for Maven.
 
     Attributes:
         tell: Called when it is started.
@@ -127,7 +127,7 @@ def _pom(coordinates: Sequence[str], alone: str) -> str:
 
 
 def maven_reason(output: str, code: int = 1) -> str:
-    r"""Return the first error in what Maven has printed; its last lines, if it names none.
+    r"""Return the first error in the output of Maven; its last lines, if it names none.
 
     Example:
         >>> maven_reason("[INFO] Scanning\n[ERROR] no such artifact\n[ERROR] -> [Help 1]")

@@ -1,4 +1,4 @@
-"""What the topology's meaning must be beyond its shape: section 1 of the specification.
+"""The rules of the topology's meaning beyond its shape: section 1 of the specification.
 
 The rules read the raw document and step over parts whose shape is wrong, so that one reading reports everything.
 """

@@ -86,7 +86,7 @@ def stop_at_dead_letter(letters: Iterable[pb.DeadLetter], policy: ErrorPolicy) -
 
 
 def stopped_by(letter: pb.DeadLetter, policy: ErrorPolicy) -> RunError:
-    """Return an R611 with what a dead letter says that stops the query."""
+    """Return an R611 with the text of the dead letter that stops the query."""
     fix = "run with --on-error dead_letter"
     if letter.path in policy.parts:
         fix = policy.remedies.get(letter.path, REMEDY).format(name=letter.step)

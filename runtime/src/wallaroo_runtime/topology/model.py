@@ -1,4 +1,4 @@
-"""The topology document as values: what `load` gives when nothing is wrong with it."""
+"""The topology document as values: the result of `load` when nothing is wrong with it."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -48,7 +48,7 @@ class State:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class End:
-    """What sources and sinks have in common; each kind has a class of its own."""
+    """The parts that sources and sinks share; each kind has a class of its own."""
 
     path: str
     name: str
@@ -77,7 +77,7 @@ class Source(End):
 
     @property
     def gives_keys(self) -> bool:
-        """Whether its messages have keys: those of a connector or of records, or what an expression gives."""
+        """Whether its messages have keys: those of a connector or of records, or those of an expression."""
         return isinstance(self, ConnectorSource | KafkaSource) or (isinstance(self, SparkSource) and bool(self.key))
 
 
@@ -157,7 +157,7 @@ class SparkSource(Source):
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """Which messages an aggregation takes together; what only other kinds have is 0 or empty.
+    """The messages that an aggregation takes together; fields that only other kinds have are 0 or empty.
 
     Attributes:
         kind: `range`, `session` or `count`.
@@ -183,7 +183,7 @@ class Window:
 
     @property
     def step_ms(self) -> int:
-        """How long it takes at least until a tick has something to end: slide, gap or flush."""
+        """Shortest time until a tick has something to end: slide, gap or flush."""
         return self.slide_ms or self.gap_ms or self.flush_ms
 
 
@@ -252,7 +252,7 @@ class KafkaSink(Sink):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SparkSink(Sink):
-    """What Spark writes of a micro-batch; `value` is a select list, over the columns of `schema` if it has any."""
+    """The rows that Spark writes of a micro-batch; `value` is a select list over the columns of `schema`, if any."""
 
     format: str
     options: Mapping[str, str]

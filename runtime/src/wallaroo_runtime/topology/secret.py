@@ -117,7 +117,7 @@ def free_name(name: str, value: str, taken: Mapping[str, str]) -> str:
 
 
 def _copied(document: Any) -> Any:
-    """Return a document whose sources and sinks may be changed; what is no document stays as it is."""
+    """Return a document whose sources and sinks may be changed; other values stay as they are."""
     if isinstance(document, dict):
         return {name: _copied(value) for name, value in document.items()}
     return [_copied(value) for value in document] if isinstance(document, list) else document
@@ -242,7 +242,7 @@ def _of_environment(name: str) -> str | None:
 
 
 def hidden(text: str) -> str:
-    """Return a text, such as what Spark says of a path, with references in place of the secrets that are in use.
+    """Return a text, such as Spark's error about a path, with references in place of the secrets that are in use.
 
     Example:
         >>> _used["P"] = "ftp://me:word@host"

@@ -53,7 +53,7 @@ def check_topics(index: Index) -> Iterator[Diagnostic]:
 
 
 def _numbers(index: Index, part: Part) -> Iterator[Diagnostic]:
-    """Options that are numbers above 0: what else Spark and Kafka's clients say of them names neither."""
+    """Options that are numbers above 0: Spark's and Kafka's own errors name neither option nor value."""
     for name, value in part.object("options").items():
         text = str(value)
         if name.lower() in NUMBERS and "${env:" not in text and not (text.isdecimal() and int(text) > 0):

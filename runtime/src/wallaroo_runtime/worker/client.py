@@ -84,7 +84,7 @@ class Client(ABC):
 
     @property
     def width(self) -> int:
-        """How many endpoints share the buckets."""
+        """Number of endpoints that share the buckets."""
         return 1
 
     @abstractmethod
@@ -103,7 +103,7 @@ class Client(ABC):
         self._retries = 0
 
     def failed(self, failure: pb.Failure) -> None:
-        """Raise what the worker reported, unless trying again may help."""
+        """Raise the error that the worker reported, unless trying again may help."""
         self._retries += 1
         if not failure.retriable or self._retries > RETRY_LIMIT:
             raise remote_error(self.spec.name, failure)
@@ -139,7 +139,7 @@ class WorkerClient(Client):
 
     @property
     def width(self) -> int:
-        """How many endpoints share the buckets."""
+        """Number of endpoints that share the buckets."""
         return len(self.endpoints().stubs)
 
     def open(self, number: int, method: Method, opening: pb.Opening, request: type[Any]) -> Stream:

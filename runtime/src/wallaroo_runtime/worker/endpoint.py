@@ -29,7 +29,7 @@ OPTIONS = (
 
 
 def remote_error(worker: str, failure: pb.Failure) -> RunError:
-    """Return what a worker reported, with its own traceback; a later release's code is shown as it came."""
+    """Return the error that a worker reported, with its own traceback; a later release's code is shown as it came."""
     if not _CODE.fullmatch(failure.code):
         return RunError.of("W410", WORKER, worker=worker, reason=f"unknown code {failure.code!r}: {failure.message}")
     known = catalogue().get(failure.code, {"fix": "{}"})["fix"]

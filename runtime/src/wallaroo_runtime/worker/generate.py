@@ -15,7 +15,7 @@ Made = tuple[list[bytes], int, bool, str]
 def request_of(
     path: str, previous: bytes | None, encoding: int, *, max_count: int, max_bytes: int
 ) -> pb.GenerateRequest:
-    """Return what asks for the messages that follow `previous`; parameters as for `WorkerMaker.make`."""
+    """Return the request for the messages that follow `previous`; parameters as for `WorkerMaker.make`."""
     return pb.GenerateRequest(
         path=path,
         previous=previous or b"",
@@ -27,7 +27,7 @@ def request_of(
 
 
 def made_of(reply: pb.GenerateReply) -> Made:
-    """Return what an answer has."""
+    """Return the messages of an answer."""
     failure = reply.failure
     reason = f"{failure.code} {failure.message}" if reply.HasField("failure") else ""
     return list(reply.values), reply.encoding, reply.ended, reason

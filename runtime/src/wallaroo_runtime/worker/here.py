@@ -49,7 +49,7 @@ def start(
 
 
 def request_of(spec: WorkerSpec, stages: Iterable[pb.Stage]) -> dict[str, Any]:
-    """Return what `main` gets."""
+    """Return the request to `main`."""
     texts = [base64.b64encode(stage.SerializeToString()).decode() for stage in stages]
     return {"python": sys.executable, "spec": spec.to_json(), "stages": texts}
 

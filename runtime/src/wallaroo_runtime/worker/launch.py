@@ -119,7 +119,7 @@ def status_text(returncode: int) -> str:
 
 
 def memory_text(status: int, said: str, kills: int) -> str:
-    """Return what speaks for an end for want of memory; empty: nothing does.
+    """Return the signs of an end for want of memory; empty: there are none.
 
     Args:
         said: The last line that the process has printed about memory; empty: none.
@@ -142,7 +142,7 @@ def memory_text(status: int, said: str, kills: int) -> str:
 
 
 def memory_kills() -> int:
-    """Return how many processes the kernel has ended for want of memory, in all containers; 0: it does not say."""
+    """Return the number of processes that the kernel has ended for want of memory, in all containers; 0: unknown."""
     with contextlib.suppress(OSError, ValueError, IndexError):
         lines = Path("/proc/vmstat").read_text(encoding="ascii").splitlines()
         return next(int(line.split()[1]) for line in lines if line.startswith("oom_kill "))

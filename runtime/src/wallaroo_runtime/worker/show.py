@@ -14,7 +14,7 @@ Shown = dict[tuple[int, bytes], Any]  # by port and key
 
 
 def shown_of(worker: str, reply: pb.ShowStateReply) -> Shown:
-    """Return what an answer has.
+    """Return the states in an answer.
 
     Raises:
         RunError: What the worker reports; W410, it gives no JSON.

@@ -1,4 +1,4 @@
-"""Unwraps what Spark, py4j and Java throw into typed causes: class, Spark's condition, message."""
+"""Unwraps exceptions of Spark, py4j and Java into typed causes: class, Spark's condition, message."""
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
@@ -50,7 +50,7 @@ class Cause:
 
     @property
     def line(self) -> str:
-        """Its first line, without what is of no use to a reader; the class's name where it says nothing."""
+        """Its first line, without parts of no use to a reader; the class's name where it has no message."""
         text = self.message.rpartition(_REASON)[2] if self.condition else self.message
         lines = (_CALL.sub("", _MORE.sub("", line)).strip(": ") for line in text.splitlines())
         first = next((line for line in lines if line and not line.startswith("at ")), "")
@@ -95,7 +95,7 @@ def query_causes(query: StreamingQuery) -> list[Cause]:
 
 
 def significant(chain: Sequence[Cause]) -> list[Cause]:
-    """Return the causes that say what failed, outermost first; all where each only carries another one."""
+    """Return the causes that name a failure, outermost first; all where each only carries another one."""
     return [cause for cause in chain if cause.kind and not cause.is_wrapper] or list(chain)
 
 

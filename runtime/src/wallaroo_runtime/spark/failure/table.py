@@ -1,4 +1,4 @@
-"""What Spark, Java, Hadoop and Kafka may throw, and what to do: data, in order of precedence.
+"""The exceptions of Spark, Java, Hadoop and Kafka, and their remedies: data, in order of precedence.
 
 Sources: Spark's error-conditions.json and kafka-error-conditions.json, Hadoop's IOExceptions, Kafka's ApiExceptions.
 """
@@ -14,7 +14,7 @@ JARS = "give the jars that have it, e.g. --conf spark.jars.packages=org.apache.h
 
 
 class Outcome(Enum):
-    """What a failure of Spark is for its user."""
+    """The meaning of a failure of Spark for its user."""
 
     QUERY_FAILED = auto()
     ENDED = auto()

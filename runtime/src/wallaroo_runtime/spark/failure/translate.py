@@ -44,7 +44,7 @@ class JavaEnded(RunError):
 
     @classmethod
     def because(cls, reason: str, log: Path) -> "JavaEnded":
-        """Say how it is known to have ended, and what Spark's log is."""
+        """Return the error with the sign of the end, and Spark's log."""
         return cls(RunError.of("R617", process="Spark process", reason=reason, log=log).diagnostics)
 
 
@@ -82,7 +82,7 @@ def needing_java(log: Path) -> Iterator[None]:
 
 
 class Described(NamedTuple):
-    """What a chain of causes comes to; an empty `fix`: nobody could know one."""
+    """The meaning of a chain of causes; an empty `fix`: nobody could know one."""
 
     outcome: Outcome
     reason: str
@@ -90,7 +90,7 @@ class Described(NamedTuple):
 
 
 def described(chain: Sequence[Cause], checkpoint: str = "", log: Path | None = None) -> Described:
-    """Return what a chain of causes comes to, in words, without stacks of Java and without Py4J.
+    """Return the meaning of a chain of causes, in words, without stacks of Java and without Py4J.
 
     Example:
         >>> described(causes_of("java.nio.file.AccessDeniedException: /in/a.txt")).reason
@@ -129,7 +129,7 @@ def _source(log: Path | None) -> str:
 
 
 def of_operator(chain: Iterable[Cause]) -> dict[str, Any] | None:
-    """Return what an operator in Java says of its failure; None: none has failed."""
+    """Return the failure that an operator in Java reports; None: none has failed."""
     marked = next(filter(None, (_OPERATOR.search(cause.message) for cause in chain)), None)
     return None if marked is None else json.loads(base64.b64decode(marked[1]))
 

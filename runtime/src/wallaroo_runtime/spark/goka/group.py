@@ -1,4 +1,4 @@
-"""Continues what Goka's own processors have left in Kafka: the offsets of their consumer groups, and their tables.
+"""Continues the groups of Goka's own processors in Kafka: the offsets of their consumer groups, and their tables.
 
 Goka names a group's consumer group as the group. What a processor has set in its table is there before it commits the
 offset of the message; so a message at the border may count twice, as Goka itself counts it then, and none is lost.
@@ -50,7 +50,7 @@ class Begin:
 
 @dataclass(frozen=True, slots=True)
 class Input:
-    """What Kafka has of an input of a group.
+    """Kafka's offsets of an input of a group.
 
     Attributes:
         begins: The first offset of each partition.
@@ -136,7 +136,7 @@ def nothing_left(application: str) -> RunError:
 
 
 def inputs_of(group: Pipeline) -> list[KafkaSource]:
-    """Return what Goka commits offsets of: inputs and the loop."""
+    """Return the sources whose offsets Goka commits: inputs and the loop."""
     found = (source for source in group.sources if isinstance(source, KafkaSource))
     return [source for source in found if has_records(source) and not source.table]
 
@@ -160,7 +160,7 @@ def _asked(session: SparkSession, source: KafkaSource, group: str) -> Input:
 
 
 def check_marks(group: str, inputs: Sequence[Input], mark: str) -> None:
-    """Refuse a group with which another checkpoint has begun: what that has counted would count again."""
+    """Refuse a group with which another checkpoint has begun: messages that it has counted would count again."""
     for each in inputs:
         if others := sorted(each.marks - {mark}):
             reason = f"another checkpoint ({others[0]}) has begun with its offsets of {each.source.topic}"

@@ -43,7 +43,7 @@ class Table:
 
 
 class TableCount(NamedTuple):
-    """What a group begins with.
+    """The table with which a group begins.
 
     Attributes:
         keys: That have a value.
@@ -114,7 +114,7 @@ def load_tables(session: SparkSession, plan: Plan, tables: Sequence[Table], chec
 
 
 def counts_of(notes: Iterable[Mapping[str, Any]]) -> dict[int, TableCount]:
-    """Return what the notes of the operators come to, by port."""
+    """Return the counts in the notes of the operators, by port."""
     found: dict[int, TableCount] = {}
     for note in notes:
         found[note["port"]] = found.get(note["port"], TableCount()).plus(note)

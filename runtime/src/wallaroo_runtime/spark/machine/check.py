@@ -1,4 +1,4 @@
-"""What a run needs of its machine: `wallaroo doctor` shows it, and a start refuses a machine that lacks it."""
+"""The requirements of a run to its machine: `wallaroo doctor` shows them, a start refuses a machine without them."""
 
 import os
 import resource
@@ -27,7 +27,7 @@ _CONTAINERS = "/proc/self/cgroup"
 
 
 class Outcome(NamedTuple):
-    """What one look has found.
+    """The result of one look.
 
     Attributes:
         finding: What is wrong with it.
@@ -107,7 +107,7 @@ def _few_left(limit: int) -> Outcome | None:
 
 
 def _threads() -> int:
-    """Return how many threads the user has: each counts as a process."""
+    """Return the number of the user's threads: each counts as a process."""
     count = 0
     for entry in Path("/proc").glob("[0-9]*/status"):
         with suppress(OSError):
@@ -117,7 +117,7 @@ def _threads() -> int:
 
 
 def _container_files() -> Iterator[Path]:
-    """Yield the file of each control group that bounds how many threads there may be."""
+    """Yield the file of each control group that bounds the number of threads."""
     roots = {"": "/sys/fs/cgroup", "pids": "/sys/fs/cgroup/pids"}
     with suppress(OSError):
         groups = [line.split(":", 2) for line in Path(_CONTAINERS).read_text(encoding="utf-8").splitlines()]

@@ -1,4 +1,4 @@
-"""The jar with what the runtime has in Java: in the wheel, or built by `make setup`."""
+"""The jar with the runtime's Java: in the wheel, or built by `make setup`."""
 
 import hashlib
 from importlib.metadata import version

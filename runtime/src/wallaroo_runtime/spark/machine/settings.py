@@ -1,4 +1,4 @@
-"""The settings of Spark that frames need, and what its processes are started with; knows nothing of PySpark."""
+"""The settings of Spark that frames need, and those that start its processes; knows nothing of PySpark."""
 
 import os
 import re
@@ -97,7 +97,7 @@ appender.file.strategy.max = 2
 
 
 def memory_settings(master: str, cache_bytes: int) -> dict[str, str]:
-    """Return what a container with workers needs besides the JVM: Spark's own default knows of no worker.
+    """Return the memory that a container with workers needs besides the JVM: Spark's own default knows of no worker.
 
     Args:
         master: As spark-submit takes it.
@@ -113,7 +113,7 @@ def memory_settings(master: str, cache_bytes: int) -> dict[str, str]:
 
 
 def start_settings(master: str, directory: Path, settings: dict[str, str]) -> dict[str, str]:
-    """Return all settings with which Spark starts; writes what they name, and sets the variables that name Python.
+    """Return all settings with which Spark starts; writes the files they name, and sets the variables that name Python.
 
     Args:
         master: As spark-submit takes it.

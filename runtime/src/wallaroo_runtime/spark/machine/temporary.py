@@ -1,4 +1,4 @@
-"""Keeps what Spark writes to disk for a while from other users: blocks hold messages, and stay when a run is killed."""
+"""Keeps Spark's temporary files on disk from other users: blocks hold messages, and stay when a run is killed."""
 
 import atexit
 import os

@@ -1,4 +1,4 @@
-"""What must be known of a YARN cluster before Spark talks to it."""
+"""The facts of a YARN cluster that must be known before Spark talks to it."""
 
 import re
 import sys
@@ -16,7 +16,7 @@ MAX_NESTING = 20
 
 
 def driver_settings(environment: Mapping[str, str]) -> dict[str, str]:
-    """Return what a driver on YARN needs besides its own settings.
+    """Return the settings that a driver on YARN needs besides its own.
 
     Its Python is where it is on this machine, unless the environment says where; what it writes goes to the directory
     of its container, since YARN gives containers no home that they may write to.

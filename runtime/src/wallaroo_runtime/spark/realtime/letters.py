@@ -24,10 +24,10 @@ class Letters(Protocol):
 
     @property
     def count(self) -> int:
-        """How many were found."""
+        """Number of letters found."""
 
     def look(self) -> None:
-        """Find what has come since the last look; not all of it while the egress is away."""
+        """Find new letters since the last look; not all of them while the egress is away."""
 
 
 class LocalLetters:
@@ -43,11 +43,11 @@ class LocalLetters:
 
     @property
     def count(self) -> int:
-        """How many were found."""
+        """Number of letters found."""
         return self._tail.count
 
     def look(self) -> None:
-        """Find what has come since the last look."""
+        """Find new letters since the last look."""
         self._tail.look()
 
 
@@ -63,7 +63,7 @@ class RemoteLetters:
         self._outbox, self._before, self._known = outbox, before, 0
 
     def look(self) -> None:
-        """Find what has come since the last look; not all of it while the egress is away."""
+        """Find new letters since the last look; not all of them while the egress is away."""
         reply = self._outbox.fresh_letters(self._known)
         if reply is None:
             return
@@ -74,7 +74,7 @@ class RemoteLetters:
 
 
 def open_output(place: OutputPlace) -> tuple[Output, Letters]:
-    """Return what the driver of a run publishes to, without waiting for it, and what finds its dead letters.
+    """Return the output of a run's driver, without waiting for it, and the finder of its dead letters.
 
     Raises:
         RunError: R698, it is damaged; R642, the egress is away.

@@ -36,7 +36,7 @@ END_S, LOOK_S, LETTERS_S, NUMBERS_S = 30.0, 0.02, 0.5, 0.5
 
 
 class RealTimeQuery:
-    """A query in real-time mode that was started; has what the `RunningQuery` of micro-batches has.
+    """A query in real-time mode that was started; has the methods of the `RunningQuery` of micro-batches.
 
     Attributes:
         targets: Name of a worker to the gRPC target of its first endpoint.
@@ -88,7 +88,7 @@ class RealTimeQuery:
         return None if self._is_stopped else JavaEnded.because("it was asked to end", self._log)
 
     def progress(self) -> Progress:
-        """Return how far the query has come; messages count when all their output is in the outbox."""
+        """Return the progress of the query; messages count when all their output is in the outbox."""
         if self._is_stopped:
             return self._progress
         with needing_java(self._log):
@@ -104,14 +104,14 @@ class RealTimeQuery:
         return self._progress
 
     def _tell_numbers(self, changes: int) -> None:
-        """Report what the operators have counted, where somebody watches."""
+        """Report the counts of the operators, where somebody watches."""
         now = time.monotonic()
         if self._tell_live is not None and changes > self._told and now >= self._told_at + NUMBERS_S:
             self._told, self._told_at = changes, now
             self._tell_live(self._reports.read(self._operators.numbers(self._settings)))
 
     def _tell_visits(self, last: int) -> bool:
-        """Tell what visits came to whose output is all in the outbox; return whether the gateway knows it."""
+        """Report the counts of visits whose output is all in the outbox; return whether the gateway knows them."""
         is_known = self._visits.tell(last)
         self._progress = replace(self._progress, counts=dict(self._visits.counts))
         return is_known
@@ -130,7 +130,7 @@ class RealTimeQuery:
         self._progress = replace(self._progress, messages_out=emitted)
 
     def _looked(self) -> "_Look":
-        """Return what the operators say; it is asked for several times at once, and an answer costs processor time."""
+        """Return the operators' report; it is asked for several times at once, and an answer costs processor time."""
         now = time.monotonic()
         if now >= self._looked_at + LOOK_S:
             self._look, self._looked_at = _look(self._ask, self._query, self._settings), now
@@ -155,7 +155,7 @@ class RealTimeQuery:
         self._progress = replace(self._progress, batches=self._progress.batches + 1)
 
     def _release(self) -> None:
-        """Release what is committed; not before the gateway knows what its visits came to, or nobody ever would."""
+        """Release the committed input; not before the gateway has the counts of its visits, or nobody ever would."""
         if self._end < 0 or self._progress.offsets == (self._end,):
             return
         with needing_java(self._log):
@@ -164,7 +164,7 @@ class RealTimeQuery:
             self._progress = replace(self._progress, offsets=(self._end,))
 
     def new_findings(self) -> list[Diagnostic]:
-        """Return what was found wrong since the last call: most of what is wrong here ends the query."""
+        """Return the findings since the last call: most faults here end the query."""
         found, self._findings = self._findings, []
         return found
 
@@ -218,7 +218,7 @@ class RealTimeQuery:
 
 @dataclass(frozen=True, slots=True)
 class _Look:
-    """What the operators say of a query: see `RealTime.look`."""
+    """The operators' report of a query: see `RealTime.look`."""
 
     is_active: bool = False
     is_reading: bool = False

@@ -1,4 +1,4 @@
-"""What the operators have counted, as reports for who watches a run."""
+"""The counts of the operators, as reports for the monitor."""
 
 import json
 from collections import Counter
@@ -21,7 +21,7 @@ class LiveReports:
         self._steps: StepCounts = {}
 
     def read(self, numbers: str) -> LiveReport:
-        """Return what is new.
+        """Return the new counts.
 
         Args:
             numbers: Of the operators' `RealTime.numbers`.

@@ -1,4 +1,4 @@
-"""What Spark and the operators get to know of a query in real-time mode."""
+"""The settings of Spark and the operators for a query in real-time mode."""
 
 import json
 from collections.abc import Iterable, Mapping
@@ -76,7 +76,7 @@ def operator_settings(
     policy: ErrorPolicy,
     topics: Iterable[KafkaSource] = (),
 ) -> str:
-    """Return what the operators get to know, as JSON; Spark shows it, so that no token is in it.
+    """Return the settings of the operators, as JSON; Spark shows it, so that no token is in it.
 
     Args:
         plan: Has no obstacle to real-time mode.

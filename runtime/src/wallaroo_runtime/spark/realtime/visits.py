@@ -1,4 +1,4 @@
-"""Gives the gateway what visits came to, in real-time mode."""
+"""Gives the gateway the counts of visits, in real-time mode."""
 
 import json
 from collections import Counter
@@ -11,7 +11,7 @@ TellDone = Callable[[Mapping[int, tuple[int, int]], int], None]
 
 
 class VisitCounts:
-    """What visits came to: counted once each, and told when the gateway can take it.
+    """The counts of visits: each visit once, and reported when the gateway can take them.
 
     Args:
         read: Returns what visits came to after the one of an id, see `RealTime.visits`.
@@ -27,7 +27,7 @@ class VisitCounts:
         self.counts = Counter(visits=0, visited_keys=0)
 
     def tell(self, last: int) -> bool:
-        """Tell what the gateway does not know yet; return whether it knows all now.
+        """Report the counts that the gateway does not know yet; return whether it knows all now.
 
         Args:
             last: Id of the last visit whose output is all in the outbox; 0: there is none.

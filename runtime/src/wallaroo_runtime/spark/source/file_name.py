@@ -82,7 +82,7 @@ def forget_renamed(session: SparkSession, checkpoint: str) -> None:
 
 
 def _url(line: str) -> str:
-    """Return the file of a line of what Spark has planned; empty: it is of another kind of source."""
+    """Return the file of a line of Spark's plan; empty: it is of another kind of source."""
     entry = json.loads(line) if line.startswith("{") else {}
     return str(entry.get("path", "")) if "timestamp" in entry else ""
 

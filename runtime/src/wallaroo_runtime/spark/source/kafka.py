@@ -1,4 +1,4 @@
-"""Kafka by Spark's own connector: where reading begins, and errors that say what to do."""
+"""Kafka by Spark's own connector: where reading begins, and errors with their remedies."""
 
 import json
 from collections.abc import Callable, Container, Iterable, Mapping
@@ -172,7 +172,7 @@ def passes_lost(source: KafkaSource) -> bool:
 def records_lost(
     session: SparkSession, topology: Topology, checkpoint: str, others: Container[str] = ()
 ) -> list[tuple[KafkaSource, Diagnostic]]:
-    """Return what topics no longer have of the records that follow those of the last micro-batch, with their sources.
+    """Return the records after the last micro-batch that topics no longer have, with their sources.
 
     Args:
         others: Topics that were created again, which had none of them.
@@ -278,7 +278,7 @@ class KafkaAdmin:
         return [str(found.get(name).value()) for name in wanted]
 
     def members(self, group: str) -> int:
-        """Return how many members a consumer group has now."""
+        """Return the number of members of a consumer group now."""
         names = self._jvm.java.util.ArrayList()
         names.add(group)
         found = self._get(self._client.describeConsumerGroups(names).describedGroups().get(group), NO_GROUP)
@@ -304,7 +304,7 @@ class KafkaAdmin:
         self._get(self._client.alterConsumerGroupOffsets(group, self._map(pairs)).all())
 
     def _get(self, future: Any, absent: str = "") -> Any:
-        """Return what Kafka answers; None when that is the error of this name."""
+        """Return Kafka's answer; None when that is the error of this name."""
         seconds = self._jvm.java.util.concurrent.TimeUnit.SECONDS
         try:
             return future.get(ANSWER_S, seconds)

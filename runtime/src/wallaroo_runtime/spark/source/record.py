@@ -52,7 +52,7 @@ class RecordSource:
         return isinstance(self.source, KafkaSource) and self.source.table
 
     def settings(self, plan: Plan) -> dict[str, Any]:
-        """Return what `RecordSource.java` has of the source."""
+        """Return the settings of the source for `RecordSource.java`."""
         source = self.source
         return {
             "port": self.port,
@@ -146,7 +146,7 @@ def _times(rows: DataFrame, source: SparkSource, no_time: int | None) -> tuple[C
 
 @contextmanager
 def analysed(part: str, *expressions: str) -> Iterator[None]:
-    """Raise R716 when Spark does not accept what a source or sink says: its format, options, schema or SQL.
+    """Raise R716 when Spark does not accept a source's or sink's format, options, schema or SQL.
 
     Args:
         part: Which source or sink.

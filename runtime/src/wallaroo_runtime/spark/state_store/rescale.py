@@ -42,7 +42,7 @@ _VERSIONS = "number & 4294967295 = 4294967295"
 
 @dataclass(frozen=True, slots=True)
 class Moved:
-    """What was moved.
+    """The moved states and logs.
 
     Attributes:
         keys: Keys with state; a key of two states counts twice.
@@ -55,7 +55,7 @@ class Moved:
 
 @dataclass(frozen=True, slots=True)
 class Rescaling:
-    """What is to be done.
+    """The job of a rescale.
 
     Attributes:
         old: Spark's checkpoint; it has a micro-batch, and stays as it is.
@@ -97,7 +97,7 @@ def rescale(session: SparkSession, what: Rescaling) -> Moved:
 
 @contextmanager
 def moving() -> Iterator[None]:
-    """Turn what may fail while states are moved into an R664."""
+    """Turn errors while states are moved into an R664."""
     try:
         yield
     except RunError:
@@ -112,7 +112,7 @@ def failed(*, reason: str) -> RunError:
 
 
 def _moved(session: SparkSession, what: Rescaling) -> Callable[[Stage], list[Any]]:
-    """Return what gives the logs of a stage to be."""
+    """Return the function that gives the logs of a new stage."""
     stored = Stored(session, spark_path(what.old), what.before)
     batch, operators = last_commit(what.old), operator_count(what.old)
     blocks, count, targets = blocks_of(what.plan), len(what.plan.bucket_ids), what.plan.targets
@@ -184,7 +184,7 @@ def _renumber(session: SparkSession, what: Rescaling) -> None:
 
 
 def _verify(session: SparkSession, what: Rescaling, moved: Moved) -> None:
-    """Read what Spark has stored; raises R664 when it is not what was written."""
+    """Read the states that Spark has stored; raises R664 when they are not those written."""
     stored, size = Stored(session, spark_path(what.new), what.plan), 0
     for operator, stages in enumerate(operators_of(what.plan, is_realtime=what.is_realtime)):
         for stage in stages:

@@ -32,7 +32,7 @@ class Range:
 
 
 class JournalReader:
-    r"""Reads what the writer of a journal has made safe; those bytes never change.
+    r"""Reads the bytes that the writer of a journal has made safe; they never change.
 
     It holds no file open between calls and can be pickled.
 
@@ -58,7 +58,7 @@ class JournalReader:
         self._journal_id = journal_id
 
     def end(self) -> Position:
-        """Return how far the journal may be read now.
+        """Return the position up to which the journal may be read now.
 
         Raises:
             RunError: R698, the journal is not there or is another one.

@@ -31,7 +31,7 @@ class Segment:
 
 @dataclass(frozen=True, slots=True)
 class SegmentHeader:
-    """What the first 32 bytes of a segment say."""
+    """The first 32 bytes of a segment."""
 
     base: int
     sequence: int
@@ -90,7 +90,7 @@ def write_all(descriptor: int, content: bytes, at: int) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far a run of frames is good.
+    """The good part of a run of frames.
 
     Attributes:
         end: Position after the last good frame.
@@ -158,5 +158,5 @@ def other_journal(path: Path, expected: str, actual: str) -> RunError:
 
 
 def damaged(path: Path, offset: int, reason: str) -> RunError:
-    """Return the error for a journal that lost or changed what was safe."""
+    """Return the error for a journal that lost or changed safe bytes."""
     return RunError.of("R698", what=f"journal {path} at offset {offset}", reason=reason)

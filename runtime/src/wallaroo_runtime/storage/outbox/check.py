@@ -15,7 +15,7 @@ _BLOCK_BYTES = 1024 * 1024
 
 
 def check_outbox(directory: Path, ports: Collection[int]) -> None:
-    """Compare the positions of sinks with the log, and what is not delivered with its files.
+    """Compare the positions of sinks with the log, and undelivered output with its files.
 
     An egress may deliver meanwhile; nobody may publish.
 
@@ -47,7 +47,7 @@ def check_outbox(directory: Path, ports: Collection[int]) -> None:
 
 
 def _before(record: Record, after: Base) -> Base:
-    """Return what was counted before a log's first record, from what was counted with it."""
+    """Return the counts before a log's first record, from those with it."""
     base = Base(record.number, messages=after.messages.copy())
     for file in record.files:
         base.messages[file.port] -= file.messages
@@ -76,7 +76,7 @@ def _check_count(directory: Path, expected: tuple[int, int], counted: int, name:
 
 
 def _check_live(directory: Path, port: int, position: Delivered, live: Read) -> None:
-    """Compare the position of a sink with the live log, and read what is not delivered."""
+    """Compare the position of a sink with the live log, and read its undelivered part."""
     if position.live > live.end:
         raise _damaged(directory, f"position-{port} is at {position.live} of the live log, which ends at {live.end}")
     counts: list[int] = []
@@ -103,7 +103,7 @@ def _files(port: int, records: list[Record]) -> Iterator[tuple[int, int, OutboxF
 
 
 def _counts(port: int, begin: Base, records: list[Record], position: Delivered) -> tuple[int, int]:
-    """Return how many messages may have been delivered at a position: all before its file, and some of it."""
+    """Return the bounds of the number of delivered messages at a position: all before its file, and some of it."""
     low = begin.messages[port]
     at = (position.record, position.file)
     for record, index, file in _files(port, records):

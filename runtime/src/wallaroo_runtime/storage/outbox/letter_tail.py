@@ -41,7 +41,7 @@ class LetterTail:
         return sorted((path for path in found if not path.name.startswith(PREFIX)), key=_place_of)
 
     def look(self) -> None:
-        """Find what has come since the last look."""
+        """Find new letters since the last look."""
         for path in self._files():
             known, size = self._known.get(path, 0), path.stat().st_size
             if size < known or size >= known + HEADER_BYTES and not _begins(path, known):
@@ -62,7 +62,7 @@ class LetterTail:
         return frames[-1][1] if frames else 0
 
     def _read(self, path: Path, begin: int) -> int:
-        """Take in what a file has after a place; returns where its last whole frame ends."""
+        """Take in a file's content after a place; returns the end of its last whole frame."""
         if path not in self._numbers:
             self._numbers[path] = sum(header.count for _, _, header in _frames(path, 0, begin))
         batch, partition = _place_of(path)

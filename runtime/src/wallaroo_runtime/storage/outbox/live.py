@@ -60,7 +60,7 @@ class Entry:
         return self.offset + ENTRY_BYTES + len(self.content)
 
     def head(self) -> bytes:
-        """Return what is in front of the content."""
+        """Return the bytes in front of the content."""
         numbers = (self.port, self.bucket, self.partition, self.skip, len(self.content), self.sequence, self.count)
         head = _HEADER.pack(_MAGIC, self.kind, 0, *numbers)
         return head + _CHECKSUM.pack(zlib.crc32(head))
@@ -112,7 +112,7 @@ def live_segments(directory: Path) -> list[LiveSegment]:
 
 
 def first_offset(outbox: Path) -> int:
-    """Return where what is left of an outbox's live log begins."""
+    """Return the first offset that is left of an outbox's live log."""
     segments = live_segments(outbox / FOLDER)
     return segments[0].base if segments else 0
 
@@ -158,7 +158,7 @@ def whole_entries(segment: LiveSegment) -> list[Entry]:
 
 
 class LiveReader:
-    """Reads the live log while it is written; also what is not safe yet.
+    """Reads the live log while it is written; also its bytes that are not safe yet.
 
     Args:
         directory: The outbox.
@@ -189,7 +189,7 @@ class LiveReader:
                 return
 
     def _block(self, end: int | None) -> Iterator[Entry]:
-        """Yield the whole entries of the bytes that one look at the segment finds; what begins at `end` is not read."""
+        """Yield the whole entries of the bytes that one look at the segment finds; bytes from `end` on are not read."""
         if self._segment is None:
             return
         begin, size = self.offset, _BLOCK_BYTES

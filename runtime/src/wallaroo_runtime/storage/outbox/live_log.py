@@ -61,7 +61,7 @@ class LiveLog:
         sync_directory(self.directory)
 
     def open(self, writer: Writer) -> None:
-        """Append who delivers from now on.
+        """Append the writer that delivers from now on.
 
         A loss of power can take Spark's newest commit. Then input is repeated from a place where a stream has begun
         before: what the file of its dead letters has stays.
@@ -117,7 +117,7 @@ class LiveLog:
             raise
 
     def sync(self) -> None:
-        """Make safe all that was appended before this call, together with what other threads wait for.
+        """Make safe all that was appended before this call, and the entries that other threads wait for.
 
         Raises:
             OSError: The disk failed.
@@ -164,7 +164,7 @@ class LiveLog:
         self._segments.append(segment)
 
     def roll(self) -> None:
-        """Begin another segment. It states what is known, and has no dead letters that a recovery would write again."""
+        """Begin another segment. It states the known facts, and no dead letters that a recovery would write again."""
         os.fsync(self._descriptor)
         self._close_letters()
         before = self._descriptor
@@ -173,7 +173,7 @@ class LiveLog:
             self._retired.append(before)  # `sync` may be using it
 
     def _close_letters(self) -> None:
-        """Make files of dead letters safe: what the log has of them may go with its segment."""
+        """Make files of dead letters safe: their copies in the log may go with its segment."""
         for descriptor in self._letter_files.values():
             os.fsync(descriptor)
             os.close(descriptor)

@@ -1,4 +1,4 @@
-"""The live log after its writer has ended in whatever way: what is whole is kept, and made safe."""
+"""The live log after its writer has ended in whatever way: whole entries are kept, and made safe."""
 
 import os
 from pathlib import Path
@@ -9,7 +9,7 @@ from wallaroo_runtime.storage.outbox.live_state import LiveState, Read, read_las
 
 
 def recover(outbox: Path, dead_letters: Path) -> tuple[LiveState, int]:
-    """Cut what is not whole from the end of the live log, and bring files of dead letters to what it says.
+    """Cut a broken end off the live log, and bring files of dead letters to its state.
 
     Reads the last segment alone.
 
@@ -41,7 +41,7 @@ def _cut(path: Path, size: int) -> None:
 
 
 def _restore_letters(folder: Path, found: Read) -> None:
-    """Write dead letters of the last segment once more where they belong, and cut what the log does not have."""
+    """Write dead letters of the last segment once more where they belong, and cut those that the log does not have."""
     sizes = {writer.letters: found.state.letter_bytes[part] for part, writer in found.state.writers.items()}
     # Also of a file that the log has nothing of: it may have outlived a loss of power that took entries of the log.
     for name in {name for name, _ in found.letters} | {

@@ -45,7 +45,7 @@ class Record:
 
 @dataclass(slots=True)
 class Base:
-    """What is known of the records that were removed from the beginning of the log.
+    """The totals of the records that were removed from the beginning of the log.
 
     Attributes:
         number: Number of the first record that the log still has.
@@ -77,7 +77,7 @@ class Base:
 
     @classmethod
     def from_json(cls, value: dict[str, Any]) -> "Base":
-        """Read what `to_json` gave."""
+        """Read the form that `to_json` wrote."""
         messages = Counter({int(port): count for port, count in value["messages"].items()})
         return cls(value["base"], dict(value["batches"]), messages, value.get("offsets", ""), value.get("live", 0))
 
@@ -194,7 +194,7 @@ class LogReader:
 
 
 def read_base(directory: Path) -> Base:
-    """Return what the log of an outbox says of all its records together.
+    """Return the totals of all records of an outbox's log.
 
     Raises:
         RunError: R698, the log is damaged.

@@ -86,19 +86,19 @@ class Outbox:
         return Published.of(self._base)
 
     def letters(self) -> int:
-        """Return how many dead letters were ever published."""
+        """Return the number of dead letters that were ever published."""
         return self.messages().get(DEAD_LETTER_PORT, 0)
 
     def recorded(self) -> Counter[int]:
-        """Return how many messages of each port its records have; what the live log has is not looked up."""
+        """Return the number of messages of each port in its records; the live log is not looked up."""
         return Counter(self._base.messages)
 
     def published(self) -> int:
-        """Return how many messages were ever published for sinks."""
+        """Return the number of messages that were ever published for sinks."""
         return sum(self.messages().values()) - self.letters()
 
     def messages(self) -> dict[int, int]:
-        """Return how many messages were ever published for each port; 65535: dead letters."""
+        """Return the number of messages that were ever published for each port; 65535: dead letters."""
         return dict(self._base.messages + read_last(self.directory).state.messages)
 
     def publish(self, query: str, batch: int, files: Sequence[StagedFile], offsets: str = "") -> bool:
@@ -165,7 +165,7 @@ class Outbox:
         return self._ports is None or port in self._ports
 
     def _await(self, record: Record) -> None:
-        """Note what a record's files wait for."""
+        """Note the sinks that a record's files wait for."""
         for index, file in enumerate(record.files):
             if file.port != DEAD_LETTER_PORT and self._has_sink(file.port):
                 self._waiting.setdefault(file.port, deque()).append((record.number, index, file.bytes))
@@ -256,7 +256,7 @@ class Outbox:
 
     @staticmethod
     def _remove_staged(query: str, batch: int, files: Sequence[StagedFile]) -> None:
-        """Remove what other attempts of this batch, and attempts of batches before, have left in staging."""
+        """Remove the files of other attempts of this batch, and of attempts of batches before, from staging."""
         for folder in {Path(file.path).parent for file in files}:
             for path in folder.glob("*.frames"):
                 match = _STAGED.fullmatch(path.name)

@@ -1,4 +1,4 @@
-"""How far a sink's peer has acknowledged: `position-<port>` in the outbox."""
+"""The acknowledged position of a sink's peer: `position-<port>` in the outbox."""
 
 from collections.abc import Collection
 from contextlib import suppress
@@ -49,7 +49,7 @@ class Delivered:
 
     @property
     def live_needed(self) -> int:
-        """How much of the live log must be safe before this place may be recorded; of an entry, all of it."""
+        """Bytes of the live log that must be safe before this place may be recorded; of an entry, all of it."""
         return self.live + bool(self.live_byte)
 
     def is_after(self, other: "Delivered") -> bool:
@@ -79,7 +79,7 @@ def begin_position(directory: Path, port: int) -> None:
 
 
 def forget_position(directory: Path, port: int) -> None:
-    """Remove what is recorded of a port whose sink is gone."""
+    """Remove the records of a port whose sink is gone."""
     for name in ("position", "open"):
         (directory / f"{name}-{port}").unlink(missing_ok=True)
 
@@ -104,7 +104,7 @@ def _line(position: Delivered) -> bytes:
 
 
 def undelivered(directory: Path, ports: Collection[int]) -> int:
-    """Return how many messages wait for these sinks.
+    """Return the number of messages that wait for these sinks.
 
     Raises:
         RunError: R698.

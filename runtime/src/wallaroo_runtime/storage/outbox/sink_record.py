@@ -10,7 +10,7 @@ PARTITION = b"partition"
 
 
 class SinkRecord(NamedTuple):
-    """What a topic gets.
+    """The record that a topic gets.
 
     Attributes:
         key: None: it has none.
