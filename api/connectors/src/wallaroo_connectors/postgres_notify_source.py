@@ -41,8 +41,8 @@ def serve(connector: SourceConnector, stop: Event) -> None:
         database.execute(psycopg.sql.SQL("LISTEN {}").format(psycopg.sql.Identifier(channel)))
         say(f"listening on {channel}")
         while not stop.is_set():
-            for found in database.notifies(timeout=LOOK_S):
-                connector.write(found.payload.encode())
+            for notification in database.notifies(timeout=LOOK_S):
+                connector.write(notification.payload.encode())
 
 
 def _notify(sql: Any, database: Any, table: str, channel: str) -> None:

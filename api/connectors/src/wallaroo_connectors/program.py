@@ -174,11 +174,11 @@ def _work(work: Callable[[Any, Event], None], connector: Any, stop: Event) -> No
 
 def _check(connector: Any, config: type) -> None:
     """Refuse a connector of the other direction, and one that speaks the connector protocol."""
-    found = connector.config
-    what = "a sink" if isinstance(found, SinkConnectorConfig) else "a source"
-    if getattr(found, "cookie", None) is not None:
+    declared = connector.config
+    what = "a sink" if isinstance(declared, SinkConnectorConfig) else "a source"
+    if getattr(declared, "cookie", None) is not None:
         what += " that has a cookie"
-    elif isinstance(found, config):
+    elif isinstance(declared, config):
         return
     expected = "a source without a cookie" if config is SourceConnectorConfig else "a sink without a cookie"
     raise WallarooParameterError(Diagnostic.of("T269", name=connector.name, actual=what, expected=expected))

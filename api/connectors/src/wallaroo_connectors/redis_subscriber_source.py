@@ -21,11 +21,11 @@ def serve(connector: SourceConnector, stop: Event) -> None:
         connect(connector, stop)
         subscription.subscribe(connector.params.topic)
         while not stop.is_set():
-            found = subscription.get_message(timeout=LOOK_S)
-            if found is not None and found["type"] == "subscribe":
+            event = subscription.get_message(timeout=LOOK_S)
+            if event is not None and event["type"] == "subscribe":
                 say(f"subscribed to {connector.params.topic}")
-            elif found is not None and found["type"] == "message":
-                connector.write(found["data"])
+            elif event is not None and event["type"] == "message":
+                connector.write(event["data"])
 
 
 def main() -> int:

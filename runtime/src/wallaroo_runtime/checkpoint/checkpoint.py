@@ -156,8 +156,8 @@ class Checkpoint:
 
     def record_topics(self, ids: Mapping[str, str]) -> None:
         """Record the ids of the topics that are read from now on, by path; an empty one is not known."""
-        found = {self.manifest.ports.parts[path]: topic for path, topic in ids.items() if topic}
-        self._change(topics={**self.manifest.topics, **found})
+        topics = {self.manifest.ports.parts[path]: topic for path, topic in ids.items() if topic}
+        self._change(topics={**self.manifest.topics, **topics})
 
     def plan(self) -> Plan:
         """Compile the topology with the ports, partitions and buckets that the checkpoint keeps."""
@@ -184,11 +184,11 @@ class Checkpoint:
         """
         if self._former is None:
             return
-        found = self._drain(remote).repeated(is_attached=is_attached)
-        if found and not self._accepts_changed:
+        repeated = self._drain(remote).repeated(is_attached=is_attached)
+        if repeated and not self._accepts_changed:
             write_manifest(self.directory, self._former)
-            raise refused(found)
-        self.accepted = found
+            raise refused(repeated)
+        self.accepted = repeated
 
     def _continue(self, former: Manifest, remote: RemoteOptions) -> None:
         """Go on where an earlier run ended; nothing is written before all is accepted."""

@@ -114,13 +114,13 @@ def find_letter(checkpoint: Path, wanted: str) -> DeadLetter:
 
 def letter_files(folder: Path) -> list[LetterFile]:
     """Return batch, partition, number of the try and path of each file, in this order."""
-    found = []
+    files = []
     for path in folder.glob("*.frames"):
         query = _QUERY.fullmatch(path.name)
         name = _NAME.fullmatch(f"q-{query['rest']}" if query else path.name)
         if name is not None:
-            found.append((int(name["batch"]), int(name["partition"]), int(name["again"] or 0), path))
-    return sorted(found)
+            files.append((int(name["batch"]), int(name["partition"]), int(name["again"] or 0), path))
+    return sorted(files)
 
 
 def read_group(files: list[LetterFile]) -> Iterator[DeadLetter]:
@@ -168,17 +168,17 @@ def latest_letters(checkpoint: Path, count: int, choose: Choice, most: int = 10_
     groups: dict[tuple[int, int], list[LetterFile]] = {}
     for entry in letter_files(checkpoint / FOLDER):
         groups.setdefault(entry[:2], []).append(entry)
-    found: list[DeadLetter] = []
+    letters: list[DeadLetter] = []
     for files in reversed(groups.values()):
-        kept: deque[DeadLetter] = deque(maxlen=count - len(found))
+        kept: deque[DeadLetter] = deque(maxlen=count - len(letters))
         for letter in read_group(files):
             most -= 1
             if choose(letter.record):
                 kept.append(letter)
-        found.extend(reversed(kept))
-        if len(found) >= count or most <= 0:
+        letters.extend(reversed(kept))
+        if len(letters) >= count or most <= 0:
             break
-    return found
+    return letters
 
 
 def _letter_key(key: bytes) -> str:

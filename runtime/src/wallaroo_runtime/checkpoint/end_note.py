@@ -66,17 +66,17 @@ def running_note(note: DriverNote) -> dict[str, Any]:
     return {"failures": note.failures, "time": note.time, "reason": note.reason}
 
 
-def failed_runs(found: Mapping[str, Any]) -> str:
+def failed_runs(end: Mapping[str, Any]) -> str:
     """Return in words that runs have failed; empty: the last one has not.
 
     Example:
         >>> failed_runs({"failures": 2, "time": "2026-11-26T10:00:00Z", "reason": "R611 the query stopped; no disk"})
         '2 runs in a row have failed, the last one 2026-11-26T10:00:00Z: R611 the query stopped; no disk'
     """
-    if not found.get("failures"):
+    if not end.get("failures"):
         return ""
-    runs = "1 run has failed" if found["failures"] == 1 else f"{found['failures']} runs in a row have failed"
-    return f"{runs}, the last one{found['time'] and ' '}{found['time']}: {found['reason']}"
+    runs = "1 run has failed" if end["failures"] == 1 else f"{end['failures']} runs in a row have failed"
+    return f"{runs}, the last one{end['time'] and ' '}{end['time']}: {end['reason']}"
 
 
 def _reason(error: BaseException, checkpoint: Path) -> str:

@@ -71,8 +71,8 @@ def _found(path: Path, topology: Topology, *, is_in_use: bool) -> Found:
     if manifest.services or is_in_use:
         where = ELSEWHERE if manifest.services else "it is in use: stop it with Ctrl-C or SIGTERM; after a kill a run"
         return None, f"{where} may refuse this change (R790)"
-    if found := repeated(path, progress_in(LocalDirectory(path), f"{manifest.spark}/").offset):
-        raise refused(found)
+    if offset := repeated(path, progress_in(LocalDirectory(path), f"{manifest.spark}/").offset):
+        raise refused(offset)
     return None, ""
 
 

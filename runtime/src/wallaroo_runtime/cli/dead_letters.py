@@ -110,8 +110,8 @@ def _list_groups(checkpoint: Path, arguments: argparse.Namespace) -> int:
         group = groups.setdefault((letter.record.path, letter.record.code), [0, letter, letter])
         group[0], group[2] = group[0] + 1, letter
     rows = []
-    found = sorted(groups.values(), key=lambda group: -group[0])
-    for count, first, last in itertools.islice(found, arguments.limit):
+    largest = sorted(groups.values(), key=lambda group: -group[0])
+    for count, first, last in itertools.islice(largest, arguments.limit):
         row = _summary(last, replayed=False)
         cells = {"count": count, "code": row["code"], "step": row["step"], "first": first.id, "last": last.id}
         cells |= {"time": row["time"], "error": row["error"]}
@@ -174,8 +174,8 @@ def _replay(checkpoint: Path, arguments: argparse.Namespace) -> int:
         letters = _chosen(checkpoint, arguments)
     else:
         choose = is_chosen(arguments.code, arguments.step)
-        found = [find_letter(checkpoint, each) for each in dict.fromkeys(arguments.ids)]
-        letters = (letter for letter in found if choose(letter.record))
+        records = [find_letter(checkpoint, each) for each in dict.fromkeys(arguments.ids)]
+        letters = (letter for letter in records if choose(letter.record))
     result = replay.run(letters)
     if arguments.json:
         print_json({"replayed": result.sent, "before": result.before, "refused": result.refused})

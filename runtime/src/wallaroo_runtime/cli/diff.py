@@ -67,9 +67,9 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _tell_repeated(path: Path, new: Topology, *, as_json: bool) -> None:
-    found, note = find_repeated(path, new, is_in_use=driver_of(path) is not None)
-    if found is not None:
-        print(json.dumps([found.to_json()], ensure_ascii=False) if as_json else found, file=sys.stderr)
+    finding, note = find_repeated(path, new, is_in_use=driver_of(path) is not None)
+    if finding is not None:
+        print(json.dumps([finding.to_json()], ensure_ascii=False) if as_json else finding, file=sys.stderr)
     if note and not as_json:
         print(f"note: {note}", file=sys.stderr)
 
@@ -94,5 +94,5 @@ def _read(name: str, arguments: argparse.Namespace) -> Topology:
     except RunError as error:
         if error.kind is not Kind.ABSENT or Path(name).exists():
             raise
-        (found,) = error.diagnostics
-        raise RunError([replace(found, message=f"{found.message}{what_runs()}")], error.exit_code) from error
+        (finding,) = error.diagnostics
+        raise RunError([replace(finding, message=f"{finding.message}{what_runs()}")], error.exit_code) from error

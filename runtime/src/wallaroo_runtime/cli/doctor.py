@@ -53,8 +53,8 @@ def java() -> list[Outcome]:
 def go() -> list[Outcome]:
     """Look for the go command."""
     try:
-        program, found = go_command()
-        return [Outcome("Go", f"{found} at {program}")]
+        program, go_version = go_command()
+        return [Outcome("Go", f"{go_version} at {program}")]
     except RunError as error:
         return [Outcome("Go", finding=error.diagnostics[0], needed=False)]
 

@@ -72,8 +72,8 @@ def _plan_json(plan: Plan, realtime: list[str]) -> dict[str, Any]:
             "worker": stage.worker,
             "nodes": [{"kind": node.kind.name.lower(), "path": node.path} for node in stage.nodes],
         }
-        for level, found in enumerate(plan.levels)
-        for stage in found
+        for level, level_stages in enumerate(plan.levels)
+        for stage in level_stages
     ]
     numbers = {"shuffle_partitions": plan.shuffle_partitions, "buckets": plan.bucket_count}
     return {"application": plan.application, **numbers, "stages": stages, "realtime": realtime}

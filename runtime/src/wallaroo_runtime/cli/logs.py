@@ -62,10 +62,10 @@ class Log:
         whole = data[: data.rfind(b"\n") + 1]
         self._inode, self._at = self._path.stat().st_ino, size - len(data) + len(whole)
         lines = _texts(whole)
-        found = lines if every_run else lines[_begin(lines) :]
-        if found and is_begin(found[0]) and 0 < count < len(found):
-            yield found[0]
-        yield from deque(found, maxlen=count)
+        shown = lines if every_run else lines[_begin(lines) :]
+        if shown and is_begin(shown[0]) and 0 < count < len(shown):
+            yield shown[0]
+        yield from deque(shown, maxlen=count)
 
     def more(self) -> Iterator[str]:
         """Yield whole lines that were printed since the last call."""
@@ -122,8 +122,8 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _paths(folder: Path, names: list[str]) -> list[Path]:
-    found = (path for pattern in ("*.log", "*.out") for path in folder.glob(pattern))
-    return sorted(path for path in found if not names or path.name.startswith(tuple(names)))
+    logs = (path for pattern in ("*.log", "*.out") for path in folder.glob(pattern))
+    return sorted(path for path in logs if not names or path.name.startswith(tuple(names)))
 
 
 def _new(folder: Path, names: list[str], known: dict[Path, Log]) -> Iterator[Log]:

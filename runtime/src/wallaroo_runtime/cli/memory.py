@@ -48,11 +48,11 @@ class Letters:
 
     def tell(self, letters: Sequence[DeadLetter]) -> None:
         """Report those of a micro-batch."""
-        found = [
+        batch = [
             pb.DeadLetter(step=each.step, path=each.step, code=each.code, error=each.error, traceback=each.traceback)
             for each in letters
         ]
-        self._watch.add([("", letter) for letter in found], len(found))
+        self._watch.add([("", letter) for letter in batch], len(batch))
         for notable in self._watch.news():
             self._warn(replace(notable.finding(""), pointer="", fix=LETTER_FIX))
 
@@ -141,11 +141,11 @@ async def _serve(run: MemoryRun, idle_s: float | None, console: _Console, *, as_
 
     letters = Letters(reporter.warn)
 
-    def bury(found: Sequence[DeadLetter]) -> None:
+    def bury(batch: Sequence[DeadLetter]) -> None:
         if console.debugging.is_over:
             server.refuse()  # these messages have not failed: nobody let them end
         else:
-            letters.tell(found)
+            letters.tell(batch)
 
     server = MemoryServer(run, reporter.warn, show, bury)
     run.now_ms = time.time_ns() // 1_000_000
@@ -192,8 +192,8 @@ def _conclude(run: MemoryRun, server: MemoryServer, console: _Console) -> None:
         reporter.note(UNSENT.format(", ".join(f'{count:,} of "{name}"' for name, count in unsent.items())))
     reporter.progress(_snapshot("stopped", run, server))
     if run.letter_count >= max(server.received, 1) and not server.emitted:
-        found = Diagnostic.of("R741", count=f"{server.received:,}", command="")
-        raise RunError([replace(found, fix=LETTER_FIX)])
+        finding = Diagnostic.of("R741", count=f"{server.received:,}", command="")
+        raise RunError([replace(finding, fix=LETTER_FIX)])
 
 
 def _fed(server: MemoryServer, records: RecordInput) -> bool:

@@ -84,7 +84,7 @@ def _messages(arguments: argparse.Namespace) -> tuple[Iterable[bytes], Callable[
 
 def _cut(data: bytes, arguments: argparse.Namespace) -> list[bytes]:
     """Return the messages of a binary file, with the length before each."""
-    size, at, found = arguments.msg_size, 0, []
+    size, at, messages = arguments.msg_size, 0, []
     if not size and not arguments.variable_size:
         reason = "--binary does not say where messages end"
         raise _wrong(reason, "give --msg-size N or --variable-size")
@@ -93,9 +93,9 @@ def _cut(data: bytes, arguments: argparse.Namespace) -> list[bytes]:
         if end > len(data):
             reason = f"the last message of {arguments.file} ends {end - len(data)} bytes after the end of the file"
             raise _wrong(reason, "look at --msg-size, which counts the length before a message too")
-        found.append(data[at:end])
+        messages.append(data[at:end])
         at = end
-    return found
+    return messages
 
 
 def _repeated(items: Iterable[bytes], arguments: argparse.Namespace) -> Iterator[bytes]:

@@ -118,8 +118,8 @@ def write(kind: str, directory: Path) -> list[Path]:
     name = _name_of(directory)
     written = []
     folders = (kind,) if kind in TESTS else (kind, COMMON)
-    found = [template for folder in folders for template in (TEMPLATES / folder).glob(f"*{SUFFIX}")]
-    for template in sorted(found, key=lambda template: template.name):
+    templates = [template for folder in folders for template in (TEMPLATES / folder).glob(f"*{SUFFIX}")]
+    for template in sorted(templates, key=lambda template: template.name):
         file = template.name.removesuffix(SUFFIX)
         text = template.read_text(encoding="utf-8").replace("{name}", name)
         written.append(_written(directory / FOLDERS.get(file, "") / file, text))

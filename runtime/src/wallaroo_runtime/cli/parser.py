@@ -25,10 +25,10 @@ class Parser(argparse.ArgumentParser):
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
         """Parse arguments, also those that stand after options: `emit TOPIC --json KEY VALUE`."""
-        found, extras = super().parse_known_args(args, namespace)
+        parsed, extras = super().parse_known_args(args, namespace)
         has_commands = any(action.nargs == argparse.PARSER for action in self._actions)
         if self._is_intermixed or has_commands or "--" in (args or ()) or all(each.startswith("-") for each in extras):
-            return found, extras
+            return parsed, extras
         self._is_intermixed = True
         try:
             return self.parse_known_intermixed_args(args)

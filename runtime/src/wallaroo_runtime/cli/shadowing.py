@@ -14,12 +14,12 @@ def set_aside_others() -> list[str]:
         places = spec.submodule_search_locations or []
         if any((Path(place) / SIGN).is_file() for place in places) or not (spec.origin or places):
             break
-        found = Path(spec.origin or places[0])
-        directory = found.parent.parent if found.name == "__init__.py" else found.parent
+        origin = Path(spec.origin or places[0])
+        directory = origin.parent.parent if origin.name == "__init__.py" else origin.parent
         kept = [entry for entry in sys.path if Path(entry or ".").resolve() != directory.resolve()]
         if len(kept) == len(sys.path):
             break
-        others.append(str(found))
+        others.append(str(origin))
         sys.path[:] = kept
         importlib.invalidate_caches()
     return others

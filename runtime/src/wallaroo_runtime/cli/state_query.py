@@ -106,16 +106,18 @@ def print_states(query: "StateQuery", arguments: argparse.Namespace) -> None:
     """
     if arguments.action == "ls":
         batch, rows = query.listed(arguments.name)
-        found = iter(rows)
+        states = iter(rows)
     elif arguments.action == "get":
         batch, row = query.get(arguments.name, arguments.key)
-        found = iter([row])
+        states = iter([row])
     else:
-        batch, found = query.page(arguments.name, prefix=arguments.prefix, after=arguments.after, limit=arguments.limit)
+        batch, states = query.page(
+            arguments.name, prefix=arguments.prefix, after=arguments.after, limit=arguments.limit
+        )
     if arguments.action == "ls" and not arguments.json:
-        cells = ((row["state"], row["worker"], f"{row['keys']:,}", f"{row['bytes']:,}") for row in found)
+        cells = ((row["state"], row["worker"], f"{row['keys']:,}", f"{row['bytes']:,}") for row in states)
         print_table(COLUMNS, list(cells))
-    for row in found:
+    for row in states:
         if arguments.json:
             print_json({**row, "batch": batch})
         else:

@@ -82,11 +82,11 @@ def _outcomes(case: Case, arguments: argparse.Namespace) -> Iterator[Outcome]:
         name = f"{case.folder} ({language})" if len(apps) > 1 else str(case.folder)
         try:
             _check(case, None if arguments.write else language)
-            found = run_case(case, app)
+            result = run_case(case, app)
             if arguments.write:
-                text = "".join(f"{line}\n" for line in case.arranged(found.lines))
+                text = "".join(f"{line}\n" for line in case.arranged(result.lines))
                 case.expected_file(language).write_text(text, encoding="utf-8")
-            yield Outcome(name, differences(case, language, found), len(found.lines), found.dead_letters)
+            yield Outcome(name, differences(case, language, result), len(result.lines), result.dead_letters)
         except DiagnosticError as error:
             yield Outcome(name, str(error).splitlines())
 
@@ -110,19 +110,19 @@ def _check(case: Case, language: str | None) -> None:
         case.inputs()
 
 
-def differences(case: Case, language: str, found: Found) -> list[str]:
+def differences(case: Case, language: str, result: Found) -> list[str]:
     """Return how a case's results differ from the expected ones, for people; nothing when they do not."""
     problems = []
-    expected, lines = case.arranged(case.expected(language)), case.arranged(found.lines)
+    expected, lines = case.arranged(case.expected(language)), case.arranged(result.lines)
     if expected != lines:
         name = case.expected_file(language).name
         shown = list(difflib.unified_diff(expected, lines, name, "came", n=1, lineterm=""))
         left = len(shown) - MAX_LINES
         problems += [*shown[:MAX_LINES], *([f"... and {left} more lines"] if left > 0 else [])]
-    if (wanted := case.setting("dead_letters", 0)) != found.dead_letters:
+    if (wanted := case.setting("dead_letters", 0)) != result.dead_letters:
         problems += [
-            f"dead letters: expected {wanted}, came {found.dead_letters}",
-            *(f"  {each}" for each in found.said),
+            f"dead letters: expected {wanted}, came {result.dead_letters}",
+            *(f"  {each}" for each in result.said),
         ]
     return problems
 

@@ -38,15 +38,15 @@ def add_parser(subparsers: Any) -> None:
         "tail": "show records as they come; Ctrl-C ends it",
         "emit": "write records: KEY VALUE, VALUE, or the lines of stdin",
     }
-    found = {name: actions.add_parser(name, help=text, description=text) for name, text in helps.items()}
-    for name, action in found.items():
+    parsers = {name: actions.add_parser(name, help=text, description=text) for name, text in helps.items()}
+    for name, action in parsers.items():
         if name != "ls":
             action.add_argument("topic", metavar="TOPIC")
-    found["ls"].add_argument("--all", action="store_true", help="also topics that Kafka made for itself")
-    _add_create(found["create"].add_argument)
-    _add_tail(found["tail"].add_argument)
-    _add_emit(found["emit"].add_argument)
-    for each in (parser, *found.values()):  # before the action or after it
+    parsers["ls"].add_argument("--all", action="store_true", help="also topics that Kafka made for itself")
+    _add_create(parsers["create"].add_argument)
+    _add_tail(parsers["tail"].add_argument)
+    _add_emit(parsers["emit"].add_argument)
+    for each in (parser, *parsers.values()):  # before the action or after it
         absent = {} if each is parser else {"default": argparse.SUPPRESS}
         add = each.add_argument
         add(
@@ -125,13 +125,13 @@ def _as_json(topic: Topic) -> dict[str, Any]:
 
 
 def _list(cluster: Cluster, arguments: argparse.Namespace) -> None:
-    found = list_topics(cluster, internal=arguments.all)
+    listed = list_topics(cluster, internal=arguments.all)
     if arguments.json:
-        for topic in found:
+        for topic in listed:
             print_json(_as_json(topic))
         return
     rows = []
-    for topic in found:
+    for topic in listed:
         settings = " ".join(f"{name}={value}" for name, value in topic.settings.items())
         rows.append((topic.name, str(len(topic.partitions)), f"{topic.records:,}", settings))
     print_table(COLUMNS, rows)

@@ -202,7 +202,7 @@ class Session:
         Raises:
             Lasting: There are some.
         """
-        found: dict[int, str] = {}
+        reasons: dict[int, str] = {}
         is_too_large = False
         self._plain.clear()
         for begin, part in self._parts(records):
@@ -211,11 +211,11 @@ class Session:
                 continue
             for number, record in enumerate(part, begin):
                 if number not in without and (reason := self._refusal(record)):
-                    is_too_large |= not found and reason.startswith(LARGE)
-                    found[number] = reason
-        if found:
-            first = found[min(found)]
-            raise Lasting(first, is_fenced=False, is_too_large=is_too_large, numbers=found)
+                    is_too_large |= not reasons and reason.startswith(LARGE)
+                    reasons[number] = reason
+        if reasons:
+            first = reasons[min(reasons)]
+            raise Lasting(first, is_fenced=False, is_too_large=is_too_large, numbers=reasons)
 
     def _write(self, records: Sequence[SinkRecord], _: Delivered, without: Collection[int] | None) -> None:
         self._produce_all(records, without)
@@ -308,9 +308,9 @@ class Session:
     def _count_partitions(self) -> int:
         """Return the number of partitions of the topic; where brokers do not say, they decide on each record."""
         with suppress(self._client.KafkaException):
-            found = self._producer.list_topics(self._topic, ANSWER_S).topics.get(self._topic)
-            if found is not None and found.error is None and found.partitions:
-                return len(found.partitions)
+            metadata = self._producer.list_topics(self._topic, ANSWER_S).topics.get(self._topic)
+            if metadata is not None and metadata.error is None and metadata.partitions:
+                return len(metadata.partitions)
         return ANY_PARTITION
 
     def _noting(self) -> Callable[[int, Any, Any], None]:

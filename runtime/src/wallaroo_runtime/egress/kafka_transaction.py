@@ -72,8 +72,8 @@ class TransactionalSession(Session):
             # Ends what a producer of this name has left; from now on Kafka takes nothing of that one.
             within(ANSWER_S, self._producer.init_transactions)
             self._group = self._reader.consumer_group_metadata()
-            (found,) = self._reader.committed([client.TopicPartition(self._topic, 0)], ANSWER_S)
-        self.position = None if found.offset < 0 else Delivered(**json.loads(found.metadata), sender=name)
+            (committed,) = self._reader.committed([client.TopicPartition(self._topic, 0)], ANSWER_S)
+        self.position = None if committed.offset < 0 else Delivered(**json.loads(committed.metadata), sender=name)
 
     def _open(self) -> None:
         self._producer = self._made({**self._settings, "transactional.id": self._name, "enable.idempotence": True})

@@ -55,18 +55,18 @@ class TransactionalSink(KafkaSink):
         Raises:
             RunError: R731.
         """
-        found = session.position
-        if found is None:
+        position = session.position
+        if position is None:
             if self._open.exists():
                 reason = "Kafka has forgotten it, and the last run did not end in order"
                 raise self._contradicted(reason)
             session.write((), self.position)
             return
-        if found.messages < self.position.messages:
-            reason = f"Kafka has {found.messages} messages; {self.position.messages} were delivered"
+        if position.messages < self.position.messages:
+            reason = f"Kafka has {position.messages} messages; {self.position.messages} were delivered"
             raise self._contradicted(reason)
-        if found.messages > self.position.messages:
-            self._take(self._pieces_until(found), found)
+        if position.messages > self.position.messages:
+            self._take(self._pieces_until(position), position)
 
     def _contradicted(self, reason: str) -> RunError:
         return RunError.of("R731", sink=self.config.name, group=self.position.sender, reason=reason, path=self._open)

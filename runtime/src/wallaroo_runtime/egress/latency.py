@@ -45,10 +45,10 @@ class _Group:
 
 
 def _coarse(counts: Mapping[int, int], step_ms: int) -> Counter[int]:
-    found = Counter[int]()
+    steps = Counter[int]()
     for time_ms, count in counts.items():
-        found[time_ms - time_ms % step_ms] += count
-    return found
+        steps[time_ms - time_ms % step_ms] += count
+    return steps
 
 
 class Outstanding:

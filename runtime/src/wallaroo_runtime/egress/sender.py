@@ -158,8 +158,8 @@ class Sender:
 
     def _fail(self, error: RunError | OSError) -> None:
         if isinstance(error, OSError):
-            found = disk_failure(error, self._outbox)
-            error = found or RunError.of("R698", what=f"outbox {self._outbox}", reason=str(error))
+            failure = disk_failure(error, self._outbox)
+            error = failure or RunError.of("R698", what=f"outbox {self._outbox}", reason=str(error))
         for finding in error.diagnostics:
             self.status.say(finding)
         self.status.write("failed")
@@ -182,8 +182,8 @@ class Sender:
     def _write_status(self, state: str) -> bool:
         """Write the status; returns whether it differs from the last one written."""
         with self._lock:
-            found, self._found = self._found, []
-        for diagnostic in found:
+            findings, self._found = self._found, []
+        for diagnostic in findings:
             self.status.say(diagnostic)
         live = {} if self.live is None else {"live": self._live_status(self.live)}
         sinks = [self._sink_status(sink) for sink in self._sinks]

@@ -96,10 +96,10 @@ class EgressHost(Host):
         Raises:
             RunError: R698, the log is damaged.
         """
-        found = self.deliveries()
+        deliveries = self.deliveries()
         if isinstance(self._part, Sender):
             self._part.is_woken = True
-        return found
+        return deliveries
 
     def _live_ports(self) -> set[int]:
         """Return the ports of sinks, which take output of running micro-batches."""

@@ -156,8 +156,8 @@ class Stream:
 
     def _in_flight(self) -> int:
         """Return the number of segments that the peer may have got and not acknowledged: `tcpi_unacked` of Linux."""
-        found = self._socket.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 28)
-        return int.from_bytes(found[24:28], sys.byteorder)
+        tcp_info = self._socket.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 28)
+        return int.from_bytes(tcp_info[24:28], sys.byteorder)
 
     def close(self) -> None:
         """Close the connection; bytes that the peer has not acknowledged never arrive."""

@@ -133,10 +133,10 @@ def listen(config: pb.Source) -> socket.socket:
     """
     address = f"{config.host}:{config.tcp_port}"
     try:
-        found = socket.getaddrinfo(
+        addresses = socket.getaddrinfo(
             config.host or None, config.tcp_port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
         )
-        family, _, _, _, target = found[0]
+        family, _, _, _, target = addresses[0]
         listener = socket.socket(family, socket.SOCK_STREAM)
     except OSError as error:
         raise RunError.of(

@@ -90,20 +90,20 @@ def _read(data: bytes, at: int, end: int) -> Received:
         for _ in range(4):
             text, at = _text(data, at, end)
             texts.append(text)
-        found: Received = Hello(*texts)
+        frame: Received = Hello(*texts)
     elif tag == NOTIFY:
         (stream,) = _unpack(_U64, data, at, end)
         name, at = _text(data, at + _U64.size, end)
-        found, at = Notify(stream, name, *_unpack(_U64, data, at, end)), at + _U64.size
+        frame, at = Notify(stream, name, *_unpack(_U64, data, at, end)), at + _U64.size
     elif tag == EOS_MESSAGE:
-        found, at = EndOfStream(*_unpack(_U64, data, at, end)), at + _U64.size
+        frame, at = EndOfStream(*_unpack(_U64, data, at, end)), at + _U64.size
     else:
         reason = f"no connector sends a frame of tag {tag}"
         raise ProtocolError(reason)
     if at != end:
         reason = f"{end - at} bytes are left after a frame of tag {tag}"
         raise ProtocolError(reason)
-    return found
+    return frame
 
 
 def _unpack(layout: struct.Struct, data: bytes, at: int, end: int) -> tuple[int, ...]:

@@ -229,11 +229,11 @@ class KafkaReader:
             if errors:
                 self._tell_outage("; ".join(f"{broker}: {error}" for broker, error in errors.items()))
                 return
-        found = self._partitions(consumer)
-        if not found:
+        numbers = self._partitions(consumer)
+        if not numbers:
             return
         self.outage, self._is_missing = None, False
-        new = {} if self.config.chosen else {number: BEGINNING for number in found if number not in self._next}
+        new = {} if self.config.chosen else {number: BEGINNING for number in numbers if number not in self._next}
         if new:
             self._next |= new
             self._assign(consumer, new)

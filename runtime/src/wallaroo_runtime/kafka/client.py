@@ -119,10 +119,10 @@ class Cluster:
             RunError: R673, there is no such topic.
         """
         # Asked for by its name, a topic would be made where brokers make what clients name.
-        found = self.metadata().topics.get(topic)
-        if found is None:
+        metadata = self.metadata().topics.get(topic)
+        if metadata is None:
             raise RunError.of("R673", USAGE, topic=topic, brokers=self.name, reason="it does not exist")
-        return sorted(found.partitions)
+        return sorted(metadata.partitions)
 
 
 def connection_settings(options: Mapping[str, str]) -> dict[str, str]:

@@ -35,13 +35,13 @@ def starting_offsets(asking: Asking, topic: str, starts: Mapping[int, str]) -> d
     before_end = {number: 0 if start == "end" else int(start) for number, start in starts.items() if start[0] in "-e"}
     ends = asking.offsets(topic, before_end, LATEST)
     begins = asking.offsets(topic, before_end, EARLIEST)
-    found: dict[int, int] = {}
+    offsets: dict[int, int] = {}
     for number, start in starts.items():
         if number in before_end:
-            found[number] = max(begins[number], ends[number] + before_end[number])
+            offsets[number] = max(begins[number], ends[number] + before_end[number])
         else:
-            found[number] = EARLIEST if start == "start" else int(start)
-    return found
+            offsets[number] = EARLIEST if start == "start" else int(start)
+    return offsets
 
 
 def has_content(asking: Asking, topic: str) -> bool:
@@ -167,8 +167,8 @@ class ClusterOffsets:
         """
         from confluent_kafka import Consumer, TopicPartition
 
-        found = self._cluster.metadata().topics.get(topic)
-        places = [TopicPartition(topic, number) for number in found.partitions] if found is not None else []
+        metadata = self._cluster.metadata().topics.get(topic)
+        places = [TopicPartition(topic, number) for number in metadata.partitions] if metadata is not None else []
         if not places:
             return False
         reader = Consumer({**self._cluster.settings, "group.id": group, "enable.auto.commit": False})

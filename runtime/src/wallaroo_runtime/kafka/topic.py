@@ -88,16 +88,16 @@ def record_limits(settings: Mapping[str, Any], topic: str) -> RecordLimits:
     place = ConfigResource(RESOURCE_TOPIC, topic)
     try:
         admin = AdminClient(dict(settings))  # the answer comes as long as there is the client
-        found = admin.describe_configs([place], request_timeout=ANSWER_S)[place].result(2 * ANSWER_S)
+        config = admin.describe_configs([place], request_timeout=ANSWER_S)[place].result(2 * ANSWER_S)
     except (KafkaException, NoAnswerError):  # who may write, need not be allowed to ask
         return RecordLimits()
     # Brokers before 3.6 have one setting for both; with times of their own they look at none.
-    keeps = found["message.timestamp.type"].value == "CreateTime"
-    old = found.get("message.timestamp.difference.max.ms")
-    past, future = (found.get(f"message.timestamp.{way}.max.ms", old) for way in ("before", "after"))
+    keeps = config["message.timestamp.type"].value == "CreateTime"
+    old = config.get("message.timestamp.difference.max.ms")
+    past, future = (config.get(f"message.timestamp.{way}.max.ms", old) for way in ("before", "after"))
     return RecordLimits(
-        int(found["max.message.bytes"].value),
-        "compact" in found["cleanup.policy"].value,
+        int(config["max.message.bytes"].value),
+        "compact" in config["cleanup.policy"].value,
         int(past.value) if past is not None and keeps else ANY_TIME,
         int(future.value) if future is not None and keeps else ANY_TIME,
     )
@@ -118,8 +118,8 @@ def batch_settings(limit: int) -> dict[str, Any]:
 
 def list_topics(cluster: Cluster, *, internal: bool = False) -> list[Topic]:
     """Return all topics in order of their names; Kafka's own (`__...`) only when they are wanted."""
-    found = cluster.metadata().topics
-    return _topics(cluster, sorted(name for name in found if internal or not name.startswith("__")))
+    topics = cluster.metadata().topics
+    return _topics(cluster, sorted(name for name in topics if internal or not name.startswith("__")))
 
 
 def describe_topic(cluster: Cluster, name: str) -> Topic:
@@ -170,7 +170,7 @@ def ensure_topic(cluster: Cluster, name: str, partitions: int, replicas: int, se
 def _wait_known(cluster: Cluster, name: str, partitions: int) -> None:
     """Wait until all brokers list a topic: that comes a moment after the answer to its creator."""
     deadline = time.monotonic() + ANSWER_S
-    while (found := cluster.metadata().topics.get(name)) is None or len(found.partitions) < partitions:
+    while (metadata := cluster.metadata().topics.get(name)) is None or len(metadata.partitions) < partitions:
         if time.monotonic() > deadline:
             reason = f'topic "{name}" was created, and is not to be seen {ANSWER_S:g} s later'
             raise RunError.of("R672", what=cluster.what, brokers=cluster.name, reason=reason)

@@ -113,10 +113,10 @@ def restore(backup: Path, checkpoint: Path | None = None) -> Copied:
     refuse_links(backup)
     target = (checkpoint or Path(content["checkpoint"])).absolute()
     listed: Mapping[str, Mapping[str, Any]] = content["files"]
-    found = set(_all_names(backup / FILES))
-    if found != set(listed):
-        name = min(found ^ set(listed))
-        raise _damaged(backup, f"{name} is {'not in its list' if name in found else 'missing'}")
+    names = set(_all_names(backup / FILES))
+    if names != set(listed):
+        name = min(names ^ set(listed))
+        raise _damaged(backup, f"{name} is {'not in its list' if name in names else 'missing'}")
     try:
         with _made(target, backup) as made:
             _copy_all(backup, made, listed)
@@ -197,10 +197,10 @@ def _copy(source: Path, target: Path) -> dict[str, Any]:
 
 
 def _digest(file: Any) -> str:
-    found = hashlib.sha256()
+    digest = hashlib.sha256()
     while block := file.read(1 << 20):
-        found.update(block)
-    return found.hexdigest()
+        digest.update(block)
+    return digest.hexdigest()
 
 
 @contextmanager

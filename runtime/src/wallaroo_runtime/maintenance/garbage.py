@@ -72,9 +72,9 @@ def find_unused(days: float, *, checkpoints: bool) -> Iterator[Unused]:
 def _caches(now: float, days: float) -> Iterator[Unused]:
     root = cache_directory()
     go = root / GO
-    found = [path for path in _children(root) if path not in (go, root / CLASSES)] + _children(root / CLASSES)
-    found += [path for name in ENTRIES_OF_GO for path in _children(go / name)]
-    for path in found:
+    paths = [path for path in _children(root) if path not in (go, root / CLASSES)] + _children(root / CLASSES)
+    paths += [path for name in ENTRIES_OF_GO for path in _children(go / name)]
+    for path in paths:
         lock = go / "lock" if go in path.parents else None
         yield from _old("cache", path, now, days, lock)
 
@@ -96,15 +96,15 @@ def _is_leftover(path: Path) -> bool:
 
 def _last_use(path: Path) -> float:
     """Return when something in a file or directory was last read or changed, in seconds since 1970."""
-    found = path.lstat()
-    latest = found.st_mtime  # reading a directory, as this does, is no use of it
+    status = path.lstat()
+    latest = status.st_mtime  # reading a directory, as this does, is no use of it
     if not path.is_dir() or path.is_symlink():
-        return latest if path.is_symlink() else max(latest, found.st_atime)
+        return latest if path.is_symlink() else max(latest, status.st_atime)
     for folder, names, files in os.walk(path):
         for name in (*files, *names):
             with suppress(FileNotFoundError):
-                found = os.lstat(os.path.join(folder, name))
-                latest = max(latest, found.st_mtime, found.st_atime if name in files else 0.0)
+                status = os.lstat(os.path.join(folder, name))
+                latest = max(latest, status.st_mtime, status.st_atime if name in files else 0.0)
     return latest
 
 

@@ -52,7 +52,7 @@ class Topics:
         if not self.sources:
             return
         past = self._past()
-        past.points.update({self.ports[path]: dict(found) for path, found in offsets.items()})
+        past.points.update({self.ports[path]: dict(ends) for path, ends in offsets.items()})
         past.topics.update(self._ids)
         past.save()
 

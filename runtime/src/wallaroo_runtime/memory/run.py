@@ -280,16 +280,16 @@ class MemoryRun:
             RunError: R720, there is no such state.
         """
         calls = self._state_calls(name)
-        found = read_states(self.plan, self._engine.store, name).items()
-        return {readable(key): calls.state(*state) if calls else foreign_state(state[1]) for key, state in found}
+        states = read_states(self.plan, self._engine.store, name).items()
+        return {readable(key): calls.state(*state) if calls else foreign_state(state[1]) for key, state in states}
 
     def state(self, name: str, key: Any) -> Any:
         """Return the state of a key, None when it has none; otherwise as `states`."""
         calls = self._state_calls(name)
-        found = read_states(self.plan, self._engine.store, name).get(key_of(key))
-        if found is None:
+        value = read_states(self.plan, self._engine.store, name).get(key_of(key))
+        if value is None:
             return None
-        return calls.state(*found) if calls else foreign_state(found[1])
+        return calls.state(*value) if calls else foreign_state(value[1])
 
     def source(self, name: str) -> Source:
         """Return the source of a name."""

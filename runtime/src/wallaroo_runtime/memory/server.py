@@ -180,12 +180,12 @@ class MemoryServer:
         try:
             while data := await reader.read(READ_BYTES):
                 tail += data
-                found = cut(tail, len(tail))
-                if found.count:
-                    self._do(lambda part=tail[: found.end], count=found.count: self._process(source, part, count))  # type: ignore[misc]
-                tail = tail[found.end :]
-                if found.too_large:
-                    self._say(_too_large(source, peer, found.too_large))
+                messages = cut(tail, len(tail))
+                if messages.count:
+                    self._do(lambda part=tail[: messages.end], count=messages.count: self._process(source, part, count))  # type: ignore[misc]
+                tail = tail[messages.end :]
+                if messages.too_large:
+                    self._say(_too_large(source, peer, messages.too_large))
                     return
                 while self.pending >= PENDING_BYTES:
                     await asyncio.sleep(TURN_S)

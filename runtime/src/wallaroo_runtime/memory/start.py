@@ -85,10 +85,10 @@ def _program(app: str | Callable[..., Any], args: Sequence[str]) -> Program | No
 
 
 def _topology(app: str, args: Sequence[str], inputs: str, outputs: str, tell: Callable[[str], None]) -> Topology:
-    found = load_application(app, args, inputs, outputs, tell)
-    if found.archive is not None:
+    application = load_application(app, args, inputs, outputs, tell)
+    if application.archive is not None:
         raise RunError.of("R609", USAGE, app=app, reason="an archive runs on Spark")
-    return found.topology
+    return application.topology
 
 
 def _joined(program: Program, args: Sequence[str], tell: Callable[[str], None]) -> Topology:

@@ -13,13 +13,13 @@ GROUP_STATE = b"wallaroo.record.v1.GroupState"
 
 def read_states(plan: Plan, store: Store, name: str) -> dict[bytes, tuple[int, bytes]]:
     """Return encoding and bytes of the state of each key, as they are committed."""
-    found: dict[bytes, tuple[int, bytes]] = {}
+    of_ports: dict[bytes, tuple[int, bytes]] = {}
     for stage in plan.stages:
         ports = {node.state_port for node in stage.nodes if node.kind in STATE_ENTRIES and node.state == name}
         for entries in store.logs(stage.id) if ports else ():
             states = latest_states(entries)
-            found.update({key: value for (port, key), value in states.items() if port in ports})
-    return found
+            of_ports.update({key: value for (port, key), value in states.items() if port in ports})
+    return of_ports
 
 
 def foreign_state(data: bytes) -> GroupState | bytes:

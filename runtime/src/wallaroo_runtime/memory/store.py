@@ -69,6 +69,6 @@ class Store:
 
     def logs(self, stage: str) -> Iterator[tuple[bytes, ...]]:
         """Yield the entries of each bucket of a stage."""
-        for (found, _), log in self._committed.items():
-            if found == stage:
+        for (stage_id, _), log in self._committed.items():
+            if stage_id == stage:
                 yield log.entries

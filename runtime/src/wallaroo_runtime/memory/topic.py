@@ -115,9 +115,9 @@ class Feed:
 
 
 def _append(file: Path, records: Iterable[KafkaRecord]) -> None:
-    found = map(write_record, records)
+    values = map(write_record, records)
     with file.open("ab") as opened:
-        opened.write(b"".join(len(data).to_bytes(4, "big") + data for data in found))
+        opened.write(b"".join(len(data).to_bytes(4, "big") + data for data in values))
 
 
 def _message(source: KafkaSource, record: KafkaRecord) -> Message:

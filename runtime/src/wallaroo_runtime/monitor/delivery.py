@@ -122,5 +122,5 @@ def _since(before: Mapping[str, Any], egress: Mapping[str, Any]) -> Mapping[str,
 
 
 def _counted(egress: Mapping[str, Any]) -> Mapping[str, Mapping[str, int]]:
-    found: Mapping[str, Mapping[str, int]] = egress.get("live", {}).get("latency_ms", {})
-    return found
+    counted: Mapping[str, Mapping[str, int]] = egress.get("live", {}).get("latency_ms", {})
+    return counted

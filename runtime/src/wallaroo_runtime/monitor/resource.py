@@ -45,11 +45,11 @@ def _name_of(pid: int) -> str:
 
 
 def _children() -> dict[int, list[int]]:
-    found: dict[int, list[int]] = defaultdict(list)
+    children: dict[int, list[int]] = defaultdict(list)
     for entry in os.scandir("/proc"):
         if not entry.name.isdigit():
             continue
         with contextlib.suppress(OSError, IndexError, ValueError):
             stat = Path(entry.path, "stat").read_bytes()
-            found[int(stat[stat.rindex(b")") + 2 :].split()[1])].append(int(entry.name))
-    return found
+            children[int(stat[stat.rindex(b")") + 2 :].split()[1])].append(int(entry.name))
+    return children

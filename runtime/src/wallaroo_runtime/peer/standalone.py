@@ -56,8 +56,8 @@ def listen_of(kind: str, options: ServiceOptions) -> tuple[Listen, list[Diagnost
         token = read_token(options.token_file)
     certificate = read_pem(options.certificate) if options.certificate else b""
     key = read_pem(options.key) if options.key else b""
-    found = [] if is_private or certificate else [Diagnostic.of("R651", service=kind, address=options.listen)]
-    return Listen(options.listen, token, certificate, key), found
+    warnings = [] if is_private or certificate else [Diagnostic.of("R651", service=kind, address=options.listen)]
+    return Listen(options.listen, token, certificate, key), warnings
 
 
 def run_service(kind: str, options: ServiceOptions, tell: Callable[[str, str], None]) -> int:

@@ -62,10 +62,10 @@ class Layout:
 
     def by_place(self, inputs: Iterable[str]) -> Mapping[Place, tuple[str, ...]]:
         """Group paths by where they stand."""
-        found: dict[Place, tuple[str, ...]] = {}
+        paths: dict[Place, tuple[str, ...]] = {}
         for path in inputs:
-            found[self.places[path]] = (*found.get(self.places[path], ()), path)
-        return found
+            paths[self.places[path]] = (*paths.get(self.places[path], ()), path)
+        return paths
 
     def close(self, send: Callable[[str], Node]) -> list[tuple[Place, tuple[Node, ...]]]:
         """Return the places in the order in which their stages run, with a SEND for each path that leaves one."""

@@ -70,14 +70,14 @@ def compare(old: Topology, new: Topology) -> list[Change]:
     if old.name != new.name:
         text = f'application was "{old.name}" and is "{new.name}"'
         return [Change(Impact.BREAKS_STATE, "", f"{text}; a checkpoint belongs to one application")]
-    found = [
+    changes = [
         *_worker_changes(old, new),
         *_application_changes(old, new),
         *_part_changes(old, new),
         *_state_changes(old, new),
         *_plan_changes(old, new),
     ]
-    return sorted(found, key=lambda change: -change.impact)
+    return sorted(changes, key=lambda change: -change.impact)
 
 
 def called(part: Part) -> str:
@@ -142,13 +142,13 @@ def without_addresses(args: Iterable[str]) -> list[str]:
         >>> without_addresses(["--in", "h:1", "--out=h:2", "-o", "h:2", "--strict", "1"])
         ['--strict', '1']
     """
-    left, found = iter(args), []
+    left, kept = iter(args), []
     for arg in left:
         if arg in ADDRESSES:
             next(left, None)
         elif arg.partition("=")[0] not in ADDRESSES:
-            found.append(arg)
-    return found
+            kept.append(arg)
+    return kept
 
 
 def _application_changes(old: Topology, new: Topology) -> Iterator[Change]:
@@ -337,8 +337,8 @@ def _one_state(name: str, before: tuple[Topology, Step], after: tuple[Topology, 
         text = _was(f'language of state "{name}" of {called(now)}', *languages)
         yield Change(Impact.BREAKS_STATE, now.path, f"{text}; it cannot read what was kept")
         return
-    found = [topology.component(step.worker, f"{step.path}/state") for topology, step in (before, after)]
-    classes = [component.symbol if component else "" for component in found]
+    components = [topology.component(step.worker, f"{step.path}/state") for topology, step in (before, after)]
+    classes = [component.symbol if component else "" for component in components]
     if all(classes) and classes[0] != classes[1]:
         text = _was(f'class of state "{name}" of {called(now)}', *classes)
         yield Change(Impact.BREAKS_STATE, now.path, f"{text}; it cannot read what was kept", False)

@@ -22,13 +22,13 @@ def frames_of_ports(data: bytes, ports: Collection[int]) -> Iterator[bytes]:
 
 def messages_by_port(frames: bytes) -> Counter[int]:
     """Count the messages of frames that stand one after the other; ticks have none, visits one."""
-    found: Counter[int] = Counter()
+    counts: Counter[int] = Counter()
     offset = 0
     while offset < len(frames):
         header = read_header(frames, offset)
-        found[header.port] += header.count
+        counts[header.port] += header.count
         offset += HEADER_BYTES + header.body_bytes
-    return found
+    return counts
 
 
 def controls_of(data: bytes, ports: Collection[int]) -> Iterator[tuple[int, bytes]]:

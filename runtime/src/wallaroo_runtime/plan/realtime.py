@@ -56,10 +56,10 @@ def _of_parts(topology: Topology) -> Iterator[Diagnostic]:
 
 def in_realtime(plan: Plan, topology: Topology, *, cluster: str = "") -> list[str]:
     """Return lines that describe the request to Spark in real-time mode, or the obstacles; see there."""
-    found = obstacles(plan, topology, cluster=cluster)
-    if found:
-        places = (f" at {finding.pointer}" if finding.pointer else "" for finding in found)
-        return ["refused:", *(f"  {finding.message}{place}" for finding, place in zip(found, places, strict=True))]
+    findings = obstacles(plan, topology, cluster=cluster)
+    if findings:
+        places = (f" at {finding.pointer}" if finding.pointer else "" for finding in findings)
+        return ["refused:", *(f"  {finding.message}{place}" for finding, place in zip(findings, places, strict=True))]
     first, *rest = plan.levels
     names = ", ".join(stage.id for stage in first)
     lines = ["source             the journal, as soon as it has something", f"mapPartitions      {names}"]

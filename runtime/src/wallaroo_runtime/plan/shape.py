@@ -58,9 +58,9 @@ def compare_shapes(old: tuple[Topology, Step], new: tuple[Topology, Step]) -> Sh
     other = sorted(path for path in was.keys() & now.keys() if was[path].rstrip("!") != now[path].rstrip("!"))
     open_fields: list[str] = []  # only the run shows what becomes of them
     if workers[1].language in STRICT:
-        found = {path: _narrows(was[path], now[path]) for path in other}
-        other = [path for path in other if found[path] is None]
-        open_fields = [path for path, narrows in found.items() if narrows]
+        narrowed = {path: _narrows(was[path], now[path]) for path in other}
+        other = [path for path in other if narrowed[path] is None]
+        open_fields = [path for path, narrows in narrowed.items() if narrows]
     if workers[1].language == "python":  # its states keep the fields of old ones that their classes no longer have
         other += [path for path in gone if path.startswith(CLASSES)]
         places = {_place(path) for path in added}

@@ -73,9 +73,9 @@ def resolve(app: str) -> App:
     if path.is_file():
         return _binary(path.absolute())
     if _MODULE.match(target) and not is_file(target):
-        found = find_module(target)
-        if found:
-            return App(AppKind.PYTHON_MODULE, found, target + function)
+        module = find_module(target)
+        if module:
+            return App(AppKind.PYTHON_MODULE, module, target + function)
     raise RunError.of("R609", USAGE, app=app, reason=_reason(app, path))
 
 
@@ -117,12 +117,12 @@ def _reason(app: str, path: Path) -> str:
 def _here(folder: Path) -> str:
     """Return `; FOLDER has NAMES` with the programs of a folder; nothing when it has none."""
     try:
-        found = sorted(each.name for each in folder.iterdir() if not each.name.startswith(".") and _is_program(each))
+        programs = sorted(each.name for each in folder.iterdir() if not each.name.startswith(".") and _is_program(each))
     except OSError:
         return ""
-    more = f" and {len(found) - SHOWN} more" if len(found) > SHOWN else ""
+    more = f" and {len(programs) - SHOWN} more" if len(programs) > SHOWN else ""
     where = "this directory" if folder == Path() else str(folder)
-    return f"; {where} has {', '.join(found[:SHOWN])}{more}" if found else ""
+    return f"; {where} has {', '.join(programs[:SHOWN])}{more}" if programs else ""
 
 
 def _is_program(path: Path) -> bool:

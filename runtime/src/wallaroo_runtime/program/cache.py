@@ -80,8 +80,8 @@ def _prune(root: Path, bound_bytes: int) -> None:
 
 def _running() -> set[Path]:
     """Return the programs of the user's processes."""
-    found = set()
+    programs = set()
     for process in Path("/proc").glob("[0-9]*"):
         with suppress(OSError):  # another user's, or gone
-            found.add((process / "exe").readlink())
-    return found
+            programs.add((process / "exe").readlink())
+    return programs

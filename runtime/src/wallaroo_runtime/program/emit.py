@@ -81,8 +81,8 @@ def emit_all(
     document: dict[str, Any] = result["topology"]
     home = Path(app.path) if app.kind is AppKind.GO_DIRECTORY else Path(app.path).parent
     programs = result.get("programs", {})
-    found = join_programs(document, programs, home, args, deadline_seconds=deadline_seconds, tell=tell)
-    return Emitted(document, found)
+    libraries = join_programs(document, programs, home, args, deadline_seconds=deadline_seconds, tell=tell)
+    return Emitted(document, libraries)
 
 
 def join_programs(
@@ -111,7 +111,7 @@ def join_programs(
         RunError: As `emit_all`.
     """
     libraries = {name: find_library(name, home, target) for name, target in programs.items()}
-    results = {name: run_front_end(found, args, deadline_seconds, tell) for name, found in libraries.items()}
+    results = {name: run_front_end(library, args, deadline_seconds, tell) for name, library in libraries.items()}
     if libraries:
         join_libraries(document, {name: (libraries[name].path, result) for name, result in results.items()})
     return libraries
@@ -155,9 +155,9 @@ def _refuse_other_wallaroo(app: App) -> None:
     """Look where the child will look: after that it is too late, since it imports the wrong package itself."""
     directory = os.path.dirname(app.path) if app.kind is AppKind.PYTHON_FILE else os.getcwd()
     path = os.environ.get("PYTHONPATH")
-    found = other_wallaroo([directory, *(path.split(os.pathsep) if path else ())])
-    if found:
-        raise RunError.of("T221", TOPOLOGY, file=found, found=found)
+    file = other_wallaroo([directory, *(path.split(os.pathsep) if path else ())])
+    if file:
+        raise RunError.of("T221", TOPOLOGY, file=file, found=file)
 
 
 def _run(command: Sequence[str], args: Sequence[str], file: Path, deadline_seconds: float, path: str) -> str:

@@ -67,8 +67,8 @@ def _finished(process: subprocess.Popen[str]) -> tuple[str, str]:
 
 def broken(directory: Path, output: str) -> RunError:
     """Make W407 of the compiler's output, at the first place in it; R697: a module is missing; R742: a disk is full."""
-    if found := _NOT_FETCHED.search(output):
-        return RunError.of("R697", WORKER, reason=found[0])
+    if match := _NOT_FETCHED.search(output):
+        return RunError.of("R697", WORKER, reason=match[0])
     if full := next(filter(_FULL.search, output.splitlines()), ""):
         fix = "free some space, or give other directories with XDG_CACHE_HOME and TMPDIR"
         return RunError.of("R742", WORKER, what="room for the compiler of Go", reason=full, fix=fix)

@@ -28,23 +28,23 @@ def packages_by_place(
         sdk: Paths of the SDK's module and of those that it needs.
         has_module: Whether the program has a go.mod: then a path with a host is one of a module, unless it is vendored.
     """
-    found: dict[str, Path] = {}
+    packages: dict[str, Path] = {}
     seen, left = {program}, [program]
     while left:
         folder = left.pop()
         for path in _imports(folder):
-            if path in found or (standard / path).is_dir() or any(is_in(path, root) for root in sdk):
+            if path in packages or (standard / path).is_dir() or any(is_in(path, root) for root in sdk):
                 continue
             own = _in_modules(path, modules)
             place = own or _place(path, folder, program, has_module=has_module)
             if place is None:
                 continue
             if own is None or _is_nested(own, modules.values()):
-                found[path] = place
+                packages[path] = place
             if place not in seen:
                 seen.add(place)
                 left.append(place)
-    return found
+    return packages
 
 
 def _in_modules(path: str, modules: Mapping[str, Path]) -> Path | None:

@@ -55,8 +55,8 @@ def missing_modules(python: str, names: tuple[str, ...]) -> list[str]:
         reason = f"it did not answer within {FIND_S:g} s" if done is None else f"asked for its modules, {_ending(done)}"
         fix = f"give the path of a Python interpreter, e.g. {sys.executable}"
         raise RunError.of("W404", WORKER, path=f"{OPTION} {python}", reason=reason, fix=fix)
-    found = done.stdout.decode(errors="replace").split()
-    return [name for name in names if name in found]
+    missing = done.stdout.decode(errors="replace").split()
+    return [name for name in names if name in missing]
 
 
 def _ending(done: "subprocess.CompletedProcess[bytes]") -> str:

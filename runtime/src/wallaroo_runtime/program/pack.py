@@ -189,23 +189,23 @@ def _python(app: App, options: PackOptions, prefix: str, worker: str) -> Packed:
 
 def _sources(directory: Path, include: Sequence[str]) -> set[Path]:
     """Return the Python files of a directory, and the other files to include."""
-    found = set()
+    sources = set()
     for path in directory.rglob("*.py"):
         folders = path.relative_to(directory).parts[:-1]
         parents = [directory.joinpath(*folders[: number + 1]) for number in range(len(folders))]
         is_ours = not any(name.startswith(".") or name in LEFT_OUT for name in folders)
         if is_ours and not any((parent / "pyvenv.cfg").exists() for parent in parents):
-            found.add(path)
+            sources.add(path)
     for pattern in include:
         more = {path for path in directory.glob(pattern) if path.is_file()}
         if not more:
             raise _unpackable(directory, f"no file matches --include {pattern}", "give a pattern of files in it")
-        found |= more
-    for path in found:
+        sources |= more
+    for path in sources:
         if not path.resolve().is_relative_to(directory.resolve()):
             fix = f"put {path.resolve()} itself into the directory"
             raise _unpackable(directory, f"{path} is a link to a file outside of it", fix)
-    return found
+    return sources
 
 
 def _sdk() -> dict[str, Path]:
@@ -213,8 +213,8 @@ def _sdk() -> dict[str, Path]:
     spec = find_spec("wallaroo")
     assert spec is not None and spec.origin is not None
     root = Path(spec.origin).parent
-    found = [path for path in root.rglob("*") if path.is_file() and "__pycache__" not in path.parts]
-    return {str(path.relative_to(root)): path for path in found}
+    files = [path for path in root.rglob("*") if path.is_file() and "__pycache__" not in path.parts]
+    return {str(path.relative_to(root)): path for path in files}
 
 
 def _binaries(app: App, options: PackOptions, prefix: str, worker: str, *, tell: Callable[[str], None]) -> Packed:

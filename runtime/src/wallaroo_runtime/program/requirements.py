@@ -56,8 +56,8 @@ def fetch_wheels(requirements: Path, platforms: Sequence[str], folder: Path) -> 
 
 def worker_requirements() -> list[str]:
     """Return the requirements of the SDK's worker, from its distribution."""
-    found = metadata.requires(SDK) or []
-    return [text.partition(";")[0].strip() for text in found if re.search(r"extra == .worker.", text)]
+    requirements = metadata.requires(SDK) or []
+    return [text.partition(";")[0].strip() for text in requirements if re.search(r"extra == .worker.", text)]
 
 
 def lock_text(wheels: Sequence[Path]) -> str:
@@ -65,7 +65,9 @@ def lock_text(wheels: Sequence[Path]) -> str:
     hashes = defaultdict(set)
     for wheel in wheels:
         hashes[_requirement(wheel)].add(file_digest(wheel))
-    lines = [f"{name} {' '.join(f'--hash=sha256:{each}' for each in sorted(found))}" for name, found in hashes.items()]
+    lines = [
+        f"{name} {' '.join(f'--hash=sha256:{each}' for each in sorted(digests))}" for name, digests in hashes.items()
+    ]
     return "".join(f"{line}\n" for line in sorted(lines))
 
 

@@ -113,9 +113,9 @@ class Flow:
             if peer.failure() is not None:
                 continue  # that ends the run, which reports it
             status, told = peer.status(), self._told[number]
-            self._told[number] = found = status.get("diagnostics", [])
+            self._told[number] = reported = status.get("diagnostics", [])
             # What it has found for an earlier driver, that one has reported.
-            new = lasting(status) if told is None else since(told, found)
+            new = lasting(status) if told is None else since(told, reported)
             findings = map(Diagnostic.from_json, new)
             yield from (finding for finding in findings if finding.kind is not Kind.AT_END)
 
@@ -215,16 +215,16 @@ class Flow:
         )
 
 
-def since(known: Sequence[Any], found: Sequence[Any]) -> Sequence[Any]:
+def since(known: Sequence[Any], latest: Sequence[Any]) -> Sequence[Any]:
     """Return the entries appended to a list of which the first may have been dropped.
 
     Args:
         known: What it had.
-        found: What it has.
+        findings: What it has.
 
     Example:
         >>> since("abc", "bcbc")
         'bc'
     """
-    dropped = next(number for number in range(len(known) + 1) if found[: len(known) - number] == known[number:])
-    return found[len(known) - dropped :]
+    dropped = next(number for number in range(len(known) + 1) if latest[: len(known) - number] == known[number:])
+    return latest[len(known) - dropped :]

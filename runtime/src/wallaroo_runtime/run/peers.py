@@ -174,7 +174,7 @@ class Peers:
 
     def addresses(self) -> list[tuple[str, str]]:
         """Return name and address of each source that is listened for."""
-        return [found for gateway in self.gateways for found in gateway.addresses()]
+        return [address for gateway in self.gateways for address in gateway.addresses()]
 
     def delivered(self) -> int:
         """Return the number of messages that receivers have got from the egress since the checkpoint began."""

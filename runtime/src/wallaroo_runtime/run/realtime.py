@@ -41,9 +41,9 @@ def check_realtime(topology: Topology, *, master: str, remote: RemoteOptions) ->
     from wallaroo_runtime.spark.machine.jar import check_spark
 
     plan = compile_topology(topology, shuffle_partitions=PARTITIONS, buckets_per_partition=BUCKETS_PER_PARTITION)
-    found = [*_of_services(remote), *obstacles(plan, topology, cluster=cluster_of(master))]
-    if found:
-        raise RunError(found, USAGE)
+    findings = [*_of_services(remote), *obstacles(plan, topology, cluster=cluster_of(master))]
+    if findings:
+        raise RunError(findings, USAGE)
     check_spark()
 
 

@@ -153,11 +153,11 @@ class Program:
         if self._loading is None or self._loading.is_alive():
             return False
         done, self._loading = self._loading, None
-        found = _runnable(done)
-        check_application(self._options, found)
+        application = _runnable(done)
+        check_application(self._options, application)
         if self.was_opened or not self._options.checkpoint.fresh:
-            check_continues(self._options, found)
-        self.loaded = found
+            check_continues(self._options, application)
+        self.loaded = application
         return True
 
     def close(self) -> None:

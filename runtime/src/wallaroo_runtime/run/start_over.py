@@ -28,13 +28,13 @@ def start_over(place: Place, name: str, reporter: Reporter, check: Callable[[], 
         RunError: R603, it is the checkpoint of another application; everything stays.
     """
     directory = LocalDirectory(place.path)
-    found = _found(directory, name)
-    size = measure(place.path) if found else 0
+    contents = _found(directory, name)
+    size = measure(place.path) if contents else 0
     check()
     stop_left_behind(place.path)
     check()
-    if found:
-        reporter.note(f"--fresh removes {found}, {size:,} bytes")
+    if contents:
+        reporter.note(f"--fresh removes {contents}, {size:,} bytes")
     place.clear()
 
 
@@ -46,11 +46,11 @@ def start_over_at(
     Raises:
         RunError: As `start_over`, and what the directory raises.
     """
-    found = _found(directory, name)
-    size = directory.size() if found else 0
+    contents = _found(directory, name)
+    size = directory.size() if contents else 0
     check()
-    if found:
-        reporter.note(f"--fresh removes {found}, {size:,} bytes")
+    if contents:
+        reporter.note(f"--fresh removes {contents}, {size:,} bytes")
     directory.clear()
 
 

@@ -129,9 +129,9 @@ class Client:
         """Return the error for a failed call."""
         kind, address = self.service.kind, self.service.address
         code, details = error.code(), (error.details() or "")[:300]
-        found = findings_of(error)
-        if found:
-            return RunError(found)
+        findings = findings_of(error)
+        if findings:
+            return RunError(findings)
         if code is grpc.StatusCode.UNAUTHENTICATED:
             return RunError.of("R641", service=kind, address=address)
         if code is grpc.StatusCode.UNIMPLEMENTED and self._is_the_other():

@@ -11,10 +11,10 @@ QUANTILES = {"p50": 0.5, "p90": 0.9, "p99": 0.99, "p99_9": 0.999, "p99_99": 0.99
 
 def _bounds() -> list[int]:
     """Return the upper bounds: each millisecond at first, then 3 % more each."""
-    found = [0]
-    while found[-1] < MOST_MS:
-        found.append(max(found[-1] + 1, int(found[-1] * STEP)))
-    return found
+    bounds = [0]
+    while bounds[-1] < MOST_MS:
+        bounds.append(max(bounds[-1] + 1, int(bounds[-1] * STEP)))
+    return bounds
 
 
 BOUNDS = _bounds()

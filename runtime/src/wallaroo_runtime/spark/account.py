@@ -95,10 +95,10 @@ def last_attempts(batch: int, accounts: Accounts) -> list[Account]:
 
 def visits_of(batch: int, accounts: Accounts) -> Visits:
     """Return the counts of a micro-batch's visits."""
-    found: Visits = {}
+    visits: Visits = {}
     for account in last_attempts(batch, accounts):
-        add_visits(found, account.visited)
-    return found
+        add_visits(visits, account.visited)
+    return visits
 
 
 Messages = Counter[tuple[int, int]]  # by bucket and port
@@ -156,7 +156,7 @@ class Balance:
         for account in accounts:
             attempts[account.level, account.partition].append(account)
         slots = {task: slot for account in accounts for task, slot in account.makers.items()}
-        slots |= {account.task: slot for slot, found in attempts.items() for account in found}
+        slots |= {account.task: slot for slot, accounts_of in attempts.items() for account in accounts_of}
         sent = self._by_goal(accounts)
         for goal in product(range(1, self._last + 1), range(self._partitions)):
             for taker in attempts.get(goal) or [Account(0, *goal, task=NOBODY)]:
@@ -165,31 +165,31 @@ class Balance:
 
     def _by_goal(self, accounts: Iterable[Account]) -> Mapping[Slot, Taken]:
         """Return the output of all attempts, in the form of an account of its taker."""
-        found: dict[Slot, Taken] = defaultdict(Counter)
+        made: dict[Slot, Taken] = defaultdict(Counter)
         for account in accounts:
             for (bucket, port), count in account.made.items():
-                found[self._takers.get(port, self._last), bucket % self._partitions][bucket, account.task, port] = count
-        return found
+                made[self._takers.get(port, self._last), bucket % self._partitions][bucket, account.task, port] = count
+        return made
 
     def _staged(self, accounts: Iterable[Account], files: Iterable[StagedFile]) -> Iterator[str]:
         offers: dict[int, list[Counter[int]]] = defaultdict(list)
         for account in accounts:
             if account.level == self._last:
                 offers[account.partition].append(account.staged)
-        found: dict[int, Counter[int]] = defaultdict(Counter)
+        in_files: dict[int, Counter[int]] = defaultdict(Counter)
         for file in files:
-            found[file.partition][file.port] += file.messages
-        for partition in sorted({*offers, *found}):
+            in_files[file.partition][file.port] += file.messages
+        for partition in sorted({*offers, *in_files}):
             staged = offers.get(partition) or [Counter()]
-            if found[partition] not in staged:
-                yield _not_staged(partition, self._last, staged[-1], found[partition])
+            if in_files[partition] not in staged:
+                yield _not_staged(partition, self._last, staged[-1], in_files[partition])
 
 
-def _not_staged(partition: int, level: int, staged: Counter[int], found: Counter[int]) -> str:
-    port = min(port for port in {*staged, *found} if staged[port] != found[port])
+def _not_staged(partition: int, level: int, staged: Counter[int], in_files: Counter[int]) -> str:
+    port = min(port for port in {*staged, *in_files} if staged[port] != in_files[port])
     return (
         f"partition {partition} of level {level} gave {staged[port]} messages for port {port}, "
-        f"its files have {found[port]}"
+        f"its files have {in_files[port]}"
     )
 
 
@@ -197,9 +197,9 @@ def _arrived(
     goal: Slot, taker: Account, sent: Taken, attempts: Mapping[Slot, Sequence[Account]], *, slots: Mapping[int, Slot]
 ) -> Iterator[str]:
     """Yield each task of which an attempt took something else than one attempt of that task has made for it."""
-    offers, found = _by_maker(sent, slots), _by_maker(taker.taken, slots)
-    for slot in sorted({*offers, *found}):
-        offered, taken = offers.get(slot, {}), found.get(slot, {})
+    offers, arrived = _by_maker(sent, slots), _by_maker(taker.taken, slots)
+    for slot in sorted({*offers, *arrived}):
+        offered, taken = offers.get(slot, {}), arrived.get(slot, {})
         if not taken and len(offered) < len(attempts.get(slot, ())):
             continue  # another attempt made nothing for it
         attempt = max(taken or offered)
@@ -217,8 +217,8 @@ def _arrived(
 
 def _by_maker(taken: Taken, slots: Mapping[int, Slot]) -> dict[Slot, dict[int, Messages]]:
     """Return messages by the task that made them and its attempt."""
-    found: dict[Slot, dict[int, Messages]] = defaultdict(lambda: defaultdict(Counter))
+    messages: dict[Slot, dict[int, Messages]] = defaultdict(lambda: defaultdict(Counter))
     for (bucket, task, port), count in taken.items():
         if count:
-            found[slots.get(task, (NOBODY, task))][task][bucket, port] = count
-    return found
+            messages[slots.get(task, (NOBODY, task))][task][bucket, port] = count
+    return messages

@@ -91,5 +91,5 @@ class OutboxRoom:
 
     def new_findings(self) -> list[Diagnostic]:
         """Return the findings since the last call: that the outbox is full, once each time."""
-        found, self._findings = self._findings, []
-        return found
+        findings, self._findings = self._findings, []
+        return findings

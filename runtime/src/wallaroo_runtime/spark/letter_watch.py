@@ -64,17 +64,17 @@ class LetterWatch:
             read: Yields the frames of one of them.
         """
         numbers: Counter[int] = Counter()
-        found: Found = []
+        first_letters: Found = []
         letters = ((file.partition, letter) for file in files for letter in letters_of(read(file)))
         for partition, letter in islice(letters, LETTERS_PER_BATCH):
-            found.append((f"{batch}-{partition}-{numbers[partition]}", letter))
+            first_letters.append((f"{batch}-{partition}-{numbers[partition]}", letter))
             numbers[partition] += 1
-        return found
+        return first_letters
 
-    def add(self, found: Found, published: int) -> None:
+    def add(self, letters: Found, published: int) -> None:
         """Count the letters that `look` returned of a micro-batch that is published now, with so many dead letters."""
-        self._is_least |= published > len(found)
-        for name, letter in found:
+        self._is_least |= published > len(letters)
+        for name, letter in letters:
             kind = letter.path, letter.code
             self._counts[kind] += 1
             if is_power_of_ten(self._counts[kind]):

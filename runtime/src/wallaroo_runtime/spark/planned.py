@@ -63,13 +63,13 @@ class Planned:
         """Return the offsets of topics at which sources have begun, by their numbers; of none where there are none."""
         if self._first:  # it is asked for until a micro-batch is reported
             return self._first
-        found: dict[str, dict[int, int]] = {}
+        topics: dict[str, dict[int, int]] = {}
         for number in sources:
             with suppress(OSError, ValueError, AttributeError):
                 for topic, begins in json.loads(self._read(f"sources/{number}/0").partition("\n")[2]).items():
-                    found[topic] = {int(partition): int(offset) for partition, offset in begins.items()}
-        self._first = found
-        return found
+                    topics[topic] = {int(partition): int(offset) for partition, offset in begins.items()}
+        self._first = topics
+        return topics
 
 
 def past_progress(session: SparkSession, checkpoint: str) -> Progress:

@@ -159,10 +159,10 @@ class Publisher:
 
     def _visit(self, batch: int, accounts: Accounts) -> None:
         """Report the counts of a micro-batch's visits."""
-        found = visits_of(batch, accounts)
-        if found:
-            self._tell_visits({number: (count.keys, count.failed) for number, count in found.items()})
-            self.counts.update(visits=len(found), visited_keys=sum(count.keys for count in found.values()))
+        visits = visits_of(batch, accounts)
+        if visits:
+            self._tell_visits({number: (count.keys, count.failed) for number, count in visits.items()})
+            self.counts.update(visits=len(visits), visited_keys=sum(count.keys for count in visits.values()))
 
     def _count(self, batch: int, files: Iterable[StagedFile], accounts: Accounts) -> None:
         """Count the messages of Spark's sources and sinks, before the micro-batch is committed."""

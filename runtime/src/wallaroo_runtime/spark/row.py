@@ -75,10 +75,10 @@ def struct_of(schema: str) -> StructType:
     return cast(StructType, StructType.fromDDL(_DDL.sub(_plain, schema)))
 
 
-def _plain(found: re.Match[str]) -> str:
-    if found["name"]:
-        return f"{found['before']}`{found['name']}`"
-    return found["quoted"] or "TIMESTAMP_LTZ"
+def _plain(match: re.Match[str]) -> str:
+    if match["name"]:
+        return f"{match['before']}`{match['name']}`"
+    return match["quoted"] or "TIMESTAMP_LTZ"
 
 
 def check_times(session: SparkSession, columns: StructType, what: str) -> None:
@@ -105,11 +105,11 @@ def field_of(rows: DataFrame, name: str, what: str) -> StructField | None:
         RunError: R716, several columns have the name.
     """
     is_exact = _is_case_sensitive(rows)
-    found = [each for each in rows.schema.fields if _same(each.name, name, is_exact=is_exact)]
-    if len(found) > 1:
-        reason = f'several of its columns have the name "{name}": {", ".join(each.name for each in found)}'
+    columns = [each for each in rows.schema.fields if _same(each.name, name, is_exact=is_exact)]
+    if len(columns) > 1:
+        reason = f'several of its columns have the name "{name}": {", ".join(each.name for each in columns)}'
         raise _refused(what, reason, "drop or rename all but one")
-    return found[0] if found else None
+    return columns[0] if columns else None
 
 
 def _same(one: str, other: str, *, is_exact: bool) -> bool:
@@ -132,15 +132,15 @@ def declared_columns(rows: DataFrame, schema: str, what: str) -> list[Column]:
     """
     columns, is_exact = list[Column](), _is_case_sensitive(rows)
     for field in struct_of(schema).fields:
-        found = field_of(rows, field.name, what)
-        if found is None:
+        column = field_of(rows, field.name, what)
+        if column is None:
             reason = f'it has no column "{field.name}"; it has {", ".join(rows.columns) or "none"}'
             raise _refused(what, reason, "select it under that name, or declare a row without it")
-        if lack := _lack(found.dataType, field.dataType, found.name, is_exact=is_exact):
-            name, kind = found.name, field.dataType.simpleString()
+        if lack := _lack(column.dataType, field.dataType, column.name, is_exact=is_exact):
+            name, kind = column.name, field.dataType.simpleString()
             code = f'.withColumn("{name}", F.col("{name}").cast("{kind}"))'
             raise _refused(what, lack, f"cast it, e.g. {code}, or declare another type")
-        columns.append(F.col(_quoted(found.name)).cast(_with_nulls(field.dataType)).alias(field.name))
+        columns.append(F.col(_quoted(column.name)).cast(_with_nulls(field.dataType)).alias(field.name))
     return columns
 
 

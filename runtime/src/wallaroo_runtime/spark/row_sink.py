@@ -106,10 +106,10 @@ class RowSinks:
         if sink.schema:
             check_times(self._session, struct_of(sink.schema), place_of(sink))
         view = "wallaroo_rows_" + sink.path.replace("/", "_")
-        found = (
+        frame = (
             rows.select(of_object(F.col("value"), sink.schema).alias("row")).select("row.*") if sink.schema else rows
         )
-        found.createOrReplaceTempView(view)
+        frame.createOrReplaceTempView(view)
         return self._session.sql(f"SELECT {sink.value} FROM {view}")
 
     def _rows(self, files: Sequence[StagedFile]) -> DataFrame:

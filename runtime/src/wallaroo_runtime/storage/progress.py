@@ -77,8 +77,8 @@ def committed_progress(checkpoint: Path) -> Progress:
 def progress_at(offsets: bytes) -> Progress:
     """Return the progress of a query at the end of a micro-batch, from its plan."""
     _version, _metadata, *lines = offsets.decode("utf-8").splitlines()
-    found = [json.loads(line) for line in lines if line != "-"]
-    return replace(Progress().reached(found), topics=_topics(found))
+    sources = [json.loads(line) for line in lines if line != "-"]
+    return replace(Progress().reached(sources), topics=_topics(sources))
 
 
 def unread_records(sources: Iterable[Mapping[str, Any]], planned: Topics = MappingProxyType({})) -> int:
@@ -113,13 +113,13 @@ def _topics(offsets: Iterable[Any]) -> Topics:
         >>> _topics([{"journal": "0f", "offset": 9}, {"clicks": {"0": 7}}, {"clicks": {"0": 5, "1": 2}}])
         {'clicks': {0: 5, 1: 2}}
     """
-    found: dict[str, dict[int, int]] = {}
+    topics: dict[str, dict[int, int]] = {}
     for offset in offsets:
         for topic, ends in offset.items() if isinstance(offset, Mapping) else ():
             for number, end in ends.items() if isinstance(ends, Mapping) else ():
-                known = found.setdefault(topic, {})
+                known = topics.setdefault(topic, {})
                 known[int(number)] = min(int(end), known.get(int(number), int(end)))
-    return found
+    return topics
 
 
 def plan_elsewhere(files: Directory, topics: Topics) -> None:

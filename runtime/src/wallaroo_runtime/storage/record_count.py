@@ -57,8 +57,8 @@ class RecordCount:
     @classmethod
     def open(cls, directory: Directory) -> "RecordCount":
         """Go on with the counts of earlier runs; raises as `read_counted`."""
-        found = read_counted(directory)
-        return cls(directory, found, found)
+        counts = read_counted(directory)
+        return cls(directory, counts, counts)
 
     def is_written(self, query: str, batch: int) -> bool:
         """Say whether sinks have got a micro-batch."""

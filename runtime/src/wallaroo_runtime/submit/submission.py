@@ -77,17 +77,17 @@ class Submission:
     def _read(self, line: str) -> None:
         if line and not line.startswith("\tat "):
             self._last.append(line)
-        if found := STATUS.search(line):
-            self._status = int(found[1] or found[2])
-        if found := PAGE.match(line):
-            self._page = found[1]
-        if found := DIAGNOSIS.match(line) or THROWN.match(line):
-            self._reason = self._reason or found[1]
-        if not self._application and (found := ASSIGNED.search(line)):
-            self._application = found[1] or found[2]
+        if match := STATUS.search(line):
+            self._status = int(match[1] or match[2])
+        if match := PAGE.match(line):
+            self._page = match[1]
+        if match := DIAGNOSIS.match(line) or THROWN.match(line):
+            self._reason = self._reason or match[1]
+        if not self._application and (match := ASSIGNED.search(line)):
+            self._application = match[1] or match[2]
             self._note(f"{self._application} is submitted; {self._remedy('logs')} shows what it says")
-        if found := REPORT.search(line):
-            self._tell(found[1])
+        if match := REPORT.search(line):
+            self._tell(match[1])
 
     def _tell(self, state: str) -> None:
         if state != self._state:

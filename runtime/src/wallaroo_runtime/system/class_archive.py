@@ -71,8 +71,8 @@ class ArchiveWriter:
     """
 
     def __init__(self, options: str) -> None:
-        found = re.search(rf"{MAKE}=([^\"]+)\.\d+", options)
-        self._archive = Path(f"{found[1]}.jsa") if found else None
+        match = re.search(rf"{MAKE}=([^\"]+)\.\d+", options)
+        self._archive = Path(f"{match[1]}.jsa") if match else None
         self.directory = self._archive.parent if self._archive else None
         self.descriptors: tuple[int, ...] = ()
         if self.directory is not None:
@@ -93,8 +93,8 @@ class ArchiveWriter:
 
 def _key(java: str, parts: tuple[object, ...]) -> str:
     paths = [Path(os.path.realpath(java)), *(part for part in parts if isinstance(part, Path))]
-    found = [path.stat() for path in paths if path.exists()]
-    known = (*parts, paths[0], *((each.st_mtime_ns, each.st_size) for each in found))
+    files = [path.stat() for path in paths if path.exists()]
+    known = (*parts, paths[0], *((each.st_mtime_ns, each.st_size) for each in files))
     return hashlib.sha256(repr(known).encode()).hexdigest()[:32]
 
 

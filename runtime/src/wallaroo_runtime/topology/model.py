@@ -315,11 +315,11 @@ class Topology:
 
     def states(self) -> dict[str, Step]:
         """Return for each state name the first step that has it."""
-        found: dict[str, Step] = {}
+        steps: dict[str, Step] = {}
         for step in self.steps():
             if step.state is not None:
-                found.setdefault(step.state.name, step)
-        return found
+                steps.setdefault(step.state.name, step)
+        return steps
 
     def visits(self) -> list[str]:
         """Return the names of the visits that state computations take, each once."""

@@ -124,12 +124,12 @@ def broker_variables(document: Mapping[str, Any]) -> dict[tuple[str, tuple[str, 
     ends = [(end["name"], tuple(end["brokers"])) for end in _ends_with_brokers(document)]
     if len({frozenset(brokers) for _, brokers in ends}) < 2:
         return dict.fromkeys(ends, BROKERS)
-    found, taken = dict[tuple[str, tuple[str, ...]], str](), dict[str, str]()
+    variables, taken = dict[tuple[str, tuple[str, ...]], str](), dict[str, str]()
     for name, brokers in sorted(set(ends)):
         cluster = ",".join(sorted(brokers))
-        found[name, brokers] = variable = free_name(variable_of(f"{name}_brokers"), cluster, taken)
+        variables[name, brokers] = variable = free_name(variable_of(f"{name}_brokers"), cluster, taken)
         taken[variable] = cluster
-    return found
+    return variables
 
 
 def with_brokers(topology: Topology, environment: Mapping[str, str]) -> Topology:

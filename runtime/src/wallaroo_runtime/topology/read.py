@@ -89,5 +89,5 @@ def _step(value: dict[str, Any]) -> Step:
 def _state(value: dict[str, Any]) -> State:
     key = value["key"]
     values = tuple(data for item in key.get("values", ()) if (data := key_bytes(item)) is not None)
-    found = Key(key["kind"], values, key.get("unknown", "create"))
-    return State(value["name"], value["codec"], found, value.get("ttl_ms", 0))
+    keys = Key(key["kind"], values, key.get("unknown", "create"))
+    return State(value["name"], value["codec"], keys, value.get("ttl_ms", 0))

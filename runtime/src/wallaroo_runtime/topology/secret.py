@@ -92,13 +92,13 @@ def withheld(document: Any) -> tuple[Any, dict[str, str]]:
 
     A variable has the name of its option; options of different values have those of their sources and sinks, too.
     """
-    found = defaultdict[str, dict[str, list[tuple[dict[str, Any], str]]]](lambda: defaultdict(list))
+    secrets = defaultdict[str, dict[str, list[tuple[dict[str, Any], str]]]](lambda: defaultdict(list))
     document = _copied(document)
     for end in _ends(document):
         for options, option, value in _secrets(end):
-            found[option][value].append((options, str(end.get("name", ""))))
+            secrets[option][value].append((options, str(end.get("name", ""))))
     values: dict[str, str] = {}
-    for option, by_value in found.items():
+    for option, by_value in secrets.items():
         for value, places in by_value.items():
             for options, end_name in places:
                 name = variable_of(option if len(by_value) == 1 else f"{end_name}_{option}")
@@ -109,11 +109,11 @@ def withheld(document: Any) -> tuple[Any, dict[str, str]]:
 
 def free_name(name: str, value: str, taken: Mapping[str, str]) -> str:
     """Return a name that no other value has: two sources may have equal names."""
-    number, found = 1, name
-    while taken.get(found, value) != value:
+    number, free = 1, name
+    while taken.get(free, value) != value:
         number += 1
-        found = f"{name}_{number}"
-    return found
+        free = f"{name}_{number}"
+    return free
 
 
 def _copied(document: Any) -> Any:
@@ -210,9 +210,9 @@ def _lacking(names: Sequence[str]) -> RunError:
 
 def _value(name: str) -> str:
     text = _declared.get(name)
-    if text is None and (found := _of_environment(name)) is not None:
-        _used[name] = found
-        return found
+    if text is None and (value := _of_environment(name)) is not None:
+        _used[name] = value
+        return value
     text = _written.get(name) if text is None else text
     if text is None:
         raise _lacking([name])

@@ -239,12 +239,12 @@ class WorkerStream(Stream):
         """Cancel the call when somebody waits, and nothing changes for as long as a message may take."""
         noted = (0, b"")
         while not self._is_over.wait(self._worker.spec.deadline_ms / 1000):
-            found = (self._turns, self.flight.read_bytes() if self.flight.exists() else b"")
-            if found == noted and self._turns % 2:
+            seen = (self._turns, self.flight.read_bytes() if self.flight.exists() else b"")
+            if seen == noted and self._turns % 2:
                 self._has_hung = True
                 self._call.cancel()
                 return
-            noted = found
+            noted = seen
 
     def finish(self) -> None:
         """Close this side and wait for the other."""

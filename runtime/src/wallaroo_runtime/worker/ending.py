@@ -125,14 +125,14 @@ def at_work(directory: Path, process: int) -> dict[str, tuple[int, int]]:
 
     Files that a client left, or whose client was killed, are removed.
     """
-    found = {}
+    messages = {}
     for name, mark in marks(directory):
         if mark.message and mark.process in (process, 0):
-            found[name] = (mark.call, mark.message - 1)
+            messages[name] = (mark.call, mark.message - 1)
         client = name.removeprefix(PREFIX).partition("-")[0]
         if name.endswith(LEFT) or not Path(f"/proc/{client}").exists():
             (directory / name).unlink(missing_ok=True)
-    return found
+    return messages
 
 
 def marks(directory: Path) -> Iterator[tuple[str, Mark]]:

@@ -126,8 +126,8 @@ def _init(spec: WorkerSpec, stub: WorkerStub) -> pb.InitReply:
         lack = f"speaks protocol {actual}; the runtime speaks {expected}"
         raise RunError.of("W416", WORKER, worker=spec.name, lack=lack)
     if spec.interface_hash and reply.interface_hash != spec.interface_hash:
-        found = other_interface(spec.name, reply.interface_hash, spec.interface_hash)
-        raise RunError([found], WORKER)
+        finding = other_interface(spec.name, reply.interface_hash, spec.interface_hash)
+        raise RunError([finding], WORKER)
     if reply.HasField("failure"):
         raise remote_error(spec.name, reply.failure)
     return reply

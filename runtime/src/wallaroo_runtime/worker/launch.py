@@ -155,8 +155,8 @@ def explain_start(spec: WorkerSpec, directory: Path, ending: str, tail: str, *, 
     if path.exists():
         try:
             with path.open("rb") as file:
-                found = json.loads(file.read(MAX_FAILURE_BYTES))
-            return [Diagnostic.from_json(entry) for entry in found["diagnostics"]]
+                report = json.loads(file.read(MAX_FAILURE_BYTES))
+            return [Diagnostic.from_json(entry) for entry in report["diagnostics"]]
         except (OSError, ValueError, KeyError, TypeError) as error:
             ending = f"{ending}; its {FAILURE} cannot be read: {error}"
     fix = f"look into its log {log}" if tail else "run its command by hand: " + " ".join(spec.program())

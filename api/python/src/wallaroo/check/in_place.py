@@ -153,10 +153,12 @@ def _wrapped(run: Callable[..., Any], position: int) -> Iterator[tuple[CodeType,
         if position < len(names) and names[position] in code.co_varnames[: code.co_argcount]:
             yield code, names[position]
         used = {*code.co_freevars, *(code.co_names if code.co_name == "<lambda>" else ())}
-        found = [value for name, value in variables(function).items() if name in used]
+        values = [value for name, value in variables(function).items() if name in used]
         owner = getattr(each, "__self__", each)
-        found += [] if isinstance(owner, type) or inspect.isfunction(owner) else getattr(owner, "__dict__", {}).values()
-        waiting += (inner for inner in found if callable(inner) and not isinstance(inner, type))
+        values += (
+            [] if isinstance(owner, type) or inspect.isfunction(owner) else getattr(owner, "__dict__", {}).values()
+        )
+        waiting += (inner for inner in values if callable(inner) and not isinstance(inner, type))
 
 
 def _parts(value: Any) -> tuple[Any, ...]:

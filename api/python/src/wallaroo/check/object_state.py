@@ -98,8 +98,8 @@ def assignments(cls: type) -> Iterator[tuple[str, bool]]:
     for function, gets_class in functions_of(cls):
         if function.__name__ == "__init__":
             continue
-        found = outside(function, cls, gets_class=gets_class)
-        yield from ((where, False) for where, how in found if how == "bound")
+        changes = outside(function, cls, gets_class=gets_class)
+        yield from ((where, False) for where, how in changes if how == "bound")
         if not gets_class:
             yield from ((where, True) for scope in scopes(function) for where in _assigned(scope, cls))
 

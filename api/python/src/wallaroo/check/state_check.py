@@ -92,10 +92,10 @@ def _is_lost(state: Any) -> bool:
 
 def _guarded_by_name(run: Callable[..., Any], functions: str, position: int, made: Any) -> Callable[..., Any]:
     """Return the visitor, or the function of a timer; a decorated computation has a function for each name."""
-    found = getattr(getattr(run, "__self__", None), functions, None)
-    if not isinstance(found, dict):
+    by_name = getattr(getattr(run, "__self__", None), functions, None)
+    if not isinstance(by_name, dict):
         return guarded(run, position, made)
-    runs = {name: guarded(function, position - 1, made) for name, function in found.items()}
+    runs = {name: guarded(function, position - 1, made) for name, function in by_name.items()}
     return lambda name, *arguments: runs[name](*arguments)
 
 
@@ -190,9 +190,9 @@ def _common(made: Any, other: Any) -> list[tuple[str, Any]]:
 
 def _parts(state: Any) -> list[tuple[str, Any]]:
     """Return the parts of a state, itself first."""
-    found, seen = [("", state)], {id(state)}
-    for where, value in found:  # grows meanwhile
-        if callable(value) or inspect.ismodule(value) or len(found) > _MOST:
+    parts, seen = [("", state)], {id(state)}
+    for where, value in parts:  # grows meanwhile
+        if callable(value) or inspect.ismodule(value) or len(parts) > _MOST:
             continue
         inner: list[tuple[str, Any]] = []
         names = [*getattr(value, "__dict__", {}), *(name for each in type(value).__mro__ for name in _slots(each))]
@@ -203,9 +203,9 @@ def _parts(state: Any) -> list[tuple[str, Any]]:
         elif isinstance(value, (list, tuple, set, frozenset, deque)):
             inner += ((f"{where or 'state'}[{at}]", each) for at, each in enumerate(value))
         inner += ((f"{where or 'self'}.{name}", getattr(value, name, None)) for name in names)
-        found += ((name, each) for name, each in inner if id(each) not in seen)
+        parts += ((name, each) for name, each in inner if id(each) not in seen)
         seen.update(id(each) for _, each in inner)
-    return found
+    return parts
 
 
 def _slots(cls: type) -> tuple[str, ...]:

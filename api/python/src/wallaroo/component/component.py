@@ -111,13 +111,13 @@ def method(
         if component.is_direct:
             return component.function
     for name in names:
-        found = getattr(component, name, None)
-        if callable(found):
-            finding = call_finding(what, _name(component), found, parameters, may_yield=may_yield)
+        value = getattr(component, name, None)
+        if callable(value):
+            finding = call_finding(what, _name(component), value, parameters, may_yield=may_yield)
             if finding is not None:
                 place.findings.append(_at(finding, place))
                 return None
-            run: Callable[..., Any] = found
+            run: Callable[..., Any] = value
             return run
     signature = f"`def {names[0]}({', '.join(('self', *parameters))})`"
     owner = shown_name(type(component))
@@ -207,9 +207,9 @@ def outputs_of(component: Any) -> tuple[str, ...]:
 
 def _names(component: Any, attribute: str) -> tuple[str, ...]:
     cls = component if isinstance(component, type) else type(component)
-    found = getattr(component, attribute, ()) if hasattr(cls, attribute) else ()
+    names = getattr(component, attribute, ()) if hasattr(cls, attribute) else ()
     # Another program's class may have an attribute of this name that is no declaration.
-    return tuple(found) if isinstance(found, (tuple, list)) and all(isinstance(name, str) for name in found) else ()
+    return tuple(names) if isinstance(names, (tuple, list)) and all(isinstance(name, str) for name in names) else ()
 
 
 def other_generation(place: Place, parameter: str, component: Any, actual: str, expected: str, *, fix: str) -> None:

@@ -80,8 +80,8 @@ def type_of(annotation: Any) -> ColumnType:
         if len(rest) != 1 or len(rest) == len(get_args(annotation)):
             reason = f"{_shown(annotation)} has several types"
             raise NoColumnTypeError(reason)
-        found = type_of(Annotated[rest[0], sql] if sql else rest[0])
-        return ColumnType(found.sql, _nullable(found.read), _nullable(found.write), nullable=True)
+        column = type_of(Annotated[rest[0], sql] if sql else rest[0])
+        return ColumnType(column.sql, _nullable(column.read), _nullable(column.write), nullable=True)
     if isinstance(annotation, type) and annotation in SIMPLE:
         return _simple(annotation, sql)
     if sql:
@@ -144,7 +144,7 @@ def row_functions(row: Any, columns: Mapping[str, ColumnType]) -> tuple[Convert,
     def read(value: Any) -> Any:
         if type(value) is not dict:
             raise _wrong(value, "an object")
-        found = {}
+        fields = {}
         for name, convert, nullable in readers:
             given = value.get(name)
             if given is None and not nullable:
@@ -152,10 +152,10 @@ def row_functions(row: Any, columns: Mapping[str, ColumnType]) -> tuple[Convert,
                 reason = f"is {what}; declare it Optional to take that"
                 raise MisfitError(reason, name)
             try:
-                found[name] = convert(given)
+                fields[name] = convert(given)
             except ValueError as error:
                 raise MisfitError.within(name, error) from None
-        return found if is_dict else row(**found)
+        return fields if is_dict else row(**fields)
 
     def write(message: Any) -> dict[str, Any]:
         if is_dict:
@@ -344,12 +344,12 @@ def _times(sql: str) -> tuple[Convert, Convert]:
 
     def read(value: Any) -> datetime:
         try:
-            found = datetime.fromisoformat(value.replace("Z", "+00:00"))
+            time = datetime.fromisoformat(value.replace("Z", "+00:00"))
         except (ValueError, AttributeError):
             raise _wrong(value, "a time, e.g. 2026-01-31T12:00:00.000000Z") from None
-        if found.tzinfo is None:
-            found = found.replace(tzinfo=timezone.utc)
-        return found if has_zone else found.astimezone(timezone.utc).replace(tzinfo=None)
+        if time.tzinfo is None:
+            time = time.replace(tzinfo=timezone.utc)
+        return time if has_zone else time.astimezone(timezone.utc).replace(tzinfo=None)
 
     def write(value: Any) -> str:
         if not isinstance(value, datetime):

@@ -209,32 +209,34 @@ class _Build(Declaration):
         self._needs_key(place, node, step)
 
     def _remote(self, place: Place, node: Node, inputs: tuple[str, ...], policy: str) -> None:
-        found: model.RemoteComponent = node.value
-        if not found.kind.startswith("state"):
-            self.remote(self.line, place, found, inputs, None, policy)
+        component: model.RemoteComponent = node.value
+        if not component.kind.startswith("state"):
+            self.remote(self.line, place, component, inputs, None, policy)
             return
-        state = model.State(self._state_name(found.name), found, dict, is_by_message=True)
-        self._needs_key(place, node, self.remote(self.line, place, found, inputs, state, policy))
+        state = model.State(self._state_name(component.name), component, dict, is_by_message=True)
+        self._needs_key(place, node, self.remote(self.line, place, component, inputs, state, policy))
 
     def _windows(self, place: Place, node: Node, inputs: tuple[str, ...], policy: str) -> None:
         windows: Windows = node.value
-        found = component.instance(place, "aggregation", windows.aggregation, "Aggregation", "an Aggregation")
+        aggregation = component.instance(place, "aggregation", windows.aggregation, "Aggregation", "an Aggregation")
         parameters: dict[str, tuple[str, ...]] = {
             "initial_accumulator": (), "update": ("input", "accumulator"),
             "combine": ("accumulator1", "accumulator2"), "output": ("key", "accumulator"),
         }  # fmt: skip
-        if found is None:
+        if aggregation is None:
             return
-        if takes(getattr(found, "output", None), "bounds"):
+        if takes(getattr(aggregation, "output", None), "bounds"):
             parameters["output"] += ("bounds",)
         for name, expected in parameters.items():
-            if component.method(place, "aggregation", found, (name,), expected) is None:
+            if component.method(place, "aggregation", aggregation, (name,), expected) is None:
                 return
-        name = found.name() if callable(getattr(found, "name", None)) else shown_name(type(found))
-        state = model.State(self._state_name(name), type(found), found.initial_accumulator, is_by_message=True)
-        call = component.Call("window", name, found.update, outputs=component.outputs_of(found))
-        step = self.step(self.line, place, found, call, inputs, state, policy)
-        step.aggregation = found
+        name = aggregation.name() if callable(getattr(aggregation, "name", None)) else shown_name(type(aggregation))
+        state = model.State(
+            self._state_name(name), type(aggregation), aggregation.initial_accumulator, is_by_message=True
+        )
+        call = component.Call("window", name, aggregation.update, outputs=component.outputs_of(aggregation))
+        step = self.step(self.line, place, aggregation, call, inputs, state, policy)
+        step.aggregation = aggregation
         step.window = windows.document(has_event_time=self._times[node])
         self._needs_key(place, node, step)
 
@@ -245,12 +247,12 @@ class _Build(Declaration):
             made, wanted = component.BUILDER, component.SOURCE
             component.other_generation(place, "key_extractor", node.value, made, wanted, fix=fix)
             return
-        found = component.instance(place, "key_extractor", node.value, "key_extractor", "a key extractor")
-        run = found and component.method(place, "key_extractor", found, ("extract_key",), ("data",))
+        extractor = component.instance(place, "key_extractor", node.value, "key_extractor", "a key extractor")
+        run = extractor and component.method(place, "key_extractor", extractor, ("extract_key",), ("data",))
         if run:
-            name = found.name() if callable(getattr(found, "name", None)) else shown_name(type(found))
+            name = extractor.name() if callable(getattr(extractor, "name", None)) else shown_name(type(extractor))
             call = component.Call("key_by", name, run)
-            self.step(self.line, place, found, call, inputs, None, policy)
+            self.step(self.line, place, extractor, call, inputs, None, policy)
 
     def _needs_key(self, place: Place, node: Node, step: model.Step) -> None:
         keyless = [each for each in node.inputs if self._keys[each] == NO_KEY]
@@ -295,14 +297,14 @@ class _Build(Declaration):
 
 
 def _reachable(ends: tuple[Node, ...]) -> list[Node]:
-    found: set[Node] = set()
+    nodes: set[Node] = set()
     waiting = list(ends)
     while waiting:
         node = waiting.pop()
-        if node not in found:
-            found.add(node)
+        if node not in nodes:
+            nodes.add(node)
             waiting += node.inputs
-    return sorted(found, key=lambda node: node.number)
+    return sorted(nodes, key=lambda node: node.number)
 
 
 def _outputs(node: Node) -> tuple[str, ...]:

@@ -89,8 +89,8 @@ class ApplicationBuilder:
         """
         self._close()
         place = self._place("from_output", f"/pipelines/{max(0, len(self._pipelines) - 1)}")
-        found = [(line, each) for line in self._pipelines for each in line.steps if each.name == step]
-        known = [each for _, each in found if each.kind != "output"]
+        steps = [(line, each) for line in self._pipelines for each in line.steps if each.name == step]
+        known = [each for _, each in steps if each.kind != "output"]
         declared = known[-1].outputs if known else ()
         if not known or name not in declared:
             what = f'step "{step}"' if known else f"{shown(step)}, which is no step before it,"
@@ -98,7 +98,7 @@ class ApplicationBuilder:
             declare = f"outputs=({shown(name)},) with the computation"
             place.add("T273", step=what, output=shown(name), hint=hint, declare=declare)
             return self
-        self._open = next(line for line, each in found if each is known[-1])
+        self._open = next(line for line, each in steps if each is known[-1])
         base = int(known[-1].path.rpartition("/")[2])
         self._branch = f"{self._open.number}/steps/{base + 1 + declared.index(name)}"
         self._previous = "from_output"
@@ -318,17 +318,17 @@ class ApplicationBuilder:
 
     def _kept(self, place: Place, value: Any, call: component.Call) -> State | None:
         """Return the state that the object of a computation is; changes the call. None: it keeps nothing."""
-        found = getattr(call.run, "__self__", None)
-        if isinstance(value, BaseWrapped) or found is None:
+        owner = getattr(call.run, "__self__", None)
+        if isinstance(value, BaseWrapped) or owner is None:
             return None
-        kept = object_state.kept_by(found)
+        kept = object_state.kept_by(owner)
         if not kept.where:
             return None
         if not kept.is_inside:
             place.add("T234", step=call.name, what="object", where=kept.where, reason="cannot be saved with it")
         taken = {step.state.name for line in self._pipelines for step in line.steps if step.state is not None}
         call.run, call.kind = object_state.ObjectStep(call.run.__name__, kept.where), f"state_{call.kind}"
-        build = object_state.state_builder(found, value)
+        build = object_state.state_builder(owner, value)
         return State(object_state.free_name(call.name, taken), value, build)
 
     def _to_state(
@@ -388,8 +388,8 @@ class ApplicationBuilder:
         inputs = self._inputs(pipeline)
         for config in configs:
             place.pointer = f"/pipelines/{pipeline.number}/sinks/{len(pipeline.sinks)}"
-            if (found := self._declaration.connector(place, config, SinkConnectorConfig)) is not None:
-                self._declaration.sink(pipeline, place, found, pipeline.name, inputs)
+            if (encoder := self._declaration.connector(place, config, SinkConnectorConfig)) is not None:
+                self._declaration.sink(pipeline, place, encoder, pipeline.name, inputs)
         self._open = None
         return self
 

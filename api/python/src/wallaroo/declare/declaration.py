@@ -38,18 +38,18 @@ class Declaration:
         if not isinstance(config, SourceConfig):
             place.wrong("source_config", shown(config), "a source config, e.g. TCPSourceConfig")
             return
-        found = component.instance(place, _parameter(config), config.given, config.decorator, _expected(config))
-        if found is None:
+        decoder = component.instance(place, _parameter(config), config.given, config.decorator, _expected(config))
+        if decoder is None:
             return
         path = f"{pipeline.number}/sources/{len(pipeline.sources)}"
         name = name if config.name is None else check.name(place, "source", config.name)
         if isinstance(config, SourceConnectorConfig):
             self.connectors[name] = config
-        source = config.declare(place, path, name, found)
+        source = config.declare(place, path, name, decoder)
         if source is not None:
             policy = check.policy(replace(place, method=type(config).__name__), config.on_error)
             pipeline.sources.append(replace(source, on_error=policy))
-            self.note(path, found, config.location)
+            self.note(path, decoder, config.location)
 
     def sink(self, pipeline: Pipeline, place: Place, config: Any, name: str, inputs: tuple[str, ...]) -> None:
         """Add a sink."""
@@ -109,15 +109,16 @@ class Declaration:
                 place.wrong(f"{what}s", shown(names), "each name once")
 
     def remote(
-        self, pipeline: Pipeline, place: Place, found: RemoteComponent, inputs: tuple[str, ...], state: State | None,
+        self, pipeline: Pipeline, place: Place, component: RemoteComponent,
+        inputs: tuple[str, ...], state: State | None,
         on_error: str,
     ) -> Step:  # fmt: skip
         """Add a step that another program runs."""
         path = f"{pipeline.number}/steps/{len(pipeline.steps)}"
-        step = Step(path, found.name, found.kind, inputs, None, place.location, state, on_error)
-        step.remote, step.codec = found, found.output
+        step = Step(path, component.name, component.kind, inputs, None, place.location, state, on_error)
+        step.remote, step.codec = component, component.output
         pipeline.steps.append(step)
-        self._outputs(pipeline, place, step, tuple(found.outputs))
+        self._outputs(pipeline, place, step, tuple(component.outputs))
         return step
 
     def _outputs(self, pipeline: Pipeline, place: Place, step: Step, names: tuple[str, ...]) -> None:
@@ -146,11 +147,11 @@ class Declaration:
             made, wanted = component.SOURCE, component.BUILDER
             component.other_generation(place, "partition_function", function, made, wanted, fix=fix)
             return None
-        found = component.instance(place, "partition_function", function, "partition", "a partition function")
-        if found is None:
+        partition = component.instance(place, "partition_function", function, "partition", "a partition function")
+        if partition is None:
             return None
-        run = component.method(place, "partition", found, ("partition",), ("data",))
-        finding = None if run is None else partition_finding(state, run, found)
+        run = component.method(place, "partition", partition, ("partition",), ("data",))
+        finding = None if run is None else partition_finding(state, run, partition)
         if finding is not None:
             self.findings.append(replace(finding, pointer=place.pointer))
         return run

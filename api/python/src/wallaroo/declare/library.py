@@ -115,9 +115,9 @@ class Offer:
 
     def to_json(self) -> dict[str, Any]:
         """Return the properties that another program must agree with."""
-        found = {"name": self.step.name, "kind": self.step.kind, "input": self.input, "output": self.output}
+        offer = {"name": self.step.name, "kind": self.step.kind, "input": self.input, "output": self.output}
         outputs = [{"name": name, "codec": self.outputs[name]} for name in self.step.outputs]
-        return found | ({"outputs": outputs} if outputs else {})
+        return offer | ({"outputs": outputs} if outputs else {})
 
 
 @dataclass(slots=True)

@@ -19,12 +19,12 @@ def parse(text: str) -> dict[str, set[int]]:
         >>> parse("gateway.after_append:3,worker.after_reply:1")
         {'gateway.after_append': {3}, 'worker.after_reply': {1}}
     """
-    found: dict[str, set[int]] = {}
+    counts: dict[str, set[int]] = {}
     for entry in text.split(","):
         point, _, count = entry.rpartition(":")
         if point and count.isdecimal():
-            found.setdefault(point, set()).add(int(count))
-    return found
+            counts.setdefault(point, set()).add(int(count))
+    return counts
 
 
 class Fault:

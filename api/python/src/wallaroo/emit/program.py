@@ -177,9 +177,9 @@ def _import_module(name: str) -> tuple[ModuleType, str]:
 
 
 def _refuse_other(directory: str) -> None:
-    found = other_wallaroo([directory])
-    if found:
-        raise DiagnosticError([Diagnostic.of("T221", file=_shown(found), found=found)])
+    file = other_wallaroo([directory])
+    if file:
+        raise DiagnosticError([Diagnostic.of("T221", file=_shown(file), found=file)])
 
 
 def _import_failed(name: str, file: str, error: BaseException) -> NoReturn:
@@ -229,14 +229,14 @@ def _serializer(module: ModuleType) -> Serializer:
     dump, load_ = getattr(module, "serialize", serialize), getattr(module, "deserialize", deserialize)
     if dump is serialize and load_ is deserialize:
         return Serializer()
-    for name, found, default in (("serialize", dump, serialize), ("deserialize", load_, deserialize)):
+    for name, function, default in (("serialize", dump, serialize), ("deserialize", load_, deserialize)):
         if (
             wrong := None
-            if found is default or not callable(found)
-            else call_finding("module", name, found, ("value",))
+            if function is default or not callable(function)
+            else call_finding("module", name, function, ("value",))
         ):
             raise DiagnosticError([wrong])
-        if found is default or not callable(found):
+        if function is default or not callable(function):
             raise DiagnosticError(
                 [
                     Diagnostic.of(

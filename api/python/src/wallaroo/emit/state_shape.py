@@ -57,12 +57,12 @@ def state_shape(maker: Any, serializer: Serializer, is_own: Callable[[str], bool
         return None
     if text is None:
         return None
-    found = {"": text, **shaper.fields}
+    shape = {"": text, **shaper.fields}
     if shaper.is_open:
-        found |= {f"any {name}": text for name, text in _own_classes(is_own, shaper.root)}
-    if len(found) > MAX_FIELDS:
+        shape |= {f"any {name}": text for name, text in _own_classes(is_own, shaper.root)}
+    if len(shape) > MAX_FIELDS:
         return None
-    return {path: found[path] if len(found[path]) <= MAX_CHARACTERS else _short(found[path]) for path in sorted(found)}
+    return {path: shape[path] if len(shape[path]) <= MAX_CHARACTERS else _short(shape[path]) for path in sorted(shape)}
 
 
 def _unsure(text: str) -> str:
@@ -183,11 +183,11 @@ class _Shaper:
         hooks = [vars(part)[name] for part in parts for name in HOOKS if name in vars(part)]
         ordered = _positional(cls, hooks)
         hooks = [] if ordered else [hook for hook in hooks if not _of_dataclasses(hook)]
-        found: dict[str, str] = {}
+        fields: dict[str, str] = {}
         for part in reversed([part for part in parts if part not in outer]):
-            found |= self._fields(part, path, cls)
+            fields |= self._fields(part, path, cls)
         start = f"{path}." if path else ""
-        for name, text in found.items():
+        for name, text in fields.items():
             self.fields[start + name] = _unsure(text) if hooks else text
         text = named(cls)
         # What lies outside of the program may keep more, such as the items of a dict.
@@ -203,22 +203,22 @@ class _Shaper:
         hints = {name: hint for name, hint in _hints(part).items() if name in _annotations(part)}
         of_class = {each.name for each in fields(part)} if is_dataclass(part) else set()
         below = f"{path}." if path else ""
-        found = {}
+        declared = {}
         for name, value in vars(part).items():
             is_field = not (name.startswith("__") or callable(value) or hasattr(value, "__get__"))
             if is_field and name not in _slots(part) and not isinstance(value, (staticmethod, classmethod)):
-                found[name] = self.text(hints.pop(name, None) or type(value), below + name)
+                declared[name] = self.text(hints.pop(name, None) or type(value), below + name)
         assigned = dict(self._assigned(part, below, set(hints)))
         for name, hint in hints.items():
             if typing.get_origin(hint) is not typing.ClassVar:
                 text = self.text(hint, below + name)
                 must = name in of_class or assigned.get(name, "").endswith(MUST)
-                found[name] = text.rstrip(MUST) + MUST if must else text
+                declared[name] = text.rstrip(MUST) + MUST if must else text
         for name, text in assigned.items():
-            has_value = name in found or hasattr(cls, name) and not hasattr(getattr(cls, name), "__get__")
-            if name not in found:
-                found[name] = text.rstrip(MUST) if has_value and text.endswith(MUST) else text
-        return found
+            has_value = name in declared or hasattr(cls, name) and not hasattr(getattr(cls, name), "__get__")
+            if name not in declared:
+                declared[name] = text.rstrip(MUST) if has_value and text.endswith(MUST) else text
+        return declared
 
     def _assigned(self, part: type, below: str, known: set[str]) -> Iterator[tuple[str, str]]:
         """Yield the fields that methods assign to; the constructor's last, since each object has them."""
@@ -256,10 +256,10 @@ class _Shaper:
             return self.text(type(node.value), path)
         kind: Any = next((kind for display, kind in _DISPLAYS.items() if isinstance(node, display)), None)
         if isinstance(node, (ast.Name, ast.Attribute)):
-            found = _evaluated(node, names)
-            if isinstance(found, ast.expr):
+            value = _evaluated(node, names)
+            if isinstance(value, ast.expr):
                 return self._unknown(node)
-            kind = type(found)
+            kind = type(value)
         elif isinstance(node, ast.Call):
             called = _evaluated(node.func, names)
             if not isinstance(called, type) and getattr(called, "__module__", None) in sys.stdlib_module_names:

@@ -101,13 +101,13 @@ def _worker(
 
 def code_hash(directory: str) -> str:
     """Return the hash of the program's source files: the modules that were loaded from its directory."""
-    found, real = {}, os.path.realpath(directory)
+    files, real = {}, os.path.realpath(directory)
     for module in list(sys.modules.values()):
         if (place := source_place(getattr(module, "__file__", None), real)) is not None:
-            found[place[0]] = place[1]
+            files[place[0]] = place[1]
     digest = hashlib.sha256()
-    for name in sorted(found):
-        with open(found[name], "rb") as source:
+    for name in sorted(files):
+        with open(files[name], "rb") as source:
             digest.update(name.encode() + b"\0" + hashlib.sha256(source.read()).digest())
     return "sha256:" + digest.hexdigest()
 

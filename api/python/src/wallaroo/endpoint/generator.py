@@ -47,10 +47,10 @@ class GenSourceConfig(SourceConfig):
         """The generator."""
         return self.gen
 
-    def declare(self, place: Place, path: str, name: str, found: Any) -> Source | None:
+    def declare(self, place: Place, path: str, name: str, generator: Any) -> Source | None:
         """Return the source; None after a finding."""
-        first = component.method(place, "generator", found, ("initial_value",), ())
-        following = component.method(place, "generator", found, ("apply",), ("previous",))
+        first = component.method(place, "generator", generator, ("initial_value",), ())
+        following = component.method(place, "generator", generator, ("apply",), ("previous",))
         if first is None or following is None:
             return None
         return Source(path, name, "generator", {}, None, generator=Generator(first, following))

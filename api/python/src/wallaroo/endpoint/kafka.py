@@ -75,7 +75,7 @@ class KafkaSourceConfig(SourceConfig):
         """The decoder."""
         return self.decoder
 
-    def declare(self, place: Place, path: str, name: str, found: Any) -> Source | None:
+    def declare(self, place: Place, path: str, name: str, decoder: Any) -> Source | None:
         """Return the source; None after a finding."""
         fields = _fields(place, self.said)
         if fields is None:
@@ -91,7 +91,7 @@ class KafkaSourceConfig(SourceConfig):
         fields |= {"start": self.said.start, **partitions, "options": options}
         fields |= content_of(place, self.content) | table_of(place, self.table) | create_of(place, self.create)
         fields |= {"max_message_bytes": MAX_MESSAGE_BYTES}
-        decode = decode_of(place, found)
+        decode = decode_of(place, decoder)
         return decode and Source(path, name, "kafka", fields, decode, gives_keys=True, gives_time=True)
 
 

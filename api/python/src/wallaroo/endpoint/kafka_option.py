@@ -181,10 +181,10 @@ def _read(
 
 def _last(args: Sequence[str], flag: str) -> str | None:
     """Return the last value of `--FLAG VALUE` or `--FLAG=VALUE`."""
-    found = None
+    last = None
     for position, argument in enumerate(args):
         if argument.startswith(f"{flag}="):
-            found = argument[len(flag) + 1 :]
+            last = argument[len(flag) + 1 :]
         elif argument == flag and position + 1 < len(args):
-            found = args[position + 1]
-    return found
+            last = args[position + 1]
+    return last

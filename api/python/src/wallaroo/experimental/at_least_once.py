@@ -194,9 +194,9 @@ class AtLeastOnceSourceConnector(threading.Thread):
         else:
             self.credits += frame.credits
             for number, point in frame.positions:
-                if (found := self._streams.get(number)) is not None:
-                    found.point_of_reference = point
-                    self.stream_acked(found)
+                if (acked := self._streams.get(number)) is not None:
+                    acked.point_of_reference = point
+                    self.stream_acked(acked)
 
     def _opened(self, frame: Frame) -> None:
         ((number, point),) = frame.positions

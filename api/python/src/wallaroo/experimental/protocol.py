@@ -145,12 +145,12 @@ def _read(tag: int, fields: bytes) -> Frame:
 
 def _texts(fields: bytes) -> tuple[str, ...]:
     """Return texts that follow each other."""
-    found, at = [], 0
+    texts, at = [], 0
     while at < len(fields):
         (size,) = struct.unpack_from(">H", fields, at)
-        found.append(struct.unpack_from(f"{size}s", fields, at + 2)[0].decode())
+        texts.append(struct.unpack_from(f"{size}s", fields, at + 2)[0].decode())
         at += 2 + size
-    return tuple(found)
+    return tuple(texts)
 
 
 def _text(value: str) -> bytes:

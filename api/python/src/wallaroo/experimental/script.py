@@ -58,10 +58,10 @@ def parse_connector_args(
     options = {f"--{known.connector}-{name.replace('_', '-')}": name for name in (*required_params, *optional_params)}
     for option, name in options.items():
         params.add_argument(option, f"--{known.connector}-{name}", dest=name.replace("-", "_"))
-    found, rest = params.parse_known_args(rest)
+    parsed, rest = params.parse_known_args(rest)
     missing += [
         option for option, name in options.items()
-        if name in required_params and getattr(found, name.replace("-", "_")) is None
+        if name in required_params and getattr(parsed, name.replace("-", "_")) is None
     ]  # fmt: skip
     if missing and known.connector is None:
         missing = [option for option in missing if not option.startswith("--None-")]
@@ -70,7 +70,7 @@ def parse_connector_args(
         raise WallarooParameterError.of(
             method="connector", parameter=" ".join(missing), actual="missing", expected="a value", fix=fix
         )
-    return known.application_module, known.connector, SimpleNamespace(**vars(found)), rest
+    return known.application_module, known.connector, SimpleNamespace(**vars(parsed)), rest
 
 
 class _Connector:

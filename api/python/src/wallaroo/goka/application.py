@@ -73,18 +73,20 @@ def application(
 
     Source: Goka, `goka.NewProcessor`.
     """
-    found = _Groups(brokers, start, partitioner, replicas, options)
-    place = Place("goka.application", "/pipelines", called_from(), found.findings)
-    found.check_arguments(place, brokers, groups)
+    application = _Groups(brokers, start, partitioner, replicas, options)
+    place = Place("goka.application", "/pipelines", called_from(), application.findings)
+    application.check_arguments(place, brokers, groups)
     policy = check.policy(place, on_error)
     for number, graph in enumerate(each for each in groups if isinstance(each, GroupGraph)):
-        found.add(number, graph)
+        application.add(number, graph)
     title = name or " + ".join(each.group for each in groups if isinstance(each, GroupGraph)) or "no group"
     check.name(place, "application", title)
-    found.findings += check.application(title, found.pipelines, has_sink=any(each.sinks for each in found.pipelines))
-    if found.findings:
-        raise WallarooParameterError(found.findings)
-    return model.Application(title, found.pipelines, found.components, on_error=policy)
+    application.findings += check.application(
+        title, application.pipelines, has_sink=any(each.sinks for each in application.pipelines)
+    )
+    if application.findings:
+        raise WallarooParameterError(application.findings)
+    return model.Application(title, application.pipelines, application.components, on_error=policy)
 
 
 class _Groups(Declaration):

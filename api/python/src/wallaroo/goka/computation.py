@@ -118,11 +118,11 @@ class GroupComputation:
         if record.value is None and self._graph.nil_handling != DECODE:
             return None
         try:
-            found = edge.codec.decode(record.value)
-            if is_promise(found):
-                msg = f"decode returned {diagnostic.shown(found)}"
+            message = edge.codec.decode(record.value)
+            if is_promise(message):
+                msg = f"decode returned {diagnostic.shown(message)}"
                 raise TypeError(msg)
-            return found
+            return message
         except Exception as error:
             place = f"{record.topic}/{record.partition or 0}"
             msg = f"error decoding message for key {shown(record.key or b'')} from {place}: {error}"

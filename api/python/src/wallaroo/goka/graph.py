@@ -169,16 +169,16 @@ def _named(
     """Return all edges, those of the table and the loop with their topics; records T207 for other values."""
     if not isinstance(group, str) or not group:
         findings.append(_wrong("define_group", "group", group, "a name", at))
-    found: list[Edge] = []
+    named: list[Edge] = []
     for each in edges:
         for one in each if isinstance(each, (list, tuple)) else (each,):
             if not isinstance(one, Edge):
                 findings.append(_wrong("define_group", "edges", one, "edges, e.g. what goka.input returns", at))
             elif one.kind in topics:
-                found.append(replace(one, topic=topics[one.kind]))
+                named.append(replace(one, topic=topics[one.kind]))
             else:
-                found.append(one)
-    return found
+                named.append(one)
+    return named
 
 
 def _faults(

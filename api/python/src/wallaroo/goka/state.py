@@ -38,9 +38,9 @@ class GroupState:
         Raises:
             google.protobuf.message.DecodeError: They are none.
         """
-        found = _message()
-        found.ParseFromString(data)
-        return cls(found.value if found.HasField("value") else None, dict(found.joined))
+        message = _message()
+        message.ParseFromString(data)
+        return cls(message.value if message.HasField("value") else None, dict(message.joined))
 
     def __reduce__(self) -> Any:
         return GroupState.from_bytes, (self.to_bytes(),)

@@ -27,10 +27,10 @@ def begin(what: str) -> Callable[..., None]:
     Args:
         what: What cannot happen if it gets an error, e.g. "could not commit message with key 'Ann'".
     """
-    found = _Deferred(what)
+    deferred = _Deferred(what)
     with _lock:
-        _pending.append(found)
-    return found.done
+        _pending.append(deferred)
+    return deferred.done
 
 
 def count() -> int:

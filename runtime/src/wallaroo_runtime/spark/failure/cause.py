@@ -72,11 +72,11 @@ def told_causes(text: str) -> Iterator[Cause]:
         [Cause(kind='a.B.FailException', message='x', condition=''),
          Cause(kind='java.io.IOException', message='y', condition='')]
     """
-    for found in _NAMED.finditer(text):
-        message = text[found.end() :].partition("\n")[0].removeprefix(":").strip()
+    for match in _NAMED.finditer(text):
+        message = text[match.end() :].partition("\n")[0].removeprefix(":").strip()
         known = _CONDITION.match(message)
         condition = known[1] if known else ""
-        yield Cause(found[1], message, "" if condition in _CARRYING else condition)
+        yield Cause(match[1], message, "" if condition in _CARRYING else condition)
 
 
 def causes_of(error: BaseException | str) -> list[Cause]:
@@ -90,8 +90,8 @@ def causes_of(error: BaseException | str) -> list[Cause]:
 
 def query_causes(query: StreamingQuery) -> list[Cause]:
     """Return the chain of the error that has stopped a query; empty: none has."""
-    found = query._jsq.exception()
-    return _expanded(_java_causes(found.get())) if found.isDefined() else []
+    error = query._jsq.exception()
+    return _expanded(_java_causes(error.get())) if error.isDefined() else []
 
 
 def significant(chain: Sequence[Cause]) -> list[Cause]:
@@ -101,8 +101,8 @@ def significant(chain: Sequence[Cause]) -> list[Cause]:
 
 def _expanded(chain: Iterable[Cause]) -> list[Cause]:
     """Return a chain, after each cause those that its message names; each once, and of very many the innermost."""
-    found = [each for cause in chain for each in (cause, *told_causes(cause.message))]
-    return [*dict.fromkeys(reversed(found))][:MAX_CAUSES][::-1]
+    causes = [each for cause in chain for each in (cause, *told_causes(cause.message))]
+    return [*dict.fromkeys(reversed(causes))][:MAX_CAUSES][::-1]
 
 
 def _python_causes(error: BaseException) -> Iterator[Cause]:

@@ -56,8 +56,8 @@ def is_end_of_java(error: BaseException) -> bool:
         chain = causes_of(error)
     except (Py4JError, ConnectionError):
         return True
-    found = row_of(chain)
-    return found is not None and found[0].outcome is Outcome.ENDED
+    match = row_of(chain)
+    return match is not None and match[0].outcome is Outcome.ENDED
 
 
 @contextmanager
@@ -96,8 +96,8 @@ def described(chain: Sequence[Cause], checkpoint: str = "", log: Path | None = N
         >>> described(causes_of("java.nio.file.AccessDeniedException: /in/a.txt")).reason
         'a file cannot be read or written for want of permission: /in/a.txt'
     """
-    if found := row_of(chain, checkpoint):
-        row, cause = found
+    if match := row_of(chain, checkpoint):
+        row, cause = match
         fix = row.fix.format(temporary=gettempdir(), log=_source(log), hadoop=_hadoop_version())
         place = "".join(f"; {hidden(file)}" for file in _files(chain) if file not in cause.message)
         return Described(row.outcome, (f"{row.what}: {cause.line}" if row.what else cause.line) + place, fix)
@@ -108,14 +108,14 @@ def described(chain: Sequence[Cause], checkpoint: str = "", log: Path | None = N
 
 def _files(chain: Sequence[Cause]) -> list[str]:
     """Return the file that Spark read when it failed, where it says so."""
-    found = (_FILE.search(cause.message) for cause in chain if cause.condition.startswith("FAILED_READ_FILE"))
-    return list(dict.fromkeys(unquote(each[1]) for each in found if each))[:1]
+    matches = (_FILE.search(cause.message) for cause in chain if cause.condition.startswith("FAILED_READ_FILE"))
+    return list(dict.fromkeys(unquote(each[1]) for each in matches if each))[:1]
 
 
 def is_loss(chain: Sequence[Cause]) -> bool:
     """Say whether a topic of Kafka has lost records."""
-    found = row_of(chain)
-    return found is not None and found[0] is LOSS
+    match = row_of(chain)
+    return match is not None and match[0] is LOSS
 
 
 def _hadoop_version() -> str:

@@ -137,8 +137,8 @@ def nothing_left(application: str) -> RunError:
 
 def inputs_of(group: Pipeline) -> list[KafkaSource]:
     """Return the sources whose offsets Goka commits: inputs and the loop."""
-    found = (source for source in group.sources if isinstance(source, KafkaSource))
-    return [source for source in found if has_records(source) and not source.table]
+    sources = (source for source in group.sources if isinstance(source, KafkaSource))
+    return [source for source in sources if has_records(source) and not source.table]
 
 
 def _is_filled(session: SparkSession, table: KafkaSink) -> bool:
@@ -154,9 +154,9 @@ def _asked(session: SparkSession, source: KafkaSource, group: str) -> Input:
             raise refused(group, reason, fix)
         given = [number for number, _ in source.partitions] if source.partitions else admin.partitions(source.topic)
         begins, ends = (admin.offsets(source.topic, given, kind) for kind in (EARLIEST, LATEST))
-        found = {number: each for number, each in admin.committed(group, source.topic).items() if number in begins}
-    marks = {text.removeprefix(MARK) for _, text in found.values() if text.startswith(MARK)}
-    return Input(source, begins, ends, {number: at for number, (at, _) in found.items()}, frozenset(marks))
+        committed = {number: each for number, each in admin.committed(group, source.topic).items() if number in begins}
+    marks = {text.removeprefix(MARK) for _, text in committed.values() if text.startswith(MARK)}
+    return Input(source, begins, ends, {number: at for number, (at, _) in committed.items()}, frozenset(marks))
 
 
 def check_marks(group: str, inputs: Sequence[Input], mark: str) -> None:
@@ -185,25 +185,25 @@ def check_some(group: str, inputs: Sequence[Input]) -> None:
     raise refused(group, reason, f"{why}; set them with `{_reset(group, first)} --to-datetime TIME`")
 
 
-def line_of(group: str, found: Input) -> str:
+def line_of(group: str, entry: Input) -> str:
     """Return where an input begins, as Spark's checkpoint has it.
 
     Raises:
         RunError: R788, records would be left out that Goka may not have processed.
     """
-    source, topic = found.source, found.source.topic
-    for number, at in found.committed.items():
-        begin, end = found.begins[number], found.ends[number]
+    source, topic = entry.source, entry.source.topic
+    for number, at in entry.committed.items():
+        begin, end = entry.begins[number], entry.ends[number]
         if not begin <= at <= end:
             reason = f"it has committed offset {at} of partition {number} of {topic}, which has {begin} to {end}"
             fix = f"set it with `{_reset(group, source, number)}` and --to-earliest or --to-latest"
             raise refused(group, reason, fix)
-    if found.unread and source.start != "start":
-        listed = ", ".join(map(str, found.unread))
+    if entry.unread and source.start != "start":
+        listed = ", ".join(map(str, entry.unread))
         reason = f"it has committed no offset of partitions of {topic} that have records: {listed}"
-        command = _reset(group, source, *found.unread)
+        command = _reset(group, source, *entry.unread)
         raise refused(group, reason, f"`{command} --to-latest` leaves them out, --to-earliest reads them")
-    offsets = {str(number): found.committed.get(number, found.begins[number]) for number in sorted(found.begins)}
+    offsets = {str(number): entry.committed.get(number, entry.begins[number]) for number in sorted(entry.begins)}
     return json.dumps({topic: offsets}, separators=(",", ":"))
 
 

@@ -72,12 +72,12 @@ def _addresses(master: str) -> Iterator[tuple[str, int]]:
     if master == "yarn":
         yield from resource_managers(os.environ)
         return
-    found = re.fullmatch(r"(spark://|k8s://)(.+)", master)
-    if found is None:
+    match = re.fullmatch(r"(spark://|k8s://)(.+)", master)
+    if match is None:
         raise _unknown(master, "it is no address of one")
-    for text in found[2].split(",") if found[1] == "spark://" else [found[2]]:
+    for text in match[2].split(",") if match[1] == "spark://" else [match[2]]:
         url = urlsplit(text if "://" in text else f"//{text}")
-        default = STANDALONE_PORT if found[1] == "spark://" else 80 if url.scheme == "http" else 443
+        default = STANDALONE_PORT if match[1] == "spark://" else 80 if url.scheme == "http" else 443
         try:
             port = url.port or default
         except ValueError as error:

@@ -162,8 +162,8 @@ def client_settings(master: str, location: str) -> dict[str, str]:
 
 def spark_home() -> str:
     """Return the directory of Spark, found as PySpark finds it, without importing it."""
-    found = find_spec("pyspark")
-    package = os.path.dirname(str(found and found.origin))
+    spec = find_spec("pyspark")
+    package = os.path.dirname(str(spec and spec.origin))
     downloaded = os.path.join(package, "spark-distribution")
     return os.environ.get("SPARK_HOME") or (downloaded if os.path.isdir(downloaded) else package)
 

@@ -67,9 +67,9 @@ class RemoteLetters:
         reply = self._outbox.fresh_letters(self._known)
         if reply is None:
             return
-        found = [(each.id, pb.DeadLetter.FromString(each.letter)) for each in reply.letters]
+        letters = [(each.id, pb.DeadLetter.FromString(each.letter)) for each in reply.letters]
         count = max(self.count, reply.dead_letters - self._before)
-        self.watch.add(found, count - self.count)
+        self.watch.add(letters, count - self.count)
         self.count, self._known = count, reply.last
 
 

@@ -165,8 +165,8 @@ class RealTimeQuery:
 
     def new_findings(self) -> list[Diagnostic]:
         """Return the findings since the last call: most faults here end the query."""
-        found, self._findings = self._findings, []
-        return found
+        findings, self._findings = self._findings, []
+        return findings
 
     def latest(self) -> Mapping[str, Any]:
         """Return Spark's own report of the latest batch; empty: there is none."""
@@ -238,8 +238,8 @@ def _offset_of(report: Mapping[str, Any] | None) -> int:
     offset = report["sources"][0]["endOffset"] if report is not None else None
     if not offset:
         return -1
-    found = json.loads(offset) if isinstance(offset, str) else offset
-    return int(found["offset"])
+    parsed = json.loads(offset) if isinstance(offset, str) else offset
+    return int(parsed["offset"])
 
 
 def _operators(session: SparkSession) -> Any:
@@ -298,7 +298,7 @@ def _start_query(
     writer = writer.option("checkpointLocation", spark_path(options.checkpoint)).outputMode("update")
     seconds = session.conf.get(BATCH_SETTING, str(BATCH_S))
     query = writer.trigger(realTime=f"{seconds} seconds").start()  # PySpark's types do not know it yet
-    found = RealTimeQuery(
+    started = RealTimeQuery(
         query,
         session,
         workers=workers,
@@ -310,5 +310,5 @@ def _start_query(
         policy=policy,
         tell_done=tell_done,
     )
-    found.wait_until_reading()
-    return found
+    started.wait_until_reading()
+    return started

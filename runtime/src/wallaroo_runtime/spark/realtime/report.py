@@ -26,13 +26,13 @@ class LiveReports:
         Args:
             numbers: Of the operators' `RealTime.numbers`.
         """
-        found = json.loads(numbers)
-        before, self._steps = self._steps, {path: Counter(counts) for path, counts in found["steps"].items()}
+        report = json.loads(numbers)
+        before, self._steps = self._steps, {path: Counter(counts) for path, counts in report["steps"].items()}
         stores = {
             (stage, int(bucket)): (keys, size)
-            for stage, sizes in found["stores"].items()
+            for stage, sizes in report["stores"].items()
             for bucket, (keys, size) in sizes.items()
         }
-        times = {stage: {int(ms): count for ms, count in counts.items()} for stage, counts in found["times"].items()}
+        times = {stage: {int(ms): count for ms, count in counts.items()} for stage, counts in report["times"].items()}
         steps = {path: counts - before.get(path, Counter()) for path, counts in self._steps.items()}
-        return LiveReport(found["offset"], steps, stores, times)
+        return LiveReport(report["offset"], steps, stores, times)

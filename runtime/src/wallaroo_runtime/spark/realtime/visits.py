@@ -34,13 +34,13 @@ class VisitCounts:
         """
         if last <= self._told:
             return True
-        found = json.loads(self._read(self._told))
-        counts = {int(number): (keys, failed) for number, (keys, failed) in found["visits"].items()}
+        report = json.loads(self._read(self._told))
+        counts = {int(number): (keys, failed) for number, (keys, failed) in report["visits"].items()}
         new = {number: keys for number, (keys, _) in counts.items() if number > self._counted}
         self.counts.update(visits=len(new), visited_keys=sum(new.values()))
         self._counted = max(counts)
         try:
-            self._tell(counts, found["offset"])
+            self._tell(counts, report["offset"])
         except Away:  # who looks after the run ends it when that lasts for too long
             return False
         self._told = self._counted

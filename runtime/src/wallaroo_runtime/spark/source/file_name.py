@@ -101,8 +101,8 @@ def _locations(session: SparkSession) -> Iterator[Any]:
     """Yield the files of each source in the micro-batch that runs."""
     for query in session.streams.active:
         leaves = query._jsq.streamingQuery().lastExecution().analyzed().collectLeaves()
-        found = [leaves.apply(number) for number in range(leaves.size())]
-        relations = [leaf.relation() for leaf in found if leaf.getClass().getSimpleName() == "LogicalRelation"]
+        nodes = [leaves.apply(number) for number in range(leaves.size())]
+        relations = [leaf.relation() for leaf in nodes if leaf.getClass().getSimpleName() == "LogicalRelation"]
         for relation in relations:
             if relation.getClass().getSimpleName() == "HadoopFsRelation":
                 yield relation.location()

@@ -121,8 +121,8 @@ def _moved(session: SparkSession, what: Rescaling) -> Callable[[Stage], list[Any
         operator = operator_of(what.before, stage.id, operators)
         if operator is None:
             return []
-        found = stored.logs(stage.id, operator, batch)
-        return [state_store(session).moved(found, blocks[stage.id], count, targets)]
+        log = stored.logs(stage.id, operator, batch)
+        return [state_store(session).moved(log, blocks[stage.id], count, targets)]
 
     return logs
 
@@ -146,8 +146,8 @@ def load(
     operators = []
     for stages in operators_of(plan, is_realtime=is_realtime):
         rows = none
-        for found in (each for stage in stages for each in logs(stage)):
-            rows = rows.union(found)
+        for log in (each for stage in stages for each in logs(stage)):
+            rows = rows.union(log)
         operators.append(rows)
 
     def take(rows: Rows, batch: int) -> None:

@@ -189,8 +189,8 @@ class JournalReader:
 
     def _missing(self, actual: int | None) -> RunError:
         expected = "any" if self._journal_id is None else f"{self._journal_id:016x}"
-        found = "none" if actual is None else f"{actual:016x}"
-        return other_journal(self.directory, expected, found)
+        shown = "none" if actual is None else f"{actual:016x}"
+        return other_journal(self.directory, expected, shown)
 
 
 def _verified(

@@ -37,8 +37,8 @@ class LetterTail:
         self._cut: set[Path] = set()  # files whose end was written once more
 
     def _files(self) -> list[Path]:
-        found = self._folder.glob(f"*{_SUFFIX}")
-        return sorted((path for path in found if not path.name.startswith(PREFIX)), key=_place_of)
+        files = self._folder.glob(f"*{_SUFFIX}")
+        return sorted((path for path in files if not path.name.startswith(PREFIX)), key=_place_of)
 
     def look(self) -> None:
         """Find new letters since the last look."""
@@ -66,17 +66,17 @@ class LetterTail:
         if path not in self._numbers:
             self._numbers[path] = sum(header.count for _, _, header in _frames(path, 0, begin))
         batch, partition = _place_of(path)
-        found: Found = []
+        new_letters: Found = []
         number, end = self._numbers[path], begin
         with path.open("rb") as file:
             for start, end, header in _frames(path, begin, path.stat().st_size):
                 file.seek(start)
-                if len(found) < LETTERS_PER_BATCH:
+                if len(new_letters) < LETTERS_PER_BATCH:
                     letters = enumerate(letters_of([file.read(end - start)]), number)
-                    found += [(f"{batch}-{partition}-{at}", letter) for at, letter in letters]
+                    new_letters += [(f"{batch}-{partition}-{at}", letter) for at, letter in letters]
                 number += header.count
         self.count += number - self._numbers[path]
-        self._add(found, number - self._numbers[path])
+        self._add(new_letters, number - self._numbers[path])
         self._numbers[path] = number
         return end
 

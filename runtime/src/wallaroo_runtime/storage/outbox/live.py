@@ -143,7 +143,7 @@ def entry_at(block: bytes, at: int, offset: int) -> tuple[Entry | None, int]:
 def whole_entries(segment: LiveSegment) -> list[Entry]:
     """Return the entries of a segment up to the first that is not whole or does not fit its checksums."""
     content = segment.path.read_bytes()
-    found: list[Entry] = []
+    entries: list[Entry] = []
     at = 0
     while at < len(content):
         try:
@@ -152,9 +152,9 @@ def whole_entries(segment: LiveSegment) -> list[Entry]:
             break
         if entry is None or not entry.fits():
             break
-        found.append(entry)
+        entries.append(entry)
         at += size
-    return found
+    return entries
 
 
 class LiveReader:
@@ -222,13 +222,13 @@ class LiveReader:
         segments = live_segments(self._directory)
         if not segments or self._segment is not None and segments[-1].base <= self._segment.base:
             return False
-        found = [segment for segment in segments if segment.base <= self.offset] or segments[:1]
+        candidates = [segment for segment in segments if segment.base <= self.offset] or segments[:1]
         self.close()
         try:
-            self._descriptor = os.open(found[-1].path, os.O_RDONLY | os.O_CLOEXEC)
+            self._descriptor = os.open(candidates[-1].path, os.O_RDONLY | os.O_CLOEXEC)
         except FileNotFoundError:
             return True  # removed meanwhile: look again
-        self._segment, self.offset = found[-1], max(self.offset, found[-1].base)
+        self._segment, self.offset = candidates[-1], max(self.offset, candidates[-1].base)
         return True
 
     def _is_over(self) -> bool:

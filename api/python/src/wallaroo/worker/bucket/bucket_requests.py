@@ -39,14 +39,14 @@ class BucketRequests:
         Raises:
             ProtocolError: Something else came.
         """
-        found = self.first()
-        if found is None:
+        request = self.first()
+        if request is None:
             msg = f"the stream ended in the middle of call {index}"
             raise ProtocolError(msg)
-        if found.index != index:
-            msg = f"expected messages of call {index}, got those of call {found.index}"
+        if request.index != index:
+            msg = f"expected messages of call {index}, got those of call {request.index}"
             raise ProtocolError(msg)
-        return found
+        return request
 
     def part(self, request: pb.Bucket) -> tuple[pb.Bucket, list[bytes]]:
         """Return the last request of a part that begins with a request, and the frames of all its requests.

@@ -118,15 +118,15 @@ class Timing:
 
     def due(self, cell: TimedCell) -> int:
         """Return when something is due of a key next, by the time of its messages."""
-        found = min(cell.timers.values()) if cell.timers else FAR
-        return min(found, cell.time + self.ttl_ms) if self.ttl_ms and cell.time != NEVER else found
+        next_due = min(cell.timers.values()) if cell.timers else FAR
+        return min(next_due, cell.time + self.ttl_ms) if self.ttl_ms and cell.time != NEVER else next_due
 
     def listed(self, cell: TimedCell, until: int) -> list[tuple[int, bytes]]:
         """Return the time and name of each due timer, in order; without a name it is the end of the state."""
-        found = [(due, 0, _order(name), name) for name, due in (cell.timers or {}).items() if due <= until]
+        entries = [(due, 0, _order(name), name) for name, due in (cell.timers or {}).items() if due <= until]
         if self.ttl_ms and NEVER < cell.time <= until - self.ttl_ms:
-            found.append((cell.time + self.ttl_ms, 1, [], b""))
-        return [(due, name) for due, _, _, name in sorted(found)]
+            entries.append((cell.time + self.ttl_ms, 1, [], b""))
+        return [(due, name) for due, _, _, name in sorted(entries)]
 
     def _tick_of(self, key: bytes, cell: TimedCell) -> int:
         """Return the time of the tick that something is due at; of a key that is to fall silent first none yet."""
@@ -158,7 +158,7 @@ class Timing:
         self.last_tick, fresh, self.fresh = time, self.fresh, {}
         for key in fresh:
             self._first_tick(key, table.get(key), time, changed)
-        found = []
+        keys = []
         while self.heap and self.heap[0][0] <= time:
             queued, key = heappop(self.heap)
             waiting = table.get(key)
@@ -166,10 +166,10 @@ class Timing:
                 continue
             waiting.queued = None
             if self._tick_of(key, waiting) <= time:
-                found.append(key)
+                keys.append(key)
             else:
                 self.enroll(key, waiting)
-        return sorted(found)
+        return sorted(keys)
 
     def _first_tick(self, key: bytes, cell: Cell | None, time: int, changed: dict[bytes, Cell]) -> None:
         """Let the first tick after a message, or since the step is timed, count for a key."""

@@ -61,17 +61,17 @@ class BucketState:
 
     def table(self, port: int) -> Table:
         """Return the states of one name."""
-        found = self.tables.get(port)
-        if found is None:
-            found = self.tables[port] = Table()
-        return found
+        table = self.tables.get(port)
+        if table is None:
+            table = self.tables[port] = Table()
+        return table
 
     def calendar(self, port: int) -> Calendar:
         """Return the states of a window step."""
-        found = self.calendars.get(port)
-        if found is None:
-            found = self.calendars[port] = Calendar(self.codec, self.max_bytes)
-        return found
+        calendar = self.calendars.get(port)
+        if calendar is None:
+            calendar = self.calendars[port] = Calendar(self.codec, self.max_bytes)
+        return calendar
 
     def read(self, entries: Iterable[bytes]) -> None:
         """Take over the entries of a state log, in order.
@@ -305,11 +305,11 @@ class StateCache:
     def take(self, key: BucketKey, version: Version) -> BucketState | None:
         """Take out the copy of exactly this version; a copy of another version is dropped."""
         with self._lock:
-            found = self._copies.pop(key, None)
-            if found is None:
+            copy = self._copies.pop(key, None)
+            if copy is None:
                 return None
-            self._total -= found[2]
-            return found[1] if found[0] == version else None
+            self._total -= copy[2]
+            return copy[1] if copy[0] == version else None
 
     def file(self, key: BucketKey, version: Version, state: BucketState) -> int:
         """Keep a copy under its new version; returns the bytes that it takes."""

@@ -44,11 +44,11 @@ class Visit:
             msg = f"a frame of visits has {len(values)} values; expected 1"
             raise FrameError(msg)
         try:
-            found = pb.Visit.FromString(bytes(values[0]))
+            visit = pb.Visit.FromString(bytes(values[0]))
         except Exception as err:
             msg = "the value of a frame of visits is no Visit"
             raise FrameError(msg) from err
-        return cls(frame.header.sequence, found.id, ordinal, frame.header.timestamp_ms, found.name, found.metadata)
+        return cls(frame.header.sequence, visit.id, ordinal, frame.header.timestamp_ms, visit.name, visit.metadata)
 
     @property
     def place(self) -> tuple[int, ...]:

@@ -246,15 +246,15 @@ class WindowTurn:
         kept = []
         box, path, name = self._stage.box, entry.node.path, entry.step.name
         for position, ordinal in enumerate(run.ordinals):
-            found, skip, time = unread.get(position), self._stage.skips.get(ordinal - 1), run.times[position]
+            error, skip, time = unread.get(position), self._stage.skips.get(ordinal - 1), run.times[position]
             message, sequence = run.messages[position], run.sequences[position]
             key = run.keys[run.indexes[position]]
-            if skip is not None and found is not None:
-                box.skip(skip, path, name, found.data, sequence, key=key, is_payload=True)
+            if skip is not None and error is not None:
+                box.skip(skip, path, name, error.data, sequence, key=key, is_payload=True)
             elif skip is not None:
                 box.skip(skip, path, name, message, sequence, key=key)
-            elif found is not None:
-                box.unread(found, path, name, sequence, key)
+            elif error is not None:
+                box.unread(error, path, name, sequence, key)
             elif not FIRST_MS <= time <= LAST_MS:
                 box.put(wrong_time(name, key, time), path, name, message, sequence, key=key)
             else:

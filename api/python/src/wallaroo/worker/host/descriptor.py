@@ -14,12 +14,12 @@ _KINDS = ("socket:", "anon_inode:", "pipe:")
 
 def open_descriptors() -> dict[int, str]:
     """Return the sockets, pipes and the like that this process has open, each with a text that a later one lacks."""
-    found = {}
+    descriptors = {}
     for path in _DESCRIPTORS.iterdir():
         target = _target(int(path.name))
         if target.startswith(_KINDS):
-            found[int(path.name)] = target
-    return found
+            descriptors[int(path.name)] = target
+    return descriptors
 
 
 def guard_descriptors(own: Mapping[int, str], directory: Path) -> None:

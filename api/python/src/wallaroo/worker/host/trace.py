@@ -160,8 +160,8 @@ def batch_ids(query: str, batch: int) -> tuple[int, int]:
         >>> (trace, span) == batch_ids("0b9a1f60", 7), (trace, span) == batch_ids("0b9a1f60", 8)
         (True, False)
     """
-    found = hashlib.sha256(f"{query}/{batch}".encode()).digest()
-    return int.from_bytes(found[:16], "big") or 1, int.from_bytes(found[16:24], "big") or 1
+    digest = hashlib.sha256(f"{query}/{batch}".encode()).digest()
+    return int.from_bytes(digest[:16], "big") or 1, int.from_bytes(digest[16:24], "big") or 1
 
 
 def batch_span(application: str, query: str, batch: int, begun_ns: int, counts: Mapping[str, int], error: str) -> None:
@@ -215,8 +215,8 @@ def task_ids(query: str, batch: int, stage: str, attempt: int) -> int:
         >>> task_ids("0b9a1f60", 7, "s1", 12) == task_ids("0b9a1f60", 7, "s1", 13)
         False
     """
-    found = hashlib.sha256(f"{query}/{batch}/{stage}/{attempt}".encode()).digest()
-    return int.from_bytes(found[:8], "big") or 1
+    digest = hashlib.sha256(f"{query}/{batch}/{stage}/{attempt}".encode()).digest()
+    return int.from_bytes(digest[:8], "big") or 1
 
 
 def task_span(application: str, query: str, batch: int, begun_ns: int, ended_ns: int, **about: Any) -> None:
@@ -356,12 +356,12 @@ def _parent(trace: int, span: int, *, is_sampled: bool) -> Any:
     from opentelemetry.context import Context
     from opentelemetry.trace import NonRecordingSpan, SpanContext, TraceFlags, set_span_in_context
 
-    found = SpanContext(trace, span, is_remote=True, trace_flags=TraceFlags(int(is_sampled)))
-    return set_span_in_context(NonRecordingSpan(found), Context())
+    context = SpanContext(trace, span, is_remote=True, trace_flags=TraceFlags(int(is_sampled)))
+    return set_span_in_context(NonRecordingSpan(context), Context())
 
 
 def _begun(span: Any) -> Span:
-    found = span.get_span_context()
+    context = span.get_span_context()
 
     def end(error: str) -> None:
         from opentelemetry.trace import Status, StatusCode
@@ -370,4 +370,4 @@ def _begun(span: Any) -> Span:
             span.set_status(Status(StatusCode.ERROR, error))
         span.end()
 
-    return Span(f"00-{found.trace_id:032x}-{found.span_id:016x}-{int(found.trace_flags):02x}", end, span)
+    return Span(f"00-{context.trace_id:032x}-{context.span_id:016x}-{int(context.trace_flags):02x}", end, span)

@@ -27,10 +27,10 @@ def items_of(box: LetterBox, node: pb.Node, step: str) -> Callable[[Any, Any, in
     path, add = node.path, box.add
 
     def items(result: Any, message: Any, sequence: int) -> Sequence[Any]:
-        found = listed(result)
-        if found is None:
+        items = listed(result)
+        if items is None:
             add(path, step, message, sequence, WrongResultError(result, LIST_EXPECTED))
-        return found or ()
+        return items or ()
 
     return items
 

@@ -24,17 +24,17 @@ _FIELDS = {
 
 def read_record(data: bytes) -> KafkaRecord:
     """Return the record of its bytes."""
-    found = pb.Record.FromString(data)
-    has = found.HasField
-    headers = found.headers
+    record = pb.Record.FromString(data)
+    has = record.HasField
+    headers = record.headers
     return KafkaRecord(
-        found.topic,
-        found.key if has("key") else None,
-        found.value if has("value") else None,
+        record.topic,
+        record.key if has("key") else None,
+        record.value if has("value") else None,
         tuple((each.key, each.value if each.HasField("value") else None) for each in headers) if headers else (),
-        found.timestamp_ms,
-        found.partition if has("partition") else None,
-        found.offset,
+        record.timestamp_ms,
+        record.partition if has("partition") else None,
+        record.offset,
     )
 
 

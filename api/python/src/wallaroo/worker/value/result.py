@@ -17,8 +17,8 @@ PAIRS_EXPECTED = "a tuple (list of messages or None, persist)"
 
 def promised(result: Any) -> WrongResultError:
     """Return the error of a result, or of the first item of several, that is none yet."""
-    found = next(filter(is_promise, result)) if isinstance(result, list) else result
-    return WrongResultError(found.value if isinstance(found, Output) else found, MESSAGE_EXPECTED)
+    item = next(filter(is_promise, result)) if isinstance(result, list) else result
+    return WrongResultError(item.value if isinstance(item, Output) else item, MESSAGE_EXPECTED)
 
 
 def present(result: Any, expected: str = MESSAGE_EXPECTED) -> Any:
@@ -49,13 +49,13 @@ def time_of(source: Source) -> Callable[[bytes], int]:
 
     def time(payload: bytes) -> int:
         assert source.event_time is not None
-        found = source.event_time(payload)
+        time_ms = source.event_time(payload)
         try:
-            if isinstance(found, bool) or not isinstance(found, Number):
+            if isinstance(time_ms, bool) or not isinstance(time_ms, Number):
                 raise TypeError
-            return max(-(1 << 63), min((1 << 63) - 1, int(found)))
+            return max(-(1 << 63), min((1 << 63) - 1, int(time_ms)))
         except (TypeError, ValueError, OverflowError):
-            msg = f"event_time returned {shown(found)}; expected milliseconds since 1970, an int or a float"
+            msg = f"event_time returned {shown(time_ms)}; expected milliseconds since 1970, an int or a float"
             raise ValueError(msg) from None
 
     return time

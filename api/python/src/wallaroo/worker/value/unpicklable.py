@@ -37,10 +37,10 @@ def reason_of(value: Any, error: BaseException) -> str:
 def _path(value: Any, reason: str) -> str:
     path = ""
     for _ in range(MAX_DEPTH):
-        found = next((each for each in islice(_parts(value), MAX_PARTS) if is_refused(each[1], reason)), None)
-        if found is None:
+        refused = next((each for each in islice(_parts(value), MAX_PARTS) if is_refused(each[1], reason)), None)
+        if refused is None:
             break
-        step, value = found
+        step, value = refused
         path += step
     return path
 
