@@ -13,7 +13,7 @@ import (
 	"wallarooapi/internal/timing"
 )
 
-// Initial is implemented by states whose zero value is not what a new key begins with.
+// Initial is implemented by states whose zero value is not the state of a new key.
 type Initial interface {
 	// Init is called once for each new state.
 	Init()

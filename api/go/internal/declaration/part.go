@@ -73,7 +73,7 @@ type RowDecoder interface {
 	EncodeRow(message any) ([]byte, error)
 }
 
-// Record is what a message of Kafka, Spark or a connector has besides its value. The bytes must not be changed.
+// Record has the properties of a message of Kafka, Spark or a connector besides its value. The bytes must not be changed.
 type Record struct {
 	Key         []byte
 	TimestampMs int64
@@ -166,7 +166,7 @@ type TimedMulti interface {
 	Fire(call *timing.Call, timer *wa.Timer, state any) ([]any, bool)
 }
 
-// Aggregation is what a window does with its messages. Accumulators are immutable but for Update, which may change the
+// Aggregation is a window's function over its messages. Accumulators are immutable but for Update, which may change the
 // one that it gets.
 type Aggregation interface {
 	InitialAccumulator() any

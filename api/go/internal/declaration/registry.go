@@ -6,7 +6,7 @@ import (
 	"wallarooapi/internal/diagnostic"
 )
 
-// Result is what a program's setup came to: an application and its document, or findings.
+// Result is the outcome of a program's setup: an application and its document, or findings.
 type Result struct {
 	Application *Application
 	Text        string

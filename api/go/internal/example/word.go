@@ -100,7 +100,7 @@ func (CountEncoder) Encode(data interface{}) []byte {
 	return fmt.Appendf(nil, "%s => %d\n", count.Word, count.Count)
 }
 
-// Serialize is what a program might set as wa.Serialize; it does not cover ints.
+// Serialize is an example of a program's wa.Serialize; it does not cover ints.
 func Serialize(value interface{}) []byte {
 	switch v := value.(type) {
 	case string:
@@ -115,7 +115,7 @@ func Serialize(value interface{}) []byte {
 	return nil
 }
 
-// Deserialize reads what Serialize wrote.
+// Deserialize reads the bytes that Serialize wrote.
 func Deserialize(b []byte) interface{} {
 	if b[0] == 's' {
 		return string(b[1:])

@@ -67,7 +67,7 @@ func (r *Record) Advance() { r.words[3]++ }
 // Outside notes that user code runs for no message: states are read or written.
 func (r *Record) Outside() { r.words[1] = outside }
 
-// Note records what is done for no message; it costs more than the rest.
+// Note records work for no message; it costs more than the rest.
 func (r *Record) Note(text string) {
 	if len(r.memory) > Bytes {
 		note := r.memory[Bytes:]
@@ -75,7 +75,7 @@ func (r *Record) Note(text string) {
 	}
 }
 
-// Rest notes that no message is in flight, and returns what to give to Resume.
+// Rest notes that no message is in flight, and returns the argument of Resume.
 func (r *Record) Rest() (at uint64) {
 	at, r.words[1] = r.words[1], 0
 	return at

@@ -64,7 +64,7 @@ func Document(application *declaration.Application) (*topology.Document, error) 
 	return document, err
 }
 
-// worker returns what the worker of an application or library states about itself.
+// worker returns the worker's description of an application or library.
 func worker(declared *declaration.Application) (own topology.Worker, err error) {
 	if declared.Offers == nil {
 		document, err := Document(declared)

@@ -25,7 +25,7 @@ const (
 // Setup declares the application and returns the text of ToJson.
 type Setup func() string
 
-// Run does what the environment asks for and returns the exit status. Findings name the setup by its function.
+// Run does the work that the environment asks for and returns the exit status. Findings name the setup by its function.
 func Run(function string, setup Setup) int {
 	mode := os.Getenv("WALLAROO_MODE")
 	if mode == "" {
@@ -92,7 +92,7 @@ func checkArguments(text string) []diagnostic.Diagnostic {
 		"fix", `set it to e.g. ["--in", "127.0.0.1:7010"]`)}
 }
 
-// emit writes what the setup came to.
+// emit writes the result of the setup.
 func emit(result declaration.Result, path string) int {
 	if path == "" {
 		return fail(errors.New("WALLAROO_EMIT_FILE is not set"))
@@ -103,7 +103,7 @@ func emit(result declaration.Result, path string) int {
 	return exitGood
 }
 
-// writeDeclared writes what was declared, and the programs whose components it names.
+// writeDeclared writes the declaration, and the programs whose components it names.
 func writeDeclared(content *bytes.Buffer, result declaration.Result) error {
 	what := "topology"
 	if result.Application.Offers != nil {

@@ -9,7 +9,7 @@ import (
 	"wallarooapi/internal/topology"
 )
 
-// mostEntries is how long a log gets until all states of a bucket are written again.
+// mostEntries is the length of a log at which all states of a bucket are written again.
 const mostEntries = 16
 
 // bucket is the state of one bucket's keys: its log, and its live copy where that is kept.

@@ -11,7 +11,7 @@ import (
 	"strings"
 )
 
-// standIn maps the names of C that package cstring has to its names, which are as long: columns stay what they are.
+// standIn maps the names of C that package cstring has to its names, which are as long: columns stay the same.
 var standIn = map[string]string{"char": "Char", "CString": "CString", "GoString": "GoString"}
 
 // edit replaces bytes of a file.
@@ -20,7 +20,7 @@ type edit struct {
 	text       string
 }
 
-// write writes the files that replace the user's, and one with what is generated.
+// write writes the files that replace the user's, and the generated one.
 func (p *program) write(into string) (*Result, error) {
 	result := &Result{Replace: map[string]string{}, Cgo: p.foreignNames()}
 	for i, file := range p.files {

@@ -215,7 +215,7 @@ func (c *conversation) compute(call *openCall, give func() ([]stage.Output, erro
 	return nil
 }
 
-// finish ends a call and sends what it gave.
+// finish ends a call and sends its results.
 func (c *conversation) finish(call *openCall) error {
 	index, version := call.index, call.version
 	var changes [][]byte

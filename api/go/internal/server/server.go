@@ -165,7 +165,7 @@ func (w *Worker) Generate(_ context.Context, request *pb.GenerateRequest) (*pb.G
 	return reply, nil
 }
 
-// ShowState shows people what a state log has at its end.
+// ShowState shows people the states at the end of a state log.
 func (w *Worker) ShowState(_ context.Context, request *pb.ShowStateRequest) (reply *pb.ShowStateReply, err error) {
 	w.users.RLock()
 	defer w.users.RUnlock()

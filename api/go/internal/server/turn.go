@@ -32,7 +32,7 @@ func (t turn) run(messages func() error) error {
 	return messages()
 }
 
-// pause is called within run: it does what has to wait for the client, while others may have their turn.
+// pause is called within run: it does the work that has to wait for the client, while others may have their turn.
 func (t turn) pause(wait func() error) error {
 	at := t.record.Rest()
 	t.lock.Unlock()

@@ -110,7 +110,7 @@ func (c *Call) replay() error {
 	return c.x.feedBucket(c.parts, c.keep)
 }
 
-// repeat runs the released parts again as they ran the first time, so that the states become what they were. Nothing of
+// repeat runs the released parts again as they ran the first time, so that the states become the same. Nothing of
 // it is sent or counted.
 func (c *Call) repeat() error {
 	drop := func(uint16, int32, []byte) error { return nil }
@@ -219,7 +219,7 @@ func (x *Executor) NewLoader() *Loader {
 	return &Loader{x: x, bucket: state.NewBucket(), decoder: codec.NewDecoder()}
 }
 
-// Bucket returns what has been loaded.
+// Bucket returns the loaded bucket.
 func (l *Loader) Bucket() *state.Bucket { return l.bucket }
 
 // Load reads the next entry of the log; later ones win.

@@ -16,7 +16,7 @@ import (
 	pb "wallarooapi/internal/workerpb"
 )
 
-// timed is what the steps of a state with times have in common.
+// timed has the parts that the steps of a state with times share.
 type timed struct {
 	rules timing.Rules
 	port  uint16
@@ -55,7 +55,7 @@ func (x *Executor) findTimed(description *pb.Stage) error {
 	return nil
 }
 
-// timedOf returns what the steps of a state with times have in common, nil where it has none.
+// timedOf returns the parts that the steps of a state with times share, nil where it has none.
 func (x *Executor) timedOf(port uint16) *timed {
 	for _, t := range x.timed {
 		if t.port == port {
@@ -106,7 +106,7 @@ func (n *node) computeTimed(message, value any) (single any, many []any) {
 	return single, many
 }
 
-// arrive notes a message that succeeded, and does what its function asked for.
+// arrive notes a message that succeeded, and applies the timers that its function asked for.
 func (t *timed) arrive(n *node, table *state.Table, entry *state.Entry) {
 	times := table.Times(&t.rules)
 	if entry.Time == nil {
@@ -136,7 +136,7 @@ func (n *node) tickKeys(tick *turn) error {
 	return x.err
 }
 
-// wake does what is due for a key at a time, once.
+// wake runs the due timers of a key at a time, once.
 func (t *timed) wake(x *Executor, table *state.Table, entry *state.Entry, at int64) error {
 	timers, ends := entry.Time.Due(at)
 	for _, timer := range timers {

@@ -237,7 +237,7 @@ func (r *windowRun) restore(entry *state.Entry, isNew bool, saved []byte) error 
 	return nil
 }
 
-// give passes on what windows gave; those that gave nothing become dead letters.
+// give passes on the results of windows; those without one become dead letters.
 func (r *windowRun) give(key []byte, given []window.Result) {
 	n := r.n
 	x := n.x
@@ -274,7 +274,7 @@ func (n *node) write(encoder *codec.Encoder, out []byte, value any) ([]byte, err
 	return alone(out, value)
 }
 
-// overheadOf returns what a state takes in memory besides its serialized form.
+// overheadOf returns the bytes that a state takes in memory besides its serialized form.
 func overheadOf(entry *state.Entry) int {
 	if s, ok := entry.Value.(*window.State); ok {
 		return s.Overhead()

@@ -170,7 +170,7 @@ func (t *Table) Remove(key string) {
 	}
 }
 
-// Resize notes the serialized size of an entry's state, which the log has, and what it takes in memory besides that.
+// Resize notes the serialized size of an entry's state, which the log has, and the bytes it takes in memory besides that.
 func (t *Table) Resize(entry *Entry, serialized, overhead int) {
 	size := entryBytes + len(entry.Key) + liveFactor*serialized + overhead
 	entry.saved = true

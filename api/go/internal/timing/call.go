@@ -10,7 +10,7 @@ import (
 	"wallarooapi/internal/calendar"
 )
 
-// Call is what one call of a function may ask of its key's timers. It takes effect if the call succeeds.
+// Call collects the changes that one call of a function asks of its key's timers. It takes effect if the call succeeds.
 type Call struct {
 	Now    int64
 	names  []string // of the timers that the step declares
@@ -28,10 +28,10 @@ type change struct {
 // NewCall begins a call at a time.
 func NewCall(now int64, names []string) *Call { return &Call{Now: now, names: names} }
 
-// Wrong is the panic of a function that asks for what a timer cannot do. Code: C529.
+// Wrong is the panic of a function that asks a timer for something impossible. Code: C529.
 type Wrong struct{ Name, Reason string }
 
-// Error says what is wrong.
+// Error describes the fault.
 func (w *Wrong) Error() string { return fmt.Sprintf("timer %q %s", w.Name, w.Reason) }
 
 type key struct{}
@@ -83,7 +83,7 @@ func (c *Call) ask(name string, due int64) {
 	}
 }
 
-// end ends the call; what a goroutine asks for later is lost.
+// end ends the call; later requests of a goroutine are lost.
 func (c *Call) end() []change {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()

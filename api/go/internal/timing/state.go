@@ -58,7 +58,7 @@ func (r *Rules) Calendar() *calendar.Calendar[*State] {
 	}})
 }
 
-// Overhead returns about how many bytes of memory it takes.
+// Overhead returns about the number of bytes of memory that it takes.
 func (s *State) Overhead() int { return 120 + 80*len(s.timers) }
 
 // SilentSince returns the time of the first tick after the last message.
@@ -128,7 +128,7 @@ func (s *State) Take(timer *Timer) (is bool) {
 	return at >= 0
 }
 
-// Apply does what a function of the step at a path asked for.
+// Apply applies the changes that a function of the step at a path asked for.
 func (s *State) Apply(path string, call *Call) {
 	for _, change := range call.end() {
 		timer := &Timer{path + "\n" + change.name, change.due}
@@ -144,7 +144,7 @@ func (s *State) Apply(path string, call *Call) {
 	}
 }
 
-// Append appends what precedes a state in the log: the encoding of the state, time, silence, and the timers. s is nil for a key
+// Append appends the bytes before a state in the log: the encoding of the state, time, silence, and the timers. s is nil for a key
 // without time.
 func (s *State) Append(out []byte, encoding byte) []byte {
 	time, silent, timers := int64(None), int64(None), []*Timer(nil)
@@ -165,7 +165,7 @@ var errCut = errors.New("the time of a state is cut")
 
 const headerBytes = 1 + 8 + 8 + 2
 
-// Read reads what Append wrote; it returns the state's bytes and their encoding, too.
+// Read reads the bytes that Append wrote; it returns the state's bytes and their encoding, too.
 func (r *Rules) Read(key string, data []byte) (s *State, encoding byte, body []byte, err error) {
 	if len(data) < headerBytes {
 		return nil, 0, nil, errCut

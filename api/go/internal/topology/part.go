@@ -82,7 +82,7 @@ func (w *SessionWindow) tree() Object {
 	return Object{{"kind", "session"}, {"gap_ms", w.GapMs}, {"delay_ms", w.DelayMs}, {"late", w.Late}, {"time", w.Time}}
 }
 
-// CountWindow takes a number of messages, or what there is after FlushMs without one.
+// CountWindow takes a number of messages, or those there are after FlushMs without one.
 type CountWindow struct {
 	Count   int
 	FlushMs int

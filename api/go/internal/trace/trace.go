@@ -16,7 +16,7 @@ const (
 	maxCharacters = 1000
 )
 
-// Panic describes what recover returned: call it from the deferred function itself, while the stack of
+// Panic describes a value that recover returned: call it from the deferred function itself, while the stack of
 // the panic is still active.
 func Panic(recovered any) (reason, stack string) {
 	return describe(recovered), userStack()

@@ -50,7 +50,7 @@ func (s *State) FallSilent(time int64) {
 	s.low, s.high = 0, 0
 }
 
-// Overhead returns about how many bytes of memory a state takes besides its key and its accumulators.
+// Overhead returns about the number of bytes of memory that a state takes besides its key and its accumulators.
 func (s *State) Overhead() int { return stateBytes + paneBytes*len(s.panes) }
 
 // Accumulators returns those of the panes, oldest first.
@@ -130,7 +130,7 @@ func (s *State) Append(out []byte, write func(out []byte, value any) ([]byte, er
 
 var errCut = errors.New("the state of a window is cut")
 
-// Read reads what Append wrote.
+// Read reads the bytes that Append wrote.
 func Read(key, data []byte, read func(data []byte) (any, error)) (*State, error) {
 	s := NewState(key)
 	r := reader{data: data}

@@ -2,7 +2,7 @@ package window
 
 import "wallarooapi/internal/declaration"
 
-// timed are windows that a time ends: what those of ranges and sessions have in common.
+// timed are windows that a time ends: the base of those of ranges and sessions.
 type timed struct {
 	base
 	kind    kind
@@ -13,7 +13,7 @@ type timed struct {
 	waits   bool // ticks have times of the clock, messages those of the data
 }
 
-// kind is what ranges and sessions do in ways of their own.
+// kind has the operations in which ranges and sessions differ.
 type kind interface {
 	// begin makes a state that of a key whose first message has this time.
 	begin(s *State, time int64)

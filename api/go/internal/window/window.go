@@ -1,4 +1,4 @@
-// Package window computes what a message or a tick does to the windows of one key, and what they emit. SPECIFICATION.md,
+// Package window computes the effect of a message or a tick on the windows of one key, and their results. SPECIFICATION.md,
 // section 8, says what is right.
 package window
 
@@ -12,7 +12,7 @@ import (
 	"wallarooapi/internal/trace"
 )
 
-// Result is what a window emitted.
+// Result is a value that a window emitted.
 type Result struct {
 	Value       any // nil where it failed
 	Time        int64
@@ -60,7 +60,7 @@ func Of(step *declaration.Step, hasWatermarks bool) (Windows, error) {
 	return nil, fmt.Errorf("step %s has windows of type %T", step.Path, step.Window)
 }
 
-// base is what all kinds have.
+// base has the fields of all kinds.
 type base struct{ aggregation declaration.Aggregation }
 
 func (b base) update(p *pane, message any) {
