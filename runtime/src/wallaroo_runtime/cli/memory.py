@@ -157,15 +157,15 @@ async def _serve(run: MemoryRun, idle_s: float | None, console: _Console, *, as_
     records = console.records = RecordInput(reporter.warn) if topics else None
     if records is not None:
         reporter.note(HINT.format(", ".join(dict.fromkeys(topics))))
-    told = time.monotonic()
+    reported_at = time.monotonic()
     while not stopped.is_set() and not server.is_over:
         await server.turn()
         if records is not None and _fed(server, records) and len(topics) == sum(1 for _ in run.topology.sources()):
             break
         console.draw_again()
         now = time.monotonic()
-        if now - told >= PROGRESS_S:
-            told = now
+        if now - reported_at >= PROGRESS_S:
+            reported_at = now
             reporter.progress(_snapshot("running", run, server))
         if idle_s is not None and now - server.active_at >= idle_s:
             break

@@ -58,11 +58,11 @@ def run(arguments: argparse.Namespace) -> int:
         raise _refused(directory, error.strerror or str(error), "give another directory") from error
     if kind in GO:
         try:
-            made = init(directory / GO[kind])
+            paths = init(directory / GO[kind])
         except RunError:
             _remove(written, directory)  # the next try would find them
             raise
-        written += [_shown(path, directory) for path in made]
+        written += [_shown(path, directory) for path in paths]
     if arguments.json:
         print_json({"files": [str(path) for path in written]})
         return 0

@@ -123,8 +123,8 @@ def print_states(query: "StateQuery", arguments: argparse.Namespace) -> None:
         else:
             print(_line(row, arguments.action))
     if not arguments.json:
-        told = f"as of micro-batch {batch}" if batch >= 0 else "no micro-batch is committed yet"
-        print(told, file=sys.stderr)
+        as_of = f"as of micro-batch {batch}" if batch >= 0 else "no micro-batch is committed yet"
+        print(as_of, file=sys.stderr)
 
 
 def _line(row: Mapping[str, Any], action: str) -> str:

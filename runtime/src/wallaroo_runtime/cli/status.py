@@ -72,8 +72,8 @@ def lines(status: Mapping[str, Any]) -> Iterator[str]:
     yield f"checkpoint {status['checkpoint']}"
     if status.get("monitor"):
         yield f"monitor    {status['monitor']}"
-    if said := failed_runs(status.get("earlier", {})):
-        yield f"{said}; this run is another try"
+    if failures := failed_runs(status.get("earlier", {})):
+        yield f"{failures}; this run is another try"
     if ended := status.get("ended"):
         yield failed_runs(ended) or f"the last run ended {ended['time']}: {ended['reason']}"
     if "parts" in status:

@@ -145,8 +145,8 @@ def table(columns: Sequence[Column], rows: Iterable[Sequence[str]] = (), *, inde
 
 def print_table(columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> None:
     """Print a table whose rows are all known."""
-    made = table(columns, rows)
-    for line in (*made.head(), *(line for row in rows for line in made.lines(row))):
+    printed = table(columns, rows)
+    for line in (*printed.head(), *(line for row in rows for line in printed.lines(row))):
         print(line)
 
 

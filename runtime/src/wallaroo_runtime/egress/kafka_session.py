@@ -182,13 +182,13 @@ class Session:
             Unavailable: It is not known whether they are there.
             Lasting: Some are not.
         """
-        given = list(records)
-        self._check(given, without)
+        all_records = list(records)
+        self._check(all_records, without)
         for is_careful in (bool(without), True):
             self._failed.clear()
             try:
                 with self._judged():
-                    self._write(given, end, without if is_careful else None)
+                    self._write(all_records, end, without if is_careful else None)
             except Lasting:
                 self._undo()
                 if is_careful:

@@ -91,8 +91,8 @@ class Gateway:
         self._wake_read, self._wake_write = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
         interval_s = config.fsync_interval_ms / 1000
         self._intake = Intake(writer, config.fsync, interval_s, config.backlog_bytes, past, self.wake)
-        made = [Generator(each, maker(each), past.values.get(each.port), self.wake) for each in generators]
-        self._generators = Generators(made, self._intake, self.status.say)
+        source_generators = [Generator(each, maker(each), past.values.get(each.port), self.wake) for each in generators]
+        self._generators = Generators(source_generators, self._intake, self.status.say)
         self._connectors = Connectors(connectors, self._intake, self.status.say, limits.hello_s)
         self._kafka = KafkaSources(config.kafka, points, self._intake, self.status.say, self.wake)
         self._ticks = Ticks(self._intake, has_driver, config.tick_ms)

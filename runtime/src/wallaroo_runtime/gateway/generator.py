@@ -137,15 +137,15 @@ class Generators:
             if not (generator.is_asked or generator.ended or generator.waits) and self._intake.accepts:
                 generator.ask()
 
-    def _take(self, generator: Generator, made: Made) -> None:
-        if made.values:
-            self._intake.take_values(generator.config.port, made.values, made.encoding)
+    def _take(self, generator: Generator, batch: Made) -> None:
+        if batch.values:
+            self._intake.take_values(generator.config.port, batch.values, batch.encoding)
             generator.ahead.append(self._intake.writer.end.offset)
-            generator.last = Last(made.values[-1], made.encoding)
-            generator.messages += len(made.values)
-        generator.ended = made.ended
-        if made.finding is not None:
-            self._say(made.finding)
+            generator.last = Last(batch.values[-1], batch.encoding)
+            generator.messages += len(batch.values)
+        generator.ended = batch.ended
+        if batch.finding is not None:
+            self._say(batch.finding)
 
     def status(self) -> list[dict[str, Any]]:
         """Return the progress of each one, for the status file."""

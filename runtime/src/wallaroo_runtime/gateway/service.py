@@ -95,12 +95,12 @@ class GatewayHost(Host):
         Raises:
             RunError: R644, another driver has attached; R698.
         """
-        told, version = None, self.heads.version
+        sent, version = None, self.heads.version
         safe: Position | None = reader.end()
         while is_open() and not self._is_ending:
             self.store.check(epoch)
-            if safe is not None and safe != told:
-                yield (told := safe)
+            if safe is not None and safe != sent:
+                yield (sent := safe)
                 continue
             version, safe = self.heads.wait(version)
 

@@ -197,8 +197,8 @@ class Broker:
     def failure(self, reason: str) -> RunError:
         """Return the error for a failure of the broker, with Kafka's own words."""
         lines = self.log.read_text("utf-8", "replace").splitlines() if self.log.exists() else []
-        said = [line.partition("ERROR ")[2] for line in lines if " ERROR " in line]
-        last = said[-1] if said else next((line.strip() for line in reversed(lines) if line.strip()), "")
+        errors = [line.partition("ERROR ")[2] for line in lines if " ERROR " in line]
+        last = errors[-1] if errors else next((line.strip() for line in reversed(lines) if line.strip()), "")
         reason = f"{reason}; {last[:300]}" if last else reason
         return RunError.of("R617", process="broker", reason=reason, log=self.log)
 

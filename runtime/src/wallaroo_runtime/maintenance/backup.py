@@ -63,9 +63,9 @@ def back_up(checkpoint: Path, backup: Path) -> Copied:
         _check_whole(checkpoint, manifest)
         _check_servers(checkpoint)
         listed: dict[str, dict[str, Any]] = {}
-        with _made(backup, checkpoint) as made:
+        with _made(backup, checkpoint) as copy:
             for name in _names(checkpoint):
-                listed[name] = _copy(checkpoint / name, made / FILES / name)
+                listed[name] = _copy(checkpoint / name, copy / FILES / name)
             content = {
                 "version": VERSION,
                 "application": manifest.name,
@@ -74,7 +74,7 @@ def back_up(checkpoint: Path, backup: Path) -> Copied:
                 "time": datetime.now(timezone.utc).isoformat(timespec="seconds"),
                 "files": listed,
             }
-            replace_file(made / LIST, (json.dumps(content, indent=1) + "\n").encode())
+            replace_file(copy / LIST, (json.dumps(content, indent=1) + "\n").encode())
     except OSError as error:
         raise _refused(checkpoint, f"{error.filename}: {error.strerror}", "correct that, and repeat it") from error
     finally:
@@ -118,10 +118,10 @@ def restore(backup: Path, checkpoint: Path | None = None) -> Copied:
         name = min(names ^ set(listed))
         raise _damaged(backup, f"{name} is {'not in its list' if name in names else 'missing'}")
     try:
-        with _made(target, backup) as made:
-            _copy_all(backup, made, listed)
+        with _made(target, backup) as copy:
+            _copy_all(backup, copy, listed)
             spark = str(content["spark"])
-            relocate(made / spark, f"file:{target / spark}")
+            relocate(copy / spark, f"file:{target / spark}")
     except OSError as error:
         raise _refused(backup, f"{error.filename}: {error.strerror}", "correct that, and repeat it") from error
     return _counted(target, backup, listed)
@@ -209,17 +209,17 @@ def _made(target: Path, source: Path) -> Iterator[Path]:
     if target.is_symlink() or (target.exists() and (not target.is_dir() or any(target.iterdir()))):
         raise _refused(source, f"{target} is there already", "give another directory, or move that one away")
     target.parent.mkdir(parents=True, exist_ok=True)
-    made = target.with_name(f".{target.name}.{os.getpid()}.new")
-    made.mkdir(mode=0o700)
+    folder = target.with_name(f".{target.name}.{os.getpid()}.new")
+    folder.mkdir(mode=0o700)
     try:
-        yield made
+        yield folder
         os.sync()  # once, not file by file
         if target.exists():
             target.rmdir()
-        made.rename(target)
+        folder.rename(target)
         sync_directory(target.parent)
     except BaseException:
-        shutil.rmtree(made, ignore_errors=True)
+        shutil.rmtree(folder, ignore_errors=True)
         raise
 
 

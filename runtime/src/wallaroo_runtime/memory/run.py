@@ -356,10 +356,10 @@ class MemoryRun:
         with using(self.feed.topics):
             batch = self._engine.run(tasks)
         for sink in self.topology.sinks():
-            made = list(in_order(batch, self.plan.ports[sink.path]))
-            self._outputs[sink.path] += made
+            records = list(in_order(batch, self.plan.ports[sink.path]))
+            self._outputs[sink.path] += records
             if isinstance(sink, KafkaSink):
-                self._waiting += self.feed.write((written_record(sink, each) for each in made), self.now_ms)
+                self._waiting += self.feed.write((written_record(sink, each) for each in records), self.now_ms)
         letters = (pb.DeadLetter.FromString(value) for frame in batch.letters for value in read_frame(frame).values())
         before = len(self.letters)
         self.letters += sorted(map(self._letter, letters), key=lambda letter: letter.sequence)

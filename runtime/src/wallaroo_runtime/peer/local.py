@@ -99,11 +99,11 @@ class LocalPeer(Peer):
             return
         with os.fdopen(self._ready, "rb") as ready:
             self._ready = None
-            said = ready.read() if select.select([ready], [], [], READY_DEADLINE_S)[0] else None
-        if said == READY:
+            answer = ready.read() if select.select([ready], [], [], READY_DEADLINE_S)[0] else None
+        if answer == READY:
             return
-        findings = read_failures(said or b"")
-        if said is None:
+        findings = read_failures(answer or b"")
+        if answer is None:
             reason = f"it was not ready after {READY_DEADLINE_S:g} s"
             error = RunError.of("R617", process=self.name, reason=reason, log=self.log)
         else:

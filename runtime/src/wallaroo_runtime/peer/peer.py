@@ -215,8 +215,8 @@ class Peer:
         self._tell("Visited", self._visited(counts, done))
 
     def _visited(self, counts: Mapping[int, tuple[int, int]], done: int = 0) -> pb.VisitedRequest:
-        told = (pb.VisitCount(id=number, keys=keys, failed=failed) for number, (keys, failed) in counts.items())
-        return pb.VisitedRequest(epoch=self.service.epoch, counts=told, done=done)
+        visits = (pb.VisitCount(id=number, keys=keys, failed=failed) for number, (keys, failed) in counts.items())
+        return pb.VisitedRequest(epoch=self.service.epoch, counts=visits, done=done)
 
     def journal(self) -> JournalPlace:
         """Return where tasks find its journal."""

@@ -80,8 +80,8 @@ def unused_addresses(topology: Topology, inputs: str, outputs: str) -> list[Diag
     findings = []
     for option, text, what in (("--in", inputs, "sources"), ("--out", outputs, "sinks")):
         ends = [end for pipeline in topology.document["pipelines"] for end in pipeline[what] if "host" in end]
-        given = {int(port) for port in PORT.findall(text)}
-        if given and given.isdisjoint(end["port"] for end in ends):
+        ports = {int(port) for port in PORT.findall(text)}
+        if ports and ports.isdisjoint(end["port"] for end in ends):
             places = ", ".join(f"{end['host']}:{end['port']}" for end in ends) or f"no address, its {what} have none"
             fix = f"let the program take its addresses from its arguments, or leave {option} out"
             findings.append(Diagnostic.of("R743", option=option, places=places, fix=fix))

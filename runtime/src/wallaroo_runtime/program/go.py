@@ -39,11 +39,11 @@ def run_go(command: list[str], directory: Path, environment: dict[str, str]) -> 
             ) as process,
             endable(process),
         ):
-            output, said = _said(process)
+            output, errors = _said(process)
     except (OSError, subprocess.TimeoutExpired) as error:
         raise broken(directory, str(error)) from error
     if process.returncode != 0:
-        raise broken(directory, said.strip() or output.strip() or f"exit code {process.returncode}")
+        raise broken(directory, errors.strip() or output.strip() or f"exit code {process.returncode}")
     return output
 
 

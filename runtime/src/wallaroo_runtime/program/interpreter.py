@@ -60,5 +60,5 @@ def missing_modules(python: str, names: tuple[str, ...]) -> list[str]:
 
 
 def _ending(done: "subprocess.CompletedProcess[bytes]") -> str:
-    said = done.stderr.decode(errors="replace").strip().splitlines()
-    return f"it exited with status {done.returncode}" + (f": {said[-1]}" if said else "")
+    errors = done.stderr.decode(errors="replace").strip().splitlines()
+    return f"it exited with status {done.returncode}" + (f": {errors[-1]}" if errors else "")

@@ -96,11 +96,11 @@ def _findings(step: Json, worker: str, path: str, known: Mapping[str, Json], cod
     wanted = {"kind": {step["kind"]}, "output": {step["codec"]}, "input": inputs}
     for what, values in wanted.items():
         if values != {component[what]}:
-            given = " and ".join(f'"{value}"' for value in sorted(values))
+            expected_values = " and ".join(f'"{value}"' for value in sorted(values))
             yield Diagnostic.of(
                 "T260", pointer=pointer, worker=worker, app=path,
                 what=f'has component "{step["component"]}" with {what} "{component[what]}"',
-                expected=f"{what} {given}", fix="declare the same in both programs",
+                expected=f"{what} {expected_values}", fix="declare the same in both programs",
             )  # fmt: skip
 
 

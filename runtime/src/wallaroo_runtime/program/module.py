@@ -126,9 +126,9 @@ def go_environment(workspace: str = "off") -> dict[str, str]:
 
 def _write_module(path: str, directory: Path, work: Path, replace: dict[str, str]) -> None:
     """Write a go.mod that the compiler finds in a directory."""
-    made = work / f"{len(replace)}.mod"
-    made.write_text(NEW_MODULE.replace(NEW_PATH, path), encoding="utf-8")
-    replace[str(directory / "go.mod")] = str(made)
+    mod_file = work / f"{len(replace)}.mod"
+    mod_file.write_text(NEW_MODULE.replace(NEW_PATH, path), encoding="utf-8")
+    replace[str(directory / "go.mod")] = str(mod_file)
 
 
 def _new_path(program: Path, placed: Mapping[str, Path]) -> str:

@@ -86,12 +86,12 @@ def _download(requirements: Path, wanted: list[str], platform: str, place: Path)
     )  # fmt: skip
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=PIP_SECONDS, check=False)
-        said = "" if done.returncode == 0 else done.stderr.strip() or f"exit code {done.returncode}"
+        error_text = "" if done.returncode == 0 else done.stderr.strip() or f"exit code {done.returncode}"
     except (OSError, subprocess.TimeoutExpired) as error:
-        said = str(error)
-    if said:
-        first = said.splitlines()[0].removeprefix("ERROR: ")
+        error_text = str(error)
+    if error_text:
+        first = error_text.splitlines()[0].removeprefix("ERROR: ")
         reason = f"its dependencies for {platform} cannot be fetched: {first}"
         fix = f"correct {requirements}, or pack for fewer processors with --arch"
-        traceback = "\n".join(said.splitlines()[:SHOWN_LINES])
+        traceback = "\n".join(error_text.splitlines()[:SHOWN_LINES])
         raise RunError.of("R658", path=requirements, reason=reason, fix=fix, traceback=traceback)

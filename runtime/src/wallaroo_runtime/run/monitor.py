@@ -112,10 +112,10 @@ class Flow:
         for number, peer in enumerate(self._all):
             if peer.failure() is not None:
                 continue  # that ends the run, which reports it
-            status, told = peer.status(), self._told[number]
+            status, known = peer.status(), self._told[number]
             self._told[number] = reported = status.get("diagnostics", [])
             # What it has found for an earlier driver, that one has reported.
-            new = lasting(status) if told is None else since(told, reported)
+            new = lasting(status) if known is None else since(known, reported)
             findings = map(Diagnostic.from_json, new)
             yield from (finding for finding in findings if finding.kind is not Kind.AT_END)
 

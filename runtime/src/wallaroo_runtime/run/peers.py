@@ -94,8 +94,10 @@ class Peers:
             raise RunError(findings)
 
     def _refused(self) -> list[Diagnostic]:
-        told = (Diagnostic.from_json(each) for peer in self.gateways for each in peer.status().get("diagnostics", ()))
-        return [finding for finding in told if finding.kind is Kind.AT_END]
+        findings = (
+            Diagnostic.from_json(each) for peer in self.gateways for each in peer.status().get("diagnostics", ())
+        )
+        return [finding for finding in findings if finding.kind is Kind.AT_END]
 
     def launch(self, stack: ExitStack) -> None:
         """Begin to start those that are ours; `stack` ends them."""

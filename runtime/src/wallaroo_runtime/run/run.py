@@ -181,10 +181,10 @@ def _spark_settings(options: RunOptions, topology: Topology) -> dict[str, str]:
     # spark-submit has been given them for a driver that it starts.
     mode = chosen_mode(options)
     needs_jars = uses_kafka(topology) and SUBMITTED not in os.environ and mode.reads_kafka
-    given = spark.settings.get(JARS, "")
-    jars = jar_settings(connector_jars(given)) if needs_jars else {}
-    if options.runs_code_here and jars.pop(JARS, "") and given:  # the executor is the driver, and would copy them
-        jars[JARS] = given
+    user_jars = spark.settings.get(JARS, "")
+    jars = jar_settings(connector_jars(user_jars)) if needs_jars else {}
+    if options.runs_code_here and jars.pop(JARS, "") and user_jars:  # the executor is the driver, and would copy them
+        jars[JARS] = user_jars
     chosen = dict(spark.settings)
     if needs_jars or SUBMITTED in os.environ:
         chosen.pop(JARS, None)
@@ -373,7 +373,7 @@ def _watch(options: RunOptions, reporter: Reporter, flow: Flow, ending: Ending, 
     """Look after the run until it shall end, and return why; raises when a part of it fails."""
     now = time.monotonic()
     ends = (*ending.ends, *ends_of(options, now, flow.activity, flow.is_complete))
-    told, pause, quiet_s = now, LOOK_S, chosen_mode(options).quiet_look_s
+    reported_at, pause, quiet_s = now, LOOK_S, chosen_mode(options).quiet_look_s
     while not ending.stopped.wait(pause):
         flow.check()
         if watch is not None:
@@ -382,8 +382,8 @@ def _watch(options: RunOptions, reporter: Reporter, flow: Flow, ending: Ending, 
         for finding in flow.new_findings():
             reporter.warn(finding)
         now = time.monotonic()
-        if now - told >= PROGRESS_S:
-            told, snapshot = now, flow.snapshot("running")
+        if now - reported_at >= PROGRESS_S:
+            reported_at, snapshot = now, flow.snapshot("running")
             reporter.progress(snapshot)
             pause = quiet_s if snapshot.is_quiet else LOOK_S
         if reason := next(filter(None, (end.reason(now) for end in ends)), ""):

@@ -45,8 +45,8 @@ class TokenCheck(grpc.ServerInterceptor):  # type: ignore[misc]
         self, continuation: Callable[[Any], Any], handler_call_details: grpc.HandlerCallDetails
     ) -> Any:
         """Look at the metadata of a call."""
-        given = [value for key, value in handler_call_details.invocation_metadata if key == "authorization"]
-        text = given[0] if len(given) == 1 else ""
+        tokens = [value for key, value in handler_call_details.invocation_metadata if key == "authorization"]
+        text = tokens[0] if len(tokens) == 1 else ""
         value = text if isinstance(text, bytes) else text.encode("utf-8", "replace")
         if hmac.compare_digest(value, self._expected):
             return continuation(handler_call_details)

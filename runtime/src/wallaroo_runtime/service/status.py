@@ -40,10 +40,10 @@ class StatusFile:
         At most 1000 of one code are printed: a peer may cause any number.
         """
         self.diagnostics.append(diagnostic)
-        said = self._said[diagnostic.code] = self._said.get(diagnostic.code, 0) + 1
-        if said <= SAID_PER_CODE:
+        count = self._said[diagnostic.code] = self._said.get(diagnostic.code, 0) + 1
+        if count <= SAID_PER_CODE:
             _print(diagnostic)
-        if said == SAID_PER_CODE:
+        if count == SAID_PER_CODE:
             _print(f"{diagnostic.code} is no longer reported")
 
     def write(self, state: str, **values: Any) -> bool:

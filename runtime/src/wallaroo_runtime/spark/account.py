@@ -165,11 +165,13 @@ class Balance:
 
     def _by_goal(self, accounts: Iterable[Account]) -> Mapping[Slot, Taken]:
         """Return the output of all attempts, in the form of an account of its taker."""
-        made: dict[Slot, Taken] = defaultdict(Counter)
+        by_goal: dict[Slot, Taken] = defaultdict(Counter)
         for account in accounts:
             for (bucket, port), count in account.made.items():
-                made[self._takers.get(port, self._last), bucket % self._partitions][bucket, account.task, port] = count
-        return made
+                by_goal[self._takers.get(port, self._last), bucket % self._partitions][bucket, account.task, port] = (
+                    count
+                )
+        return by_goal
 
     def _staged(self, accounts: Iterable[Account], files: Iterable[StagedFile]) -> Iterator[str]:
         offers: dict[int, list[Counter[int]]] = defaultdict(list)
@@ -205,12 +207,12 @@ def _arrived(
         attempt = max(taken or offered)
         if all(attempt != account.task for account in attempts.get(slot, ())) and slot[0] != NOBODY:
             continue  # its own account went with rows that were fetched before it was made again
-        made = offered.get(attempt, Messages())
+        offer = offered.get(attempt, Messages())
         came = sum(taken.values(), Messages())
-        if came != made:
-            bucket, port = min(key for key in {*made, *came} if made[key] != came[key])
+        if came != offer:
+            bucket, port = min(key for key in {*offer, *came} if offer[key] != came[key])
             yield (
-                f"partition {slot[1]} of level {slot[0]} made {made[bucket, port]} messages for bucket {bucket}, port "
+                f"partition {slot[1]} of level {slot[0]} made {offer[bucket, port]} messages for bucket {bucket}, port "
                 f"{port}; {came[bucket, port]} of them came to partition {goal[1]} of level {goal[0]}"
             )
 

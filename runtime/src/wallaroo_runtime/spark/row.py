@@ -201,42 +201,42 @@ def _quoted(name: str) -> str:
     return "`" + name.replace("`", "``") + "`"
 
 
-def _lack(given: DataType, declared: DataType, place: str, *, is_exact: bool) -> str:
+def _lack(actual: DataType, declared: DataType, place: str, *, is_exact: bool) -> str:
     """Return why values of a type may not be values of another; empty: they are."""
-    match given, declared:
+    match actual, declared:
         case StructType(), StructType():
-            return _lack_of_structs(given, declared, place, is_exact=is_exact)
+            return _lack_of_structs(actual, declared, place, is_exact=is_exact)
         case ArrayType(), ArrayType():
-            return _lack(given.elementType, declared.elementType, f"{place}[]", is_exact=is_exact)
+            return _lack(actual.elementType, declared.elementType, f"{place}[]", is_exact=is_exact)
         case MapType(), MapType():
-            return _lack(given.keyType, declared.keyType, f"{place}[key]", is_exact=is_exact) or _lack(
-                given.valueType, declared.valueType, f"{place}[]", is_exact=is_exact
+            return _lack(actual.keyType, declared.keyType, f"{place}[key]", is_exact=is_exact) or _lack(
+                actual.valueType, declared.valueType, f"{place}[]", is_exact=is_exact
             )
-    if given == declared or _is_wider(given, declared):
+    if actual == declared or _is_wider(actual, declared):
         return ""
-    return f'its column "{place}" is {given.simpleString()}; the program declares {declared.simpleString()}'
+    return f'its column "{place}" is {actual.simpleString()}; the program declares {declared.simpleString()}'
 
 
-def _lack_of_structs(given: StructType, declared: StructType, place: str, *, is_exact: bool) -> str:
-    pairs = list(zip(given.fields, declared.fields, strict=False))
-    if len(given) != len(declared) or not all(_same(one.name, two.name, is_exact=is_exact) for one, two in pairs):
-        names = (", ".join(field.name for field in each.fields) for each in (given, declared))
+def _lack_of_structs(actual: StructType, declared: StructType, place: str, *, is_exact: bool) -> str:
+    pairs = list(zip(actual.fields, declared.fields, strict=False))
+    if len(actual) != len(declared) or not all(_same(one.name, two.name, is_exact=is_exact) for one, two in pairs):
+        names = (", ".join(field.name for field in each.fields) for each in (actual, declared))
         return 'its column "{}" has the fields {}; the program declares {}, in this order'.format(place, *names)
     lacks = (_lack(one.dataType, two.dataType, f"{place}.{two.name}", is_exact=is_exact) for one, two in pairs)
     return next(filter(None, lacks), "")
 
 
-def _is_wider(given: DataType, declared: DataType) -> bool:
+def _is_wider(actual: DataType, declared: DataType) -> bool:
     """Say whether a simple type holds all values of another one."""
-    if isinstance(given, CharType | VarcharType):
+    if isinstance(actual, CharType | VarcharType):
         return isinstance(declared, StringType)
     if isinstance(declared, DoubleType):
-        return isinstance(given, FloatType | ByteType | ShortType | IntegerType)
-    if isinstance(given, _INTEGERS) and isinstance(declared, _INTEGERS):
-        return _INTEGERS.index(type(given)) <= _INTEGERS.index(type(declared))
+        return isinstance(actual, FloatType | ByteType | ShortType | IntegerType)
+    if isinstance(actual, _INTEGERS) and isinstance(declared, _INTEGERS):
+        return _INTEGERS.index(type(actual)) <= _INTEGERS.index(type(declared))
     if isinstance(declared, DecimalType):
         whole = declared.precision - declared.scale
-        if isinstance(given, DecimalType):
-            return given.scale <= declared.scale and given.precision - given.scale <= whole
-        return isinstance(given, _INTEGERS) and _DIGITS[type(given)] <= whole
+        if isinstance(actual, DecimalType):
+            return actual.scale <= declared.scale and actual.precision - actual.scale <= whole
+        return isinstance(actual, _INTEGERS) and _DIGITS[type(actual)] <= whole
     return False

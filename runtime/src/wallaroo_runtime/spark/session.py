@@ -66,8 +66,8 @@ def create_session(
             session = builder.getOrCreate()
     except (PySparkException, Py4JError, OSError) as error:
         check_java()  # the likeliest reason has a code of its own
-        said = output.read_bytes()[begin:] if output.exists() else b""
-        last = said.decode("utf-8", "replace").strip().splitlines()[-5:]
+        printed = output.read_bytes()[begin:] if output.exists() else b""
+        last = printed.decode("utf-8", "replace").strip().splitlines()[-5:]
         _, reason, fix = described(causes_of(error))
         fix = fix or f"look into {output}"
         raise RunError.of(

@@ -6,6 +6,6 @@ from pathlib import Path
 
 def cache_directory() -> Path:
     """Return the directory for files of this user's programs that can be made again."""
-    given = os.environ.get("XDG_CACHE_HOME", "")
-    root = Path(given) if os.path.isabs(given) else Path.home() / ".cache"
+    folder = os.environ.get("XDG_CACHE_HOME", "")
+    root = Path(folder) if os.path.isabs(folder) else Path.home() / ".cache"
     return root / "wallaroo"

@@ -96,12 +96,12 @@ class Raised:
 
     def throw(self, *values: object) -> NoReturn:
         """Raise it with these values."""
-        made = self._kind(*values)
-        self._last = weakref.ref(made)
+        error = self._kind(*values)
+        self._last = weakref.ref(error)
         try:
-            raise made
+            raise error
         finally:
-            del made  # its traceback has this frame: it would refer to itself
+            del error  # its traceback has this frame: it would refer to itself
 
 
 class Ended(SystemExit):

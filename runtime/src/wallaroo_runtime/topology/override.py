@@ -146,8 +146,8 @@ def with_brokers(topology: Topology, environment: Mapping[str, str]) -> Topology
         fix = f"give {', '.join(dict.fromkeys(variables.values()))} instead, as far as they are to be others"
         raise RunError.of("R608", USAGE, reason=reason, fix=fix)
     for end in _ends_with_brokers(document):
-        if given := environment.get(variables[end["name"], tuple(end["brokers"])]):
-            end["brokers"] = parse_brokers(variables[end["name"], tuple(end["brokers"])], given)
+        if value := environment.get(variables[end["name"], tuple(end["brokers"])]):
+            end["brokers"] = parse_brokers(variables[end["name"], tuple(end["brokers"])], value)
     return load_document(document)
 
 

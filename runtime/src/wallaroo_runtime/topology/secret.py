@@ -188,8 +188,8 @@ def check_secrets(document: Any) -> None:
         RunError: As `resolved`; R608 names all of them.
     """
     names = references(document)
-    given = {*os.environ, *_declared, *_written}
-    if missing := [name for name in names if not {name, name + FILE} & given]:
+    known_names = {*os.environ, *_declared, *_written}
+    if missing := [name for name in names if not {name, name + FILE} & known_names]:
         raise _lacking(missing)
     for name in names:
         _value(name)

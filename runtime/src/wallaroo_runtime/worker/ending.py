@@ -109,8 +109,8 @@ def look_back(directory: Path, process: int, status: int) -> tuple[int, dict[str
     """
     path = directory / ENDED
     try:
-        told = json.loads(path.read_bytes())
-        process, status = int(told["process_id"]), int(told["status"])
+        note = json.loads(path.read_bytes())
+        process, status = int(note["process_id"]), int(note["status"])
     except FileNotFoundError:
         pass  # it was this process
     except (ValueError, KeyError, TypeError):

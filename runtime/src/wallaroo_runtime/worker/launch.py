@@ -118,11 +118,11 @@ def status_text(returncode: int) -> str:
     return f"it exited with status {returncode}"
 
 
-def memory_text(status: int, said: str, kills: int) -> str:
+def memory_text(status: int, printed: str, kills: int) -> str:
     """Return the signs of an end for want of memory; empty: there are none.
 
     Args:
-        said: The last line that the process has printed about memory; empty: none.
+        printed: The last line that the process has printed about memory; empty: none.
         kills: How many processes the kernel has ended for it while this one ran.
 
     Example:
@@ -133,8 +133,8 @@ def memory_text(status: int, said: str, kills: int) -> str:
     """
     if status == -signal.SIGKILL and kills:
         reason = "the kernel ended a process for want of memory meanwhile (`dmesg` names it)"
-    elif said and status in (1, 2, -signal.SIGABRT, -signal.SIGSEGV):
-        reason = f'it printed "{said}"'
+    elif printed and status in (1, 2, -signal.SIGABRT, -signal.SIGSEGV):
+        reason = f'it printed "{printed}"'
     else:
         return ""
     setting = "--conf spark.wallaroo.state.cacheBytes=SIZE"

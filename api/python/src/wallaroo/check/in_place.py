@@ -24,10 +24,10 @@ _IN_PLACE = ("__iadd__", "__ior__", "__iand__", "__isub__", "__imul__")
 class NotInPlaceError(Exception):
     """User code made a new state or accumulator instead of changing the one it got. Code: C522."""
 
-    def __init__(self, did: str, made: Any) -> None:
-        if inspect.iscoroutine(made):
-            made.close()  # nobody awaits it
-        super().__init__(f"{did}, {shown(made)}")
+    def __init__(self, did: str, value: Any) -> None:
+        if inspect.iscoroutine(value):
+            value.close()  # nobody awaits it
+        super().__init__(f"{did}, {shown(value)}")
 
 
 def is_fixed(value: Any) -> bool:
@@ -63,7 +63,7 @@ def guarded(run: Callable[..., Any], position: int, state: Any) -> Callable[...,
     own = getattr(_innermost(run), "__code__", None)
 
     def run_guarded(*arguments: Any) -> Any:
-        given = arguments[position]
+        state = arguments[position]
         frames: list[Any] = []
         lost: list[tuple[str, Any, bool, Any]] = []
 
@@ -71,13 +71,13 @@ def guarded(run: Callable[..., Any], position: int, state: Any) -> Callable[...,
             if frame.f_code not in watched:
                 return
             name = watched[frame.f_code]
-            if event == "call" and frame.f_locals.get(name) is given:
+            if event == "call" and frame.f_locals.get(name) is state:
                 frames.append(frame)
             elif event == "return" and frame in frames:
-                bound = frame.f_locals.get(name, given)
+                bound = frame.f_locals.get(name, state)
                 is_own = frame.f_code is own
                 # The caller of a wrapped function may still put into the state what that returns.
-                if bound is not given and _is_lost(bound, given) and (is_own or not _has(returned, bound)):
+                if bound is not state and _is_lost(bound, state) and (is_own or not _has(returned, bound)):
                     lost.append((name, bound, is_own, returned))
 
         # Only a frame knows what its names are bound to in the end. Few functions come here.
@@ -191,10 +191,10 @@ def _bindings(code: CodeType, name: str, state: Any) -> Iterator[bool]:
             yield from _bindings(inner, name, state)
 
 
-def _is_lost(bound: Any, given: Any) -> bool:
+def _is_lost(bound: Any, before: Any) -> bool:
     """Return whether a value is another state; a name may also be used again for something else, or a part."""
-    if not isinstance(bound, type(given)) and not isinstance(given, type(bound)):
+    if not isinstance(bound, type(before)) and not isinstance(before, type(bound)):
         return False
-    parts = [*getattr(given, "__dict__", {}).values()]
-    parts += given.values() if isinstance(given, Mapping) else given if isinstance(given, (list, tuple)) else ()
+    parts = [*getattr(before, "__dict__", {}).values()]
+    parts += before.values() if isinstance(before, Mapping) else before if isinstance(before, (list, tuple)) else ()
     return not any(part is bound for part in parts)

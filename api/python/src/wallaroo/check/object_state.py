@@ -58,9 +58,9 @@ def kept_by(computation: Any) -> Kept:
     return Kept()
 
 
-def state_builder(computation: Any, given: Any) -> Callable[[], Any]:
+def state_builder(computation: Any, builder: Any) -> Callable[[], Any]:
     """Return the builder of the object: the class that the program gave, or a copy of its object."""
-    return given if isinstance(given, type) else lambda: copy.deepcopy(computation)
+    return builder if isinstance(builder, type) else lambda: copy.deepcopy(computation)
 
 
 def free_name(step: str, taken: Collection[str]) -> str:

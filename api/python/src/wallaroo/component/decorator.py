@@ -65,8 +65,8 @@ def computation(name: str, *, outputs: Sequence[str] = ()) -> Callable[[Callable
 
     Source: Wallaroo 0.4 to 0.6.
     """
-    made: Callable[[Callable[P, R]], Computation[P, R]] = _named(Computation, name, outputs=outputs)
-    return made
+    decorate: Callable[[Callable[P, R]], Computation[P, R]] = _named(Computation, name, outputs=outputs)
+    return decorate
 
 
 def computation_multi(name: str, *, outputs: Sequence[str] = ()) -> Callable[[Callable[P, R]], ComputationMulti[P, R]]:
@@ -90,8 +90,8 @@ def computation_multi(name: str, *, outputs: Sequence[str] = ()) -> Callable[[Ca
 
     Source: Wallaroo 0.4 to 0.6; None items since 0.5.
     """
-    made: Callable[[Callable[P, R]], ComputationMulti[P, R]] = _named(ComputationMulti, name, outputs=outputs)
-    return made
+    decorate: Callable[[Callable[P, R]], ComputationMulti[P, R]] = _named(ComputationMulti, name, outputs=outputs)
+    return decorate
 
 
 @overload

@@ -146,13 +146,13 @@ def row_functions(row: Any, columns: Mapping[str, ColumnType]) -> tuple[Convert,
             raise _wrong(value, "an object")
         fields = {}
         for name, convert, nullable in readers:
-            given = value.get(name)
-            if given is None and not nullable:
+            field = value.get(name)
+            if field is None and not nullable:
                 what = "null" if name in value else "missing"
                 reason = f"is {what}; declare it Optional to take that"
                 raise MisfitError(reason, name)
             try:
-                fields[name] = convert(given)
+                fields[name] = convert(field)
             except ValueError as error:
                 raise MisfitError.within(name, error) from None
         return fields if is_dict else row(**fields)
@@ -197,7 +197,7 @@ def _array(item: ColumnType) -> ColumnType:
         def converted(value: Any) -> list[Any]:
             if not isinstance(value, (list, tuple)):
                 raise _wrong(value, "a list")
-            return [convert(given) for given in value]
+            return [convert(item) for item in value]
 
         return converted
 
@@ -211,7 +211,7 @@ def _map(item: ColumnType) -> ColumnType:
                 raise _wrong(value, "a dict")
             for key in value:
                 _text(key)
-            return {key: convert(given) for key, given in value.items()}
+            return {key: convert(item) for key, item in value.items()}
 
         return converted
 

@@ -239,8 +239,8 @@ class TimedWindowsBuilder:
 
     _function, _size = "", ""  # that begins it, and its parameter
 
-    def __init__(self, given: Mapping[str, Any]) -> None:
-        self._given = given
+    def __init__(self, fields: Mapping[str, Any]) -> None:
+        self._given = fields
 
     def __repr__(self) -> str:
         text = f"{self._function}({self._given[self._size] * NS_PER_MS})"

@@ -147,10 +147,10 @@ class _Build(Declaration):
     def _source(self, place: Place, node: Node) -> None:
         name, config = node.value
         self.source(self.line, place, config, check.name(place, "source", name))
-        made = self.line.sources[-1:]
-        if made and made[0].path == self._paths[node]:
-            self._times[node] = made[0].gives_time
-            self._keys[node] = BY_SOURCE if made[0].gives_keys else NO_KEY
+        declared = self.line.sources[-1:]
+        if declared and declared[0].path == self._paths[node]:
+            self._times[node] = declared[0].gives_time
+            self._keys[node] = BY_SOURCE if declared[0].gives_keys else NO_KEY
 
     def _step(self, place: Place, node: Node, inputs: tuple[str, ...]) -> None:
         value, policy = node.value, check.policy(place, node.on_error)
@@ -244,8 +244,8 @@ class _Build(Declaration):
         self._keys[node] = BY_STEP
         if isinstance(node.value, Partition):
             fix = f"decorate {node.value.name()} with @wallaroo.key_extractor"
-            made, wanted = component.BUILDER, component.SOURCE
-            component.other_generation(place, "key_extractor", node.value, made, wanted, fix=fix)
+            other, wanted = component.BUILDER, component.SOURCE
+            component.other_generation(place, "key_extractor", node.value, other, wanted, fix=fix)
             return
         extractor = component.instance(place, "key_extractor", node.value, "key_extractor", "a key extractor")
         run = extractor and component.method(place, "key_extractor", extractor, ("extract_key",), ("data",))

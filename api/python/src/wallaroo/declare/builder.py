@@ -260,9 +260,13 @@ class ApplicationBuilder:
         findings += declare_codecs(self._pipelines)
         if findings:
             raise WallarooParameterError(findings)
-        made = self._declaration
+        declaration = self._declaration
         return Application(
-            self._name, self._pipelines, made.components, on_error=self._on_error, connectors=made.connectors
+            self._name,
+            self._pipelines,
+            declaration.components,
+            on_error=self._on_error,
+            connectors=declaration.connectors,
         )
 
     def _place(self, method: str, pointer: str) -> Place:

@@ -127,9 +127,9 @@ class Declaration:
         self._unique(place, "output", names)
         for name in names:
             path = f"{pipeline.number}/steps/{len(pipeline.steps)}"
-            made = Step(path, name, "output", (step.path,), None, place.location, remote=step.remote)
-            made.codec = step.remote.outputs[name] if step.remote else made.codec
-            pipeline.steps.append(made)
+            output = Step(path, name, "output", (step.path,), None, place.location, remote=step.remote)
+            output.codec = step.remote.outputs[name] if step.remote else output.codec
+            pipeline.steps.append(output)
 
     def connector(self, place: Place, config: Any, cls: type) -> Any:
         """Return a config, or that of the connector which it names; None after T233."""
@@ -144,8 +144,8 @@ class Declaration:
         """Return the function that gives the key of a message; None after a finding."""
         if isinstance(function, KeyExtractor):
             fix = f"decorate {function.name()} with @wallaroo.partition"
-            made, wanted = component.SOURCE, component.BUILDER
-            component.other_generation(place, "partition_function", function, made, wanted, fix=fix)
+            other, wanted = component.SOURCE, component.BUILDER
+            component.other_generation(place, "partition_function", function, other, wanted, fix=fix)
             return None
         partition = component.instance(place, "partition_function", function, "partition", "a partition function")
         if partition is None:

@@ -154,14 +154,14 @@ def offer(value: Any, *, input: str = "json", output: str = "json", outputs: Map
         {'name': 'length', 'kind': 'computation', 'input': 'string', 'output': 'int64'}
     """
     place = Place("offer", "", called_from(), [])
-    given = outputs or {}
-    for parameter, codec in (("input", input), ("output", output), *given.items()):
+    named = outputs or {}
+    for parameter, codec in (("input", input), ("output", output), *named.items()):
         _check_codec(place, parameter, codec)
     state_class = getattr(value, "state_class", None)
     place.method = "to"
     call = component.computation(place, value, has_state=state_class is not None)
     if call is not None:
-        _check_outputs(place, call, given)
+        _check_outputs(place, call, named)
         if call.timers or call.ttl_ms:
             fix = "leave timers and ttl out, or use it in a pipeline of its own program"
             place.wrong("computation", f"{call.name}, which has timers or a ttl", "a computation without them", fix=fix)
@@ -173,7 +173,7 @@ def offer(value: Any, *, input: str = "json", output: str = "json", outputs: Map
         _raise(place.findings)
     step = Step(call.name, call.name, call.kind, (), collected(call.run), place.location, kept)
     step.is_always_persisted, step.outputs = kept is not None, call.outputs
-    codecs = {name: given.get(name, "json") for name in call.outputs}
+    codecs = {name: named.get(name, "json") for name in call.outputs}
     return Offer(step, input, output, shown_name(value), Location(*declared_at(value)), codecs)
 
 
@@ -230,8 +230,8 @@ def _declare_codec(producer: Source | Step, step: Step, codec: str) -> Diagnosti
     )  # fmt: skip
 
 
-def _check_outputs(place: Place, call: component.Call, given: Iterable[str]) -> None:
-    for name in given:
+def _check_outputs(place: Place, call: component.Call, outputs: Iterable[str]) -> None:
+    for name in outputs:
         if name not in call.outputs:
             hint, declare = did_you_mean(name, call.outputs), f"outputs=({shown(name)},) with the computation"
             place.add("T273", step=f'component "{call.name}"', output=shown(name), hint=hint, declare=declare)

@@ -38,7 +38,7 @@ def with_keys(pipeline: Pipeline, keyless: Mapping[Node, Collection[Node]], choi
         keyless: By node, those of its inputs whose messages have no key.
         choice: `ONE_KEY` or `RANDOM_KEY`.
     """
-    made: dict[Node, Node] = {}
+    copies: dict[Node, Node] = {}
 
     def keyed(node: Node) -> Node:
         inputs = [again(each) for each in node.inputs if each in keyless[node]]
@@ -47,12 +47,12 @@ def with_keys(pipeline: Pipeline, keyless: Mapping[Node, Collection[Node]], choi
         return Node(node.number - 0.5, method, "steps", value, None, node.location, tuple(inputs))
 
     def again(node: Node) -> Node:
-        if node not in made:
+        if node not in copies:
             inputs = [again(each) for each in node.inputs if each not in keyless.get(node, ())]
             if node in keyless:
                 inputs.append(keyed(node))
-            made[node] = replace(node, inputs=tuple(inputs))
-        return made[node]
+            copies[node] = replace(node, inputs=tuple(inputs))
+        return copies[node]
 
     ends, merges, misplaced = pipeline.parts
     again_all = [Merge(each.location, tuple(map(again, each.left)), tuple(map(again, each.right))) for each in merges]

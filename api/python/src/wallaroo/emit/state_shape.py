@@ -291,14 +291,14 @@ def _names_in(method: ast.FunctionDef, names: Mapping[str, Any]) -> dict[str, An
     """Return the values of the names of a method without arguments; those of its own variables are left out."""
     local = {node.id for node in ast.walk(method) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
     known = {name: value for name, value in names.items() if name not in local}
-    given = [*method.args.posonlyargs, *method.args.args]
-    defaults = dict(zip((each.arg for each in reversed(given)), reversed(method.args.defaults), strict=False))
+    parameters = [*method.args.posonlyargs, *method.args.args]
+    defaults = dict(zip((each.arg for each in reversed(parameters)), reversed(method.args.defaults), strict=False))
     defaults |= {
         each.arg: default
         for each, default in zip(method.args.kwonlyargs, method.args.kw_defaults, strict=True)
         if default
     }
-    for each in (*given, *method.args.kwonlyargs):
+    for each in (*parameters, *method.args.kwonlyargs):
         default = defaults.get(each.arg)
         value = _evaluated(default, names) if default is not None and each.arg not in local else method
         known.pop(each.arg, None)

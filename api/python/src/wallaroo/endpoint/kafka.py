@@ -279,26 +279,26 @@ class CustomKafkaSinkCLIParser(KafkaSinkConfig):
         self.said = sink_topic("kafka_sink", args)
 
 
-def _fields(place: Place, said: Topic) -> dict[str, Any] | None:
+def _fields(place: Place, chosen: Topic) -> dict[str, Any] | None:
     """Return topic, brokers and options as the document has them; None after a finding of the options."""
-    if said.findings:
-        for finding in said.findings:
+    if chosen.findings:
+        for finding in chosen.findings:
             place.findings.append(check.at(finding, place.pointer))
         return None
-    topic = check.name(place, "topic", said.topic)
-    if topic and isinstance(said.topic, str) and not check.is_topic(topic):
+    topic = check.name(place, "topic", chosen.topic)
+    if topic and isinstance(chosen.topic, str) and not check.is_topic(topic):
         expected = f"a name of {check.TOPIC_NAMES}"
         place.wrong("topic", shown(topic), expected, fix=f"pass {expected}")
     brokers = []
-    if not said.brokers:
+    if not chosen.brokers:
         place.wrong("brokers", "[]", "a list of (host, port)", fix='pass e.g. [("127.0.0.1", "9092")]')
-    if isinstance(said.brokers, str) or any(isinstance(broker, str) for broker in said.brokers):
+    if isinstance(chosen.brokers, str) or any(isinstance(broker, str) for broker in chosen.brokers):
         expected, fix = "a list of (host, port)", 'pass e.g. [("127.0.0.1", 9092)]'
-        place.wrong("brokers", shown(said.brokers), expected, fix=fix)
+        place.wrong("brokers", shown(chosen.brokers), expected, fix=fix)
         return None
-    for broker in said.brokers:
+    for broker in chosen.brokers:
         is_pair = isinstance(broker, (tuple, list)) and len(broker) == 2
         given_host, given_port = broker if is_pair else (broker, "")
         host, port = check.address(place, "broker", given_host, given_port, place.location)
         brokers.append(f"[{host}]:{port}" if ":" in host else f"{host}:{port}")
-    return {"topic": topic, "brokers": brokers, "options": option_texts(place, said.options)}
+    return {"topic": topic, "brokers": brokers, "options": option_texts(place, chosen.options)}

@@ -152,9 +152,9 @@ class Address(tuple[str, str]):
 
     def __new__(cls, host: str, port: str, name: str = "") -> "Address":
         """Make the pair."""
-        made = super().__new__(cls, (host, port))
-        made.name = name
-        return made
+        address = super().__new__(cls, (host, port))
+        address.name = name
+        return address
 
 
 def tcp_parse_input_addrs(args: Sequence[str]) -> list[Address]:

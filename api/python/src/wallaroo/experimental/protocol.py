@@ -124,12 +124,12 @@ def _read(tag: int, fields: bytes) -> Frame:
     if tag == NOTIFY_ACK:
         return Frame(tag, is_accepted=fields[0] != 0, positions=(_POSITION.unpack(fields[1:]),))
     if tag == ACK:
-        given, count = struct.unpack_from(">II", fields)
+        credits, count = struct.unpack_from(">II", fields)
         positions = tuple(_POSITION.iter_unpack(fields[8:]))
         if len(positions) != count:
             msg = f"an ACK of {count} streams has {len(positions)}"
             raise ProtocolError(msg)
-        return Frame(tag, credits=given, positions=positions)
+        return Frame(tag, credits=credits, positions=positions)
     if tag == HELLO:
         return Frame(tag, texts=_texts(fields))
     if tag == NOTIFY:

@@ -90,8 +90,8 @@ class _Connector:
         required_params: Sequence[str] = (),
         optional_params: Sequence[str] = (),
     ) -> None:
-        given = sys.argv[1:] if args is None else args
-        module, name, self.params, rest = parse_connector_args(given, required_params, optional_params)
+        words = sys.argv[1:] if args is None else args
+        module, name, self.params, rest = parse_connector_args(words, required_params, optional_params)
         connectors = load(module, rest).application.connectors
         if name not in connectors:
             raise WallarooParameterError(Diagnostic.of("T233", name=name, hint=hint_of(connectors)))

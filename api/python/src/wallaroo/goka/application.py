@@ -184,8 +184,8 @@ class _Groups(Declaration):
 
     def _create(self, graph: GroupGraph, options: Mapping[str, str]) -> dict[str, Any]:
         """Return how a topic of a group's own is created: with as many partitions as its first input has."""
-        said: dict[str, Any] = {"like": graph.input_streams[0].topic, "replicas": self._replicas}
-        return said | ({"options": dict(options)} if options else {})
+        creation: dict[str, Any] = {"like": graph.input_streams[0].topic, "replicas": self._replicas}
+        return creation | ({"options": dict(options)} if options else {})
 
     def _step(self, pipeline: model.Pipeline, place: Place, graph: GroupGraph) -> None:
         place.pointer += "/steps/0"

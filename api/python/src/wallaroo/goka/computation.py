@@ -103,11 +103,11 @@ class GroupComputation:
             self._lookups.start()
         graph = self._graph
         context = Context(graph, record, state, self._lookups, self._max_record_bytes)
-        given: Any = context if graph.context_wrapper is None else graph.context_wrapper(context)
+        wrapped: Any = context if graph.context_wrapper is None else graph.context_wrapper(context)
         assert edge.callback is not None
         begun = deferred.count()
         try:
-            _finished(context, edge.callback(given, message), "the callback")
+            _finished(context, edge.callback(wrapped, message), "the callback")
             context.finish()
         except BaseException:
             deferred.forget(begun)

@@ -99,9 +99,9 @@ class WholeRecord:
         return record
 
 
-def edge(given: Any, content: Any) -> Any:
+def edge(component: Any, content: Any) -> Any:
     """Return a decoder or encoder as the program gave it, or that of whole records."""
-    return WholeRecord() if given is None and content is not None else given
+    return WholeRecord() if component is None and content is not None else component
 
 
 def content_of(place: Place, content: Any) -> dict[str, Any]:
@@ -128,12 +128,12 @@ def create_of(place: Place, create: Any) -> dict[str, Any]:
         fix = 'pass e.g. {"partitions": 3, "options": {"cleanup.policy": "compact"}}'
         place.wrong("create", reason, expected, fix=fix)
         return {}
-    said = {name: create[name] for name in ("like", "partitions") if name in create}
+    entry = {name: create[name] for name in ("like", "partitions") if name in create}
     if create.get("replicas", 1) != 1:
-        said["replicas"] = create["replicas"]
+        entry["replicas"] = create["replicas"]
     if create.get("options"):
-        said["options"] = {name: _text(create["options"][name]) for name in sorted(create["options"])}
-    return {"create": said}
+        entry["options"] = {name: _text(create["options"][name]) for name in sorted(create["options"])}
+    return {"create": entry}
 
 
 def _text(value: Any) -> str:

@@ -105,15 +105,15 @@ def continue_goka(
     counts = load_tables(session, plan, [table for _, table in tables], checkpoint)
     for name, inputs in asked.items():
         _mark(session, name, inputs, mark)
-    told = [(sink, counts.get(table.port, TableCount())) for sink, table in tables]
+    counted = [(sink, counts.get(table.port, TableCount())) for sink, table in tables]
     begins = [json.dumps(to_offset(Position(0, 0, place.journal_id()))) for place in journals]
     sources = [record.source for record in record_sources(plan, topology)]
-    notes = [f"table {sink.topic}: {count.keys:,} keys begin with Goka's values" for sink, count in told]
+    notes = [f"table {sink.topic}: {count.keys:,} keys begin with Goka's values" for sink, count in counted]
     notes += [f"{each.name}: continues at the offsets of Goka's group" for each in sources if each.path in lines]
     return Begin(
         (*begins, *(lines.get(each.path, NO_OFFSET) for each in sources)),
         tuple(notes),
-        tuple(double_of(sink.topic, count) for sink, count in told if count.double),
+        tuple(double_of(sink.topic, count) for sink, count in counted if count.double),
     )
 
 
@@ -152,8 +152,8 @@ def _asked(session: SparkSession, source: KafkaSource, group: str) -> Input:
             reason = f"its consumer group has members ({members}): a processor of Goka's runs, or was killed just now"
             fix = "stop it; the broker forgets one that was killed after its session timeout, 10 s by default"
             raise refused(group, reason, fix)
-        given = [number for number, _ in source.partitions] if source.partitions else admin.partitions(source.topic)
-        begins, ends = (admin.offsets(source.topic, given, kind) for kind in (EARLIEST, LATEST))
+        numbers = [number for number, _ in source.partitions] if source.partitions else admin.partitions(source.topic)
+        begins, ends = (admin.offsets(source.topic, numbers, kind) for kind in (EARLIEST, LATEST))
         committed = {number: each for number, each in admin.committed(group, source.topic).items() if number in begins}
     marks = {text.removeprefix(MARK) for _, text in committed.values() if text.startswith(MARK)}
     return Input(source, begins, ends, {number: at for number, (at, _) in committed.items()}, frozenset(marks))

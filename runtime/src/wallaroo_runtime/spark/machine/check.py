@@ -133,10 +133,10 @@ def temporary_files() -> Outcome:
     except OSError as error:  # it has tried to write a file
         fix = "free some space, or give a directory with TMPDIR"
         return lacks("temporary files", error.strerror or str(error), fix)
-    given = os.environ.get("TMPDIR", "")  # Python takes another one in silence; Java, Go and workers do not
-    if given and Path(given).resolve() != path.resolve():
+    folder = os.environ.get("TMPDIR", "")  # Python takes another one in silence; Java, Go and workers do not
+    if folder and Path(folder).resolve() != path.resolve():
         return lacks(
-            "temporary files", f"TMPDIR is {given}, to which nothing can be written", "make it, or correct TMPDIR"
+            "temporary files", f"TMPDIR is {folder}, to which nothing can be written", "make it, or correct TMPDIR"
         )
     return directory("temporary files", path, "TMPDIR", runs="Java loads libraries from there")
 

@@ -140,14 +140,14 @@ def start_settings(master: str, directory: Path, settings: dict[str, str]) -> di
     return SETTINGS | _settings_of(master) | own | settings | {CLASS_PATH: class_path} | jars
 
 
-def with_jar(given: str | None, jar: Path, between: str = ",") -> str:
+def with_jar(jars: str | None, jar: Path, between: str = ",") -> str:
     """Return a list of jars and one more.
 
     Example:
         >>> with_jar(None, Path("a.jar")), with_jar("b.jar,c.jar", Path("a.jar"))
         ('a.jar', 'b.jar,c.jar,a.jar')
     """
-    return between.join(filter(None, [given, str(jar)]))
+    return between.join(filter(None, [jars, str(jar)]))
 
 
 def client_settings(master: str, location: str) -> dict[str, str]:

@@ -269,8 +269,8 @@ def start_realtime(
     """
     workers = start_workers(session, plan, topology, options, is_realtime=True)
     try:
-        told = services(workers.targets)
-        return _start_query(session, plan, options, topology, workers, told, tell_done)
+        called = services(workers.targets)
+        return _start_query(session, plan, options, topology, workers, called, tell_done)
     except BaseException:
         workers.stop()
         raise

@@ -23,11 +23,11 @@ ROW_BYTES = 256 << 10
 _numbers = count()
 
 
-def session_settings(given: Mapping[str, str]) -> dict[str, str]:
+def session_settings(chosen: Mapping[str, str]) -> dict[str, str]:
     """Return the settings of Spark in real-time mode, besides the usual ones.
 
     Args:
-        given: Those of the user, which win.
+        chosen: Those of the user, which win.
     """
     own = {
         "spark.sql.streaming.realTimeMode.allowlistCheck": "false",  # our sink is not on Spark's list
@@ -36,7 +36,7 @@ def session_settings(given: Mapping[str, str]) -> dict[str, str]:
         "spark.sql.streaming.realTimeMode.asyncProgressTrackingByDefault.enabled": "false",
         "spark.sql.streaming.pollingDelay": "10ms",
     }
-    return own | dict(given)
+    return own | dict(chosen)
 
 
 @dataclass(frozen=True, slots=True)

@@ -85,8 +85,8 @@ def _offsets(session: SparkSession, source: KafkaSource, partitions: Mapping[int
     with KafkaAdmin(session, source) as admin:
         starts = partitions or dict.fromkeys(admin.partitions(source.topic), source.start)
         starts_of = starting_offsets(admin, source.topic, starts)
-        given = {number: offset for number, offset in starts_of.items() if offset >= 0}
-        if lost := [*lost_records(admin, source.name, source.topic, given)]:
+        fixed = {number: offset for number, offset in starts_of.items() if offset >= 0}
+        if lost := [*lost_records(admin, source.name, source.topic, fixed)]:
             raise RunError(lost)
     return {str(number): offset for number, offset in starts_of.items()}
 

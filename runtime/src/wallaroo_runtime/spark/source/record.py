@@ -158,8 +158,8 @@ def analysed(part: str, *expressions: str) -> Iterator[None]:
         chain = causes_of(error)
         sql = ", ".join(f"`{expression}`" for expression in expressions if expression)
         what = f"the SQL {sql} of {part}" if sql else part
-        said = significant(chain)
-        reason = next((cause.line for cause in said if cause.condition), said[-1].line)
+        causes = significant(chain)
+        reason = next((cause.line for cause in causes if cause.condition), causes[-1].line)
         fix = described(chain).fix or "correct it in the program: format, options, schema or SQL"
         raise RunError.of("R716", USAGE, what=what, reason=reason, fix=fix) from error
 

@@ -71,8 +71,8 @@ def _check_count(directory: Path, expected: tuple[int, int], counted: int, name:
     """Refuse a position that counts other messages than there are before it."""
     low, high = expected
     if not low <= counted <= high:
-        said = f"{low}" if low == high else f"{low} to {high}"
-        raise _damaged(directory, f"{name}: it counts {counted} messages before; the log {said}")
+        counts = f"{low}" if low == high else f"{low} to {high}"
+        raise _damaged(directory, f"{name}: it counts {counted} messages before; the log {counts}")
 
 
 def _check_live(directory: Path, port: int, position: Delivered, live: Read) -> None:

@@ -62,9 +62,9 @@ class OpenRun(BucketRun):
         if not self._run_frames(frames, turn):
             return None
         self.stage.order()
-        given = self._release(frames) if last.more else self._end()
+        result = self._release(frames) if last.more else self._end()
         self.stage.clear()
-        return given
+        return result
 
     def _begin_try(self) -> WindowTurn:
         self._begin(self._state, is_careful=self._is_careful)

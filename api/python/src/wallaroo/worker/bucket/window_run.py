@@ -126,9 +126,9 @@ class WindowTurn:
                 if time > state.latest:
                     state.latest = time
                 continue
-            states[index], given = self._enter(entry, calendar, keys[index], state, message, time)
-            if given:
-                self._give(entry, keys[index], given, sequence)
+            states[index], emitted = self._enter(entry, calendar, keys[index], state, message, time)
+            if emitted:
+                self._give(entry, keys[index], emitted, sequence)
 
     def _fast_count(self, entry: WindowEntry, calendar: Calendar, run: Run, last: int) -> None:
         update, flight, keys = entry.window.update, self._stage.flight, run.keys
@@ -141,9 +141,9 @@ class WindowTurn:
                 state.oldest += 1
                 state.latest = time
                 continue
-            states[index], given = self._enter(entry, calendar, keys[index], state, message, time)
-            if given:
-                self._give(entry, keys[index], given, sequence)
+            states[index], emitted = self._enter(entry, calendar, keys[index], state, message, time)
+            if emitted:
+                self._give(entry, keys[index], emitted, sequence)
 
     @staticmethod
     def _states(calendar: Calendar, run: Run) -> list[WindowState | None]:
@@ -159,15 +159,15 @@ class WindowTurn:
         window = entry.window
         is_new = state is None
         state = WindowState(readable(key)) if state is None else state
-        given = window.enter(state, is_new, message, time)
+        emitted = window.enter(state, is_new, message, time)
         if state.is_over:
             calendar.drop(key)
-            return None, given
+            return None, emitted
         if is_new:
             calendar.live[key] = state
         if is_new or not window.waits or state.silent is None:
             calendar.enroll(window, key, state)
-        return state, given
+        return state, emitted
 
     def _one(self, entry: WindowEntry, calendar: Calendar, key: bytes, run: Run) -> None:
         """Run one message; a failure puts its key's state back."""
@@ -176,7 +176,7 @@ class WindowTurn:
         saved = None if state is None else calendar.dump(entry.window, key, state)
         self._stage.flight[MESSAGE] = run.ordinals[0]
         try:
-            after, given = self._enter(entry, calendar, key, state, run.messages[0], run.times[0])
+            after, emitted = self._enter(entry, calendar, key, state, run.messages[0], run.times[0])
             if after is not None:
                 self._check(entry, calendar, key, after)
         except BaseException as err:
@@ -184,7 +184,7 @@ class WindowTurn:
             self._letter(entry, key, run, err)
             return
         calendar.changed[key] = None
-        self._give(entry, key, given, run.sequences[0])
+        self._give(entry, key, emitted, run.sequences[0])
 
     @staticmethod
     def _check(entry: WindowEntry, calendar: Calendar, key: bytes, state: WindowState) -> None:
@@ -209,14 +209,14 @@ class WindowTurn:
             self._stage.box.skip(skip, entry.node.path, entry.step.name, None, tick.sequence)
             return
         self._stage.flight[MESSAGE] = tick.ordinal
-        for key, _, given in calendar.tick(entry.window, tick.time):
-            self._give(entry, key, given, tick.sequence)
+        for key, _, emitted in calendar.tick(entry.window, tick.time):
+            self._give(entry, key, emitted, tick.sequence)
 
-    def _give(self, entry: WindowEntry, key: bytes, given: Given, sequence: int) -> None:
+    def _give(self, entry: WindowEntry, key: bytes, emitted: Given, sequence: int) -> None:
         """Pass on the results of windows; failed ones become dead letters."""
-        entry.give(list(split(given)), sequence, key)
+        entry.give(list(split(emitted)), sequence, key)
         path, name = entry.node.path, entry.step.name
-        for item, _ in given:
+        for item, _ in emitted:
             if item is DROPPED:
                 self._stage.more.setdefault(entry.number, Counter())["dropped_late"] += 1
             elif isinstance(item, Failed):

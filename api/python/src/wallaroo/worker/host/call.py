@@ -237,17 +237,17 @@ class CallRunner:
         stage = self._stage(opening.stage)
         run = OpenRun(stage, first, state, checks_persist=self._checks_persist)
         while True:
-            given = self._run_part(run, first, part, flight)
-            if given is None:
+            answer = self._run_part(run, first, part, flight)
+            if answer is None:
                 state = yield from self._committed(first, requests)
                 run = OpenRun(stage, first, state, before=run)
-                given = self._run_part(run, first, part, flight)
-            if isinstance(given, BucketResult):
-                yield from self._end(opening, first, state, given)
+                answer = self._run_part(run, first, part, flight)
+            if isinstance(answer, BucketResult):
+                yield from self._end(opening, first, state, answer)
                 return
-            assert given is not None, "a try after a rollback runs message by message"
+            assert answer is not None, "a try after a rollback runs message by message"
             reach("worker.after_compute")
-            for output in given:
+            for output in answer:
                 yield pb.StateReply(output=output)
             yield pb.StateReply(released=pb.Released(index=first.index))
             reach("worker.after_reply")
@@ -258,9 +258,9 @@ class CallRunner:
         self, run: OpenRun, first: pb.Bucket, part: tuple[pb.Bucket, list[bytes]], flight: InFlight
     ) -> list[pb.Output] | BucketResult | None:
         with self._user, run.stage.call(first.index, flight, first.skips):
-            given = run.part(*part)
+            answer = run.part(*part)
             deferred.settle()
-        return given
+        return answer
 
     def _committed(self, call: pb.Bucket, requests: BucketRequests) -> Generator[pb.StateReply, None, BucketState]:
         """Read the committed state once more, after user code has spoilt the copy."""

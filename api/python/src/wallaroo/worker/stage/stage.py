@@ -385,7 +385,7 @@ def not_hosted(what: str, path: str) -> Diagnostic:
     return Diagnostic.of("W403", worker="main", reason=f'{what} names "{path}", which it does not host')
 
 
-def _give_nothing(given: list[tuple[Any, int]], sequence: int, key: bytes) -> None:
+def _give_nothing(emitted: list[tuple[Any, int]], sequence: int, key: bytes) -> None:
     """Stand in until the loops are written."""
 
 

@@ -149,7 +149,7 @@ class Window(ABC):
         if returned is not None:
             check_returned(returned, accumulator)
 
-    def result(self, state: WindowState, accumulator: Any, time: int, given: Given, bounds: tuple[int, int]) -> None:
+    def result(self, state: WindowState, accumulator: Any, time: int, emitted: Given, bounds: tuple[int, int]) -> None:
         """Add the result of `output`."""
         try:
             if self.tells_bounds:
@@ -157,10 +157,10 @@ class Window(ABC):
             else:
                 value = present(self.output(state.key, accumulator))
         except BaseException as err:
-            given.append((Failed(accumulator, err), time))
+            emitted.append((Failed(accumulator, err), time))
             return
         if value is not None:
-            given.append((value, time))
+            emitted.append((value, time))
 
 
 class TimedWindow(Window):
@@ -193,28 +193,28 @@ class TimedWindow(Window):
         """Add a late message to the oldest open window."""
 
     @abstractmethod
-    def _advance(self, state: WindowState, until: int, time: int, given: Given) -> None:
+    def _advance(self, state: WindowState, until: int, time: int, emitted: Given) -> None:
         """Emit the windows that are due at the time `until`."""
 
     def enter(self, state: WindowState, is_new: bool, message: Any, time: int) -> Given:
         """Add a message; windows that its time makes due come before it."""
-        given: Given = []
+        emitted: Given = []
         if is_new:
             self._begin(state, time)
         elif time >= state.latest + self.patience:
-            self._begin_anew(state, time, given)
+            self._begin_anew(state, time, emitted)
         elif time >= self._end(state) + self.delay:
-            self._advance(state, time, time, given)
+            self._advance(state, time, time, emitted)
         elif self._is_stuck(state, time):
             latest = state.latest
-            self._begin_anew(state, time, given)
-            given.append((Stuck(latest), time))
+            self._begin_anew(state, time, emitted)
+            emitted.append((Stuck(latest), time))
         if self._is_late(state, time):
-            self._late(state, message, time, given)
+            self._late(state, message, time, emitted)
         else:
             state.silent, state.is_late = None, False
             self._add(state, message, time)
-        return given
+        return emitted
 
     def _is_stuck(self, state: WindowState, time: int) -> bool:
         """Say whether messages have been late for the longest silence; by event time only ticks decide."""
@@ -222,8 +222,8 @@ class TimedWindow(Window):
             return False
         return time >= state.silent + self.patience
 
-    def _begin_anew(self, state: WindowState, time: int, given: Given) -> None:
-        self._advance(state, state.latest + self.patience, time, given)
+    def _begin_anew(self, state: WindowState, time: int, emitted: Given) -> None:
+        self._advance(state, state.latest + self.patience, time, emitted)
         state.reset()
         self._begin(state, time)
 
@@ -235,15 +235,15 @@ class TimedWindow(Window):
 
     def tick(self, state: WindowState, time: int) -> tuple[Given, bool]:
         """Emit the windows that are due."""
-        given: Given = []
+        emitted: Given = []
         last = state.latest + self.patience
         is_over = self.waits or time >= last
-        self._advance(state, last if is_over else time, time, given)
+        self._advance(state, last if is_over else time, time, emitted)
         if self.waits and state.is_late and state.latest > time:
-            given.append((Stuck(state.latest), time))
-        return given, is_over
+            emitted.append((Stuck(state.latest), time))
+        return emitted, is_over
 
-    def _late(self, state: WindowState, message: Any, time: int, given: Given) -> None:
+    def _late(self, state: WindowState, message: Any, time: int, emitted: Given) -> None:
         state.slow()
         state.is_late = True
         if not self.is_event and state.silent is None:
@@ -253,9 +253,9 @@ class TimedWindow(Window):
         elif self.late == "fire_per_message":
             accumulator = self.initial()
             self.add(message, accumulator)
-            self.result(state, accumulator, time, given, (time, time))
+            self.result(state, accumulator, time, emitted, (time, time))
         else:
-            given.append((DROPPED, time))
+            emitted.append((DROPPED, time))
 
 
 class RangeWindow(TimedWindow):
@@ -303,14 +303,14 @@ class RangeWindow(TimedWindow):
     def _add_to_oldest(self, state: WindowState, message: Any) -> None:
         self._pane(state, state.oldest * self.per_slide, message)
 
-    def _advance(self, state: WindowState, until: int, time: int, given: Given) -> None:
+    def _advance(self, state: WindowState, until: int, time: int, emitted: Given) -> None:
         state.slow()
         while (end := self._end(state)) + self.delay <= until:
             begin = state.oldest * self.per_slide
             inside = self._numbers(state, begin, begin + self.per_window)
             state.has_begun = state.has_begun or bool(inside)
             if state.has_begun:
-                self._give(state, inside, end - 1 if self.is_event else time, given, (end - self.range, end))
+                self._give(state, inside, end - 1 if self.is_event else time, emitted, (end - self.range, end))
             for number in self._numbers(state, begin, begin + self.per_slide):
                 del state.panes[number]
             state.oldest += 1
@@ -323,16 +323,16 @@ class RangeWindow(TimedWindow):
             return sorted(number for number in panes if begin <= number < end)
         return [number for number in range(begin, end) if number in panes]
 
-    def _give(self, state: WindowState, inside: list[int], time: int, given: Given, bounds: tuple[int, int]) -> None:
+    def _give(self, state: WindowState, inside: list[int], time: int, emitted: Given, bounds: tuple[int, int]) -> None:
         accumulator: Any = None
         try:
             accumulator = self.initial()
             for number in inside:
                 accumulator = present(self.combine(accumulator, state.panes[number]), "an accumulator")
         except BaseException as err:
-            given.append((Failed(accumulator, err), time))
+            emitted.append((Failed(accumulator, err), time))
         else:
-            self.result(state, accumulator, time, given, bounds)
+            self.result(state, accumulator, time, emitted, bounds)
 
 
 class CountWindow(Window):
@@ -354,10 +354,10 @@ class CountWindow(Window):
         state.pane, state.high = state.panes[0], 1
         if state.oldest < self.count:
             return NOTHING
-        given: Given = []
+        emitted: Given = []
         state.is_over = True
-        self.result(state, state.panes[0], time, given, (state.first, time))
-        return given
+        self.result(state, state.panes[0], time, emitted, (state.first, time))
+        return emitted
 
     def due(self, state: WindowState) -> int:
         """Return when the silence has been long enough."""
@@ -365,11 +365,11 @@ class CountWindow(Window):
 
     def tick(self, state: WindowState, time: int) -> tuple[Given, bool]:
         """Emit the messages that wait."""
-        given: Given = []
-        self.result(state, state.panes[0], state.latest, given, (state.first, state.latest))
-        return given, True
+        emitted: Given = []
+        self.result(state, state.panes[0], state.latest, emitted, (state.first, state.latest))
+        return emitted, True
 
 
-def split(given: Given) -> Iterator[tuple[Any, int]]:
+def split(emitted: Given) -> Iterator[tuple[Any, int]]:
     """Yield the emitted values."""
-    return (item for item in given if not isinstance(item[0], (Failed, Stuck, Dropped)))
+    return (item for item in emitted if not isinstance(item[0], (Failed, Stuck, Dropped)))
