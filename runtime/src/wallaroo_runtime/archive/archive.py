@@ -24,7 +24,7 @@ from wallaroo_runtime.archive.manifest import (
     MANIFEST,
     MAX_BYTES,
     TOPOLOGY,
-    Manifest,
+    ArchiveManifest,
     Member,
     broken,
     check_ratio,
@@ -64,7 +64,7 @@ class Archive:
 
     path: Path
     digest: str
-    manifest: Manifest
+    manifest: ArchiveManifest
     topology: bytes
 
 
@@ -94,7 +94,7 @@ def other_release(path: Path, reason: str, expected: str) -> RunError:
     return RunError.of("R655", USAGE, path=path, reason=reason)
 
 
-def check_platform(path: Path, manifest: Manifest, place: str = "this machine") -> None:
+def check_platform(path: Path, manifest: ArchiveManifest, place: str = "this machine") -> None:
     """Refuse an archive that has no worker for this machine.
 
     Raises:
@@ -165,7 +165,7 @@ def _appear(work: Path, directory: Path) -> None:
             raise
 
 
-def _extract(path: Path, directory: Path) -> Manifest:
+def _extract(path: Path, directory: Path) -> ArchiveManifest:
     from wallaroo_runtime.archive.wheel import unpack_wheel  # late: all tasks import this module, few unpack wheels
 
     reader = _Reader(path)
@@ -250,7 +250,7 @@ class _Reader:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self.manifest: Manifest
+        self.manifest: ArchiveManifest
 
     def files(self) -> Iterator[tuple[Member, IO[bytes]]]:
         """Yield each listed member and its content; refuse everything else that the archive holds."""
@@ -268,7 +268,7 @@ class _Reader:
                 if expected:
                     raise broken(reason=f"{min(expected)} is missing")
 
-    def _read_manifest(self, tar: tarfile.TarFile) -> Manifest:
+    def _read_manifest(self, tar: tarfile.TarFile) -> ArchiveManifest:
         first = tar.next()
         if first is None or first.name != MANIFEST or not first.isreg() or first.size > MAX_MANIFEST_BYTES:
             raise broken(reason="it does not begin with a manifest")
@@ -280,7 +280,7 @@ class _Reader:
         if version != ARCHIVE_VERSION:
             reason = f"its format has version {version!r}"
             raise other_release(self._path, reason, f"version {ARCHIVE_VERSION}")
-        return Manifest.from_json(value)
+        return ArchiveManifest.from_json(value)
 
     @staticmethod
     def _allowed(entry: tarfile.TarInfo, member: Member | None) -> Member:

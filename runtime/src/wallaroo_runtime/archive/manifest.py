@@ -33,7 +33,7 @@ class Member:
 
 
 @dataclass(frozen=True, slots=True)
-class Manifest:
+class ArchiveManifest:
     """The archive's description of its members.
 
     Attributes:
@@ -55,7 +55,7 @@ class Manifest:
         return {"archive_version": ARCHIVE_VERSION, **asdict(self)}
 
     @classmethod
-    def from_json(cls, value: Any) -> "Manifest":
+    def from_json(cls, value: Any) -> "ArchiveManifest":
         """Read the form that `to_json` wrote.
 
         Raises:
@@ -120,7 +120,7 @@ def _is_possible(name: str) -> bool:
         return False
 
 
-def check_ratio(size: int, manifest: Manifest) -> None:
+def check_ratio(size: int, manifest: ArchiveManifest) -> None:
     """Refuse an archive that becomes very much more than it is: reading it would keep the reader busy.
 
     Args:

@@ -15,7 +15,7 @@ from wallaroo_runtime.checkpoint.compatible import (
     listed,
     safe_changes,
 )
-from wallaroo_runtime.checkpoint.directory import Place
+from wallaroo_runtime.checkpoint.directory import HeldDirectory
 from wallaroo_runtime.checkpoint.drain import Drain
 from wallaroo_runtime.checkpoint.integrity import SparkFiles, check_journal, check_nothing_left
 from wallaroo_runtime.checkpoint.manifest import (
@@ -80,7 +80,7 @@ class Checkpoint:
     @classmethod
     def open(
         cls,
-        place: Place,
+        place: HeldDirectory,
         topology: Topology,
         *,
         shuffle_partitions: int,

@@ -111,7 +111,7 @@ def slug(name: str) -> str:
     return re.sub(r"[^a-z0-9]+", "-", text).strip("-")[:60] or "application"
 
 
-class Place:
+class HeldDirectory:
     """A checkpoint directory that this process holds the lock of.
 
     Attributes:
@@ -123,7 +123,7 @@ class Place:
         self._lock = lock
 
     @classmethod
-    def take(cls, path: Path) -> "Place":
+    def take(cls, path: Path) -> "HeldDirectory":
         """Make the directory if need be, private to the user, and lock it until `release` or the process's end.
 
         Raises:

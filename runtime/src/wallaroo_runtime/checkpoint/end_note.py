@@ -16,7 +16,7 @@ KILLED = "it ended without a word: it was killed, or the machine stopped"
 
 
 @dataclass(slots=True)
-class Ended:
+class EndNote:
     """Why a run ended.
 
     Attributes:
@@ -27,7 +27,7 @@ class Ended:
 
 
 @contextmanager
-def noting_end(checkpoint: Path, is_stop: Callable[[BaseException], bool] = lambda _: False) -> Iterator[Ended]:
+def noting_end(checkpoint: Path, is_stop: Callable[[BaseException], bool] = lambda _: False) -> Iterator[EndNote]:
     """Note how the run of the block ends; the block may say why it ends without a failure.
 
     A run without an end is one that was killed, so that its successor counts it. Where a disk is full, the note takes
@@ -38,7 +38,7 @@ def noting_end(checkpoint: Path, is_stop: Callable[[BaseException], bool] = lamb
     """
     past = past_end(read_note(checkpoint / DRIVER_FILE))
     _note(checkpoint, is_running=True, **past)
-    ended, is_failure = Ended(), False
+    ended, is_failure = EndNote(), False
     try:
         yield ended
     except BaseException as error:

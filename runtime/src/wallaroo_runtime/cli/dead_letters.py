@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from wallaroo_runtime.checkpoint.dead_letter import DeadLetter, find_letter, find_letters, is_chosen, read_letters
+from wallaroo_runtime.checkpoint.dead_letter import StoredLetter, find_letter, find_letters, is_chosen, read_letters
 from wallaroo_runtime.cli.dead_letters_prune import declare_prune, run_prune
 from wallaroo_runtime.cli.parser import Parser, wrong_usage
 from wallaroo_runtime.console.json_line import print_json
@@ -124,7 +124,7 @@ def _list_groups(checkpoint: Path, arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _chosen(checkpoint: Path, arguments: argparse.Namespace) -> Iterator[DeadLetter]:
+def _chosen(checkpoint: Path, arguments: argparse.Namespace) -> Iterator[StoredLetter]:
     choose = is_chosen(arguments.code, arguments.step)
     return (letter for letter in read_letters(checkpoint) if choose(letter.record))
 
@@ -190,11 +190,11 @@ def _replay(checkpoint: Path, arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _summary(letter: DeadLetter, replayed: bool) -> dict[str, Any]:
+def _summary(letter: StoredLetter, replayed: bool) -> dict[str, Any]:
     return {**letter.summary(), "replayed": replayed}
 
 
-def _row(letter: DeadLetter, replayed: bool) -> list[str]:
+def _row(letter: StoredLetter, replayed: bool) -> list[str]:
     *cells, preview = map(str, list(letter.summary().values())[:-1])
     return [*cells, f"(replayed) {preview}" if replayed else preview]
 

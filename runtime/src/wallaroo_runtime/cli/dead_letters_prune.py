@@ -6,7 +6,7 @@ import sys
 import time
 from pathlib import Path
 
-from wallaroo_runtime.checkpoint.dead_letter import DeadLetter, is_chosen
+from wallaroo_runtime.checkpoint.dead_letter import StoredLetter, is_chosen
 from wallaroo_runtime.cli.parser import wrong_usage
 from wallaroo_runtime.console.json_line import print_json
 from wallaroo_runtime.maintenance.prune import prune
@@ -37,7 +37,7 @@ def run_prune(checkpoint: Path, arguments: argparse.Namespace) -> int:
     concerns = is_chosen(arguments.code, arguments.step)
     before_ms = (time.time() - arguments.older_than) * 1000 if has_age else float("inf")
 
-    def choose(letter: DeadLetter, is_replayed: bool) -> bool:
+    def choose(letter: StoredLetter, is_replayed: bool) -> bool:
         is_wanted = is_replayed or not arguments.replayed
         return is_wanted and letter.record.timestamp_ms < before_ms and concerns(letter.record)
 

@@ -18,7 +18,7 @@ from wallaroo_runtime.console import breakpoint as debugger
 from wallaroo_runtime.console.json_line import print_json
 from wallaroo_runtime.console.reporter import JsonReporter, TextReporter
 from wallaroo_runtime.errors import RunError
-from wallaroo_runtime.kafka.record import Record
+from wallaroo_runtime.kafka.record import TopicRecord
 from wallaroo_runtime.memory.run import MemoryRun
 from wallaroo_runtime.memory.server import MemoryServer
 from wallaroo_runtime.memory.start import start
@@ -36,7 +36,7 @@ PROGRESS_S = 1.0
 LETTER_FIX = "correct the user code or the sender; dead letters are kept only on Spark"
 
 
-class Letters:
+class LetterReporter:
     """Reports the first dead letter of each step and code, and again at each power of ten.
 
     Args:
@@ -134,12 +134,12 @@ async def _serve(run: MemoryRun, idle_s: float | None, console: _Console, *, as_
 
     def show(record: KafkaRecord) -> None:
         if as_json:
-            shown = Record(record.key, record.value, tuple(record.headers)).to_json()
+            shown = TopicRecord(record.key, record.value, tuple(record.headers)).to_json()
             print_json({"state": "running", "topic": record.topic, **shown})
         else:
             reporter.note(record_line(record))
 
-    letters = Letters(reporter.warn)
+    letters = LetterReporter(reporter.warn)
 
     def bury(batch: Sequence[DeadLetter]) -> None:
         if console.debugging.is_over:

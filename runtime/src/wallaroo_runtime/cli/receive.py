@@ -40,7 +40,7 @@ def split_arguments(tokens: list[str]) -> Split:
 
 
 @dataclass
-class Receiver:
+class ReceivedWriter:
     """Takes the received bytes and writes them.
 
     Attributes:
@@ -92,7 +92,7 @@ def run(arguments: argparse.Namespace) -> int:
         output = open(file, "wb") if file else sys.stdout.buffer  # noqa: SIM115
     except OSError as error:
         raise RunError.of("R616", USAGE, path=file, done="read", reason=error.strerror or str(error)) from error
-    receiver = Receiver(output, arguments.framed)
+    receiver = ReceivedWriter(output, arguments.framed)
     host, port = listener.getsockname()[:2]
     print(f"listening at {host}:{port}", file=sys.stderr, flush=True)
     with listener:
@@ -102,7 +102,7 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _serve(listener: socket.socket, receiver: Receiver, arguments: argparse.Namespace, stopped: Stop) -> None:
+def _serve(listener: socket.socket, receiver: ReceivedWriter, arguments: argparse.Namespace, stopped: Stop) -> None:
     selector = selectors.DefaultSelector()
     selector.register(listener, selectors.EVENT_READ)
     last = time.monotonic()
@@ -127,13 +127,13 @@ def _serve(listener: socket.socket, receiver: Receiver, arguments: argparse.Name
     selector.close()
 
 
-def _is_over(receiver: Receiver, arguments: argparse.Namespace, idle: float) -> bool:
+def _is_over(receiver: ReceivedWriter, arguments: argparse.Namespace, idle: float) -> bool:
     if arguments.expect is not None and receiver.messages >= arguments.expect:
         return True
     return arguments.stop_when_idle is not None and idle > arguments.stop_when_idle
 
 
-def _take(connection: socket.socket, receiver: Receiver) -> bool:
+def _take(connection: socket.socket, receiver: ReceivedWriter) -> bool:
     """Read once; say whether the connection is still open."""
     try:
         data = connection.recv(READ_BYTES)

@@ -21,7 +21,7 @@ MAX_LINES = 60
 FIX = "write one, as `wallaroo test --help` shows; `python -m pytest` and `go test ./...` run tests in programs"
 
 
-class Outcome(NamedTuple):
+class CaseOutcome(NamedTuple):
     """The result of a case.
 
     Attributes:
@@ -74,7 +74,7 @@ def _found(directory: Path) -> list[Case]:
     return [read_case(file.parent, top) for file in files]
 
 
-def _outcomes(case: Case, arguments: argparse.Namespace) -> Iterator[Outcome]:
+def _outcomes(case: Case, arguments: argparse.Namespace) -> Iterator[CaseOutcome]:
     from wallaroo_runtime.case.run import run_case  # late: it imports the engine
 
     apps = case.apps()
@@ -86,9 +86,9 @@ def _outcomes(case: Case, arguments: argparse.Namespace) -> Iterator[Outcome]:
             if arguments.write:
                 text = "".join(f"{line}\n" for line in case.arranged(result.lines))
                 case.expected_file(language).write_text(text, encoding="utf-8")
-            yield Outcome(name, differences(case, language, result), len(result.lines), result.dead_letters)
+            yield CaseOutcome(name, differences(case, language, result), len(result.lines), result.dead_letters)
         except DiagnosticError as error:
-            yield Outcome(name, str(error).splitlines())
+            yield CaseOutcome(name, str(error).splitlines())
 
 
 def _check(case: Case, language: str | None) -> None:
@@ -127,7 +127,7 @@ def differences(case: Case, language: str, result: Found) -> list[str]:
     return problems
 
 
-def _shown(outcome: Outcome) -> str:
+def _shown(outcome: CaseOutcome) -> str:
     letters = f", dead letters {outcome.dead_letters}" if outcome.dead_letters else ""
     if not outcome.problems:
         return f"ok    {outcome.name}: lines {outcome.lines}{letters}"

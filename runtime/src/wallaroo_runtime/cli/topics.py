@@ -15,7 +15,7 @@ from wallaroo_runtime.cli.parser import Parser, wrong_usage
 from wallaroo_runtime.console.json_line import print_json
 from wallaroo_runtime.console.table import number, print_table, text
 from wallaroo_runtime.kafka.client import Cluster
-from wallaroo_runtime.kafka.record import PARTITIONERS, Record, emit, follow
+from wallaroo_runtime.kafka.record import PARTITIONERS, TopicRecord, emit, follow
 from wallaroo_runtime.kafka.topic import MAX_PARTITIONS, Topic, create_topic, describe_topic, list_topics
 from wallaroo_runtime.system.stop import stop_event
 from wallaroo_runtime.topology.override import parse_addresses
@@ -202,7 +202,7 @@ def _emit(cluster: Cluster, arguments: argparse.Namespace) -> None:
         print(f"{total:,} record{'' if total == 1 else 's'} written to {arguments.topic}", file=sys.stderr)
 
 
-def _given(arguments: argparse.Namespace) -> Iterable[Record]:
+def _given(arguments: argparse.Namespace) -> Iterable[TopicRecord]:
     """Return the records that the command line or stdin has."""
     texts, headers = arguments.texts, tuple((name, value.encode()) for name, value in arguments.header)
     if len(texts) > 2 or (texts and arguments.tombstone is not None):
@@ -212,9 +212,9 @@ def _given(arguments: argparse.Namespace) -> Iterable[Record]:
         )
         raise wrong_usage(reason=reason, fix=fix)
     if arguments.tombstone is not None:
-        return [Record(_octets(arguments.tombstone), None, headers)]
+        return [TopicRecord(_octets(arguments.tombstone), None, headers)]
     if texts:
-        return [Record(_octets(texts[0]) if len(texts) == 2 else None, _octets(texts[-1]), headers)]
+        return [TopicRecord(_octets(texts[0]) if len(texts) == 2 else None, _octets(texts[-1]), headers)]
     return _lines(arguments.separator.encode(), headers)
 
 
@@ -223,7 +223,7 @@ def _octets(text: str) -> bytes:
     return text.encode("utf-8", "surrogateescape")
 
 
-def _lines(separator: bytes, headers: tuple[tuple[str, bytes], ...]) -> Iterator[Record]:
+def _lines(separator: bytes, headers: tuple[tuple[str, bytes], ...]) -> Iterator[TopicRecord]:
     for line in sys.stdin.buffer:
         first, sign, rest = line.rstrip(b"\r\n").partition(separator) if separator else (line.rstrip(b"\r\n"), b"", b"")
-        yield Record(first if sign else None, rest if sign else first, headers)
+        yield TopicRecord(first if sign else None, rest if sign else first, headers)

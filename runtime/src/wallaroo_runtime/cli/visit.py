@@ -36,7 +36,7 @@ def add_parser(subparsers: Any) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Ask for the visit, and perhaps wait for it."""
-    from wallaroo_runtime.peer.visit import Visited, ask, wait  # late: gRPC takes long to import
+    from wallaroo_runtime.peer.visit import VisitResult, ask, wait  # late: gRPC takes long to import
 
     metadata = _metadata(arguments)
     with _gateway(arguments) as service:
@@ -45,7 +45,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.json:
         print_json({"id": number} if done is None else done._asdict())
     else:
-        print(told(arguments.name, done or Visited(number, -1, 0), is_done=done is not None))
+        print(told(arguments.name, done or VisitResult(number, -1, 0), is_done=done is not None))
     return 0
 
 

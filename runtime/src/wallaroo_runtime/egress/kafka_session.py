@@ -13,7 +13,7 @@ from wallaroo_runtime.errors import USAGE, RunError
 from wallaroo_runtime.kafka.client import option_refused, silence_of
 from wallaroo_runtime.kafka.topic import batch_settings, record_limits
 from wallaroo_runtime.service._proto import service_pb2 as pb
-from wallaroo_runtime.storage.outbox.position import Delivered
+from wallaroo_runtime.storage.outbox.position import SinkPosition
 from wallaroo_runtime.storage.outbox.sink_record import SinkRecord
 
 ANSWER_S, POLL_S = 15.0, 0.05
@@ -80,7 +80,7 @@ class Lasting(Exception):
         self.is_fenced, self.is_too_large, self.numbers = is_fenced, is_too_large, numbers or {}
 
 
-class Session:
+class ProducerSession:
     """A producer of records of which none is lost; after a failure some may be written twice.
 
     Args:
@@ -109,7 +109,7 @@ class Session:
         self._room = 100_000  # messages, librdkafka's default
         with suppress(ValueError):
             self._room = max(1, int(self._settings.get("queue.buffering.max.messages", self._room)))
-        self.position: Delivered | None = None
+        self.position: SinkPosition | None = None
         self._partitions = 0  # as far as they were asked for
         self._plain = set[int]()  # places of the parts of a write that go together
         try:
@@ -170,7 +170,7 @@ class Session:
             self._lost.clear()  # brokers also close what was not used for long
             self._check_answer()
 
-    def write(self, records: Iterable[SinkRecord], end: Delivered, without: Collection[int] = ()) -> None:
+    def write(self, records: Iterable[SinkRecord], end: SinkPosition, without: Collection[int] = ()) -> None:
         """Write records; returns when Kafka has them.
 
         Args:
@@ -217,7 +217,7 @@ class Session:
             first = reasons[min(reasons)]
             raise Lasting(first, is_fenced=False, is_too_large=is_too_large, numbers=reasons)
 
-    def _write(self, records: Sequence[SinkRecord], _: Delivered, without: Collection[int] | None) -> None:
+    def _write(self, records: Sequence[SinkRecord], _: SinkPosition, without: Collection[int] | None) -> None:
         self._produce_all(records, without)
         reach("egress.kafka_produced")
         while self._producer.flush(LOOK_S):

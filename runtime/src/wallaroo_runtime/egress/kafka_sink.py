@@ -11,13 +11,13 @@ from pathlib import Path
 from wallaroo.diagnostic.diagnostic import Diagnostic
 from wallaroo.diagnostic.fault import reach
 from wallaroo_runtime.egress.feed import Feed, Piece
-from wallaroo_runtime.egress.kafka_session import Lasting, Session, Unavailable
+from wallaroo_runtime.egress.kafka_session import Lasting, ProducerSession, Unavailable
 from wallaroo_runtime.egress.recorder import RECORD_DURABLY_S
 from wallaroo_runtime.egress.sink import IDLE_S, Sink
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.kafka.client import kafka_client
 from wallaroo_runtime.service._proto import service_pb2 as pb
-from wallaroo_runtime.storage.outbox.position import Delivered
+from wallaroo_runtime.storage.outbox.position import SinkPosition
 from wallaroo_runtime.storage.outbox.refused import CORRECT, SET_ASIDE, refused_letter, set_aside
 from wallaroo_runtime.storage.outbox.sink_record import SinkRecord, records_of, whole_record
 
@@ -60,7 +60,7 @@ class KafkaSink(Sink):
             self.position = replace(self.position, sender="")
             self._record(durable=True)
 
-    def _connect(self) -> Session:
+    def _connect(self) -> ProducerSession:
         session = None
         try:
             session = self._session()
@@ -74,10 +74,10 @@ class KafkaSink(Sink):
         self._told = ""
         return session
 
-    def _session(self) -> Session:
-        return Session(self._client, self._target, self.config.name)
+    def _session(self) -> ProducerSession:
+        return ProducerSession(self._client, self._target, self.config.name)
 
-    def _agree(self, session: Session) -> None:
+    def _agree(self, session: ProducerSession) -> None:
         """Agree with Kafka where to go on; without transactions it does not know."""
 
     def _refused(self, error: Lasting) -> RunError:
@@ -102,10 +102,10 @@ class KafkaSink(Sink):
     def _brokers(self) -> str:
         return ",".join(self._target.brokers)
 
-    def _is_lasting(self, before: Delivered) -> bool:
+    def _is_lasting(self, before: SinkPosition) -> bool:
         return self.position != before
 
-    def _use(self, session: Session) -> bool:  # type: ignore[override]
+    def _use(self, session: ProducerSession) -> bool:  # type: ignore[override]
         """Deliver until Kafka does not take records, or nothing more is to do; returns whether it was the latter.
 
         Raises:
@@ -132,7 +132,7 @@ class KafkaSink(Sink):
             session.close()
         return self._abandoned
 
-    def _commit(self, session: Session, pieces: list[Piece]) -> None:
+    def _commit(self, session: ProducerSession, pieces: list[Piece]) -> None:
         end = replace(pieces[-1].after, refused=self.position.refused)
         if any(piece.lengths for piece in pieces):
             self._prepare(end)
@@ -140,10 +140,10 @@ class KafkaSink(Sink):
             reach("egress.kafka_committed")
         self._take(pieces, end, durable=self._is_due(pieces))
 
-    def _prepare(self, end: Delivered) -> None:
+    def _prepare(self, end: SinkPosition) -> None:
         """Prepare the write of records up to a position; without transactions there is nothing to do."""
 
-    def _write(self, session: Session, pieces: list[Piece], end: Delivered) -> Delivered:
+    def _write(self, session: ProducerSession, pieces: list[Piece], end: SinkPosition) -> SinkPosition:
         """Write the records of pieces, and the position after them; without those that Kafka never takes, if so set.
 
         Returns:

@@ -20,14 +20,14 @@ from wallaroo_runtime.service._proto.service_pb2_grpc import (
     OutboxServiceServicer,
     add_OutboxServiceServicer_to_server,
 )
-from wallaroo_runtime.service.chunk import Joiner, chunks
+from wallaroo_runtime.service.chunk import ChunkJoiner, chunks
 from wallaroo_runtime.service.host import Host
 from wallaroo_runtime.service.server import answering
 from wallaroo_runtime.service.store import Attachment
 from wallaroo_runtime.storage.outbox.check import check_outbox
 from wallaroo_runtime.storage.outbox.live import FOLDER, live_segments
 from wallaroo_runtime.storage.outbox.live_log import LiveLog
-from wallaroo_runtime.storage.outbox.live_state import Writer
+from wallaroo_runtime.storage.outbox.live_state import AttemptWriter
 from wallaroo_runtime.storage.outbox.outbox import Outbox
 from wallaroo_runtime.storage.outbox.position import undelivered
 from wallaroo_runtime.storage.outbox.staging import StagedFile, StagingWriter
@@ -243,7 +243,7 @@ class OutboxServicer(OutboxServiceServicer):
         return pb.StageReply(files=[staged_message(_named(file)) for file in files])
 
     def _write(self, requests: Iterator[pb.StageRequest], writer: StagingWriter, epoch: int) -> None:
-        joiners: dict[int, Joiner] = {}
+        joiners: dict[int, ChunkJoiner] = {}
         is_whole = False
         for request in requests:
             self._host.store.check(epoch)
@@ -251,7 +251,7 @@ class OutboxServicer(OutboxServiceServicer):
             if is_whole:
                 continue
             try:
-                data = joiners.setdefault(request.port, Joiner()).take(request.chunk)
+                data = joiners.setdefault(request.port, ChunkJoiner()).take(request.chunk)
             except ValueError as error:
                 raise self._refused(str(error)) from error
             for header, start, end in split_frames(data) if data else ():
@@ -302,7 +302,7 @@ class OutboxServicer(OutboxServiceServicer):
         opening = next(request_iterator, pb.DeliverRequest()).opening
         if not _QUERY.fullmatch(opening.query):
             raise self._refused(reason=f"query {opening.query[:100]!r} cannot be part of a file name")
-        writer = Writer(opening.epoch, opening.query, opening.batch, opening.partition, opening.attempt)
+        writer = AttemptWriter(opening.epoch, opening.query, opening.batch, opening.partition, opening.attempt)
         with self._host.lock:
             deliveries = self._host.expect_deliveries()
         stream = DeliveryStream(deliveries.open(writer), self._host.is_full, deliveries.live)

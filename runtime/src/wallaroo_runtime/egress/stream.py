@@ -14,7 +14,7 @@ from wallaroo.diagnostic.fault import reach
 from wallaroo.experimental.tcp import connected
 from wallaroo_runtime.egress.feed import Piece
 from wallaroo_runtime.service._proto import service_pb2 as pb
-from wallaroo_runtime.storage.outbox.position import Delivered
+from wallaroo_runtime.storage.outbox.position import SinkPosition
 
 _SIOCOUTQ = 0x5411
 _ABORT, _WAIT = struct.pack("ii", 1, 0), struct.pack("ii", 0, 0)  # what becomes of sent bytes when a socket is closed
@@ -23,7 +23,7 @@ UNSENT_BYTES = 128 * 1024  # that the system holds at most: at the end the peer 
 FLIGHT_S = 1.0
 
 
-class Stream:
+class SinkStream:
     """Sends pieces in order, and remembers those that the peer's TCP has not acknowledged.
 
     Args:
@@ -96,7 +96,7 @@ class Stream:
             self._pieces.popleft()
             yield piece
 
-    def partly(self) -> Delivered | None:
+    def partly(self) -> SinkPosition | None:
         """Return the position acknowledged within the first unfinished piece; None without one."""
         if not self._pieces:
             return None

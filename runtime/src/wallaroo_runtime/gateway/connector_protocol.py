@@ -33,7 +33,7 @@ class Notify:
 
 
 @dataclass(frozen=True, slots=True)
-class Message:
+class StreamMessage:
     """A message of a stream; `event_time_ns` is 0 when it has no time."""
 
     stream: int
@@ -50,7 +50,7 @@ class EndOfStream:
     stream: int
 
 
-Received = Hello | Notify | Message | EndOfStream
+Received = Hello | Notify | StreamMessage | EndOfStream
 
 
 def read_frames(data: bytes) -> Iterator[Received]:
@@ -81,7 +81,7 @@ def _read(data: bytes, at: int, end: int) -> Received:
         if at + size > end:
             reason = f"a message has a key of {size} bytes; {end - at} are left"
             raise ProtocolError(reason)
-        return Message(stream, number, time, data[at : at + size], data[at + size : end])
+        return StreamMessage(stream, number, time, data[at : at + size], data[at + size : end])
     if end - at > CONTROL_BYTES:
         reason = f"a frame of tag {tag} has {end - at} bytes; at most {CONTROL_BYTES} are allowed"
         raise ProtocolError(reason)

@@ -28,7 +28,7 @@ class Delivery:
 
 
 @dataclass(slots=True, eq=False)
-class Session:
+class ConnectorSession:
     """The gateway's record of one connector.
 
     Attributes:

@@ -13,14 +13,14 @@ from wallaroo_runtime.gateway.config import CONNECTOR, Limits
 from wallaroo_runtime.gateway.connection import Connection, Source, accept, descriptor_limit, listen_all
 from wallaroo_runtime.gateway.connector import Connectors
 from wallaroo_runtime.gateway.framing import Cut, Splitter
-from wallaroo_runtime.gateway.generator import Generator, Generators, Maker
+from wallaroo_runtime.gateway.generator import Generators, Maker, MessageGenerator
 from wallaroo_runtime.gateway.intake import Intake
 from wallaroo_runtime.gateway.kafka_source import KafkaSources, points_of
 from wallaroo_runtime.gateway.source_progress import Past
 from wallaroo_runtime.gateway.split import SplitThread
 from wallaroo_runtime.gateway.stall import SMALL_TAIL_BYTES, resumed, stalled
-from wallaroo_runtime.gateway.tick import Ticks
-from wallaroo_runtime.gateway.visit import Visits
+from wallaroo_runtime.gateway.tick import TickWriter
+from wallaroo_runtime.gateway.visit import VisitIntake
 from wallaroo_runtime.service._proto import service_pb2 as pb
 from wallaroo_runtime.service.status import StatusFile
 from wallaroo_runtime.storage.journal.head import Position
@@ -91,12 +91,14 @@ class Gateway:
         self._wake_read, self._wake_write = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
         interval_s = config.fsync_interval_ms / 1000
         self._intake = Intake(writer, config.fsync, interval_s, config.backlog_bytes, past, self.wake)
-        source_generators = [Generator(each, maker(each), past.values.get(each.port), self.wake) for each in generators]
+        source_generators = [
+            MessageGenerator(each, maker(each), past.values.get(each.port), self.wake) for each in generators
+        ]
         self._generators = Generators(source_generators, self._intake, self.status.say)
         self._connectors = Connectors(connectors, self._intake, self.status.say, limits.hello_s)
         self._kafka = KafkaSources(config.kafka, points, self._intake, self.status.say, self.wake)
-        self._ticks = Ticks(self._intake, has_driver, config.tick_ms)
-        self.visits = Visits(self._intake, config.visits, self.wake)
+        self._ticks = TickWriter(self._intake, has_driver, config.tick_ms)
+        self.visits = VisitIntake(self._intake, config.visits, self.wake)
         self._splits = {
             source.config.port: SplitThread(splitter(source.config), source.config, self.wake)
             for source in self._sources

@@ -52,7 +52,7 @@ class Made:
 
 
 @dataclass(slots=True)
-class Generator:
+class MessageGenerator:
     """One generator source: asks its maker in a thread, one question at a time.
 
     A slow generator is asked for few messages at once, so that each comes out when it is made.
@@ -114,7 +114,7 @@ class Generators:
         generators: Each with its last message.
     """
 
-    def __init__(self, generators: list[Generator], intake: Intake, say: Callable[[Diagnostic], None]) -> None:
+    def __init__(self, generators: list[MessageGenerator], intake: Intake, say: Callable[[Diagnostic], None]) -> None:
         self._generators, self._intake, self._say = generators, intake, say
         for generator in generators:
             generator.start()
@@ -137,7 +137,7 @@ class Generators:
             if not (generator.is_asked or generator.ended or generator.waits) and self._intake.accepts:
                 generator.ask()
 
-    def _take(self, generator: Generator, batch: Made) -> None:
+    def _take(self, generator: MessageGenerator, batch: Made) -> None:
         if batch.values:
             self._intake.take_values(generator.config.port, batch.values, batch.encoding)
             generator.ahead.append(self._intake.writer.end.offset)

@@ -81,7 +81,7 @@ class Gathered:
     end: int = -1  # offset after it, once it is written
 
 
-class Pace:
+class SyncPace:
     """Gives the time between syncs: at high rates the work after a sync costs more than a short wait saves.
 
     Attributes:
@@ -134,7 +134,7 @@ class Intake:
         self._policy, self._backlog_bytes = policy, backlog_bytes
         self._interval_s = interval_s if policy == "interval" else 0.0
         self._sync = None if policy == "never" else SyncThread(writer, wake)
-        self._pace = Pace()
+        self._pace = SyncPace()
         self._gathered: Gathered | None = None
         self._waiting: deque[Gathered] = deque()
         self.now_ms = Clock().now_ms

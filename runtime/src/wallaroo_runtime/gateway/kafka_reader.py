@@ -44,7 +44,7 @@ class ReadFrame:
     points: Mapping[int, int]
 
 
-class Rows:
+class FrameRecords:
     """Records that become one frame."""
 
     def __init__(self, config: pb.KafkaSource) -> None:
@@ -134,7 +134,7 @@ class KafkaReader:
         self.outage: Diagnostic | None = None
         self.error: Exception | None = None
         self._put_bytes = self._taken_bytes = 0  # the one is the thread's, the other the event loop's
-        self._rows = Rows(config)
+        self._rows = FrameRecords(config)
         self._room, self._stopping = threading.Event(), threading.Event()
         self._lost: list[str] = []
         self._is_missing = False  # the topic, at the last look
@@ -310,7 +310,7 @@ class KafkaReader:
     def _put(self) -> None:
         frame = self._rows.frame()
         if frame is not None:
-            self._rows = Rows(self.config)
+            self._rows = FrameRecords(self.config)
             self._put_bytes += frame.size
             self.frames.append(frame)
             self._wake()

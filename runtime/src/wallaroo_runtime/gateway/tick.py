@@ -5,7 +5,7 @@ from collections.abc import Callable
 from wallaroo_runtime.gateway.intake import Intake
 
 
-class Ticks:
+class TickWriter:
     """Writes ticks into the journal, while a driver lives and the journal has room.
 
     Args:

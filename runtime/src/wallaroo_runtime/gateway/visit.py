@@ -28,7 +28,7 @@ class Asked:
     done: threading.Event = field(default_factory=threading.Event)
 
 
-class Visits:
+class VisitIntake:
     """Takes visits for the event loop of a gateway.
 
     Args:

@@ -13,7 +13,7 @@ EARLIEST, LATEST = -2, -1
 LATER_S = 0.1
 
 
-class Asking(Protocol):
+class OffsetReader(Protocol):
     """Asks a broker about topics."""
 
     def partitions(self, topic: str) -> list[int]:
@@ -23,7 +23,7 @@ class Asking(Protocol):
         """Return the first (`EARLIEST`) or the next (`LATEST`) offset of partitions."""
 
 
-def starting_offsets(asking: Asking, topic: str, starts: Mapping[int, str]) -> dict[int, int]:
+def starting_offsets(asking: OffsetReader, topic: str, starts: Mapping[int, str]) -> dict[int, int]:
     """Return the offset at which reading of each partition begins; the end is where it is now.
 
     Args:
@@ -44,7 +44,7 @@ def starting_offsets(asking: Asking, topic: str, starts: Mapping[int, str]) -> d
     return offsets
 
 
-def has_content(asking: Asking, topic: str) -> bool:
+def has_content(asking: OffsetReader, topic: str) -> bool:
     """Say whether a topic has records; one that is not there has none: the egress will create it.
 
     Raises:
@@ -71,7 +71,7 @@ def check_partitions(topic: str, brokers: str, known: Iterable[int], wanted: Ite
         raise RunError.of("R673", topic=topic, brokers=brokers, reason=reason)
 
 
-def lost_records(asking: Asking, source: str, topic: str, position: Mapping[int, int]) -> Iterator[Diagnostic]:
+def lost_records(asking: OffsetReader, source: str, topic: str, position: Mapping[int, int]) -> Iterator[Diagnostic]:
     """Yield an R792 for each partition of which a topic no longer has the records from a position on.
 
     Args:

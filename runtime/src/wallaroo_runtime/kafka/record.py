@@ -20,7 +20,7 @@ MAX_WAITING = 50_000
 
 
 @dataclass(frozen=True, slots=True)
-class Record:
+class TopicRecord:
     """A record as it is in a topic; a value of None is a tombstone: it deletes the key of a compacted topic."""
 
     key: bytes | None
@@ -85,7 +85,7 @@ def follow(
     uncommitted: bool = False,
     is_stopped: Callable[[], bool] = lambda: False,
     ready: Callable[[], None] = lambda: None,
-) -> Iterator[Record]:
+) -> Iterator[TopicRecord]:
     """Yield records of a topic; those of one partition in their order.
 
     Args:
@@ -143,7 +143,7 @@ def _bounds(kafka: Any, consumer: Any, place: Any) -> tuple[int, int]:
             return begin, end
 
 
-def _read(kafka: Any, consumer: Any, ends: int, is_stopped: Callable[[], bool]) -> Iterator[Record]:
+def _read(kafka: Any, consumer: Any, ends: int, is_stopped: Callable[[], bool]) -> Iterator[TopicRecord]:
     """Yield records until so many partitions have ended; 0: until stopped."""
     ended: set[int] = set()
     while not is_stopped():
@@ -151,7 +151,7 @@ def _read(kafka: Any, consumer: Any, ends: int, is_stopped: Callable[[], bool]) 
             error = message.error()
             if error is None:
                 kind, timestamp = message.timestamp()
-                yield Record(
+                yield TopicRecord(
                     message.key(),
                     message.value(),
                     tuple(message.headers() or ()),
@@ -170,7 +170,7 @@ def _read(kafka: Any, consumer: Any, ends: int, is_stopped: Callable[[], bool]) 
 def emit(
     cluster: Cluster,
     topic: str,
-    records: Iterable[Record],
+    records: Iterable[TopicRecord],
     *,
     partitioner: str = "murmur2",
     partition: int | None = None,

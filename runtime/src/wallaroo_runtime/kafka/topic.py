@@ -17,7 +17,7 @@ ANY_TIME = (1 << 63) - 1
 
 
 @dataclass(frozen=True, slots=True)
-class Partition:
+class KafkaPartition:
     """A part of a topic.
 
     Attributes:
@@ -42,7 +42,7 @@ class Topic:
     """
 
     name: str
-    partitions: tuple[Partition, ...]
+    partitions: tuple[KafkaPartition, ...]
     settings: Mapping[str, str]
 
     @property
@@ -202,7 +202,7 @@ def _topics(cluster: Cluster, names: Iterable[str]) -> list[Topic]:
         Topic(
             name,
             tuple(
-                Partition(number, parts[number].leader, ends[0][name, number], ends[1][name, number])
+                KafkaPartition(number, parts[number].leader, ends[0][name, number], ends[1][name, number])
                 for number in sorted(parts)
             ),
             settings[name],

@@ -15,7 +15,7 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
-from wallaroo_runtime.checkpoint.directory import LOCK, WORKERS, Place
+from wallaroo_runtime.checkpoint.directory import LOCK, WORKERS, HeldDirectory
 from wallaroo_runtime.checkpoint.integrity import check_journal, damaged
 from wallaroo_runtime.checkpoint.manifest import Manifest, read_manifest
 from wallaroo_runtime.durable.file import refuse_links, replace_file, sync_directory
@@ -57,7 +57,7 @@ def back_up(checkpoint: Path, backup: Path) -> Copied:
         raise _refused(checkpoint, f"part of it lies at remote services ({names})", "copy their directories with it")
     if backup.resolve().is_relative_to(checkpoint.resolve()):
         raise _refused(checkpoint, f"{backup} is within it", "give a directory outside of it")
-    place = Place.take(checkpoint)
+    place = HeldDirectory.take(checkpoint)
     try:
         place.check_links()
         _check_whole(checkpoint, manifest)

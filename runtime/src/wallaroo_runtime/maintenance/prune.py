@@ -15,8 +15,8 @@ from itertools import groupby
 from pathlib import Path
 
 from wallaroo.message.frame import HEADER_BYTES, encode_frame, read_frame, read_header
-from wallaroo_runtime.checkpoint.dead_letter import FOLDER, DeadLetter, LetterFile, letter_files, read_group
-from wallaroo_runtime.checkpoint.directory import MANIFEST, Place
+from wallaroo_runtime.checkpoint.dead_letter import FOLDER, LetterFile, StoredLetter, letter_files, read_group
+from wallaroo_runtime.checkpoint.directory import MANIFEST, HeldDirectory
 from wallaroo_runtime.checkpoint.manifest import read_manifest
 from wallaroo_runtime.durable.file import replace_file, sync_directory
 from wallaroo_runtime.errors import USAGE, RunError
@@ -46,7 +46,7 @@ class Pruned:
     bytes: int = 0
 
 
-def prune(checkpoint: Path, choose: Callable[[DeadLetter, bool], bool], *, dry_run: bool = False) -> Pruned:
+def prune(checkpoint: Path, choose: Callable[[StoredLetter, bool], bool], *, dry_run: bool = False) -> Pruned:
     """Remove letters of micro-batches that are published; after a kill, the same command removes the rest.
 
     Args:
@@ -69,14 +69,14 @@ def prune(checkpoint: Path, choose: Callable[[DeadLetter, bool], bool], *, dry_r
     if dry_run:
         is_realtime = read_manifest(checkpoint).is_realtime
         return _prune(checkpoint, choose, _is_settled(checkpoint), dry_run=True, is_realtime=is_realtime)
-    place = Place.take(checkpoint)
+    place = HeldDirectory.take(checkpoint)
     try:
         return _prune_live(place, choose)
     finally:
         place.release()
 
 
-def _prune_live(place: Place, choose: Callable[[DeadLetter, bool], bool]) -> Pruned:
+def _prune_live(place: HeldDirectory, choose: Callable[[StoredLetter, bool], bool]) -> Pruned:
     from wallaroo_runtime.peer.local import stop_left_behind  # late: it imports gRPC
 
     place.check_links()
@@ -108,7 +108,7 @@ def _is_published(checkpoint: Path) -> Callable[[int, Path], bool]:
 
 def _prune(
     checkpoint: Path,
-    choose: Callable[[DeadLetter, bool], bool],
+    choose: Callable[[StoredLetter, bool], bool],
     is_settled: Callable[[int, Path], bool],
     *,
     dry_run: bool,

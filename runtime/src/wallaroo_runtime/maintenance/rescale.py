@@ -14,7 +14,7 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from wallaroo.diagnostic.fault import reach
-from wallaroo_runtime.checkpoint.directory import Place
+from wallaroo_runtime.checkpoint.directory import HeldDirectory
 from wallaroo_runtime.checkpoint.manifest import (
     MICROBATCH,
     REALTIME,
@@ -132,7 +132,7 @@ def _of_mode(manifest: Manifest, mode: str, partitions: int | None, buckets: int
 def _changed(path: Path, wanted: Callable[[Manifest], Manifest]) -> Rescaled:
     """Rewrite all files but Spark's to match the new manifest."""
     check_java()
-    place = Place.take(path)
+    place = HeldDirectory.take(path)
     try:
         place.check_links()
         manifest = read_manifest(path)

@@ -16,14 +16,14 @@ from wallaroo.worker.host.call import CallRunner
 from wallaroo.worker.value.kafka_record import read_record
 from wallaroo_runtime.errors import USAGE, RunError
 from wallaroo_runtime.gateway.framing import Splitter
-from wallaroo_runtime.memory.engine import Batch, Engine
+from wallaroo_runtime.memory.engine import BatchResult, Engine
 from wallaroo_runtime.memory.kafka_record import Numbering
 from wallaroo_runtime.memory.local import LocalClient, LocalSplitter
 from wallaroo_runtime.memory.message import in_order, runs
 from wallaroo_runtime.memory.part import check_payloads, chosen, key_of, refused, unknown
 from wallaroo_runtime.memory.source_frame import MOST_TICKS, tick_frames, value_frames, visit_frame, wire_frames
 from wallaroo_runtime.memory.state import foreign_state, read_states, state_names
-from wallaroo_runtime.memory.topic import Feed, written_record
+from wallaroo_runtime.memory.topic import TopicFeed, written_record
 from wallaroo_runtime.plan import Plan
 from wallaroo_runtime.topology.error_policy import ErrorPolicy
 from wallaroo_runtime.topology.model import (
@@ -79,7 +79,7 @@ class MemoryRun:
         self._clients, self._closing = clients, closing or ExitStack()
         tables = {plan.ports[each.path] for each in topology.sources() if isinstance(each, KafkaSource) and each.table}
         self._engine = Engine(plan, clients, ErrorPolicy.of(topology, on_error), tables=tables)
-        self._records, self.feed = Numbering(), Feed(topology, topics, self._find_lookups)
+        self._records, self.feed = Numbering(), TopicFeed(topology, topics, self._find_lookups)
         self._waiting: list[KafkaRecord] = []  # that sinks have written, and sources have not read
         self._sequence = self.letter_count = 0
         self._outputs: dict[str, list[Record]] = {sink.path: [] for sink in topology.sinks()}
@@ -351,7 +351,7 @@ class MemoryRun:
                 self._sequence = first
                 raise
 
-    def _run(self, tasks: list[list[bytes]]) -> Batch:
+    def _run(self, tasks: list[list[bytes]]) -> BatchResult:
         """Run one micro-batch; records that its sinks write to topics wait for `_follow`."""
         with using(self.feed.topics):
             batch = self._engine.run(tasks)

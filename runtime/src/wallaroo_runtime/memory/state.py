@@ -1,7 +1,7 @@
 """Reads states out of their logs."""
 
 from wallaroo.goka.state import GroupState
-from wallaroo_runtime.memory.store import Store
+from wallaroo_runtime.memory.store import LogStore
 from wallaroo_runtime.plan import Plan
 from wallaroo_runtime.plan.stage import STATE_ENTRIES
 from wallaroo_runtime.storage.state_log import latest_states
@@ -11,7 +11,7 @@ PROTOBUF_MARK = 0x48
 GROUP_STATE = b"wallaroo.record.v1.GroupState"
 
 
-def read_states(plan: Plan, store: Store, name: str) -> dict[bytes, tuple[int, bytes]]:
+def read_states(plan: Plan, store: LogStore, name: str) -> dict[bytes, tuple[int, bytes]]:
     """Return encoding and bytes of the state of each key, as they are committed."""
     of_ports: dict[bytes, tuple[int, bytes]] = {}
     for stage in plan.stages:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
-from wallaroo_runtime.memory.calls import BucketResult, Version
+from wallaroo_runtime.memory.calls import CallResult, Version
 from wallaroo_runtime.worker.compaction import SMALL_LOG_BYTES, is_due
 
 Place = tuple[str, int]  # id of the stage, bucket
@@ -24,7 +24,7 @@ class BucketLog:
     snapshot_bytes: int = 0
     change_bytes: int = 0
 
-    def after(self, result: BucketResult) -> "BucketLog":
+    def after(self, result: CallResult) -> "BucketLog":
         """Return the log after a call."""
         changes, size = tuple(result.changes), sum(map(len, result.changes))
         if result.is_snapshot:
@@ -33,7 +33,7 @@ class BucketLog:
         return replace(self, version=result.version, entries=entries, change_bytes=self.change_bytes + size)
 
 
-class Store:
+class LogStore:
     """The logs of an application; a micro-batch's changes count once it is committed.
 
     Args:

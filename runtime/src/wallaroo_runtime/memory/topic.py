@@ -11,7 +11,7 @@ from typing import Any
 from wallaroo.diagnostic.diagnostic import Diagnostic, closest, shown
 from wallaroo.message.kafka_record import KafkaRecord
 from wallaroo.message.kit import Message, Record
-from wallaroo.message.memory_topic import Topics, looked_up
+from wallaroo.message.memory_topic import MemoryTopics, looked_up
 from wallaroo.worker.value.kafka_record import read_record, write_record
 from wallaroo_runtime.errors import USAGE, RunError
 from wallaroo_runtime.topology.model import KafkaSink, KafkaSource, Topology, has_records
@@ -19,7 +19,7 @@ from wallaroo_runtime.topology.model import KafkaSink, KafkaSource, Topology, ha
 Group = tuple[KafkaSource, list[Message]]
 
 
-class Feed:
+class TopicFeed:
     """The topics of an application's sources and sinks.
 
     Args:
@@ -32,7 +32,7 @@ class Feed:
     """
 
     def __init__(self, topology: Topology, directory: Path | None, find_lookups: Callable[[], None]) -> None:
-        self.topics, self._directory, self._find_lookups = Topics(), directory, find_lookups
+        self.topics, self._directory, self._find_lookups = MemoryTopics(), directory, find_lookups
         kafka = [end for end in (*topology.sources(), *topology.sinks()) if isinstance(end, KafkaSource | KafkaSink)]
         self._known = sorted({end.topic for end in kafka})
         self._readers: dict[str, list[KafkaSource]] = {}

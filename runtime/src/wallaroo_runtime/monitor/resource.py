@@ -17,7 +17,7 @@ def resident_bytes(pid: int) -> int:
         return 0
 
 
-class Family:
+class ProcessFamily:
     """The processes of this machine as they are now, by parent."""
 
     def __init__(self) -> None:

@@ -38,7 +38,7 @@ HEADERS = {
 LISTENING = {"what": "the monitor", "option": "--monitor, or turn it off with --monitor off"}
 
 
-class Server(ThreadingHTTPServer):
+class MonitorServer(ThreadingHTTPServer):
     """The server of a run; each connection has a thread, and there are at most 32.
 
     Args:
@@ -116,7 +116,7 @@ class Server(ThreadingHTTPServer):
 class Handler(BaseHTTPRequestHandler):
     """Answers one connection; it takes GET and HEAD alone."""
 
-    server: Server
+    server: MonitorServer
     server_version, sys_version = "wallaroo", ""
     protocol_version = "HTTP/1.1"
     timeout = REQUEST_S

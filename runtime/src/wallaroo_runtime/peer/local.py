@@ -19,7 +19,7 @@ from wallaroo.emit.module import module_command
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.peer.peer import Peer, Request
 from wallaroo_runtime.service._proto import service_pb2 as pb
-from wallaroo_runtime.service.client import Away, Client, close_channel
+from wallaroo_runtime.service.client import Away, ServiceClient, close_channel
 from wallaroo_runtime.service.endpoint import Service
 from wallaroo_runtime.service.failure import read_failures
 from wallaroo_runtime.service.local import READY, socket_in
@@ -127,7 +127,7 @@ class LocalPeer(Peer):
         self.wait_ready()
         with self._endpoint() as service:
             try:
-                reply: pb.AttachReply = Client(service).look("Attach", request, ATTACH_S)
+                reply: pb.AttachReply = ServiceClient(service).look("Attach", request, ATTACH_S)
             except Away as error:
                 if self.is_alive():
                     raise

@@ -10,7 +10,7 @@ from typing import Any
 from wallaroo.diagnostic.diagnostic import Diagnostic
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.service._proto import service_pb2 as pb
-from wallaroo_runtime.service.client import Away, Client
+from wallaroo_runtime.service.client import Away, ServiceClient
 from wallaroo_runtime.service.endpoint import Service
 from wallaroo_runtime.storage.journal.head import Position
 from wallaroo_runtime.storage.journal.reader import JournalReader
@@ -64,7 +64,7 @@ class Peer:
         Raises:
             RunError: R617, R641, R642, R643, R647, R648, R649, or what keeps it from listening, e.g. R714.
         """
-        self._take(Client(self.service, ATTACH_PATIENCE_S).call("Attach", request))
+        self._take(ServiceClient(self.service, ATTACH_PATIENCE_S).call("Attach", request))
         self._look()
 
     def _take(self, reply: pb.AttachReply) -> None:
@@ -87,9 +87,9 @@ class Peer:
 
     def _look(self) -> None:
         with self._endpoint() as service:
-            self._look_at(Client(service))
+            self._look_at(ServiceClient(service))
 
-    def _look_at(self, client: Client) -> None:
+    def _look_at(self, client: ServiceClient) -> None:
         try:
             reply = client.look("Status", pb.StatusRequest(epoch=client.service.epoch), STATUS_CALL_S)
             self._document = json.loads(reply.document)
@@ -115,7 +115,7 @@ class Peer:
         if self._away is not None:
             raise self._away
         try:
-            Client(self.service).look(method, request, STATUS_CALL_S)
+            ServiceClient(self.service).look(method, request, STATUS_CALL_S)
         except Away as error:
             self._miss(error)
             raise
@@ -172,7 +172,7 @@ class Peer:
             return undelivered(self._directory / "outbox", ports)
         with suppress(Away):
             request = pb.StatusRequest(epoch=self.service.epoch, ports=ports)
-            return int(Client(self.service).look("Status", request, STATUS_CALL_S).waiting_messages)
+            return int(ServiceClient(self.service).look("Status", request, STATUS_CALL_S).waiting_messages)
         return -1
 
     def commit(self, offset: int) -> bool:
@@ -197,7 +197,7 @@ class Peer:
         if self._directory is not None:
             add_counts(self._directory / "journal", counts)
             return
-        Client(self.service, AWAY_LIMIT_S).call("Visited", self._visited(counts))
+        ServiceClient(self.service, AWAY_LIMIT_S).call("Visited", self._visited(counts))
 
     def tell_done(self, counts: Mapping[int, tuple[int, int]], done: int) -> None:
         """Report to its journal that visits are done, with their counts; never waits for long.

@@ -25,7 +25,7 @@ from wallaroo_runtime.archive.archive import (
     file_digest,
     this_platform,
 )
-from wallaroo_runtime.archive.manifest import MANIFEST, MAX_FILE_BYTES, TOPOLOGY, Manifest, Member, check_ratio
+from wallaroo_runtime.archive.manifest import MANIFEST, MAX_FILE_BYTES, TOPOLOGY, ArchiveManifest, Member, check_ratio
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.program.app import App, AppKind, resolve
 from wallaroo_runtime.program.build import build
@@ -67,7 +67,7 @@ class PackOptions:
     include: tuple[str, ...] = ()
 
 
-def pack(options: PackOptions, tell: Callable[[str], None] = say_nothing) -> Manifest:
+def pack(options: PackOptions, tell: Callable[[str], None] = say_nothing) -> ArchiveManifest:
     """Write the archive of an application; the same input gives the same bytes.
 
     Args:
@@ -100,7 +100,7 @@ def pack(options: PackOptions, tell: Callable[[str], None] = say_nothing) -> Man
         topology.write_text(canonical_text(load_document(document).document), encoding="utf-8")
         files[TOPOLOGY] = topology
         python = python_version() if any(name.startswith(f"{SITE}/") for name in files) else ""
-        manifest = Manifest(
+        manifest = ArchiveManifest(
             runtime_version=metadata.version(RUNTIME),
             protocol_version=PROTOCOL_VERSION,
             platforms=platforms,
@@ -240,7 +240,7 @@ def _member(name: str, path: Path) -> Member:
     return Member(name, size, file_digest(path), bool(_PROGRAM.fullmatch(name)))
 
 
-def _write(output: Path, manifest: Manifest, files: Mapping[str, Path]) -> None:
+def _write(output: Path, manifest: ArchiveManifest, files: Mapping[str, Path]) -> None:
     temporary = output.with_name(output.name + ".part")
     try:
         # Neither name nor time of the file, nor anything of this machine: the bytes follow from the content alone.

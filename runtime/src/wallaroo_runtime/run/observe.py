@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from wallaroo.diagnostic.diagnostic import Diagnostic
 from wallaroo_runtime.monitor.board import Board, Sample
-from wallaroo_runtime.monitor.resource import Family, resident_bytes
+from wallaroo_runtime.monitor.resource import ProcessFamily, resident_bytes
 from wallaroo_runtime.monitor.state import StateRoutes
 from wallaroo_runtime.plan.stage import Plan
 from wallaroo_runtime.run.options import RunOptions
@@ -122,7 +122,7 @@ class Watch:
         now, shown = time.monotonic(), {worker["name"] for worker in self._workers}
         if now - self._looked_at < PROCESSES_S and shown == set(self._query.targets):
             return
-        self._looked_at, family, own = now, Family(), os.getpid()
+        self._looked_at, family, own = now, ProcessFamily(), os.getpid()
         self._workers = list(self._workers_of(self._query.targets, family))
         spark = sum(map(family.resident_bytes, family.named(own, "java")))
         self._processes = [
@@ -135,7 +135,7 @@ class Watch:
             if pid and process_start_time(pid) == status.get("start_time"):
                 self._processes.append({"name": name, "pid": pid, "memory_bytes": resident_bytes(pid)})
 
-    def _workers_of(self, targets: Mapping[str, str], family: Family) -> Iterator[dict[str, Any]]:
+    def _workers_of(self, targets: Mapping[str, str], family: ProcessFamily) -> Iterator[dict[str, Any]]:
         """Yield the workers that a supervisor of this machine has; those that were attached have none."""
         for name, target in targets.items():
             reply: dict[str, Any] = {}
@@ -165,10 +165,10 @@ def start_watch(
     Raises:
         RunError: R714, it cannot listen there.
     """
-    from wallaroo_runtime.monitor.server import Server  # late: who asks for no monitor need not import a server
+    from wallaroo_runtime.monitor.server import MonitorServer  # late: who asks for no monitor need not import a server
 
     board = Board(topology, plan, checkpoint)
-    server = Server(board, options.monitor, options.monitor_token)
+    server = MonitorServer(board, options.monitor, options.monitor_token)
     announce(checkpoint, monitor=server.url)
     server.start()
     stack.callback(server.stop)

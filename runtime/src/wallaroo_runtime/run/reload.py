@@ -13,7 +13,7 @@ from wallaroo_runtime.program.watched import ProgramFiles
 from wallaroo_runtime.run.check import check_application, check_continues
 from wallaroo_runtime.run.end import Condition
 from wallaroo_runtime.run.options import RunOptions
-from wallaroo_runtime.run.run import LOOK_S, STOPPED, Ending, run_once
+from wallaroo_runtime.run.run import LOOK_S, STOPPED, RunEnd, run_once
 from wallaroo_runtime.run.signals import BROKEN_OFF, RunStop, stop_signals
 from wallaroo_runtime.run.snapshot import Reporter
 from wallaroo_runtime.system.child import Children
@@ -36,11 +36,11 @@ def execute_watched(options: RunOptions, reporter: Reporter) -> int:
         RunError: The first start failed for what is not the program's, or Spark has ended.
     """
     options = _with_lasting_page(options)
-    program = Program(options, reporter)
+    program = WatchedProgram(options, reporter)
     changed = Condition(program.has_changed, "its program has changed")
     with stop_signals() as stopped, ExitStack() as spark:
         try:
-            while _run_once(options, reporter, program, Ending(stopped, (changed,), spark, program.open)):
+            while _run_once(options, reporter, program, RunEnd(stopped, (changed,), spark, program.open)):
                 fresh = options.checkpoint.fresh and not program.was_opened
                 options = replace(options, checkpoint=replace(options.checkpoint, fresh=fresh))
         except (KeyboardInterrupt, RunError) as error:
@@ -52,7 +52,7 @@ def execute_watched(options: RunOptions, reporter: Reporter) -> int:
         return 0 if program.was_ready or not stopped.is_set() else stopped.exit_code
 
 
-def _run_once(options: RunOptions, reporter: Reporter, program: "Program", ending: Ending) -> bool:
+def _run_once(options: RunOptions, reporter: Reporter, program: "WatchedProgram", ending: RunEnd) -> bool:
     """Run the program as it is now; return whether a changed one is to be run next."""
     stopped = ending.stopped
     application, program.loaded, stopped.is_started = program.loaded, None, False
@@ -102,7 +102,7 @@ class Loading(threading.Thread):
         self.join()
 
 
-class Program:
+class WatchedProgram:
     """The program of a run that is loaded again.
 
     Args:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from wallaroo.worker.host import trace
 from wallaroo_runtime.checkpoint.checkpoint import Checkpoint
-from wallaroo_runtime.checkpoint.directory import Place
+from wallaroo_runtime.checkpoint.directory import HeldDirectory
 from wallaroo_runtime.checkpoint.end_note import STOPPED as BY_SIGNAL
 from wallaroo_runtime.checkpoint.end_note import noting_end
 from wallaroo_runtime.checkpoint.registry import registered
@@ -24,7 +24,7 @@ from wallaroo_runtime.program.application import Application, load_application, 
 from wallaroo_runtime.program.attach import attached
 from wallaroo_runtime.program.interface_diff import explaining
 from wallaroo_runtime.run.check import check_application
-from wallaroo_runtime.run.end import End, ends_of
+from wallaroo_runtime.run.end import EndCondition, ends_of
 from wallaroo_runtime.run.gateway_workers import check_setups, path_of, start_beside
 from wallaroo_runtime.run.goka import check_left
 from wallaroo_runtime.run.history import records_of, tell_past
@@ -65,7 +65,7 @@ def execute(options: RunOptions, reporter: Reporter) -> int:
     """
     with stop_signals() as stopped:
         try:
-            run_once(options, reporter, Ending(stopped))
+            run_once(options, reporter, RunEnd(stopped))
         except (KeyboardInterrupt, RunError) as error:
             if not stopped.ended_start(error):
                 raise
@@ -74,7 +74,7 @@ def execute(options: RunOptions, reporter: Reporter) -> int:
     return 0
 
 
-class Ending(NamedTuple):
+class RunEnd(NamedTuple):
     """The end of a run, and the parts that end with it.
 
     Attributes:
@@ -85,12 +85,12 @@ class Ending(NamedTuple):
     """
 
     stopped: RunStop
-    ends: tuple[End, ...] = ()
+    ends: tuple[EndCondition, ...] = ()
     spark: ExitStack | None = None
     opened: Callable[[], None] = lambda: None
 
 
-def run_once(options: RunOptions, reporter: Reporter, ending: Ending, application: Application | None = None) -> None:
+def run_once(options: RunOptions, reporter: Reporter, ending: RunEnd, application: Application | None = None) -> None:
     """Run an application until `ending` says so, or it is idle or complete.
 
     Args:
@@ -113,7 +113,7 @@ def run_once(options: RunOptions, reporter: Reporter, ending: Ending, applicatio
     mode = chosen_mode(options)
     options = replace(options, bounds=mode.bounds(options.bounds))
     check_answer(options.checkpoint.location)
-    place = Place.take(path_of(options.checkpoint, application))
+    place = HeldDirectory.take(path_of(options.checkpoint, application))
     try:
         if options.checkpoint.fresh:
             start_over(place, topology.name, reporter, ending.stopped.check)
@@ -155,7 +155,7 @@ def load(app: AppOptions, reporter: Reporter) -> Application:
 
 
 def _directory_of(
-    options: RunOptions, topology: Topology, place: Place, reporter: Reporter, stopped: RunStop
+    options: RunOptions, topology: Topology, place: HeldDirectory, reporter: Reporter, stopped: RunStop
 ) -> Directory:
     """Return where the record of the application is; Spark is started when only it gets there."""
     location = options.checkpoint.location
@@ -224,7 +224,7 @@ def _run(
     application: Application,
     plan: Plan,
     checkpoint: Checkpoint,
-    ending: Ending,
+    ending: RunEnd,
 ) -> str:
     """Start all, look after it, end it; returns why it ended."""
     stopped, topology, logs = ending.stopped, application.topology, checkpoint.path / "logs"
@@ -369,7 +369,7 @@ def _start(
     return Started(reporter, flow, query, watch)
 
 
-def _watch(options: RunOptions, reporter: Reporter, flow: Flow, ending: Ending, watch: Watch | None) -> str:
+def _watch(options: RunOptions, reporter: Reporter, flow: Flow, ending: RunEnd, watch: Watch | None) -> str:
     """Look after the run until it shall end, and return why; raises when a part of it fails."""
     now = time.monotonic()
     ends = (*ending.ends, *ends_of(options, now, flow.activity, flow.is_complete))

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from wallaroo.diagnostic.diagnostic import Kind
-from wallaroo_runtime.checkpoint.directory import Place
+from wallaroo_runtime.checkpoint.directory import HeldDirectory
 from wallaroo_runtime.checkpoint.manifest import find_manifest, other_application
 from wallaroo_runtime.durable.directory import Directory, LocalDirectory
 from wallaroo_runtime.errors import RunError
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from wallaroo_runtime.spark.machine.hadoop import HadoopDirectory
 
 
-def start_over(place: Place, name: str, reporter: Reporter, check: Callable[[], None] = lambda: None) -> None:
+def start_over(place: HeldDirectory, name: str, reporter: Reporter, check: Callable[[], None] = lambda: None) -> None:
     """Remove everything in a checkpoint directory of this machine, and list it to the user.
 
     Args:

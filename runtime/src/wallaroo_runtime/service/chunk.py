@@ -23,7 +23,7 @@ def chunks(data: bytes) -> Iterator[pb.Chunk]:
         yield pb.Chunk(data=data[at : at + CHUNK_BYTES], is_continued=at + CHUNK_BYTES < len(data))
 
 
-class Joiner:
+class ChunkJoiner:
     """Puts chunks together again.
 
     Example:

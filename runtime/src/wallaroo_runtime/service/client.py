@@ -78,7 +78,7 @@ class Away(RunError):
     """The service cannot be reached now; carries R642."""
 
 
-class Client:
+class ServiceClient:
     """Calls one service.
 
     Args:
@@ -164,7 +164,7 @@ class Patience:
         seconds: How long, from the last call of `progressed` on.
     """
 
-    def __init__(self, client: Client, seconds: float) -> None:
+    def __init__(self, client: ServiceClient, seconds: float) -> None:
         self._client, self._seconds = client, seconds
         self.progressed()
 

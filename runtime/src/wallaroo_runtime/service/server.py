@@ -17,7 +17,7 @@ from wallaroo_runtime.service.client import MESSAGE_BYTES
 from wallaroo_runtime.service.credential import Listen
 from wallaroo_runtime.service.failure import FAILURES_KEY, pack_failures
 from wallaroo_runtime.service.host import Host
-from wallaroo_runtime.service.store import Store
+from wallaroo_runtime.service.store import AttachmentStore
 
 THREADS = 256
 LOOK_S = 0.5
@@ -85,7 +85,7 @@ def answering(method: Method) -> Method:
     return stream if inspect.isgeneratorfunction(method) else unary  # type: ignore[return-value]
 
 
-def _of_disk(error: OSError, store: Store) -> RunError:
+def _of_disk(error: OSError, store: AttachmentStore) -> RunError:
     if failure := disk_failure(error, f"the {store.kind} at {store.address}"):
         return failure
     raise error

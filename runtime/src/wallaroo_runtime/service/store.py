@@ -36,7 +36,7 @@ class Attachment:
     store: str = ""
 
 
-class Store:
+class AttachmentStore:
     """Decides which drivers are served; one thread at a time uses it.
 
     Args:

@@ -9,7 +9,7 @@ from wallaroo_runtime.durable.file import disk_failure
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.spark.failure.translate import TaskFailure
 from wallaroo_runtime.spark.micro_batches import Publish, Rows
-from wallaroo_runtime.storage.place import Output
+from wallaroo_runtime.storage.place import DriverOutput
 
 MAX_OUTBOX_BYTES = 4 * 1024 * 1024 * 1024
 LOOK_S = 0.1
@@ -34,7 +34,7 @@ class OutboxRoom:
     def __init__(
         self,
         publish: Publish,
-        outbox: Output,
+        outbox: DriverOutput,
         limit_bytes: int,
         check: Callable[[], None] = lambda: None,
         findings: Iterable[Diagnostic] = (),

@@ -19,7 +19,7 @@ from wallaroo_runtime.spark.planned import Planned
 from wallaroo_runtime.spark.row_sink import RowSinks
 from wallaroo_runtime.storage.outbox.letter_tail import letters_of
 from wallaroo_runtime.storage.outbox.staging import StagedFile
-from wallaroo_runtime.storage.place import Output
+from wallaroo_runtime.storage.place import DriverOutput
 from wallaroo_runtime.storage.record_count import RecordCount
 from wallaroo_runtime.topology.error_policy import ErrorPolicy, stop_at_dead_letter
 
@@ -73,7 +73,7 @@ class Publisher:
 
     def __init__(
         self,
-        outbox: Output,
+        outbox: DriverOutput,
         policy: ErrorPolicy,
         *,
         rows: RowSinks | None = None,

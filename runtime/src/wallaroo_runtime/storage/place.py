@@ -11,7 +11,7 @@ from wallaroo_runtime.storage.outbox.outbox import Outbox
 from wallaroo_runtime.storage.outbox.staging import StagedFile
 
 
-class Output(Protocol):
+class DriverOutput(Protocol):
     """The place where the driver publishes; `Outbox` documents each method."""
 
     @property
@@ -81,7 +81,7 @@ class OutputPlace:
         for file in files:
             Path(file.path).unlink(missing_ok=True)
 
-    def open(self, ports: Collection[int] | None = None) -> Output:
+    def open(self, ports: Collection[int] | None = None) -> DriverOutput:
         """Return the output of the driver; leftovers of earlier runs are removed from staging.
 
         Args:

@@ -47,7 +47,7 @@ class State:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class End:
+class Endpoint:
     """The parts that sources and sinks share; each kind has a class of its own."""
 
     path: str
@@ -70,7 +70,7 @@ class End:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Source(End):
+class Source(Endpoint):
     """Where messages come from."""
 
     codec: str
@@ -211,7 +211,7 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sink(End):
+class Sink(Endpoint):
     """Where messages go."""
 
     inputs: tuple[str, ...]

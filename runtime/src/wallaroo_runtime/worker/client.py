@@ -31,10 +31,10 @@ class Broken(Exception):
     """The stream ended before its time; its calls that were not answered are to be made again."""
 
 
-class Stream(ABC):
+class CallStream(ABC):
     """One open call."""
 
-    def __init__(self, client: "Client", replies: Iterator[Any]) -> None:
+    def __init__(self, client: "CallClient", replies: Iterator[Any]) -> None:
         self._client, self._replies = client, replies
 
     @abstractmethod
@@ -75,7 +75,7 @@ class Stream(ABC):
         """Give the call up, in whatever state it is."""
 
 
-class Client(ABC):
+class CallClient(ABC):
     """Opens streams to a worker."""
 
     def __init__(self, spec: WorkerSpec) -> None:
@@ -88,7 +88,7 @@ class Client(ABC):
         return 1
 
     @abstractmethod
-    def open(self, number: int, method: Method, opening: pb.Opening, request: type[Any]) -> Stream:
+    def open(self, number: int, method: Method, opening: pb.Opening, request: type[Any]) -> CallStream:
         """Open a stream at the endpoint of a partition or bucket, and send the opening.
 
         Args:
@@ -117,7 +117,7 @@ class Client(ABC):
         """End the connections."""
 
 
-class WorkerClient(Client):
+class WorkerClient(CallClient):
     """Finds the worker of a spec, which is a process of its own, and finds it again when it was restarted."""
 
     def __init__(self, spec: WorkerSpec) -> None:
@@ -142,7 +142,7 @@ class WorkerClient(Client):
         """Number of endpoints that share the buckets."""
         return len(self.endpoints().stubs)
 
-    def open(self, number: int, method: Method, opening: pb.Opening, request: type[Any]) -> Stream:
+    def open(self, number: int, method: Method, opening: pb.Opening, request: type[Any]) -> CallStream:
         """Open a stream at the endpoint of a partition or bucket, and send the opening."""
         endpoints = self.endpoints()
         check_capabilities(self.spec, opening.stage, endpoints.init.capabilities)
@@ -178,7 +178,7 @@ class WorkerClient(Client):
             self._endpoints = None
 
 
-class WorkerStream(Stream):
+class WorkerStream(CallStream):
     """A call of another process, which is ended when a message takes longer than the deadline.
 
     Attributes:

@@ -4,7 +4,7 @@ from wallaroo.message.frame import PLAIN
 from wallaroo.message.handshake import GENERATE
 from wallaroo.worker._proto import worker_pb2 as pb
 from wallaroo_runtime.errors import WORKER, RunError
-from wallaroo_runtime.worker.idempotent_call import RESTART_SECONDS, Asking
+from wallaroo_runtime.worker.idempotent_call import RESTART_SECONDS, IdempotentCalls
 
 PRIVATE = 16  # encodings from here on are the worker's own
 
@@ -33,8 +33,8 @@ def made_of(reply: pb.GenerateReply) -> Made:
     return list(reply.values), reply.encoding, reply.ended, reason
 
 
-class WorkerMaker(Asking):
-    """Asks the worker at a gRPC target; waits for it while it is being restarted. Parameters are those of `Asking`."""
+class WorkerMaker(IdempotentCalls):
+    """Asks the worker at a gRPC target, also while it is restarted. Parameters are those of `IdempotentCalls`."""
 
     def __init__(self, target: str, path: str, timeout: float = RESTART_SECONDS) -> None:
         super().__init__(target, path, timeout, GENERATE, "a generator")

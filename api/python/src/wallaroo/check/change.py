@@ -28,7 +28,7 @@ _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class SourceChange:
     """A place of the source that binds a target, or changes its content.
 
     Attributes:
@@ -67,7 +67,7 @@ class Change:
         return self.chain()[1][: -1 if is_bound and not isinstance(self.statement, ast.AugAssign) else None]
 
 
-def changes(tree: ast.AST) -> Iterator[Change]:
+def changes(tree: ast.AST) -> Iterator[SourceChange]:
     """Yield each change of a part of the source, `setattr` with a literal name among them."""
     known: dict[int, tuple[ast.expr | None, ast.AST]] = {}
     for node in ast.walk(tree):
@@ -77,13 +77,13 @@ def changes(tree: ast.AST) -> Iterator[Change]:
         elif isinstance(node, ast.AugAssign):
             known[id(node.target)] = None, node
         if isinstance(node, _NODES) and isinstance(node.ctx, (ast.Store, ast.Del)):
-            yield Change(node, *known.get(id(node), (None, node)))
+            yield SourceChange(node, *known.get(id(node), (None, node)))
         elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _CHANGES:
-            yield Change(node.func.value, None, node)
+            yield SourceChange(node.func.value, None, node)
         elif isinstance(node, ast.Call) and ast.unparse(node.func) in ("setattr", "delattr") and len(node.args) > 1:
             owner, name = node.args[:2]
             if isinstance(name, ast.Constant) and isinstance(name.value, str):
-                yield Change(ast.Attribute(owner, name.value, ast.Store()), None, node)
+                yield SourceChange(ast.Attribute(owner, name.value, ast.Store()), None, node)
 
 
 def changed_attributes(functions: Iterable[Callable[..., Any]], *, of_first: bool = False) -> set[str]:
@@ -184,7 +184,7 @@ def is_meant(cls: type, name: str) -> bool:
     return any("ClassVar" in str(vars(each).get("__annotations__", {}).get(name)) for each in cls.__mro__)
 
 
-def _root(change: Change) -> str:
+def _root(change: SourceChange) -> str:
     root, _ = change.chain()
     return root.id if isinstance(root, ast.Name) else ""
 

@@ -12,7 +12,7 @@ from wallaroo.check.change import CONTAINERS, changed_attributes, functions_of, 
 from wallaroo.check.in_place import guarded, is_fixed
 from wallaroo.check.object_state import ObjectStep, assignments
 from wallaroo.component.application import State
-from wallaroo.component.component import Call
+from wallaroo.component.component import ComponentMethod
 from wallaroo.component.signature import shown_name
 from wallaroo.diagnostic.diagnostic import shown
 from wallaroo.diagnostic.place import Place
@@ -24,7 +24,7 @@ _MOST = 10_000  # objects of a state that are looked at
 _OBJECT = "an object that can change, e.g. of a class, a dict or a list"
 
 
-def check_state(place: Place, call: Call, state: State) -> None:
+def check_state(place: Place, call: ComponentMethod, state: State) -> None:
     """Find states that cannot work; let the functions of a call fail where they lose one.
 
     A new state is made for it, as for each key.
@@ -99,7 +99,7 @@ def _guarded_by_name(run: Callable[..., Any], functions: str, position: int, fir
     return lambda name, *arguments: runs[name](*arguments)
 
 
-def _refuse(place: Place, call: Call, state: State, first: Any) -> None:
+def _refuse(place: Place, call: ComponentMethod, state: State, first: Any) -> None:
     if is_promise(first) and inspect.iscoroutine(first):
         first.close()
     is_window = call.kind == "window"

@@ -27,7 +27,7 @@ _OTHER_METHOD = {
 
 
 @dataclass(slots=True)
-class Call:
+class ComponentMethod:
     """A method of a component, as it is to be called."""
 
     kind: str
@@ -125,7 +125,7 @@ def method(
     return None
 
 
-def computation(place: Place, value: Any, *, has_state: bool) -> Call | None:
+def computation(place: Place, value: Any, *, has_state: bool) -> ComponentMethod | None:
     """Return how to call a computation; None after a finding."""
     decorator = 'state_computation("name")' if has_state else 'computation("name")'
     expected = "a state computation" if has_state else "a computation"
@@ -155,7 +155,7 @@ def computation(place: Place, value: Any, *, has_state: bool) -> Call | None:
     label = method(place, kind, component, ("name",), ())
     if run is None or label is None:
         return None
-    call = Call(kind, label(), run, is_multi, outputs_of(component))
+    call = ComponentMethod(kind, label(), run, is_multi, outputs_of(component))
     if has_state and (visits := _names(component, "visits")):
         call.visits = visits
         call.visit = method(place, "visitor", component, ("visit",), VISITOR, may_yield=may_yield)
@@ -164,7 +164,7 @@ def computation(place: Place, value: Any, *, has_state: bool) -> Call | None:
     return call
 
 
-def _time(place: Place, component: Any, call: Call, *, has_state: bool, may_yield: bool) -> None:
+def _time(place: Place, component: Any, call: ComponentMethod, *, has_state: bool, may_yield: bool) -> None:
     """Read the timers of a computation, and the time to live of a key's state."""
     call.timers, owner = _names(component, "timers"), f'{call.kind} "{call.name}"'
     ttl = (

@@ -320,7 +320,7 @@ class ApplicationBuilder:
             self._add_step(pipeline, place, value, call, state, on_error)
         return self
 
-    def _kept(self, place: Place, value: Any, call: component.Call) -> State | None:
+    def _kept(self, place: Place, value: Any, call: component.ComponentMethod) -> State | None:
         """Return the state that the object of a computation is; changes the call. None: it keeps nothing."""
         owner = getattr(call.run, "__self__", None)
         if isinstance(value, BaseWrapped) or owner is None:
@@ -375,7 +375,7 @@ class ApplicationBuilder:
         pipeline: Pipeline,
         place: Place,
         value: Any,
-        call: component.Call | None,
+        call: component.ComponentMethod | None,
         state: State | None,
         on_error: str | None,
     ) -> None:

@@ -28,7 +28,7 @@ _SDK = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
 
 
 @dataclass(slots=True)
-class Program:
+class LoadedProgram:
     """A program whose setup has run.
 
     Attributes:
@@ -50,7 +50,7 @@ class Program:
         return {"topology": self.document} | ({"programs": programs} if programs else {})
 
 
-def load(app: str, args: Sequence[str]) -> Program:
+def load(app: str, args: Sequence[str]) -> LoadedProgram:
     """Import a program under its own module name and run its setup.
 
     Args:
@@ -73,7 +73,7 @@ def load(app: str, args: Sequence[str]) -> Program:
     return _program(setup, function, module, directory, app, args)
 
 
-def load_setup(setup: Callable[..., Any], args: Sequence[str]) -> Program:
+def load_setup(setup: Callable[..., Any], args: Sequence[str]) -> LoadedProgram:
     """Run a setup function of a module that is loaded already.
 
     Args:
@@ -91,15 +91,15 @@ def load_setup(setup: Callable[..., Any], args: Sequence[str]) -> Program:
 
 def _program(
     setup: Callable[..., Any], function: str, module: ModuleType, directory: str, app: str, args: Sequence[str]
-) -> Program:
+) -> LoadedProgram:
     result = _set_up(setup, function, [PROGRAM_NAME, *args])
     application = result if isinstance(result, Application) else result.application()
     application.serializer = _serializer(module)
     if application.serializer.is_custom:
         _check_objects(application)
     if isinstance(result, Library):
-        return Program(application, directory, library_document(result, directory, app, args))
-    return Program(application, directory, topology(application, directory, app, args))
+        return LoadedProgram(application, directory, library_document(result, directory, app, args))
+    return LoadedProgram(application, directory, topology(application, directory, app, args))
 
 
 def split_app(app: str) -> tuple[str, str]:

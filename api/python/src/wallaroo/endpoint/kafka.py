@@ -11,7 +11,7 @@ from wallaroo.diagnostic.place import Place
 from wallaroo.endpoint import argument
 from wallaroo.endpoint.config import MAX_MESSAGE_BYTES, SinkConfig, SourceConfig, decode_of
 from wallaroo.endpoint.kafka_check import check_create, check_options, check_table
-from wallaroo.endpoint.kafka_option import LINGER, MESSAGE_SIZE, Topic, sink_topic, source_topic
+from wallaroo.endpoint.kafka_option import LINGER, MESSAGE_SIZE, TopicOptions, sink_topic, source_topic
 from wallaroo.endpoint.spark import option_texts
 from wallaroo.message.kafka_record import content_of, create_of, edge, table_of
 
@@ -68,7 +68,7 @@ class KafkaSourceConfig(SourceConfig):
         super().__init__(name, on_error)
         self.decoder = edge(decoder, content)
         self.content, self.table, self.create = content, table, create
-        self.said = Topic(topic, list(brokers), log_level, start, options=dict(options or {}))  # type: ignore[arg-type]
+        self.said = TopicOptions(topic, list(brokers), log_level, start, options=dict(options or {}))  # type: ignore[arg-type]
 
     @property
     def given(self) -> Any:
@@ -148,7 +148,7 @@ class KafkaSinkConfig(SinkConfig):
         super().__init__(edge(encoder, content), on_error)
         self.content, self.create = content, create
         settings = {LINGER: max_produce_buffer_ms, MESSAGE_SIZE: max_message_size, **(options or {})}
-        self.said = Topic(topic, list(brokers), log_level, options=settings)  # type: ignore[arg-type]
+        self.said = TopicOptions(topic, list(brokers), log_level, options=settings)  # type: ignore[arg-type]
         self.said.exactly_once = exactly_once
 
     def fields(self, place: Place) -> tuple[str, dict[str, Any]]:
@@ -279,7 +279,7 @@ class CustomKafkaSinkCLIParser(KafkaSinkConfig):
         self.said = sink_topic("kafka_sink", args)
 
 
-def _fields(place: Place, chosen: Topic) -> dict[str, Any] | None:
+def _fields(place: Place, chosen: TopicOptions) -> dict[str, Any] | None:
     """Return topic, brokers and options as the document has them; None after a finding of the options."""
     if chosen.findings:
         for finding in chosen.findings:

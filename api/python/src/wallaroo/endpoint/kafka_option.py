@@ -60,7 +60,7 @@ _SINK = {
 
 
 @dataclass(slots=True)
-class Topic:
+class TopicOptions:
     """The topic that the options describe.
 
     Attributes:
@@ -81,7 +81,7 @@ class Topic:
     findings: list[Diagnostic] = field(default_factory=list)
 
 
-def source_topic(name: str, args: Sequence[str]) -> Topic:
+def source_topic(name: str, args: Sequence[str]) -> TopicOptions:
     """Read the options `--NAME_topic`, `--NAME_brokers` and so on of a source."""
     values, topic = _read("source", name, args, _SOURCE)
     topic.start = values.get("consumer_offset_default", values.get("offset_default", "START")).lower()
@@ -93,7 +93,7 @@ def source_topic(name: str, args: Sequence[str]) -> Topic:
     return topic
 
 
-def sink_topic(name: str, args: Sequence[str]) -> Topic:
+def sink_topic(name: str, args: Sequence[str]) -> TopicOptions:
     """Read the options of a sink."""
     topic = _read("sink", name, args, _SINK)[1]
     topic.exactly_once = f"--{name}_exactly_once" in args
@@ -141,7 +141,7 @@ def kafka_parse_sink_options(args: Sequence[str]) -> tuple[str, list[tuple[str, 
     return topic.topic, topic.brokers, topic.log_level, int(wait), int(size)
 
 
-def _checked(read: Callable[[str, Sequence[str]], Topic], name: str, args: Sequence[str]) -> Topic:
+def _checked(read: Callable[[str, Sequence[str]], TopicOptions], name: str, args: Sequence[str]) -> TopicOptions:
     topic = read(name, args)
     if topic.findings:
         raise WallarooParameterError(topic.findings)
@@ -150,8 +150,8 @@ def _checked(read: Callable[[str, Sequence[str]], Topic], name: str, args: Seque
 
 def _read(
     what: str, name: str, args: Sequence[str], options: dict[str, tuple[_Kind, str]]
-) -> tuple[dict[str, str], Topic]:
-    values, topic = {}, Topic()
+) -> tuple[dict[str, str], TopicOptions]:
+    values, topic = {}, TopicOptions()
     for option, (kind, setting) in options.items():
         flag = f"--{name}_{option}"
         value = _last(args, flag)

@@ -7,7 +7,7 @@ import time
 from dataclasses import dataclass
 
 from wallaroo.experimental import protocol
-from wallaroo.experimental.protocol import Frame, ProtocolError
+from wallaroo.experimental.protocol import ProtocolError, ReceivedFrame
 from wallaroo.experimental.tcp import connected
 
 RECEIVE_BYTES = 65536
@@ -180,7 +180,7 @@ class AtLeastOnceSourceConnector(threading.Thread):
         for frame in protocol.cut(self._received):
             self._take(frame)
 
-    def _take(self, frame: Frame) -> None:
+    def _take(self, frame: ReceivedFrame) -> None:
         if frame.tag == protocol.ERROR:
             self.handle_error(frame.error)
         elif frame.tag == protocol.RESTART:
@@ -198,7 +198,7 @@ class AtLeastOnceSourceConnector(threading.Thread):
                     acked.point_of_reference = point
                     self.stream_acked(acked)
 
-    def _opened(self, frame: Frame) -> None:
+    def _opened(self, frame: ReceivedFrame) -> None:
         ((number, point),) = frame.positions
         stream = self._streams.get(number)
         if stream is None:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from threading import Event
 
 from wallaroo.experimental import protocol, transaction
-from wallaroo.experimental.protocol import PROTOCOL_VERSION, Frame, ProtocolError
+from wallaroo.experimental.protocol import PROTOCOL_VERSION, ProtocolError, ReceivedFrame
 from wallaroo.experimental.script import SinkConnector, UnexpectedSocketError
 from wallaroo.experimental.transaction import Order
 
@@ -165,7 +165,7 @@ class _Session:
         except OSError:
             return
 
-    def _take(self, frame: Frame) -> None:
+    def _take(self, frame: ReceivedFrame) -> None:
         if frame.tag == protocol.HELLO and not self._sender:
             self._greet(*frame.texts)
         elif frame.tag == protocol.ERROR:
@@ -199,7 +199,7 @@ class _Session:
         self._messages.clear()
         self._socket.sendall(protocol.notify_ack(stream, self._offset, is_accepted=accepts))
 
-    def _add(self, frame: Frame) -> None:
+    def _add(self, frame: ReceivedFrame) -> None:
         ((stream, offset),) = frame.positions
         if (stream, offset) != (transaction.OUTPUT, self._offset):
             msg = f"a message of stream {stream} at {offset}; expected stream {transaction.OUTPUT} at {self._offset}"

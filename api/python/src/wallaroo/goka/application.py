@@ -6,7 +6,7 @@ from typing import Any
 from wallaroo.check import check
 from wallaroo.component import application as model
 from wallaroo.component.application import Component
-from wallaroo.component.component import Call
+from wallaroo.component.component import ComponentMethod
 from wallaroo.component.signature import shown_name
 from wallaroo.declare.declaration import Declaration
 from wallaroo.diagnostic.diagnostic import shown
@@ -197,11 +197,11 @@ class _Groups(Declaration):
         names = tuple(edge.topic for edge in _written(graph))
         inputs = tuple(source.path for source in pipeline.sources)
         if graph.group_table is None and not graph.joint_tables:
-            call = Call("computation_multi", graph.group, run.without_state, True, names)
+            call = ComponentMethod("computation_multi", graph.group, run.without_state, True, names)
             self.step(pipeline, place, graph, call, inputs, None, "")
             return
         visits = tuple(edge.topic for edge in graph.visitors)
-        call = Call("state_computation_multi", graph.group, run.with_state, True, names, visits, run.visit)
+        call = ComponentMethod("state_computation_multi", graph.group, run.with_state, True, names, visits, run.visit)
         state = model.State(
             graph.group,
             GroupState,

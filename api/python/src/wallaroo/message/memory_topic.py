@@ -8,7 +8,7 @@ from dataclasses import replace
 from wallaroo.message.kafka_record import KafkaRecord, has_time
 
 
-class Topics:
+class MemoryTopics:
     """Topics of one partition each, with all their records.
 
     Example:
@@ -50,16 +50,16 @@ class Topics:
 
 # Topics that programs of this process look up as tables; a topology does not name them.
 looked_up: set[str] = set()
-_current: list[Topics] = []
+_current: list[MemoryTopics] = []
 
 
-def current() -> Topics | None:
+def current() -> MemoryTopics | None:
     """Return the topics of the engine whose messages are processed now; None: the topics are Kafka's."""
     return _current[-1] if _current else None
 
 
 @contextmanager
-def using(topics: Topics) -> Iterator[None]:
+def using(topics: MemoryTopics) -> Iterator[None]:
     """Let user code that runs within see these topics."""
     _current.append(topics)
     try:

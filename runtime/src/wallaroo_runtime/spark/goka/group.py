@@ -18,7 +18,7 @@ from wallaroo.message.key import readable
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.kafka.offset import EARLIEST, LATEST, has_content
 from wallaroo_runtime.plan import Plan
-from wallaroo_runtime.spark.goka.table import LANGUAGES, Table, TableCount, load_tables
+from wallaroo_runtime.spark.goka.table import LANGUAGES, GokaTable, TableCount, load_tables
 from wallaroo_runtime.spark.planned import to_offset
 from wallaroo_runtime.spark.source.kafka import KafkaAdmin
 from wallaroo_runtime.spark.source.record import record_sources
@@ -89,7 +89,7 @@ def continue_goka(
     """
     lines: dict[str, str] = {}
     asked: dict[str, list[Input]] = {}
-    tables: list[tuple[KafkaSink, Table]] = []
+    tables: list[tuple[KafkaSink, GokaTable]] = []
     for group in topology.pipelines:
         inputs = [_asked(session, source, group.name) for source in inputs_of(group)]
         check_marks(group.name, inputs, mark)
@@ -212,7 +212,7 @@ def _reset(group: str, source: KafkaSource, *partitions: int) -> str:
     return RESET.format(brokers=source.brokers[0], group=group, topic=topic)
 
 
-def table_of(plan: Plan, topology: Topology, group: Pipeline, sink: KafkaSink) -> Table:
+def table_of(plan: Plan, topology: Topology, group: Pipeline, sink: KafkaSink) -> GokaTable:
     """Return how a table is read: as the group's inputs are, which have the same brokers and settings.
 
     Raises:
@@ -228,7 +228,7 @@ def table_of(plan: Plan, topology: Topology, group: Pipeline, sink: KafkaSink) -
     source = replace(like, name=sink.name, topic=sink.topic, brokers=sink.brokers)
     nodes = (node for stage in plan.stages for node in stage.nodes if node.state)
     port = next(node.state_port for node in nodes if node.path == step.path)
-    return Table(source, port, language)
+    return GokaTable(source, port, language)
 
 
 def double_of(topic: str, count: TableCount) -> Diagnostic:

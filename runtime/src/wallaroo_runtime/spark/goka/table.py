@@ -28,7 +28,7 @@ LANGUAGES = (PYTHON, "go")  # that have groups
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
+class GokaTable:
     """A table that is to be read.
 
     Attributes:
@@ -77,7 +77,9 @@ def values_of(records: DataFrame) -> DataFrame:
     return rows.select("key", "newest.value", (col("values") > 1).alias("is_double"))
 
 
-def load_tables(session: SparkSession, plan: Plan, tables: Sequence[Table], checkpoint: str) -> dict[int, TableCount]:
+def load_tables(
+    session: SparkSession, plan: Plan, tables: Sequence[GokaTable], checkpoint: str
+) -> dict[int, TableCount]:
     """Run micro-batch 0 of a checkpoint of Spark's, which writes the states of tables.
 
     Args:

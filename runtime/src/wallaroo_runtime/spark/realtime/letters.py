@@ -7,7 +7,7 @@ from wallaroo.worker._proto import worker_pb2 as pb
 from wallaroo_runtime.spark.letter_watch import LetterWatch
 from wallaroo_runtime.storage.outbox.letter_tail import LetterTail
 from wallaroo_runtime.storage.outbox.outbox import Outbox
-from wallaroo_runtime.storage.place import Output, OutputPlace
+from wallaroo_runtime.storage.place import DriverOutput, OutputPlace
 
 if TYPE_CHECKING:
     from wallaroo_runtime.storage.remote_outbox import RemoteOutbox
@@ -73,7 +73,7 @@ class RemoteLetters:
         self.count, self._known = count, reply.last
 
 
-def open_output(place: OutputPlace) -> tuple[Output, Letters]:
+def open_output(place: OutputPlace) -> tuple[DriverOutput, Letters]:
     """Return the output of a run's driver, without waiting for it, and the finder of its dead letters.
 
     Raises:

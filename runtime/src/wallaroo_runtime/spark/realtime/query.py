@@ -27,7 +27,7 @@ from wallaroo_runtime.spark.realtime.report import LiveReports
 from wallaroo_runtime.spark.realtime.settings import BATCH_S, BATCH_SETTING, Services, operator_settings
 from wallaroo_runtime.spark.realtime.visits import TellDone, VisitCounts
 from wallaroo_runtime.spark.worker_start import Workers, start_workers
-from wallaroo_runtime.storage.place import Output
+from wallaroo_runtime.storage.place import DriverOutput
 from wallaroo_runtime.storage.progress import Progress
 from wallaroo_runtime.topology.error_policy import ErrorPolicy
 from wallaroo_runtime.topology.model import KafkaSource, Topology
@@ -52,7 +52,7 @@ class RealTimeQuery:
         *,
         workers: Workers,
         settings: str,
-        outbox: Output,
+        outbox: DriverOutput,
         before: tuple[int, int],
         letters: Letters,
         options: QueryOptions,

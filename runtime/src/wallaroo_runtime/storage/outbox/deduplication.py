@@ -20,7 +20,7 @@ class OutOfOrderError(ValueError):
 
 
 @dataclass(slots=True)
-class Run:
+class StreamRun:
     """The messages of a stream until now.
 
     Attributes:

@@ -13,7 +13,7 @@ from wallaroo_runtime.storage.journal.head import Position, pack_head
 from wallaroo_runtime.storage.journal.segment import write_all
 from wallaroo_runtime.storage.outbox.live import BEGIN, FOLDER, OPENING, Entry, live_segments, segment_at
 from wallaroo_runtime.storage.outbox.live_recovery import recover
-from wallaroo_runtime.storage.outbox.live_state import Writer
+from wallaroo_runtime.storage.outbox.live_state import AttemptWriter
 
 SEGMENT_BYTES = 32 * 1024 * 1024
 
@@ -60,7 +60,7 @@ class LiveLog:
         os.fsync(self._head)
         sync_directory(self.directory)
 
-    def open(self, writer: Writer) -> None:
+    def open(self, writer: AttemptWriter) -> None:
         """Append the writer that delivers from now on.
 
         A loss of power can take Spark's newest commit. Then input is repeated from a place where a stream has begun
@@ -71,7 +71,7 @@ class LiveLog:
         """
         path = self._letters / writer.letters
         size = path.stat().st_size if path.exists() else 0
-        names = {name: getattr(writer, name) for name in Writer.__dataclass_fields__}
+        names = {name: getattr(writer, name) for name in AttemptWriter.__dataclass_fields__}
         self.append(Entry(OPENING, sequence=size, content=pack_line(names)))
 
     def append(self, entry: Entry) -> Entry:

@@ -13,7 +13,7 @@ from wallaroo_runtime.storage.outbox.live import BEGIN, FOLDER, OPENING, Entry, 
 
 
 @dataclass(frozen=True, slots=True)
-class Writer:
+class AttemptWriter:
     """An attempt of a task that delivers.
 
     Attributes:
@@ -49,7 +49,7 @@ class LiveState:
     """
 
     marks: dict[Place, Mark] = field(default_factory=dict)
-    writers: dict[int, Writer] = field(default_factory=dict)
+    writers: dict[int, AttemptWriter] = field(default_factory=dict)
     letters: dict[int, dict[Mark, int]] = field(default_factory=dict)
     letter_bytes: dict[int, int] = field(default_factory=dict)
     messages: Counter[int] = field(default_factory=Counter)
@@ -61,7 +61,7 @@ class LiveState:
         marks += [sequence for known in self.letters.values() for _, sequence in known]
         return max(marks, default=-1)
 
-    def open(self, writer: Writer, letters_at: int) -> None:
+    def open(self, writer: AttemptWriter, letters_at: int) -> None:
         """Take in the writer that delivers from now on, and the end of its dead letters that an earlier one wrote."""
         before = self.writers.get(writer.partition)
         if before is None or before.letters != writer.letters:
@@ -78,7 +78,7 @@ class LiveState:
         if entry.kind == BEGIN:
             return
         if entry.kind == OPENING:
-            self.open(Writer(**_line(entry)), entry.sequence)
+            self.open(AttemptWriter(**_line(entry)), entry.sequence)
             return
         header = read_header(entry.content)
         self.messages[entry.port] += header.count - entry.skip
@@ -127,7 +127,7 @@ class LiveState:
         try:
             state = cls(
                 {(port, bucket): (sequence, count) for port, bucket, sequence, count in value["marks"]},
-                {each["partition"]: Writer(**each) for each in value["writers"]},
+                {each["partition"]: AttemptWriter(**each) for each in value["writers"]},
                 {each["partition"]: {} for each in value["writers"]},
                 {int(partition): int(size) for partition, size in value["letter_bytes"]},
                 Counter({int(port): int(count) for port, count in value["messages"]}),

@@ -11,7 +11,7 @@ from wallaroo.diagnostic.diagnostic import DiagnosticError, shown
 from wallaroo.message.frame import HEADER_BYTES, TICK_PORT, VISIT_PORT, Frame, FrameError, read_body, split_frames
 from wallaroo.message.key import readable
 from wallaroo.worker._proto import worker_pb2 as pb
-from wallaroo.worker.bucket.cell import UNREAD, Cell, Table
+from wallaroo.worker.bucket.cell import UNREAD, Cell, CellTable
 from wallaroo.worker.bucket.dead_letter import UnsavedChangeError, bury, has_wrong_times, sort_out
 from wallaroo.worker.bucket.state import BucketState
 from wallaroo.worker.bucket.state_cells import cells_of, states_of
@@ -312,7 +312,7 @@ class BucketRun:
             before[cell] = state.write(cell)
 
     @staticmethod
-    def _put_back(table: Table, key: bytes, saved: bytes | None, state: BucketState) -> None:
+    def _put_back(table: CellTable, key: bytes, saved: bytes | None, state: BucketState) -> None:
         """Give a key the state from before the message that failed: the saved one, else the committed one."""
         if saved is None:
             state.remove(table, key)

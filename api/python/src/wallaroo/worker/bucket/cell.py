@@ -102,7 +102,7 @@ class Timing:
     heap: list[tuple[int, bytes]] = field(default_factory=list)
     last_tick: int = NEVER
 
-    def begin(self, table: "Table") -> None:
+    def begin(self, table: "CellTable") -> None:
         """Look at all states, as they came from the log; none is read."""
         table.timing = self
         for key, cell in table.items():
@@ -145,7 +145,7 @@ class Timing:
             cell.queued = tick
             heappush(self.heap, (tick, key))
 
-    def tick(self, table: "Table", time: int, changed: dict[bytes, Cell]) -> list[bytes]:
+    def tick(self, table: "CellTable", time: int, changed: dict[bytes, Cell]) -> list[bytes]:
         """Let a tick count for the keys, and return those of which something is due, in the order of their bytes.
 
         Args:
@@ -190,7 +190,7 @@ class Timing:
         return cell.time + time - cell.silent if self.is_event else time
 
 
-class Table(dict[bytes, Cell]):
+class CellTable(dict[bytes, Cell]):
     """The states of one name by key.
 
     Attributes:

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from wallaroo.message import state_piece
 from wallaroo.message.frame import FrameError, encode_frame
-from wallaroo.worker.bucket.cell import TIMED, UNREAD, Cell, NotAsked, Table, TimedCell, read_timed
+from wallaroo.worker.bucket.cell import TIMED, UNREAD, Cell, CellTable, NotAsked, TimedCell, read_timed
 from wallaroo.worker.value.value import NotSerializableError, StateReadError, StateTooLargeError, ValueCodec
 from wallaroo.worker.window.calendar import WINDOWED, Calendar
 from wallaroo.worker.window.window import Window
@@ -52,18 +52,18 @@ class BucketState:
 
     codec: ValueCodec
     max_bytes: int = MAX_STATE_BYTES
-    tables: dict[int, Table] = field(default_factory=dict)
+    tables: dict[int, CellTable] = field(default_factory=dict)
     calendars: dict[int, Calendar] = field(default_factory=dict)
     watch: Callable[[str, int, bytes], None] | None = None
     _log: state_piece.Joiner = field(default_factory=state_piece.Joiner)
     _written: int = 0  # bytes of all states as they were last written or read
     _unread: int = 0  # of those that are unread
 
-    def table(self, port: int) -> Table:
+    def table(self, port: int) -> CellTable:
         """Return the states of one name."""
         table = self.tables.get(port)
         if table is None:
-            table = self.tables[port] = Table()
+            table = self.tables[port] = CellTable()
         return table
 
     def calendar(self, port: int) -> Calendar:
@@ -122,7 +122,7 @@ class BucketState:
         except BaseException as err:
             raise StateReadError(key, err) from err
 
-    def cell(self, table: Table, key: bytes, build: Callable[[], Any]) -> Cell:
+    def cell(self, table: CellTable, key: bytes, build: Callable[[], Any]) -> Cell:
         """Return a key's state, which is live then: read from its serialized form, or new.
 
         Raises:
@@ -139,7 +139,7 @@ class BucketState:
             cell.data = b""
         return cell
 
-    def remove(self, table: Table, key: bytes) -> None:
+    def remove(self, table: CellTable, key: bytes) -> None:
         """Take the state of a key away, if it has one."""
         cell = table.pop(key, None)
         if cell is not None:

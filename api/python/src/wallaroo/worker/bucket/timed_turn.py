@@ -7,7 +7,7 @@ from typing import Any
 
 from wallaroo.message.key import readable
 from wallaroo.message.timer import Timers
-from wallaroo.worker.bucket.cell import NEVER, Table, TimedCell, Timing
+from wallaroo.worker.bucket.cell import NEVER, CellTable, TimedCell, Timing
 from wallaroo.worker.bucket.state_order import Messages
 from wallaroo.worker.bucket.visit import Visitor, VisitTurn
 from wallaroo.worker.stage.keyed import StateEntry
@@ -177,7 +177,7 @@ class TimedTurn:
         timing.enroll(key, cell)
         return True
 
-    def _fire(self, table: Table, key: bytes, entry: StateEntry, name: str, timers: Timers, moment: Moment) -> bool:
+    def _fire(self, table: CellTable, key: bytes, entry: StateEntry, name: str, timers: Timers, moment: Moment) -> bool:
         """Run the function of a timer; returns whether it did not fail."""
         fire, time = entry.step.fire, timers.now_ms if _timing(table).is_event else moment.time
         assert fire is not None
@@ -196,7 +196,7 @@ class TimedTurn:
         return self._visits.changed.setdefault(entry.node.state_port, {})
 
 
-def _timing(table: Table) -> Timing:
+def _timing(table: CellTable) -> Timing:
     assert table.timing is not None
     return table.timing
 

@@ -10,7 +10,7 @@ from wallaroo.message.frame import Frame, FrameError
 from wallaroo.message.key import readable
 from wallaroo.message.visit import Deleted
 from wallaroo.worker._proto import worker_pb2 as pb
-from wallaroo.worker.bucket.cell import Cell, Table
+from wallaroo.worker.bucket.cell import Cell, CellTable
 from wallaroo.worker.bucket.state import BucketState
 from wallaroo.worker.bucket.state_order import Messages
 from wallaroo.worker.stage.flight import PROGRESS
@@ -156,7 +156,7 @@ class VisitTurn:
         with self.stage.replaced(entry.number, run):
             yield deleted
 
-    def delete(self, table: Table, port: int, keys: Iterable[bytes]) -> None:
+    def delete(self, table: CellTable, port: int, keys: Iterable[bytes]) -> None:
         """Delete the states of keys, out of the log too."""
         for key in keys:
             self.state.remove(table, key)

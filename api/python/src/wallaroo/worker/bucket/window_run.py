@@ -30,7 +30,7 @@ from wallaroo.worker.window.window import (
     WindowState,
     split,
 )
-from wallaroo.worker.window.window_order import Run, Tick, in_order
+from wallaroo.worker.window.window_order import MessageRun, Tick, in_order
 
 
 class WindowTurn:
@@ -43,7 +43,7 @@ class WindowTurn:
 
     def __init__(self, stage: Stage, state: BucketState) -> None:
         self._stage = stage
-        self._runs: dict[int, list[Run]] = {port: [] for port in stage.windows}
+        self._runs: dict[int, list[MessageRun]] = {port: [] for port in stage.windows}
         self._ticks: list[Tick] = []
         self.failing = ""  # the step that ran last
         self._calendars: dict[int, Calendar] = {}
@@ -69,7 +69,7 @@ class WindowTurn:
         entry = self._stage.windows[header.port]
         self._stage.entered[entry.number] += header.count
         messages, unread = read_messages(entry.values, frame)
-        run = Run(
+        run = MessageRun(
             frame.keys,
             frame.key_indexes,
             messages,
@@ -115,7 +115,7 @@ class WindowTurn:
                 yield entry, self._calendars[port], item
                 self._stage.flight[MESSAGE] = 0
 
-    def _fast(self, entry: WindowEntry, calendar: Calendar, run: Run) -> None:
+    def _fast(self, entry: WindowEntry, calendar: Calendar, run: MessageRun) -> None:
         update, flight, keys = entry.window.update, self._stage.flight, run.keys
         states = self._states(calendar, run)
         for flight[MESSAGE], message, index, sequence, time in run.rows():  # noqa: B020 - a store for the supervisor
@@ -130,7 +130,7 @@ class WindowTurn:
             if emitted:
                 self._give(entry, keys[index], emitted, sequence)
 
-    def _fast_count(self, entry: WindowEntry, calendar: Calendar, run: Run, last: int) -> None:
+    def _fast_count(self, entry: WindowEntry, calendar: Calendar, run: MessageRun, last: int) -> None:
         update, flight, keys = entry.window.update, self._stage.flight, run.keys
         states = self._states(calendar, run)
         for flight[MESSAGE], message, index, sequence, time in run.rows():  # noqa: B020 - a store for the supervisor
@@ -146,7 +146,7 @@ class WindowTurn:
                 self._give(entry, keys[index], emitted, sequence)
 
     @staticmethod
-    def _states(calendar: Calendar, run: Run) -> list[WindowState | None]:
+    def _states(calendar: Calendar, run: MessageRun) -> list[WindowState | None]:
         """Return the state of each key of a run, all of which change."""
         calendar.changed.update((run.keys[index], None) for index in set(run.indexes))
         return [calendar.find(key) for key in run.keys]
@@ -169,7 +169,7 @@ class WindowTurn:
             calendar.enroll(window, key, state)
         return state, emitted
 
-    def _one(self, entry: WindowEntry, calendar: Calendar, key: bytes, run: Run) -> None:
+    def _one(self, entry: WindowEntry, calendar: Calendar, key: bytes, run: MessageRun) -> None:
         """Run one message; a failure puts its key's state back."""
         self._stage.flight[MESSAGE] = OUTSIDE
         state = calendar.find(key)
@@ -227,7 +227,7 @@ class WindowTurn:
                 finding = Diagnostic.of("C524", step=name, key=shown(readable(key)), time=moment(item.latest))
                 self._stage.box.put(finding, path, name, None, sequence, key=key)
 
-    def _letter(self, entry: WindowEntry, key: bytes, run: Run, error: BaseException) -> None:
+    def _letter(self, entry: WindowEntry, key: bytes, run: MessageRun, error: BaseException) -> None:
         box, path, name = self._stage.box, entry.node.path, entry.step.name
         message, sequence = run.messages[0], run.sequences[0]
         if isinstance(error, StateTooLargeError):
@@ -241,7 +241,7 @@ class WindowTurn:
         else:
             box.add(path, name, message, sequence, error, key=key)
 
-    def _sort_out(self, entry: WindowEntry, run: Run, unread: Mapping[int, Unread]) -> Run:
+    def _sort_out(self, entry: WindowEntry, run: MessageRun, unread: Mapping[int, Unread]) -> MessageRun:
         """Make dead letters of the messages that are not to be run, cannot be read, or have an impossible time."""
         kept = []
         box, path, name = self._stage.box, entry.node.path, entry.step.name

@@ -11,12 +11,12 @@ from typing import Any
 from wallaroo.component.application import Source
 from wallaroo.diagnostic.diagnostic import Diagnostic, DiagnosticError, shown
 from wallaroo.diagnostic.fault import reach
-from wallaroo.emit.program import Program
+from wallaroo.emit.program import LoadedProgram
 from wallaroo.message import deferred
 from wallaroo.message.frame import FRAMED, FrameError
 from wallaroo.worker._proto import worker_pb2 as pb
 from wallaroo.worker.bucket.bucket import BucketResult, BucketRun
-from wallaroo.worker.bucket.bucket_requests import BucketRequests, ProtocolError
+from wallaroo.worker.bucket.bucket_requests import BucketProtocolError, BucketRequests
 from wallaroo.worker.bucket.cell import TIMED, read_timed
 from wallaroo.worker.bucket.open_run import OpenRun
 from wallaroo.worker.bucket.state import MAX_STATE_BYTES, BucketKey, BucketState, StateCache, Version
@@ -49,7 +49,7 @@ class CallRunner:
 
     def __init__(
         self,
-        program: Program,
+        program: LoadedProgram,
         cache_bytes: int,
         *,
         checks_persist: bool = False,
@@ -177,7 +177,7 @@ class CallRunner:
     def _data(self, opening: pb.Opening, request: pb.ProcessRequest, flight: InFlight) -> Iterator[pb.ProcessReply]:
         if request.WhichOneof("kind") != "data":
             msg = f"a stream without state got {request.WhichOneof('kind')}"
-            raise ProtocolError(msg)
+            raise BucketProtocolError(msg)
         index = request.data.index
         reach("worker.before_compute")
         with self._user:
@@ -321,7 +321,7 @@ def failure_of(error: Exception) -> pb.Failure:
         finding = Diagnostic.of("C505", step="payload_length", error=error)
     elif isinstance(error, MemoryError):
         finding = Diagnostic.of("W417", reason="MemoryError outside of user code")
-    elif isinstance(error, ProtocolError):
+    elif isinstance(error, BucketProtocolError):
         finding = Diagnostic.of("I901", reason=error)
     else:
         finding = Diagnostic.of("I901", reason=f"{type(error).__name__}: {error}")
@@ -333,7 +333,7 @@ def failure_of(error: Exception) -> pb.Failure:
 def _opening(request: Any) -> pb.Opening:
     if request is None or request.WhichOneof("kind") != "opening":
         msg = "a stream does not begin with its opening"
-        raise ProtocolError(msg)
+        raise BucketProtocolError(msg)
     opening: pb.Opening = request.opening
     return opening
 
