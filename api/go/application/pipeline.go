@@ -184,7 +184,7 @@ func integerKeys(name string, sb wa.StateBuilder, lists [][]uint64) *declaration
 func byteKeys(name string, sb wa.StateBuilder, keys [][]byte) *declaration.State {
 	state := &declaration.State{Name: name, Builder: sb}
 	for _, key := range keys {
-		state.Keys = append(state.Keys, topology.Key{Bytes: append([]byte(nil), key...)})
+		state.Keys = append(state.Keys, topology.DeclaredKey{Bytes: append([]byte(nil), key...)})
 	}
 	return state
 }

@@ -86,13 +86,13 @@ func (c *stateful[In, S, Out]) Handlers() timers[S, Out] { return c.timers }
 func (c *statefulMulti[In, S, Out]) Handlers() timers[S, []Out] { return c.timers }
 
 // Fire runs the function of a timer.
-func (c *stateful[In, S, Out]) Fire(at *timing.Call, timer *Timer, state any) (any, bool) {
+func (c *stateful[In, S, Out]) Fire(at *timing.Changes, timer *Timer, state any) (any, bool) {
 	ctx, call := c.begin()
 	return call.With(c.results.settle(c.timers[timer.Name](at.Within(ctx), timer, state.(*S)))), true
 }
 
 // Fire runs the function of a timer.
-func (c *statefulMulti[In, S, Out]) Fire(at *timing.Call, timer *Timer, state any) ([]any, bool) {
+func (c *statefulMulti[In, S, Out]) Fire(at *timing.Changes, timer *Timer, state any) ([]any, bool) {
 	ctx, call := c.begin()
 	return call.All(c.results.all(c.timers[timer.Name](at.Within(ctx), timer, state.(*S)))), true
 }

@@ -27,7 +27,7 @@ func State[S any, K stream.Key](a *App, state string, key K) (value S) {
 	switch s := found.(type) {
 	case nil:
 		a.t.Fatalf("wallarootest: state %q has no key %s; it has %q", state, topology.ShowKey(wanted), a.Keys(state))
-	case *window.State:
+	case *window.KeyState:
 		a.t.Fatalf("wallarootest: state %q is that of a window; look at what the window gives", state)
 	case S:
 		return s

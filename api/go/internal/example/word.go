@@ -69,8 +69,8 @@ type TotalsBuilder struct{}
 // Build makes an empty state.
 func (TotalsBuilder) Build() interface{} { return &Totals{map[string]uint64{}} }
 
-// Count is a result.
-type Count struct {
+// WordCount is a result.
+type WordCount struct {
 	Word  string
 	Count uint64
 }
@@ -88,7 +88,7 @@ func (CountWords) Compute(data, state interface{}) (interface{}, bool) {
 	if strings.HasPrefix(word, "boom") {
 		panic("cannot count " + word)
 	}
-	return &Count{word, totals.Counts[word]}, true
+	return &WordCount{word, totals.Counts[word]}, true
 }
 
 // CountEncoder writes "word => count" lines.
@@ -96,7 +96,7 @@ type CountEncoder struct{}
 
 // Encode formats a count.
 func (CountEncoder) Encode(data interface{}) []byte {
-	count := data.(*Count)
+	count := data.(*WordCount)
 	return fmt.Appendf(nil, "%s => %d\n", count.Word, count.Count)
 }
 

@@ -21,13 +21,13 @@ func Text(declared *declaration.Application) string {
 	return result.Text
 }
 
-func resultOf(declared *declaration.Application) declaration.Result {
+func resultOf(declared *declaration.Application) declaration.SetupResult {
 	found := declared.Check()
 	if len(found) == 0 {
 		tree, err := treeOf(declared)
 		if err == nil {
 			text := string(topology.Canonical(tree))
-			return declaration.Result{Application: declared, Text: text, Programs: declared.Programs()}
+			return declaration.SetupResult{Application: declared, Text: text, Programs: declared.Programs()}
 		}
 		found = append(found, diagnostic.Of("I901", "reason", err))
 	}
@@ -35,7 +35,7 @@ func resultOf(declared *declaration.Application) declaration.Result {
 	if err != nil {
 		text = fmt.Appendf(nil, "%v", diagnostic.Error(found))
 	}
-	return declaration.Result{Text: string(text), Found: found}
+	return declaration.SetupResult{Text: string(text), Found: found}
 }
 
 func treeOf(declared *declaration.Application) (topology.Object, error) {

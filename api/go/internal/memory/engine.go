@@ -192,7 +192,7 @@ func (e *Engine) runLevel(k int, rows []row) (made []row, err error) {
 	return made, nil
 }
 
-func (e *Engine) runBucket(level *level, number uint32, rows []row) ([]stage.Output, error) {
+func (e *Engine) runBucket(level *level, number uint32, rows []row) ([]stage.OutputFrame, error) {
 	slices.SortStableFunc(rows, func(a, b row) int {
 		return cmp.Or(cmp.Compare(a.sequence, b.sequence), cmp.Compare(a.ordinal, b.ordinal))
 	})

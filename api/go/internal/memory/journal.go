@@ -15,11 +15,11 @@ type Arrival struct {
 	IsAbsent    bool // there is none, as in a tombstone
 	Key         []byte
 	TimestampMs int64
-	Headers     []Header
+	Headers     []RecordHeader
 }
 
-// Header is a header of a record.
-type Header struct {
+// RecordHeader is a header of a record.
+type RecordHeader struct {
 	Name  string
 	Value []byte
 }

@@ -27,8 +27,8 @@ const (
 // starters are the functions by which a program of its own main serves as a worker, by the name of their package.
 var starters = []struct{ name, function string }{{"worker", "Main"}, {"goka", "Serve"}}
 
-// Result says how a program is to be built.
-type Result struct {
+// Build says how a program is to be built.
+type Build struct {
 	Replace     map[string]string       `json:"replace"`     // path → path of what the compiler reads instead
 	Cgo         []string                `json:"cgo"`         // names of C that keep the program with cgo
 	Diagnostics []diagnostic.Diagnostic `json:"diagnostics"` // why it cannot be built
@@ -51,7 +51,7 @@ type sourceFile struct {
 }
 
 // Prepare analyses the program in a directory and writes the replacements of its files into another one.
-func Prepare(directory, into string) (*Result, error) {
+func Prepare(directory, into string) (*Build, error) {
 	directory, err := filepath.Abs(directory)
 	if err != nil {
 		return nil, err
@@ -64,7 +64,7 @@ func Prepare(directory, into string) (*Result, error) {
 		p.check()
 	}
 	if len(p.found) > 0 {
-		return &Result{Diagnostics: p.found}, nil
+		return &Build{Diagnostics: p.found}, nil
 	}
 	return p.write(into)
 }

@@ -21,8 +21,8 @@ type edit struct {
 }
 
 // write writes the files that replace the user's, and the generated one.
-func (p *program) write(into string) (*Result, error) {
-	result := &Result{Replace: map[string]string{}, Cgo: p.foreignNames()}
+func (p *program) write(into string) (*Build, error) {
+	result := &Build{Replace: map[string]string{}, Cgo: p.foreignNames()}
 	for i, file := range p.files {
 		var edits []edit
 		if len(result.Cgo) == 0 {

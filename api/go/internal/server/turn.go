@@ -11,10 +11,10 @@ import (
 type turn struct {
 	stream context.Context // of the call
 	lock   sync.Locker
-	record *flight.Record
+	record *flight.Region
 }
 
-func (w *Worker) turn(stream context.Context, record *flight.Record, alone bool) turn {
+func (w *Host) turn(stream context.Context, record *flight.Region, alone bool) turn {
 	if alone {
 		return turn{stream, &w.users, record}
 	}

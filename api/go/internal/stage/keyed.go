@@ -41,9 +41,9 @@ type keyed struct {
 	entries []*state.Entry          // of the keys of the frame at hand
 	key     []byte                  // of the message in flight
 
-	hasNoKey bool         // a tick is in flight
-	asked    *timing.Call // what the function in flight asks of timers
-	failing  string       // the step that was rolled back last
+	hasNoKey bool            // a tick is in flight
+	asked    *timing.Changes // what the function in flight asks of timers
+	failing  string          // the step that was rolled back last
 }
 
 // stateful is the state side of a state step.

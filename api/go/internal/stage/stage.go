@@ -64,7 +64,7 @@ type Executor struct {
 	timestamp int64
 	key       []byte // that the message in flight carries; nil: none, which is the empty key
 
-	flight  *flight.Record
+	flight  *flight.Region
 	ordinal uint64 // of the next message that is counted, among those of the call
 	skips   map[uint64]*pb.Skip
 
@@ -268,7 +268,7 @@ func (x *Executor) build(n *node, step *declaration.Step) (err error) {
 }
 
 // Watch lets an executor note in a record which message is in flight.
-func (x *Executor) Watch(record *flight.Record) { x.flight = record }
+func (x *Executor) Watch(record *flight.Region) { x.flight = record }
 
 // Run runs the messages of one or more whole frames, then sends the rest of the outputs.
 func (x *Executor) Run(frames []byte, emit Emit) error {

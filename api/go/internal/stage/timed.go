@@ -18,7 +18,7 @@ import (
 
 // timed has the parts that the steps of a state with times share.
 type timed struct {
-	rules timing.Rules
+	rules timing.StateRules
 	port  uint16
 	steps []*node
 }
@@ -40,7 +40,7 @@ func (x *Executor) findTimed(description *pb.Stage) error {
 		}
 		n.stateful.ticks, n.stateful.timers = true, d.GetTimers()
 		if x.timedOf(port) == nil {
-			x.timed = append(x.timed, &timed{port: port, rules: timing.Rules{TTL: int64(d.GetTtlMs()), IsEvent: d.GetEventTime()}})
+			x.timed = append(x.timed, &timed{port: port, rules: timing.StateRules{TTL: int64(d.GetTtlMs()), IsEvent: d.GetEventTime()}})
 		}
 	}
 	for _, n := range x.nodes {
@@ -66,14 +66,14 @@ func (x *Executor) timedOf(port uint16) *timed {
 }
 
 // readTime reads the time of a key before its state, nil where the log has none or the state no timed step.
-func (l *Loader) readTime(key, data []byte) (time *timing.State, encoding byte, body []byte, err error) {
+func (l *Loader) readTime(key, data []byte) (time *timing.KeyTime, encoding byte, body []byte, err error) {
 	if l.frame.Encoding != codec.Timed {
 		return nil, l.frame.Encoding, data, nil
 	}
 	if t := l.x.timedOf(l.frame.Port); t != nil {
 		return t.rules.Read(string(key), data)
 	}
-	_, encoding, body, err = (&timing.Rules{}).Read(string(key), data)
+	_, encoding, body, err = (&timing.StateRules{}).Read(string(key), data)
 	return nil, encoding, body, err
 }
 
@@ -93,7 +93,7 @@ func (n *node) wakeFor(table *state.Table, position int, message any) (runs bool
 
 // computeTimed runs the function of a step for a message where the state has times.
 func (n *node) computeTimed(message, value any) (single any, many []any) {
-	n.x.keyed.asked = timing.NewCall(n.x.timestamp, n.stateful.timers)
+	n.x.keyed.asked = timing.NewChanges(n.x.timestamp, n.stateful.timers)
 	if step, is := n.step.Compute.(declaration.Timed); is {
 		single, _ = step.ComputeAt(n.x.keyed.asked, message, value)
 	} else if step, is := n.step.Multi.(declaration.TimedMulti); is {
@@ -125,7 +125,7 @@ func (n *node) tickKeys(tick *turn) error {
 	}
 	table := x.keyed.bucket.Table(t.port)
 	times := table.Times(&t.rules)
-	times.Silence(tick.timestamp, table.EachTime(), func(s *timing.State) { table.Touch(table.Get([]byte(s.Key))) })
+	times.Silence(tick.timestamp, table.EachTime(), func(s *timing.KeyTime) { table.Touch(table.Get([]byte(s.Key))) })
 	for _, s := range times.Due(tick.timestamp) {
 		entry := table.Get([]byte(s.Key))
 		x.turnTo(tick, entry)
@@ -161,7 +161,7 @@ func (t *timed) wake(x *Executor, table *state.Table, entry *state.Entry, at int
 }
 
 // fire runs the function of a timer that has been taken away; of a step that no longer has it, there is none.
-func (t *timed) fire(x *Executor, table *state.Table, entry *state.Entry, timer *timing.Timer) error {
+func (t *timed) fire(x *Executor, table *state.Table, entry *state.Entry, timer *timing.SetTimer) error {
 	at := slices.IndexFunc(t.steps, func(n *node) bool { return n.path == timer.Path() && slices.Contains(n.stateful.timers, timer.Name()) })
 	if at < 0 {
 		return nil
@@ -172,7 +172,7 @@ func (t *timed) fire(x *Executor, table *state.Table, entry *state.Entry, timer 
 		x.timestamp = timer.Due
 	}
 	n.add("timers_fired")
-	call := timing.NewCall(timer.Due, n.stateful.timers)
+	call := timing.NewChanges(timer.Due, n.stateful.timers)
 	given := &wa.Timer{Name: timer.Name(), Key: x.keyed.key, At: time.UnixMilli(timer.Due)}
 	_, err := n.runOn(table, entry, &function{
 		input: []byte(timer.Name()), deletes: given.DeletesState, done: func() { entry.Time.Apply(n.path, call) },

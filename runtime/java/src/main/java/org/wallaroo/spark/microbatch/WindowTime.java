@@ -40,7 +40,7 @@ final class WindowTime {
     }
 
     /**
-     * Returns what a task of level 0 sends at its end.
+     * Returns the rows that a task of level 0 sends at its end.
      *
      * @param source number of the source among those that Spark reads
      * @param latest the latest time of its rows; the least number: there is none
@@ -54,7 +54,7 @@ final class WindowTime {
         return List.of();
     }
 
-    /** Returns what a partition runs in the place of what level 0 has sent; notes the times. */
+    /** Returns the frames that a partition runs in the place of level 0's; notes the times. */
     List<JournalRow.Item> taken(List<JournalRow.Item> items, SparkBucketStore store) {
         if (!ticks.are(Ticks.END) && !ticks.are(Ticks.WATERMARKS)) {
             return items;
