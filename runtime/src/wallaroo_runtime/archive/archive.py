@@ -94,7 +94,7 @@ def other_release(path: Path, reason: str, expected: str) -> RunError:
     return RunError.of("R655", USAGE, path=path, reason=reason)
 
 
-def check_platform(path: Path, manifest: ArchiveManifest, place: str = "this machine") -> None:
+def check_platform(path: Path, manifest: ArchiveManifest, machine: str = "this machine") -> None:
     """Refuse an archive that has no worker for this machine.
 
     Raises:
@@ -103,7 +103,7 @@ def check_platform(path: Path, manifest: ArchiveManifest, place: str = "this mac
     mine = this_platform()
     if manifest.platforms and mine not in manifest.platforms:
         known = ", ".join(manifest.platforms)
-        raise RunError.of("R655", USAGE, path=path, reason=f"it is packed for {known}; {place} has {mine}")
+        raise RunError.of("R655", USAGE, path=path, reason=f"it is packed for {known}; {machine} has {mine}")
 
 
 def unpack(path: Path, digest: str, directory: Path, python: str) -> None:
@@ -128,15 +128,15 @@ def unpack(path: Path, digest: str, directory: Path, python: str) -> None:
         work = Path(tempfile.mkdtemp(prefix=directory.name + ".", dir=directory.parent))
         try:
             manifest = _extract(path, work)
-            place = f"the executor on {platform.node()}"
-            check_platform(path, manifest, place)
-            _check_python(path, manifest.python, python, place)
+            machine = f"the executor on {platform.node()}"
+            check_platform(path, manifest, machine)
+            _check_python(path, manifest.python, python, machine)
             _appear(work, directory)
         finally:
             shutil.rmtree(work, ignore_errors=True)
 
 
-def _check_python(path: Path, wanted: str, python: str, place: str) -> None:
+def _check_python(path: Path, wanted: str, python: str, machine: str) -> None:
     """Refuse wheels for another version of Python than the interpreter's."""
     if not wanted:
         return
@@ -145,7 +145,7 @@ def _check_python(path: Path, wanted: str, python: str, place: str) -> None:
     actual = done.stdout.strip() or done.stderr.strip()[-200:] or "nothing that runs"
     if actual != wanted:
         known, actual = f"Python {wanted}", f"Python {actual} in {python}"
-        raise RunError.of("R655", USAGE, path=path, reason=f"it is packed for {known}; {place} has {actual}")
+        raise RunError.of("R655", USAGE, path=path, reason=f"it is packed for {known}; {machine} has {actual}")
 
 
 def file_digest(path: Path) -> str:

@@ -105,8 +105,8 @@ class Case:
             for number, line in enumerate(path.read_text("utf-8").splitlines(), 1):  # noqa: B007
                 payloads.append(self.payload(item["kind"], line))
         except (OSError, ValueError) as error:
-            place = f"line {number} is no {item['kind']}; " if number else ""
-            raise bad(path, f"{place}{said(error)}", "correct the file, or its kind in case.toml") from error
+            prefix = f"line {number} is no {item['kind']}; " if number else ""
+            raise bad(path, f"{prefix}{said(error)}", "correct the file, or its kind in case.toml") from error
         return payloads
 
     def payload(self, kind: str, line: str) -> bytes:

@@ -80,7 +80,7 @@ class Checkpoint:
     @classmethod
     def open(
         cls,
-        place: HeldDirectory,
+        held: HeldDirectory,
         topology: Topology,
         *,
         shuffle_partitions: int,
@@ -94,12 +94,12 @@ class Checkpoint:
         """Check the directory's content against the topology, and record the topology.
 
         Args:
-            place: The directory, locked.
+            held: The directory, locked.
             topology: What is to be run.
             shuffle_partitions: Of a new checkpoint.
             buckets_per_partition: Of a new checkpoint.
             remote: The remote gateways and egress.
-            directory: Where its record is, if not in `place`.
+            directory: Where its record is, if not in `held`.
             mode: How Spark is to run it.
             continues_goka: Whether a new checkpoint begins with what Goka's processors left.
             accepts_changed: Whether a changed program may lose fields of states, or run messages again whose results
@@ -111,7 +111,7 @@ class Checkpoint:
                 R698, a file is damaged or missing, or does not belong to the others.
                 R642 or R643 when a remote service must report what it holds.
         """
-        directory = directory or LocalDirectory(place.path)
+        directory = directory or LocalDirectory(held.path)
         begun = Manifest(
             topology=topology.document,
             shuffle_partitions=shuffle_partitions,
@@ -123,7 +123,7 @@ class Checkpoint:
             goka=PENDING if continues_goka else "",
         )
         former = find_manifest(directory)
-        opened = cls(place.path, directory, topology, former or begun, _accepts_changed=accepts_changed)
+        opened = cls(held.path, directory, topology, former or begun, _accepts_changed=accepts_changed)
         if former is None:
             check_nothing_left(directory)
         else:
@@ -197,12 +197,12 @@ class Checkpoint:
         if former.goka == PENDING:  # a run that was killed may have left a part of it
             self.directory.remove(former.spark)
         self._check_files()
-        before, ports, place = former.load(), former.ports, str(self.directory)
-        check_states(before, self.topology, place)
+        before, ports, checkpoint = former.load(), former.ports, str(self.directory)
+        check_states(before, self.topology, checkpoint)
         if not self._has_remote_egress:
             sinks = (*before.tcp_sinks(), *before.kafka_sinks())
             check_outbox(self.path / "outbox", {ports.parts[sink.path] for sink in sinks})
-        self.changes = safe_changes(before, self.topology, place, accepts_changed=self._accepts_changed)
+        self.changes = safe_changes(before, self.topology, checkpoint, accepts_changed=self._accepts_changed)
         self._check_drained(before, remote)
         kept = kept_ports(before, ports, self.topology)
         self.manifest = replace(former, topology=self.topology.document, ports=kept)

@@ -91,8 +91,8 @@ def _shape_findings(changes: Sequence[Change], topology: Topology, path: str) ->
 
 
 def _other_class(name: str, component: Component | None, path: str, actual: str, expected: str) -> Diagnostic:
-    place: dict[str, Any] = {"file": component.file, "line": component.line} if component else {}
-    return Diagnostic.of("R605", what=f'state "{name}"', path=path, actual=actual, expected=expected, **place)
+    declared_at: dict[str, Any] = {"file": component.file, "line": component.line} if component else {}
+    return Diagnostic.of("R605", what=f'state "{name}"', path=path, actual=actual, expected=expected, **declared_at)
 
 
 def _state_findings(before: Topology, topology: Topology, path: str) -> Iterator[Diagnostic]:

@@ -154,8 +154,8 @@ def _show(checkpoint: Path, arguments: argparse.Namespace) -> int:
     del summary["record"]  # for people as words
     for name, value in summary.items():
         print(f"{name:<9} {printable(str(value))}" + (f" ({record.path})" if name == "step" else ""))
-    if place := record_words(record):
-        print(f"record    {printable(place)}")
+    if origin := record_words(record):
+        print(f"record    {printable(origin)}")
     if record.traceback:
         print("\ntraceback")
         print("\n".join(f"  {printable(line)}" for line in record.traceback.splitlines()))

@@ -185,6 +185,6 @@ def internal(error: Exception) -> tuple[Diagnostic, Path]:
                 file.write(text)
         except OSError as disk:
             at = traceback.extract_tb(error.__traceback__)[-1]
-            place = f"it is from {at.filename}:{at.lineno}; no disk takes its traceback: {disk.strerror or disk}"
-            return Diagnostic.of("I901", reason=f"{summary}; {place}"), path
+            origin = f"it is from {at.filename}:{at.lineno}; no disk takes its traceback: {disk.strerror or disk}"
+            return Diagnostic.of("I901", reason=f"{summary}; {origin}"), path
     return Diagnostic.of("I901", reason=f"{summary}; the traceback is in {path}"), path

@@ -96,8 +96,8 @@ def next_command(directory: Path, kind: str) -> str:
     own = Path(sys.executable).with_name("wallaroo")
     is_away = own.exists() and not shutil.which("wallaroo")
     wallaroo, python = (shlex.quote(str(own.with_name(name))) if is_away else name for name in ("wallaroo", "python"))
-    place = f"./{directory}" if str(directory).startswith("-") else str(directory)
-    steps = [] if directory.resolve() == Path.cwd() else [f"cd {shlex.quote(place)}"]
+    folder = f"./{directory}" if str(directory).startswith("-") else str(directory)
+    steps = [] if directory.resolve() == Path.cwd() else [f"cd {shlex.quote(folder)}"]
     if kind in TESTS:
         return " && ".join([*steps, TESTS[kind].format(python=python), f"{python} job.py"])
     return " && ".join([*steps, f"{wallaroo} test .", f"{wallaroo} run {APP[kind]}"])

@@ -89,9 +89,9 @@ def carried(topology: Topology) -> Iterator[str]:
         for end in ends:
             brokers = getattr(end, "brokers", ())
             if brokers or hasattr(end, "host"):
-                place = ",".join(brokers) or end.place
+                address = ",".join(brokers) or end.place
                 other = variables[end.name, tuple(brokers)] if brokers else option
-                yield f'carries {place} of "{end.name}"; {other} gives another where it runs'
+                yield f'carries {address} of "{end.name}"; {other} gives another where it runs'
     for name in dict.fromkeys(name for worker in topology.workers for name in secret_arguments(worker.args)):
         yield f"carries the argument {name}, which looks like a secret; let the program read it where it runs"
     for name in references(topology.document):

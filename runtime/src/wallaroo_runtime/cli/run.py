@@ -89,8 +89,8 @@ def monitor_of(arguments: argparse.Namespace) -> str:
     """
     from wallaroo_runtime.spark.machine.master import SUBMITTED  # late: as the engines
 
-    place = arguments.monitor or (OFF if SUBMITTED in os.environ else FREE)
-    return "" if place == OFF else str(place)
+    address = arguments.monitor or (OFF if SUBMITTED in os.environ else FREE)
+    return "" if address == OFF else str(address)
 
 
 def sockets_of(texts: list[str], master: str) -> dict[str, Path]:
@@ -123,8 +123,8 @@ def sockets_of(texts: list[str], master: str) -> dict[str, Path]:
 
 def location_of(arguments: argparse.Namespace) -> str:
     """Return the checkpoint, when it is at a URL; else an empty text."""
-    place = arguments.checkpoint or ""
-    return place if URL.match(place) else ""
+    url = arguments.checkpoint or ""
+    return url if URL.match(url) else ""
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -148,8 +148,8 @@ def run(arguments: argparse.Namespace) -> int:
         raise wrong_usage(reason=reason, fix="leave out one of the two; --continue-goka is for a new checkpoint")
     if arguments.continue_goka and arguments.mode == "realtime":
         reason = "--continue-goka begins a checkpoint of micro-batches"
-        place = shlex.quote(arguments.checkpoint or app)
-        fix = f"run it once without --mode, then `wallaroo state convert {place} --to realtime`"
+        checkpoint = shlex.quote(arguments.checkpoint or app)
+        fix = f"run it once without --mode, then `wallaroo state convert {checkpoint} --to realtime`"
         raise wrong_usage(reason=reason, fix=fix)
     if arguments.topic_reset == "end" and arguments.mode != "realtime":
         reason = "--topic-reset end is for --mode realtime: in micro-batches Spark keeps the offsets"

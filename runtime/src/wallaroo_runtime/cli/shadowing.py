@@ -12,7 +12,7 @@ def set_aside_others() -> list[str]:
     others = []
     while (spec := importlib.util.find_spec("wallaroo")) is not None:
         places = spec.submodule_search_locations or []
-        if any((Path(place) / SIGN).is_file() for place in places) or not (spec.origin or places):
+        if any((Path(folder) / SIGN).is_file() for folder in places) or not (spec.origin or places):
             break
         origin = Path(spec.origin or places[0])
         directory = origin.parent.parent if origin.name == "__init__.py" else origin.parent

@@ -51,37 +51,37 @@ def show_states(arguments: argparse.Namespace) -> int:
         _check(arguments)
     from wallaroo_runtime.run.offline_state import check_state, open_states, read_workers  # late: they import gRPC
 
-    place = location_of(arguments) or find_directory(arguments.checkpoint)
+    checkpoint = location_of(arguments) or find_directory(arguments.checkpoint)
     raw = arguments.action == "ls" or arguments.raw
     archive = None if raw else read_workers(arguments.archive)
-    if (arguments.name or arguments.action != "ls") and (files := files_of(place)) is not None:
+    if (arguments.name or arguments.action != "ls") and (files := files_of(checkpoint)) is not None:
         check_state(files, arguments.name, archive, raw=raw)
     if not arguments.json:
-        print(f"starting Spark, which reads the states{_meanwhile(place, arguments)}", file=sys.stderr, flush=True)
-    with open_states(place, conf_of(arguments.conf), raw=raw, archive=archive) as query:
+        print(f"starting Spark, which reads the states{_meanwhile(checkpoint, arguments)}", file=sys.stderr, flush=True)
+    with open_states(checkpoint, conf_of(arguments.conf), raw=raw, archive=archive) as query:
         print_states(query, arguments)
     return 0
 
 
-def files_of(place: Path | str) -> Path | None:
+def files_of(checkpoint: Path | str) -> Path | None:
     """Return the directory of this machine that a checkpoint is in; None: only Spark gets to it.
 
     Example:
         >>> files_of("hdfs://name/checkpoint") is None, files_of("file:///no%20such") is None, str(files_of("file:///"))
         (True, True, '/')
     """
-    if isinstance(place, Path):
-        return place
-    url = urlsplit(place)
+    if isinstance(checkpoint, Path):
+        return checkpoint
+    url = urlsplit(checkpoint)
     path = Path(unquote(url.path))
     return path if url.scheme == "file" and not url.netloc and path.is_dir() else None
 
 
-def _meanwhile(place: Path | str, arguments: argparse.Namespace) -> str:
+def _meanwhile(checkpoint: Path | str, arguments: argparse.Namespace) -> str:
     """Return where a run of the checkpoint answers at once, in words; empty: there is none."""
     from wallaroo_runtime.monitor.endpoint import monitor_of  # late: it imports a client of HTTP
 
-    url = monitor_of(place) if isinstance(place, Path) else ""
+    url = monitor_of(checkpoint) if isinstance(checkpoint, Path) else ""
     if not url:
         return ""
     names = [quote(text, safe="") for text in (arguments.name, getattr(arguments, "key", "")) if text]

@@ -53,10 +53,10 @@ def told(name: str, visited: Any, *, is_done: bool) -> str:
     """Return the result of a visit, in words.
 
     Example:
-        >>> from wallaroo_runtime.peer.visit import Visited
-        >>> print(told("reset", Visited(7, 1200, 1), is_done=True))
+        >>> from wallaroo_runtime.peer.visit import VisitResult
+        >>> print(told("reset", VisitResult(7, 1200, 1), is_done=True))
         visit "reset": 1,200 keys, 1 of them a dead letter
-        >>> print(told("reset", Visited(7, -1, 0), is_done=False))
+        >>> print(told("reset", VisitResult(7, -1, 0), is_done=False))
         visit "reset" is in the journal
     """
     if not is_done:

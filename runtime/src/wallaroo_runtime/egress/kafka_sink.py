@@ -83,13 +83,13 @@ class KafkaSink(Sink):
     def _refused(self, error: Lasting) -> RunError:
         if error.is_fenced:
             return RunError.of("R732", sink=self.config.name, name=self.position.sender)
-        place = f"kafka {self._target.topic}"
+        topic = f"kafka {self._target.topic}"
         if not error.numbers:
-            return RunError.of("R674", sink=self.config.name, place=place, reason=error, fix=CORRECT)
+            return RunError.of("R674", sink=self.config.name, place=topic, reason=error, fix=CORRECT)
         number = self.position.messages + min(error.numbers)
         reason = f"it never takes message {number} of this sink: {error}"
         fix = RAISE_LIMIT if error.is_too_large else SET_ASIDE
-        return RunError.of("R674", sink=self.config.name, place=place, reason=reason, fix=fix)
+        return RunError.of("R674", sink=self.config.name, place=topic, reason=reason, fix=fix)
 
     def _tell_outage(self, error: OSError) -> None:
         self.state, reason = "unreachable", str(error)

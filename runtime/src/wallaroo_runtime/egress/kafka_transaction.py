@@ -85,8 +85,8 @@ class TransactionalSession(ProducerSession):
         self._producer.begin_transaction()
         self._produce_all(records, without)
         reach("egress.kafka_produced")
-        place = self._client.TopicPartition(self._topic, 0, end.messages, metadata=_text(end))
-        within(ANSWER_S, self._producer.send_offsets_to_transaction, [place], self._group, look=self.look)
+        partition = self._client.TopicPartition(self._topic, 0, end.messages, metadata=_text(end))
+        within(ANSWER_S, self._producer.send_offsets_to_transaction, [partition], self._group, look=self.look)
         reach("egress.kafka_positioned")
         within(COMMIT_S, self._producer.commit_transaction, look=self.look)
 

@@ -94,7 +94,7 @@ class TransactionalSink(KafkaSink):
             self.live.sync()  # Kafka would keep what a loss of power takes away here
 
 
-def _is_same(place: SinkPosition, end: SinkPosition) -> bool:
+def _is_same(position: SinkPosition, end: SinkPosition) -> bool:
     """Say whether two places come after the same messages; steps past messages of other sinks have no fixed ends."""
-    counts = (place.messages, place.total_bytes, place.live_messages)
+    counts = (position.messages, position.total_bytes, position.live_messages)
     return counts == (end.messages, end.total_bytes, end.live_messages)

@@ -108,14 +108,14 @@ class Connection:
     def message_too_large(self, size: int) -> Diagnostic:
         """Return the finding that a header announces too much, or that a line is too long."""
         config = self.source.config
-        place: dict[str, Any] = {
+        details: dict[str, Any] = {
             "source": config.name,
             "place": f"connection {self.peer}",
             "limit": config.max_message_bytes,
         }
         if config.framing == NEWLINE:
-            return Diagnostic.of("R606", **place, reason="a line is longer; the connection was closed")
-        return Diagnostic.of("R606", **place, reason=f"a header announces {size} bytes; the connection was closed")
+            return Diagnostic.of("R606", **details, reason="a line is longer; the connection was closed")
+        return Diagnostic.of("R606", **details, reason=f"a header announces {size} bytes; the connection was closed")
 
 
 def real_address(config: pb.Source, listener: socket.socket) -> dict[str, object]:

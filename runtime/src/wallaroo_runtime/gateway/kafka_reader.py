@@ -79,8 +79,8 @@ class FrameRecords:
             encoded = encode_headers(pair for pair in headers if pair[0] != _NAME)
         size, limit = len(value or b""), self._config.max_message_bytes
         if size > limit:
-            place = f"{self._config.topic}, record {offset} of partition {partition}"
-            raise RunError.of("R606", source=self._config.name, place=place, limit=limit, reason=f"it has {size} bytes")
+            which = f"{self._config.topic}, record {offset} of partition {partition}"
+            raise RunError.of("R606", source=self._config.name, place=which, limit=limit, reason=f"it has {size} bytes")
         if offset != self._next or partition != self._partition:
             self._end_run()
             self._partition = partition
@@ -210,10 +210,10 @@ class KafkaReader:
         places = [TopicPartition(self.config.topic, number) for number in sorted(self._gone)]
         self._gone.clear()
         consumer.incremental_unassign(places)
-        for place in places:
-            first, end = consumer.get_watermark_offsets(place, LOOK_ANSWER_S)
-            self._next[place.partition] = end if self.config.reset == "end" else first
-        self._assign(consumer, {place.partition: self._next[place.partition] for place in places})
+        for partition in places:
+            first, end = consumer.get_watermark_offsets(partition, LOOK_ANSWER_S)
+            self._next[partition.partition] = end if self.config.reset == "end" else first
+        self._assign(consumer, {partition.partition: self._next[partition.partition] for partition in places})
 
     def _assign(self, consumer: Any, points: Mapping[int, int]) -> None:
         from confluent_kafka import TopicPartition
@@ -303,8 +303,8 @@ class KafkaReader:
         from confluent_kafka import KafkaException, TopicPartition
 
         with contextlib.suppress(KafkaException):
-            place = TopicPartition(self.config.topic, partition)
-            return why_lost(offset, *consumer.get_watermark_offsets(place, LOOK_ANSWER_S))
+            topic_partition = TopicPartition(self.config.topic, partition)
+            return why_lost(offset, *consumer.get_watermark_offsets(topic_partition, LOOK_ANSWER_S))
         return ""
 
     def _put(self) -> None:

@@ -144,7 +144,7 @@ class ClusterOffsets:
         admin = self._cluster.admin()
         with self._cluster.translated():
             answers = admin.list_offsets(asked, request_timeout=ANSWER_S)
-            return {place.partition: int(answer.result(ANSWER_S).offset) for place, answer in answers.items()}
+            return {partition.partition: int(answer.result(ANSWER_S).offset) for partition, answer in answers.items()}
 
     def topic_id(self, topic: str) -> str:
         """Return the id of a topic; empty: the brokers give none.
@@ -173,7 +173,7 @@ class ClusterOffsets:
             return False
         reader = Consumer({**self._cluster.settings, "group.id": group, "enable.auto.commit": False})
         try:
-            return any(place.offset >= 0 for place in self._committed(reader, places))
+            return any(partition.offset >= 0 for partition in self._committed(reader, places))
         finally:
             reader.close()
 

@@ -85,10 +85,10 @@ def record_limits(settings: Mapping[str, Any], topic: str) -> RecordLimits:
     from confluent_kafka import KafkaException
     from confluent_kafka.admin import RESOURCE_TOPIC, AdminClient, ConfigResource
 
-    place = ConfigResource(RESOURCE_TOPIC, topic)
+    resource = ConfigResource(RESOURCE_TOPIC, topic)
     try:
         admin = AdminClient(dict(settings))  # the answer comes as long as there is the client
-        config = admin.describe_configs([place], request_timeout=ANSWER_S)[place].result(2 * ANSWER_S)
+        config = admin.describe_configs([resource], request_timeout=ANSWER_S)[resource].result(2 * ANSWER_S)
     except (KafkaException, NoAnswerError):  # who may write, need not be allowed to ask
         return RecordLimits()
     # Brokers before 3.6 have one setting for both; with times of their own they look at none.

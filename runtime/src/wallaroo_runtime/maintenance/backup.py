@@ -57,9 +57,9 @@ def back_up(checkpoint: Path, backup: Path) -> Copied:
         raise _refused(checkpoint, f"part of it lies at remote services ({names})", "copy their directories with it")
     if backup.resolve().is_relative_to(checkpoint.resolve()):
         raise _refused(checkpoint, f"{backup} is within it", "give a directory outside of it")
-    place = HeldDirectory.take(checkpoint)
+    held = HeldDirectory.take(checkpoint)
     try:
-        place.check_links()
+        held.check_links()
         _check_whole(checkpoint, manifest)
         _check_servers(checkpoint)
         listed: dict[str, dict[str, Any]] = {}
@@ -78,7 +78,7 @@ def back_up(checkpoint: Path, backup: Path) -> Copied:
     except OSError as error:
         raise _refused(checkpoint, f"{error.filename}: {error.strerror}", "correct that, and repeat it") from error
     finally:
-        place.release()
+        held.release()
     return _counted(checkpoint, backup, listed)
 
 

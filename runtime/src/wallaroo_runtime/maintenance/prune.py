@@ -69,27 +69,27 @@ def prune(checkpoint: Path, choose: Callable[[StoredLetter, bool], bool], *, dry
     if dry_run:
         is_realtime = read_manifest(checkpoint).is_realtime
         return _prune(checkpoint, choose, _is_settled(checkpoint), dry_run=True, is_realtime=is_realtime)
-    place = HeldDirectory.take(checkpoint)
+    held = HeldDirectory.take(checkpoint)
     try:
-        return _prune_live(place, choose)
+        return _prune_live(held, choose)
     finally:
-        place.release()
+        held.release()
 
 
-def _prune_live(place: HeldDirectory, choose: Callable[[StoredLetter, bool], bool]) -> Pruned:
+def _prune_live(held: HeldDirectory, choose: Callable[[StoredLetter, bool], bool]) -> Pruned:
     from wallaroo_runtime.peer.local import stop_left_behind  # late: it imports gRPC
 
-    place.check_links()
-    stop_left_behind(place.path)  # an egress that outlives its driver writes them
-    is_settled, is_realtime = _is_settled(place.path), read_manifest(place.path).is_realtime
-    live = LiveLog(place.path / "outbox", place.path / FOLDER)
+    held.check_links()
+    stop_left_behind(held.path)  # an egress that outlives its driver writes them
+    is_settled, is_realtime = _is_settled(held.path), read_manifest(held.path).is_realtime
+    live = LiveLog(held.path / "outbox", held.path / FOLDER)
     try:
         if not is_realtime:
             live.state.forget_writers()  # of input that is committed, which no task repeats
         live.roll()
     finally:
         live.close()
-    return _prune(place.path, choose, is_settled, dry_run=False, is_realtime=is_realtime)
+    return _prune(held.path, choose, is_settled, dry_run=False, is_realtime=is_realtime)
 
 
 def _is_settled(checkpoint: Path) -> Callable[[int, Path], bool]:

@@ -122,8 +122,8 @@ class Replay:
                 result.findings.append(self._not_replayable(letter, reason, fix))
 
     def _not_replayable(self, letter: StoredLetter, reason: str, fix: str) -> Diagnostic:
-        place = shlex.quote(str(self._checkpoint))
-        show = f"take its input with `wallaroo dead-letters show {place} {letter.id} --input FILE`"
+        checkpoint = shlex.quote(str(self._checkpoint))
+        show = f"take its input with `wallaroo dead-letters show {checkpoint} {letter.id} --input FILE`"
         return Diagnostic.of("R621", id=letter.id, reason=reason, fix=f"{fix}; else {show}" if fix else show)
 
     def _why_not(self, letter: StoredLetter) -> tuple[str, str]:

@@ -259,10 +259,10 @@ class MemoryServer:
 
 
 def _too_large(source: TcpSource, peer: str, size: int) -> Diagnostic:
-    place: dict[str, Any] = {"source": source.name, "place": f"connection {peer}", "limit": source.max_message_bytes}
+    details: dict[str, Any] = {"source": source.name, "place": f"connection {peer}", "limit": source.max_message_bytes}
     if source.framing.kind == NEWLINE:
-        return Diagnostic.of("R606", **place, reason="a line is longer; the connection was closed")
-    return Diagnostic.of("R606", **place, reason=f"a header announces {size} bytes; the connection was closed")
+        return Diagnostic.of("R606", **details, reason="a line is longer; the connection was closed")
+    return Diagnostic.of("R606", **details, reason=f"a header announces {size} bytes; the connection was closed")
 
 
 def check_served(topology: Topology) -> None:

@@ -47,8 +47,8 @@ class LogStore:
 
     def log(self, stage: str, bucket: int) -> BucketLog:
         """Return the log of a bucket, with the changes of the micro-batch in progress."""
-        place = stage, bucket
-        return self._changed.get(place) or self._committed.get(place) or BucketLog()
+        key = stage, bucket
+        return self._changed.get(key) or self._committed.get(key) or BucketLog()
 
     def wants_snapshot(self, bucket: int, log: BucketLog) -> bool:
         """Say whether a log's changes outweigh its snapshot."""

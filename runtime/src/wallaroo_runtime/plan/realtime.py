@@ -59,7 +59,10 @@ def in_realtime(plan: Plan, topology: Topology, *, cluster: str = "") -> list[st
     findings = obstacles(plan, topology, cluster=cluster)
     if findings:
         places = (f" at {finding.pointer}" if finding.pointer else "" for finding in findings)
-        return ["refused:", *(f"  {finding.message}{place}" for finding, place in zip(findings, places, strict=True))]
+        return [
+            "refused:",
+            *(f"  {finding.message}{pointer}" for finding, pointer in zip(findings, places, strict=True)),
+        ]
     first, *rest = plan.levels
     names = ", ".join(stage.id for stage in first)
     lines = ["source             the journal, as soon as it has something", f"mapPartitions      {names}"]

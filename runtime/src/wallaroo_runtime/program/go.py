@@ -74,6 +74,6 @@ def broken(directory: Path, output: str) -> RunError:
         return RunError.of("R742", WORKER, what="room for the compiler of Go", reason=full, fix=fix)
     lines = [line for line in output.splitlines() if not line.startswith("# ")]
     shown = "\n".join(lines[:SHOWN_LINES] + [f"({len(lines) - SHOWN_LINES} more lines)"] * (len(lines) > SHOWN_LINES))
-    place = _PLACE.search(shown)
-    file, line = (str(directory / place["file"]), int(place["line"])) if place else (str(directory), 0)
+    first = _PLACE.search(shown)
+    file, line = (str(directory / first["file"]), int(first["line"])) if first else (str(directory), 0)
     return RunError([Diagnostic.of("W407", file=file, line=line, traceback=shown)], WORKER)

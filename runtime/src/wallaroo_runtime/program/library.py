@@ -30,8 +30,8 @@ def find_library(worker: str, home: Path, target: str) -> App:
         RunError: R609, when there is none.
     """
     file, colon, function = target.partition(":")
-    place = home / file
-    app = resolve(f"{place}{colon}{function}" if place.exists() else target)
+    path = home / file
+    app = resolve(f"{path}{colon}{function}" if path.exists() else target)
     if app.kind not in PROGRAMS:
         reason = f'worker "{worker}" needs a program; this is a {app.kind.value}'
         raise RunError.of("R609", TOPOLOGY, app=target, reason=reason)

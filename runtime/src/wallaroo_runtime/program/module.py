@@ -99,7 +99,7 @@ def write_workspace(go: str, version: str, program: Path, work: Path, replace: d
     paths = {module_path(path) or NEW_PATH: path for path in modules}
     placed = packages_by_place(
         program,
-        {path: place for path, place in paths.items() if not (standard / path).is_dir()},
+        {path: folder for path, folder in paths.items() if not (standard / path).is_dir()},
         standard,
         {MODULE, *_sdk_required()},
         has_module=(module / "go.mod").is_file(),
@@ -133,8 +133,8 @@ def _write_module(path: str, directory: Path, work: Path, replace: dict[str, str
 
 def _new_path(program: Path, placed: Mapping[str, Path]) -> str:
     """Return the path of the module of a program without a go.mod: one that may import internal packages by place."""
-    for path, place in placed.items():
-        root = place.parents[path.count("/")]
+    for path, folder in placed.items():
+        root = folder.parents[path.count("/")]
         if "internal" in path.split("/") and root in program.parents:
             return f"{program.relative_to(root).as_posix()}/{NEW_PATH}"
     return NEW_PATH
@@ -143,11 +143,11 @@ def _new_path(program: Path, placed: Mapping[str, Path]) -> str:
 def _placed_modules(placed: Mapping[str, Path], standard: Path, work: Path, replace: dict[str, str]) -> list[Path]:
     """Return the modules of packages that are found by their place: their own, else one is made for each package."""
     modules = []
-    for path, place in placed.items():
-        root = find_module(place)
+    for path, folder in placed.items():
+        root = find_module(folder)
         name = module_path(root) if root else ""
-        if root is None or (standard / name).is_dir() or path != "/".join([name, *place.relative_to(root).parts]):
-            root = place
+        if root is None or (standard / name).is_dir() or path != "/".join([name, *folder.relative_to(root).parts]):
+            root = folder
             _write_module(path, root, work, replace)
         modules.append(root)
     return modules

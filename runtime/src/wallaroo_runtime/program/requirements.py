@@ -76,12 +76,12 @@ def _requirement(wheel: Path) -> str:
     return f"{name.lower().replace('_', '-')}=={version}"
 
 
-def _download(requirements: Path, wanted: list[str], platform: str, place: Path) -> None:
+def _download(requirements: Path, wanted: list[str], platform: str, target: Path) -> None:
     machine = MACHINES[platform]
     tags = [f"manylinux_2_{minor}_{machine}" for minor in GLIBC_MINORS] + [f"manylinux2014_{machine}"]
     command = module_command(
         sys.executable, "pip", "download", "--quiet", "--disable-pip-version-check", "--only-binary=:all:",
-        "--implementation", "cp", "--python-version", python_version(), "--dest", str(place),
+        "--implementation", "cp", "--python-version", python_version(), "--dest", str(target),
         *(f"--platform={tag}" for tag in tags), *wanted,
     )  # fmt: skip
     try:

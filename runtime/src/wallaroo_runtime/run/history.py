@@ -23,8 +23,8 @@ def tell_past(reporter: Reporter, checkpoint: Checkpoint, count: int | None, ask
         reporter.note(f"it goes on {past}; --fresh starts over")
     kept = checkpoint.manifest.shuffle_partitions
     if asked not in (0, kept) and checkpoint.manifest.mode != REALTIME:
-        place = shlex.quote(str(checkpoint.directory))
-        remedy = f"`wallaroo state rescale {place} --partitions {asked}` changes it"
+        quoted = shlex.quote(str(checkpoint.directory))
+        remedy = f"`wallaroo state rescale {quoted} --partitions {asked}` changes it"
         reporter.note(f"the checkpoint keeps its {kept} shuffle partitions, not {asked}; {remedy}")
     for name in checkpoint.changed_code:
         reporter.note(f'the code of worker "{name}" is not that of the last run')

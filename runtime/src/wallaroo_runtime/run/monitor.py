@@ -81,21 +81,21 @@ class Flow:
 
     def _tell_workers(self, endings: Mapping[str, str]) -> None:
         """Report each process of a worker that ended by itself, once."""
-        for place in endings.keys() - self._gone:
-            self._gone.add(place)
-            self._note(endings[place])
+        for process in endings.keys() - self._gone:
+            self._gone.add(process)
+            self._note(endings[process])
         for text in self._idle.look(self._query.targets, self._gone):
             self._note(text)
 
     def _tell_sinks(self) -> None:
         """Report that a sink is reached again; that it was not, its finding has said."""
         for sink in self._peers.egress.status().get("sinks", ()):
-            place = sink.get("name", ""), sink.get("address", "")
+            receiver = sink.get("name", ""), sink.get("address", "")
             if sink["state"] == "unreachable":
-                self._away.add(place)
-            elif sink["state"] == "connected" and place in self._away:
-                self._away.discard(place)
-                self._note(f'sink "{place[0]}" is reached again')
+                self._away.add(receiver)
+            elif sink["state"] == "connected" and receiver in self._away:
+                self._away.discard(receiver)
+                self._note(f'sink "{receiver[0]}" is reached again')
 
     def _tell_sources(self, generators: Sequence[Mapping[str, Any]]) -> None:
         for generator in generators:

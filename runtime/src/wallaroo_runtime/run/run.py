@@ -113,21 +113,21 @@ def run_once(options: RunOptions, reporter: Reporter, ending: RunEnd, applicatio
     mode = chosen_mode(options)
     options = replace(options, bounds=mode.bounds(options.bounds))
     check_answer(options.checkpoint.location)
-    place = HeldDirectory.take(path_of(options.checkpoint, application))
+    held = HeldDirectory.take(path_of(options.checkpoint, application))
     try:
         if options.checkpoint.fresh:
-            start_over(place, topology.name, reporter, ending.stopped.check)
-        place.check_links()
-        with noting_end(place.path, ending.stopped.ended_start) as note:
+            start_over(held, topology.name, reporter, ending.stopped.check)
+        held.check_links()
+        with noting_end(held.path, ending.stopped.ended_start) as note:
             ending.stopped.check()
             partitions, buckets = mode.layout(options.spark)
             checkpoint = Checkpoint.open(
-                place,
+                held,
                 topology,
                 shuffle_partitions=partitions,
                 buckets_per_partition=buckets,
                 remote=options.remote,
-                directory=_directory_of(options, topology, place, reporter, ending.stopped),
+                directory=_directory_of(options, topology, held, reporter, ending.stopped),
                 mode=options.mode,
                 continues_goka=options.checkpoint.continues_goka,
                 accepts_changed=options.checkpoint.accepts_changed,
@@ -141,7 +141,7 @@ def run_once(options: RunOptions, reporter: Reporter, ending: RunEnd, applicatio
             plan = checkpoint.plan()
             note.reason = _run(options, reporter, application=running, plan=plan, checkpoint=checkpoint, ending=ending)
     finally:
-        place.release()
+        held.release()
 
 
 def load(app: AppOptions, reporter: Reporter) -> Application:
@@ -155,16 +155,16 @@ def load(app: AppOptions, reporter: Reporter) -> Application:
 
 
 def _directory_of(
-    options: RunOptions, topology: Topology, place: HeldDirectory, reporter: Reporter, stopped: RunStop
+    options: RunOptions, topology: Topology, held: HeldDirectory, reporter: Reporter, stopped: RunStop
 ) -> Directory:
     """Return where the record of the application is; Spark is started when only it gets there."""
     location = options.checkpoint.location
     if not location:
-        return LocalDirectory(place.path)
+        return LocalDirectory(held.path)
     from wallaroo_runtime.spark.machine.hadoop import HadoopDirectory
 
-    mark_begin(place.path / "logs")
-    session = _session(options, topology, shuffle_partitions(options.spark.master), place.path / "logs")
+    mark_begin(held.path / "logs")
+    session = _session(options, topology, shuffle_partitions(options.spark.master), held.path / "logs")
     directory = HadoopDirectory(session, location)
     if options.checkpoint.fresh:
         start_over_at(directory, topology.name, reporter, stopped.check)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from wallaroo_runtime.spark.machine.hadoop import HadoopDirectory
 
 
-def start_over(place: HeldDirectory, name: str, reporter: Reporter, check: Callable[[], None] = lambda: None) -> None:
+def start_over(held: HeldDirectory, name: str, reporter: Reporter, check: Callable[[], None] = lambda: None) -> None:
     """Remove everything in a checkpoint directory of this machine, and list it to the user.
 
     Args:
@@ -27,15 +27,15 @@ def start_over(place: HeldDirectory, name: str, reporter: Reporter, check: Calla
     Raises:
         RunError: R603, it is the checkpoint of another application; everything stays.
     """
-    directory = LocalDirectory(place.path)
+    directory = LocalDirectory(held.path)
     contents = _found(directory, name)
-    size = measure(place.path) if contents else 0
+    size = measure(held.path) if contents else 0
     check()
-    stop_left_behind(place.path)
+    stop_left_behind(held.path)
     check()
     if contents:
         reporter.note(f"--fresh removes {contents}, {size:,} bytes")
-    place.clear()
+    held.clear()
 
 
 def start_over_at(

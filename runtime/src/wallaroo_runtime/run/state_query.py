@@ -67,9 +67,9 @@ class StateQuery:
     """
 
     def __init__(
-        self, plan: Plan, logs: Logs, shower: Callable[[str], Shower] | None, place: object = "CHECKPOINT"
+        self, plan: Plan, logs: Logs, shower: Callable[[str], Shower] | None, checkpoint: object = "CHECKPOINT"
     ) -> None:
-        self._plan, self._logs, self._shower, self._place = plan, logs, shower, shlex.quote(str(place))
+        self._plan, self._logs, self._shower, self._place = plan, logs, shower, shlex.quote(str(checkpoint))
         self.states = states_of(plan)
 
     @property

@@ -27,7 +27,7 @@ class ChunkJoiner:
     """Puts chunks together again.
 
     Example:
-        >>> joiner = Joiner()
+        >>> joiner = ChunkJoiner()
         >>> joiner.take(pb.Chunk(data=b"ab", is_continued=True)), joiner.take(pb.Chunk(data=b"c"))
         (None, b'abc')
     """

@@ -60,19 +60,19 @@ class Histogram:
     def quantile(self, share: float) -> int:
         """Return the upper bound of the bucket in which that share of the values ends; 0 if there are none."""
         wanted, seen = share * self.count, 0
-        for place in sorted(self._counts):
-            seen += self._counts[place]
+        for bucket in sorted(self._counts):
+            seen += self._counts[bucket]
             if seen >= wanted:
-                return min(BOUNDS[place], self.max_ms)
+                return min(BOUNDS[bucket], self.max_ms)
         return 0
 
     def to_counts(self) -> dict[int, int]:
         """Return the number of values in each bucket, by its upper bound."""
-        return {BOUNDS[place]: count for place, count in sorted(self._counts.items())}
+        return {BOUNDS[bucket]: count for bucket, count in sorted(self._counts.items())}
 
     def below(self, bounds_ms: Iterable[int]) -> list[int]:
         """Return for each bound the number of values up to it, as exactly as the buckets are."""
-        return [sum(count for place, count in self._counts.items() if BOUNDS[place] <= bound) for bound in bounds_ms]
+        return [sum(count for bucket, count in self._counts.items() if BOUNDS[bucket] <= bound) for bound in bounds_ms]
 
     def to_json(self) -> dict[str, int]:
         """Return count, percentiles and the largest, in milliseconds."""

@@ -152,8 +152,8 @@ def serve(kind: str, listen: Listen, add: Callable[[grpc.Server], None]) -> tupl
             port = server.add_insecure_port(listen.address)
     except (RuntimeError, ValueError) as error:
         reason = _refusal(listen.address) or str(error)[:200]
-        host, _, place = listen.address.rpartition(":")
-        address = os.path.realpath(place) if host == "unix" else listen.address
+        host, _, path = listen.address.rpartition(":")
+        address = os.path.realpath(path) if host == "unix" else listen.address
         raise RunError.of(
             "R714", USAGE, what=f"the {kind}", address=address, reason=reason, option="--listen"
         ) from error

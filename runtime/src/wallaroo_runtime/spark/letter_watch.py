@@ -38,9 +38,9 @@ class Notable:
         """
         letter, least = self.letter, "at least " if self.is_least else ""
         what = "a message is a dead letter" if self.count == 1 else f"{least}{self.count:,} messages are dead letters"
-        place = (words := record_words(letter)) and f" ({words})"
+        origin = (words := record_words(letter)) and f" ({words})"
         return Diagnostic.of(
-            "R740", what=what, step=letter.step, reason=f"{letter.code} {letter.error}{place}",
+            "R740", what=what, step=letter.step, reason=f"{letter.code} {letter.error}{origin}",
             pointer=f"/{letter.path}", traceback="" if self.count > 1 else shortened(letter.traceback),
             command=f"{command} {self.id}",
         )  # fmt: skip

@@ -45,7 +45,7 @@ def microbatch_settings(
     return json.dumps(
         {
             **task_settings(plan, workers, records, trace.sampled_below(plan.application)),
-            "journals": [_journal(place) for place in options.journals],
+            "journals": [_journal(journal) for journal in options.journals],
             "staging": options.output.staging,
             "egress": service.address if (service := options.output.service) else "",
             "egress_epoch": service.epoch if service else 0,
@@ -72,10 +72,10 @@ def task_settings(
     }
 
 
-def _journal(place: JournalPlace) -> dict[str, Any]:
-    if place.service is None:
-        return {"directory": place.directory}
-    return {"gateway": place.service.address, "epoch": place.service.epoch}
+def _journal(journal: JournalPlace) -> dict[str, Any]:
+    if journal.service is None:
+        return {"directory": journal.directory}
+    return {"gateway": journal.service.address, "epoch": journal.service.epoch}
 
 
 def put_credentials(session: SparkSession, services: Iterable[Service | None]) -> None:

@@ -270,7 +270,7 @@ def _start(
     # On a cluster few executors may be there yet, and more may come.
     parts = max(session.sparkContext.defaultParallelism, plan.shuffle_partitions)
     settings = microbatch_settings(plan, workers.running, options, parts, wait_s, records)
-    put_credentials(session, [*(place.service for place in options.journals), options.output.service])
+    put_credentials(session, [*(journal.service for journal in options.journals), options.output.service])
     operators: Any = java_class(session, "microbatch.MicroBatch")
     if is_local(session.sparkContext.master):  # remote executors do not see the directory that it needs
         rehearse(session, settings)

@@ -201,28 +201,28 @@ def _quoted(name: str) -> str:
     return "`" + name.replace("`", "``") + "`"
 
 
-def _lack(actual: DataType, declared: DataType, place: str, *, is_exact: bool) -> str:
+def _lack(actual: DataType, declared: DataType, column: str, *, is_exact: bool) -> str:
     """Return why values of a type may not be values of another; empty: they are."""
     match actual, declared:
         case StructType(), StructType():
-            return _lack_of_structs(actual, declared, place, is_exact=is_exact)
+            return _lack_of_structs(actual, declared, column, is_exact=is_exact)
         case ArrayType(), ArrayType():
-            return _lack(actual.elementType, declared.elementType, f"{place}[]", is_exact=is_exact)
+            return _lack(actual.elementType, declared.elementType, f"{column}[]", is_exact=is_exact)
         case MapType(), MapType():
-            return _lack(actual.keyType, declared.keyType, f"{place}[key]", is_exact=is_exact) or _lack(
-                actual.valueType, declared.valueType, f"{place}[]", is_exact=is_exact
+            return _lack(actual.keyType, declared.keyType, f"{column}[key]", is_exact=is_exact) or _lack(
+                actual.valueType, declared.valueType, f"{column}[]", is_exact=is_exact
             )
     if actual == declared or _is_wider(actual, declared):
         return ""
-    return f'its column "{place}" is {actual.simpleString()}; the program declares {declared.simpleString()}'
+    return f'its column "{column}" is {actual.simpleString()}; the program declares {declared.simpleString()}'
 
 
-def _lack_of_structs(actual: StructType, declared: StructType, place: str, *, is_exact: bool) -> str:
+def _lack_of_structs(actual: StructType, declared: StructType, column: str, *, is_exact: bool) -> str:
     pairs = list(zip(actual.fields, declared.fields, strict=False))
     if len(actual) != len(declared) or not all(_same(one.name, two.name, is_exact=is_exact) for one, two in pairs):
         names = (", ".join(field.name for field in each.fields) for each in (actual, declared))
-        return 'its column "{}" has the fields {}; the program declares {}, in this order'.format(place, *names)
-    lacks = (_lack(one.dataType, two.dataType, f"{place}.{two.name}", is_exact=is_exact) for one, two in pairs)
+        return 'its column "{}" has the fields {}; the program declares {}, in this order'.format(column, *names)
+    lacks = (_lack(one.dataType, two.dataType, f"{column}.{two.name}", is_exact=is_exact) for one, two in pairs)
     return next(filter(None, lacks), "")
 
 

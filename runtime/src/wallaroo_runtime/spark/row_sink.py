@@ -42,13 +42,13 @@ class RowSinks:
         self,
         session: SparkSession,
         sinks: dict[int, SparkSink],
-        place: OutputPlace,
+        output: OutputPlace,
         records: RecordCount,
     ) -> None:
-        for sink in sinks.values() if place.service is not None else ():
+        for sink in sinks.values() if output.service is not None else ():
             what, fix = f'a sink of kind "{sink.kind}" with a remote egress', "let the driver start the egress"
             raise RunError.of("P303", TOPOLOGY, path=sink.path, what=what, fix=fix)
-        self._session, self._sinks, self._place, self._records = session, sinks, place, records
+        self._session, self._sinks, self._place, self._records = session, sinks, output, records
 
     def check(self) -> None:
         """Let Spark analyse the sinks' expressions, before the first message.
@@ -99,8 +99,8 @@ class RowSinks:
                 raise failed from error
             _, reason, fix = described(causes_of(error))
             fix = f"{fix}; {AGAIN}" if fix else CORRECT
-            place = f"{sink.kind} {sink.place}"
-            raise RunError.of("R674", sink=sink.name, place=place, reason=reason, fix=fix) from error
+            target = f"{sink.kind} {sink.place}"
+            raise RunError.of("R674", sink=sink.name, place=target, reason=reason, fix=fix) from error
 
     def _chosen(self, sink: SparkSink, rows: DataFrame) -> DataFrame:
         if sink.schema:

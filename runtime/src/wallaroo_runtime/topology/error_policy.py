@@ -90,10 +90,10 @@ def stopped_by(letter: pb.DeadLetter, policy: ErrorPolicy) -> RunError:
     fix = "run with --on-error dead_letter"
     if letter.path in policy.parts:
         fix = policy.remedies.get(letter.path, REMEDY).format(name=letter.step)
-    place = (words := record_words(letter)) and f" ({words})"
+    origin = (words := record_words(letter)) and f" ({words})"
     return RunError.of(
         "R611",
-        reason=f"{letter.code} {letter.error}{place}",
+        reason=f"{letter.code} {letter.error}{origin}",
         fix=f"correct the user code and run again, or {fix}",
         traceback=letter.traceback,
     )

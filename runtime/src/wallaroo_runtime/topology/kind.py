@@ -65,9 +65,9 @@ def check_times(index: Index) -> Iterator[Diagnostic]:
             continue
         has_times = {"/state/ttl_ms": "ttl_ms" in part.state(), "/timers": "timers" in part.value}
         if not kind.startswith("state_"):
-            for place in (place for place, is_there in has_times.items() if is_there):
-                reason = f'a step of kind "{kind}" has no {place.rpartition("/")[2]}'
-                yield index.finding("T102", part, place, reason=reason, fix="remove it")
+            for pointer in (pointer for pointer, is_there in has_times.items() if is_there):
+                reason = f'a step of kind "{kind}" has no {pointer.rpartition("/")[2]}'
+                yield index.finding("T102", part, pointer, reason=reason, fix="remove it")
         elif any(has_times.values()) and "time" not in part.value:
             reason, fix = 'a step with timers, or with a ttl, needs the property "time"', 'add "time": "ingest"'
             yield index.finding("T102", part, reason=reason, fix=fix)
@@ -123,9 +123,9 @@ def check_ends(index: Index) -> Iterator[Diagnostic]:
         for number, item in enumerate(items_of(part.value, "partitions")):
             partition = item.get("number") if isinstance(item, dict) else None
             if type(partition) is int and partition in seen:
-                place = f"/partitions/{number}/number"
+                pointer = f"/partitions/{number}/number"
                 what = f'partition {partition} of source "{part.text("name")}"'
-                yield index.finding("T203", part, place, what=what, kind="number")
+                yield index.finding("T203", part, pointer, what=what, kind="number")
             elif type(partition) is int:
                 seen.add(partition)
         most, refill = part.value.get("max_credits"), part.value.get("refill_credits")

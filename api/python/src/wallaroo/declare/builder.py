@@ -260,13 +260,9 @@ class ApplicationBuilder:
         findings += declare_codecs(self._pipelines)
         if findings:
             raise WallarooParameterError(findings)
-        declaration = self._declaration
+        user = self._declaration
         return Application(
-            self._name,
-            self._pipelines,
-            declaration.components,
-            on_error=self._on_error,
-            connectors=declaration.connectors,
+            self._name, self._pipelines, user.components, on_error=self._on_error, connectors=user.connectors
         )
 
     def _place(self, method: str, pointer: str) -> Place:
@@ -392,8 +388,8 @@ class ApplicationBuilder:
         inputs = self._inputs(pipeline)
         for config in configs:
             place.pointer = f"/pipelines/{pipeline.number}/sinks/{len(pipeline.sinks)}"
-            if (encoder := self._declaration.connector(place, config, SinkConnectorConfig)) is not None:
-                self._declaration.sink(pipeline, place, encoder, pipeline.name, inputs)
+            if (sink := self._declaration.connector(place, config, SinkConnectorConfig)) is not None:
+                self._declaration.sink(pipeline, place, sink, pipeline.name, inputs)
         self._open = None
         return self
 

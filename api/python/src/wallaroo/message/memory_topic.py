@@ -12,7 +12,7 @@ class MemoryTopics:
     """Topics of one partition each, with all their records.
 
     Example:
-        >>> topics = Topics()
+        >>> topics = MemoryTopics()
         >>> topics.append(KafkaRecord("users-table", b"Ann", b"7"), 1000).offset
         0
         >>> topics.table("users-table")

@@ -44,9 +44,9 @@ class FailureRow(NamedTuple):
     outcome: Outcome = Outcome.QUERY_FAILED
     in_checkpoint: bool = False
 
-    def fits(self, cause: Cause, place: str) -> bool:
-        """Say whether a cause is of this kind; `place`: the checkpoint's path."""
-        if self.in_checkpoint and not (place and place in cause.message):
+    def fits(self, cause: Cause, path: str) -> bool:
+        """Say whether a cause is of this kind; `path`: the checkpoint's path."""
+        if self.in_checkpoint and not (path and path in cause.message):
             return False
         if self.message and not re.search(self.message, cause.message):
             return False
@@ -321,7 +321,7 @@ TABLE: tuple[FailureRow, ...] = (
 
 def row_of(chain: Sequence[Cause], checkpoint: str = "") -> tuple[FailureRow, Cause] | None:
     """Return the first row that a cause is of, with the outermost such cause, which mostly names the place."""
-    place = checkpoint.partition("://")[2] or checkpoint
+    path = checkpoint.partition("://")[2] or checkpoint
     clear = significant(chain)
     ordered = [*clear, *(cause for cause in reversed(chain) if cause not in clear)]
-    return next(((row, cause) for row in TABLE for cause in ordered if row.fits(cause, place)), None)
+    return next(((row, cause) for row in TABLE for cause in ordered if row.fits(cause, path)), None)

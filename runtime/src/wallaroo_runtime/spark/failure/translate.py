@@ -99,8 +99,8 @@ def described(chain: Sequence[Cause], checkpoint: str = "", log: Path | None = N
     if match := row_of(chain, checkpoint):
         row, cause = match
         fix = row.fix.format(temporary=gettempdir(), log=_source(log), hadoop=_hadoop_version())
-        place = "".join(f"; {hidden(file)}" for file in _files(chain) if file not in cause.message)
-        return Described(row.outcome, (f"{row.what}: {cause.line}" if row.what else cause.line) + place, fix)
+        files = "".join(f"; {hidden(file)}" for file in _files(chain) if file not in cause.message)
+        return Described(row.outcome, (f"{row.what}: {cause.line}" if row.what else cause.line) + files, fix)
     root = ([*significant(chain)] or [Cause("", "no reason given")])[-1]
     is_named = root.kind and not root.kind.startswith("py4j.")
     return Described(Outcome.QUERY_FAILED, f"{root.kind}: {root.line}" if is_named and root.message else root.line, "")

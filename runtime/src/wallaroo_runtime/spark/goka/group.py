@@ -106,7 +106,7 @@ def continue_goka(
     for name, inputs in asked.items():
         _mark(session, name, inputs, mark)
     counted = [(sink, counts.get(table.port, TableCount())) for sink, table in tables]
-    begins = [json.dumps(to_offset(Position(0, 0, place.journal_id()))) for place in journals]
+    begins = [json.dumps(to_offset(Position(0, 0, journal.journal_id()))) for journal in journals]
     sources = [record.source for record in record_sources(plan, topology)]
     notes = [f"table {sink.topic}: {count.keys:,} keys begin with Goka's values" for sink, count in counted]
     notes += [f"{each.name}: continues at the offsets of Goka's group" for each in sources if each.path in lines]

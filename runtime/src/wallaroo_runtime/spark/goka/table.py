@@ -71,8 +71,8 @@ def values_of(records: DataFrame) -> DataFrame:
         records: Columns partition, offset, timestamp, key and value.
     """
     of_partition = records.groupBy("partition", "key").agg(max_by(struct("timestamp", "value"), "offset").alias("last"))
-    place, value = struct("last.timestamp", "partition"), struct("last.value")
-    of_key = of_partition.groupBy("key").agg(max_by(value, place).alias("newest"), count("last.value").alias("values"))
+    order, value = struct("last.timestamp", "partition"), struct("last.value")
+    of_key = of_partition.groupBy("key").agg(max_by(value, order).alias("newest"), count("last.value").alias("values"))
     rows = of_key.where(col("newest.value").isNotNull())
     return rows.select("key", "newest.value", (col("values") > 1).alias("is_double"))
 

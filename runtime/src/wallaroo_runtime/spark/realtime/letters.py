@@ -73,15 +73,15 @@ class RemoteLetters:
         self.count, self._known = count, reply.last
 
 
-def open_output(place: OutputPlace) -> tuple[DriverOutput, Letters]:
+def open_output(output: OutputPlace) -> tuple[DriverOutput, Letters]:
     """Return the output of a run's driver, without waiting for it, and the finder of its dead letters.
 
     Raises:
         RunError: R698, it is damaged; R642, the egress is away.
     """
-    if place.service is None:
-        return Outbox(place.outbox, place.dead_letters, place.staging), LocalLetters(Path(place.dead_letters))
+    if output.service is None:
+        return Outbox(output.outbox, output.dead_letters, output.staging), LocalLetters(Path(output.dead_letters))
     from wallaroo_runtime.storage.remote_outbox import RemoteOutbox
 
-    remote = RemoteOutbox(place.service, waits=False)
+    remote = RemoteOutbox(output.service, waits=False)
     return remote, RemoteLetters(remote, remote.letters())

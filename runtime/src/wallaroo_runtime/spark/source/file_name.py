@@ -43,9 +43,9 @@ def check_names(session: SparkSession, topology: Topology) -> Iterator[Diagnosti
     configuration = session.sparkContext._jsc.hadoopConfiguration()
     for source in file_sources(topology):
         name = next((value for key, value in source.options.items() if key.lower() == "path"), "")
-        if not is_pattern(place := value_of(name)):
+        if not is_pattern(pattern := value_of(name)):
             continue
-        path = jvm.org.apache.hadoop.fs.Path(place)
+        path = jvm.org.apache.hadoop.fs.Path(pattern)
         files = path.getFileSystem(configuration)
         if files.exists(path):
             reason = "Spark takes such a name as a pattern: { } [ ] * ? and \\ are its signs"

@@ -289,11 +289,11 @@ class KafkaAdmin:
         committed = (
             self._get(self._client.listConsumerGroupOffsets(group).partitionsToOffsetAndMetadata(), NO_GROUP) or {}
         )
-        pairs = ((place, committed.get(place)) for place in committed)
+        pairs = ((partition, committed.get(partition)) for partition in committed)
         return {
-            int(place.partition()): (int(position.offset()), str(position.metadata()))
-            for place, position in pairs
-            if place.topic() == topic and position is not None
+            int(partition.partition()): (int(position.offset()), str(position.metadata()))
+            for partition, position in pairs
+            if partition.topic() == topic and position is not None
         }
 
     def commit(self, group: str, topic: str, offsets: Mapping[int, int], metadata: str) -> None:

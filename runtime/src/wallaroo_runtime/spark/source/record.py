@@ -116,11 +116,11 @@ def selected(rows: DataFrame, source: SparkSource, order_by: str = "", no_time: 
         else:
             value = F.expr(f"({source.value})").cast(BinaryType())
         key = F.expr(f"({source.key})").cast(BinaryType()) if source.key else F.lit(None).cast(BinaryType())
-        time_ms, place = _times(rows, source, no_time)
+        time_ms, sequence = _times(rows, source, no_time)
         if order_by != IN_TIME:
-            place = place_in_order(rows, order_by, place_of(source)) if order_by else F.lit(None).cast(LongType())
+            sequence = place_in_order(rows, order_by, place_of(source)) if order_by else F.lit(None).cast(LongType())
         return rows.select(
-            place.alias("sequence"),
+            sequence.alias("sequence"),
             key.alias("key"),
             value.alias("value"),
             time_ms.alias("timestamp_ms"),
@@ -140,8 +140,10 @@ def _times(rows: DataFrame, source: SparkSource, no_time: int | None) -> tuple[C
         micros = millis * 1000
     else:
         millis, micros = F.unix_millis(time.cast(TimestampType())), F.unix_micros(time.cast(TimestampType()))
-    place = F.when(millis.between(FIRST_MS, LAST_MS), micros - 1000 * FIRST_MS + 1).otherwise(F.lit(0).cast(LongType()))
-    return F.coalesce(millis, now if no_time is None else F.lit(no_time)), place
+    sequence = F.when(millis.between(FIRST_MS, LAST_MS), micros - 1000 * FIRST_MS + 1).otherwise(
+        F.lit(0).cast(LongType())
+    )
+    return F.coalesce(millis, now if no_time is None else F.lit(no_time)), sequence
 
 
 @contextmanager

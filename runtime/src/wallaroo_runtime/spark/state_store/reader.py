@@ -63,6 +63,6 @@ class SparkLogs:
             raise _unreadable(self.files, reason_of(error)) from error
 
 
-def _unreadable(place: object, reason: str) -> RunError:
+def _unreadable(checkpoint: object, reason: str) -> RunError:
     fix = "ask again if a run goes on; of a damaged checkpoint restore all from one backup, as R698 says"
-    return RunError.of("R771", path=place, reason=reason, fix=fix)
+    return RunError.of("R771", path=checkpoint, reason=reason, fix=fix)

@@ -170,13 +170,13 @@ def _renumber(session: SparkSession, what: Rescaling) -> None:
     for batch in (what.batch - 1, what.batch):  # Spark reads the one before, too
         write_file(offsets / str(batch), "\n".join([*head, *what.offsets]))
     jvm: Any = session._jvm
-    spark, place, none = session._jsparkSession, f"file:{what.new}", jvm.scala.Option.empty()
+    spark, url, none = session._jsparkSession, f"file:{what.new}", jvm.scala.Option.empty()
     streaming = jvm.org.apache.spark.sql.execution.streaming
-    commits = streaming.runtime.StreamingQueryCheckpointMetadata(spark, place, False).commitLog()
+    commits = streaming.runtime.StreamingQueryCheckpointMetadata(spark, url, False).commitLog()
     ids = none
     if operator_count(what.new):
         conf = spark.sessionState().newHadoopConf()
-        ids = streaming.state.StateRewriter(spark, 0, what.batch, place, conf, none, none, none).run()
+        ids = streaming.state.StateRewriter(spark, 0, what.batch, url, conf, none, none, none).run()
     commits.add(what.batch, commits.get(0).get().withStateUniqueIds(ids))
     for path in (what.new / "commits" / "0", *([offsets / "0"] if what.batch > 1 else [])):
         path.unlink()
@@ -195,19 +195,19 @@ def _verify(session: SparkSession, what: Rescaling, moved: Moved) -> None:
         raise failed(reason=f"Spark has stored {size} bytes of {moved.size}")
 
 
-def relocate(checkpoint: Path, place: str) -> None:
+def relocate(checkpoint: Path, target: str) -> None:
     """Let the records of a checkpoint of Spark's, which name its files, name them where it will be used.
 
     Args:
         checkpoint: A directory.
-        place: URL of the directory that it will be.
+        target: URL of the directory that it will be.
     """
     for record in checkpoint.glob("state/*/_metadata/v2/[0-9]*"):
         version, text = record.read_text(encoding="utf-8").split("\n", 1)
         value = json.loads(text)
         for store in value["stateStoreInfo"]:
             names = (path.rpartition("/state/")[2] for path in store["stateSchemaFilePaths"])
-            store["stateSchemaFilePaths"] = [f"{place}/state/{name}" for name in names]
+            store["stateSchemaFilePaths"] = [f"{target}/state/{name}" for name in names]
         write_file(record, f"{version}\n{json.dumps(value, separators=(',', ':'))}")
 
 
