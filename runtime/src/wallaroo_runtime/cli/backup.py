@@ -13,9 +13,9 @@ from wallaroo_runtime.console.json_line import print_json
 def add_parser(subparsers: Any) -> None:
     """Declare the command's arguments."""
     parser = subparsers.add_parser("backup", help="copy a checkpoint as a whole", description=__doc__)
-    parser.add_argument("checkpoint", metavar="CHECKPOINT|APP", help="checkpoint directory, or what was run")
+    parser.add_argument("checkpoint", metavar="CHECKPOINT|APP", help="checkpoint directory, or the application")
     parser.add_argument("backup", metavar="DIR", help="directory to make")
-    parser.add_argument("--json", action="store_true", help="what was copied as a JSON object; findings as an array")
+    parser.add_argument("--json", action="store_true", help="the copy as a JSON object; findings as an array")
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -51,13 +51,13 @@ def add_parser(subparsers: Any) -> None:
     actions = parser.add_subparsers(dest="action", metavar="ls|show|replay|prune", parser_class=Parser, required=True)
     listing = actions.add_parser("ls", help="list them, in the order of micro-batches")
     showing = actions.add_parser("show", help="show everything about one")
-    replaying = actions.add_parser("replay", help="send what a decoder failed on to its source again, after a fix")
+    replaying = actions.add_parser("replay", help="send input of failed decoders to its source again, after a fix")
     pruning = actions.add_parser("prune", help="remove those that are no longer needed; the application may run")
     for action in (listing, showing, replaying, pruning):
         action.add_argument(
             "checkpoint",
             metavar="CHECKPOINT|APP|DIR",
-            help="checkpoint directory, what was run, or the directory of `wallaroo egress`",
+            help="checkpoint directory, the application, or the directory of `wallaroo egress`",
         )
     showing.add_argument("id", metavar="ID", help="as `ls` shows it")
     replaying.add_argument("ids", metavar="ID", nargs="*", help="as `ls` shows them")

@@ -37,7 +37,7 @@ split_arguments = split_document
 def add_parser(subparsers: Any) -> None:
     """Declare the command's arguments."""
     parser = subparsers.add_parser(
-        "diff", help="say what changed, and what it means for a checkpoint", description=__doc__
+        "diff", help="show the changes, and their effect on a checkpoint", description=__doc__
     )
     for name in ("old", "new"):
         parser.add_argument(

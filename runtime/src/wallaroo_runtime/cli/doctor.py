@@ -24,7 +24,7 @@ CGROUP = Path("/sys/fs/cgroup/memory.max")
 
 def add_parser(subparsers: Any) -> None:
     """Declare the command's arguments."""
-    parser = subparsers.add_parser("doctor", help="look whether this machine has what is needed", description=__doc__)
+    parser = subparsers.add_parser("doctor", help="look whether this machine lacks anything", description=__doc__)
     parser.add_argument("--json", action="store_true", help="one JSON object a line for each look")
 
 

@@ -19,7 +19,7 @@ VISIBLE = {"--in": True, "-i": True, "--out": True, "-o": True}
 def add_app_options(parser: argparse.ArgumentParser) -> None:
     """Declare the options for a program's own command line."""
     add = parser.add_argument
-    add("--in", "-i", dest="inputs", default="", metavar="H:P,...", help="the program sees it, and what follows --")
+    add("--in", "-i", dest="inputs", default="", metavar="H:P,...", help="the program sees it, and all after --")
     add("--out", "-o", dest="outputs", default="", metavar="H:P,...", help="the program sees it")
 
 

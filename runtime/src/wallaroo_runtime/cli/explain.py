@@ -36,7 +36,7 @@ split_arguments = split_document
 def add_parser(subparsers: Any) -> None:
     """Declare the command's arguments."""
     parser = subparsers.add_parser(
-        "explain", help="show the stages and what Spark runs, or what a code means", description=__doc__
+        "explain", help="show the stages and Spark's work, or the meaning of a code", description=__doc__
     )
     parser.add_argument("file", metavar="FILE|APP|CODE", help=f"{WHAT}; or the code of a finding, e.g. R714")
     parser.add_argument("--master", default="local[*]", metavar="URL", help="Spark master that it would run on")

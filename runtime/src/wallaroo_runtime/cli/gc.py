@@ -22,7 +22,7 @@ DAYS = 30.0
 def add_parser(subparsers: Any) -> None:
     """Declare the command's arguments."""
     parser = subparsers.add_parser("gc", help="remove unused caches and leftovers", description=__doc__)
-    parser.add_argument("--dry-run", action="store_true", help="only list what would be removed")
+    parser.add_argument("--dry-run", action="store_true", help="only list the entries to remove")
     parser.add_argument(
         "--older-than", type=_days, default=DAYS, metavar="DAYS", help="not used for so long; default: 30 days"
     )

@@ -36,7 +36,7 @@ def add_parser(subparsers: Any) -> None:
     add = parser.add_argument
     add("-o", "--output", metavar="FILE", required=True, help="the archive, e.g. app.tar.gz")
     add("--arch", metavar="ARCH,...", default=",".join(ARCHITECTURES), help="processors; default: amd64,arm64")
-    add("--requirements", metavar="FILE", help="what Python needs; default: requirements.txt next to the program")
+    add("--requirements", metavar="FILE", help="requirements of Python; default: requirements.txt next to the program")
     add("--include", metavar="PATTERN", action="append", default=[], help="further files of the program's directory")
     add("--in", "-i", dest="inputs", default="", metavar="H:P,...", help="the application sees it")
     add("--out", dest="outputs", default="", metavar="H:P,...", help="the application sees it")

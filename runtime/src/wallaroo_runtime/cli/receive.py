@@ -23,13 +23,13 @@ POLL_SECONDS = 0.2
 
 def add_parser(subparsers: Any) -> None:
     """Declare the command's arguments."""
-    parser = subparsers.add_parser("receive", help="show what a TCP sink delivers", description=__doc__)
+    parser = subparsers.add_parser("receive", help="show the output of a TCP sink", description=__doc__)
     parser.add_argument("--listen", "-l", required=True, metavar="H:P", help="where to listen")
     parser.add_argument(
         "--framed", "-f", action="store_true", help="messages have 4 bytes of length before them; show each as a line"
     )
     parser.add_argument("--output", metavar="F", help="file to write to; otherwise stdout")
-    parser.add_argument("--no-write", "-n", action="store_true", help="count what arrives, and throw it away")
+    parser.add_argument("--no-write", "-n", action="store_true", help="count the messages, and throw them away")
     parser.add_argument("--stop-when-idle", type=float, metavar="S", help="end when nothing came for S seconds")
     parser.add_argument("--expect", type=int, metavar="N", help="end after N lines, or messages with --framed")
 

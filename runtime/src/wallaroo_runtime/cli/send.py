@@ -34,7 +34,7 @@ def add_parser(subparsers: Any) -> None:
     parser = subparsers.add_parser("send", help="send the lines of a file as messages", description=__doc__)
     parser.add_argument("--host", required=True, metavar="H:P", help="where the source listens")
     add = parser.add_argument
-    add("--file", "-f", metavar="F,...", help="what to send; - reads stdin; none: the numbers from 1 on, as text")
+    add("--file", "-f", metavar="F,...", help="files to send; - reads stdin; none: the numbers from 1 on, as text")
     add(
         "--framing",
         choices=[*KINDS, "none"],

@@ -24,12 +24,12 @@ def add_convert(actions: Any) -> None:
     """Declare the arguments of the action."""
     action = actions.add_parser("convert", help="take the checkpoint to the other mode of `run --mode`")
     add = action.add_argument
-    add("checkpoint", metavar="CHECKPOINT|APP", help="checkpoint directory, or what was run; it must not run now")
-    add("--to", choices=MODES, required=True, help="what `run --mode` is to be from now on")
+    add("checkpoint", metavar="CHECKPOINT|APP", help="checkpoint directory, or the application; it must not run now")
+    add("--to", choices=MODES, required=True, help="the `run --mode` from now on")
     what = "default: as before real-time mode, else as of a new checkpoint"
     add("--partitions", type=int, metavar="N", help=f"shuffle partitions of micro-batches; {what}")
     add("--buckets", type=int, metavar="M", help=f"buckets of each partition, or of real-time mode; {what}")
-    add("--json", action="store_true", help="what was done as a JSON object; findings as a JSON array")
+    add("--json", action="store_true", help="the result as a JSON object; findings as a JSON array")
 
 
 def run_convert(arguments: argparse.Namespace) -> int:

@@ -29,7 +29,7 @@ def add_queries(actions: Any) -> None:
     getting = actions.add_parser("get", help="show the state of one key")
     dumping = actions.add_parser("dump", help="show the states of all keys, one a line")
     for action in (listing, getting, dumping):
-        action.add_argument("checkpoint", metavar="CHECKPOINT|APP", help="checkpoint directory or URL, or what was run")
+        action.add_argument("checkpoint", metavar="CHECKPOINT|APP", help="checkpoint directory or URL, or application")
     listing.add_argument("name", metavar="NAME", nargs="?", default="", help="only this state")
     for action in (getting, dumping):
         action.add_argument("name", metavar="NAME", help="of the state, as `ls` shows it")

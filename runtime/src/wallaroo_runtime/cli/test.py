@@ -42,7 +42,7 @@ def add_parser(subparsers: Any) -> None:
     text = f"{__doc__}\n{(cases.__doc__ or '').partition('.' + chr(10))[2]}"
     parser = subparsers.add_parser("test", help="run case folders and compare their output", description=text)
     parser.add_argument("directory", metavar="DIR", nargs="?", default=".", help="a case, or a folder with cases below")
-    parser.add_argument("--write", action="store_true", help="write what came as expected; look at the difference")
+    parser.add_argument("--write", action="store_true", help="write the output as expected; look at the difference")
     parser.add_argument("--json", action="store_true", help="one JSON object a line for each case")
 
 

@@ -72,7 +72,7 @@ def _add_tail(add: Any) -> None:
     add("--to-end", action="store_true", help="end where the topic ends; implies --from-beginning")
     add("-n", "--number", type=_natural, metavar="N", help="end after N records")
     add("--partition", type=_partition, action="append", default=[], metavar="P", help="only this partition")
-    add("--uncommitted", action="store_true", help="also what transactions have not committed")
+    add("--uncommitted", action="store_true", help="also records that transactions have not committed")
 
 
 def _add_emit(add: Any) -> None:

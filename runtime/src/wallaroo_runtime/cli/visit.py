@@ -23,9 +23,9 @@ def add_parser(subparsers: Any) -> None:
     """Declare the command's arguments."""
     parser = subparsers.add_parser("visit", help="run visitors for every key that has state", description=__doc__)
     add = parser.add_argument
-    add("checkpoint", metavar="CHECKPOINT|APP", help="checkpoint directory, or what runs; not used with --gateway")
+    add("checkpoint", metavar="CHECKPOINT|APP", help="checkpoint directory, or application; not used with --gateway")
     add("name", metavar="NAME", help="of the visit, as the state computation names it")
-    add("--metadata", metavar="TEXT", help="what the visitors get, too; as UTF-8")
+    add("--metadata", metavar="TEXT", help="text for the visitors; as UTF-8")
     add("--metadata-file", metavar="FILE", help="the same, from a file")
     add("--wait", action="store_true", help="wait until it is processed, and say how many keys were visited")
     add("--gateway", metavar="H:P", help="ask this gateway, of a run with remote gateways")

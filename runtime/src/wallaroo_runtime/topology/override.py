@@ -36,7 +36,7 @@ def parse_addresses(text: str, what: str) -> list[NamedAddress]:
 
     Example:
         >>> parse_addresses("votes@127.0.0.1:7010,[::1]:7011", "source")
-        [Address(name='votes', host='127.0.0.1', port=7010), Address(name='', host='::1', port=7011)]
+        [NamedAddress(name='votes', host='127.0.0.1', port=7010), NamedAddress(name='', host='::1', port=7011)]
     """
     return [_parse(item, what) for item in text.split(",")]
 
