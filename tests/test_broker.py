@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from support.kafka import Broker, free_port
 from support.run import WALLAROO
 from wallaroo_runtime.cli.main import main
-from wallaroo_runtime.kafka.record import Record, emit, follow
+from wallaroo_runtime.kafka.record import TopicRecord, emit, follow
 from wallaroo_runtime.kafka.topic import describe_topic
 
 pytestmark = pytest.mark.kafka
@@ -98,14 +98,14 @@ def murmur2(key: bytes) -> int:
 
 OCTETS = st.binary(max_size=20)
 HEADERS = st.lists(st.tuples(st.text("abc", min_size=1, max_size=3), st.none() | OCTETS), max_size=2).map(tuple)
-RECORDS = st.lists(st.builds(Record, st.none() | st.binary(min_size=1, max_size=20), st.none() | OCTETS, HEADERS))
+RECORDS = st.lists(st.builds(TopicRecord, st.none() | st.binary(min_size=1, max_size=20), st.none() | OCTETS, HEADERS))
 
 
 @pytest.mark.parametrize(("partitioner", "reference"), [("fnv1a", fnv1a), ("murmur2", murmur2)])
 @settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(records=RECORDS)
 def test_what_is_emitted_is_shown_and_keys_choose_partitions(
-    partitioner: str, reference: Callable[[bytes], int], records: list[Record], broker: Broker
+    partitioner: str, reference: Callable[[bytes], int], records: list[TopicRecord], broker: Broker
 ) -> None:
     topic = f"drawn-{secrets.token_hex(8)}"
     broker.create(topic, PARTITIONS)

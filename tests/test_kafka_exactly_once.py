@@ -19,7 +19,7 @@ from wallaroo.worker.value.kafka_record import write_record
 from wallaroo_runtime.checkpoint.dead_letter import read_letters
 from wallaroo_runtime.egress.kafka_transaction import ANSWER_S
 from wallaroo_runtime.kafka.topic import create_topic
-from wallaroo_runtime.storage.outbox.position import Delivered, read_position, write_position
+from wallaroo_runtime.storage.outbox.position import SinkPosition, read_position, write_position
 from wallaroo_runtime.storage.outbox.staging import StagingWriter
 
 pytestmark = pytest.mark.kafka
@@ -296,16 +296,16 @@ def test_a_position_that_does_not_fit(delivery: Delivery) -> None:
     delivery.close()
     outbox = delivery.root / "outbox"
     position = read_position(outbox, PORT)
-    write_position(outbox, PORT, Delivered(9, 0, 0, 90, 900, position.sender), durable=True)
+    write_position(outbox, PORT, SinkPosition(9, 0, 0, 90, 900, position.sender), durable=True)
     assert delivery.start().wait(DEADLINE_S) == 1
     assert "does not fit the outbox; Kafka has 50 messages; 90 were delivered" in delivery.findings()
     # An older copy of the outbox: what Kafka has was published after it.
     (outbox / "log").unlink()
-    write_position(outbox, PORT, Delivered(sender=position.sender), durable=True)
+    write_position(outbox, PORT, SinkPosition(sender=position.sender), durable=True)
     assert delivery.start().wait(DEADLINE_S) == 1
     assert "does not fit the outbox; Kafka has 50 messages, which the outbox has not" in delivery.findings()
     # Kafka has forgotten the group, and the egress was killed.
-    write_position(outbox, PORT, Delivered(sender="forgotten"), durable=True)
+    write_position(outbox, PORT, SinkPosition(sender="forgotten"), durable=True)
     assert delivery.start().wait(DEADLINE_S) == 1
     assert "R731" in delivery.findings()
     assert "Kafka has forgotten it, and the last run did not end in order" in delivery.findings()

@@ -26,7 +26,7 @@ from wallaroo_runtime.kafka.client import kafka_client
 from wallaroo_runtime.kafka.topic import describe_topic
 from wallaroo_runtime.run.topics import create_topics
 from wallaroo_runtime.service._proto import service_pb2 as pb
-from wallaroo_runtime.storage.outbox.position import Delivered
+from wallaroo_runtime.storage.outbox.position import SinkPosition
 from wallaroo_runtime.storage.outbox.sink_record import whole_record
 from wallaroo_runtime.topology.load import load_document
 from wallaroo_runtime.topology.model import Topology
@@ -105,7 +105,7 @@ def test_drawn_records_are_written_as_they_are(broker: Broker) -> None:
     session = opened(target, "whole-records")
     for at in range(0, len(records), 100):
         written = map(whole_record, map(write_record, records[at : at + 100]))
-        session.write(written, Delivered(0, 0, 0, at + 100, 0, "whole-records"))
+        session.write(written, SinkPosition(0, 0, 0, at + 100, 0, "whole-records"))
     session.close()
     found = read_all(broker, topic, len(records))
     for number in range(PARTITIONS):
@@ -126,7 +126,7 @@ def test_a_record_without_a_time_gets_kafka_s(broker: Broker) -> None:
     target = pb.KafkaTopic(application="app", brokers=[broker.address], topic="untimed", records=True)
     session = opened(target, "untimed")
     records = [KafkaRecord(key=b"k", timestamp_ms=none) for none in (0, -1)]
-    session.write(map(whole_record, map(write_record, records)), Delivered(0, 0, 0, 2, 0, "untimed"))
+    session.write(map(whole_record, map(write_record, records)), SinkPosition(0, 0, 0, 2, 0, "untimed"))
     session.close()
     found = [record for part in read_all(broker, "untimed", 2) for record in part]
     assert min(record.timestamp_ms for record in found) > 1_600_000_000_000
@@ -139,7 +139,7 @@ def test_a_record_that_kafka_never_takes_is_told_apart_from_those_in_its_batch(b
     session = opened(target, "future")
     records = [KafkaRecord(key=b"k", timestamp_ms=number) for number in (1, 2, 1 << 42, 3)]
     with pytest.raises(Lasting, match="s in the future, message.timestamp.after.max.ms is 3600000") as refused:
-        session.write(map(whole_record, map(write_record, records)), Delivered(0, 0, 0, 4, 0, "future"))
+        session.write(map(whole_record, map(write_record, records)), SinkPosition(0, 0, 0, 4, 0, "future"))
     assert [*refused.value.numbers] == [2]
     session.close()
 

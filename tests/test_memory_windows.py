@@ -17,7 +17,7 @@ from wallaroo import testing
 from wallaroo.diagnostic.diagnostic import DiagnosticError
 from wallaroo.message.frame import DEAD_LETTER_PORT, FRAMED, FrameHeader, read_frame, write_frame
 from wallaroo.worker._proto import worker_pb2 as pb
-from wallaroo_runtime.memory import Batch, Engine, MemoryRun, start
+from wallaroo_runtime.memory import BatchResult, Engine, MemoryRun, start
 from wallaroo_runtime.memory.source_frame import tick_frame
 from wallaroo_runtime.memory.state import read_states
 from wallaroo_runtime.topology.error_policy import ErrorPolicy
@@ -43,13 +43,13 @@ def frame_of(event: Event, port: int) -> bytes:
     return write_frame(head, [struct.pack(">I", len(payload)), payload])
 
 
-def given(batch: Batch) -> Iterator[tuple[int, str]]:
+def given(batch: BatchResult) -> Iterator[tuple[int, str]]:
     """Yield sequence and text of what the sink got."""
     for frame in (read_frame(data) for frames in batch.frames.values() for data in frames):
         yield from ((frame.sequence_of(at), value.decode()) for at, value in enumerate(frame.values()))
 
 
-def dead(batch: Batch) -> Iterator[tuple[int, str, str]]:
+def dead(batch: BatchResult) -> Iterator[tuple[int, str, str]]:
     """Yield sequence, key and code of the dead letters."""
     for frame in map(read_frame, batch.letters):
         assert frame.header.port == DEAD_LETTER_PORT

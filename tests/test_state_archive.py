@@ -10,7 +10,7 @@ from support.memory_query import MemoryLogs
 from support.run import TESTS
 from wallaroo_runtime.archive.archive import ARCHIVE_PLACEHOLDER
 from wallaroo_runtime.checkpoint.checkpoint import Checkpoint
-from wallaroo_runtime.checkpoint.directory import Place
+from wallaroo_runtime.checkpoint.directory import HeldDirectory
 from wallaroo_runtime.checkpoint.manifest import read_manifest
 from wallaroo_runtime.cli.main import main
 from wallaroo_runtime.memory.start import start
@@ -52,7 +52,7 @@ def encode(data):
 
 def archived(path: Path, name: str = "") -> Path:
     """Write the checkpoint of an application that was run as an archive."""
-    place = Place.take(path)
+    place = HeldDirectory.take(path)
     document = json.loads((VECTORS / "word_count.json").read_bytes())
     document["workers"][0]["directory"] = ARCHIVE_PLACEHOLDER
     document["name"] = name or document["name"]
@@ -88,7 +88,7 @@ def test_the_worker_of_an_archive_shows_states(tmp_path: Path, packed: Path) -> 
     archive = read_workers(str(packed))
     assert archive is not None
     topology = load_document(json.loads(archive.topology))
-    place = Place.take(tmp_path / "checkpoint")
+    place = HeldDirectory.take(tmp_path / "checkpoint")
     Checkpoint.open(place, topology, shuffle_partitions=3, buckets_per_partition=4)
     place.release()
     check_state(place.path, "count", archive, raw=False)

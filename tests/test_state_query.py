@@ -22,7 +22,7 @@ from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.memory.run import MemoryRun
 from wallaroo_runtime.memory.start import start
 from wallaroo_runtime.monitor.board import Board
-from wallaroo_runtime.monitor.server import Server
+from wallaroo_runtime.monitor.server import MonitorServer
 from wallaroo_runtime.run.state_query import StateQuery, key_text, keys_of
 
 ARGS = ["--in", "127.0.0.1:7010,127.0.0.1:7011,127.0.0.1:7012", "--out", "127.0.0.1:7002,127.0.0.1:7003,127.0.0.1:7004"]
@@ -189,7 +189,7 @@ def ask(run: MemoryRun, tmp_path: Path) -> Iterator[Callable[[str], tuple[int, A
     """Give what asks a monitor that shows the states of the run."""
     run.send([b"a,b,c/d"], "Words")
     put_manifest(tmp_path)
-    server = Server(Board(run.topology, run.plan, tmp_path), "127.0.0.1:0")
+    server = MonitorServer(Board(run.topology, run.plan, tmp_path), "127.0.0.1:0")
     server.start()
 
     def ask(path: str) -> tuple[int, Any]:

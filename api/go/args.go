@@ -5,7 +5,7 @@ import (
 	"os"
 )
 
-// Args are the application's arguments: a program name, then what is left over after the runtime took
+// Args are the application's arguments: a program name, then the arguments left over after the runtime took
 // its own options. --in and --out stay visible. Programs read them and leave them alone.
 //
 // Source: Wallaroo 0.4 and 0.5, wallarooapi.Args; the empty text that stood last is gone.

@@ -61,5 +61,5 @@ func (c *RemoteComponent) WithOutput(name, codec string) *RemoteComponent {
 	return &more
 }
 
-// Build returns the component itself, which stands for what the other program builds.
+// Build returns the component itself, which stands for the one that the other program builds.
 func (c *RemoteComponent) Build() interface{} { return c }

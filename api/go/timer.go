@@ -2,7 +2,7 @@ package wallarooapi
 
 import "time"
 
-// Timer is what a function of a timer gets besides the state.
+// Timer is the argument of a timer's function besides the state.
 type Timer struct {
 	Name    string    // of the timer
 	Key     []byte    // whose timer it is; it must not be changed

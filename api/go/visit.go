@@ -1,6 +1,6 @@
 package wallarooapi
 
-// Visit is what a visitor gets besides the state: an application that runs is asked for a visit with `wallaroo visit`, and then a
+// Visit is the argument of a visitor besides the state: an application that runs is asked for a visit with `wallaroo visit`, and then a
 // visitor runs for every key that has state.
 type Visit struct {
 	Name     string // of the visit

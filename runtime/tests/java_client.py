@@ -100,7 +100,7 @@ class JavaChannel:
     owner: Owner
     sampled_below: int = 0
 
-    def connection(self) -> discovery.Connection:
+    def connection(self) -> discovery.ServingWorker:
         """Return the process of the worker that serves."""
         return discovery.ensure_worker(self.spec, self.owner)
 

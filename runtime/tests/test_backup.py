@@ -12,7 +12,7 @@ import pytest
 from support.history import STEPS, History, resumed
 from support.manifest import change_manifest
 from support.small_checkpoint import files_of
-from wallaroo_runtime.checkpoint.directory import Place
+from wallaroo_runtime.checkpoint.directory import HeldDirectory
 from wallaroo_runtime.checkpoint.manifest import read_manifest
 from wallaroo_runtime.cli.main import main
 from wallaroo_runtime.errors import RunError
@@ -110,7 +110,7 @@ def test_every_damage_of_a_copy_is_refused(history: History, tmp_path: Path) -> 
 
 
 def test_a_checkpoint_that_is_in_use_is_refused(history: History, tmp_path: Path) -> None:
-    place = Place.take(history.path)
+    place = HeldDirectory.take(history.path)
     assert codes(lambda: back_up(history.path, tmp_path / "copy")).startswith("R610")
     place.release()
     process = {"pid": os.getpid(), "start_time": process_start_time(os.getpid())}

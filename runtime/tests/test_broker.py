@@ -25,7 +25,7 @@ from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.kafka import topic
 from wallaroo_runtime.kafka.broker import VERSION, Broker, cluster_id
 from wallaroo_runtime.kafka.client import kafka_client
-from wallaroo_runtime.kafka.record import Record, printable
+from wallaroo_runtime.kafka.record import TopicRecord, printable
 from wallaroo_runtime.system.lock import TRY, take_lock
 
 
@@ -237,7 +237,7 @@ def test_a_record_as_json_has_everything(
         text = found[name]
         return None if text is None else text.encode()
 
-    found = json.loads(json.dumps(Record(key, value, tuple(headers)).to_json()))
+    found = json.loads(json.dumps(TopicRecord(key, value, tuple(headers)).to_json()))
     assert (octets(found, "key"), octets(found, "value")) == (key, value)
     assert [(each["name"], octets(each, "value")) for each in found["headers"]] == headers
 

@@ -12,7 +12,7 @@ import pytest
 from support.manifest import change_manifest
 from support.small_checkpoint import WORD_COUNT, Small, open_checkpoint
 from wallaroo_runtime.checkpoint.checkpoint import Checkpoint
-from wallaroo_runtime.checkpoint.directory import Place
+from wallaroo_runtime.checkpoint.directory import HeldDirectory
 from wallaroo_runtime.checkpoint.integrity import SparkFiles
 from wallaroo_runtime.checkpoint.manifest import read_manifest
 from wallaroo_runtime.cli.main import main
@@ -55,7 +55,7 @@ def document(change: Change) -> Any:
 
 
 def opened(path: Path, change: Change, remote: RemoteOptions | None = None) -> Checkpoint:
-    place = Place.take(path)
+    place = HeldDirectory.take(path)
     try:
         return Checkpoint.open(
             place,

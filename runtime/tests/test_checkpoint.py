@@ -15,7 +15,7 @@ from support.manifest import change_manifest
 from support.word_count import WORD_COUNT
 from wallaroo.message.frame import encode_frame
 from wallaroo_runtime.checkpoint.checkpoint import HERE, Checkpoint
-from wallaroo_runtime.checkpoint.directory import Place, default_directory
+from wallaroo_runtime.checkpoint.directory import HeldDirectory, default_directory
 from wallaroo_runtime.console.reporter import TextReporter
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.peer.configuration import open_sources
@@ -25,7 +25,7 @@ from wallaroo_runtime.run.history import tell_past
 from wallaroo_runtime.storage.journal.reader import JournalReader
 from wallaroo_runtime.storage.journal.writer import JournalWriter
 from wallaroo_runtime.storage.outbox.outbox import Outbox
-from wallaroo_runtime.storage.outbox.position import Delivered, write_position
+from wallaroo_runtime.storage.outbox.position import SinkPosition, write_position
 from wallaroo_runtime.storage.outbox.staging import StagingWriter
 from wallaroo_runtime.topology.load import load_document
 
@@ -46,7 +46,7 @@ def open_checkpoint(
 ) -> Checkpoint:
     document = copy.deepcopy(WORD_COUNT)
     change(document)
-    place = Place.take(path)
+    place = HeldDirectory.take(path)
     try:
         topology = load_document(document)
         return Checkpoint.open(
@@ -242,7 +242,7 @@ def test_output_for_a_sink_that_is_gone(tmp_path: Path) -> None:
         'outbox are not delivered; sink "second" (0/sinks/1) is gone; output that waits for it would never be '
         "delivered\n"
     )
-    write_position(tmp_path / "outbox", port, Delivered(record=1, messages=3, total_bytes=3), durable=True)
+    write_position(tmp_path / "outbox", port, SinkPosition(record=1, messages=3, total_bytes=3), durable=True)
     assert open_checkpoint(tmp_path).manifest.ports.parts == {"0/sources/0": 0, "0/steps/1": 1, "0/sinks/0": 2}
     again = open_checkpoint(tmp_path, two_sinks)
     assert again.manifest.ports.parts["0/sinks/1"] == 4, "a number is never given to a second part"
@@ -288,29 +288,29 @@ def test_a_manifest_of_another_format_or_damaged(tmp_path: Path) -> None:
 
 
 def test_a_second_driver_is_refused(tmp_path: Path) -> None:
-    holder = Place.take(tmp_path)
+    holder = HeldDirectory.take(tmp_path)
     with pytest.raises(RunError) as caught:
-        Place.take(tmp_path)
+        HeldDirectory.take(tmp_path)
     assert str(caught.value) == (
         f"R610 checkpoint {tmp_path} is in use by another run (process {os.getpid()})\n  fix: wait until that has "
         "ended, or "
         "stop it; what shall run at the same time needs --checkpoint of its own"
     )
     holder.release()
-    Place.take(tmp_path).release()
+    HeldDirectory.take(tmp_path).release()
 
 
 @pytest.mark.slow
 def test_the_lock_ends_with_its_process(tmp_path: Path) -> None:
     code = "import sys; from pathlib import Path; from wallaroo_runtime.checkpoint.directory import Place; Place.take(Path(sys.argv[1]))"  # noqa: E501
     subprocess.run([sys.executable, "-c", code, str(tmp_path)], check=True)
-    Place.take(tmp_path).release()
+    HeldDirectory.take(tmp_path).release()
 
 
 def test_a_directory_with_other_files_is_left_alone(tmp_path: Path) -> None:
     (tmp_path / "thesis.txt").write_text("precious")
     with pytest.raises(RunError) as caught:
-        Place.take(tmp_path)
+        HeldDirectory.take(tmp_path)
     assert caught.value.exit_code == 2
     assert str(caught.value) == (
         f"R715 {tmp_path} cannot be used as a checkpoint; it holds other files\n  fix: give another --checkpoint"
@@ -322,7 +322,7 @@ def test_a_file_is_no_checkpoint(tmp_path: Path) -> None:
     path = tmp_path / "file"
     path.write_text("")
     with pytest.raises(RunError, match="cannot be used as a checkpoint; File exists"):
-        Place.take(path)
+        HeldDirectory.take(path)
 
 
 def test_clear_removes_everything_and_follows_no_link(tmp_path: Path) -> None:
@@ -332,7 +332,7 @@ def test_clear_removes_everything_and_follows_no_link(tmp_path: Path) -> None:
     open_checkpoint(path)
     (path / "link").symlink_to(outside)
     (path / "journal" / "link").symlink_to(outside)
-    place = Place.take(path)
+    place = HeldDirectory.take(path)
     place.clear()
     place.release()
     assert [entry.name for entry in path.iterdir()] == ["driver.lock"]

@@ -22,7 +22,7 @@ from wallaroo_runtime.egress.connector_sink import CommittingSink
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.service._proto import service_pb2 as pb
 from wallaroo_runtime.storage.outbox.outbox import Outbox
-from wallaroo_runtime.storage.outbox.position import Delivered, begin_position, read_position, write_position
+from wallaroo_runtime.storage.outbox.position import SinkPosition, begin_position, read_position, write_position
 from wallaroo_runtime.storage.outbox.staging import StagingWriter
 
 pytestmark = pytest.mark.slow
@@ -252,9 +252,9 @@ class Peer:
         self.socket, _ = listener.accept()
         self.socket.settimeout(DEADLINE_S)
         self.received = bytearray()
-        self.frames: list[protocol.Frame] = []
+        self.frames: list[protocol.ReceivedFrame] = []
 
-    def read(self) -> protocol.Frame:
+    def read(self) -> protocol.ReceivedFrame:
         while not self.frames:
             data = self.socket.recv(65536)
             assert data, "the egress closed the connection"
@@ -313,11 +313,11 @@ def test_the_protocol_as_a_sink_sees_it(delivery: Delivery) -> None:
 
 def test_an_output_keeps_its_first_name_and_where_it_begins(tmp_path: Path) -> None:
     """Under another name nothing that is prepared would be committed."""
-    write_position(tmp_path, 3, Delivered(1, 0, 0, 5, 50), durable=True)
+    write_position(tmp_path, 3, SinkPosition(1, 0, 0, 5, 50), durable=True)
     for name in ("out aa", "out bb"):
         sink = CommittingSink(pb.Sink(port=3, name="out", host="127.0.0.1", tcp_port=1), tmp_path, lambda _: None)
         sink._name_output(name)
-        assert read_position(tmp_path, 3) == Delivered(1, 0, 0, 5, 50, "out aa", 50)
+        assert read_position(tmp_path, 3) == SinkPosition(1, 0, 0, 5, 50, "out aa", 50)
     begin_position(tmp_path, 3)
     assert read_position(tmp_path, 3).sender == "out aa", "the driver begins with what is there"
     position = tmp_path / "position-3"

@@ -62,7 +62,7 @@ def test_messages_keep_key_and_time_and_are_acknowledged_only_when_processed(
         peer.read()
     peer.socket.settimeout(DEADLINE_S)
     gateway.commit()
-    assert peer.read() == protocol.Frame(protocol.ACK, positions=((1, 12),))
+    assert peer.read() == protocol.ReceivedFrame(protocol.ACK, positions=((1, 12),))
     gateway.wait(lambda: not gateway.status()["waits"], "the gateway to wait no more")
 
 
@@ -71,7 +71,7 @@ def test_credits_are_filled_up_when_few_are_left_and_none_may_be_overdrawn(
 ) -> None:
     peer = opened(connect())
     peer.write(*range(1, CREDITS - REFILL + 2))
-    assert peer.read() == protocol.Frame(protocol.ACK, credits=CREDITS - REFILL + 1)
+    assert peer.read() == protocol.ReceivedFrame(protocol.ACK, credits=CREDITS - REFILL + 1)
     peer.write(*range(100, 100 + CREDITS), 200)  # one block, and so one look at the credits
     refused = peer.read()
     assert refused.tag == protocol.ERROR

@@ -17,7 +17,7 @@ from support.manifest import change_manifest
 from support.small_checkpoint import WORD_COUNT, Small
 from wallaroo.message.frame import DEAD_LETTER_PORT
 from wallaroo_runtime.checkpoint.checkpoint import Checkpoint
-from wallaroo_runtime.checkpoint.directory import Place
+from wallaroo_runtime.checkpoint.directory import HeldDirectory
 from wallaroo_runtime.checkpoint.manifest import read_manifest
 from wallaroo_runtime.checkpoint.uncommitted import repeated
 from wallaroo_runtime.cli.main import main
@@ -33,7 +33,7 @@ VALID = Path(__file__).parents[2] / "topology-schema" / "vectors" / "topologies"
 
 
 def opened(path: Path, mode: str = "microbatch", document: dict[str, Any] | None = None) -> Checkpoint:
-    place = Place.take(path)
+    place = HeldDirectory.take(path)
     try:
         topology = load_document(copy.deepcopy(document or WORD_COUNT))
         return Checkpoint.open(place, topology, shuffle_partitions=3, buckets_per_partition=5, mode=mode)
@@ -282,7 +282,7 @@ def test_the_last_batch_gets_the_record_that_a_killed_driver_has_not_made(tmp_pa
 @pytest.mark.slow
 def test_a_checkpoint_that_is_in_use_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     opened(tmp_path)
-    place = Place.take(tmp_path)
+    place = HeldDirectory.take(tmp_path)
     try:
         assert convert(tmp_path, "realtime") == 1
     finally:

@@ -17,16 +17,16 @@ from support.delivery import frame_of
 from support.manifest import put_manifest
 from wallaroo.message.frame import DEAD_LETTER_PORT, encode_frame
 from wallaroo.worker._proto import worker_pb2 as pb
-from wallaroo_runtime.checkpoint.dead_letter import DeadLetter, read_letters
-from wallaroo_runtime.checkpoint.directory import Place
+from wallaroo_runtime.checkpoint.dead_letter import StoredLetter, read_letters
+from wallaroo_runtime.checkpoint.directory import HeldDirectory
 from wallaroo_runtime.cli import main as cli
 from wallaroo_runtime.egress.delivery import Deliveries
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.maintenance.prune import prune
 from wallaroo_runtime.service._proto import service_pb2 as pb2
-from wallaroo_runtime.service.store import PROTOCOL_VERSION, Store
+from wallaroo_runtime.service.store import PROTOCOL_VERSION, AttachmentStore
 from wallaroo_runtime.storage.outbox.live_log import LiveLog
-from wallaroo_runtime.storage.outbox.live_state import Writer
+from wallaroo_runtime.storage.outbox.live_state import AttemptWriter
 from wallaroo_runtime.storage.outbox.outbox import Outbox
 from wallaroo_runtime.storage.outbox.staging import StagedFile
 from wallaroo_runtime.system.lock import TRY, take_lock
@@ -66,7 +66,7 @@ def publish(checkpoint: Path, batches: list[list[tuple[int, list[list[pb.DeadLet
     return outbox
 
 
-def is_in(wanted: set[int]) -> Callable[[DeadLetter, bool], bool]:
+def is_in(wanted: set[int]) -> Callable[[StoredLetter, bool], bool]:
     return lambda each, _: each.record.sequence in wanted
 
 
@@ -89,7 +89,7 @@ def test_the_others_keep_their_ids(
         for wanted, kill_at in prunes:
             before, looked = dict(expected), 0
 
-            def choose(each: DeadLetter, _: bool, wanted: set[int] = wanted, kill_at: int | None = kill_at) -> bool:
+            def choose(each: StoredLetter, _: bool, wanted: set[int] = wanted, kill_at: int | None = kill_at) -> bool:
                 nonlocal looked
                 looked += 1
                 if looked - 1 == kill_at:
@@ -171,7 +171,7 @@ def test_another_prune_or_a_run_refuses_it(checkpoint: Path, capsys: pytest.Capt
     assert (code, "is in use by another replay or prune" in err) == (1, True)
     os.close(held)
     LiveLog(checkpoint / "outbox", checkpoint / "dead-letters").close()
-    place = Place.take(checkpoint)
+    place = HeldDirectory.take(checkpoint)
     code, _, err = run(capsys, checkpoint, "--all")
     assert (code, "is in use by another run (process" in err) == (1, True), err
     assert run(capsys, checkpoint, "--all", "--dry-run")[0] == 0
@@ -196,7 +196,7 @@ class Engines:
         self._frames: list[bytes] = []
         publish(checkpoint, [])
         self.mode(mode="realtime")
-        self._store = Store(checkpoint, "egress", "here")
+        self._store = AttachmentStore(checkpoint, "egress", "here")
         driver = pb2.Driver(protocol_version=PROTOCOL_VERSION, id="d", application="a", checkpoint="c")
         self._store.save(self._store.admit(driver, "", {})[0])
 
@@ -210,7 +210,7 @@ class Engines:
             self.place, self._frames = self.place + 1 + len(self._frames), []
         live = LiveLog(self.checkpoint / "outbox", self.checkpoint / "dead-letters", segment_bytes=1500)
         deliveries = Deliveries(live, self._store, set, lambda port: None)
-        stream = deliveries.open(Writer(1, QUERY, self.place, 0, self._attempt))
+        stream = deliveries.open(AttemptWriter(1, QUERY, self.place, 0, self._attempt))
         number = sum(id_.startswith(f"{self.place}-0-") for id_ in self.expected)
         for count in counts:
             letters = [letter(self._sequence + at) for at in range(count)]
@@ -225,7 +225,7 @@ class Engines:
     def prune(self, wanted: set[int], kill_at: int | None, *, keeps_last: bool) -> None:
         before, looked = content(self.checkpoint), 0
 
-        def choose(each: DeadLetter, _: bool) -> bool:
+        def choose(each: StoredLetter, _: bool) -> bool:
             nonlocal looked
             looked += 1
             if looked - 1 == kill_at:

@@ -21,12 +21,12 @@ from wallaroo_runtime.egress.delivery import Deliveries, Delivering
 from wallaroo_runtime.egress.feed import Feed
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.service._proto import service_pb2 as pb
-from wallaroo_runtime.service.store import PROTOCOL_VERSION, Store
+from wallaroo_runtime.service.store import PROTOCOL_VERSION, AttachmentStore
 from wallaroo_runtime.storage.outbox.check import check_outbox
 from wallaroo_runtime.storage.outbox.live_log import LiveLog
-from wallaroo_runtime.storage.outbox.live_state import Writer, read_last
+from wallaroo_runtime.storage.outbox.live_state import AttemptWriter, read_last
 from wallaroo_runtime.storage.outbox.outbox import Outbox
-from wallaroo_runtime.storage.outbox.position import Delivered, read_position, undelivered, write_position
+from wallaroo_runtime.storage.outbox.position import SinkPosition, read_position, undelivered, write_position
 
 PORTS = (3, 4)
 BUCKETS = (-1, 0, 7)
@@ -62,7 +62,7 @@ class Egress:
 
     def start(self) -> None:
         check_outbox(self.outbox, PORTS)
-        self.store = Store(self.directory, "egress", "here")
+        self.store = AttachmentStore(self.directory, "egress", "here")
         driver = pb.Driver(protocol_version=PROTOCOL_VERSION, id="d", application="a", checkpoint="c")
         self.store.save(self.store.admit(driver, "", {})[0])
         self.live = LiveLog(self.outbox, self.letters, segment_bytes=2000)
@@ -75,7 +75,7 @@ class Egress:
 
     def send(self, port: int) -> None:
         """Send what is there, and perhaps record a place within it, as a sink does."""
-        position = Delivered()
+        position = SinkPosition()
         while (piece := self.feeds[port].next()) is not None:
             assert len(self.sent[port]) == piece.before.total_bytes
             self.sent[port] += piece.data
@@ -106,7 +106,7 @@ class Run:
 
     def __init__(self, egress: Egress, batch: Batch, number: int, attempt: int) -> None:
         self.random = egress.random
-        self.stream: Delivering = egress.deliveries.open(Writer(1, "q", number, 0, attempt))
+        self.stream: Delivering = egress.deliveries.open(AttemptWriter(1, "q", number, 0, attempt))
         self.number = 0
         self.rest = {place: list(results) for place, results in batch.items() if results}
 

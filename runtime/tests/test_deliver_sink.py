@@ -23,7 +23,7 @@ from wallaroo_runtime.egress import recorder, sender
 from wallaroo_runtime.egress.recorder import Recorder
 from wallaroo_runtime.peer.local import LocalPeer
 from wallaroo_runtime.service._proto import service_pb2 as pb
-from wallaroo_runtime.service.client import Client, close_channel
+from wallaroo_runtime.service.client import ServiceClient, close_channel
 from wallaroo_runtime.service.store import PROTOCOL_VERSION
 from wallaroo_runtime.storage.outbox.check import check_outbox
 from wallaroo_runtime.storage.outbox.live import live_segments
@@ -74,7 +74,7 @@ def test_a_sink_without_output_keeps_no_segments_and_misses_nothing(tmp_path: Pa
     request.sinks.add(port=SINK, name="out", host="127.0.0.1", tcp_port=receiver.port)
     request.sinks.add(port=SINK + 1, name="quiet", host="127.0.0.1", tcp_port=quiet.port)
     with serving("egress", tmp_path) as place:
-        reply = Client(place.service, 1.0).call("Attach", request)
+        reply = ServiceClient(place.service, 1.0).call("Attach", request)
         attempt = Attempt(place.service.attached(reply.epoch, reply.store))
         for at in range(0, 200, 100):
             for number in range(at, at + 100, 4):
@@ -106,7 +106,7 @@ def test_the_status_says_what_was_delivered_and_dropped(tmp_path: Path, receiver
         )
         wait_until(lambda: said()["sinks"][0]["pending_bytes"] == 0, lambda: f"delivery; {said()}", WAIT_S)
         status = said()
-        reply = Client(place.service).call("Status", pb.StatusRequest(epoch=place.service.epoch, ports=[SINK]))
+        reply = ServiceClient(place.service).call("Status", pb.StatusRequest(epoch=place.service.epoch, ports=[SINK]))
     assert (reply.dead_letters, reply.backlog_bytes, reply.waiting_messages) == (1, 0, 0)
     live = status["live"]
     assert (live["messages"], live["dead_letters"], live["dropped"], live["batch"]) == (5, 1, 6, 6)

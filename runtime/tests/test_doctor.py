@@ -67,7 +67,7 @@ def test_the_remedy_of_an_unreadable_state_suits_both_languages(capsys: pytest.C
     assert f"{kept}, or start over without its state: --fresh" in said
 
 
-def outcome(what: str) -> doctor.Outcome:
+def outcome(what: str) -> doctor.MachineFinding:
     """Return what one look finds; those that start a process are left out."""
     (found,) = [each for look in (doctor.memory, doctor.limits, doctor.ports, doctor.directories, doctor.pyspark)
                 for each in look() if each.what == what]  # fmt: skip

@@ -24,7 +24,7 @@ from wallaroo_runtime.peer.remote import RemoteOptions
 from wallaroo_runtime.plan.compile import compile_topology
 from wallaroo_runtime.run.peers import Peers
 from wallaroo_runtime.service._proto import service_pb2 as pb
-from wallaroo_runtime.service.client import Client
+from wallaroo_runtime.service.client import ServiceClient
 from wallaroo_runtime.service.endpoint import Service
 from wallaroo_runtime.storage.remote_outbox import RemoteOutbox
 from wallaroo_runtime.topology.load import load_document
@@ -65,7 +65,7 @@ class Deployed:
 
     def check(self, version: int) -> Checkpoint:
         """Do what a run does before it attaches; nothing of it lives on."""
-        taken = directory.Place.take(self.path)
+        taken = directory.HeldDirectory.take(self.path)
         try:
             topology = load_document(self.document(version))
             return Checkpoint.open(
@@ -104,7 +104,7 @@ class Deployed:
 
 def sources_of(gateway: Service) -> list[Any]:
     """Return what a gateway says that it listens for, asked by nobody in particular."""
-    reply = Client(gateway).call("Status", pb.StatusRequest())
+    reply = ServiceClient(gateway).call("Status", pb.StatusRequest())
     sources: list[Any] = json.loads(reply.document).get("sources", [])
     return sources
 
@@ -194,7 +194,7 @@ def deliver(egress: Service, port: int, sequence: int) -> None:
         pb.DeliverRequest(opening=pb.DeliverOpening(epoch=egress.epoch, query="q", batch=1, partition=0, attempt=1)),
         pb.DeliverRequest(deliveries=pb.Deliveries(items=[item])),
     ]
-    client = Client(egress)
+    client = ServiceClient(egress)
     assert [reply.number for reply in client.stub.Deliver(iter(requests), metadata=client.metadata)][-1] == 1
 
 
@@ -236,7 +236,7 @@ def deployed_port(deployed: Deployed) -> int:
 
 def waiting(egress: Place, port: int) -> int:
     """Return how many messages wait for a sink."""
-    reply = Client(egress.service).call("Status", pb.StatusRequest(ports=[port]))
+    reply = ServiceClient(egress.service).call("Status", pb.StatusRequest(ports=[port]))
     return int(reply.waiting_messages)
 
 

@@ -12,7 +12,7 @@ from wallaroo_runtime.egress.feed import Feed
 from wallaroo_runtime.egress.kafka_sink import written
 from wallaroo_runtime.storage.outbox.live import OUTPUT, Entry
 from wallaroo_runtime.storage.outbox.live_log import LiveLog
-from wallaroo_runtime.storage.outbox.position import Delivered
+from wallaroo_runtime.storage.outbox.position import SinkPosition
 
 PORT = 3
 FRAMES = st.lists(st.lists(st.sampled_from([b"", b"", b"a", b"bcd"]), min_size=1, max_size=6), min_size=1, max_size=4)
@@ -49,7 +49,7 @@ def test_records_are_written_once(frames: list[list[bytes]], seed: int) -> None:
         for number, (values, skip) in enumerate(zip(frames, skips, strict=True)):
             content = encode_frame(values, keys=[b"%d" % number], key_indexes=[0] * len(values), port=PORT)
             live.append(Entry(OUTPUT, PORT, skip=skip, sequence=10 * number, count=1, content=content))
-        feed, found, position = Feed(outbox, PORT, Delivered()), [], Delivered()
+        feed, found, position = Feed(outbox, PORT, SinkPosition()), [], SinkPosition()
         while pieces := feed.several(random.randint(1, 9)):
             found += [(record.key, record.value) for record in written(pieces, are_whole=False)]
             position = pieces[-1].after
@@ -64,9 +64,9 @@ def test_records_are_written_once(frames: list[list[bytes]], seed: int) -> None:
     assert position.messages == len(expected)
 
 
-def deliver(outbox: Path, random: Random) -> tuple[Delivered, bytes]:
+def deliver(outbox: Path, random: Random) -> tuple[SinkPosition, bytes]:
     """Deliver with breaks in the middle of pieces; returns the last position, and what was sent up to it."""
-    position, sent = Delivered(), b""
+    position, sent = SinkPosition(), b""
     for _ in range(200):
         feed = Feed(outbox, PORT, position)
         while (piece := feed.next()) is not None:

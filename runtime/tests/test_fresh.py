@@ -7,7 +7,7 @@ import pytest
 
 from support.line_program import line_program
 from support.written import written
-from wallaroo_runtime.checkpoint.directory import LOCK, MANIFEST, Place
+from wallaroo_runtime.checkpoint.directory import LOCK, MANIFEST, HeldDirectory
 from wallaroo_runtime.cli.main import main
 from wallaroo_runtime.console.reporter import TextReporter
 from wallaroo_runtime.errors import RunError
@@ -32,7 +32,7 @@ def test_the_checkpoint_of_another_application_stays(tmp_path: Path, capsys: pyt
 
 
 def test_what_is_removed_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    place = Place.take(written(tmp_path / "checkpoint", "Sessions"))
+    place = HeldDirectory.take(written(tmp_path / "checkpoint", "Sessions"))
     size = measure(place.path)
     start_over(place, "Sessions", TextReporter())
     said = f'--fresh removes checkpoint {place.path} of "Sessions": 5,000 messages of its journal processed'
@@ -45,7 +45,7 @@ def test_what_is_removed_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[s
 
 @pytest.mark.parametrize("damaged", [MANIFEST, "spark-2/offsets/3"])
 def test_what_is_damaged_is_removed(tmp_path: Path, capsys: pytest.CaptureFixture[str], damaged: str) -> None:
-    place = Place.take(written(tmp_path / "checkpoint", "Sessions"))
+    place = HeldDirectory.take(written(tmp_path / "checkpoint", "Sessions"))
     (place.path / damaged).write_text("{")
     start_over(place, "Sessions", TextReporter())
     place.release()

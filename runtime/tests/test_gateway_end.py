@@ -26,7 +26,7 @@ from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.gateway.config import Limits
 from wallaroo_runtime.gateway.framing import fixed_cutter
 from wallaroo_runtime.gateway.gateway import Gateway
-from wallaroo_runtime.gateway.visit import Visits
+from wallaroo_runtime.gateway.visit import VisitIntake
 from wallaroo_runtime.run.peers import Peers
 from wallaroo_runtime.storage.journal import writer
 from wallaroo_runtime.storage.journal.reader import JournalReader
@@ -121,7 +121,7 @@ class Running:
     def end(self, how: str) -> RunError | None:
         if how == "other error":
             with mock.patch.object(
-                Visits, "turn", side_effect=[RunError.of("R606", source="s", reason="1", place="p", limit=0), None]
+                VisitIntake, "turn", side_effect=[RunError.of("R606", source="s", reason="1", place="p", limit=0), None]
             ):
                 self.gateway.wake()
                 self._thread.join(DEADLINE_S)

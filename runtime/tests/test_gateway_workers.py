@@ -21,7 +21,7 @@ from wallaroo_runtime.program.pack import PackOptions, pack
 from wallaroo_runtime.run.gateway_workers import check_setups
 from wallaroo_runtime.run.options import AppOptions, RunOptions
 from wallaroo_runtime.service._proto import service_pb2 as pb
-from wallaroo_runtime.service.client import Client
+from wallaroo_runtime.service.client import ServiceClient
 from wallaroo_runtime.service.store import PROTOCOL_VERSION
 from wallaroo_runtime.topology.load import load
 
@@ -135,11 +135,11 @@ def request(target: str) -> pb.AttachJournalRequest:
 
 def attached(place: Place, target: str) -> tuple[RemoteJournal, tuple[str, int]]:
     """Attach; returns the journal, and where the source listens."""
-    reply = Client(place.service, 10.0).call("Attach", request(target))
+    reply = ServiceClient(place.service, 10.0).call("Attach", request(target))
     service = place.service.attached(reply.epoch, reply.store)
 
     def addresses() -> list[str]:
-        status = json.loads(Client(service).call("Status", pb.StatusRequest(epoch=service.epoch)).document)
+        status = json.loads(ServiceClient(service).call("Status", pb.StatusRequest(epoch=service.epoch)).document)
         return [source["address"] for source in status.get("sources", ())]
 
     wait_until(lambda: bool(addresses()), lambda: "the source to listen", 30)
@@ -176,4 +176,4 @@ def test_messages_are_cut_and_made_beside_the_gateway(workers: HostedWorkers, tm
 
 def test_a_gateway_without_them_says_so(tmp_path: Path) -> None:
     with serving("gateway", tmp_path) as place:
-        assert code_of(lambda: Client(place.service, 1.0).call("Attach", request(""))) == "R647"
+        assert code_of(lambda: ServiceClient(place.service, 1.0).call("Attach", request(""))) == "R647"

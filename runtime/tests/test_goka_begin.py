@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
 from wallaroo_runtime.checkpoint.checkpoint import Checkpoint
-from wallaroo_runtime.checkpoint.directory import Place
+from wallaroo_runtime.checkpoint.directory import HeldDirectory
 from wallaroo_runtime.checkpoint.manifest import PENDING, TAKEN, read_manifest
 from wallaroo_runtime.cli.main import main
 from wallaroo_runtime.errors import RunError
@@ -157,7 +157,7 @@ def test_offsets_that_kafka_has_dropped() -> None:
 
 
 def opened(path: Path, *, continues_goka: bool) -> Checkpoint:
-    place = Place.take(path)
+    place = HeldDirectory.take(path)
     try:
         document = json.loads(DOCUMENT.read_bytes())
         return Checkpoint.open(

@@ -30,7 +30,7 @@ from wallaroo_runtime.storage.outbox.live_log import LiveLog
 from wallaroo_runtime.storage.outbox.live_state import read_last
 from wallaroo_runtime.storage.outbox.log import Published
 from wallaroo_runtime.storage.outbox.outbox import Outbox
-from wallaroo_runtime.storage.outbox.position import Delivered, read_position, write_position
+from wallaroo_runtime.storage.outbox.position import SinkPosition, read_position, write_position
 
 PORT, OTHER = 3, 4
 RESULTS = 60
@@ -45,13 +45,13 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     live = LiveLog(outbox, letters, segment_bytes=600)
     writer = {"epoch": 1, "query": "q", "batch": 0, "partition": 0, "attempt": 1}
     live.append(Entry(OPENING, content=pack_line(writer)))
-    write_position(outbox, PORT, Delivered(), durable=True)
+    write_position(outbox, PORT, SinkPosition(), durable=True)
     for number in range(RESULTS):
         port = OTHER if number % 5 == 4 else PORT
         live.append(Entry(OUTPUT, port, -1, 0, 0, number, 1, frame_of([(number, b"%06d;" % number)], port)))
     live.sync()
     driver.publish("q", 0, [], "plan")
-    feed = Feed(outbox, PORT, Delivered())
+    feed = Feed(outbox, PORT, SinkPosition())
     for _ in range(12):
         piece = feed.next()
         assert piece is not None
@@ -115,11 +115,11 @@ def lose_position(outbox: Path) -> None:
 
 def forget_messages(outbox: Path) -> None:
     position = read_position(outbox, PORT)
-    write_position(outbox, PORT, Delivered(live=position.live, messages=3, live_messages=3), durable=True)
+    write_position(outbox, PORT, SinkPosition(live=position.live, messages=3, live_messages=3), durable=True)
 
 
 def run_ahead(outbox: Path) -> None:
-    write_position(outbox, PORT, Delivered(live=1 << 30), durable=True)
+    write_position(outbox, PORT, SinkPosition(live=1 << 30), durable=True)
 
 
 @pytest.mark.parametrize(

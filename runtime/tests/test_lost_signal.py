@@ -28,7 +28,7 @@ from wallaroo_runtime.system.stop import SIGNALS
 APP = CASES.parents[1] / "examples" / "javascript" / "topology.json"
 NAME = json.loads(APP.read_bytes())["name"]
 PACKAGE = str(Path(run_module.__file__).parents[1])
-REMOVES = directory.Place.clear.__code__
+REMOVES = directory.HeldDirectory.clear.__code__
 
 
 class Callback:

@@ -11,7 +11,7 @@ import wallaroo
 from wallaroo import KafkaRecord, KafkaSinkConfig, KafkaSourceConfig, goka
 from wallaroo.component.application import Application
 from wallaroo.diagnostic.diagnostic import DiagnosticError
-from wallaroo.message.memory_topic import Topics, current, using
+from wallaroo.message.memory_topic import MemoryTopics, current, using
 from wallaroo.testing import Run, run
 
 BROKERS = [("127.0.0.1", 9092)]
@@ -160,7 +160,7 @@ def test_what_is_no_record_is_refused_and_leaves_nothing(others: list[Any]) -> N
 
 
 def test_user_code_sees_the_topics_of_its_engine_alone() -> None:
-    topics = Topics()
+    topics = MemoryTopics()
     assert current() is None
     with using(topics):
         assert current() is topics

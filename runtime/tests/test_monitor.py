@@ -27,8 +27,8 @@ from wallaroo_runtime.monitor.access import has_token, is_own_name, parse_addres
 from wallaroo_runtime.monitor.board import Board, Sample
 from wallaroo_runtime.monitor.delivery import Latencies
 from wallaroo_runtime.monitor.rate import LONG_S, NOW_S, Rates
-from wallaroo_runtime.monitor.resource import Family, resident_bytes
-from wallaroo_runtime.monitor.server import Server
+from wallaroo_runtime.monitor.resource import ProcessFamily, resident_bytes
+from wallaroo_runtime.monitor.server import MonitorServer
 from wallaroo_runtime.plan.compile import compile_topology
 from wallaroo_runtime.run.monitor import since
 from wallaroo_runtime.service.histogram import Histogram
@@ -80,15 +80,15 @@ def board(tmp_path: Path) -> Board:
 
 
 @pytest.fixture
-def server(board: Board) -> Iterator[Server]:
-    server = Server(board, "127.0.0.1:0")
+def server(board: Board) -> Iterator[MonitorServer]:
+    server = MonitorServer(board, "127.0.0.1:0")
     server.start()
     yield server
     server.stop()
 
 
 def ask(
-    server: Server, path: str, *, token: str | None = None, method: str = "GET", **headers: str
+    server: MonitorServer, path: str, *, token: str | None = None, method: str = "GET", **headers: str
 ) -> tuple[int, str, Any]:
     """Return status, content type and body of an answer; `token=""` sends none."""
     address = urlsplit(server.url)
@@ -101,7 +101,7 @@ def ask(
     return reply.status, kind, json.loads(body) if kind == "application/json" and body else body
 
 
-def test_the_document_has_the_numbers_of_the_run(server: Server) -> None:
+def test_the_document_has_the_numbers_of_the_run(server: MonitorServer) -> None:
     status, _, found = ask(server, "/api/v1/status")
     assert (status, found["application"], found["state"]) == (200, "Word Count Application", "running")
     assert found["total"] == {"messages_in": 12, "messages_out": 5, "dead_letters": 1}
@@ -125,7 +125,7 @@ def test_the_document_has_the_numbers_of_the_run(server: Server) -> None:
     assert found["sinks"][0]["pending_messages"] == 3
 
 
-def test_the_document_has_the_fields_that_its_page_names(server: Server) -> None:
+def test_the_document_has_the_fields_that_its_page_names(server: MonitorServer) -> None:
     page = (Path(__file__).parents[2] / "docs" / "monitor.md").read_text(encoding="utf-8")
     table = page.partition("### The document of a run")[2].partition("## Metrics")[0].splitlines()
     rows = [line.split("|") for line in table if line.startswith("|")]
@@ -142,7 +142,7 @@ def test_the_document_has_the_fields_that_its_page_names(server: Server) -> None
         assert ask(server, path)[0] == (503 if path == "/api/v1/state" else 200), path  # no query runs
 
 
-def test_metrics_in_both_formats(server: Server) -> None:
+def test_metrics_in_both_formats(server: MonitorServer) -> None:
     from prometheus_client.openmetrics.parser import text_string_to_metric_families as parse_open
     from prometheus_client.parser import text_string_to_metric_families as parse
 
@@ -171,7 +171,7 @@ def test_metrics_in_both_formats(server: Server) -> None:
     assert (counts["0.1"], counts["0.25"], counts["+Inf"]) == (0, 7, 7)
 
 
-def test_only_the_token_opens_it(server: Server) -> None:
+def test_only_the_token_opens_it(server: MonitorServer) -> None:
     assert ask(server, "/healthz", token="")[::2] == (200, b"ok\n")
     for path in ("/", "/readyz", "/metrics", "/api/v1/status", "/api/v1/events", "/api/v1/nothing"):
         status, _, body = ask(server, path, token="x")
@@ -182,7 +182,7 @@ def test_only_the_token_opens_it(server: Server) -> None:
     assert b"src=" not in page and b"http://" not in page.replace(b"http://www.w3.org/2000/svg", b"")
 
 
-def test_names_of_other_sites_do_not_lead_here(server: Server) -> None:
+def test_names_of_other_sites_do_not_lead_here(server: MonitorServer) -> None:
     status, _, body = ask(server, "/api/v1/status", Host="evil.example:80")
     assert (status, body["code"], body["message"]) == (
         421, "R766", "the monitor refuses the request; its Host is not this server's",
@@ -191,7 +191,7 @@ def test_names_of_other_sites_do_not_lead_here(server: Server) -> None:
 
 
 @pytest.mark.parametrize("target", ["//[", "/%ff%00", "/?" + "&" * 50, "http://[/api", "*"])
-def test_odd_targets_are_answered(server: Server, target: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_odd_targets_are_answered(server: MonitorServer, target: str, capsys: pytest.CaptureFixture[str]) -> None:
     with socket.create_connection(("127.0.0.1", server.server_address[1]), timeout=60) as connection:
         request = f"GET {target} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {server.token}\r\n\r\n"
         connection.sendall(request.encode())
@@ -199,7 +199,7 @@ def test_odd_targets_are_answered(server: Server, target: str, capsys: pytest.Ca
     assert capsys.readouterr().err == ""
 
 
-def test_what_is_not_there_is_named(server: Server) -> None:
+def test_what_is_not_there_is_named(server: MonitorServer) -> None:
     status, _, body = ask(server, "/api/v1/none")
     assert (status, body["code"]) == (404, "R766")
     assert "/api/v1/status" in body["message"]
@@ -210,7 +210,7 @@ def test_what_is_not_there_is_named(server: Server) -> None:
     assert ask(server, "/api/v1/status", method="HEAD")[::2] == (200, b"")
 
 
-def test_dead_letters_the_newest_first(server: Server, tmp_path: Path) -> None:
+def test_dead_letters_the_newest_first(server: MonitorServer, tmp_path: Path) -> None:
     folder = tmp_path / "dead-letters"
     folder.mkdir()
     for batch in range(3):
@@ -226,7 +226,7 @@ def test_dead_letters_the_newest_first(server: Server, tmp_path: Path) -> None:
 
 
 def test_events_come_with_each_document_until_the_end(board: Board) -> None:
-    server = Server(board, "127.0.0.1:0")
+    server = MonitorServer(board, "127.0.0.1:0")
     server.start()
     with closing(http.client.HTTPConnection("127.0.0.1", server.server_address[1], timeout=60)) as connection:
         connection.request("GET", f"/api/v1/events?token={server.token}")
@@ -247,7 +247,7 @@ def test_events_come_with_each_document_until_the_end(board: Board) -> None:
 
 def test_too_many_connections_are_closed(board: Board, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(server_module, "MOST_CONNECTIONS", 1)
-    server = Server(board, "127.0.0.1:0")
+    server = MonitorServer(board, "127.0.0.1:0")
     server.start()
     address = ("127.0.0.1", server.server_address[1])
     with socket.create_connection(address, timeout=60) as first:
@@ -261,19 +261,19 @@ def test_too_many_connections_are_closed(board: Board, monkeypatch: pytest.Monke
 @pytest.mark.parametrize("address", ["8080", "host:99999", "nowhere.invalid:0"])
 def test_an_address_that_cannot_be_used(board: Board, address: str) -> None:
     with pytest.raises(RunError) as caught:
-        Server(board, address)
+        MonitorServer(board, address)
     assert caught.value.diagnostics[0].code == "R714"
     assert f"the monitor cannot listen at {address}; " in str(caught.value)
 
 
-def test_an_address_in_use(board: Board, server: Server) -> None:
+def test_an_address_in_use(board: Board, server: MonitorServer) -> None:
     with pytest.raises(RunError, match="Address already in use"):
-        Server(board, f"127.0.0.1:{server.server_address[1]}")
+        MonitorServer(board, f"127.0.0.1:{server.server_address[1]}")
 
 
 def test_a_reader_that_says_nothing_is_left(board: Board, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(server_module.Handler, "timeout", 0.1)
-    server = Server(board, "127.0.0.1:0")
+    server = MonitorServer(board, "127.0.0.1:0")
     server.start()
     with socket.create_connection(("127.0.0.1", server.server_address[1]), timeout=60) as silent:
         assert silent.recv(1) == b""
@@ -373,7 +373,7 @@ def test_a_token_in_either_place() -> None:
 
 
 def test_memory_of_this_process() -> None:
-    assert 10**6 < resident_bytes(os.getpid()) <= Family().resident_bytes(os.getpid())
+    assert 10**6 < resident_bytes(os.getpid()) <= ProcessFamily().resident_bytes(os.getpid())
     assert resident_bytes(2**30) == 0
 
 

@@ -17,7 +17,7 @@ from wallaroo.diagnostic.diagnostic import Diagnostic
 from wallaroo_runtime.monitor import route
 from wallaroo_runtime.monitor import server as server_module
 from wallaroo_runtime.monitor.board import Board, Sample
-from wallaroo_runtime.monitor.server import Server
+from wallaroo_runtime.monitor.server import MonitorServer
 from wallaroo_runtime.plan.compile import compile_topology
 from wallaroo_runtime.topology.load import load
 
@@ -49,8 +49,8 @@ def board(tmp_path: Path) -> Board:
 
 
 @pytest.fixture
-def server(board: Board) -> Iterator[Server]:
-    server = Server(board, "127.0.0.1:0")
+def server(board: Board) -> Iterator[MonitorServer]:
+    server = MonitorServer(board, "127.0.0.1:0")
     server.start()
     yield server
     server.stop()
@@ -60,7 +60,7 @@ def server(board: Board) -> Iterator[Server]:
 @pytest.mark.parametrize("path", ["/api/v1/status", "/healthz"])
 @pytest.mark.parametrize("method", ["POST", "DELETE", "post", "X" * 200])
 def test_other_methods_are_refused_as_the_api_refuses(
-    server: Server, method: str, path: str, token: str | None, capsys: pytest.CaptureFixture[str]
+    server: MonitorServer, method: str, path: str, token: str | None, capsys: pytest.CaptureFixture[str]
 ) -> None:
     address = urlsplit(server.url)
     with closing(http.client.HTTPConnection(address.hostname or "", address.port, timeout=60)) as connection:
@@ -82,7 +82,7 @@ def test_a_body_that_does_not_come_is_not_waited_for_long(
     board: Board, monkeypatch: pytest.MonkeyPatch, length: str
 ) -> None:
     monkeypatch.setattr(server_module.Handler, "timeout", 0.2)
-    server = Server(board, "127.0.0.1:0")
+    server = MonitorServer(board, "127.0.0.1:0")
     server.start()
     try:
         with socket.create_connection(("127.0.0.1", server.server_address[1]), timeout=60) as connection:
@@ -100,7 +100,7 @@ MEASURE = b"""<script>setInterval(() => document.body.dataset.beyond = Math.max(
 
 @pytest.mark.slow
 def test_all_of_the_tables_is_seen_on_a_phone(
-    board: Board, server: Server, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    board: Board, server: MonitorServer, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     page = route._page()
     monkeypatch.setattr(route, "_page", lambda: page + MEASURE)

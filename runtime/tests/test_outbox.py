@@ -8,9 +8,9 @@ import pytest
 
 from wallaroo.message.frame import DEAD_LETTER_PORT, encode_frame
 from wallaroo_runtime.errors import RunError
-from wallaroo_runtime.storage.outbox.log import LogReader, Record
+from wallaroo_runtime.storage.outbox.log import LogReader, OutboxRecord
 from wallaroo_runtime.storage.outbox.outbox import Outbox
-from wallaroo_runtime.storage.outbox.position import Delivered, write_position
+from wallaroo_runtime.storage.outbox.position import SinkPosition, write_position
 from wallaroo_runtime.storage.outbox.staging import StagedFile, StagingWriter
 
 
@@ -31,7 +31,7 @@ class Place:
             writer.write(port, encode_frame([b"%d/%d" % (batch, partition)], port=port))
         return writer.finish()
 
-    def records(self) -> list[Record]:
+    def records(self) -> list[OutboxRecord]:
         reader = LogReader(self.outbox)
         try:
             return list(reader.records())
@@ -216,7 +216,7 @@ def test_the_log_is_cut_as_far_as_everything_is_delivered(place: Place) -> None:
         if batch % 3 == 0:
             seen += [record.number for record in follower.records()]
         for port in (7, 8):
-            write_position(place.outbox, port, Delivered(record=max(0, batch - 2)), durable=False)
+            write_position(place.outbox, port, SinkPosition(record=max(0, batch - 2)), durable=False)
     seen += [record.number for record in follower.records()]
     assert seen == list(range(100))
     follower.close()
@@ -235,8 +235,8 @@ def test_what_is_kept_for_a_sink_that_is_gone_is_removed(place: Place) -> None:
     outbox = place.open(compact_bytes=500)
     for batch in range(50):
         outbox.publish("q-1", batch, place.stage(batch, 0, 7, 8))
-        write_position(place.outbox, 7, Delivered(record=batch + 1), durable=False)
-    write_position(place.outbox, 8, Delivered(record=1), durable=False)
+        write_position(place.outbox, 7, SinkPosition(record=batch + 1), durable=False)
+    write_position(place.outbox, 8, SinkPosition(record=1), durable=False)
     assert len(place.records()) == 50, "port 8 needs them"
     changed = Outbox(place.outbox, place.root / "dead-letters", place.staging, ports={7, 9}, compact_bytes=500)
     assert place.names() == sorted(f"q-1-{batch}-0-7.frames" for batch in range(50))
@@ -244,7 +244,7 @@ def test_what_is_kept_for_a_sink_that_is_gone_is_removed(place: Place) -> None:
     for batch in range(50, 150):
         changed.publish("q-1", batch, place.stage(batch, 0, 7, 9))
         for port in (7, 9):
-            write_position(place.outbox, port, Delivered(record=batch + 1), durable=False)
+            write_position(place.outbox, port, SinkPosition(record=batch + 1), durable=False)
     assert changed.size() == 0
     assert place.records()[0].number > 50
     assert changed.messages() == {7: 150, 8: 50, 9: 100}
@@ -254,5 +254,5 @@ def test_the_log_is_not_cut_while_a_sink_is_away(place: Place) -> None:
     outbox = place.open(compact_bytes=500)
     for batch in range(50):
         outbox.publish("q-1", batch, place.stage(batch, 0, 7, 8))
-        write_position(place.outbox, 7, Delivered(record=batch + 1), durable=False)
+        write_position(place.outbox, 7, SinkPosition(record=batch + 1), durable=False)
     assert [record.number for record in place.records()] == list(range(50))

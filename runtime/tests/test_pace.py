@@ -6,12 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wallaroo_runtime.gateway.intake import PACE_S, PACED_RATE, RATE_S, Pace
+from wallaroo_runtime.gateway.intake import PACE_S, PACED_RATE, RATE_S, SyncPace
 
 
 def intervals(arrivals: Sequence[tuple[float, int]]) -> list[float]:
     """Return the interval after each of some turns: seconds since the one before, and messages that came."""
-    pace, now, messages = Pace(), 1000.0, 0
+    pace, now, messages = SyncPace(), 1000.0, 0
     found = []
     for elapsed, count in arrivals:
         now, messages = now + elapsed, messages + count

@@ -30,7 +30,7 @@ from wallaroo_runtime.peer.remote import driver_of
 from wallaroo_runtime.plan import compile_topology
 from wallaroo_runtime.run.end import Activity, IdleWatch
 from wallaroo_runtime.service._proto import service_pb2 as pb
-from wallaroo_runtime.service.client import Client, close_channel
+from wallaroo_runtime.service.client import ServiceClient, close_channel
 from wallaroo_runtime.service.driver import DRIVER_FILE, announce, read_note
 from wallaroo_runtime.service.endpoint import Service
 from wallaroo_runtime.service.local import READY
@@ -56,7 +56,7 @@ def gateway(checkpoint: Path, port: int = 0, driver: str = "") -> LocalPeer:
 def journal_of(endpoint: Service) -> str:
     """Ask a service as a task does; returns the id of its journal."""
     request = pb.FollowRequest(epoch=endpoint.epoch, journal=endpoint.store)
-    call = Client(endpoint).stub.Follow(request, timeout=60, wait_for_ready=True)
+    call = ServiceClient(endpoint).stub.Follow(request, timeout=60, wait_for_ready=True)
     journal = str(next(call).journal)
     call.cancel()
     return journal

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from wallaroo.worker._proto import worker_pb2 as pb
 from wallaroo_runtime.checkpoint.checkpoint import Checkpoint
-from wallaroo_runtime.checkpoint.directory import Place
+from wallaroo_runtime.checkpoint.directory import HeldDirectory
 from wallaroo_runtime.cli.main import main
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.maintenance.rescale import rescale
@@ -245,7 +245,7 @@ def test_a_missing_jar_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path)
 def test_a_checkpoint_keeps_its_mode(tmp_path: Path) -> None:
     topology = load_document(WORD_COUNT)
     for mode, other in (("realtime", "microbatch"), ("microbatch", "realtime")):
-        place = Place.take(tmp_path / mode)
+        place = HeldDirectory.take(tmp_path / mode)
         try:
             Checkpoint.open(place, topology, shuffle_partitions=1, buckets_per_partition=8, mode=mode)
             assert Checkpoint.open(place, topology, shuffle_partitions=1, buckets_per_partition=8, mode=mode).continues
@@ -256,7 +256,7 @@ def test_a_checkpoint_keeps_its_mode(tmp_path: Path) -> None:
 
 
 def test_a_checkpoint_in_real_time_mode_has_one_partition(tmp_path: Path) -> None:
-    place = Place.take(tmp_path / "checkpoint")
+    place = HeldDirectory.take(tmp_path / "checkpoint")
     try:
         Checkpoint.open(
             place, load_document(WORD_COUNT), shuffle_partitions=1, buckets_per_partition=8, mode="realtime"
@@ -269,7 +269,7 @@ def test_a_checkpoint_in_real_time_mode_has_one_partition(tmp_path: Path) -> Non
 
 
 def test_a_checkpoint_in_real_time_mode_with_remote_services_keeps_its_buckets(tmp_path: Path) -> None:
-    place = Place.take(tmp_path / "checkpoint")
+    place = HeldDirectory.take(tmp_path / "checkpoint")
     try:
         remote, topology = RemoteOptions(egress="localhost:7101"), load_document(WORD_COUNT)
         Checkpoint.open(place, topology, shuffle_partitions=1, buckets_per_partition=8, mode="realtime", remote=remote)

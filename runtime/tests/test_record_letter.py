@@ -14,7 +14,7 @@ from wallaroo.worker._proto import worker_pb2 as pb
 from wallaroo_runtime.checkpoint.dead_letter import FOLDER
 from wallaroo_runtime.cli.main import main
 from wallaroo_runtime.errors import RunError
-from wallaroo_runtime.gateway.kafka_reader import Rows
+from wallaroo_runtime.gateway.kafka_reader import FrameRecords
 from wallaroo_runtime.gateway.source_progress import POINT_HEADER
 from wallaroo_runtime.service._proto import service_pb2
 from wallaroo_runtime.spark.letter_watch import Notable
@@ -84,7 +84,7 @@ own = st.sampled_from([(), (("via", b"web"),), ((POINT_HEADER.decode(), bytes(16
 def test_a_frame_of_the_gateway_says_which_record_each_message_is(
     drawn: list[tuple[int, int]], data: st.DataObject
 ) -> None:
-    frames, offsets, sent = Rows(service_pb2.KafkaSource(max_message_bytes=100)), [0, 0, 0], []
+    frames, offsets, sent = FrameRecords(service_pb2.KafkaSource(max_message_bytes=100)), [0, 0, 0], []
     for partition, step in drawn:
         offsets[partition] += step
         sent.append((partition, offsets[partition]))

@@ -18,7 +18,7 @@ from wallaroo.emit.program import load
 from wallaroo.message.frame import read_frame
 from wallaroo.worker.host.call import CallRunner
 from wallaroo.worker.value.kafka_record import read_record, write_record
-from wallaroo_runtime.memory.engine import Batch, Engine, Row
+from wallaroo_runtime.memory.engine import BatchResult, Engine, FrameRow
 from wallaroo_runtime.memory.local import LocalClient
 from wallaroo_runtime.plan import compile_topology
 from wallaroo_runtime.spark.source.kafka import CONSUMER, PATIENCE, read_options
@@ -121,7 +121,7 @@ class Cluster:
         return found
 
 
-def played(batches: list[dict[tuple[str, int], list[KafkaRecord]]], seed: int) -> list[Batch]:
+def played(batches: list[dict[tuple[str, int], list[KafkaRecord]]], seed: int) -> list[BatchResult]:
     """Run micro-batches over dictionaries, each with its tasks and the rows of its shuffle in any order."""
     topology, worker = application()
     plan, rng = compile_topology(topology, shuffle_partitions=2), random.Random(seed)
@@ -129,7 +129,7 @@ def played(batches: list[dict[tuple[str, int], list[KafkaRecord]]], seed: int) -
     ports = {name: plan.ports[source.path] for name, source in sources.items()}
     tables = {ports[name] for name, source in sources.items() if source.table}
 
-    def shuffle(moved: list[Row]) -> None:
+    def shuffle(moved: list[FrameRow]) -> None:
         rng.shuffle(moved)
 
     engine = Engine(plan, {"main": worker()}, ErrorPolicy.of(topology), shuffle=shuffle, tables=tables)
@@ -142,7 +142,7 @@ def played(batches: list[dict[tuple[str, int], list[KafkaRecord]]], seed: int) -
     return [engine.run(list(tasks(number, batch))) for number, batch in enumerate(batches)]
 
 
-def given_by(batches: list[Batch]) -> list[bytes]:
+def given_by(batches: list[BatchResult]) -> list[bytes]:
     return [data for batch in batches for frames in batch.frames.values() for data in frames]
 
 

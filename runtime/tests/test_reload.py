@@ -15,14 +15,14 @@ from support.run import wait_until
 from wallaroo.diagnostic.diagnostic import Diagnostic
 from wallaroo.emit.program import load_setup
 from wallaroo_runtime.checkpoint.checkpoint import Checkpoint
-from wallaroo_runtime.checkpoint.directory import MANIFEST, Place
+from wallaroo_runtime.checkpoint.directory import MANIFEST, HeldDirectory
 from wallaroo_runtime.checkpoint.manifest import MICROBATCH, REALTIME
 from wallaroo_runtime.console.reporter import JsonReporter
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.program.application import Application, load_application
 from wallaroo_runtime.run.check import check_continues
 from wallaroo_runtime.run.options import AppOptions, CheckpointOptions, RunOptions
-from wallaroo_runtime.run.reload import Program
+from wallaroo_runtime.run.reload import WatchedProgram
 from wallaroo_runtime.topology.load import load_document
 from wallaroo_runtime.topology.model import Topology
 
@@ -66,7 +66,7 @@ def test_a_program_is_run_only_if_it_can_be_loaded(tmp_path_factory: pytest.Temp
     folder, reporter = tmp_path_factory.mktemp("reload"), Kept()
     app = folder / "app.py"
     app.write_text(APP)
-    program = Program(options_of(folder), reporter)
+    program = WatchedProgram(options_of(folder), reporter)
     for number, edit in enumerate(edits):
         more, code = EDITS[edit]
         before = len(reporter.states)
@@ -87,7 +87,7 @@ def test_what_the_checkpoint_refuses_leaves_the_program_before_it_running(tmp_pa
     reporter, app = Kept(), tmp_path / "app.py"
     app.write_text(APP)
     opened(tmp_path / "checkpoint", load_application(str(app), (), "", "").topology)
-    program = Program(options_of(tmp_path), reporter)
+    program = WatchedProgram(options_of(tmp_path), reporter)
     app.write_text(APP.replace('"Tried"', '"Another one"'))
     wait_until(lambda: program.has_changed() or bool(reporter.states), lambda: "what is said", 60)
     assert (reporter.states, reporter.codes, program.loaded) == (["kept"], ["R603"], None)
@@ -95,7 +95,7 @@ def test_what_the_checkpoint_refuses_leaves_the_program_before_it_running(tmp_pa
 
 def opened(path: Path, topology: Topology) -> None:
     """Open a checkpoint as a run does."""
-    place = Place.take(path)
+    place = HeldDirectory.take(path)
     try:
         Checkpoint.open(place, topology, shuffle_partitions=2, buckets_per_partition=2)
     finally:
@@ -155,7 +155,7 @@ def test_a_program_is_refused_while_the_one_before_runs_as_its_start_would(
         return []
 
     def start() -> None:
-        place = Place.take(folder / "checkpoint")
+        place = HeldDirectory.take(folder / "checkpoint")
         try:
             Checkpoint.open(place, after, shuffle_partitions=2, buckets_per_partition=2, mode=mode)
         finally:
@@ -170,7 +170,7 @@ def test_a_program_is_refused_while_the_one_before_runs_as_its_start_would(
 def test_a_change_that_hangs_waits_for_the_next_one_and_leaves_nothing(tmp_path: Path) -> None:
     reporter, app, pids = Kept(), tmp_path / "app.py", tmp_path / "pids"
     app.write_text(APP)
-    program = Program(options_of(tmp_path), reporter)
+    program = WatchedProgram(options_of(tmp_path), reporter)
     hangs = f"import time\nPath({str(pids)!r}).write_text(str(os.getpid()))\ntime.sleep(1000)\n"
     for closes in (False, True):
         app.write_text(f"{APP}{hangs}# {closes}\n")

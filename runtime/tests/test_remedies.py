@@ -16,7 +16,7 @@ from wallaroo_runtime.cli.conf import conf_of
 from wallaroo_runtime.cli.main import main
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.service._proto import service_pb2 as pb
-from wallaroo_runtime.service.client import Client
+from wallaroo_runtime.service.client import ServiceClient
 from wallaroo_runtime.spark.realtime import query as query_module
 from wallaroo_runtime.spark.realtime.query import RealTimeQuery
 
@@ -26,7 +26,7 @@ APP = line_program("Lines")
 @pytest.mark.parametrize(("kind", "other"), [("gateway", "an egress"), ("egress", "a gateway")])
 def test_gateway_and_egress_swapped(tmp_path: Path, kind: str, other: str) -> None:
     with serving(other.split()[1], tmp_path) as place, pytest.raises(RunError) as caught:
-        Client(replace(place.attach(), kind=kind), 1.0).call("Status", pb.StatusRequest())
+        ServiceClient(replace(place.attach(), kind=kind), 1.0).call("Status", pb.StatusRequest())
     address, name = place.service.address, other.split()[1]
     assert str(caught.value) == (
         f"R608 --{kind} {address} names {other}\n"

@@ -24,7 +24,7 @@ from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.gateway.service import GatewayHost
 from wallaroo_runtime.peer.standalone import ServiceOptions, listen_of
 from wallaroo_runtime.service._proto import service_pb2 as pb
-from wallaroo_runtime.service.client import Client, channel_to, close_channels
+from wallaroo_runtime.service.client import ServiceClient, channel_to, close_channels
 from wallaroo_runtime.service.credential import make_token, read_token
 from wallaroo_runtime.service.endpoint import Service
 from wallaroo_runtime.service.store import PROTOCOL_VERSION
@@ -46,7 +46,9 @@ def send(address: str, payloads: list[bytes]) -> None:
 
 def source_of(place: Place) -> str:
     """Return where the gateway listens for its source."""
-    status = json.loads(Client(place.service).call("Status", pb.StatusRequest(epoch=place.service.epoch)).document)
+    status = json.loads(
+        ServiceClient(place.service).call("Status", pb.StatusRequest(epoch=place.service.epoch)).document
+    )
     return str(status["sources"][0]["address"])
 
 
@@ -123,9 +125,9 @@ def test_only_the_right_token_is_served(tmp_path: Path, kind: str) -> None:
     with serving(kind, tmp_path) as place:
         service = place.attach()
         for token in ("", "wrong", TOKEN[:-1], TOKEN + "x"):
-            client = Client(replace(service, token=token), 1.0)
+            client = ServiceClient(replace(service, token=token), 1.0)
             assert code_of(lambda client=client: client.call("Status", pb.StatusRequest(epoch=1))) == "R641"  # type: ignore[misc]
-        stub = Client(service).stub
+        stub = ServiceClient(service).stub
         with pytest.raises(grpc.RpcError) as caught:
             stub.Status(pb.StatusRequest(epoch=1))
         assert caught.value.code() is grpc.StatusCode.UNAUTHENTICATED
@@ -138,8 +140,8 @@ def test_an_older_driver_is_refused(tmp_path: Path, kind: str) -> None:
         assert place.attach("d1").epoch == first.epoch, "a call that is repeated is the same driver's"
         second = place.attach("d2")
         assert second.epoch > first.epoch
-        assert code_of(lambda: Client(first).call("Status", pb.StatusRequest(epoch=first.epoch))) == "R644"
-        assert code_of(lambda: Client(first).call("Status", pb.StatusRequest(epoch=99))) == "R648"
+        assert code_of(lambda: ServiceClient(first).call("Status", pb.StatusRequest(epoch=first.epoch))) == "R644"
+        assert code_of(lambda: ServiceClient(first).call("Status", pb.StatusRequest(epoch=99))) == "R648"
         if kind == "gateway":
             assert code_of(lambda: RemoteJournal(first).end()) == "R644"
         else:
@@ -166,7 +168,7 @@ def test_what_cannot_be_an_attachment_is_refused(tmp_path: Path) -> None:
             request = pb.AttachJournalRequest(
                 **{"driver": driver, "fsync": "never", "backlog_bytes": 9, "sources": [], **values}
             )
-            return code_of(lambda: Client(place.service, 1.0).call("Attach", request))
+            return code_of(lambda: ServiceClient(place.service, 1.0).call("Attach", request))
 
         assert attach(sources=[source]) == "R647"
         source.framing = "u32be"
@@ -185,7 +187,7 @@ def test_ranges_that_cannot_be_are_refused(tmp_path: Path) -> None:
         assert code_of(lambda: list(journal.read(3, end))) == "R698"
         assert code_of(lambda: journal.commit(end + 1)) == "R698"
         assert code_of(lambda: RemoteJournal(place.service, 1).end()) == "R698"
-        assert code_of(lambda: Client(place.service).call("End", pb.EndRequest(epoch=1, journal="zz"))) == "R648"
+        assert code_of(lambda: ServiceClient(place.service).call("End", pb.EndRequest(epoch=1, journal="zz"))) == "R648"
 
 
 def test_a_huge_message_is_refused_before_it_is_read(tmp_path: Path) -> None:
@@ -210,7 +212,7 @@ def test_a_huge_message_is_refused_before_it_is_read(tmp_path: Path) -> None:
 
 def staged_raw(service: Service, *chunks: pb.StageRequest, query: str = "q", is_whole: bool = True) -> Any:
     """Call Stage with exactly these messages after the first one, and before the last."""
-    client = Client(service)
+    client = ServiceClient(service)
     first = pb.StageRequest(attempt=pb.Attempt(epoch=service.epoch, query=query))
     try:
         last = [pb.StageRequest(is_last=True)] if is_whole else []
@@ -241,7 +243,7 @@ def test_garbage_is_not_staged(tmp_path: Path) -> None:
         assert not list(tmp_path.rglob("*.frames"))
         file = pb.StagedFile(port=SINK, name="../../token", bytes=1)
         request = pb.PublishRequest(epoch=service.epoch, query="q", files=[file])
-        assert code_of(lambda: Client(service).call("Publish", request)) == "R648"
+        assert code_of(lambda: ServiceClient(service).call("Publish", request)) == "R648"
 
 
 def test_output_is_published_once_and_survives_a_restart(tmp_path: Path) -> None:
@@ -276,7 +278,7 @@ def test_a_driver_that_attaches_learns_the_last_micro_batch(tmp_path: Path) -> N
         assert outbox.letters() == 1
     with serving("egress", tmp_path) as place:
         who = pb.Driver(protocol_version=PROTOCOL_VERSION, id="d2", application="app", checkpoint="c1")
-        reply = Client(place.service, 1.0).call("Attach", pb.AttachOutboxRequest(driver=who))
+        reply = ServiceClient(place.service, 1.0).call("Attach", pb.AttachOutboxRequest(driver=who))
         assert (reply.query, reply.batch, reply.offsets) == ("q", 1, "plan of 1")
 
 
@@ -307,7 +309,7 @@ def test_a_publication_that_was_cut_short_is_repeated(tmp_path: Path) -> None:
 def test_a_service_that_is_away_is_told(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         address = f"127.0.0.1:{listener.getsockname()[1]}"
-    client = Client(Service("gateway", address, TOKEN, epoch=1), 0.2)
+    client = ServiceClient(Service("gateway", address, TOKEN, epoch=1), 0.2)
     with pytest.raises(RunError) as caught:
         client.call("End", pb.EndRequest(epoch=1))
     assert f"R642 the gateway at {address} cannot be reached;" in str(caught.value)
@@ -355,7 +357,7 @@ def test_tls(tmp_path: Path) -> None:
         check=True, capture_output=True,
     )  # fmt: skip
     with serving("egress", tmp_path / "e", certificate=certificate.read_bytes(), key=key.read_bytes()) as place:
-        plain = Client(place.service, 0.2)
+        plain = ServiceClient(place.service, 0.2)
         assert code_of(lambda: plain.call("Status", pb.StatusRequest(epoch=1))) == "R642"
         close_channels()
         place.service = replace(place.service, authority=certificate.read_text())

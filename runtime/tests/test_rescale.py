@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from wallaroo.message import state_piece
 from wallaroo.message.frame import encode_frame, read_frame
 from wallaroo_runtime.checkpoint.checkpoint import Checkpoint
-from wallaroo_runtime.checkpoint.directory import Place
+from wallaroo_runtime.checkpoint.directory import HeldDirectory
 from wallaroo_runtime.cli.main import main
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.storage.spark_log import pending_batch
@@ -20,7 +20,7 @@ WORD_COUNT = Path(__file__).parents[2] / "topology-schema" / "vectors" / "topolo
 
 
 def open_checkpoint(path: Path) -> Checkpoint:
-    place = Place.take(path)
+    place = HeldDirectory.take(path)
     try:
         return Checkpoint.open(place, load(WORD_COUNT.read_bytes()), shuffle_partitions=3, buckets_per_partition=4)
     finally:
@@ -120,7 +120,7 @@ def test_a_changed_application_that_has_processed_nothing_is_refused(
 @pytest.mark.slow
 def test_a_checkpoint_that_is_in_use_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     open_checkpoint(tmp_path)
-    place = Place.take(tmp_path)
+    place = HeldDirectory.take(tmp_path)
     try:
         assert main(["state", "rescale", str(tmp_path), "--buckets", "5"]) == 1
     finally:

@@ -16,7 +16,7 @@ import pytest
 
 from support.spark_topology import topology
 from wallaroo_runtime.checkpoint.checkpoint import Checkpoint
-from wallaroo_runtime.checkpoint.directory import Place
+from wallaroo_runtime.checkpoint.directory import HeldDirectory
 from wallaroo_runtime.cli.main import main
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.plan import Node, NodeKind, Plan, Stage
@@ -61,7 +61,7 @@ def test_a_checkpoint_in_real_time_mode_at_a_url_keeps_its_buckets(
     spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     directory, token = tmp_path / "checkpoint", tmp_path / "token"
-    place = Place.take(directory)
+    place = HeldDirectory.take(directory)
     try:
         Checkpoint.open(
             place, load_document(WORD_COUNT), shuffle_partitions=1, buckets_per_partition=8, mode="realtime"

@@ -11,8 +11,8 @@ import pytest
 
 from support.service import Place, code_of, listening, serving
 from wallaroo_runtime.service._proto import service_pb2 as pb
-from wallaroo_runtime.service.chunk import CHUNK_BYTES, Joiner
-from wallaroo_runtime.service.client import Client
+from wallaroo_runtime.service.chunk import CHUNK_BYTES, ChunkJoiner
+from wallaroo_runtime.service.client import ServiceClient
 from wallaroo_runtime.storage.journal.reader import JournalReader
 
 CALL_S = 120.0
@@ -20,7 +20,7 @@ CALL_S = 120.0
 
 def tail(place: Place, start: int = 0, journal: str = "", token: str = "") -> Iterator[pb.Chunk]:
     """Ask for the journal from a place on; the call's errors are those of the catalogue."""
-    client = Client(place.service)
+    client = ServiceClient(place.service)
     request = pb.ReadRequest(epoch=place.service.epoch, journal=journal, start=start)
     metadata = (("authorization", f"Bearer {token}"),) if token else client.metadata
     call = client.stub.Tail(request, timeout=CALL_S, metadata=metadata)
@@ -34,7 +34,7 @@ def tail(place: Place, start: int = 0, journal: str = "", token: str = "") -> It
 
 def pieces(place: Place, start: int) -> Iterator[bytes]:
     """Yield whole frames as they come."""
-    joiner = Joiner()
+    joiner = ChunkJoiner()
     for chunk in tail(place, start, place.service.store):
         assert 0 < len(chunk.data) <= CHUNK_BYTES
         if (data := joiner.take(chunk)) is not None:

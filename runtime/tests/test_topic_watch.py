@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from wallaroo_runtime.checkpoint.checkpoint import Checkpoint
-from wallaroo_runtime.checkpoint.directory import Place
+from wallaroo_runtime.checkpoint.directory import HeldDirectory
 from wallaroo_runtime.checkpoint.manifest import read_manifest
 from wallaroo_runtime.cli.main import main
 from wallaroo_runtime.durable.directory import LocalDirectory
@@ -38,7 +38,7 @@ def soon(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def opened(path: Path) -> Checkpoint:
-    place = Place.take(path)
+    place = HeldDirectory.take(path)
     try:
         return Checkpoint.open(place, TOPOLOGY, shuffle_partitions=1, buckets_per_partition=4)
     finally:

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from wallaroo_runtime.checkpoint.directory import MANIFEST, Place, find_directory
+from wallaroo_runtime.checkpoint.directory import MANIFEST, HeldDirectory, find_directory
 from wallaroo_runtime.cli.main import main
 from wallaroo_runtime.durable.file import refuse_links
 from wallaroo_runtime.errors import RunError
@@ -44,7 +44,7 @@ def test_links_in_a_checkpoint_are_not_followed(place: str, tmp_path: Path) -> N
     assert find_directory(str(reached)) == reached
     link.symlink_to(elsewhere)
     said = f"R711 {link} is a symbolic link; a checkpoint's own files and directories must not be links"
-    taken = Place.take(checkpoint)
+    taken = HeldDirectory.take(checkpoint)
     for refused in (taken.check_links, lambda: find_directory(str(checkpoint)), lambda: refuse_links(checkpoint)):
         with pytest.raises(RunError) as caught:
             refused()

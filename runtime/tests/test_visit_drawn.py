@@ -13,7 +13,7 @@ from support.visits import Event, Reference
 from wallaroo.message.frame import FRAMED, FrameHeader, read_frame, write_frame
 from wallaroo.worker._proto import worker_pb2 as pb
 from wallaroo.worker.bucket.state import StateCache
-from wallaroo_runtime.memory.engine import Batch, Engine
+from wallaroo_runtime.memory.engine import BatchResult, Engine
 from wallaroo_runtime.memory.run import MemoryRun
 from wallaroo_runtime.memory.source_frame import visit_frame
 from wallaroo_runtime.memory.start import start
@@ -48,7 +48,7 @@ def test_visits_among_messages(app: MemoryRun, data: st.DataObject, events: list
     # With no room for copies each bucket call reads its state from the log.
     app._clients["main"].calls._cache = StateCache(data.draw(st.sampled_from((0, 1 << 20))))  # type: ignore[attr-defined]
     engine = Engine(app.plan, app._clients, ErrorPolicy.of(app.topology, ""), shuffle=source.shuffle)
-    reference, whole, at = Reference(), Batch(), 0
+    reference, whole, at = Reference(), BatchResult(), 0
     while at < len(events):
         count = data.draw(st.integers(1, len(events) - at))
         border = data.draw(st.integers(0, count))

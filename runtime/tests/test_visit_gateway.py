@@ -21,9 +21,9 @@ from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.gateway.gateway import Gateway
 from wallaroo_runtime.gateway.worker_calls import worker_maker, worker_splitter
 from wallaroo_runtime.peer import visit
-from wallaroo_runtime.peer.visit import Visited, ask, wait
+from wallaroo_runtime.peer.visit import VisitResult, ask, wait
 from wallaroo_runtime.service._proto import service_pb2 as pb
-from wallaroo_runtime.service.client import Client
+from wallaroo_runtime.service.client import ServiceClient
 from wallaroo_runtime.service.store import PROTOCOL_VERSION
 from wallaroo_runtime.storage.journal.head import write_committed
 from wallaroo_runtime.storage.journal.reader import JournalReader
@@ -90,7 +90,7 @@ def takes_visits(place: Place, driver: str) -> int:
     """Let a driver have a gateway that takes visits; returns its epoch."""
     config = journal_request(visits=["reset"])
     config.driver.CopyFrom(pb.Driver(protocol_version=PROTOCOL_VERSION, id=driver, application="app", checkpoint="c1"))
-    return int(Client(place.service, 1.0).call("Attach", config).epoch)
+    return int(ServiceClient(place.service, 1.0).call("Attach", config).epoch)
 
 
 def test_a_gateway_says_what_came_of_a_visit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -103,21 +103,23 @@ def test_a_gateway_says_what_came_of_a_visit(tmp_path: Path, monkeypatch: pytest
         number = ask(place.service, "reset", b"x")
 
         def look() -> pb.LookAtVisitReply:
-            return Client(place.service).look("LookAtVisit", pb.LookAtVisitRequest(id=number), 10.0)
+            return ServiceClient(place.service).look("LookAtVisit", pb.LookAtVisitRequest(id=number), 10.0)
 
         assert (look().known, look().done, look().HasField("count")) == (True, False, False)
         count = pb.VisitCount(id=number, keys=7, failed=2)
         told = pb.VisitedRequest(epoch=epoch - 1, counts=[count])
-        assert code_of(lambda: Client(place.service, 1.0).call("Visited", told)) == "R644"
-        Client(place.service, 1.0).call("Visited", pb.VisitedRequest(epoch=epoch, counts=[count]))
+        assert code_of(lambda: ServiceClient(place.service, 1.0).call("Visited", told)) == "R644"
+        ServiceClient(place.service, 1.0).call("Visited", pb.VisitedRequest(epoch=epoch, counts=[count]))
         write_committed(tmp_path / "journal", JournalReader(tmp_path / "journal").end().offset)
-        assert wait(place.service, "reset", number) == Visited(number, 7, 2)
-        assert wait(place.service, "reset", 1) == Visited(1, -1, 0)  # so old that nobody remembers
+        assert wait(place.service, "reset", number) == VisitResult(number, 7, 2)
+        assert wait(place.service, "reset", 1) == VisitResult(1, -1, 0)  # so old that nobody remembers
         number = ask(place.service, "reset", b"y")
         end = JournalReader(tmp_path / "journal").end().offset
         count = pb.VisitCount(id=number, keys=3)
         for offset, is_done in ((end - 1, False), (end, True)):  # in real-time mode nothing need be committed
-            Client(place.service, 1.0).call("Visited", pb.VisitedRequest(epoch=epoch, counts=[count], done=offset))
+            ServiceClient(place.service, 1.0).call(
+                "Visited", pb.VisitedRequest(epoch=epoch, counts=[count], done=offset)
+            )
             assert (look().done, look().count.keys) == (is_done, 3)
         service = place.service
     monkeypatch.setattr(visit, "PATIENCE_S", 0.2)
@@ -135,7 +137,7 @@ def test_a_gateway_that_is_away_for_a_moment_is_waited_for(tmp_path: Path) -> No
         with serving("gateway", tmp_path, service.address) as again:
             takes_visits(again, "d3")
             add_counts(tmp_path / "journal", {number: (7, 2)}, JournalReader(tmp_path / "journal").end().offset)
-            assert done.result(60) == Visited(number, 7, 2)
+            assert done.result(60) == VisitResult(number, 7, 2)
 
 
 def test_what_is_done_is_not_open_though_it_is_not_committed(tmp_path: Path, wait_until: Wait) -> None:

@@ -9,11 +9,11 @@ from typing import Any
 from conformance.application import ARGS
 from conformance.fault import FAULTS, Fault
 from conformance.process import Client
-from wallaroo.emit.program import Program, load
+from wallaroo.emit.program import LoadedProgram, load
 from wallaroo.worker._proto import worker_pb2 as pb
 from wallaroo.worker._proto import worker_pb2_grpc
 from wallaroo.worker.host.call import CallRunner
-from wallaroo.worker.host.server import Server
+from wallaroo.worker.host.server import WorkerServer
 from wallaroo.worker.host.service import WorkerService
 
 HERE = Path(__file__).resolve().parent
@@ -78,7 +78,7 @@ class LocalWorker(Client):
         variables: What the client adds to the worker's environment.
     """
 
-    programs: dict[tuple[str, ...], Program] = {}
+    programs: dict[tuple[str, ...], LoadedProgram] = {}
 
     def __init__(self, name: str, args: Sequence[str] | None, variables: Mapping[str, str]) -> None:
         super().__init__()
@@ -92,7 +92,7 @@ class LocalWorker(Client):
         services = [WorkerService(program, targets, each) for each in calls]
         if name == ONE_PROCESS:
             services = services[:1] * 2
-        self.servers = [Server(WrongService(each, name), at) for each, at in zip(services, sockets, strict=True)]
+        self.servers = [WorkerServer(WrongService(each, name), at) for each, at in zip(services, sockets, strict=True)]
         for server in self.servers:
             server.start()
             server.show()
@@ -105,7 +105,7 @@ class LocalWorker(Client):
             server.stop()
         shutil.rmtree(self.directory, ignore_errors=True)
 
-    def _program(self, args: Sequence[str] | None) -> Program:
+    def _program(self, args: Sequence[str] | None) -> LoadedProgram:
         if not self.programs:
             self.programs[tuple(ARGS)] = load(str(HERE / "app.py"), ARGS)
         key = tuple(ARGS if args is None else args)

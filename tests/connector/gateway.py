@@ -93,12 +93,12 @@ class Peer:
     def __init__(self, gateway: Gateway) -> None:
         self.socket = socket.create_connection(("127.0.0.1", gateway.tcp_port), timeout=DEADLINE_S)
         self.received = bytearray()
-        self.frames: list[protocol.Frame] = []
+        self.frames: list[protocol.ReceivedFrame] = []
 
     def send(self, *frames: bytes) -> None:
         self.socket.sendall(b"".join(frames))
 
-    def read(self) -> protocol.Frame:
+    def read(self) -> protocol.ReceivedFrame:
         while not self.frames:
             data = self.socket.recv(65536)
             assert data, "the gateway closed the connection"
@@ -106,11 +106,11 @@ class Peer:
             self.frames += protocol.cut(self.received)
         return self.frames.pop(0)
 
-    def hello(self, instance: str = "one", cookie: str = "wörd", version: str = "0.0.1") -> protocol.Frame:
+    def hello(self, instance: str = "one", cookie: str = "wörd", version: str = "0.0.1") -> protocol.ReceivedFrame:
         self.send(protocol.hello(version, cookie, "program", instance))
         return self.read()
 
-    def notify(self, stream: int = 1, point: int = 0) -> protocol.Frame:
+    def notify(self, stream: int = 1, point: int = 0) -> protocol.ReceivedFrame:
         self.send(protocol.notify(stream, f"stream {stream}", point))
         return self.read()
 

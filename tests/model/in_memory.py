@@ -14,17 +14,17 @@ from model.outcome import Published, collected
 from model.worker import Nursery
 from wallaroo.emit.program import load
 from wallaroo.worker.host.call import CallRunner
-from wallaroo_runtime.memory.engine import Engine, Row
+from wallaroo_runtime.memory.engine import Engine, FrameRow
 from wallaroo_runtime.memory.local import LocalClient
-from wallaroo_runtime.memory.store import Store
+from wallaroo_runtime.memory.store import LogStore
 from wallaroo_runtime.storage.journal.reader import JournalReader
 from wallaroo_runtime.topology.error_policy import ErrorPolicy
 from wallaroo_runtime.topology.load import load_document
 from wallaroo_runtime.topology.model import Topology
-from wallaroo_runtime.worker.client import Client
+from wallaroo_runtime.worker.client import CallClient
 from wallaroo_runtime.worker.spec import WorkerSpec
 
-Served = tuple[Topology, Mapping[str, Client]]
+Served = tuple[Topology, Mapping[str, CallClient]]
 
 
 def run_in_memory(application: Application, nursery: Nursery, directory: Path) -> Published:
@@ -35,9 +35,9 @@ def run_in_memory(application: Application, nursery: Nursery, directory: Path) -
     with served as (topology, clients):
         plan = plan_of(application, topology)
         borders = journaled(application, topology, plan, directory / "journal")
-        store, rng = Store(settings.small_log_bytes), random.Random(settings.seed)
+        store, rng = LogStore(settings.small_log_bytes), random.Random(settings.seed)
 
-        def shuffle(rows: list[Row]) -> None:
+        def shuffle(rows: list[FrameRow]) -> None:
             rng.shuffle(rows)
 
         engine = Engine(plan, clients, ErrorPolicy.of(topology), store=store, shuffle=shuffle)

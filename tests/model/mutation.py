@@ -14,9 +14,9 @@ from unittest.mock import patch
 
 from model.nursery import WORKER_FAULT
 from wallaroo.message.frame import DEAD_LETTER_PORT, encode_frame, read_frame, split_frames
-from wallaroo_runtime.memory import Batch, Engine, engine
+from wallaroo_runtime.memory import BatchResult, Engine, engine
 from wallaroo_runtime.memory.calls import StateSession
-from wallaroo_runtime.memory.engine import Row
+from wallaroo_runtime.memory.engine import FrameRow
 from wallaroo_runtime.memory.store import BucketLog
 from wallaroo_runtime.plan.crossing import Crossing
 from wallaroo_runtime.storage.journal.reader import JournalReader
@@ -61,20 +61,20 @@ def _singles(data: bytes) -> Iterator[bytes]:
 
 def _lost_letter() -> Planted:
     """A frame with one dead letter is not kept."""
-    real = Batch.take
+    real = BatchResult.take
 
-    def take(self: Batch, output: Any) -> None:
+    def take(self: BatchResult, output: Any) -> None:
         if output.port != DEAD_LETTER_PORT or read_frame(output.frame).header.count > 1:
             real(self, output)
 
-    return Batch, "take", take
+    return BatchResult, "take", take
 
 
 def _wrong_bucket() -> Planted:
     """Every third frame goes to the bucket next to its own."""
     real, numbers = Engine._to_bucket, count()
 
-    def to_bucket(self: Engine, output: Any, *rest: Any) -> Iterator[Row]:
+    def to_bucket(self: Engine, output: Any, *rest: Any) -> Iterator[FrameRow]:
         for row in real(self, output, *rest):
             bucket = (row.bucket + 1) % self.plan.bucket_count if next(numbers) % 3 == 2 else row.bucket
             yield replace(row, bucket=bucket)
@@ -86,7 +86,7 @@ def _twice_at_shuffle() -> Planted:
     """Every fourth frame goes into the shuffle twice."""
     real, numbers = Engine._to_bucket, count()
 
-    def to_bucket(self: Engine, *given: Any) -> Iterator[Row]:
+    def to_bucket(self: Engine, *given: Any) -> Iterator[FrameRow]:
         for row in real(self, *given):
             yield from [row] * (2 if next(numbers) % 4 == 3 else 1)
 

@@ -9,7 +9,7 @@ from model.compute import Item, item_of
 from model.reference import Place
 from wallaroo.message.frame import DEAD_LETTER_PORT, encode_frame, read_frame, split_frames
 from wallaroo.worker._proto import worker_pb2 as pb
-from wallaroo_runtime.memory import Batch
+from wallaroo_runtime.memory import BatchResult
 from wallaroo_runtime.plan import Plan
 from wallaroo_runtime.storage.outbox.live import FOLDER, OUTPUT, live_segments, whole_entries
 from wallaroo_runtime.storage.outbox.log import LogReader
@@ -60,7 +60,7 @@ def delivered(directory: Path, topology: Topology, plan: Plan) -> Published:
     return _read(frames, letters, topology, plan)
 
 
-def collected(batches: Sequence[Batch], topology: Topology, plan: Plan) -> Published:
+def collected(batches: Sequence[BatchResult], topology: Topology, plan: Plan) -> Published:
     """Read what micro-batches in memory gave."""
     frames: dict[int, list[bytes]] = defaultdict(list)
     for batch in batches:

@@ -14,7 +14,7 @@ from typing import Any
 
 from wallaroo_runtime.worker.client import WorkerClient
 from wallaroo_runtime.worker.directory import make_private, worker_directory
-from wallaroo_runtime.worker.discovery import Connection, stop_worker
+from wallaroo_runtime.worker.discovery import ServingWorker, stop_worker
 from wallaroo_runtime.worker.endpoint import connect
 from wallaroo_runtime.worker.launch import SOCKET, environment
 from wallaroo_runtime.worker.owner_process import find_owner
@@ -75,17 +75,17 @@ class Nursery:
         found: dict[str, Any] = json.loads(file.read_bytes())
         return found
 
-    def _start(self, spec: WorkerSpec, more: Mapping[str, str]) -> Connection:
+    def _start(self, spec: WorkerSpec, more: Mapping[str, str]) -> ServingWorker:
         directory = worker_directory(spec, find_owner())
         for path in (directory.parent.parent, directory.parent, directory):
             make_private(path)
         variables = {**environment(spec, directory), **more}
         if spec.command[0] == PYTHON_PLACEHOLDER:
-            return Connection(spec, directory, 1, self._fork(spec.command[-1], directory, variables))
+            return ServingWorker(spec, directory, 1, self._fork(spec.command[-1], directory, variables))
         with (directory / "worker.log").open("ab") as log:
             child = subprocess.Popen(spec.program(), env=variables, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
         self._children.append(child)
-        return Connection(spec, directory, 1, child.pid)
+        return ServingWorker(spec, directory, 1, child.pid)
 
     def _fork(self, app: str, directory: Path, variables: dict[str, str]) -> int:
         if self._process is None:

@@ -14,7 +14,7 @@ from support.service import SINK, Place, serving
 from wallaroo.message.frame import encode_frame
 from wallaroo_runtime.service._proto import service_pb2 as pb
 from wallaroo_runtime.service.chunk import CHUNK_BYTES
-from wallaroo_runtime.service.client import Client
+from wallaroo_runtime.service.client import ServiceClient
 from wallaroo_runtime.service.endpoint import Service
 from wallaroo_runtime.service.store import PROTOCOL_VERSION
 
@@ -42,7 +42,7 @@ class Attempt:
     def __init__(
         self, service: Service, attempt: int = 1, batch: int = 0, partition: int = 0, query: str = "q"
     ) -> None:
-        self._client, self._requests, self.number = Client(service), queue.SimpleQueue[Any](), 0
+        self._client, self._requests, self.number = ServiceClient(service), queue.SimpleQueue[Any](), 0
         opening = pb.DeliverOpening(epoch=service.epoch, query=query, batch=batch, partition=partition, attempt=attempt)
         self._requests.put(pb.DeliverRequest(opening=opening))
         self.call = self._client.stub.Deliver(
@@ -142,7 +142,7 @@ def attach(place: Place, receiver: Receiver, driver: str = "d1", **more: int) ->
     who = pb.Driver(protocol_version=PROTOCOL_VERSION, id=driver, application="app", checkpoint="c1")
     request = pb.AttachOutboxRequest(driver=who, **more)
     request.sinks.add(port=SINK, name="out", host="127.0.0.1", tcp_port=receiver.port)
-    reply = Client(place.service, 1.0).call("Attach", request)
+    reply = ServiceClient(place.service, 1.0).call("Attach", request)
     place.service = place.service.attached(reply.epoch, reply.store)
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from support.manifest import put_manifest
 from wallaroo_runtime.monitor.board import Board, Sample
-from wallaroo_runtime.monitor.server import Server
+from wallaroo_runtime.monitor.server import MonitorServer
 from wallaroo_runtime.plan.compile import compile_topology
 from wallaroo_runtime.service.driver import announce
 from wallaroo_runtime.topology.load import load
@@ -33,12 +33,12 @@ def stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @contextmanager
-def monitored(checkpoint: Path) -> Iterator[Server]:
+def monitored(checkpoint: Path) -> Iterator[MonitorServer]:
     """Run the monitor of a checkpoint in this process, which drives it."""
     topology = load(WORD_COUNT.read_bytes())
     board = Board(topology, compile_topology(topology, shuffle_partitions=2), checkpoint)
     board.update("running", Sample({"run": {"messages_in": 3}}))
-    server = Server(board, "127.0.0.1:0")
+    server = MonitorServer(board, "127.0.0.1:0")
     announce(checkpoint, monitor=server.url)
     server.start()
     yield server

@@ -6,8 +6,8 @@ from typing import Any
 import grpc
 
 from wallaroo_runtime.service._proto import service_pb2 as pb
-from wallaroo_runtime.service.chunk import Joiner
-from wallaroo_runtime.service.client import Client
+from wallaroo_runtime.service.chunk import ChunkJoiner
+from wallaroo_runtime.service.client import ServiceClient
 from wallaroo_runtime.service.endpoint import Service
 from wallaroo_runtime.storage.journal.head import Position
 from wallaroo_runtime.storage.journal.reader import Range
@@ -22,7 +22,7 @@ class RemoteJournal:
     """
 
     def __init__(self, service: Service, journal_id: int | None = None) -> None:
-        self._client = Client(service)
+        self._client = ServiceClient(service)
         known = "" if journal_id is None else f"{journal_id:016x}"
         self._place: dict[str, Any] = {"epoch": service.epoch, "journal": known}
 
@@ -43,7 +43,7 @@ class RemoteJournal:
 
     def read(self, start: int, end: int) -> Iterator[bytes]:
         """Yield the frames of [start, end) in pieces that the gateway chooses."""
-        request, joiner = pb.ReadRequest(**self._place, start=start, end=end), Joiner()
+        request, joiner = pb.ReadRequest(**self._place, start=start, end=end), ChunkJoiner()
         try:
             for chunk in self._client.stub.Read(request, timeout=60, metadata=self._client.metadata):
                 if (data := joiner.take(chunk)) is not None:

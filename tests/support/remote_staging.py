@@ -11,7 +11,7 @@ from wallaroo.message.frame import read_header
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.service._proto import service_pb2 as pb
 from wallaroo_runtime.service.chunk import CHUNK_BYTES, chunks
-from wallaroo_runtime.service.client import PATIENCE_S, Client
+from wallaroo_runtime.service.client import PATIENCE_S, ServiceClient
 from wallaroo_runtime.service.endpoint import Service
 from wallaroo_runtime.storage.outbox.staging import StagedFile
 
@@ -45,7 +45,7 @@ class RemoteStaging:
         task_attempt: int,
         patience_s: float = PATIENCE_S,
     ) -> None:
-        self._client = Client(service, patience_s)
+        self._client = ServiceClient(service, patience_s)
         self._patience_s = patience_s
         self._attempt = pb.Attempt(
             epoch=service.epoch,

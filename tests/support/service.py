@@ -16,7 +16,7 @@ from wallaroo_runtime.egress.service import EgressHost
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.gateway.service import GatewayHost
 from wallaroo_runtime.service._proto import service_pb2 as pb
-from wallaroo_runtime.service.client import Client, close_channels
+from wallaroo_runtime.service.client import ServiceClient, close_channels
 from wallaroo_runtime.service.credential import Listen
 from wallaroo_runtime.service.endpoint import Service
 from wallaroo_runtime.service.server import serve
@@ -76,7 +76,7 @@ class Place:
         else:
             sink = pb.Sink(port=SINK, name="out", host="127.0.0.1", tcp_port=1)
             request = pb.AttachOutboxRequest(driver=who, sinks=[sink])
-        reply = Client(self.service, 1.0).call("Attach", request)
+        reply = ServiceClient(self.service, 1.0).call("Attach", request)
         return self.service.attached(reply.epoch, reply.store)
 
 

@@ -13,14 +13,14 @@ from typing import Any
 
 from wallaroo.message.frame import encode_frame, read_frame, split_frames
 from wallaroo_runtime.checkpoint.checkpoint import Checkpoint
-from wallaroo_runtime.checkpoint.directory import Place
+from wallaroo_runtime.checkpoint.directory import HeldDirectory
 from wallaroo_runtime.checkpoint.integrity import offsets_of
 from wallaroo_runtime.egress.feed import Feed
 from wallaroo_runtime.storage.journal.head import Position
 from wallaroo_runtime.storage.journal.reader import JournalReader
 from wallaroo_runtime.storage.journal.writer import JournalWriter
 from wallaroo_runtime.storage.outbox.outbox import Outbox
-from wallaroo_runtime.storage.outbox.position import Delivered, read_position, write_position
+from wallaroo_runtime.storage.outbox.position import SinkPosition, read_position, write_position
 from wallaroo_runtime.storage.outbox.staging import StagingWriter
 from wallaroo_runtime.topology.load import load_document
 from wallaroo_runtime.topology.model import Topology
@@ -38,7 +38,7 @@ def word_count() -> Topology:
 
 def open_checkpoint(path: Path) -> Checkpoint:
     """Open a checkpoint as a run does."""
-    place = Place.take(path)
+    place = HeldDirectory.take(path)
     try:
         return Checkpoint.open(place, word_count(), shuffle_partitions=3, buckets_per_partition=4)
     finally:
@@ -140,7 +140,7 @@ class Small:
                 write_position(self.path / "outbox", self.sink, position, durable=False)
                 (self.path / "outbox" / piece.finished.name).unlink()
         feed.close()
-        if position != Delivered():
+        if position != SinkPosition():
             write_position(self.path / "outbox", self.sink, position, durable=False)
         return found
 

@@ -30,7 +30,7 @@ func MakeApplication(name string) *Application {
 	return &Application{&declaration.Application{Name: name, Place: declaration.Caller()}}
 }
 
-// OnError says what happens when user code fails on a message, where source, step or sink say nothing of their own: "dead_letter"
+// OnError sets the policy for failing user code, where source, step or sink have none of their own: "dead_letter"
 // (the default) puts the message aside, "fail" stops the query; another word is found (T207). It returns the application.
 func (a *Application) OnError(policy string) *Application {
 	a.declared.OnError = policy
@@ -59,7 +59,7 @@ func (a *Application) NewPipeline(name string, sourceConfig SourceConfig) *Pipel
 	return &PipelineBuilder{a.declared, pipeline, node, policies}
 }
 
-// Package wallarootest runs what was declared.
+// Package wallarootest runs the declared application.
 var _ = declaration.Reveal(func(public any) *declaration.Application {
 	if a, is := public.(*Application); is && a != nil {
 		return a.declared

@@ -34,7 +34,7 @@ func (c *SourceConnectorConfig) Cookie(word string) *SourceConnectorConfig {
 	return c
 }
 
-// OnError says what happens when the decoder fails on a message, as for a TCPSourceConfig. It returns the config.
+// OnError sets the policy for a failing decoder, as for a TCPSourceConfig. It returns the config.
 func (c *SourceConnectorConfig) OnError(policy string) *SourceConnectorConfig {
 	c.onError = policy
 	return c
@@ -77,7 +77,7 @@ func (c *SinkConnectorConfig) Cookie(word string) *SinkConnectorConfig {
 	return c
 }
 
-// OnError says what happens when the encoder fails on a message, as for a TCPSinkConfig. It returns the config.
+// OnError sets the policy for a failing encoder, as for a TCPSinkConfig. It returns the config.
 func (c *SinkConnectorConfig) OnError(policy string) *SinkConnectorConfig {
 	c.onError = policy
 	return c

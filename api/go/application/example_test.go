@@ -34,7 +34,7 @@ func (repeated) Name() string { return "repeated" }
 
 func (repeated) Compute(data, state interface{}) ([]interface{}, bool) {
 	count, _ := example.CountWords{}.Compute(data, state)
-	if count.(*example.Count).Count == 1 {
+	if count.(*example.WordCount).Count == 1 {
 		return nil, true
 	}
 	return []interface{}{data}, true

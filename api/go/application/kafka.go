@@ -112,15 +112,15 @@ func (c *KafkaSinkConfig) setEncoder(given any) {
 	}
 }
 
-// OnError says what happens when the decoder fails on a message: "dead_letter" or "fail"; without it what the
-// application says. It returns the config.
+// OnError sets the policy for a failing decoder: "dead_letter" or "fail"; without it the
+// application's policy counts. It returns the config.
 func (c *KafkaSourceConfig) OnError(policy string) *KafkaSourceConfig {
 	c.declared.OnError = policy
 	return c
 }
 
-// OnError says what happens when the encoder fails on a message: "dead_letter" or "fail"; without it what the
-// application says. It returns the config.
+// OnError sets the policy for a failing encoder: "dead_letter" or "fail"; without it the
+// application's policy counts. It returns the config.
 func (c *KafkaSinkConfig) OnError(policy string) *KafkaSinkConfig {
 	c.declared.OnError = policy
 	return c

@@ -49,7 +49,7 @@ func (l *Library) OfferStateMulti(sc wa.StateComputationMulti, sb wa.StateBuilde
 	return l.offerState("OfferStateMulti", step, sc, sb, input, output)
 }
 
-// ToJson ends the declaration and returns what the library offers. If something is wrong with the declaration it returns an
+// ToJson ends the declaration and returns the library's offers. If something is wrong with the declaration it returns an
 // object with the key "diagnostics" instead.
 func (l *Library) ToJson() string { return launch.Text(l.declared) }
 

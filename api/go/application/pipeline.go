@@ -17,8 +17,8 @@ type PipelineBuilder struct {
 	policies    []*string // of what was declared last
 }
 
-// OnError says what happens when what was added last (the source after NewPipeline, the sinks after ToSink) fails on a
-// message: "dead_letter" or "fail"; without it what the application says; another word is found (T207). It returns the builder.
+// OnError sets the policy for a failure of the part added last (the source after NewPipeline, the sinks after ToSink) on a
+// message: "dead_letter" or "fail"; without it the application's policy counts; another word is found (T207). It returns the builder.
 func (p *PipelineBuilder) OnError(policy string) *PipelineBuilder {
 	for _, place := range p.policies {
 		*place = policy
@@ -184,7 +184,7 @@ func integerKeys(name string, sb wa.StateBuilder, lists [][]uint64) *declaration
 func byteKeys(name string, sb wa.StateBuilder, keys [][]byte) *declaration.State {
 	state := &declaration.State{Name: name, Builder: sb}
 	for _, key := range keys {
-		state.Keys = append(state.Keys, topology.Key{Bytes: append([]byte(nil), key...)})
+		state.Keys = append(state.Keys, topology.DeclaredKey{Bytes: append([]byte(nil), key...)})
 	}
 	return state
 }

@@ -6,7 +6,7 @@ import (
 	"wallarooapi/internal/topology"
 )
 
-// SinkConfig is a destination of messages: what MakeTCPSinkConfig or MakeKafkaSinkConfig returns.
+// SinkConfig is a destination of messages: MakeTCPSinkConfig or MakeKafkaSinkConfig returns one.
 type SinkConfig interface {
 	sink() *declaration.Sink
 }
@@ -24,8 +24,8 @@ func MakeTCPSinkConfig(host string, port string, encoder wa.Encoder) *TCPSinkCon
 	return &TCPSinkConfig{host: host, port: port, encoder: encoder}
 }
 
-// OnError says what happens when the encoder fails on a message: "dead_letter" or "fail"; without it what the
-// application says. It returns the config.
+// OnError sets the policy for a failing encoder: "dead_letter" or "fail"; without it the
+// application's policy counts. It returns the config.
 func (c *TCPSinkConfig) OnError(policy string) *TCPSinkConfig {
 	c.onError = policy
 	return c

@@ -6,7 +6,7 @@ import (
 	"wallarooapi/internal/topology"
 )
 
-// SourceConfig is a source of messages: what MakeTCPSourceConfig or MakeKafkaSourceConfig returns.
+// SourceConfig is a source of messages: MakeTCPSourceConfig or MakeKafkaSourceConfig returns one.
 type SourceConfig interface {
 	source() *declaration.Source
 }
@@ -24,8 +24,8 @@ func MakeTCPSourceConfig(host string, port string, decoder wa.Decoder) *TCPSourc
 	return &TCPSourceConfig{host: host, port: port, decoder: decoder}
 }
 
-// OnError says what happens when the decoder fails on a message: "dead_letter" or "fail"; without it what the
-// application says. It returns the config.
+// OnError sets the policy for a failing decoder: "dead_letter" or "fail"; without it the
+// application's policy counts. It returns the config.
 func (c *TCPSourceConfig) OnError(policy string) *TCPSourceConfig {
 	c.onError = policy
 	return c

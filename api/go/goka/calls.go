@@ -45,7 +45,7 @@ func running(all []*Processor) string {
 	return strings.Join(open, "; ")
 }
 
-// late keeps what a callback of a group did after its return, until the next call of the group fails with it.
+// late keeps the calls of a group's callback after its return, until the next call of the group fails with them.
 type late struct{ first atomic.Pointer[error] }
 
 func (l *late) note(err error) { l.first.CompareAndSwap(nil, &err) }

@@ -246,7 +246,7 @@ func (c *call) String() string {
 	return fmt.Sprintf("key %s from %s/%d, offset %d", c.Key(), c.topic, c.Partition(), c.Offset())
 }
 
-// wait returns when every function of DeferCommit was called, with the error of what they got.
+// wait returns when every function of DeferCommit was called, with the error that they got.
 func (c *call) wait() error {
 	var all *multierror.Error
 	for number := 0; ; number++ {
@@ -269,7 +269,7 @@ func (c *call) wait() error {
 	return fmt.Errorf("asynchronous error from callback: could not commit message with key '%s': %w", c.Key(), all)
 }
 
-// deferredAt returns what a call of DeferCommit waits for, by its number; nil: there is none.
+// deferredAt returns the message that a call of DeferCommit waits for, by its number; nil: there is none.
 func (c *call) deferredAt(number int) chan error {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()

@@ -5,7 +5,7 @@ import (
 	theirs "github.com/lovoo/goka"
 )
 
-// DefaultSaramaConsumerBuilder is Goka's, and reads what is committed alone: tables are written in transactions.
+// DefaultSaramaConsumerBuilder is Goka's, and reads committed records alone: tables are written in transactions.
 func DefaultSaramaConsumerBuilder(brokers []string, clientID string) (sarama.Consumer, error) {
 	return SaramaConsumerBuilderWithConfig(globalConfig())(brokers, clientID)
 }
@@ -20,7 +20,7 @@ func NewTopicManager(brokers []string, saramaConfig *sarama.Config, topicManager
 	return TopicManagerBuilderWithConfig(saramaConfig, topicManagerConfig)(brokers)
 }
 
-// NewView is Goka's; it takes for the end of a table what its readers get, and reads what is committed alone.
+// NewView is Goka's; it takes for the end of a table the last record that its readers get, and reads committed records alone.
 func NewView(brokers []string, topic Table, codec Codec, options ...ViewOption) (*View, error) {
 	ours := []ViewOption{
 		WithViewTopicManagerBuilder(DefaultTopicManagerBuilder), WithViewConsumerSaramaBuilder(DefaultSaramaConsumerBuilder),
@@ -28,7 +28,7 @@ func NewView(brokers []string, topic Table, codec Codec, options ...ViewOption) 
 	return theirs.NewView(brokers, topic, codec, append(ours, options...)...)
 }
 
-// SaramaConsumerBuilderWithConfig is Goka's, and reads what is committed alone, whatever the configuration says.
+// SaramaConsumerBuilderWithConfig is Goka's, and reads committed records alone, whatever the configuration says.
 func SaramaConsumerBuilderWithConfig(config *sarama.Config) SaramaConsumerBuilder {
 	return func(brokers []string, clientID string) (sarama.Consumer, error) {
 		own := *config

@@ -41,7 +41,7 @@ func (p *Processor) Get(key string) (any, error) {
 	return value, nil
 }
 
-// openTable returns the view, and what is closed when it has ended; the first call during the run starts it.
+// openTable returns the view, and the channel that is closed when it has ended; the first call during the run starts it.
 func (p *Processor) openTable() (*View, <-chan struct{}, error) {
 	t := &p.table
 	t.mutex.Lock()

@@ -9,7 +9,7 @@ import (
 	"wallarooapi/internal/topology"
 )
 
-// kind is what an edge is to its group.
+// kind is the role of an edge in its group.
 type kind int
 
 const (
@@ -72,7 +72,7 @@ func Persist(c Codec) Edge { return &edge{Edge: theirs.Persist(c), kind: table} 
 // Output is a topic to which Context.Emit may write.
 func Output(topic Stream, c Codec) Edge { return &edge{Edge: theirs.Output(topic, c), kind: output} }
 
-// GroupGraph is what a group reads and writes, and its callbacks.
+// GroupGraph has the inputs and outputs of a group, and its callbacks.
 type GroupGraph struct {
 	goka       *theirs.GroupGraph // checks it, and names the topics
 	edges      map[kind][]*edge
@@ -155,7 +155,7 @@ func (g *GroupGraph) AllEdges() Edges {
 	return g.of(joint, lookup, input, output, loop, table, visitor)
 }
 
-// Validate returns what is wrong with the graph, in Goka's words.
+// Validate returns the error in the graph, in Goka's words.
 func (g *GroupGraph) Validate() error { return g.goka.Validate() }
 
 func (g *GroupGraph) of(kinds ...kind) (found Edges) {

@@ -73,7 +73,7 @@ func (g *group) assign() {
 	g.options.rebalanceCallback(all)
 }
 
-// errNone stands for a message for which nothing goes on but what was emitted.
+// errNone stands for a message that emitted all its results itself.
 var errNone = stream.ErrSkip
 
 // stateless runs a record in a group without table and joins.
@@ -115,7 +115,7 @@ func (g *group) handle(ctx context.Context, record stream.KafkaRecord, state *re
 	return g.run(c, callback, message)
 }
 
-// run calls a callback and waits for what it deferred. A panic goes on, as a failure in Goka's words.
+// run calls a callback and waits for its deferred commits. A panic goes on, as a failure in Goka's words.
 func (g *group) run(c *call, callback ProcessCallback, message any) error {
 	if err := g.late.take(); err != nil {
 		return g.fail(c.record, err)
@@ -143,7 +143,7 @@ func (g *group) fail(record stream.KafkaRecord, err error) error {
 	return failed
 }
 
-// noteLate refuses what a callback does after its return: Run ends, or without Run the next message, with which the query ends. With
+// noteLate refuses calls of a callback after its return: Run ends, or without Run the next message, with which the query ends. With
 // dead letters no other message pays for it: the log says it.
 func (g *group) noteLate(err error) {
 	g.options.log.Printf("processor %s: %v", g.graph.Group(), err)

@@ -61,7 +61,7 @@ func (t *memoryTable) Get(key string) (any, error) {
 	return t.codec.Decode(data)
 }
 
-// catchUp reads what was written since the last time. A topic without records has no file.
+// catchUp reads the records written since the last time. A topic without records has no file.
 func (t *memoryTable) catchUp() error {
 	file, err := os.Open(t.path)
 	if os.IsNotExist(err) {

@@ -12,7 +12,7 @@ import (
 // ProcessorOption changes how a processor works.
 type ProcessorOption func(*poptions, *GroupGraph)
 
-// poptions is what options say.
+// poptions has the values of options.
 type poptions struct {
 	goka     []theirs.ProcessorOption // the same for Goka's own processor, under its tester
 	isTested bool
@@ -52,7 +52,7 @@ func newOptions(graph *GroupGraph, options []ProcessorOption) *poptions {
 	return o
 }
 
-// topicManagerOf returns Goka's builder, with so many copies of what it creates; 0: as many as Goka, two.
+// topicManagerOf returns Goka's builder, with so many copies of the topics it creates; 0: as many as Goka, two.
 func topicManagerOf(replicas int) TopicManagerBuilder {
 	if replicas == 0 {
 		return DefaultTopicManagerBuilder
@@ -62,7 +62,7 @@ func topicManagerOf(replicas int) TopicManagerBuilder {
 	return TopicManagerBuilderWithTopicManagerConfig(config)
 }
 
-// mapped makes an option that means here what it means to Goka.
+// mapped makes an option that has the same meaning here as in Goka.
 func mapped(same theirs.ProcessorOption, apply func(*poptions)) ProcessorOption {
 	return func(o *poptions, _ *GroupGraph) {
 		o.goka = append(o.goka, same)
@@ -80,17 +80,17 @@ func WithClientID(clientID string) ProcessorOption {
 	return mapped(theirs.WithClientID(clientID), func(o *poptions) { o.clientID = clientID })
 }
 
-// WithUpdateCallback sets what is called for each record of a joined table. Its storage has the record's key alone.
+// WithUpdateCallback sets the function that is called for each record of a joined table. Its storage has the record's key alone.
 func WithUpdateCallback(cb UpdateCallback) ProcessorOption {
 	return mapped(theirs.WithUpdateCallback(cb), func(o *poptions) { o.updateCallback = cb })
 }
 
-// WithRebalanceCallback sets what is called once in each process, before its first message, with all partitions of the inputs.
+// WithRebalanceCallback sets the function that is called once in each process, before its first message, with all partitions of the inputs.
 func WithRebalanceCallback(cb RebalanceCallback) ProcessorOption {
 	return mapped(theirs.WithRebalanceCallback(cb), func(o *poptions) { o.rebalanceCallback = cb })
 }
 
-// WithContextWrapper sets what makes the context that a callback gets of the one that it would get. It is called concurrently.
+// WithContextWrapper sets the function that wraps the context of a callback. It is called concurrently.
 func WithContextWrapper(wrapper ContextWrapper) ProcessorOption {
 	return mapped(theirs.WithContextWrapper(wrapper), func(o *poptions) { o.contextWrapper = wrapper })
 }
@@ -105,7 +105,7 @@ func WithHasher(hasher func() hash.Hash32) ProcessorOption {
 	return mapped(theirs.WithHasher(hasher), func(o *poptions) { o.hasher = hasher })
 }
 
-// WithNilHandling says what is done with a message of an input that has no value.
+// WithNilHandling sets the handling of a message of an input that has no value.
 func WithNilHandling(nh NilHandling) ProcessorOption {
 	return mapped(theirs.WithNilHandling(nh), func(o *poptions) { o.nilHandling = nh })
 }
@@ -120,12 +120,12 @@ func WithStorageBuilder(sb storage.Builder) ProcessorOption {
 	return mapped(theirs.WithStorageBuilder(sb), func(o *poptions) { o.storage = sb })
 }
 
-// WithTopicManagerBuilder sets what looks at topics, and creates those of table and loop.
+// WithTopicManagerBuilder sets the builder of the manager that looks at topics, and creates those of table and loop.
 func WithTopicManagerBuilder(tmb TopicManagerBuilder) ProcessorOption {
 	return mapped(theirs.WithTopicManagerBuilder(tmb), func(o *poptions) { o.topicManager = tmb })
 }
 
-// WithConsumerSaramaBuilder sets what reads the tables of lookups.
+// WithConsumerSaramaBuilder sets the builder of the consumer that reads the tables of lookups.
 func WithConsumerSaramaBuilder(cgb SaramaConsumerBuilder) ProcessorOption {
 	return mapped(theirs.WithConsumerSaramaBuilder(cgb), func(o *poptions) { o.consumer = cgb })
 }
@@ -182,7 +182,7 @@ func WithDeadLetters() ProcessorOption { return own(func(o *poptions) { o.keepsD
 // WithMurmur2 assigns keys to partitions as Kafka's own clients and Kafka Streams do, instead of Goka's FNV-1a. Goka has no such option.
 func WithMurmur2() ProcessorOption { return own(func(o *poptions) { o.murmur2 = true }) }
 
-// WithReplicas sets how many copies there are of the topics of table and loop that are created. Without it a program with [Serve] has one,
+// WithReplicas sets the number of copies of the topics of table and loop that are created. Without it a program with [Serve] has one,
 // and [NewProcessor] asks for two, as Goka does, which a broker that is alone refuses; what [WithTopicManagerBuilder] says comes first.
 // Goka has no such option.
 func WithReplicas(count int) ProcessorOption { return own(func(o *poptions) { o.replicas = count }) }

@@ -123,7 +123,7 @@ func (p *Processor) Done() <-chan struct{} {
 	return p.done
 }
 
-// Error returns what Run returned.
+// Error returns the error that Run returned.
 func (p *Processor) Error() error {
 	if p.tested != nil {
 		return p.tested.Error()
@@ -162,7 +162,7 @@ func (p *Processor) WaitForReadyContext(ctx context.Context) error {
 	}
 }
 
-// Stats returns what this process has done, in the shape of Goka's statistics.
+// Stats returns the counts of this process, in the shape of Goka's statistics.
 func (p *Processor) Stats() *ProcessorStats { return p.StatsWithContext(context.Background()) }
 
 // StatsWithContext is Stats, until the context ends.

@@ -39,7 +39,7 @@ func reach(config *sarama.Config, own map[string]string) (map[string]string, err
 	return found, err
 }
 
-// login sets how a client says who it is.
+// login sets the credentials of a client.
 func login(config *sarama.Config, own, found map[string]string) error {
 	mechanism := config.Net.SASL.Mechanism
 	switch mechanism {
@@ -54,7 +54,7 @@ func login(config *sarama.Config, own, found map[string]string) error {
 	return nil
 }
 
-// certificates sets whom a client trusts, and its own certificate.
+// certificates sets the authorities that a client trusts, and its own certificate.
 func certificates(config *tls.Config, own, found map[string]string) (err error) {
 	if config.RootCAs != nil {
 		err = needed(own, "kafka.ssl.ca.", "RootCAs of Net.TLS.Config")
@@ -78,7 +78,7 @@ func certificates(config *tls.Config, own, found map[string]string) (err error) 
 	return err
 }
 
-// needed returns an error unless the program itself says what cannot be taken over from sarama's configuration.
+// needed returns an error unless the program itself sets the fields that cannot be taken over from sarama's configuration.
 func needed(own map[string]string, prefix, what string) error {
 	for name := range own {
 		if strings.HasPrefix(name, prefix) {

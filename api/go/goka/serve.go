@@ -58,7 +58,7 @@ func reached(brokers []string) []string {
 	return brokers
 }
 
-// prepareWorker connects to Kafka what callbacks read or ask there; in a test without Kafka, to the topics in memory.
+// prepareWorker connects to Kafka for the reads of callbacks there; in a test without Kafka, to the topics in memory.
 func (g *group) prepareWorker(brokers []string) {
 	g.logNotes()
 	if directory := os.Getenv(topicsVariable); directory != "" {
@@ -96,7 +96,7 @@ func (g *group) useMemory(directory string) {
 	g.assign()
 }
 
-// asksPartitions reports whether something of the program depends on how many partitions topics have.
+// asksPartitions reports whether something of the program depends on the number of partitions of topics.
 func (g *group) asksPartitions() bool {
 	return g.options.hasher != nil || g.options.rebalanceCallback != nil || len(g.graph.edges[visitor]) > 0
 }

@@ -44,7 +44,7 @@ func (g *group) shown(value any) any {
 	return map[string]any{"value": own, "joined": joined}
 }
 
-// decoded returns what a codec makes of bytes, or these where it fails: another version of the program has written them.
+// decoded returns the value that a codec reads from bytes, or these where it fails: another version of the program has written them.
 func decoded(codec Codec, data []byte) (value any) {
 	if codec == nil {
 		return data

@@ -10,10 +10,10 @@ import (
 	"wallarooapi/stream"
 )
 
-// brokersLimit is how many bytes a broker takes in one record with its defaults (message.max.bytes); batchBytes is what it counts besides.
+// brokersLimit is the number of bytes a broker takes in one record with its defaults (message.max.bytes); batchBytes is the part counted besides.
 const brokersLimit, batchBytes = 1_048_588, 61
 
-// saramasLimit is what a configuration has that nobody has changed.
+// saramasLimit is the value in a configuration that nobody has changed.
 var saramasLimit = sarama.NewConfig().Producer.MaxMessageBytes
 
 // limitOfRecords returns how many bytes a record may have that a callback writes: what the program has set as Producer.MaxMessageBytes, and
@@ -44,7 +44,7 @@ func checkSize(record stream.KafkaRecord) error {
 		"Producer.MaxMessageBytes by goka.ReplaceGlobalConfig and max.message.bytes of the topic", record.Key, record.Topic, size, limit)
 }
 
-// sizeOf returns how many bytes a record has as brokers count them: alone in its batch, and not compressed.
+// sizeOf returns the number of bytes of a record as brokers count them: alone in its batch, and not compressed.
 func sizeOf(record stream.KafkaRecord) int {
 	size := 3 + pieceBytes(record.Key) + pieceBytes(record.Value) + varintBytes(len(record.Headers))
 	for _, header := range record.Headers {
@@ -53,7 +53,7 @@ func sizeOf(record stream.KafkaRecord) int {
 	return batchBytes + varintBytes(size) + size
 }
 
-// pieceBytes returns how many bytes data have with their length; none are a length of -1.
+// pieceBytes returns the number of bytes of data with their length; none are a length of -1.
 func pieceBytes(data []byte) int {
 	if data == nil {
 		return 1

@@ -7,7 +7,7 @@ import (
 	"wallarooapi/stream"
 )
 
-// counts is what the callbacks of this process have done, by the partition of their messages, in the shape of Goka's statistics. A
+// counts has the counts of this process's callbacks, by the partition of their messages, in the shape of Goka's statistics. A
 // message that ran again, e.g. since its worker had ended, counts again.
 type counts struct {
 	mutex      sync.Mutex
@@ -126,7 +126,7 @@ func cloneTable(of *TableStats) *TableStats {
 	return &made
 }
 
-// cloneOf copies what a pointer leads to; nil: nothing was counted.
+// cloneOf copies the target of a pointer; nil: nothing was counted.
 func cloneOf[T any](of *T) *T {
 	made := new(T)
 	if of != nil {

@@ -8,7 +8,7 @@ import (
 	"github.com/IBM/sarama"
 )
 
-// Bytes of one fetch, and how many offsets before the end the search for the last record begins; it goes back further by factors.
+// Bytes of one fetch, and the distance from the end where the search for the last record begins; it goes back further by factors.
 const (
 	fetchBytes  = 1 << 20
 	fetchWaitMs = 500
@@ -24,7 +24,7 @@ type visibleEnds struct {
 	config  *sarama.Config
 }
 
-// withVisibleEnds wraps what a builder of Goka's makes.
+// withVisibleEnds wraps the topic manager of a builder of Goka's.
 func withVisibleEnds(builder TopicManagerBuilder, config func() *sarama.Config) TopicManagerBuilder {
 	return func(brokers []string) (TopicManager, error) {
 		manager, err := builder(brokers)
@@ -107,7 +107,7 @@ func visibleEndAfter(client sarama.Client, topic string, partition int32, begin,
 	return end, nil
 }
 
-// endOfVisible returns, for what was fetched, the offset after the last record that a reader of committed records gets, 0 if there
+// endOfVisible returns, for fetched bytes, the offset after the last record that a reader of committed records gets, 0 if there
 // is none, and the offset from which to fetch on, 0 if nothing was fetched.
 func endOfVisible(block *sarama.FetchResponseBlock) (end, next int64) {
 	begun := slices.Clone(block.AbortedTransactions)

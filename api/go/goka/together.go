@@ -102,7 +102,7 @@ func runAll(ctx context.Context, all []*Processor, checkpoint string) error {
 	return err
 }
 
-// outcome returns what a run's callers get: the first failure of a callback, what ended the run, or nil if that was the program.
+// outcome returns the error for a run's callers: the first failure of a callback, the error that ended the run, or nil if that was the program.
 func outcome(ctx context.Context, all []*Processor, err error) error {
 	for _, p := range all {
 		if failed := p.group.failed.get(); failed != nil {

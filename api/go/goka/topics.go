@@ -27,7 +27,7 @@ func (g *group) prepareTopics(brokers []string) error {
 	})
 }
 
-// withRemedy adds to Goka's text what helps where there are fewer brokers than copies of a new topic.
+// withRemedy adds a remedy to Goka's text where there are fewer brokers than copies of a new topic.
 func withRemedy(err error) error {
 	text := strings.ToLower(err.Error())
 	if !strings.Contains(text, "rfactor=") || !strings.Contains(text, "replication") {
@@ -36,7 +36,7 @@ func withRemedy(err error) error {
 	return fmt.Errorf("%w; fix: give NewProcessor the option goka.WithReplicas(1) where there is one broker", err)
 }
 
-// countTopics finds out what callbacks ask about topics that exist.
+// countTopics finds out the facts of existing topics that callbacks ask for.
 func (g *group) countTopics(brokers []string) error {
 	return g.withManager(brokers, func(manager TopicManager) error {
 		return errors.Join(g.countInputs(manager), g.countPartitions(manager))
@@ -57,7 +57,7 @@ func (g *group) withManager(brokers []string, do func(TopicManager) error) (err 
 	return do(manager)
 }
 
-// countInputs finds out how many partitions the input with the most has, and whether inputs and joined tables exist.
+// countInputs finds out the largest number of partitions of an input, and whether inputs and joined tables exist.
 func (g *group) countInputs(manager TopicManager) error {
 	for _, topic := range g.graph.of(input, joint).Topics() {
 		partitions, err := manager.Partitions(topic)
@@ -71,7 +71,7 @@ func (g *group) countInputs(manager TopicManager) error {
 	return nil
 }
 
-// countPartitions finds out how many partitions the topics have to which a hasher of the program assigns keys.
+// countPartitions finds out the number of partitions of the topics to which a hasher of the program assigns keys.
 func (g *group) countPartitions(manager TopicManager) error {
 	if g.options.hasher == nil {
 		return nil

@@ -20,7 +20,7 @@ import (
 	"wallarooapi/stream"
 )
 
-// metaMagic precedes what VisitAll sends as metadata; other metadata are those of `wallaroo visit`.
+// metaMagic precedes the metadata that VisitAll sends; other metadata are those of `wallaroo visit`.
 var metaMagic = []byte("\x00goka\x00")
 
 const tokenBytes = 26
@@ -46,7 +46,7 @@ func (p *Processor) VisitAll(ctx context.Context, name string, meta any) error {
 	return err
 }
 
-// VisitAllWithStats is VisitAll, and returns for how many keys the visitor ran.
+// VisitAllWithStats is VisitAll, and returns the number of keys for which the visitor ran.
 func (p *Processor) VisitAllWithStats(ctx context.Context, name string, meta any) (int64, error) {
 	switch {
 	case p.tested != nil:
@@ -113,7 +113,7 @@ func (p *Processor) visit(ctx context.Context, name string, metadata []byte) (ke
 	return done.Keys, nil
 }
 
-// encoded returns the bytes of what is passed to visitors, none if it has none.
+// encoded returns the bytes of a visitor's metadata, none if it has none.
 func encoded(meta any) []byte {
 	if meta == nil {
 		return nil
@@ -144,7 +144,7 @@ func (v *visits) end(token string) {
 	delete(v.open, token)
 }
 
-// of returns what visitors get for metadata, and the visit where this process asked for it.
+// of returns the visitor's value for metadata, and the visit where this process asked for it.
 func (v *visits) of(metadata []byte) (meta any, open *visited, err error) {
 	rest, isOurs := bytes.CutPrefix(metadata, metaMagic)
 	if !isOurs || len(rest) < tokenBytes {

@@ -1,4 +1,4 @@
-// Package otel lets a worker continue the trace of a micro-batch, for OpenTelemetry. A program imports it for what it does on import:
+// Package otel lets a worker continue the trace of a micro-batch, for OpenTelemetry. A program imports it for its effect on import:
 //
 //	import _ "wallarooapi/otel"
 //

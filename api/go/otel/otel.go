@@ -40,7 +40,7 @@ func (t *tracer) Begin(around context.Context, application, method, header strin
 	return within, call{begun}
 }
 
-// Flush sends what has ended.
+// Flush sends the ended spans.
 func (t *tracer) Flush(ctx context.Context) {
 	t.start.Do(func() {}) // nothing is started for it
 	if t.made == nil {

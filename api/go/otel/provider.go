@@ -26,7 +26,7 @@ func isWanted() bool {
 	return first("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT") != ""
 }
 
-// provider returns what makes spans: the program's own, else a new one, which becomes that of the program; nil: nobody wants spans.
+// provider returns the maker of spans: the program's own, else a new one, which becomes that of the program; nil: nobody wants spans.
 func provider(application string) *sdk.TracerProvider {
 	if own, is := opentelemetry.GetTracerProvider().(*sdk.TracerProvider); is {
 		return own
@@ -51,7 +51,7 @@ func newExporter(ctx context.Context) (*otlptrace.Exporter, error) {
 	return otlptracehttp.New(ctx)
 }
 
-// resourceOf describes this process; what the environment says counts.
+// resourceOf describes this process; the settings of the environment count.
 func resourceOf(application string) *resource.Resource {
 	found, err := resource.New(context.Background(), resource.WithAttributes(attribute.String("service.name", application)),
 		resource.WithTelemetrySDK(), resource.WithProcessPID(), resource.WithFromEnv())

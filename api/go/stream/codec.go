@@ -38,7 +38,7 @@ type functions[T any] struct {
 func (f functions[T]) Encode(value T) ([]byte, error) { return f.encode(value) }
 func (f functions[T]) Decode(data []byte) (T, error)  { return f.decode(data) }
 
-// formed is a codec whose bytes follow from the type: its shape says what is in them.
+// formed is a codec whose bytes follow from the type: its shape describes them.
 type formed[T any] struct {
 	functions[T]
 	shape map[string]string

@@ -60,12 +60,12 @@ func DataFrameSink[T any]() Sink[T] {
 	return rowSink[T]("DataFrameSink", Spark{Format: dataFrame})
 }
 
-// SparkRowSource reads what Spark reads, as SparkSource does, with whole rows as messages: T is as for DataFrameSource. Schema and Value
+// SparkRowSource reads a source of Spark, as SparkSource does, with whole rows as messages: T is as for DataFrameSource. Schema and Value
 // follow from it; to pass them is found (T207). Key and Timestamp give messages a key and a time, and do so for a DataFrame, too, whose format
 // is "dataframe".
 func SparkRowSource[T any](format Spark) Source[T] { return rowSource[T]("SparkRowSource", format) }
 
-// SparkRowSink writes what Spark writes, with messages as whole rows: T is as for DataFrameSink. Value, a select list over the columns, is all of
+// SparkRowSink writes a sink of Spark, with messages as whole rows: T is as for DataFrameSink. Value, a select list over the columns, is all of
 // them when it is empty. Schema follows from T; to pass it is found (T207), so is a field of sources.
 func SparkRowSink[T any](format Spark) Sink[T] { return rowSink[T]("SparkRowSink", format) }
 
@@ -93,7 +93,7 @@ func rowSink[T any](method string, format Spark) Sink[T] {
 	return Sink[T]{declaration.Sink{Edge: edge, Given: made, Encoder: made, Found: found}}
 }
 
-// follows reports what was passed although it follows from the type of the rows.
+// follows reports options that were passed although they follow from the type of the rows.
 func follows(method, parameter, value string) []diagnostic.Diagnostic {
 	if value == "" {
 		return nil

@@ -28,7 +28,7 @@ var sparkOptions = append([]string{
 	"failondataloss", "fetchoffset.numretries", "fetchoffset.retryintervalms", "groupidprefix", "kafkaconsumer.polltimeoutms",
 }, limitingOptions...)
 
-// fields of a topic have what Spark and Kafka's client take as options.
+// fields of a topic hold the options of Spark and Kafka's client.
 var fields = map[string]string{
 	"bootstrap.servers": "Brokers", "topic": "Topic",
 }
@@ -37,7 +37,7 @@ var fieldsOfSources = map[string]string{"subscribe": "Topic", "assign": "Partiti
 
 var startPattern = regexp.MustCompile(`^(start|end|-[1-9][0-9]*|0|[1-9][0-9]*)$`)
 
-// topicCheck collects what is wrong with a topic as it is passed to a method.
+// topicCheck collects the faults of a topic as it is passed to a method.
 type topicCheck struct {
 	method string
 	topic  Kafka
@@ -153,7 +153,7 @@ func (c *topicCheck) table() {
 	}
 }
 
-// sink finds what is of sources alone, and would not be looked at.
+// sink finds options that sources alone have, and that would not be looked at.
 func (c *topicCheck) sink() {
 	const onlySources = ": it is of sources"
 	if c.topic.Start != "" {

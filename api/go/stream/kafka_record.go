@@ -116,7 +116,7 @@ func KafkaRecordSource(topic Kafka) Source[KafkaRecord] {
 	}}
 }
 
-// KafkaRecordSink writes whole records to a topic; what is wrong is found as for KafkaSink (T207). A nil value is a tombstone;
+// KafkaRecordSink writes whole records to a topic; faults are found as for KafkaSink (T207). A nil value is a tombstone;
 // the error ErrSkip writes nothing.
 func KafkaRecordSink[T any](topic Kafka, encode func(message T) (KafkaRecord, error)) Sink[T] {
 	edge := sinkEdge(topic)

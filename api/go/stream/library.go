@@ -32,7 +32,7 @@ func NewLibrary() *Library {
 	return &Library{declaration.NewLibrary()}
 }
 
-// ToJson ends the declaration and returns what the library offers. If something is wrong with the declaration it returns an
+// ToJson ends the declaration and returns the library's offers. If something is wrong with the declaration it returns an
 // object with the key "diagnostics" instead.
 func (l *Library) ToJson() string { return launch.Text(l.declared) }
 

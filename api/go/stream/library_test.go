@@ -92,7 +92,7 @@ func numbered(t *testing.T, port uint16, keys []string, values ...string) []byte
 func int64Text(n int64) string { return string(binary.BigEndian.AppendUint64(nil, uint64(n))) }
 
 // sent shows the messages of a port: key, sequence, time and value.
-func sent(t *testing.T, outputs []stage.Output, port uint16) (all []string) {
+func sent(t *testing.T, outputs []stage.OutputFrame, port uint16) (all []string) {
 	t.Helper()
 	values := read(t, outputs, port)
 	for _, output := range outputs {
@@ -150,7 +150,7 @@ func TestAStateOfALibraryTakesTheCodec(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		frames := []stage.Output{{Frame: numbered(t, 3, []string{"a", "a", "b"}, int64Text(5), int64Text(6), "seven")}}
+		frames := []stage.OutputFrame{{Frame: numbered(t, 3, []string{"a", "a", "b"}, int64Text(5), int64Text(6), "seven")}}
 		outputs := playState(t, x, frames)
 		want := []string{int64Text(5), int64Text(11)}
 		if component == "totals" {

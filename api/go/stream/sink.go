@@ -67,7 +67,7 @@ func KafkaSinkOf[T any](name string, args []string, encode func(message T) (Reco
 	return recordSink(declaration.Sink{Edge: edge, Found: found}, encode)
 }
 
-// SparkSink writes what Spark writes: one row per message, from the columns value and key. A format without
+// SparkSink writes by a sink of Spark: one row per message, from the columns value and key. A format without
 // a name or a value is found (T207), so is a field of sources.
 func SparkSink[T any](format Spark, encode func(message T) (Record, error)) Sink[T] {
 	edge := &topology.Spark{Format: format.Format, Options: format.Options, Value: format.Value}
@@ -85,8 +85,8 @@ func checkSinkFormat(method string, format Spark) (found []diagnostic.Diagnostic
 	return found
 }
 
-// OnError says what happens when the encoder fails on a message: "dead_letter" or "fail"; without it what the application
-// says. It returns the sink.
+// OnError sets the policy for a failing encoder: "dead_letter" or "fail"; without it the application's
+// policy counts. It returns the sink.
 func (s Sink[T]) OnError(policy string) Sink[T] {
 	s.declared.OnError = policy
 	return s

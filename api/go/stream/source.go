@@ -42,7 +42,7 @@ const maxCredits = 100_000
 // ErrEnd is the error of a generator that makes no more messages; it is no failure.
 var ErrEnd = errors.New("no more messages")
 
-// Record is a message of Kafka, of a connector or of a row of Spark, with what it has besides its value.
+// Record is a message of Kafka, of a connector or of a row of Spark, with the properties besides its value.
 type Record struct {
 	// Value is what the message consists of; nil where Kafka has none (a tombstone).
 	Value []byte
@@ -183,7 +183,7 @@ func ConnectorSource[T any](address string, connector Connector, decode func(rec
 	return recordSource("ConnectorSource", edge, decode, found)
 }
 
-// SparkSource reads what Spark reads: one message per row. A format without a name or a value is found (T207).
+// SparkSource reads by a source of Spark: one message per row. A format without a name or a value is found (T207).
 func SparkSource[T any](format Spark, decode func(record Record) (T, error)) Source[T] {
 	edge := &topology.Spark{Format: format.Format, Options: format.Options, Schema: format.Schema, Value: format.Value,
 		Key: format.Key, Timestamp: format.Timestamp}
@@ -208,8 +208,8 @@ func Value[T any](decode func(value []byte) (T, error)) func(Record) (T, error) 
 	return func(record Record) (T, error) { return decode(record.Value) }
 }
 
-// OnError says what happens when the decoder fails on a message: "dead_letter" or "fail"; without it what the application
-// says. It returns the source.
+// OnError sets the policy for a failing decoder: "dead_letter" or "fail"; without it the application's
+// policy counts. It returns the source.
 func (s Source[T]) OnError(policy string) Source[T] {
 	s.declared.OnError = policy
 	return s

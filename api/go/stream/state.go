@@ -13,7 +13,7 @@ import (
 	"wallarooapi/internal/timing"
 )
 
-// Initial is implemented by states whose zero value is not what a new key begins with.
+// Initial is implemented by states whose zero value is not the state of a new key.
 type Initial interface {
 	// Init is called once for each new state.
 	Init()
@@ -118,7 +118,7 @@ func (c *stateful[In, S, Out]) Compute(data, state any) (any, bool) {
 }
 
 // ComputeAt is Compute for a step with timers, or whose state ends.
-func (c *stateful[In, S, Out]) ComputeAt(at *timing.Call, data, state any) (any, bool) {
+func (c *stateful[In, S, Out]) ComputeAt(at *timing.Changes, data, state any) (any, bool) {
 	ctx, call := c.begin()
 	return call.With(c.results.settle(c.function(at.Within(ctx), data.(In), state.(*S)))), true
 }
@@ -142,7 +142,7 @@ func (c *statefulMulti[In, S, Out]) Compute(data, state any) ([]any, bool) {
 }
 
 // ComputeAt is Compute for a step with timers, or whose state ends.
-func (c *statefulMulti[In, S, Out]) ComputeAt(at *timing.Call, data, state any) ([]any, bool) {
+func (c *statefulMulti[In, S, Out]) ComputeAt(at *timing.Changes, data, state any) ([]any, bool) {
 	ctx, call := c.begin()
 	return call.All(c.results.all(c.function(at.Within(ctx), data.(In), state.(*S)))), true
 }

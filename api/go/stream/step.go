@@ -40,7 +40,7 @@ func Filter[T any](s Stream[T], name string, keep func(ctx context.Context, in T
 	}}, keep)
 }
 
-// Key is what a function may give as the key of a message. A number is 8 bytes, big-endian.
+// Key is a type of message keys. A number is 8 bytes, big-endian.
 type Key interface{ string | []byte | uint64 }
 
 // KeyBy gives each message the key that a function returns. It stays with the message and all that is made of it, until the next
@@ -62,7 +62,7 @@ func partition[T any, K Key](key func(in T) K) func(data any) []byte {
 	return func(data any) []byte { return bytesOf(function(data.(T))) }
 }
 
-// Collect gives all messages the empty key: what follows has a single state, and runs in one place at a time.
+// Collect gives all messages the empty key: the steps after it have a single state, and run in one place at a time.
 //
 // Source: Wallaroo 0.6, collect.
 func Collect[T any](s Stream[T]) Stream[T] {
@@ -80,7 +80,7 @@ func nameOf(name string, outputs []Outputs) named { return named{name: name, emi
 
 func (n named) Name() string { return n.name }
 
-// begin returns the context of a call, and what holds its emissions; nil where the step declares no outputs.
+// begin returns the context of a call, and the list of its emissions; nil where the step declares no outputs.
 func (n named) begin() (context.Context, *emission.Context) {
 	around := n.around
 	if around == nil {

@@ -77,8 +77,8 @@ func inDocument(a, b string) int {
 	return cmp.Compare(one, other)
 }
 
-// OnError says what happens when what was added last fails on a message: "dead_letter" or "fail"; without it what the
-// application says. It returns the stream.
+// OnError sets the policy for a failure on a message of the part that was added last: "dead_letter" or "fail"; without it the
+// application's policy counts. It returns the stream.
 func (s Stream[T]) OnError(policy string) Stream[T] {
 	for _, place := range s.policies {
 		*place = policy
@@ -172,7 +172,7 @@ func symbolOf(function any) string {
 	return name[strings.LastIndexByte(name, '/')+1:]
 }
 
-// results turns what functions return into what the worker passes on. An error leaves as a panic, as which the
+// results turns the results of functions into those that the worker passes on. An error leaves as a panic, as which the
 // worker takes every failure of user code.
 type results[Out any] struct{ isPointer bool }
 

@@ -47,7 +47,7 @@ func lines(t *testing.T, texts ...string) []byte {
 }
 
 // read returns the values of the frames of a port; dead letters as code, step and error.
-func read(t *testing.T, outputs []stage.Output, port uint16) (texts []string) {
+func read(t *testing.T, outputs []stage.OutputFrame, port uint16) (texts []string) {
 	t.Helper()
 	for _, output := range outputs {
 		if output.Port != port {
@@ -75,10 +75,10 @@ func read(t *testing.T, outputs []stage.Output, port uint16) (texts []string) {
 	return texts
 }
 
-func play(t *testing.T, x *stage.Executor, frames []byte) (outputs []stage.Output) {
+func play(t *testing.T, x *stage.Executor, frames []byte) (outputs []stage.OutputFrame) {
 	t.Helper()
 	err := x.Run(frames, func(port uint16, bucket int32, bytes []byte) error {
-		outputs = append(outputs, stage.Output{Port: port, Bucket: bucket, Frame: bytes})
+		outputs = append(outputs, stage.OutputFrame{Port: port, Bucket: bucket, Frame: bytes})
 		return nil
 	})
 	if err != nil {
@@ -88,7 +88,7 @@ func play(t *testing.T, x *stage.Executor, frames []byte) (outputs []stage.Outpu
 }
 
 // playState runs messages on new state.
-func playState(t *testing.T, x *stage.Executor, frames []stage.Output) []stage.Output {
+func playState(t *testing.T, x *stage.Executor, frames []stage.OutputFrame) []stage.OutputFrame {
 	t.Helper()
 	empty := func() (*state.Bucket, error) { return state.NewBucket(), nil }
 	bucket, _ := empty()
@@ -190,7 +190,7 @@ func TestStateByKey(t *testing.T) {
 	if got := read(t, counted, frame.DeadLetterPort); len(got) != 1 || got[0] != "C501 count: no x" {
 		t.Errorf("dead letters are %q", got)
 	}
-	outputs := playState(t, third, slices.DeleteFunc(counted, func(o stage.Output) bool { return o.Port != 2 }))
+	outputs := playState(t, third, slices.DeleteFunc(counted, func(o stage.OutputFrame) bool { return o.Port != 2 }))
 	if got, want := read(t, outputs, 3), []string{"ab1 11", "ab1 22", "b1 11", "ac2 13"}; !slices.Equal(got, want) {
 		t.Errorf("messages are %q; want %q", got, want)
 	}

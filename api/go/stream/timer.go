@@ -9,7 +9,7 @@ import (
 	"wallarooapi/internal/timing"
 )
 
-// TTL is how long the state of a key lives after the last message of the key, in whole milliseconds and at most 100 years: then it is
+// TTL is the time that the state of a key lives after the last message of the key, in whole milliseconds and at most 100 years: then it is
 // gone, with all its timers, and the next message of the key begins with a new state. What counts is the time of arrival, or the messages'
 // own where all sources give one. Timers and visits do not prolong it. Without TTL a state stays.
 //
@@ -23,7 +23,7 @@ func (t TTL) isValid() bool {
 	return d >= time.Millisecond && d%time.Millisecond == 0 && d.Milliseconds() <= 3_153_600_000_000
 }
 
-// Timer is what a function of a timer gets besides the state.
+// Timer is the argument of a timer's function besides the state.
 type Timer = wa.Timer
 
 // OnTimer adds a timer to the MapState that a stream comes from: its function sets it for the key of its message, with SetTimer or
@@ -86,13 +86,13 @@ func (c *stateful[In, S, Out]) Handlers() timers[S, Out] { return c.timers }
 func (c *statefulMulti[In, S, Out]) Handlers() timers[S, []Out] { return c.timers }
 
 // Fire runs the function of a timer.
-func (c *stateful[In, S, Out]) Fire(at *timing.Call, timer *Timer, state any) (any, bool) {
+func (c *stateful[In, S, Out]) Fire(at *timing.Changes, timer *Timer, state any) (any, bool) {
 	ctx, call := c.begin()
 	return call.With(c.results.settle(c.timers[timer.Name](at.Within(ctx), timer, state.(*S)))), true
 }
 
 // Fire runs the function of a timer.
-func (c *statefulMulti[In, S, Out]) Fire(at *timing.Call, timer *Timer, state any) ([]any, bool) {
+func (c *statefulMulti[In, S, Out]) Fire(at *timing.Changes, timer *Timer, state any) ([]any, bool) {
 	ctx, call := c.begin()
 	return call.All(c.results.all(c.timers[timer.Name](at.Within(ctx), timer, state.(*S)))), true
 }

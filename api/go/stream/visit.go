@@ -9,7 +9,7 @@ import (
 	"wallarooapi/internal/diagnostic"
 )
 
-// Visit is what a visitor gets besides the state: an application that runs is asked for a visit with `wallaroo visit`, and then a
+// Visit is the argument of a visitor besides the state: an application that runs is asked for a visit with `wallaroo visit`, and then a
 // visitor runs for every key that has state.
 type Visit = wa.Visit
 

@@ -10,7 +10,7 @@ import (
 	"wallarooapi/internal/topology"
 )
 
-// Aggregation is what windows do with their messages. All functions but Update must leave what they get as it is, and
+// Aggregation is a window's function over its messages. All functions but Update must leave their arguments as they are, and
 // depend on it alone.
 type Aggregation[In, Acc, Out any] struct {
 	// Name names the step.
@@ -41,7 +41,7 @@ func WindowBounds(ctx context.Context) (start, end time.Time) {
 	return time.UnixMilli(bounds.StartMs), time.UnixMilli(bounds.EndMs)
 }
 
-// Late says what happens to a message that is older than all open windows.
+// Late is the policy for a message that is older than all open windows.
 type Late string
 
 // The policies for late messages: leave them out (the run counts them), emit a window of that message alone, whose bounds are equal,
@@ -138,7 +138,7 @@ func timeOf[T any](s Stream[T]) string {
 	return topology.IngestTime
 }
 
-// maxOpenWindows is how many windows of one key can be open at once.
+// maxOpenWindows is the number of windows of one key that can be open at once.
 const maxOpenWindows = 100_000
 
 // checkTimed finds an unknown policy, and too many windows that would be open at once: one for each stepMs of wholeMs.

@@ -37,7 +37,7 @@ import (
 // Start is the time at which every test begins.
 var Start = time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// T is what is used of a *testing.T or *testing.B.
+// T is the part of a *testing.T or *testing.B that is used.
 type T interface {
 	Helper()
 	Cleanup(function func())
@@ -145,7 +145,7 @@ func (a *App) take(frames ...[]byte) {
 	}
 }
 
-// flush runs what has not run yet.
+// flush runs the waiting messages.
 func (a *App) flush() {
 	a.t.Helper()
 	for len(a.pending) > 0 {
@@ -159,7 +159,7 @@ func (a *App) flush() {
 	}
 }
 
-// run runs one micro-batch and publishes what it gave, unless it gave a dead letter that stops the application.
+// run runs one micro-batch and publishes its output, unless it gave a dead letter that stops the application.
 func (a *App) run(batch [][]byte) {
 	a.t.Helper()
 	left, err := a.engine.Run(batch)
@@ -180,7 +180,7 @@ func (a *App) run(batch [][]byte) {
 	}
 }
 
-// close reports what a test that failed may have to do with, and fails one that did not look at dead letters.
+// close reports possible causes of a failed test, and fails one that did not look at dead letters.
 func (a *App) close() {
 	a.t.Helper()
 	if len(a.pending) > 0 && !a.t.Failed() {

@@ -7,7 +7,7 @@ import (
 	pb "wallarooapi/internal/workerpb"
 )
 
-// generated is how far a generator source has come.
+// generated is the progress of a generator source.
 type generated struct {
 	last     []byte
 	encoding uint32

@@ -30,7 +30,7 @@ type DeadLetter struct {
 	Message int
 }
 
-// letters are the dead letters of a run, and what became of them.
+// letters are the dead letters of a run, and the use of them by the test.
 type letters struct {
 	all      []*pb.DeadLetter
 	seen     int   // how many of them the test has looked at
@@ -92,7 +92,7 @@ func (a *App) bury(messages []memory.Message) bool {
 	return false
 }
 
-// policyOf returns what a part, or else the application, says of messages on which it fails.
+// policyOf returns the policy of a part, or else the application, for messages on which it fails.
 func (a *App) policyOf(path string) string {
 	policies := map[string]string{}
 	for source := range a.declared.Sources() {
@@ -119,7 +119,7 @@ func (a *App) goesOn(method string) {
 	}
 }
 
-// close fails a test that did not look at what went wrong. One that has failed shows all of it.
+// close fails a test that did not look at its dead letters. One that has failed shows all of them.
 func (l *letters) close(t T) {
 	t.Helper()
 	report, unseen := t.Errorf, l.all[l.seen:]

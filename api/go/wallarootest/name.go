@@ -10,7 +10,7 @@ import (
 	"wallarooapi/internal/topology"
 )
 
-// named is a source or sink and what a test may call it.
+// named is a source or sink and its names in a test.
 type named struct{ name, path, place string }
 
 func (n named) String() string {

@@ -18,7 +18,7 @@ type output struct {
 
 func inOrder(a, b memory.Message) int { return cmp.Compare(a.Sequence, b.Sequence) }
 
-// publish files what a micro-batch gave under the paths of the sinks.
+// publish files the output of a micro-batch under the paths of the sinks.
 func (a *App) publish(messages []memory.Message) {
 	paths := map[uint16]string{}
 	for sink := range a.declared.Sinks() {
@@ -38,14 +38,14 @@ func (a *App) publish(messages []memory.Message) {
 	}
 }
 
-// of returns what a sink has got so far.
+// of returns the records of a sink so far.
 func (a *App) of(sink string) []output {
 	a.t.Helper()
 	a.flush()
 	return a.outputs[a.sink(sink)]
 }
 
-// Lines returns what a sink has got since the beginning, as texts without the line breaks at their ends. The sink is named as a
+// Lines returns the records of a sink since the beginning, as texts without the line breaks at their ends. The sink is named as a
 // source is in Send; that of a *stream.Application has the application's name.
 func (a *App) Lines(sink string) []string {
 	a.t.Helper()
@@ -56,7 +56,7 @@ func (a *App) Lines(sink string) []string {
 	return lines
 }
 
-// Records returns what a sink has got since the beginning as the encoder made it: the bytes of a message in Value, framing
+// Records returns the records of a sink since the beginning as the encoder made them: the bytes of a message in Value, framing
 // included; of a record of Kafka or Spark its key and partition too.
 func (a *App) Records(sink string) []stream.Record {
 	a.t.Helper()
@@ -67,7 +67,7 @@ func (a *App) Records(sink string) []stream.Record {
 	return records
 }
 
-// Messages returns what a sink has got since the beginning, before the encoder made bytes of it. Messages for which it made none
+// Messages returns the messages of a sink since the beginning, before the encoder made bytes of them. Messages for which it made none
 // are left out. A message of another type than M fails the test.
 func Messages[M any](a *App, sink string) []M {
 	a.t.Helper()

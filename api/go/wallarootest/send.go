@@ -171,7 +171,7 @@ func arrivalOf(record stream.Record, nowMs int64) memory.Arrival {
 		arrival.TimestampMs = record.Time.UnixMilli()
 	}
 	for _, header := range record.Headers {
-		arrival.Headers = append(arrival.Headers, memory.Header(header))
+		arrival.Headers = append(arrival.Headers, memory.RecordHeader(header))
 	}
 	return arrival
 }

@@ -9,7 +9,7 @@ import (
 	"wallarooapi/stream"
 )
 
-// State returns the state of a key: what is persisted of it. The state is named as the application names it; in a
+// State returns the state of a key: its persisted form. The state is named as the application names it; in a
 // *stream.Application it has the name of its step. S is the type of the state, or what it points to. A key without state fails the
 // test, as does the state of a window, which is not a value of the program's.
 func State[S any, K stream.Key](a *App, state string, key K) (value S) {
@@ -27,7 +27,7 @@ func State[S any, K stream.Key](a *App, state string, key K) (value S) {
 	switch s := found.(type) {
 	case nil:
 		a.t.Fatalf("wallarootest: state %q has no key %s; it has %q", state, topology.ShowKey(wanted), a.Keys(state))
-	case *window.State:
+	case *window.KeyState:
 		a.t.Fatalf("wallarootest: state %q is that of a window; look at what the window gives", state)
 	case S:
 		return s

@@ -17,7 +17,7 @@ import (
 	"wallarooapi/internal/trace"
 )
 
-// Application is what a setup declares: an *application.Application or a *stream.Application; or a library, an
+// Application is the declaration of a setup: an *application.Application or a *stream.Application; or a library, an
 // *application.Library or a *stream.Library.
 type Application interface {
 	comparable
@@ -25,7 +25,7 @@ type Application interface {
 	ToJson() string
 }
 
-// Main declares the application and does what the runtime asks for: emit its topology, or host its computations. It
+// Main declares the application and runs the mode that the runtime asks for: emit its topology, or host its computations. It
 // does not return. setup runs once per process and gets the application's arguments without a program name; it must
 // declare the same application for the same arguments. A panic of setup (T217) and a nil application (T201) are findings.
 //

@@ -12,7 +12,7 @@ from wallaroo.message.frame import FrameError, encode_frame, read_frame
 from wallaroo.worker._proto import worker_pb2 as pb
 from wallaroo.worker.bucket.bucket import BucketResult, BucketRun
 from wallaroo.worker.bucket.state import BucketKey, BucketState, StateCache, Version
-from wallaroo.worker.host.call import ProtocolError, failure_of
+from wallaroo.worker.host.call import BucketProtocolError, failure_of
 from wallaroo.worker.stage.stage import Stage
 from wallaroo.worker.value.value import TEXT, NotSerializableError, StateReadError, ValueCodec, encode_text
 
@@ -296,7 +296,7 @@ def test_single_state_has_the_empty_key(kit: Any) -> None:
             "C504",
             "a snapshot: Log cannot be serialized; TypeError: lock",
         ),
-        (ProtocolError("what"), "I901", "what"),
+        (BucketProtocolError("what"), "I901", "what"),
         (FrameError("cut"), "W410", 'worker "main": the protocol is broken; a frame is damaged; cut'),
         (ZeroDivisionError("x"), "I901", "ZeroDivisionError: x"),
     ],

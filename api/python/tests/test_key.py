@@ -14,7 +14,7 @@ import wallaroo
 from wallaroo import testing
 from wallaroo.component.application import Application, Sink
 from wallaroo.diagnostic.diagnostic import DiagnosticError
-from wallaroo.emit.program import Program
+from wallaroo.emit.program import LoadedProgram
 from wallaroo.emit.topology import topology
 from wallaroo.message.frame import encode_frame, read_frame
 from wallaroo.message.key import key_bytes, state_key
@@ -231,7 +231,7 @@ def service_of(generator: Any, kit: Any, serializer: Serializer | None = None) -
     line = wallaroo.source("numbers", wallaroo.GenSourceConfig(generator))
     app = wallaroo.build_application("test", line.to_sink(wallaroo.TCPSinkConfig("127.0.0.1", 7002, kit.encode)))
     app.serializer = serializer or app.serializer
-    return CallRunner(Program(app, ".", topology(app, "no_such", "app.py", [])), 1 << 20), app
+    return CallRunner(LoadedProgram(app, ".", topology(app, "no_such", "app.py", [])), 1 << 20), app
 
 
 def asked(service: CallRunner, **request: Any) -> pb.GenerateReply:

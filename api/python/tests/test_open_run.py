@@ -13,7 +13,7 @@ from wallaroo.diagnostic.diagnostic import DiagnosticError
 from wallaroo.message.frame import encode_frame
 from wallaroo.worker._proto import worker_pb2 as pb
 from wallaroo.worker.bucket.bucket import BucketResult, BucketRun
-from wallaroo.worker.bucket.bucket_requests import BucketRequests, ProtocolError
+from wallaroo.worker.bucket.bucket_requests import BucketProtocolError, BucketRequests
 from wallaroo.worker.bucket.state import BucketState
 from wallaroo.worker.stage.stage import Stage
 from wallaroo.worker.value.value import TEXT
@@ -149,18 +149,18 @@ def requests(*given: pb.StateRequest) -> BucketRequests:
 
 def test_requests_that_are_out_of_place_are_refused() -> None:
     bucket, log = pb.StateRequest(bucket=pb.Bucket(index=1, more=True)), pb.StateRequest(log=pb.StateLog(index=1))
-    with pytest.raises(ProtocolError, match="a request with release ends call 3"):
+    with pytest.raises(BucketProtocolError, match="a request with release ends call 3"):
         requests().part(pb.Bucket(index=3, release=True))
-    with pytest.raises(ProtocolError, match="the stream ended in the middle of call 0"):
+    with pytest.raises(BucketProtocolError, match="the stream ended in the middle of call 0"):
         requests().part(pb.Bucket(more=True))
-    with pytest.raises(ProtocolError, match="expected messages of call 0, got those of call 1"):
+    with pytest.raises(BucketProtocolError, match="expected messages of call 0, got those of call 1"):
         requests(bucket).part(pb.Bucket(more=True))
-    with pytest.raises(ProtocolError, match="expected a bucket call, got log"):
+    with pytest.raises(BucketProtocolError, match="expected a bucket call, got log"):
         requests(log).first()
-    with pytest.raises(ProtocolError, match="expected the state log of call 2, got log"):
+    with pytest.raises(BucketProtocolError, match="expected the state log of call 2, got log"):
         requests(log).log(2)
     waiting = requests(bucket, log)
     assert waiting.log(1) == log.log
     assert waiting.first() == bucket.bucket
-    with pytest.raises(ProtocolError, match="the stream ended before the state log of call 1"):
+    with pytest.raises(BucketProtocolError, match="the stream ended before the state log of call 1"):
         waiting.log(1)

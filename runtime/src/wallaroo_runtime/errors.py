@@ -9,7 +9,7 @@ RUN, USAGE, TOPOLOGY, WORKER = 1, 2, 3, 4
 
 
 class RunError(DiagnosticError):
-    """A command cannot go on; carries what to show the user and the exit code.
+    """A command cannot go on; carries the text for the user and the exit code.
 
     Attributes:
         exit_code: 2 usage, 3 topology, 4 worker, 1 everything else of a run.

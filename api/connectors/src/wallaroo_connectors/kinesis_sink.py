@@ -15,7 +15,7 @@ from wallaroo_connectors.program import library, octets, pair, run_sink, say, va
 
 
 def serve(connector: SinkConnector, stop: Event) -> None:
-    """Put what the application gives."""
+    """Put the application's messages."""
     kinesis = library("boto3", "aws").client("kinesis")
     connector.listen()
     say(f"putting into {connector.params.stream}")

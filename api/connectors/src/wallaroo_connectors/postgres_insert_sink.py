@@ -17,7 +17,7 @@ from wallaroo_connectors.program import library, row, run_sink, say, values
 
 
 def serve(connector: SinkConnector, stop: Event) -> None:
-    """Insert what the application gives."""
+    """Insert the application's messages."""
     psycopg, params = library("psycopg", "postgres"), connector.params
     with psycopg.connect(params.connection, autocommit=True) as database:
         connector.listen()

@@ -31,7 +31,7 @@ EXECUTE FUNCTION {NAME}({{channel}})
 
 
 def serve(connector: SourceConnector, stop: Event) -> None:
-    """Send what is notified."""
+    """Send the notifications."""
     psycopg, params = library("psycopg", "postgres"), connector.params
     channel = params.channel or "wallaroo"
     with psycopg.connect(params.connection, autocommit=True) as database:
@@ -41,8 +41,8 @@ def serve(connector: SourceConnector, stop: Event) -> None:
         database.execute(psycopg.sql.SQL("LISTEN {}").format(psycopg.sql.Identifier(channel)))
         say(f"listening on {channel}")
         while not stop.is_set():
-            for found in database.notifies(timeout=LOOK_S):
-                connector.write(found.payload.encode())
+            for notification in database.notifies(timeout=LOOK_S):
+                connector.write(notification.payload.encode())
 
 
 def _notify(sql: Any, database: Any, table: str, channel: str) -> None:

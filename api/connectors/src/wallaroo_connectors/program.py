@@ -1,4 +1,4 @@
-"""What the connector programs share: libraries of others, the values of decoders, and how a program runs and ends."""
+"""The parts that the connector programs share: libraries of others, values of decoders, start and end of a program."""
 
 import contextlib
 import importlib
@@ -57,7 +57,7 @@ def connect(connector: SourceConnector, stop: Event) -> None:
 
 
 def values(connector: SinkConnector, stop: Event, idle: Callable[[], object] = lambda: None) -> Iterator[Any]:
-    """Yield what the connector's decoder gives, until the program is to end.
+    """Yield the values of the connector's decoder, until the program is to end.
 
     Args:
         connector: It listens already.
@@ -72,7 +72,7 @@ def values(connector: SinkConnector, stop: Event, idle: Callable[[], object] = l
 
 
 def octets(value: Any) -> bytes:
-    """Return the bytes of what a decoder gave: bytes as they are, text in UTF-8.
+    """Return the bytes of a decoder's result: bytes as they are, text in UTF-8.
 
     Raises:
         WallarooParameterError: C503, it is something else.
@@ -174,11 +174,11 @@ def _work(work: Callable[[Any, Event], None], connector: Any, stop: Event) -> No
 
 def _check(connector: Any, config: type) -> None:
     """Refuse a connector of the other direction, and one that speaks the connector protocol."""
-    found = connector.config
-    what = "a sink" if isinstance(found, SinkConnectorConfig) else "a source"
-    if getattr(found, "cookie", None) is not None:
+    declared = connector.config
+    what = "a sink" if isinstance(declared, SinkConnectorConfig) else "a source"
+    if getattr(declared, "cookie", None) is not None:
         what += " that has a cookie"
-    elif isinstance(found, config):
+    elif isinstance(declared, config):
         return
     expected = "a source without a cookie" if config is SourceConnectorConfig else "a sink without a cookie"
     raise WallarooParameterError(Diagnostic.of("T269", name=connector.name, actual=what, expected=expected))

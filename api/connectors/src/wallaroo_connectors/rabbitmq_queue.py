@@ -1,4 +1,4 @@
-"""What the RabbitMQ programs share."""
+"""The connection that the RabbitMQ programs share."""
 
 from typing import Any
 

@@ -16,7 +16,7 @@ from wallaroo_connectors.rabbitmq_queue import channel_of
 
 
 def serve(connector: SinkConnector, stop: Event) -> None:
-    """Publish what the application gives."""
+    """Publish the application's messages."""
     queue = connector.params.queue
     channel = channel_of(connector.params.amqpurl, queue)
     properties = library("pika", "rabbitmq").BasicProperties(delivery_mode=2)

@@ -20,7 +20,7 @@ PREFETCH = 1000
 
 
 def serve(connector: SourceConnector, stop: Event) -> None:
-    """Send what the queue has."""
+    """Send the messages of the queue."""
     channel = channel_of(connector.params.amqpurl, connector.params.queue)
     connect(connector, stop)
 

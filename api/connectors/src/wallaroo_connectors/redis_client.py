@@ -1,4 +1,4 @@
-"""What the Redis programs share."""
+"""The connection that the Redis programs share."""
 
 from typing import Any
 
@@ -14,6 +14,6 @@ def client(params: Any) -> Any:
         WallarooParameterError: R728, the library is not installed.
     """
     redis = library("redis", "redis")
-    found = redis.Redis(host=params.host or "localhost", port=int(params.port or 6379), password=params.password)
-    found.ping()
-    return found
+    server = redis.Redis(host=params.host or "localhost", port=int(params.port or 6379), password=params.password)
+    server.ping()
+    return server

@@ -16,7 +16,7 @@ from wallaroo_connectors.redis_client import OPTIONS, client
 
 
 def serve(connector: SinkConnector, stop: Event) -> None:
-    """Set what the application gives."""
+    """Set the fields that the application gives."""
     with client(connector.params) as redis:
         connector.listen()
         say(f"setting fields of {connector.params.key}")

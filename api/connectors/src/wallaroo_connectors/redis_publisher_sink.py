@@ -14,7 +14,7 @@ from wallaroo_connectors.redis_client import OPTIONS, client
 
 
 def serve(connector: SinkConnector, stop: Event) -> None:
-    """Publish what the application gives."""
+    """Publish the application's messages."""
     with client(connector.params) as redis:
         connector.listen()
         say(f"publishing on {connector.params.topic}")

@@ -16,16 +16,16 @@ from wallaroo_connectors.redis_client import OPTIONS, client
 
 
 def serve(connector: SourceConnector, stop: Event) -> None:
-    """Send what is published."""
+    """Send the published messages."""
     with client(connector.params).pubsub() as subscription:
         connect(connector, stop)
         subscription.subscribe(connector.params.topic)
         while not stop.is_set():
-            found = subscription.get_message(timeout=LOOK_S)
-            if found is not None and found["type"] == "subscribe":
+            event = subscription.get_message(timeout=LOOK_S)
+            if event is not None and event["type"] == "subscribe":
                 say(f"subscribed to {connector.params.topic}")
-            elif found is not None and found["type"] == "message":
-                connector.write(found["data"])
+            elif event is not None and event["type"] == "message":
+                connector.write(event["data"])
 
 
 def main() -> int:

@@ -18,7 +18,7 @@ DEFAULT_REGION = "us-east-1"  # cannot be named when a bucket is made
 
 
 def serve(connector: SinkConnector, stop: Event) -> None:
-    """Put what the application gives."""
+    """Put the application's objects."""
     s3, bucket = library("boto3", "aws").client("s3"), connector.params.bucket
     _make(s3, bucket)
     connector.listen()

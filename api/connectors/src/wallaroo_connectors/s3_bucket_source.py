@@ -23,13 +23,13 @@ def serve(connector: SourceConnector, stop: Event) -> None:
     say(f"reading {params.bucket}")
     last = params.start_after or ""
     while not stop.is_set():
-        found = s3.list_objects_v2(Bucket=params.bucket, Prefix=params.prefix or "", StartAfter=last)
-        for entry in found.get("Contents", ()):
+        listing = s3.list_objects_v2(Bucket=params.bucket, Prefix=params.prefix or "", StartAfter=last)
+        for entry in listing.get("Contents", ()):
             if stop.is_set():
                 return
             last = entry["Key"]
             connector.write(s3.get_object(Bucket=params.bucket, Key=last)["Body"].read())
-        if not found["IsTruncated"]:
+        if not listing["IsTruncated"]:
             stop.wait(POLL_S)
 
 

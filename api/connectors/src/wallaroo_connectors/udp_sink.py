@@ -15,7 +15,7 @@ from wallaroo_connectors.program import octets, run_sink, say, values
 
 
 def serve(connector: SinkConnector, stop: Event) -> None:
-    """Send what the application gives."""
+    """Send the application's messages."""
     ((family, _, _, _, address), *_) = socket.getaddrinfo(
         connector.params.host, int(connector.params.port), type=socket.SOCK_DGRAM
     )

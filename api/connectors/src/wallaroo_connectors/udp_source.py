@@ -17,7 +17,7 @@ MOST_BYTES = 65536
 
 
 def serve(connector: SourceConnector, stop: Event) -> None:
-    """Send what arrives."""
+    """Send the datagrams that arrive."""
     ((family, _, _, _, address), *_) = socket.getaddrinfo(
         connector.params.host, int(connector.params.port), type=socket.SOCK_DGRAM
     )

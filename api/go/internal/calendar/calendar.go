@@ -14,7 +14,7 @@ const FirstMs, LastMs = -62_135_596_800_000, 253_402_300_799_999
 // Never is when a key is due that no tick concerns before its next message.
 const Never = math.MaxInt64
 
-// Item is what a step knows of a key's time.
+// Item is a step's record of a key's time.
 type Item interface {
 	comparable
 	// Place returns the item's place in the calendar, for the calendar alone.
@@ -34,7 +34,7 @@ type Slot struct {
 // Place returns the slot, for items that embed it.
 func (s *Slot) Place() *Slot { return s }
 
-// Rules are what a calendar asks about items.
+// Rules are a calendar's questions about items.
 type Rules[I Item] struct {
 	// Due returns the time of the first tick that gives the item something to do; known is false until the next tick.
 	Due func(I) (time int64, known bool)

@@ -47,7 +47,7 @@ func BuiltinOf(name string) (Builtin, bool) {
 	return Builtin{}, false
 }
 
-// Expected returns what replaces a name that no codec has, and how to correct it.
+// Expected returns the replacement for a name that no codec has, and how to correct it.
 func Expected(name string) (expected, fix string) {
 	if message, named := strings.CutPrefix(name, messagePrefix); named && protoreflect.FullName(message).IsValid() {
 		return "a message whose generated package is imported", "import what protoc generated for " + message
@@ -63,7 +63,7 @@ func Expected(name string) (expected, fix string) {
 // Append appends the bytes of a value. After an error out is as it was.
 func (b Builtin) Append(out []byte, value any) ([]byte, error) { return b.append(out, value) }
 
-// Encoding returns the encoding of what Append writes.
+// Encoding returns the encoding of the bytes that Append writes.
 func (Builtin) Encoding() byte { return Plain }
 
 // Reset does nothing: each value stands for itself.
@@ -101,7 +101,7 @@ func (b Builtin) As(t reflect.Type) Builtin {
 	return b
 }
 
-// convert turns what a codec reads into a value of a type that it holds.
+// convert turns the value that a codec reads into one of a type that it holds.
 func convert(value any, t reflect.Type) (any, error) {
 	from, into := reflect.ValueOf(value), reflect.New(t).Elem()
 	switch number := value.(type) {

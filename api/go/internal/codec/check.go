@@ -40,7 +40,7 @@ func CheckType(t reflect.Type) error {
 	return err
 }
 
-// CheckGob states what encoding/gob leaves out of a type without a word.
+// CheckGob names the parts of a type that encoding/gob leaves out without a word.
 func CheckGob(t reflect.Type) (unreadable, incomplete error) {
 	return nil, checkType(t, part{root: pointedTo(t)}, map[reflect.Type]bool{})
 }

@@ -21,11 +21,11 @@ const (
 	Timed  = 18 // of a state: the time of its key, and a value of one of the others; see package timing
 )
 
-// Fix says what a program can do about a type that cannot be serialized.
+// Fix is the remedy for a type that cannot be serialized.
 const Fix = "export its fields and leave out what has no bytes (chan, func, mutex), or give the type MarshalBinary and UnmarshalBinary, " +
 	"or set wa.Serialize and wa.Deserialize to functions that cover it"
 
-// TypedFix says what a typed program can do about it.
+// TypedFix is the remedy for a typed program.
 const TypedFix = "export its fields and leave out what has no bytes (chan, func, mutex), or give the type a Codec with stream.Register"
 
 const (
@@ -36,7 +36,7 @@ const (
 // IsTyped is set in a program of package stream: its remedies are other ones.
 var IsTyped atomic.Bool
 
-// Remedy says what a program can do about a value that could not be serialized.
+// Remedy is the remedy for a value that could not be serialized.
 func Remedy(err error) string {
 	fix := Fix
 	if IsTyped.Load() {
@@ -75,7 +75,7 @@ type Encoder struct {
 // NewEncoder makes an encoder of the form that the program chose.
 func NewEncoder() *Encoder { return &Encoder{serialize: wa.Serialize} }
 
-// Encoding returns the encoding of what Append writes.
+// Encoding returns the encoding of the bytes that Append writes.
 func (e *Encoder) Encoding() byte {
 	if e.serialize != nil {
 		return Custom
@@ -83,10 +83,10 @@ func (e *Encoder) Encoding() byte {
 	return Native
 }
 
-// Reset begins a new frame: what follows is read without what came before.
+// Reset begins a new frame: later bytes are read without the earlier ones.
 func (e *Encoder) Reset() { e.gob.reset() }
 
-// Described returns how many bytes describe types in what was written since it was last asked.
+// Described returns the number of bytes that describe types, written since it was last asked.
 func (e *Encoder) Described() (size int) {
 	size, e.gob.described = e.gob.described, 0
 	return size
@@ -150,13 +150,13 @@ func NewDecoder() *Decoder { return &Decoder{deserialize: wa.Deserialize} }
 // Reset begins a new frame.
 func (d *Decoder) Reset() { d.gob.reset() }
 
-// Described returns how many bytes described types in what was read since it was last asked.
+// Described returns the number of bytes that describe types, read since it was last asked.
 func (d *Decoder) Described() (size int) {
 	size, d.gob.described = d.gob.described, 0
 	return size
 }
 
-// Types is what a frame has described so far of the types of its values.
+// Types are the types that a frame has described so far of its values.
 type Types struct{ streams []*decodeStream }
 
 // Exchange lets a decoder go on with a frame that it was in the middle of, and puts where it was in place of that.

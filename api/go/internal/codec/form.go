@@ -33,7 +33,7 @@ func appendForm(out []byte, value any) (result []byte, done bool, err error) {
 	return append(out, data...), true, nil
 }
 
-// decodeForm reads what appendForm wrote.
+// decodeForm reads the bytes that appendForm wrote.
 func decodeForm(tag byte, data []byte) (any, error) {
 	name, rest, err := cutName(data)
 	if err != nil {

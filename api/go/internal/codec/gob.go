@@ -10,7 +10,7 @@ import (
 	"wallarooapi/internal/known"
 )
 
-// maxDescriptions bounds what is kept of types beyond a frame.
+// maxDescriptions bounds the descriptions of types kept beyond a frame.
 const maxDescriptions = 256
 
 // gobEncoder writes values of any type with encoding/gob. gob describes a type before its first value; each frame has
@@ -129,7 +129,7 @@ func gobMessage(data []byte) int {
 	return 1 + size + length
 }
 
-// gobDecoder reads what gobEncoder wrote.
+// gobDecoder reads the bytes that gobEncoder wrote.
 type gobDecoder struct {
 	streams []*decodeStream          // of the types that this frame has described
 	known   map[string]*decodeStream // by name and description, those that go on over frames

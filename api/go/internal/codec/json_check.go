@@ -22,7 +22,7 @@ var (
 
 const ownCodec = ", or register a Codec with Encode and Decode of your own"
 
-// CheckJSON states why encoding/json cannot read what it writes of a type, and which part of a type it leaves out without a word.
+// CheckJSON states why encoding/json cannot read its own form of a type, and which part of a type it leaves out without a word.
 func CheckJSON(t reflect.Type) (unreadable, incomplete error) {
 	c := jsonCheck{seen: map[reflect.Type]bool{}}
 	c.visit(t, part{root: t})
@@ -91,7 +91,7 @@ func (c *jsonCheck) visit(t reflect.Type, at part) {
 	}
 }
 
-// key looks at the type of a map's keys: a text, an integer, or what writes and reads itself as a text.
+// key looks at the type of a map's keys: a text, an integer, or a type that writes and reads itself as a text.
 func (c *jsonCheck) key(t reflect.Type, at part) {
 	text := methodOf(t, jsonWritingTypes[1:]) == 0
 	switch {

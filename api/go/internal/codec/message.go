@@ -66,7 +66,7 @@ func appendNativeMessage(out []byte, value any) (result []byte, done bool, err e
 	return result, true, nil
 }
 
-// decodeNativeMessage reads what appendNativeMessage wrote.
+// decodeNativeMessage reads the bytes that appendNativeMessage wrote.
 func decodeNativeMessage(data []byte) (any, error) {
 	name, rest, err := cutName(data)
 	if err != nil {
@@ -83,7 +83,7 @@ func decodeNativeMessage(data []byte) (any, error) {
 	return value, nil
 }
 
-// cutName returns a name that follows its length, and what follows it.
+// cutName returns a name that follows its length, and the rest.
 func cutName(data []byte) (name string, rest []byte, err error) {
 	size, rest, err := uvarint(data)
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"wallarooapi/internal/known"
 )
 
-// maxShape bounds how many fields a shape names.
+// maxShape bounds the number of fields that a shape names.
 const maxShape = 1000
 
 // standard has packages whose types write themselves in one way in all releases of Go.
@@ -30,12 +30,12 @@ func Shape(t reflect.Type) map[string]string {
 	return GobShape(t)
 }
 
-// GobShape returns the shape of what encoding/gob writes.
+// GobShape returns the shape of encoding/gob's form.
 func GobShape(t reflect.Type) map[string]string {
 	return shapeOf(t, codingTypes, func(field reflect.StructField) string { return field.Name })
 }
 
-// JSONShape returns the shape of what encoding/json writes.
+// JSONShape returns the shape of encoding/json's form.
 func JSONShape(t reflect.Type) map[string]string {
 	return shapeOf(t, jsonTypes, func(field reflect.StructField) string {
 		tag := field.Tag.Get("json")
@@ -68,7 +68,7 @@ type shaper struct {
 	within map[reflect.Type]bool // types that the one at hand is part of
 }
 
-// text describes a type; the fields of structs are noted below path. A pointer is written as what it points to.
+// text describes a type; the fields of structs are noted below path. A pointer is written as its target.
 func (s *shaper) text(t reflect.Type, path string) string {
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()

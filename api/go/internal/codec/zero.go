@@ -15,7 +15,7 @@ import (
 
 var pointing sync.Map // reflect.Type → whether values lead to pointers
 
-// leadsToPointer reports whether what a value has in it may be a pointer, or the value itself.
+// leadsToPointer reports whether a part of a value may be a pointer, or the value itself.
 func leadsToPointer(t reflect.Type) bool {
 	if before, ok := pointing.Load(t); ok {
 		return before.(bool)
@@ -170,7 +170,7 @@ func (w *walk) value(v reflect.Value) {
 	}
 }
 
-// enter notes where a value leads to, and returns what takes the note back.
+// enter notes the target of a value, and returns a function that takes the note back.
 func (w *walk) enter(v reflect.Value) func() {
 	if v.Kind() == reflect.Interface && !v.IsNil() {
 		v = v.Elem()
@@ -239,7 +239,7 @@ func (w *walk) items(v reflect.Value) {
 	}
 }
 
-// within walks through what an interface holds, which gob writes in any case.
+// within walks through the value of an interface, which gob writes in any case.
 func (w *walk) within(v reflect.Value) {
 	held := v.Elem()
 	switch {

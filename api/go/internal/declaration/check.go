@@ -52,7 +52,7 @@ func (a *Application) checkNames() {
 	}
 }
 
-// checkPolicies reports what is said about errors and is no policy.
+// checkPolicies reports values of error policies that are none.
 func (a *Application) checkPolicies() {
 	a.checkPolicy(a.OnError, "/on_error", a.Place)
 	for source := range a.Sources() {

@@ -10,7 +10,7 @@ import (
 )
 
 func (a *Application) checkStates() {
-	classes, keys := map[string]string{}, map[string][]topology.Key{}
+	classes, keys := map[string]string{}, map[string][]topology.DeclaredKey{}
 	for step := range a.Steps() {
 		if step.State == nil {
 			continue
@@ -27,7 +27,7 @@ func (a *Application) checkStates() {
 }
 
 // checkKeys finds keys that are listed twice, and lists that differ from an earlier one of the same state.
-func (a *Application) checkKeys(step *Step, lists map[string][]topology.Key) {
+func (a *Application) checkKeys(step *Step, lists map[string][]topology.DeclaredKey) {
 	state := step.State
 	pointer := Pointer(step.Path, "state", "key", "values")
 	seen := make(map[string]bool, len(state.Keys))
@@ -47,9 +47,9 @@ func (a *Application) checkKeys(step *Step, lists map[string][]topology.Key) {
 	}
 }
 
-func shownKeys(keys []topology.Key) string { return "the keys " + diagnostic.Shown(keys) }
+func shownKeys(keys []topology.DeclaredKey) string { return "the keys " + diagnostic.Shown(keys) }
 
-func sameKeys(first, second []topology.Key) bool {
+func sameKeys(first, second []topology.DeclaredKey) bool {
 	if len(first) != len(second) {
 		return false
 	}

@@ -1,4 +1,4 @@
-// Package declaration holds what a program declared: the applications, with the user's objects, that package
+// Package declaration holds a program's declarations: the applications, with the user's objects, that package
 // application fills in, the checks on them, and the topology document made of them.
 package declaration
 
@@ -90,7 +90,7 @@ type Node struct {
 	Ended     bool // a sink or Done follows
 }
 
-// Pointer returns the JSON pointer of a part of the document: of a path, or of a member below it; of what has no path, none.
+// Pointer returns the JSON pointer of a part of the document: of a path, or of a member below it; none without a path.
 func Pointer(path string, members ...string) string {
 	if path == "" {
 		return ""

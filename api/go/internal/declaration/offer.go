@@ -10,7 +10,7 @@ import (
 	"wallarooapi/internal/topology"
 )
 
-// LibraryName is what a library has in the place of an application's name.
+// LibraryName is the library's name in the place of an application's.
 const LibraryName = "library"
 
 // Offer is a component that a library offers to other programs. Its step has no inputs, and its name as its path.
@@ -56,7 +56,7 @@ func (a *Application) checkCodec(pointer string, step *Step, method, parameter, 
 	}
 }
 
-// Wrong reports a parameter that is not what a method of the program's expects.
+// Wrong reports a parameter that is not as a method of the program's expects.
 func (a *Application) Wrong(pointer string, place Place, method, parameter, actual, expected string) {
 	a.Report(diagnostic.Of("T207", "method", method, "parameter", parameter, "actual", actual, "expected", expected,
 		"fix", "pass "+expected), pointer, place)
@@ -68,7 +68,7 @@ func (a *Application) checkOffers() {
 	}
 }
 
-// Library makes what a checked library writes in mode emit; without the code hash.
+// Library makes the document of a checked library in mode emit; without the code hash.
 func (a *Application) Library() (*topology.Library, error) {
 	worker, err := own()
 	if err != nil {

@@ -73,7 +73,7 @@ type RowDecoder interface {
 	EncodeRow(message any) ([]byte, error)
 }
 
-// Record is what a message of Kafka, Spark or a connector has besides its value. The bytes must not be changed.
+// Record has the properties of a message of Kafka, Spark or a connector besides its value. The bytes must not be changed.
 type Record struct {
 	Key         []byte
 	TimestampMs int64
@@ -144,7 +144,7 @@ type State struct {
 	Class   string            // type of the objects that Builder makes
 	Shape   map[string]string // of that type
 	ByKey   bool              // each message brings its key
-	Keys    []topology.Key
+	Keys    []topology.DeclaredKey
 	TTLMs   int                 // how long a state lives after the last message of its key; 0: it stays
 	Closed  bool                // keys outside Keys make dead letters
 	Show    func(state any) any // what people see of a state; nil: the state itself
@@ -155,18 +155,18 @@ func (s *Step) IsTimed() bool { return len(s.Timers) > 0 || s.State != nil && s.
 
 // Timed is a wallarooapi.StateComputation whose functions may set timers.
 type Timed interface {
-	ComputeAt(call *timing.Call, data, state any) (any, bool)
+	ComputeAt(call *timing.Changes, data, state any) (any, bool)
 	// Fire runs the function of a timer.
-	Fire(call *timing.Call, timer *wa.Timer, state any) (any, bool)
+	Fire(call *timing.Changes, timer *wa.Timer, state any) (any, bool)
 }
 
 // TimedMulti is a wallarooapi.StateComputationMulti whose functions may set timers.
 type TimedMulti interface {
-	ComputeAt(call *timing.Call, data, state any) ([]any, bool)
-	Fire(call *timing.Call, timer *wa.Timer, state any) ([]any, bool)
+	ComputeAt(call *timing.Changes, data, state any) ([]any, bool)
+	Fire(call *timing.Changes, timer *wa.Timer, state any) ([]any, bool)
 }
 
-// Aggregation is what a window does with its messages. Accumulators are immutable but for Update, which may change the
+// Aggregation is a window's function over its messages. Accumulators are immutable but for Update, which may change the
 // one that it gets.
 type Aggregation interface {
 	InitialAccumulator() any

@@ -6,8 +6,8 @@ import (
 	"wallarooapi/internal/diagnostic"
 )
 
-// Result is what a program's setup came to: an application and its document, or findings.
-type Result struct {
+// SetupResult is the outcome of a program's setup: an application and its document, or findings.
+type SetupResult struct {
 	Application *Application
 	Text        string
 	Programs    map[string]string // whose components the application names, by worker
@@ -16,21 +16,21 @@ type Result struct {
 
 var registry struct {
 	sync.Mutex
-	results map[string]Result // by the text that ToJson gave
+	results map[string]SetupResult // by the text that ToJson gave
 }
 
 // File remembers a result by its text, which a tutorial-style ApplicationSetup returns.
-func File(result Result) {
+func File(result SetupResult) {
 	registry.Lock()
 	defer registry.Unlock()
 	if registry.results == nil {
-		registry.results = map[string]Result{}
+		registry.results = map[string]SetupResult{}
 	}
 	registry.results[result.Text] = result
 }
 
 // Lookup returns the result that was filed under a text.
-func Lookup(text string) (Result, bool) {
+func Lookup(text string) (SetupResult, bool) {
 	registry.Lock()
 	defer registry.Unlock()
 	result, ok := registry.results[text]

@@ -12,7 +12,7 @@ import (
 	"wallarooapi/internal/topology"
 )
 
-// NewSource fills in what the decoder or generator reports about itself.
+// NewSource fills in the properties that the decoder or generator reports about itself.
 func (a *Application) NewSource(source *Source) {
 	for _, found := range source.Found {
 		a.Report(found, Pointer(source.Path), source.Place)
@@ -60,7 +60,7 @@ func (a *Application) newListener(source *Source, edge *topology.TCP) {
 	edge.Framing = topology.ProbeFraming(int(length), framed.PayloadLength)
 }
 
-// NewComputation makes a stateless step of what a builder builds.
+// NewComputation makes a stateless step of a builder's computation.
 func (a *Application) NewComputation(step *Step, method string, builder interface{ Build() interface{} }) {
 	if builder == nil {
 		a.wrongParameter(step, method, "builder", "nil", "a value with a method Build")
@@ -182,7 +182,7 @@ func (a *Application) wrongParameter(step *Step, method, parameter, actual, expe
 	a.Wrong(Pointer(step.Path), step.Place, method, parameter, actual, expected)
 }
 
-// Symbolic is implemented by what stands for a function of the program.
+// Symbolic is implemented by objects that stand for a function of the program.
 type Symbolic interface {
 	// GoSymbol returns the function's name.
 	GoSymbol() string

@@ -6,7 +6,7 @@ import (
 	wa "wallarooapi"
 )
 
-// Contextual is implemented by what calls functions with a context.
+// Contextual is implemented by objects that call functions with a context.
 type Contextual interface {
 	// Within returns the same, whose functions get another context.
 	Within(context.Context) any

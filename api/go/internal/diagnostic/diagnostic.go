@@ -41,7 +41,7 @@ var catalogue = sync.OnceValue(func() map[string]entry {
 	return entries
 })
 
-// Diagnostic is one finding: a code, what is wrong, where, and what to do.
+// Diagnostic is one finding: a code, the fault, its place, and the remedy.
 type Diagnostic struct {
 	Code      string `json:"code"`
 	Message   string `json:"message"`
@@ -60,7 +60,7 @@ const (
 
 var codes = regexp.MustCompile(`\b[TPWCRI][0-9]{3}\b`)
 
-// Reports says whether what a command of the runtime has written has a finding of a kind.
+// Reports says whether the output of a command of the runtime has a finding of a kind.
 func Reports(output, kind string) bool {
 	return slices.ContainsFunc(codes.FindAllString(output, -1), func(code string) bool { return catalogue()[code].Kind == kind })
 }

@@ -1,4 +1,4 @@
-// Package emission carries what a computation emits besides its results.
+// Package emission carries the emissions of a computation besides its results.
 package emission
 
 import (
@@ -14,7 +14,7 @@ import (
 	wa "wallarooapi"
 )
 
-// List is what one call gave, in order: messages, and wallarooapi.Output for named outputs.
+// List has the emissions of one call, in order: messages, and wallarooapi.Output for named outputs.
 type List []any
 
 // Undeclared is the panic of a computation that emits to an output which it does not declare. Code: C527.
@@ -85,7 +85,7 @@ func Emit(ctx context.Context, name string, value any) {
 	c.list = append(c.list, wa.Output{Name: name, Value: value})
 }
 
-// end ends the call, and returns what was emitted.
+// end ends the call, and returns its emissions.
 func (c *Context) end() List {
 	if c == nil {
 		return nil
@@ -96,7 +96,7 @@ func (c *Context) end() List {
 	return c.list
 }
 
-// With returns a result after what was emitted before it; the result alone if that is nothing, or there is no context.
+// With returns a result after the emissions before it; the result alone if there are none, or there is no context.
 func (c *Context) With(result any) any {
 	list := c.end()
 	switch {
@@ -108,7 +108,7 @@ func (c *Context) With(result any) any {
 	return append(list, result)
 }
 
-// All returns results after what was emitted before them.
+// All returns results after the emissions before them.
 func (c *Context) All(results []any) []any {
 	list := c.end()
 	if len(list) == 0 {

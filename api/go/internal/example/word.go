@@ -69,8 +69,8 @@ type TotalsBuilder struct{}
 // Build makes an empty state.
 func (TotalsBuilder) Build() interface{} { return &Totals{map[string]uint64{}} }
 
-// Count is a result.
-type Count struct {
+// WordCount is a result.
+type WordCount struct {
 	Word  string
 	Count uint64
 }
@@ -88,7 +88,7 @@ func (CountWords) Compute(data, state interface{}) (interface{}, bool) {
 	if strings.HasPrefix(word, "boom") {
 		panic("cannot count " + word)
 	}
-	return &Count{word, totals.Counts[word]}, true
+	return &WordCount{word, totals.Counts[word]}, true
 }
 
 // CountEncoder writes "word => count" lines.
@@ -96,11 +96,11 @@ type CountEncoder struct{}
 
 // Encode formats a count.
 func (CountEncoder) Encode(data interface{}) []byte {
-	count := data.(*Count)
+	count := data.(*WordCount)
 	return fmt.Appendf(nil, "%s => %d\n", count.Word, count.Count)
 }
 
-// Serialize is what a program might set as wa.Serialize; it does not cover ints.
+// Serialize is an example of a program's wa.Serialize; it does not cover ints.
 func Serialize(value interface{}) []byte {
 	switch v := value.(type) {
 	case string:
@@ -115,7 +115,7 @@ func Serialize(value interface{}) []byte {
 	return nil
 }
 
-// Deserialize reads what Serialize wrote.
+// Deserialize reads the bytes that Serialize wrote.
 func Deserialize(b []byte) interface{} {
 	if b[0] == 's' {
 		return string(b[1:])

@@ -10,7 +10,7 @@ import (
 	"syscall"
 )
 
-// Point is a named place; SPECIFICATION.md states what has happened when it is reached.
+// Point is a named place; SPECIFICATION.md states the work done when it is reached.
 type Point struct {
 	name   string
 	counts map[uint64]bool

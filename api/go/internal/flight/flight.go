@@ -17,16 +17,16 @@ const NoteBytes = 224
 // outside is in place of a message: states are read or written.
 const outside = 1 << 62
 
-// Record is the memory that holds the message in flight. It is used by one goroutine at a time.
-type Record struct {
+// Region is the memory that holds the message in flight. It is used by one goroutine at a time.
+type Region struct {
 	memory []byte
 	words  *[Bytes / 8]uint64
 }
 
 // Open maps the file that a stream's opening names; with no name the record is seen by nobody.
-func Open(path string) (*Record, error) {
+func Open(path string) (*Region, error) {
 	if path == "" {
-		return &Record{words: &[Bytes / 8]uint64{}}, nil
+		return &Region{words: &[Bytes / 8]uint64{}}, nil
 	}
 	file, err := os.OpenFile(path, os.O_RDWR, 0)
 	if err != nil {
@@ -49,43 +49,43 @@ func Open(path string) (*Record, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
-	r := &Record{memory: memory, words: (*[Bytes / 8]uint64)(unsafe.Pointer(&memory[0]))}
+	r := &Region{memory: memory, words: (*[Bytes / 8]uint64)(unsafe.Pointer(&memory[0]))}
 	r.words[2] = uint64(os.Getpid())
 	return r, nil
 }
 
 // Begin notes the call whose messages come next.
-func (r *Record) Begin(index uint64) { r.words[1], r.words[0] = 0, index }
+func (r *Region) Begin(index uint64) { r.words[1], r.words[0] = 0, index }
 
 // At notes the message of the call that enters user code. The store is a plain one: nobody reads it in step with us,
 // and the call of user code after it keeps it from being moved or left out.
-func (r *Record) At(ordinal uint64) { r.words[1] = ordinal + 1 }
+func (r *Region) At(ordinal uint64) { r.words[1] = ordinal + 1 }
 
 // Advance notes that a visit, the message at hand, has come to its next key.
-func (r *Record) Advance() { r.words[3]++ }
+func (r *Region) Advance() { r.words[3]++ }
 
 // Outside notes that user code runs for no message: states are read or written.
-func (r *Record) Outside() { r.words[1] = outside }
+func (r *Region) Outside() { r.words[1] = outside }
 
-// Note records what is done for no message; it costs more than the rest.
-func (r *Record) Note(text string) {
+// Note records work for no message; it costs more than the rest.
+func (r *Region) Note(text string) {
 	if len(r.memory) > Bytes {
 		note := r.memory[Bytes:]
 		clear(note[copy(note, text):])
 	}
 }
 
-// Rest notes that no message is in flight, and returns what to give to Resume.
-func (r *Record) Rest() (at uint64) {
+// Rest notes that no message is in flight, and returns the argument of Resume.
+func (r *Region) Rest() (at uint64) {
 	at, r.words[1] = r.words[1], 0
 	return at
 }
 
 // Resume undoes Rest.
-func (r *Record) Resume(at uint64) { r.words[1] = at }
+func (r *Region) Resume(at uint64) { r.words[1] = at }
 
 // Close ends the mapping.
-func (r *Record) Close() error {
+func (r *Region) Close() error {
 	if r.memory == nil {
 		return nil
 	}

@@ -31,7 +31,7 @@ type Builder struct {
 // Count returns the number of messages.
 func (b *Builder) Count() int { return len(b.lengths) }
 
-// BodyBytes returns about how long the body would be: never less than it will be.
+// BodyBytes returns about the length of the body: never less than it will be.
 func (b *Builder) BodyBytes() int {
 	return 64 + len(b.values) + len(b.keyBytes) + 4*(len(b.keyLengths)+len(b.keyIndexes)+len(b.lengths)) +
 		8*(len(b.sequences)+len(b.timestamps)) + len(b.headers) + 4*len(b.headEnds) + len(b.absent)

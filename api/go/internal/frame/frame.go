@@ -40,7 +40,7 @@ const TickPort = 65534
 // VisitPort is the port of visits, whose only value is a Visit of the worker protocol.
 const VisitPort = 65533
 
-// MaxPorts is how many ports an application can have: those above are of frames that are no messages.
+// MaxPorts is the number of ports an application can have: those above are of frames that are no messages.
 const MaxPorts = VisitPort
 
 // IsControl says whether frames of a port are no messages and go to all buckets of a stage.
@@ -48,7 +48,7 @@ func IsControl(port uint16) bool { return port == TickPort || port == VisitPort 
 
 const magic = "WFR1"
 
-// Error says in what way a frame is damaged. Code: W410.
+// Error describes the damage of a frame. Code: W410.
 type Error string
 
 // Error returns the text.
@@ -56,7 +56,7 @@ func (e Error) Error() string { return string(e) }
 
 func damaged(format string, args ...any) error { return Error(fmt.Sprintf(format, args...)) }
 
-// Header is what the first 40 bytes of a frame say.
+// Header has the fields of the first 40 bytes of a frame.
 type Header struct {
 	Flags       byte
 	Encoding    byte

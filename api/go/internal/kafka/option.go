@@ -12,7 +12,7 @@ import (
 	"wallarooapi/internal/topology"
 )
 
-// kind is what the values of an option look like.
+// kind is the form of an option's values.
 type kind struct {
 	expected string
 	example  string
@@ -31,7 +31,7 @@ var (
 		regexp.MustCompile(`^[0-9]{1,9}(:(START|END|0|-?[1-9][0-9]*))?(,[0-9]{1,9}(:(START|END|0|-?[1-9][0-9]*))?)*$`)}
 )
 
-// option is what one option stands for: a setting of Kafka's client, or, without one, something that is read here.
+// option is the meaning of one option: a setting of Kafka's client, or, without one, something that is read here.
 type option struct {
 	name    string
 	kind    kind

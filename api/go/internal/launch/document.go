@@ -21,13 +21,13 @@ func Text(declared *declaration.Application) string {
 	return result.Text
 }
 
-func resultOf(declared *declaration.Application) declaration.Result {
+func resultOf(declared *declaration.Application) declaration.SetupResult {
 	found := declared.Check()
 	if len(found) == 0 {
 		tree, err := treeOf(declared)
 		if err == nil {
 			text := string(topology.Canonical(tree))
-			return declaration.Result{Application: declared, Text: text, Programs: declared.Programs()}
+			return declaration.SetupResult{Application: declared, Text: text, Programs: declared.Programs()}
 		}
 		found = append(found, diagnostic.Of("I901", "reason", err))
 	}
@@ -35,7 +35,7 @@ func resultOf(declared *declaration.Application) declaration.Result {
 	if err != nil {
 		text = fmt.Appendf(nil, "%v", diagnostic.Error(found))
 	}
-	return declaration.Result{Text: string(text), Found: found}
+	return declaration.SetupResult{Text: string(text), Found: found}
 }
 
 func treeOf(declared *declaration.Application) (topology.Object, error) {
@@ -64,7 +64,7 @@ func Document(application *declaration.Application) (*topology.Document, error) 
 	return document, err
 }
 
-// worker returns what the worker of an application or library states about itself.
+// worker returns the worker's description of an application or library.
 func worker(declared *declaration.Application) (own topology.Worker, err error) {
 	if declared.Offers == nil {
 		document, err := Document(declared)

@@ -25,7 +25,7 @@ const (
 // Setup declares the application and returns the text of ToJson.
 type Setup func() string
 
-// Run does what the environment asks for and returns the exit status. Findings name the setup by its function.
+// Run does the work that the environment asks for and returns the exit status. Findings name the setup by its function.
 func Run(function string, setup Setup) int {
 	mode := os.Getenv("WALLAROO_MODE")
 	if mode == "" {
@@ -58,24 +58,24 @@ func fail(err error) int {
 }
 
 // declare runs the user's setup; a panic of it is a finding.
-func declare(function string, setup Setup) (result declaration.Result) {
+func declare(function string, setup Setup) (result declaration.SetupResult) {
 	defer func() {
 		if r := recover(); r != nil {
 			reason, stack := trace.Panic(r)
 			place := trace.First(stack)
-			result = declaration.Result{Found: []diagnostic.Diagnostic{
+			result = declaration.SetupResult{Found: []diagnostic.Diagnostic{
 				diagnostic.Of("T217", "what", function, "error", "panic: "+reason).
 					At("", place.File, place.Line).With(stack),
 			}}
 		}
 	}()
 	if found := checkArguments(os.Getenv("WALLAROO_ARGS")); len(found) > 0 {
-		return declaration.Result{Found: found}
+		return declaration.SetupResult{Found: found}
 	}
 	text := setup()
 	result, ok := declaration.Lookup(text)
 	if !ok {
-		return declaration.Result{Found: []diagnostic.Diagnostic{
+		return declaration.SetupResult{Found: []diagnostic.Diagnostic{
 			diagnostic.NoApplication(function, "it returned "+diagnostic.Shown(text)),
 		}}
 	}
@@ -92,8 +92,8 @@ func checkArguments(text string) []diagnostic.Diagnostic {
 		"fix", `set it to e.g. ["--in", "127.0.0.1:7010"]`)}
 }
 
-// emit writes what the setup came to.
-func emit(result declaration.Result, path string) int {
+// emit writes the result of the setup.
+func emit(result declaration.SetupResult, path string) int {
 	if path == "" {
 		return fail(errors.New("WALLAROO_EMIT_FILE is not set"))
 	}
@@ -103,8 +103,8 @@ func emit(result declaration.Result, path string) int {
 	return exitGood
 }
 
-// writeDeclared writes what was declared, and the programs whose components it names.
-func writeDeclared(content *bytes.Buffer, result declaration.Result) error {
+// writeDeclared writes the declaration, and the programs whose components it names.
+func writeDeclared(content *bytes.Buffer, result declaration.SetupResult) error {
 	what := "topology"
 	if result.Application.Offers != nil {
 		what = declaration.LibraryName
@@ -122,7 +122,7 @@ func writeDeclared(content *bytes.Buffer, result declaration.Result) error {
 }
 
 // write writes a result in one step, so that nobody reads half of it.
-func write(path string, result declaration.Result) error {
+func write(path string, result declaration.SetupResult) error {
 	var content bytes.Buffer
 	if len(result.Found) == 0 {
 		if err := writeDeclared(&content, result); err != nil {

@@ -9,7 +9,7 @@ import (
 	"wallarooapi/internal/topology"
 )
 
-// mostEntries is how long a log gets until all states of a bucket are written again.
+// mostEntries is the length of a log at which all states of a bucket are written again.
 const mostEntries = 16
 
 // bucket is the state of one bucket's keys: its log, and its live copy where that is kept.
@@ -19,7 +19,7 @@ type bucket struct {
 }
 
 // run runs one bucket's frames of a micro-batch.
-func (b *bucket) run(executor *stage.Executor, frames []byte, settings Settings) ([]stage.Output, error) {
+func (b *bucket) run(executor *stage.Executor, frames []byte, settings Settings) ([]stage.OutputFrame, error) {
 	live, err := b.take(executor)
 	if err != nil {
 		return nil, err
@@ -33,7 +33,7 @@ func (b *bucket) run(executor *stage.Executor, frames []byte, settings Settings)
 }
 
 // call runs frames on the live states and writes those that changed, or all.
-func (b *bucket) call(executor *stage.Executor, live *state.Bucket, frames []byte, isWhole, keepsLive bool) ([]stage.Output, error) {
+func (b *bucket) call(executor *stage.Executor, live *state.Bucket, frames []byte, isWhole, keepsLive bool) ([]stage.OutputFrame, error) {
 	call := executor.NewCall(live, func() (*state.Bucket, error) { return b.load(executor) })
 	if err := call.Run(frames); err != nil {
 		return nil, err

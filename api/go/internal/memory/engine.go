@@ -27,7 +27,7 @@ type Engine struct {
 	fired    uint64         // timers, since Fired was asked last
 }
 
-// level is a stage and what it keeps.
+// level is a stage and its data.
 type level struct {
 	executor *stage.Executor
 	entries  map[uint16]bool // ports of the frames that it takes; that of ticks is among them where it has windows or timed steps
@@ -106,7 +106,7 @@ func newLevel(application *declaration.Application, described *pb.Stage, setting
 // PortOf returns the port of a source or sink.
 func (e *Engine) PortOf(path string) uint16 { return e.plan.Ports[path] }
 
-// Run runs the frames of one micro-batch and returns what leaves the application: frames of sinks and of dead letters. After an
+// Run runs the frames of one micro-batch and returns the application's output: frames of sinks and of dead letters. After an
 // error the engine is of no more use.
 func (e *Engine) Run(frames [][]byte) (left [][]byte, err error) {
 	e.batches++
@@ -192,7 +192,7 @@ func (e *Engine) runLevel(k int, rows []row) (made []row, err error) {
 	return made, nil
 }
 
-func (e *Engine) runBucket(level *level, number uint32, rows []row) ([]stage.Output, error) {
+func (e *Engine) runBucket(level *level, number uint32, rows []row) ([]stage.OutputFrame, error) {
 	slices.SortStableFunc(rows, func(a, b row) int {
 		return cmp.Or(cmp.Compare(a.sequence, b.sequence), cmp.Compare(a.ordinal, b.ordinal))
 	})
@@ -221,5 +221,5 @@ func (e *Engine) Fired() bool {
 	return fired > 0
 }
 
-// Visited returns for how many keys visitors ran in a visit.
+// Visited returns the number of keys for which visitors ran in a visit.
 func (e *Engine) Visited(id uint64) int { return e.visited[id] }

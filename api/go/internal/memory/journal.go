@@ -15,16 +15,16 @@ type Arrival struct {
 	IsAbsent    bool // there is none, as in a tombstone
 	Key         []byte
 	TimestampMs int64
-	Headers     []Header
+	Headers     []RecordHeader
 }
 
-// Header is a header of a record.
-type Header struct {
+// RecordHeader is a header of a record.
+type RecordHeader struct {
 	Name  string
 	Value []byte
 }
 
-// Journal writes what arrives as frames, and numbers the messages in the order of their arrival.
+// Journal writes the input as frames, and numbers the messages in the order of their arrival.
 type Journal struct{ next uint64 }
 
 // Write returns the frame of messages of one source.
@@ -104,7 +104,7 @@ func Messages(frames [][]byte) (messages []Message, err error) {
 	return messages, nil
 }
 
-// Batch returns how many of some frames, which Journal wrote, one micro-batch may have. Ticks without a message between them have one
+// Batch returns the number of some frames, which Journal wrote, that one micro-batch may have. Ticks without a message between them have one
 // sequence, so what windows give at the first of them would come after the last one to the windows of the next level.
 func Batch(frames [][]byte) int {
 	for i := 1; i < len(frames); i++ {

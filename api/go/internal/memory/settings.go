@@ -9,7 +9,7 @@ import (
 // defaultFrameBytes is when a frame is closed, unless that is drawn.
 const defaultFrameBytes = 1 << 20
 
-// Settings are what must not change what an application gives, but for the order among keys.
+// Settings must not change the output of an application, but for the order among keys.
 type Settings struct {
 	Buckets       uint32
 	FrameBytes    uint32
@@ -28,7 +28,7 @@ func Drawn(draw *rand.Rand) Settings {
 	return Settings{Buckets: 1 + draw.Uint32N(9), FrameBytes: sizes[draw.IntN(3)], ChecksPersist: draw.IntN(2) == 0, Draw: draw}
 }
 
-// chunk returns how many of the frames of sources run in one call.
+// chunk returns the number of frames of sources that run in one call.
 func (s Settings) chunk(frames int) int {
 	if s.Draw == nil || frames == 0 {
 		return max(1, frames)
@@ -36,7 +36,7 @@ func (s Settings) chunk(frames int) int {
 	return 1 + s.Draw.IntN(frames)
 }
 
-// arranged returns in what order buckets run.
+// arranged returns the order in which buckets run.
 func (s Settings) arranged(mine map[uint32][]row) []uint32 {
 	numbers := slices.Sorted(maps.Keys(mine))
 	if s.Draw != nil {
@@ -48,5 +48,5 @@ func (s Settings) arranged(mine map[uint32][]row) []uint32 {
 // wantsSnapshot reports whether a call writes all states of its bucket, rather than those that changed.
 func (s Settings) wantsSnapshot() bool { return s.Draw != nil && s.Draw.IntN(4) == 0 }
 
-// keepsLive reports whether the next call gets the live states, rather than what is read back from the log.
+// keepsLive reports whether the next call gets the live states, rather than those read back from the log.
 func (s Settings) keepsLive() bool { return s.Draw != nil && s.Draw.IntN(2) == 0 }

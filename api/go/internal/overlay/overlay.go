@@ -27,8 +27,8 @@ const (
 // starters are the functions by which a program of its own main serves as a worker, by the name of their package.
 var starters = []struct{ name, function string }{{"worker", "Main"}, {"goka", "Serve"}}
 
-// Result says how a program is to be built.
-type Result struct {
+// Build says how a program is to be built.
+type Build struct {
 	Replace     map[string]string       `json:"replace"`     // path → path of what the compiler reads instead
 	Cgo         []string                `json:"cgo"`         // names of C that keep the program with cgo
 	Diagnostics []diagnostic.Diagnostic `json:"diagnostics"` // why it cannot be built
@@ -50,8 +50,8 @@ type sourceFile struct {
 	syntax  *ast.File
 }
 
-// Prepare analyses the program in a directory and writes what replaces its files into another one.
-func Prepare(directory, into string) (*Result, error) {
+// Prepare analyses the program in a directory and writes the replacements of its files into another one.
+func Prepare(directory, into string) (*Build, error) {
 	directory, err := filepath.Abs(directory)
 	if err != nil {
 		return nil, err
@@ -64,7 +64,7 @@ func Prepare(directory, into string) (*Result, error) {
 		p.check()
 	}
 	if len(p.found) > 0 {
-		return &Result{Diagnostics: p.found}, nil
+		return &Build{Diagnostics: p.found}, nil
 	}
 	return p.write(into)
 }
@@ -122,7 +122,7 @@ func (p *program) reportSyntax(wrong scanner.ErrorList) {
 	p.found = append(p.found, diagnostic.Of("W407").At("", first.Filename, first.Line).With(wrong.Error()))
 }
 
-// check finds out the style of the program and what is wrong with it.
+// check finds out the style of the program and its faults.
 func (p *program) check() {
 	callsWorker := false
 	for _, file := range p.files {
@@ -155,7 +155,7 @@ func (p *program) isMain() bool {
 	return len(p.files) == 0 || p.files[0].syntax.Name.Name == "main"
 }
 
-// reportNoSetup says what a program lacks that is not one, in terms of the package with which it declares.
+// reportNoSetup names the missing parts of a program, in terms of the package with which it declares.
 func (p *program) reportNoSetup(where, first string) {
 	lacks, fix := "call of worker.Main", "call `worker.Main(setup)` in main, with the function that returns the application"
 	switch declares := func(name string) bool {
@@ -179,7 +179,7 @@ func (f *sourceFile) imports(path string) bool {
 	})
 }
 
-// callsWorker reports whether the file uses worker.Main of the SDK, or what stands for it.
+// callsWorker reports whether the file uses worker.Main of the SDK, or its stand-in.
 func (f *sourceFile) callsWorker() bool {
 	for _, imported := range f.syntax.Imports {
 		for _, starter := range starters {
@@ -214,7 +214,7 @@ func (p *program) checkSetup() {
 	}
 }
 
-// arguments returns what the generated main function gives to the setup; empty when the setup cannot be called. Wallaroo
+// arguments returns the arguments of the setup in the generated main function; empty when the setup cannot be called. Wallaroo
 // called it from C, which did not look at parameters: its celsius example declares a bool and was called like any other.
 func (p *program) arguments() string {
 	parameters := p.setup.Type.Params
@@ -249,7 +249,7 @@ func isIdent(expression ast.Expr, name string) bool {
 	return ok && ident.Name == name
 }
 
-// selections returns what a file selects from a package name: X in name.X, with its places.
+// selections returns the names that a file selects from a package name: X in name.X, with its places.
 func selections(file *ast.File, name string) map[string][]*ast.Ident {
 	found := map[string][]*ast.Ident{}
 	ast.Inspect(file, func(node ast.Node) bool {

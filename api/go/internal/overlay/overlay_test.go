@@ -31,7 +31,7 @@ func main() {}
 `
 
 // prepare writes a program of one file and prepares it.
-func prepare(t *testing.T, content string) (result *overlay.Result, original string) {
+func prepare(t *testing.T, content string) (result *overlay.Build, original string) {
 	t.Helper()
 	directory := t.TempDir()
 	original = filepath.Join(directory, "app.go")

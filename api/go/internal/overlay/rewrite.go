@@ -11,7 +11,7 @@ import (
 	"strings"
 )
 
-// standIn maps the names of C that package cstring has to its names, which are as long: columns stay what they are.
+// standIn maps the names of C that package cstring has to its names, which are as long: columns stay the same.
 var standIn = map[string]string{"char": "Char", "CString": "CString", "GoString": "GoString"}
 
 // edit replaces bytes of a file.
@@ -20,9 +20,9 @@ type edit struct {
 	text       string
 }
 
-// write writes the files that replace the user's, and one with what is generated.
-func (p *program) write(into string) (*Result, error) {
-	result := &Result{Replace: map[string]string{}, Cgo: p.foreignNames()}
+// write writes the files that replace the user's, and the generated one.
+func (p *program) write(into string) (*Build, error) {
+	result := &Build{Replace: map[string]string{}, Cgo: p.foreignNames()}
 	for i, file := range p.files {
 		var edits []edit
 		if len(result.Cgo) == 0 {

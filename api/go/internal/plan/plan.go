@@ -35,7 +35,7 @@ type part struct {
 	remote *topology.Remote
 }
 
-// draft is what the passes fill in.
+// draft has the parts of the plan that the passes fill in.
 type draft struct {
 	parts  []*part // each after its inputs
 	byPath map[string]*part
@@ -129,7 +129,7 @@ func (d *draft) numberPorts() {
 	}
 }
 
-// findLevels puts all steps of one state at one level: the deepest that any of them needs. Lifting a step may lift what follows
+// findLevels puts all steps of one state at one level: the deepest that any of them needs. Lifting a step may lift the ones that follow
 // it, so this repeats until nothing moves; a state that feeds itself would move forever.
 func (d *draft) findLevels() {
 	for moved := true; moved && len(d.found) == 0; {

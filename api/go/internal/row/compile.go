@@ -52,7 +52,7 @@ var times = map[string]form{
 	"DATE":          {sql: "DATE", read: readDate, write: writeDate},
 }
 
-// compiler makes forms of types and collects what is wrong with them.
+// compiler makes forms of types and collects their faults.
 type compiler struct {
 	faults []Fault
 	within map[reflect.Type]bool // structs that the one at hand is part of
@@ -102,7 +102,7 @@ func (c *compiler) wrongTag(at, tag, expected string) *form {
 	return c.wrong(at, fmt.Sprintf("tagged `spark:%q`", tag), expected, "correct the tag, or leave it out")
 }
 
-// decimal returns how many digits a type DECIMAL has, and how many of them after the point.
+// decimal returns the number of digits of a type DECIMAL, and of those after the point.
 func decimal(sql string) (digits, scale int, is bool) {
 	found := decimalPattern.FindStringSubmatch(sql)
 	if found == nil {
@@ -181,7 +181,7 @@ func (c *compiler) collection(t reflect.Type, opening, tag, at string, made form
 	return &made
 }
 
-// remedy says what to use in the place of a type.
+// remedy names the type to use in the place of another.
 func remedy(t reflect.Type) string {
 	switch t.Kind() {
 	case reflect.Uint8, reflect.Uint16, reflect.Uint32:

@@ -107,7 +107,7 @@ func (r *reader) text() (string, error) {
 	return text, nil
 }
 
-// quoted goes past a string. It returns what the quotes hold where that is plain, else the string with its quotes.
+// quoted goes past a string. It returns the text between the quotes where that is plain, else the string with its quotes.
 func (r *reader) quoted() (text []byte, isPlain bool, err error) {
 	if r.peek() != '"' {
 		return nil, false, &Error{"", "is not JSON at " + r.shownRest()}

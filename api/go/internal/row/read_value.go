@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// mostOnStack is how many columns are noted without an allocation.
+// mostOnStack is the number of columns that are noted without an allocation.
 const mostOnStack = 64
 
 // special are the floats that JSON has no numbers for.

@@ -12,7 +12,7 @@ import (
 // Rows reads and writes rows of one struct type. It is safe for use by several goroutines.
 type Rows struct{ form *form }
 
-// Fault is what a type has that no column can have.
+// Fault is a property of a type that no column can have.
 type Fault struct {
 	Field    string // TYPE.FIELD, or the type itself
 	Actual   string
@@ -84,7 +84,7 @@ func ddl(columns []column, between string) string {
 	return strings.Join(texts, ", ")
 }
 
-// Error says what is wrong with a column of a row.
+// Error describes the fault of a column of a row.
 type Error struct {
 	Column string // as user, items[0].price or prices["a"]; empty: the row
 	Reason string

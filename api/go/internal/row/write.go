@@ -27,7 +27,7 @@ func writeStruct(f *form, out []byte, value reflect.Value) (_ []byte, err error)
 	return append(out, '}'), nil
 }
 
-// separator returns what precedes an item: the opening bracket, or a comma.
+// separator returns the bytes before an item: the opening bracket, or a comma.
 func separator(opening byte, i int) byte {
 	if i == 0 {
 		return opening
@@ -141,7 +141,7 @@ func writeBinary(_ *form, out []byte, value reflect.Value) ([]byte, error) {
 	return append(out, '"'), nil
 }
 
-// writeTime cuts off what is less than a microsecond, which Spark does not have.
+// writeTime cuts off parts of a microsecond, which Spark does not have.
 func writeTime(f *form, out []byte, value reflect.Value) ([]byte, error) {
 	at := value.Interface().(time.Time).UTC()
 	if !hasYear(at) {

@@ -16,7 +16,7 @@ var errUnfinished = protocol("a bucket call without its last part")
 type stateStream = grpc.BidiStreamingServer[pb.StateRequest, pb.StateReply]
 
 // ProcessState runs a stage that begins with state.
-func (w *Worker) ProcessState(stream stateStream) error {
+func (w *Host) ProcessState(stream stateStream) error {
 	return end(w.processState(stream), func(failure *pb.Failure) error {
 		return stream.Send(&pb.StateReply{Kind: &pb.StateReply_Failure{Failure: failure}})
 	})
@@ -38,11 +38,11 @@ type openCall struct {
 	index   uint64
 	version state.Version
 	turn    turn
-	run     *stage.Call
+	run     *stage.BucketCall
 	whole   bool // the whole state is wanted
 }
 
-func (w *Worker) processState(stream stateStream) (err error) {
+func (w *Host) processState(stream stateStream) (err error) {
 	defer guard(&err)
 	first, err := stream.Recv()
 	if err != nil {
@@ -195,8 +195,8 @@ func (c *conversation) release(call *openCall) error {
 }
 
 // compute sends the outputs that a call gives when it is its turn.
-func (c *conversation) compute(call *openCall, give func() ([]stage.Output, error)) error {
-	var outputs []stage.Output
+func (c *conversation) compute(call *openCall, give func() ([]stage.OutputFrame, error)) error {
+	var outputs []stage.OutputFrame
 	err := call.turn.run(func() (err error) {
 		outputs, err = give()
 		return err
@@ -215,12 +215,12 @@ func (c *conversation) compute(call *openCall, give func() ([]stage.Output, erro
 	return nil
 }
 
-// finish ends a call and sends what it gave.
+// finish ends a call and sends its results.
 func (c *conversation) finish(call *openCall) error {
 	index, version := call.index, call.version
 	var changes [][]byte
 	var bucket *state.Bucket
-	err := c.compute(call, func() (outputs []stage.Output, err error) {
+	err := c.compute(call, func() (outputs []stage.OutputFrame, err error) {
 		outputs, changes, bucket, err = call.run.Finish(call.whole)
 		return outputs, err
 	})

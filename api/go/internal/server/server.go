@@ -37,8 +37,8 @@ const (
 
 type processStream = grpc.BidiStreamingServer[pb.ProcessRequest, pb.ProcessReply]
 
-// Worker hosts one application.
-type Worker struct {
+// Host hosts one application.
+type Host struct {
 	pb.UnimplementedWorkerServer
 	application   *declaration.Application
 	own           topology.Worker
@@ -60,7 +60,7 @@ type Server struct {
 // New makes the gRPC server of an application, whose worker is own in its topology, that listens at an endpoint, a gRPC target. Its state cache holds
 // at most cacheBytes, and the state of one key has at most stateBytes.
 func New(application *declaration.Application, own topology.Worker, endpoint string, cacheBytes int64, stateBytes int) *Server {
-	w := &Worker{
+	w := &Host{
 		application: application, own: own, endpoint: endpoint,
 		sources: map[string]*declaration.Source{}, cache: state.NewCache(cacheBytes),
 		checksPersist: os.Getenv("WALLAROO_CHECK_PERSIST") == "1", maxStateBytes: stateBytes, work: newWork(),
@@ -106,7 +106,7 @@ func (s *Server) End(grace time.Duration) {
 }
 
 // Init is the handshake.
-func (w *Worker) Init(_ context.Context, request *pb.InitRequest) (*pb.InitReply, error) {
+func (w *Host) Init(_ context.Context, request *pb.InitRequest) (*pb.InitReply, error) {
 	own := w.own
 	reply := &pb.InitReply{
 		ProtocolMin:     protocolMin,
@@ -133,7 +133,7 @@ func (w *Worker) Init(_ context.Context, request *pb.InitRequest) (*pb.InitReply
 }
 
 // SplitFrames cuts bytes where only the decoder knows the framing.
-func (w *Worker) SplitFrames(_ context.Context, request *pb.SplitRequest) (*pb.SplitReply, error) {
+func (w *Host) SplitFrames(_ context.Context, request *pb.SplitRequest) (*pb.SplitReply, error) {
 	source, ok := w.sources[request.GetPath()]
 	if !ok || source.Framed == nil {
 		return &pb.SplitReply{Failure: failureOf(unknown("", request.GetPath()))}, nil
@@ -151,7 +151,7 @@ func (w *Worker) SplitFrames(_ context.Context, request *pb.SplitRequest) (*pb.S
 }
 
 // Generate makes the next messages of a generator source.
-func (w *Worker) Generate(_ context.Context, request *pb.GenerateRequest) (*pb.GenerateReply, error) {
+func (w *Host) Generate(_ context.Context, request *pb.GenerateRequest) (*pb.GenerateReply, error) {
 	source, ok := w.sources[request.GetPath()]
 	if !ok || source.Generator == nil {
 		return &pb.GenerateReply{Failure: failureOf(unknown("", request.GetPath()))}, nil
@@ -165,8 +165,8 @@ func (w *Worker) Generate(_ context.Context, request *pb.GenerateRequest) (*pb.G
 	return reply, nil
 }
 
-// ShowState shows people what a state log has at its end.
-func (w *Worker) ShowState(_ context.Context, request *pb.ShowStateRequest) (reply *pb.ShowStateReply, err error) {
+// ShowState shows people the states at the end of a state log.
+func (w *Host) ShowState(_ context.Context, request *pb.ShowStateRequest) (reply *pb.ShowStateReply, err error) {
 	w.users.RLock()
 	defer w.users.RUnlock()
 	reply = &pb.ShowStateReply{}
@@ -176,7 +176,7 @@ func (w *Worker) ShowState(_ context.Context, request *pb.ShowStateRequest) (rep
 	return reply, nil
 }
 
-func (w *Worker) showState(request *pb.ShowStateRequest, reply *pb.ShowStateReply) (err error) {
+func (w *Host) showState(request *pb.ShowStateRequest, reply *pb.ShowStateReply) (err error) {
 	defer guard(&err)
 	x, record, err := w.open(life.Context(), &pb.Opening{Stage: request.GetStage()})
 	if err != nil {
@@ -188,13 +188,13 @@ func (w *Worker) showState(request *pb.ShowStateRequest, reply *pb.ShowStateRepl
 }
 
 // Process runs a stage without state.
-func (w *Worker) Process(stream processStream) error {
+func (w *Host) Process(stream processStream) error {
 	return end(w.process(stream), func(failure *pb.Failure) error {
 		return stream.Send(&pb.ProcessReply{Kind: &pb.ProcessReply_Failure{Failure: failure}})
 	})
 }
 
-func (w *Worker) process(stream processStream) (err error) {
+func (w *Host) process(stream processStream) (err error) {
 	defer guard(&err)
 	first, err := stream.Recv()
 	if err != nil {
@@ -221,7 +221,7 @@ func (w *Worker) process(stream processStream) (err error) {
 }
 
 // call runs one data and answers it.
-func (w *Worker) call(stream processStream, x *stage.Executor, record *flight.Record, data *pb.Data) error {
+func (w *Host) call(stream processStream, x *stage.Executor, record *flight.Region, data *pb.Data) error {
 	fault.BeforeCompute.Reach()
 	turn := w.turn(stream.Context(), record, data.GetAlone())
 	x.Begin(data.GetIndex(), data.GetSkips())
@@ -246,7 +246,7 @@ func (w *Worker) call(stream processStream, x *stage.Executor, record *flight.Re
 }
 
 // open compiles the stage of an opening, whose functions get a context, and maps its file; the caller closes the record.
-func (w *Worker) open(ctx context.Context, opening *pb.Opening) (*stage.Executor, *flight.Record, error) {
+func (w *Host) open(ctx context.Context, opening *pb.Opening) (*stage.Executor, *flight.Region, error) {
 	if opening.GetStage() == nil {
 		return nil, nil, protocol("the stream does not begin with an opening")
 	}
@@ -270,7 +270,7 @@ func (w *Worker) open(ctx context.Context, opening *pb.Opening) (*stage.Executor
 }
 
 // closing is deferred: it ends a stream's record.
-func closing(record *flight.Record, err *error) {
+func closing(record *flight.Region, err *error) {
 	if failed := record.Close(); *err == nil {
 		*err = failed
 	}

@@ -13,7 +13,7 @@ import (
 	pb "wallarooapi/internal/workerpb"
 )
 
-// traced returns what gives each stream of an application's worker a span, where its client and this program want one. The span is as
+// traced returns the interceptor that gives each stream of an application's worker a span, where its client and this program want one. The span is as
 // long as the stream.
 func traced(application string) grpc.StreamServerInterceptor {
 	return func(service any, stream grpc.ServerStream, info *grpc.StreamServerInfo, handler grpc.StreamHandler) error {

@@ -11,10 +11,10 @@ import (
 type turn struct {
 	stream context.Context // of the call
 	lock   sync.Locker
-	record *flight.Record
+	record *flight.Region
 }
 
-func (w *Worker) turn(stream context.Context, record *flight.Record, alone bool) turn {
+func (w *Host) turn(stream context.Context, record *flight.Region, alone bool) turn {
 	if alone {
 		return turn{stream, &w.users, record}
 	}
@@ -32,7 +32,7 @@ func (t turn) run(messages func() error) error {
 	return messages()
 }
 
-// pause is called within run: it does what has to wait for the client, while others may have their turn.
+// pause is called within run: it does the work that has to wait for the client, while others may have their turn.
 func (t turn) pause(wait func() error) error {
 	at := t.record.Rest()
 	t.lock.Unlock()

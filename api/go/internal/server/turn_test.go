@@ -9,7 +9,7 @@ import (
 	"wallarooapi/internal/flight"
 )
 
-func record(t *testing.T) *flight.Record {
+func record(t *testing.T) *flight.Region {
 	t.Helper()
 	r, err := flight.Open("")
 	if err != nil {
@@ -29,7 +29,7 @@ func wait(t *testing.T, what string, closed chan struct{}) {
 }
 
 func TestCallsRunTogetherUnlessOneIsAlone(t *testing.T) {
-	w := &Worker{}
+	w := &Host{}
 	inside, met, alone := make(chan struct{}), make(chan struct{}), make(chan struct{})
 	leave, running := make(chan struct{}), 0
 	go func() {
@@ -58,7 +58,7 @@ func TestCallsRunTogetherUnlessOneIsAlone(t *testing.T) {
 }
 
 func TestACallThatWaitsForTheClientLetsOthersRun(t *testing.T) {
-	w, r, alone := &Worker{}, record(t), make(chan struct{})
+	w, r, alone := &Host{}, record(t), make(chan struct{})
 	waiting := w.turn(t.Context(), r, false)
 	err := waiting.run(func() error {
 		r.Begin(0)
@@ -78,7 +78,7 @@ func TestACallThatWaitsForTheClientLetsOthersRun(t *testing.T) {
 }
 
 func TestNoMessageOfAStreamThatWasGivenUpBegins(t *testing.T) {
-	w, ran := &Worker{}, false
+	w, ran := &Host{}, false
 	stream, giveUp := context.WithCancel(t.Context())
 	giveUp()
 	err := w.turn(stream, record(t), false).run(func() error {

@@ -1,4 +1,4 @@
-// Package shown makes JSON of any value, for people: what cannot be JSON is written as text.
+// Package shown makes JSON of any value, for people: values that JSON does not have are written as text.
 package shown
 
 import (
@@ -22,7 +22,7 @@ const (
 	cut        = "..."
 )
 
-// JSON returns a value as JSON in UTF-8: what makes JSON or text of itself in that way, structs as all their fields, maps in the
+// JSON returns a value as JSON in UTF-8: types with JSON or text of their own in that way, structs as all their fields, maps in the
 // order of their keys, bytes as text or in hexadecimal digits, and functions and channels as their type.
 func JSON(value any) []byte { return made(value, false) }
 
@@ -94,7 +94,7 @@ func scalar(v reflect.Value) any {
 	return v.Type().String()
 }
 
-// ownForm returns what a value makes of itself. A field that is not exported cannot be asked.
+// ownForm returns a value's own form of itself. A field that is not exported cannot be asked.
 func ownForm(v reflect.Value) (form any, ok bool) {
 	if !v.CanInterface() || (v.Kind() == reflect.Pointer && v.IsNil()) {
 		return nil, false

@@ -1,4 +1,4 @@
-// Package span is the seam for traces: the module wallarooapi/otel registers what makes spans of calls. Without it a worker makes none.
+// Package span is the seam for traces: the module wallarooapi/otel registers the maker of the spans of calls. Without it a worker makes none.
 package span
 
 import "context"
@@ -45,7 +45,7 @@ func Begin(around context.Context, application, method, header string) (context.
 // IsIn reports whether a context has the span of a call.
 func IsIn(ctx context.Context) bool { return ctx.Value(key{}) != nil }
 
-// Flush sends what has ended, until the context ends.
+// Flush sends the ended spans, until the context ends.
 func Flush(ctx context.Context) {
 	if tracer != nil {
 		tracer.Flush(ctx)

@@ -12,29 +12,29 @@ import (
 
 const changeBytes = 1 << 20
 
-// Output is one frame that leaves a bucket call.
-type Output struct {
+// OutputFrame is one frame that leaves a bucket call.
+type OutputFrame struct {
 	Port   uint16
 	Bucket int32
 	Frame  []byte
 }
 
-// Call is the run of one bucket's messages of one micro-batch, as a whole or in parts, each of which ends with Release or
+// BucketCall is the run of one bucket's messages of one micro-batch, as a whole or in parts, each of which ends with Release or
 // with Finish. The outputs of a part are kept until it is sure to succeed.
-type Call struct {
+type BucketCall struct {
 	x        *Executor
 	bucket   *state.Bucket
 	rebuild  func() (*state.Bucket, error)
 	parts    [][]byte // of the part at hand
-	outputs  []Output
+	outputs  []OutputFrame
 	released [][][]byte // parts whose outputs have left
 	account  account    // of these
 }
 
 // NewCall begins a call on a bucket that holds the committed state. rebuild gives another copy of it; it
 // is called once at most, when a state computation failed.
-func (x *Executor) NewCall(bucket *state.Bucket, rebuild func() (*state.Bucket, error)) *Call {
-	c := &Call{x: x, bucket: bucket, rebuild: rebuild}
+func (x *Executor) NewCall(bucket *state.Bucket, rebuild func() (*state.Bucket, error)) *BucketCall {
+	c := &BucketCall{x: x, bucket: bucket, rebuild: rebuild}
 	x.keyed.careful, x.keyed.ordered = x.keyed.checks || x.keyed.notes, false
 	x.keyed.saved = map[*state.Entry][]byte{}
 	return c
@@ -53,13 +53,13 @@ func (x *Executor) Careful(is bool) {
 func (x *Executor) CheckPersist() { x.keyed.checks = true }
 
 // RunPart is Run in a call of which parts are released: messages leave at each exit in the order of their sequences.
-func (c *Call) RunPart(pieces ...[]byte) error {
+func (c *BucketCall) RunPart(pieces ...[]byte) error {
 	c.x.keyed.ordered = true
 	return c.Run(pieces...)
 }
 
 // Run runs the messages of a part; each of its pieces holds whole frames, which must not change until the call has ended.
-func (c *Call) Run(parts ...[]byte) error {
+func (c *BucketCall) Run(parts ...[]byte) error {
 	c.parts = parts
 	c.x.keyed.bucket = c.bucket
 	err := c.x.feedBucket(parts, c.keep)
@@ -70,7 +70,7 @@ func (c *Call) Run(parts ...[]byte) error {
 }
 
 // Release ends a part: it returns its outputs. The call goes on with another Run.
-func (c *Call) Release() ([]Output, error) {
+func (c *BucketCall) Release() ([]OutputFrame, error) {
 	err := c.again(func() error { return c.close(c.keep) })
 	if err != nil {
 		return nil, err
@@ -82,7 +82,7 @@ func (c *Call) Release() ([]Output, error) {
 }
 
 // again ends a part; if a message of it has to be found, all messages run again before.
-func (c *Call) again(end func() error) error {
+func (c *BucketCall) again(end func() error) error {
 	err := end()
 	if !runsAgain(err) || c.x.keyed.careful {
 		return err
@@ -95,7 +95,7 @@ func (c *Call) again(end func() error) error {
 
 // replay runs all messages again on another copy of the committed state. From the part at hand on each state is saved
 // before a message, so that a failure costs no more than going back to it.
-func (c *Call) replay() error {
+func (c *BucketCall) replay() error {
 	bucket, err := c.rebuild()
 	if err != nil {
 		return err
@@ -110,9 +110,9 @@ func (c *Call) replay() error {
 	return c.x.feedBucket(c.parts, c.keep)
 }
 
-// repeat runs the released parts again as they ran the first time, so that the states become what they were. Nothing of
+// repeat runs the released parts again as they ran the first time, so that the states become the same. Nothing of
 // it is sent or counted.
-func (c *Call) repeat() error {
+func (c *BucketCall) repeat() error {
 	drop := func(uint16, int32, []byte) error { return nil }
 	for _, parts := range c.released {
 		err := c.x.feedBucket(parts, drop)
@@ -131,8 +131,8 @@ func (c *Call) repeat() error {
 	return nil
 }
 
-func (c *Call) keep(port uint16, bucket int32, bytes []byte) error {
-	c.outputs = append(c.outputs, Output{port, bucket, bytes})
+func (c *BucketCall) keep(port uint16, bucket int32, bytes []byte) error {
+	c.outputs = append(c.outputs, OutputFrame{port, bucket, bytes})
 	return nil
 }
 
@@ -140,7 +140,7 @@ func (c *Call) keep(port uint16, bucket int32, bytes []byte) error {
 // states), and the bucket, which has no version yet.
 //
 // A state that cannot be written is the fault of a message: all run again, with each state written after each message.
-func (c *Call) Finish(whole bool) (outputs []Output, changes [][]byte, bucket *state.Bucket, err error) {
+func (c *BucketCall) Finish(whole bool) (outputs []OutputFrame, changes [][]byte, bucket *state.Bucket, err error) {
 	err = c.again(func() (err error) {
 		changes, err = c.settle(whole)
 		return err
@@ -153,7 +153,7 @@ func (c *Call) Finish(whole bool) (outputs []Output, changes [][]byte, bucket *s
 }
 
 // close runs the windows of a part and closes the frames of its outputs.
-func (c *Call) close(emit Emit) error {
+func (c *BucketCall) close(emit Emit) error {
 	if err := c.x.runWindows(emit); err != nil {
 		return err
 	}
@@ -162,7 +162,7 @@ func (c *Call) close(emit Emit) error {
 }
 
 // settle closes the last part and writes the states.
-func (c *Call) settle(whole bool) (changes [][]byte, err error) {
+func (c *BucketCall) settle(whole bool) (changes [][]byte, err error) {
 	if err := c.close(c.keep); err != nil {
 		return nil, err
 	}
@@ -219,7 +219,7 @@ func (x *Executor) NewLoader() *Loader {
 	return &Loader{x: x, bucket: state.NewBucket(), decoder: codec.NewDecoder()}
 }
 
-// Bucket returns what has been loaded.
+// Bucket returns the loaded bucket.
 func (l *Loader) Bucket() *state.Bucket { return l.bucket }
 
 // Load reads the next entry of the log; later ones win.

@@ -7,7 +7,7 @@ import (
 	pb "wallarooapi/internal/workerpb"
 )
 
-// account is what the steps of a call have counted.
+// account has the counts of a call's steps.
 type account struct {
 	counts  []count
 	visited []*pb.Visited
@@ -26,7 +26,7 @@ func (n *node) add(name string) {
 	n.more[name]++
 }
 
-// account returns what has been counted, which goes on.
+// account returns the counts, which go on.
 func (x *Executor) account() account {
 	counts := make([]count, len(x.nodes))
 	for i, n := range x.nodes {
@@ -52,7 +52,7 @@ func (x *Executor) Reset() {
 	x.Visited()
 }
 
-// Counts returns what each step got, made and failed on since the last call. What goes to a shuffle is counted
+// Counts returns the messages that each step got, made and failed on since the last call. Messages for a shuffle are counted
 // where it arrives, and what goes to another stage where it was made: there only dead letters count.
 func (x *Executor) Counts() []*pb.StepCount {
 	counts := make([]*pb.StepCount, 0, len(x.nodes))

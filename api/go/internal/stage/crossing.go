@@ -28,7 +28,7 @@ func writingOf(d *pb.Node) (writing, error) {
 	return builtinOf(d)
 }
 
-// readingOf returns what reads the messages of a node whose frames enter the stage, as values of a type if it is known.
+// readingOf returns the reader of a node's messages whose frames enter the stage, as values of a type if it is known.
 func (x *Executor) readingOf(d *pb.Node, t reflect.Type) (reading, error) {
 	if d.GetCodec() == "" {
 		return x.decoder, nil
@@ -70,8 +70,8 @@ func newReceived(d *pb.Node, parts parts) *received {
 	return r
 }
 
-// divide finds as what each of the nodes after an entry gets its messages: where this program does not know what the part gives
-// that sent them, as what the node's own function takes.
+// divide finds the type as which each of the nodes after an entry gets its messages: where this program does not know the type
+// of the part that sent them, as what the node's own function takes.
 func (n *node) divide() error {
 	last := reflect.Type(nil)
 	for i, next := range n.next {
@@ -149,7 +149,7 @@ func (n *node) buryUnwritten(form writing, value any, err error) {
 	n.bury("C504", value, fmt.Sprintf("%T cannot be serialized; %v; %s", value, err, codec.Remedy(err)), codec.StackOf(err))
 }
 
-// leadTo files a node that reads from this one. A SEND has the name of what it reads from, which may be a library's component.
+// leadTo files a node that reads from this one. A SEND has the name of its input, which may be a library's component.
 func (n *node) leadTo(next *node, d *pb.Node) {
 	switch next.kind {
 	case pb.NodeKind_NODE_KIND_OUTPUT:

@@ -178,7 +178,7 @@ func (w *writer) extend(buffer []byte) {
 	}
 }
 
-// abandon gives up a value that the encoder has written: a gob stream of this frame has a gap now, so what follows needs a new one.
+// abandon gives up a value that the encoder has written: a gob stream of this frame has a gap now, so the next value needs a new one.
 func (w *writer) abandon() {
 	w.flush()
 	w.encoder.Reset()

@@ -218,7 +218,7 @@ func (n *node) decode(payload []byte, i int, read func(payload []byte, i int) an
 	return read(payload, i)
 }
 
-// Split returns the lengths of the whole messages at the start of data, and how long the message after them is when its
+// Split returns the lengths of the whole messages at the start of data, and the length of the message after them when its
 // header is there. A message longer than limit is not whole, however much is there.
 func Split(source *declaration.Source, data []byte, limit uint64) (lengths []uint32, wanted uint64, err error) {
 	err = apart("C505", source.Name, func() (err error) {

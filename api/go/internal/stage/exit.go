@@ -6,7 +6,7 @@ import (
 	pb "wallarooapi/internal/workerpb"
 )
 
-// maxKnownKeys bounds what a key exit remembers about keys.
+// maxKnownKeys bounds the keys that a key exit remembers.
 const maxKnownKeys = 1 << 16
 
 // sinkExit encodes messages for a sink.

@@ -48,7 +48,7 @@ func generate(source *declaration.Source, request *pb.GenerateRequest, reply *pb
 	}
 }
 
-// first returns what makes the first message of a reply.
+// first returns the function that makes the first message of a reply.
 func first(source *declaration.Source, request *pb.GenerateRequest) (func() any, error) {
 	if request.GetBegins() {
 		return source.Generator.InitialValue, nil

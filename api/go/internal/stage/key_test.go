@@ -96,7 +96,7 @@ type keyedMessage struct {
 	timestamp           int64
 }
 
-func readKeyed(t *testing.T, outputs []stage.Output, port uint16) (all []keyedMessage) {
+func readKeyed(t *testing.T, outputs []stage.OutputFrame, port uint16) (all []keyedMessage) {
 	t.Helper()
 	for _, output := range outputs {
 		if output.Port != port {
@@ -149,7 +149,7 @@ func TestARecordKeepsItsKeyAndTimeUntilTheNextKey(t *testing.T) {
 
 func TestAStateStepGivesItsKeyOn(t *testing.T) {
 	wa.RegisterType(example.Totals{})
-	wa.RegisterType(example.Count{})
+	wa.RegisterType(example.WordCount{})
 	x := newExecutor(t, recordApp(), &pb.Stage{Id: "s1", BucketCount: 4, Nodes: []*pb.Node{
 		{Path: "0/steps/2", Kind: pb.NodeKind_NODE_KIND_STATE_COMPUTATION, Port: 1, StatePort: 1},
 		{Path: "0/steps/3", Kind: pb.NodeKind_NODE_KIND_KEY, Inputs: []string{"0/steps/2"}, Port: 2},

@@ -28,7 +28,7 @@ func (n *node) rollBack() error {
 	return errRollback
 }
 
-// keyed is what an executor knows while it runs messages against states.
+// keyed is an executor's knowledge while it runs messages against states.
 type keyed struct {
 	bucket               *state.Bucket
 	careful              bool // states are saved between messages
@@ -41,9 +41,9 @@ type keyed struct {
 	entries []*state.Entry          // of the keys of the frame at hand
 	key     []byte                  // of the message in flight
 
-	hasNoKey bool         // a tick is in flight
-	asked    *timing.Call // what the function in flight asks of timers
-	failing  string       // the step that was rolled back last
+	hasNoKey bool            // a tick is in flight
+	asked    *timing.Changes // what the function in flight asks of timers
+	failing  string          // the step that was rolled back last
 }
 
 // stateful is the state side of a state step.
@@ -195,7 +195,7 @@ func (x *Executor) pass(value []byte) any {
 	return x.decoder.Pass(value)
 }
 
-// burySkipped makes the dead letter of a message that is not run; message is what it was read as, nil if it was not.
+// burySkipped makes the dead letter of a message that is not run; message is its value, nil if it was not read.
 func (n *node) burySkipped(skip *pb.Skip, message any, value []byte) {
 	if message != nil && codec.ReadsWithoutCode(reflect.TypeOf(message)) {
 		n.buryShown(skip.GetCode(), message, skippedPreview(message), skip.GetReason(), "")

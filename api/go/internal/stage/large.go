@@ -12,7 +12,7 @@ import (
 	"wallarooapi/internal/topology"
 )
 
-// MaxStateBytes is how many bytes the state of one key may have; the copies of a call are a few times as large.
+// MaxStateBytes is the number of bytes that the state of one key may have; the copies of a call are a few times as large.
 const MaxStateBytes = 256 << 20
 
 const (
@@ -21,7 +21,7 @@ const (
 	forgetFix  = "give the messages more keys, or let the state forget what it no longer needs; it stays as it was"
 )
 
-// LimitStates sets how many bytes the state of one key may have; one that has more already may not grow.
+// LimitStates sets the number of bytes that the state of one key may have; one that has more already may not grow.
 func (x *Executor) LimitStates(bytes int) { x.keyed.maxBytes = bytes }
 
 // buryIfTooLarge makes a dead letter of a message that is too large, with its key, to leave the stage.

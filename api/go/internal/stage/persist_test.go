@@ -15,7 +15,7 @@ type forgetful struct{ example.CountWords }
 func (f *forgetful) Compute(data, state interface{}) (interface{}, bool) {
 	word := data.(string)
 	if strings.HasSuffix(word, "?") {
-		return &example.Count{Word: word, Count: uint64(len(state.(*example.Totals).Counts))}, false
+		return &example.WordCount{Word: word, Count: uint64(len(state.(*example.Totals).Counts))}, false
 	}
 	result, _ := f.CountWords.Compute(data, state)
 	return result, !strings.HasSuffix(word, "-")

@@ -61,7 +61,7 @@ func rememberingApp(t testing.TB) *declaration.Application {
 // inParts runs a call whose parts are all released but the last.
 func inParts(
 	x *stage.Executor, log [][]byte, whole bool, parts [][][]byte, skips ...*pb.Skip,
-) ([]stage.Output, [][]byte, []*pb.StepCount, error) {
+) ([]stage.OutputFrame, [][]byte, []*pb.StepCount, error) {
 	load := func() (*state.Bucket, error) {
 		loader := x.NewLoader()
 		for _, entry := range log {
@@ -78,7 +78,7 @@ func inParts(
 	x.Reset()
 	x.Begin(0, skips)
 	call := x.NewCall(bucket, load)
-	var outputs []stage.Output
+	var outputs []stage.OutputFrame
 	for i, part := range parts {
 		if err := call.RunPart(part...); err != nil {
 			return nil, nil, nil, err
@@ -113,7 +113,7 @@ func keyedTexts(t testing.TB, sequence int, texts []string) []byte {
 }
 
 // shown is what a call gave, and the states after it.
-func shown(t testing.TB, x *stage.Executor, outputs []stage.Output, log [][]byte, counts []*pb.StepCount) string {
+func shown(t testing.TB, x *stage.Executor, outputs []stage.OutputFrame, log [][]byte, counts []*pb.StepCount) string {
 	t.Helper()
 	got := collect(t, outputs)
 	var letters, states []string

@@ -7,7 +7,7 @@ import (
 	pb "wallarooapi/internal/workerpb"
 )
 
-// Show returns what a state log has at its end, for people.
+// Show returns the states at the end of a state log, for people.
 func (x *Executor) Show(entries [][]byte) (states []*pb.ShownState, err error) {
 	err = apart("C507", "a state", func() error {
 		loader := x.NewLoader()
@@ -22,7 +22,7 @@ func (x *Executor) Show(entries [][]byte) (states []*pb.ShownState, err error) {
 		return loader.Bucket().Tables(func(table *state.Table) error {
 			table.Entries(func(entry *state.Entry) {
 				value := entry.Value
-				if windows, ok := value.(*window.State); ok {
+				if windows, ok := value.(*window.KeyState); ok {
 					value = windows.Accumulators()
 				}
 				if owner := x.stepOf(table.Port); owner != nil && owner.step.State != nil && owner.step.State.Show != nil {

@@ -23,7 +23,7 @@ import (
 )
 
 // watched returns a file that a record is open on, and a function that reads index and message in flight.
-func watched(t *testing.T) (*flight.Record, func() [2]uint64) {
+func watched(t *testing.T) (*flight.Region, func() [2]uint64) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "flight")
 	if err := os.WriteFile(path, make([]byte, flight.Bytes), 0o600); err != nil {

@@ -22,7 +22,7 @@ const (
 	maxFrameBytes     = 15 << 20
 )
 
-// maxValueBytes is how long a value may be, with its key; a frame has room for it after other messages.
+// maxValueBytes is the length that a value may have, with its key; a frame has room for it after other messages.
 var maxValueBytes = 48 << 20
 
 // Emit takes one output of a stage: its port, its bucket (-1: none) and the frame, which it may keep.
@@ -64,7 +64,7 @@ type Executor struct {
 	timestamp int64
 	key       []byte // that the message in flight carries; nil: none, which is the empty key
 
-	flight  *flight.Record
+	flight  *flight.Region
 	ordinal uint64 // of the next message that is counted, among those of the call
 	skips   map[uint64]*pb.Skip
 
@@ -268,9 +268,9 @@ func (x *Executor) build(n *node, step *declaration.Step) (err error) {
 }
 
 // Watch lets an executor note in a record which message is in flight.
-func (x *Executor) Watch(record *flight.Record) { x.flight = record }
+func (x *Executor) Watch(record *flight.Region) { x.flight = record }
 
-// Run runs the messages of one or more whole frames, then sends what is left of the outputs.
+// Run runs the messages of one or more whole frames, then sends the rest of the outputs.
 func (x *Executor) Run(frames []byte, emit Emit) error {
 	if err := x.feed(frames, emit); err != nil {
 		return err
@@ -352,7 +352,7 @@ func (n *node) receive(value any) {
 	}
 }
 
-// forward sends a result to the nodes that read from this one; nil goes nowhere, and what is for a named output to that.
+// forward sends a result to the nodes that read from this one; nil goes nowhere, and results for a named output to that.
 func (n *node) forward(value any) {
 	switch result := value.(type) {
 	case nil:

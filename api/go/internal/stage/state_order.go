@@ -71,7 +71,7 @@ type overlapping struct {
 	ahead   map[int]read // messages that were read before their turn
 }
 
-// read is what came of reading a message.
+// read is the result of reading a message.
 type read struct {
 	message any
 	err     error

@@ -16,9 +16,9 @@ import (
 	pb "wallarooapi/internal/workerpb"
 )
 
-// timed is what the steps of a state with times have in common.
+// timed has the parts that the steps of a state with times share.
 type timed struct {
-	rules timing.Rules
+	rules timing.StateRules
 	port  uint16
 	steps []*node
 }
@@ -40,7 +40,7 @@ func (x *Executor) findTimed(description *pb.Stage) error {
 		}
 		n.stateful.ticks, n.stateful.timers = true, d.GetTimers()
 		if x.timedOf(port) == nil {
-			rules := timing.Rules{TTL: int64(d.GetTtlMs()), IsEvent: d.GetEventTime(), Waits: d.GetEventTime() && !d.GetWatermarks()}
+			rules := timing.StateRules{TTL: int64(d.GetTtlMs()), IsEvent: d.GetEventTime(), Waits: d.GetEventTime() && !d.GetWatermarks()}
 			x.timed = append(x.timed, &timed{port: port, rules: rules})
 		}
 	}
@@ -56,7 +56,7 @@ func (x *Executor) findTimed(description *pb.Stage) error {
 	return nil
 }
 
-// timedOf returns what the steps of a state with times have in common, nil where it has none.
+// timedOf returns the parts that the steps of a state with times share, nil where it has none.
 func (x *Executor) timedOf(port uint16) *timed {
 	for _, t := range x.timed {
 		if t.port == port {
@@ -67,14 +67,14 @@ func (x *Executor) timedOf(port uint16) *timed {
 }
 
 // readTime reads the time of a key before its state, nil where the log has none or the state no timed step.
-func (l *Loader) readTime(key, data []byte) (time *timing.State, encoding byte, body []byte, err error) {
+func (l *Loader) readTime(key, data []byte) (time *timing.KeyTime, encoding byte, body []byte, err error) {
 	if l.frame.Encoding != codec.Timed {
 		return nil, l.frame.Encoding, data, nil
 	}
 	if t := l.x.timedOf(l.frame.Port); t != nil {
 		return t.rules.Read(string(key), data)
 	}
-	_, encoding, body, err = (&timing.Rules{}).Read(string(key), data)
+	_, encoding, body, err = (&timing.StateRules{}).Read(string(key), data)
 	return nil, encoding, body, err
 }
 
@@ -94,7 +94,7 @@ func (n *node) wakeFor(table *state.Table, position int, message any) (runs bool
 
 // computeTimed runs the function of a step for a message where the state has times.
 func (n *node) computeTimed(message, value any) (single any, many []any) {
-	n.x.keyed.asked = timing.NewCall(n.x.timestamp, n.stateful.timers)
+	n.x.keyed.asked = timing.NewChanges(n.x.timestamp, n.stateful.timers)
 	if step, is := n.step.Compute.(declaration.Timed); is {
 		single, _ = step.ComputeAt(n.x.keyed.asked, message, value)
 	} else if step, is := n.step.Multi.(declaration.TimedMulti); is {
@@ -107,7 +107,7 @@ func (n *node) computeTimed(message, value any) (single any, many []any) {
 	return single, many
 }
 
-// arrive notes a message that succeeded, and does what its function asked for.
+// arrive notes a message that succeeded, and applies the timers that its function asked for.
 func (t *timed) arrive(n *node, table *state.Table, entry *state.Entry) {
 	times := table.Times(&t.rules)
 	if entry.Time == nil {
@@ -126,7 +126,7 @@ func (n *node) tickKeys(tick *turn) error {
 	}
 	table := x.keyed.bucket.Table(t.port)
 	times := table.Times(&t.rules)
-	times.Silence(tick.timestamp, table.EachTime(), func(s *timing.State) { table.Touch(table.Get([]byte(s.Key))) })
+	times.Silence(tick.timestamp, table.EachTime(), func(s *timing.KeyTime) { table.Touch(table.Get([]byte(s.Key))) })
 	for _, s := range times.Due(tick.timestamp) {
 		entry := table.Get([]byte(s.Key))
 		x.turnTo(tick, entry)
@@ -137,7 +137,7 @@ func (n *node) tickKeys(tick *turn) error {
 	return x.err
 }
 
-// wake does what is due for a key at a time, once.
+// wake runs the due timers of a key at a time, once.
 func (t *timed) wake(x *Executor, table *state.Table, entry *state.Entry, at int64) error {
 	for timer := range entry.Time.Wake(at) {
 		if timer == nil {
@@ -158,7 +158,7 @@ func (t *timed) wake(x *Executor, table *state.Table, entry *state.Entry, at int
 }
 
 // fire runs the function of a timer that has been taken away; of a step that no longer has it, there is none.
-func (t *timed) fire(x *Executor, table *state.Table, entry *state.Entry, timer *timing.Timer) error {
+func (t *timed) fire(x *Executor, table *state.Table, entry *state.Entry, timer *timing.SetTimer) error {
 	at := slices.IndexFunc(t.steps, func(n *node) bool { return n.path == timer.Path() && slices.Contains(n.stateful.timers, timer.Name()) })
 	if at < 0 {
 		return nil
@@ -169,7 +169,7 @@ func (t *timed) fire(x *Executor, table *state.Table, entry *state.Entry, timer 
 		x.timestamp = timer.Due
 	}
 	n.add("timers_fired")
-	call := timing.NewCall(timer.Due, n.stateful.timers)
+	call := timing.NewChanges(timer.Due, n.stateful.timers)
 	given := &wa.Timer{Name: timer.Name(), Key: x.keyed.key, At: time.UnixMilli(timer.Due)}
 	_, err := n.runOn(table, entry, &function{
 		input: []byte(timer.Name()), deletes: given.DeletesState, done: func() { entry.Time.Apply(n.path, call) },

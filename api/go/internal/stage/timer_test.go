@@ -26,7 +26,7 @@ type timerOp struct {
 	After, At   *int64
 }
 
-func (o timerOp) ask(call *timing.Call) {
+func (o timerOp) ask(call *timing.Changes) {
 	switch {
 	case o.Delete != "":
 		call.Delete(o.Delete)
@@ -105,7 +105,7 @@ func (s timedStep) give(timer string, now int64, values []int64) string {
 	return fmt.Sprint(s.number, " ", timer, " ", now, " ", values)
 }
 
-func (s timedStep) ComputeAt(call *timing.Call, data, kept any) (any, bool) {
+func (s timedStep) ComputeAt(call *timing.Changes, data, kept any) (any, bool) {
 	event, values := s.c.Events[data.(int64)], kept.(*timedValues)
 	values.Values = append(values.Values, event.Value)
 	for _, op := range event.Ops {
@@ -117,7 +117,7 @@ func (s timedStep) ComputeAt(call *timing.Call, data, kept any) (any, bool) {
 	return s.give("", call.Now, values.Values), false
 }
 
-func (s timedStep) Fire(call *timing.Call, timer *wa.Timer, kept any) (any, bool) {
+func (s timedStep) Fire(call *timing.Changes, timer *wa.Timer, kept any) (any, bool) {
 	does, values := s.c.Steps[s.number][timer.Name], kept.(*timedValues)
 	values.Values = append(values.Values, does.Appends...)
 	for _, op := range does.Ops {
@@ -140,12 +140,12 @@ type timedSteps struct{ timedStep }
 
 func (s timedSteps) Compute(any, any) ([]any, bool) { panic("a step with times is asked with a time") }
 
-func (s timedSteps) ComputeAt(call *timing.Call, data, kept any) ([]any, bool) {
+func (s timedSteps) ComputeAt(call *timing.Changes, data, kept any) ([]any, bool) {
 	given, _ := s.timedStep.ComputeAt(call, data, kept)
 	return []any{given}, false
 }
 
-func (s timedSteps) Fire(call *timing.Call, timer *wa.Timer, kept any) ([]any, bool) {
+func (s timedSteps) Fire(call *timing.Changes, timer *wa.Timer, kept any) ([]any, bool) {
 	if given, _ := s.timedStep.Fire(call, timer, kept); given != nil {
 		return []any{given}, false
 	}
@@ -246,7 +246,7 @@ type timerResult struct {
 	expired, fired         uint64
 }
 
-func (r *timerResult) take(t testing.TB, outputs []stage.Output) {
+func (r *timerResult) take(t testing.TB, outputs []stage.OutputFrame) {
 	t.Helper()
 	for _, output := range outputs {
 		var f frame.Frame
@@ -332,7 +332,7 @@ func (c *timerCase) cut(t testing.TB, draw *rand.Rand) (r timerResult) {
 		call := x.NewCall(live, load)
 		for ; parts > 0 && from < to && err == nil; parts-- {
 			middle := from + draw.IntN(to-from+1)
-			var released []stage.Output
+			var released []stage.OutputFrame
 			if err = call.RunPart(c.frames(t, from, middle)...); err == nil {
 				released, err = call.Release()
 			}
@@ -347,7 +347,7 @@ func (c *timerCase) cut(t testing.TB, draw *rand.Rand) (r timerResult) {
 		}
 		from = to
 		whole := draw.IntN(4) == 0
-		var outputs []stage.Output
+		var outputs []stage.OutputFrame
 		var changes [][]byte
 		outputs, changes, live, err = call.Finish(whole)
 		r.take(t, outputs)

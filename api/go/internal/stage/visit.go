@@ -65,7 +65,7 @@ func (x *Executor) takeVisit() (*turn, error) {
 	return taken, nil
 }
 
-// Visited returns what the visits of the last call came to.
+// Visited returns the counts of the last call's visits.
 func (x *Executor) Visited() []*pb.Visited {
 	visited := x.visited
 	x.visited = nil

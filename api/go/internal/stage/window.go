@@ -106,8 +106,8 @@ func (x *Executor) runArrivals(arrivals []arrival) error {
 }
 
 // calendarOf returns the calendar of a table, made of its states where it has none yet.
-func (n *node) calendarOf(table *state.Table) *calendar.Calendar[*window.State] {
-	made, _ := table.Calendar.(*calendar.Calendar[*window.State])
+func (n *node) calendarOf(table *state.Table) *calendar.Calendar[*window.KeyState] {
+	made, _ := table.Calendar.(*calendar.Calendar[*window.KeyState])
 	if made == nil {
 		made = window.NewCalendar(n.stateful.windows)
 		table.Calendar = made
@@ -117,9 +117,9 @@ func (n *node) calendarOf(table *state.Table) *calendar.Calendar[*window.State] 
 }
 
 // statesOf returns the states of a window's table.
-func statesOf(table *state.Table) iter.Seq[*window.State] {
-	return func(yield func(*window.State) bool) {
-		table.Entries(func(entry *state.Entry) { yield(entry.Value.(*window.State)) })
+func statesOf(table *state.Table) iter.Seq[*window.KeyState] {
+	return func(yield func(*window.KeyState) bool) {
+		table.Entries(func(entry *state.Entry) { yield(entry.Value.(*window.KeyState)) })
 	}
 }
 
@@ -127,7 +127,7 @@ func statesOf(table *state.Table) iter.Seq[*window.State] {
 type windowRun struct {
 	n        *node
 	table    *state.Table
-	calendar *calendar.Calendar[*window.State]
+	calendar *calendar.Calendar[*window.KeyState]
 }
 
 func (r *windowRun) next(a *arrival) error {
@@ -151,7 +151,7 @@ func (r *windowRun) next(a *arrival) error {
 }
 
 func (r *windowRun) tick(a *arrival) {
-	r.calendar.Silence(a.timestamp, statesOf(r.table), func(s *window.State) { r.table.Touch(r.table.Get(s.Key)) })
+	r.calendar.Silence(a.timestamp, statesOf(r.table), func(s *window.KeyState) { r.table.Touch(r.table.Get(s.Key)) })
 	for _, s := range r.calendar.Due(a.timestamp) {
 		given, isOver := r.n.stateful.windows.Tick(s, a.timestamp)
 		if isOver {
@@ -164,7 +164,7 @@ func (r *windowRun) tick(a *arrival) {
 	}
 }
 
-func (r *windowRun) drop(s *window.State) {
+func (r *windowRun) drop(s *window.KeyState) {
 	r.calendar.Drop(s)
 	r.table.Drop(string(s.Key))
 }
@@ -183,7 +183,7 @@ func (r *windowRun) message(a *arrival) error {
 			return r.n.notWritten(a.key, err)
 		}
 	}
-	s := entry.Value.(*window.State)
+	s := entry.Value.(*window.KeyState)
 	x.keyed.key = s.Key
 	given, fault := r.enter(s, isNew, a)
 	if fault == nil && x.keyed.careful {
@@ -211,7 +211,7 @@ func (r *windowRun) message(a *arrival) error {
 	return nil
 }
 
-func (r *windowRun) enter(s *window.State, isNew bool, a *arrival) (given []window.Result, fault *Failure) {
+func (r *windowRun) enter(s *window.KeyState, isNew bool, a *arrival) (given []window.Result, fault *Failure) {
 	defer func() {
 		if recovered := recover(); recovered != nil {
 			reason, stack := trace.Panic(recovered)
@@ -223,7 +223,7 @@ func (r *windowRun) enter(s *window.State, isNew bool, a *arrival) (given []wind
 
 // restore gives a key the state that it had before a message.
 func (r *windowRun) restore(entry *state.Entry, isNew bool, saved []byte) error {
-	r.calendar.Drop(entry.Value.(*window.State))
+	r.calendar.Drop(entry.Value.(*window.KeyState))
 	if isNew {
 		r.table.Remove(entry.Key)
 		return nil
@@ -233,11 +233,11 @@ func (r *windowRun) restore(entry *state.Entry, isNew bool, saved []byte) error 
 		return r.n.notReadable([]byte(entry.Key), err)
 	}
 	entry.Value = value
-	r.calendar.Enroll(value.(*window.State))
+	r.calendar.Enroll(value.(*window.KeyState))
 	return nil
 }
 
-// give passes on what windows gave; those that gave nothing become dead letters.
+// give passes on the results of windows; those without one become dead letters.
 func (r *windowRun) give(key []byte, given []window.Result) {
 	n := r.n
 	x := n.x
@@ -268,15 +268,15 @@ func (n *node) write(encoder *codec.Encoder, out []byte, value any) ([]byte, err
 		encoder.Reset()
 		return encoder.AppendState(out, value)
 	}
-	if s, ok := value.(*window.State); ok {
+	if s, ok := value.(*window.KeyState); ok {
 		return s.Append(out, alone)
 	}
 	return alone(out, value)
 }
 
-// overheadOf returns what a state takes in memory besides its serialized form.
+// overheadOf returns the bytes that a state takes in memory besides its serialized form.
 func overheadOf(entry *state.Entry) int {
-	if s, ok := entry.Value.(*window.State); ok {
+	if s, ok := entry.Value.(*window.KeyState); ok {
 		return s.Overhead()
 	}
 	if entry.Time != nil {

@@ -135,7 +135,7 @@ type windowResult struct {
 }
 
 // take adds what a call gave and returns the new log.
-func (r *windowResult) take(t testing.TB, outputs []stage.Output, changes [][]byte, log [][]byte, whole bool) [][]byte {
+func (r *windowResult) take(t testing.TB, outputs []stage.OutputFrame, changes [][]byte, log [][]byte, whole bool) [][]byte {
 	t.Helper()
 	for _, output := range outputs {
 		var f frame.Frame
@@ -158,7 +158,7 @@ func (r *windowResult) take(t testing.TB, outputs []stage.Output, changes [][]by
 }
 
 // windowCall runs frames on the state of a log.
-func windowCall(t testing.TB, x *stage.Executor, log [][]byte, whole bool, frames ...[]byte) ([]stage.Output, [][]byte, *state.Bucket) {
+func windowCall(t testing.TB, x *stage.Executor, log [][]byte, whole bool, frames ...[]byte) ([]stage.OutputFrame, [][]byte, *state.Bucket) {
 	t.Helper()
 	load := func() (*state.Bucket, error) {
 		loader := x.NewLoader()
@@ -306,7 +306,7 @@ func TestASkippedTickIsADeadLetterAndTheNextOneDoesItsWork(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	slices.SortFunc(outputs, func(a, b stage.Output) int { return cmp.Compare(b.Port, a.Port) })
+	slices.SortFunc(outputs, func(a, b stage.OutputFrame) int { return cmp.Compare(b.Port, a.Port) })
 	letter := letterOf(t, values(t, outputs[0].Frame)[0])
 	if letter.GetCode() != "C509" || letter.GetHasKey() || letter.GetSequence() != 1 || len(letter.GetInput()) != 0 {
 		t.Errorf("the dead letter is %v", letter)

@@ -94,7 +94,7 @@ type collected struct {
 	letters []*pb.DeadLetter
 }
 
-func collect(t testing.TB, outputs []stage.Output) *collected {
+func collect(t testing.TB, outputs []stage.OutputFrame) *collected {
 	t.Helper()
 	c := &collected{buckets: map[int32][][]byte{}}
 	for _, output := range outputs {
@@ -128,11 +128,11 @@ func values(t testing.TB, bytes []byte) (all [][]byte) {
 	return all
 }
 
-func run(t testing.TB, x *stage.Executor, frames []byte) []stage.Output {
+func run(t testing.TB, x *stage.Executor, frames []byte) []stage.OutputFrame {
 	t.Helper()
-	var outputs []stage.Output
+	var outputs []stage.OutputFrame
 	err := x.Run(frames, func(port uint16, bucket int32, bytes []byte) error {
-		outputs = append(outputs, stage.Output{Port: port, Bucket: bucket, Frame: bytes})
+		outputs = append(outputs, stage.OutputFrame{Port: port, Bucket: bucket, Frame: bytes})
 		return nil
 	})
 	if err != nil {

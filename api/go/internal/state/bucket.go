@@ -61,7 +61,7 @@ func (b *Bucket) Tables(visit func(*Table) error) error {
 type Table struct {
 	Port     uint16
 	Calendar any // what a window step keeps in addition to the states
-	times    *calendar.Calendar[*timing.State]
+	times    *calendar.Calendar[*timing.KeyTime]
 	bucket   *Bucket
 	entries  map[string]*Entry
 	dirty    []*Entry
@@ -72,7 +72,7 @@ type Table struct {
 type Entry struct {
 	Key   string
 	Value any
-	Time  *timing.State // nil where the key has none
+	Time  *timing.KeyTime // nil where the key has none
 	bytes int
 	dirty bool
 	saved bool // the log has a state of the key
@@ -100,7 +100,7 @@ func (t *Table) Add(key []byte, value any) *Entry {
 }
 
 // Times returns the calendar of the keys' times, made of them where the table has none yet. A key that has no time begins to have one.
-func (t *Table) Times(rules *timing.Rules) *calendar.Calendar[*timing.State] {
+func (t *Table) Times(rules *timing.StateRules) *calendar.Calendar[*timing.KeyTime] {
 	if t.times == nil {
 		t.times = rules.Calendar()
 		for _, entry := range t.entries {
@@ -114,8 +114,8 @@ func (t *Table) Times(rules *timing.Rules) *calendar.Calendar[*timing.State] {
 }
 
 // EachTime yields the keys' times.
-func (t *Table) EachTime() iter.Seq[*timing.State] {
-	return func(yield func(*timing.State) bool) {
+func (t *Table) EachTime() iter.Seq[*timing.KeyTime] {
+	return func(yield func(*timing.KeyTime) bool) {
 		for _, entry := range t.entries {
 			if entry.Time != nil && !yield(entry.Time) {
 				return
@@ -170,7 +170,7 @@ func (t *Table) Remove(key string) {
 	}
 }
 
-// Resize notes the serialized size of an entry's state, which the log has, and what it takes in memory besides that.
+// Resize notes the serialized size of an entry's state, which the log has, and the bytes it takes in memory besides that.
 func (t *Table) Resize(entry *Entry, serialized, overhead int) {
 	size := entryBytes + len(entry.Key) + liveFactor*serialized + overhead
 	entry.saved = true

@@ -10,8 +10,8 @@ import (
 	"wallarooapi/internal/calendar"
 )
 
-// Call is what one call of a function may ask of its key's timers. It takes effect if the call succeeds.
-type Call struct {
+// Changes collects the changes that one call of a function asks of its key's timers. It takes effect if the call succeeds.
+type Changes struct {
 	Now    int64
 	names  []string // of the timers that the step declares
 	mutex  sync.Mutex
@@ -25,19 +25,19 @@ type change struct {
 	due  int64
 }
 
-// NewCall begins a call at a time.
-func NewCall(now int64, names []string) *Call { return &Call{Now: now, names: names} }
+// NewChanges begins the changes of a call at a time.
+func NewChanges(now int64, names []string) *Changes { return &Changes{Now: now, names: names} }
 
-// Wrong is the panic of a function that asks for what a timer cannot do. Code: C529.
+// Wrong is the panic of a function that asks a timer for something impossible. Code: C529.
 type Wrong struct{ Name, Reason string }
 
-// Error says what is wrong.
+// Error describes the fault.
 func (w *Wrong) Error() string { return fmt.Sprintf("timer %q %s", w.Name, w.Reason) }
 
 type key struct{}
 
 // Within returns the context of the call.
-func (c *Call) Within(ctx context.Context) context.Context {
+func (c *Changes) Within(ctx context.Context) context.Context {
 	if c == nil {
 		return ctx
 	}
@@ -45,8 +45,8 @@ func (c *Call) Within(ctx context.Context) context.Context {
 }
 
 // Of returns the call of a context; it panics where there is none.
-func Of(ctx context.Context, what string) *Call {
-	call, is := ctx.Value(key{}).(*Call)
+func Of(ctx context.Context, what string) *Changes {
+	call, is := ctx.Value(key{}).(*Changes)
 	if !is {
 		panic(fmt.Errorf("%s was called outside of the functions of a state step with TTL or OnTimer", what))
 	}
@@ -54,7 +54,7 @@ func Of(ctx context.Context, what string) *Call {
 }
 
 // Set sets a timer, in whole milliseconds and not before the time.
-func (c *Call) Set(name string, at time.Time) {
+func (c *Changes) Set(name string, at time.Time) {
 	if year := at.UTC().Year(); year < 1 || year > 9999 {
 		panic(&Wrong{name, fmt.Sprintf("is set to %v; expected a time of the years 1 to 9999", at)})
 	}
@@ -62,7 +62,7 @@ func (c *Call) Set(name string, at time.Time) {
 }
 
 // SetAfter sets a timer to a time from now.
-func (c *Call) SetAfter(name string, after time.Duration) {
+func (c *Changes) SetAfter(name string, after time.Duration) {
 	if after < 0 {
 		panic(&Wrong{name, fmt.Sprintf("is set to %v from now; expected no time before", after)})
 	}
@@ -70,9 +70,9 @@ func (c *Call) SetAfter(name string, after time.Duration) {
 }
 
 // Delete deletes a timer.
-func (c *Call) Delete(name string) { c.ask(name, None) }
+func (c *Changes) Delete(name string) { c.ask(name, None) }
 
-func (c *Call) ask(name string, due int64) {
+func (c *Changes) ask(name string, due int64) {
 	if !slices.Contains(c.names, name) {
 		panic(&Wrong{name, fmt.Sprintf("is not declared by the step, which has %q; declare it with OnTimer", c.names)})
 	}
@@ -83,8 +83,8 @@ func (c *Call) ask(name string, due int64) {
 	}
 }
 
-// end ends the call; what a goroutine asks for later is lost.
-func (c *Call) end() []change {
+// end ends the call; later requests of a goroutine are lost.
+func (c *Changes) end() []change {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
 	c.isOver = true

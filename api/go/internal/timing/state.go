@@ -18,60 +18,62 @@ import (
 // None is no time.
 const None = math.MinInt64
 
-// State is the time of one key.
-type State struct {
+// KeyTime is the time of one key.
+type KeyTime struct {
 	calendar.Slot
 	Key    string
-	time   int64    // the latest time of a message
-	silent int64    // the first tick after the last message, where ticks report silence
-	timers []*Timer // by id
-	rules  *Rules
+	time   int64       // the latest time of a message
+	silent int64       // the first tick after the last message, where ticks report silence
+	timers []*SetTimer // by id
+	rules  *StateRules
 }
 
-// Timer is a timer that is set.
-type Timer struct {
+// SetTimer is a timer that is set.
+type SetTimer struct {
 	id  string // path of its step, "\n", name
 	Due int64
 }
 
 // Path returns the path of the step that has set the timer.
-func (t *Timer) Path() string { return t.id[:strings.IndexByte(t.id, '\n')] }
+func (t *SetTimer) Path() string { return t.id[:strings.IndexByte(t.id, '\n')] }
 
 // Name returns the timer's name.
-func (t *Timer) Name() string { return t.id[strings.IndexByte(t.id, '\n')+1:] }
+func (t *SetTimer) Name() string { return t.id[strings.IndexByte(t.id, '\n')+1:] }
 
-// Rules are those of all keys of a state.
-type Rules struct {
+// StateRules are those of all keys of a state.
+type StateRules struct {
 	TTL     int64    // in milliseconds; 0: states stay
 	IsEvent bool     // times are those of the data
 	Waits   bool     // ticks report silence; else they move time
 	Paths   []string // of the steps, in their order
 }
 
-func (r *Rules) rank(t *Timer) int { return slices.Index(r.Paths, t.Path()) }
+func (r *StateRules) rank(t *SetTimer) int { return slices.Index(r.Paths, t.Path()) }
 
-func (r *Rules) compare(a, b *Timer) int {
+func (r *StateRules) compare(a, b *SetTimer) int {
 	return cmp.Or(cmp.Compare(a.Due, b.Due), cmp.Compare(r.rank(a), r.rank(b)), strings.Compare(a.id, b.id))
 }
 
 // New returns the time of a key without messages.
-func (r *Rules) New(key string) *State { return &State{Key: key, time: None, silent: None, rules: r} }
+func (r *StateRules) New(key string) *KeyTime {
+	return &KeyTime{Key: key, time: None, silent: None, rules: r}
+}
 
 // Calendar makes a calendar of such keys.
-func (r *Rules) Calendar() *calendar.Calendar[*State] {
-	return calendar.New(calendar.Rules[*State]{Due: (*State).next, Waits: r.Waits, Compare: func(a, b *State) int {
+func (r *StateRules) Calendar() *calendar.Calendar[*KeyTime] {
+	return calendar.New(calendar.Rules[*KeyTime]{Due: (*KeyTime).next, Waits: r.Waits, Compare: func(a, b *KeyTime) int {
 		return strings.Compare(a.Key, b.Key)
 	}})
 }
 
-// Overhead returns about how many bytes of memory it takes.
-func (s *State) Overhead() int { return 120 + 80*len(s.timers) }
+// Overhead returns about the number of bytes of memory that it takes.
+func (s *KeyTime) Overhead() int { return 120 + 80*len(s.timers) }
 
 // SilentSince returns the time of the first tick after the last message.
-func (s *State) SilentSince() (time int64, is bool) { return s.silent, s.silent != None }
+func (s *KeyTime) SilentSince() (time int64, is bool) { return s.silent, s.silent != None }
 
 // FallSilent notes the time of that tick. A key whose log has no time, for its step had none, begins to have one.
-func (s *State) FallSilent(time int64) {
+func (s *KeyTime) FallSilent(time int64) {
 	if s.time == None {
 		s.time = time
 	}
@@ -81,7 +83,7 @@ func (s *State) FallSilent(time int64) {
 }
 
 // next returns the time of the first tick that does something.
-func (s *State) next() (time int64, known bool) {
+func (s *KeyTime) next() (time int64, known bool) {
 	if s.time == None {
 		return 0, false
 	}
@@ -99,7 +101,7 @@ func (s *State) next() (time int64, known bool) {
 }
 
 // At returns the key's time at a tick.
-func (s *State) At(tick int64) int64 {
+func (s *KeyTime) At(tick int64) int64 {
 	if s.rules.Waits {
 		return s.time + tick - s.silent
 	}
@@ -107,10 +109,10 @@ func (s *State) At(tick int64) int64 {
 }
 
 // Arrive notes a message.
-func (s *State) Arrive(time int64) { s.time, s.silent = max(s.time, time), None }
+func (s *KeyTime) Arrive(time int64) { s.time, s.silent = max(s.time, time), None }
 
 // due returns the timers that are due at a time, in their order, as far as they come before the end of the state.
-func (s *State) due(at int64) (timers []*Timer, ends bool) {
+func (s *KeyTime) due(at int64) (timers []*SetTimer, ends bool) {
 	if s.time != None && s.rules.TTL > 0 && s.time+s.rules.TTL <= at {
 		at, ends = s.time+s.rules.TTL, true
 	}
@@ -129,8 +131,8 @@ const mostTimers = 10_000
 // Wake yields the timers that are due at a time, in their order, taken away to run at once, and nil for the end of the state.
 // Where ticks have times of the data it goes through all times, and takes what is set meanwhile. At the end of the data, which is
 // later than all times, each timer is due once.
-func (s *State) Wake(at int64) iter.Seq[*Timer] {
-	return func(yield func(*Timer) bool) {
+func (s *KeyTime) Wake(at int64) iter.Seq[*SetTimer] {
+	return func(yield func(*SetTimer) bool) {
 		timers, ends := s.due(at)
 		goesThrough, isEnd, ran := s.rules.IsEvent && !s.rules.Waits, at > calendar.LastMs, map[string]bool{}
 		for count := 1; len(timers) > 0; count++ {
@@ -145,7 +147,7 @@ func (s *State) Wake(at int64) iter.Seq[*Timer] {
 			if goesThrough {
 				ran[last.id] = true
 				timers, _ = s.due(at)
-				timers = slices.DeleteFunc(timers, func(t *Timer) bool {
+				timers = slices.DeleteFunc(timers, func(t *SetTimer) bool {
 					return isEnd && ran[t.id] || !isEnd && s.rules.compare(t, last) <= 0
 				})
 			}
@@ -160,19 +162,19 @@ func (s *State) Wake(at int64) iter.Seq[*Timer] {
 }
 
 // take takes a timer away that is about to run; is is false where it was deleted or has another time by now.
-func (s *State) take(timer *Timer) (is bool) {
-	at := slices.IndexFunc(s.timers, func(t *Timer) bool { return *t == *timer })
+func (s *KeyTime) take(timer *SetTimer) (is bool) {
+	at := slices.IndexFunc(s.timers, func(t *SetTimer) bool { return *t == *timer })
 	if at >= 0 {
 		s.timers = slices.Delete(s.timers, at, at+1)
 	}
 	return at >= 0
 }
 
-// Apply does what a function of the step at a path asked for.
-func (s *State) Apply(path string, call *Call) {
+// Apply applies the changes that a function of the step at a path asked for.
+func (s *KeyTime) Apply(path string, call *Changes) {
 	for _, change := range call.end() {
-		timer := &Timer{path + "\n" + change.name, change.due}
-		at, is := slices.BinarySearchFunc(s.timers, timer.id, func(t *Timer, id string) int { return strings.Compare(t.id, id) })
+		timer := &SetTimer{path + "\n" + change.name, change.due}
+		at, is := slices.BinarySearchFunc(s.timers, timer.id, func(t *SetTimer, id string) int { return strings.Compare(t.id, id) })
 		switch {
 		case is && change.due == None:
 			s.timers = slices.Delete(s.timers, at, at+1)
@@ -184,10 +186,10 @@ func (s *State) Apply(path string, call *Call) {
 	}
 }
 
-// Append appends what precedes a state in the log: the encoding of the state, time, silence, and the timers. s is nil for a key
+// Append appends the bytes before a state in the log: the encoding of the state, time, silence, and the timers. s is nil for a key
 // without time.
-func (s *State) Append(out []byte, encoding byte) []byte {
-	time, silent, timers := int64(None), int64(None), []*Timer(nil)
+func (s *KeyTime) Append(out []byte, encoding byte) []byte {
+	time, silent, timers := int64(None), int64(None), []*SetTimer(nil)
 	if s != nil {
 		time, silent, timers = s.time, s.silent, s.timers
 	}
@@ -205,8 +207,8 @@ var errCut = errors.New("the time of a state is cut")
 
 const headerBytes = 1 + 8 + 8 + 2
 
-// Read reads what Append wrote; it returns the state's bytes and their encoding, too.
-func (r *Rules) Read(key string, data []byte) (s *State, encoding byte, body []byte, err error) {
+// Read reads the bytes that Append wrote; it returns the state's bytes and their encoding, too.
+func (r *StateRules) Read(key string, data []byte) (s *KeyTime, encoding byte, body []byte, err error) {
 	if len(data) < headerBytes {
 		return nil, 0, nil, errCut
 	}
@@ -221,7 +223,7 @@ func (r *Rules) Read(key string, data []byte) (s *State, encoding byte, body []b
 		if len(data) < 2+size+8 || !strings.Contains(string(data[2:2+size]), "\n") {
 			return nil, 0, nil, errCut
 		}
-		s.timers = append(s.timers, &Timer{string(data[2 : 2+size]), int64(binary.LittleEndian.Uint64(data[2+size:]))})
+		s.timers = append(s.timers, &SetTimer{string(data[2 : 2+size]), int64(binary.LittleEndian.Uint64(data[2+size:]))})
 		data = data[2+size+8:]
 	}
 	if !r.Waits {
@@ -231,7 +233,7 @@ func (r *Rules) Read(key string, data []byte) (s *State, encoding byte, body []b
 }
 
 // String shows the timers, in the order of their ids.
-func (s *State) String() string {
+func (s *KeyTime) String() string {
 	shown := []string{}
 	for _, timer := range s.timers {
 		shown = append(shown, fmt.Sprintf("%s %s %d", timer.Path(), timer.Name(), timer.Due))

@@ -13,7 +13,7 @@ const Version = 1
 // MaxMessageBytes is the longest payload that a source takes unless the topology is edited.
 const MaxMessageBytes = 16 * 1024 * 1024
 
-// CallDeadlineMs is how long one call may run unless the topology is edited.
+// CallDeadlineMs is the time that one call may run unless the topology is edited.
 const CallDeadlineMs = 60000
 
 // Codec is how messages and states are serialized: in the worker's own form.
@@ -52,7 +52,7 @@ type Component struct {
 	Shape  map[string]string // of a state: the types of its fields by their paths; nil: not known
 }
 
-// Pipeline is what was declared together.
+// Pipeline has the parts that were declared together.
 type Pipeline struct {
 	Name    string
 	Sources []Source

@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// Edge is what a source or sink is on the outside; its type says of which kind.
+// Edge is the outside of a source or sink; its type is its kind.
 type Edge interface {
 	// kind names the kind in the document.
 	kind() string

@@ -8,18 +8,18 @@ import (
 	"unicode/utf8"
 )
 
-// Key is a key that was declared up front.
-type Key struct {
+// DeclaredKey is a key that was declared up front.
+type DeclaredKey struct {
 	Bytes   []byte
 	Integer bool // the user gave a number
 }
 
 // IntegerKey returns the key of a number.
-func IntegerKey(number uint64) Key {
-	return Key{Bytes: binary.BigEndian.AppendUint64(nil, number), Integer: true}
+func IntegerKey(number uint64) DeclaredKey {
+	return DeclaredKey{Bytes: binary.BigEndian.AppendUint64(nil, number), Integer: true}
 }
 
-func (k Key) tree() any {
+func (k DeclaredKey) tree() any {
 	if k.Integer {
 		return binary.BigEndian.Uint64(k.Bytes)
 	}
@@ -51,7 +51,7 @@ func Bucket(key []byte, count uint32) uint32 {
 }
 
 // String returns the key as a message shows it.
-func (k Key) String() string {
+func (k DeclaredKey) String() string {
 	if k.Integer {
 		return strconv.FormatUint(binary.BigEndian.Uint64(k.Bytes), 10)
 	}

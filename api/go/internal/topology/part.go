@@ -38,7 +38,7 @@ type State struct {
 	Name    string
 	TTLMs   int  // 0: it stays
 	ByKey   bool // of the message: neither Keys nor Unknown counts
-	Keys    []Key
+	Keys    []DeclaredKey
 	Unknown string
 }
 
@@ -82,7 +82,7 @@ func (w *SessionWindow) tree() Object {
 	return Object{{"kind", "session"}, {"gap_ms", w.GapMs}, {"delay_ms", w.DelayMs}, {"late", w.Late}, {"time", w.Time}}
 }
 
-// CountWindow takes a number of messages, or what there is after FlushMs without one.
+// CountWindow takes a number of messages, or those there are after FlushMs without one.
 type CountWindow struct {
 	Count   int
 	FlushMs int
@@ -128,7 +128,7 @@ func (s *Step) tree() Object {
 func (s *State) tree() Object {
 	key := Object{{"kind", "message"}}
 	if !s.ByKey {
-		values := arrayOf(s.Keys, (*Key).tree)
+		values := arrayOf(s.Keys, (*DeclaredKey).tree)
 		key = Object{{"kind", "partition"}, {"values", values}, {"unknown", s.Unknown}}
 	}
 	return append(withSome(Object{{"name", s.Name}}, "ttl_ms", s.TTLMs), Member{"codec", Codec}, Member{"key", key})

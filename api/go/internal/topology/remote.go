@@ -44,7 +44,7 @@ type Library struct {
 	Components []Offered // sorted by name
 }
 
-// Hash returns the interface hash: of what other programs must agree with.
+// Hash returns the interface hash: of the parts that other programs must agree with.
 func (l *Library) Hash() string {
 	digest := sha256.Sum256(Canonical(Object{{"components", arrayOf(l.Components, (*Offered).tree)}}))
 	return Notation(digest[:])

@@ -102,19 +102,19 @@ type keyCase struct {
 	Buckets  map[string]uint32
 }
 
-func (c keyCase) key(t *testing.T) Key {
+func (c keyCase) key(t *testing.T) DeclaredKey {
 	t.Helper()
 	switch {
 	case c.Declared.Integer != nil:
 		return IntegerKey(*c.Declared.Integer)
 	case c.Declared.Text != nil:
-		return Key{Bytes: []byte(*c.Declared.Text)}
+		return DeclaredKey{Bytes: []byte(*c.Declared.Text)}
 	}
 	decoded, err := hex.DecodeString(*c.Declared.Bytes)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return Key{Bytes: decoded}
+	return DeclaredKey{Bytes: decoded}
 }
 
 func (c keyCase) check(t *testing.T) error {

@@ -16,7 +16,7 @@ const (
 	maxCharacters = 1000
 )
 
-// Panic describes what recover returned: call it from the deferred function itself, while the stack of
+// Panic describes a value that recover returned: call it from the deferred function itself, while the stack of
 // the panic is still active.
 func Panic(recovered any) (reason, stack string) {
 	return describe(recovered), userStack()
@@ -64,22 +64,22 @@ func Name(function any) string {
 	return name
 }
 
-// Place is a line of a program.
-type Place struct {
+// Line is a line of a program.
+type Line struct {
 	File string
 	Line int
 }
 
 // First returns the innermost place of a stack that Panic described.
-func First(stack string) Place {
+func First(stack string) Line {
 	for line := range strings.Lines(stack) {
 		file, number, ok := strings.Cut(strings.TrimSpace(line), ".go:")
 		if !ok || !strings.HasPrefix(line, "\t") {
 			continue
 		}
 		if parsed, err := strconv.Atoi(number); err == nil {
-			return Place{file + ".go", parsed}
+			return Line{file + ".go", parsed}
 		}
 	}
-	return Place{}
+	return Line{}
 }

@@ -25,15 +25,15 @@ func newRange(b base, w *topology.RangeWindow) *timed {
 }
 
 // oldest returns the begin of the oldest open window.
-func (r *span) oldest(s *State) int64 { return s.first + s.oldest*r.slide }
+func (r *span) oldest(s *KeyState) int64 { return s.first + s.oldest*r.slide }
 
-func (r *span) isLate(s *State, time int64) bool { return time < r.oldest(s) }
+func (r *span) isLate(s *KeyState, time int64) bool { return time < r.oldest(s) }
 
-func (r *span) oldestPane(s *State) *pane {
+func (r *span) oldestPane(s *KeyState) *pane {
 	return s.pane(s.oldest*(r.slide/r.pane), r.aggregation.InitialAccumulator)
 }
 
-func (r *span) begin(s *State, time int64) {
+func (r *span) begin(s *KeyState, time int64) {
 	s.first, s.latest = time, time
 	s.oldest = -((r.length + r.delay) / r.slide)
 	if (r.length+r.delay)%r.slide == 0 {
@@ -41,9 +41,9 @@ func (r *span) begin(s *State, time int64) {
 	}
 }
 
-func (r *span) end(s *State) int64 { return r.oldest(s) + r.length }
+func (r *span) end(s *KeyState) int64 { return r.oldest(s) + r.length }
 
-func (r *span) add(s *State, message any, time int64) {
+func (r *span) add(s *KeyState, message any, time int64) {
 	number := floor(time-s.first, r.pane)
 	p := s.pane(number, r.aggregation.InitialAccumulator)
 	r.update(p, message)
@@ -59,7 +59,7 @@ func floor(a, b int64) int64 {
 	return a / b
 }
 
-func (r *span) advance(s *State, until, time int64, given []Result) []Result {
+func (r *span) advance(s *KeyState, until, time int64, given []Result) []Result {
 	s.low, s.high = 0, 0
 	for end := r.end(s); end+r.delay <= until; end = r.end(s) {
 		begin := s.oldest * (r.slide / r.pane)
@@ -78,7 +78,7 @@ func (r *span) advance(s *State, until, time int64, given []Result) []Result {
 	return given
 }
 
-func (r *span) result(s *State, inside []*pane, time int64, bounds declaration.Bounds, given []Result) []Result {
+func (r *span) result(s *KeyState, inside []*pane, time int64, bounds declaration.Bounds, given []Result) []Result {
 	accumulator, failed := r.join(inside, time)
 	if failed != nil {
 		return append(given, *failed)

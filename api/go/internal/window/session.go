@@ -21,14 +21,14 @@ func newSession(b base, w *topology.SessionWindow) *timed {
 	return made
 }
 
-func (w *session) begin(s *State, time int64) {
+func (w *session) begin(s *KeyState, time int64) {
 	s.first, s.latest, s.oldest, s.hasLasts = time, time, time, true
 }
 
-func (w *session) end(s *State) int64 { return s.panes[0].last + w.gap }
+func (w *session) end(s *KeyState) int64 { return s.panes[0].last + w.gap }
 
 // of returns where the sessions are that a time belongs to.
-func (w *session) of(s *State, time int64) (from, to int) {
+func (w *session) of(s *KeyState, time int64) (from, to int) {
 	from = len(s.panes)
 	for from > 0 && s.panes[from-1].last+w.gap > time {
 		from--
@@ -40,7 +40,7 @@ func (w *session) of(s *State, time int64) (from, to int) {
 	return from, to
 }
 
-func (w *session) isLate(s *State, time int64) bool {
+func (w *session) isLate(s *KeyState, time int64) bool {
 	if time+w.silence > max(s.latest, s.oldest) {
 		return false
 	}
@@ -48,9 +48,9 @@ func (w *session) isLate(s *State, time int64) bool {
 	return from == to
 }
 
-func (w *session) oldestPane(s *State) *pane { return s.panes[0] }
+func (w *session) oldestPane(s *KeyState) *pane { return s.panes[0] }
 
-func (w *session) add(s *State, message any, time int64) {
+func (w *session) add(s *KeyState, message any, time int64) {
 	from, to := w.of(s, time)
 	if from == to {
 		s.panes = slices.Insert(s.panes, from, &pane{number: time, last: time, accumulator: w.aggregation.InitialAccumulator()})
@@ -70,7 +70,7 @@ func (w *session) add(s *State, message any, time int64) {
 	}
 }
 
-func (w *session) advance(s *State, until, time int64, given []Result) []Result {
+func (w *session) advance(s *KeyState, until, time int64, given []Result) []Result {
 	s.low, s.high = 0, 0
 	emitted := 0
 	for _, p := range s.panes {

@@ -9,8 +9,8 @@ import (
 	"wallarooapi/internal/calendar"
 )
 
-// State is the state of one key.
-type State struct {
+// KeyState is the state of one key.
+type KeyState struct {
 	calendar.Slot
 	Key         []byte
 	low, high   int64 // a message from low to before high only updates current
@@ -39,22 +39,22 @@ const (
 )
 
 // NewState returns the state of a key without messages.
-func NewState(key []byte) *State { return &State{Key: key} }
+func NewState(key []byte) *KeyState { return &KeyState{Key: key} }
 
 // SilentSince returns when the key fell silent.
-func (s *State) SilentSince() (time int64, is bool) { return s.silentSince, s.isSilent }
+func (s *KeyState) SilentSince() (time int64, is bool) { return s.silentSince, s.isSilent }
 
 // FallSilent notes that a tick came after the last message.
-func (s *State) FallSilent(time int64) {
+func (s *KeyState) FallSilent(time int64) {
 	s.isSilent, s.silentSince = true, time
 	s.low, s.high = 0, 0
 }
 
-// Overhead returns about how many bytes of memory a state takes besides its key and its accumulators.
-func (s *State) Overhead() int { return stateBytes + paneBytes*len(s.panes) }
+// Overhead returns about the number of bytes of memory that a state takes besides its key and its accumulators.
+func (s *KeyState) Overhead() int { return stateBytes + paneBytes*len(s.panes) }
 
 // Accumulators returns those of the panes, oldest first.
-func (s *State) Accumulators() []any {
+func (s *KeyState) Accumulators() []any {
 	all := make([]any, len(s.panes))
 	for i, p := range s.panes {
 		all[i] = p.accumulator
@@ -63,12 +63,12 @@ func (s *State) Accumulators() []any {
 }
 
 // reset makes it the state of a key without messages; the calendar keeps it.
-func (s *State) reset() {
-	*s = State{Slot: s.Slot, Key: s.Key}
+func (s *KeyState) reset() {
+	*s = KeyState{Slot: s.Slot, Key: s.Key}
 }
 
 // pane returns the pane of a number, a new one if need be.
-func (s *State) pane(number int64, initial func() any) *pane {
+func (s *KeyState) pane(number int64, initial func() any) *pane {
 	at, ok := s.find(number)
 	if !ok {
 		s.panes = slices.Insert(s.panes, at, &pane{number: number, accumulator: initial()})
@@ -77,26 +77,26 @@ func (s *State) pane(number int64, initial func() any) *pane {
 }
 
 // find returns where the pane of a number is, or belongs.
-func (s *State) find(number int64) (at int, ok bool) {
+func (s *KeyState) find(number int64) (at int, ok bool) {
 	return slices.BinarySearchFunc(s.panes, number, func(p *pane, number int64) int { return cmp.Compare(p.number, number) })
 }
 
 // between returns the panes from a number to before another one.
-func (s *State) between(begin, end int64) []*pane {
+func (s *KeyState) between(begin, end int64) []*pane {
 	from, _ := s.find(begin)
 	to, _ := s.find(end)
 	return s.panes[from:to]
 }
 
 // forget takes away the panes before a number.
-func (s *State) forget(before int64) {
+func (s *KeyState) forget(before int64) {
 	to, _ := s.find(before)
 	s.panes = slices.Delete(s.panes, 0, to)
 }
 
 // Append appends the bytes of a state: first, latest and oldest as varints, a byte of flags, when it fell silent, then number and bytes of each
 // accumulator, between them the time from first to last message of a session. write serializes an accumulator as states are.
-func (s *State) Append(out []byte, write func(out []byte, value any) ([]byte, error)) ([]byte, error) {
+func (s *KeyState) Append(out []byte, write func(out []byte, value any) ([]byte, error)) ([]byte, error) {
 	start := len(out)
 	out = binary.AppendVarint(binary.AppendVarint(binary.AppendVarint(out, s.first), s.latest), s.oldest)
 	flags := byte(0)
@@ -130,8 +130,8 @@ func (s *State) Append(out []byte, write func(out []byte, value any) ([]byte, er
 
 var errCut = errors.New("the state of a window is cut")
 
-// Read reads what Append wrote.
-func Read(key, data []byte, read func(data []byte) (any, error)) (*State, error) {
+// Read reads the bytes that Append wrote.
+func Read(key, data []byte, read func(data []byte) (any, error)) (*KeyState, error) {
 	s := NewState(key)
 	r := reader{data: data}
 	s.first, s.latest, s.oldest = r.varint(), r.varint(), r.varint()

@@ -2,7 +2,7 @@ package window
 
 import "wallarooapi/internal/declaration"
 
-// timed are windows that a time ends: what those of ranges and sessions have in common.
+// timed are windows that a time ends: the base of those of ranges and sessions.
 type timed struct {
 	base
 	kind    kind
@@ -13,20 +13,20 @@ type timed struct {
 	waits   bool // ticks have times of the clock, messages those of the data
 }
 
-// kind is what ranges and sessions do in ways of their own.
+// kind has the operations in which ranges and sessions differ.
 type kind interface {
 	// begin makes a state that of a key whose first message has this time.
-	begin(s *State, time int64)
+	begin(s *KeyState, time int64)
 	// end returns the end of the oldest open window.
-	end(s *State) int64
+	end(s *KeyState) int64
 	// isLate reports whether no window takes a message.
-	isLate(s *State, time int64) bool
+	isLate(s *KeyState, time int64) bool
 	// add adds a message that is not late.
-	add(s *State, message any, time int64)
+	add(s *KeyState, message any, time int64)
 	// oldestPane returns the pane of the oldest open window that takes late messages.
-	oldestPane(s *State) *pane
+	oldestPane(s *KeyState) *pane
 	// advance emits the windows that are due at the time until; time is that of what makes them due.
-	advance(s *State, until, time int64, given []Result) []Result
+	advance(s *KeyState, until, time int64, given []Result) []Result
 }
 
 // movedBy says whether ticks have times of the data, which move windows as messages do.
@@ -37,9 +37,9 @@ func (w *timed) movedBy(watermarks bool) *timed {
 
 func (w *timed) Waits() bool { return w.waits }
 
-func (w *timed) IsOver(*State) bool { return false }
+func (w *timed) IsOver(*KeyState) bool { return false }
 
-func (w *timed) Enter(s *State, isNew bool, message any, time int64) (given []Result) {
+func (w *timed) Enter(s *KeyState, isNew bool, message any, time int64) (given []Result) {
 	if s.low <= time && time < s.high {
 		w.update(s.current, message)
 		s.latest, s.current.last = max(s.latest, time), max(s.current.last, time)
@@ -79,25 +79,25 @@ func (w *timed) Enter(s *State, isNew bool, message any, time int64) (given []Re
 }
 
 // isStuck reports whether messages have been late for the longest silence; by event time only ticks decide.
-func (w *timed) isStuck(s *State, time int64) bool {
+func (w *timed) isStuck(s *KeyState, time int64) bool {
 	return !w.isEvent && s.isSilent && time >= s.silentSince+w.silence && w.kind.isLate(s, time)
 }
 
-func (w *timed) beginAnew(s *State, time int64) []Result {
+func (w *timed) beginAnew(s *KeyState, time int64) []Result {
 	given := w.kind.advance(s, s.latest+w.silence, time, nil)
 	s.reset()
 	w.kind.begin(s, time)
 	return given
 }
 
-func (w *timed) Due(s *State) (int64, bool) {
+func (w *timed) Due(s *KeyState) (int64, bool) {
 	if w.waits {
 		return s.silentSince + w.silence, s.isSilent
 	}
 	return min(w.kind.end(s)+w.delay, s.latest+w.silence), true
 }
 
-func (w *timed) Tick(s *State, time int64) (given []Result, isOver bool) {
+func (w *timed) Tick(s *KeyState, time int64) (given []Result, isOver bool) {
 	last := s.latest + w.silence
 	if isOver = w.waits || time >= last; isOver {
 		given = w.kind.advance(s, last, time, nil)

@@ -1,4 +1,4 @@
-// Package window computes what a message or a tick does to the windows of one key, and what they emit. SPECIFICATION.md,
+// Package window computes the effect of a message or a tick on the windows of one key, and their results. SPECIFICATION.md,
 // section 8, says what is right.
 package window
 
@@ -12,7 +12,7 @@ import (
 	"wallarooapi/internal/trace"
 )
 
-// Result is what a window emitted.
+// Result is a value that a window emitted.
 type Result struct {
 	Value       any // nil where it failed
 	Time        int64
@@ -28,20 +28,20 @@ type Result struct {
 type Windows interface {
 	// Enter adds a message to the state of its key. A panic of the aggregation's functions that make or update accumulators goes
 	// through; the state is then spoilt.
-	Enter(s *State, isNew bool, message any, time int64) []Result
+	Enter(s *KeyState, isNew bool, message any, time int64) []Result
 	// IsOver reports whether a key has no more state after a message.
-	IsOver(s *State) bool
+	IsOver(s *KeyState) bool
 	// Due returns the time of the first tick that emits something; ok is false where only a tick can tell.
-	Due(s *State) (time int64, ok bool)
+	Due(s *KeyState) (time int64, ok bool)
 	// Tick returns what a tick that is due emits, and whether the key has no more state.
-	Tick(s *State, time int64) (given []Result, isOver bool)
+	Tick(s *KeyState, time int64) (given []Result, isOver bool)
 	// Waits reports whether ticks report silence instead of advancing time.
 	Waits() bool
 }
 
 // NewCalendar makes the calendar of windows.
-func NewCalendar(windows Windows) *calendar.Calendar[*State] {
-	return calendar.New(calendar.Rules[*State]{Due: windows.Due, Waits: windows.Waits(), Compare: func(a, b *State) int {
+func NewCalendar(windows Windows) *calendar.Calendar[*KeyState] {
+	return calendar.New(calendar.Rules[*KeyState]{Due: windows.Due, Waits: windows.Waits(), Compare: func(a, b *KeyState) int {
 		return bytes.Compare(a.Key, b.Key)
 	}})
 }
@@ -60,7 +60,7 @@ func Of(step *declaration.Step, hasWatermarks bool) (Windows, error) {
 	return nil, fmt.Errorf("step %s has windows of type %T", step.Path, step.Window)
 }
 
-// base is what all kinds have.
+// base has the fields of all kinds.
 type base struct{ aggregation declaration.Aggregation }
 
 func (b base) update(p *pane, message any) {
@@ -68,7 +68,7 @@ func (b base) update(p *pane, message any) {
 }
 
 // give adds the result of a window whose accumulators are joined; a panic of output is a result too.
-func (b base) give(s *State, accumulator any, time int64, bounds declaration.Bounds, given []Result) (after []Result) {
+func (b base) give(s *KeyState, accumulator any, time int64, bounds declaration.Bounds, given []Result) (after []Result) {
 	defer func() {
 		if r := recover(); r != nil {
 			reason, stack := trace.Panic(r)
@@ -104,7 +104,7 @@ type count struct {
 
 func (c *count) Waits() bool { return true }
 
-func (c *count) Enter(s *State, isNew bool, message any, time int64) []Result {
+func (c *count) Enter(s *KeyState, isNew bool, message any, time int64) []Result {
 	if isNew {
 		s.pane(0, c.aggregation.InitialAccumulator)
 		s.first = time
@@ -119,10 +119,10 @@ func (c *count) Enter(s *State, isNew bool, message any, time int64) []Result {
 	return nil
 }
 
-func (c *count) IsOver(s *State) bool { return s.oldest == c.size }
+func (c *count) IsOver(s *KeyState) bool { return s.oldest == c.size }
 
-func (c *count) Due(s *State) (int64, bool) { return s.silentSince + c.flush, s.isSilent }
+func (c *count) Due(s *KeyState) (int64, bool) { return s.silentSince + c.flush, s.isSilent }
 
-func (c *count) Tick(s *State, _ int64) ([]Result, bool) {
+func (c *count) Tick(s *KeyState, _ int64) ([]Result, bool) {
 	return c.give(s, s.panes[0].accumulator, s.latest, declaration.Bounds{StartMs: s.first, EndMs: s.latest}, nil), true
 }

@@ -58,10 +58,10 @@ class SourceConnectorConfig(TCPSourceConfig):
         super().__init__(host, port, decoder, name=name, on_error=on_error)
         self.encoder, self.cookie, self.credits = encoder, cookie, credits
 
-    def declare(self, place: Place, path: str, name: str, found: Any) -> Source | None:
+    def declare(self, place: Place, path: str, name: str, decoder: Any) -> Source | None:
         """Return the source; None after a finding."""
         if self.cookie is None:
-            return super().declare(place, path, name, found)
+            return super().declare(place, path, name, decoder)
         host, port = check.address(place, "source", self.host, self.port, self.location)
         most, least = self.credits
         fields = {
@@ -71,7 +71,7 @@ class SourceConnectorConfig(TCPSourceConfig):
         if not 1 <= least <= most <= 1_000_000:
             expected = "1 to max_credits, at most 1000000"
             place.wrong("refill_credits", f"{least} of {most}", expected, fix="leave both out")
-        decode = decode_of(place, found)
+        decode = decode_of(place, decoder)
         return decode and Source(path, name, "connector", fields, decode, gives_keys=True, gives_time=True)
 
 

@@ -240,7 +240,7 @@ class Run:
         return self._engine.states(name)
 
     def close(self) -> None:
-        """End the application; what it gave can still be read."""
+        """End the application; its results can still be read."""
         self._engine.close()
 
     def __enter__(self) -> "Run":

@@ -24,7 +24,7 @@ from wallaroo_runtime.archive.manifest import (
     MANIFEST,
     MAX_BYTES,
     TOPOLOGY,
-    Manifest,
+    ArchiveManifest,
     Member,
     broken,
     check_ratio,
@@ -64,7 +64,7 @@ class Archive:
 
     path: Path
     digest: str
-    manifest: Manifest
+    manifest: ArchiveManifest
     topology: bytes
 
 
@@ -94,7 +94,7 @@ def other_release(path: Path, reason: str, expected: str) -> RunError:
     return RunError.of("R655", USAGE, path=path, reason=reason)
 
 
-def check_platform(path: Path, manifest: Manifest, place: str = "this machine") -> None:
+def check_platform(path: Path, manifest: ArchiveManifest, machine: str = "this machine") -> None:
     """Refuse an archive that has no worker for this machine.
 
     Raises:
@@ -103,7 +103,7 @@ def check_platform(path: Path, manifest: Manifest, place: str = "this machine") 
     mine = this_platform()
     if manifest.platforms and mine not in manifest.platforms:
         known = ", ".join(manifest.platforms)
-        raise RunError.of("R655", USAGE, path=path, reason=f"it is packed for {known}; {place} has {mine}")
+        raise RunError.of("R655", USAGE, path=path, reason=f"it is packed for {known}; {machine} has {mine}")
 
 
 def unpack(path: Path, digest: str, directory: Path, python: str) -> None:
@@ -128,15 +128,15 @@ def unpack(path: Path, digest: str, directory: Path, python: str) -> None:
         work = Path(tempfile.mkdtemp(prefix=directory.name + ".", dir=directory.parent))
         try:
             manifest = _extract(path, work)
-            place = f"the executor on {platform.node()}"
-            check_platform(path, manifest, place)
-            _check_python(path, manifest.python, python, place)
+            machine = f"the executor on {platform.node()}"
+            check_platform(path, manifest, machine)
+            _check_python(path, manifest.python, python, machine)
             _appear(work, directory)
         finally:
             shutil.rmtree(work, ignore_errors=True)
 
 
-def _check_python(path: Path, wanted: str, python: str, place: str) -> None:
+def _check_python(path: Path, wanted: str, python: str, machine: str) -> None:
     """Refuse wheels for another version of Python than the interpreter's."""
     if not wanted:
         return
@@ -145,7 +145,7 @@ def _check_python(path: Path, wanted: str, python: str, place: str) -> None:
     actual = done.stdout.strip() or done.stderr.strip()[-200:] or "nothing that runs"
     if actual != wanted:
         known, actual = f"Python {wanted}", f"Python {actual} in {python}"
-        raise RunError.of("R655", USAGE, path=path, reason=f"it is packed for {known}; {place} has {actual}")
+        raise RunError.of("R655", USAGE, path=path, reason=f"it is packed for {known}; {machine} has {actual}")
 
 
 def file_digest(path: Path) -> str:
@@ -165,7 +165,7 @@ def _appear(work: Path, directory: Path) -> None:
             raise
 
 
-def _extract(path: Path, directory: Path) -> Manifest:
+def _extract(path: Path, directory: Path) -> ArchiveManifest:
     from wallaroo_runtime.archive.wheel import unpack_wheel  # late: all tasks import this module, few unpack wheels
 
     reader = _Reader(path)
@@ -198,7 +198,7 @@ CHANGED = "it is not the archive of an application, or was changed after it was 
 
 
 class _told:  # noqa: N801 - reads as a statement where it is used
-    """Turns what goes wrong in the block into R655."""
+    """Turns failures in the block into R655."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -250,7 +250,7 @@ class _Reader:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self.manifest: Manifest
+        self.manifest: ArchiveManifest
 
     def files(self) -> Iterator[tuple[Member, IO[bytes]]]:
         """Yield each listed member and its content; refuse everything else that the archive holds."""
@@ -268,7 +268,7 @@ class _Reader:
                 if expected:
                     raise broken(reason=f"{min(expected)} is missing")
 
-    def _read_manifest(self, tar: tarfile.TarFile) -> Manifest:
+    def _read_manifest(self, tar: tarfile.TarFile) -> ArchiveManifest:
         first = tar.next()
         if first is None or first.name != MANIFEST or not first.isreg() or first.size > MAX_MANIFEST_BYTES:
             raise broken(reason="it does not begin with a manifest")
@@ -280,7 +280,7 @@ class _Reader:
         if version != ARCHIVE_VERSION:
             reason = f"its format has version {version!r}"
             raise other_release(self._path, reason, f"version {ARCHIVE_VERSION}")
-        return Manifest.from_json(value)
+        return ArchiveManifest.from_json(value)
 
     @staticmethod
     def _allowed(entry: tarfile.TarInfo, member: Member | None) -> Member:

@@ -1,4 +1,4 @@
-"""What an archive says of itself, checked before anything else of it is read."""
+"""The manifest of an archive, checked before anything else of it is read."""
 
 import os
 import re
@@ -33,8 +33,8 @@ class Member:
 
 
 @dataclass(frozen=True, slots=True)
-class Manifest:
-    """What an archive says of itself.
+class ArchiveManifest:
+    """The archive's description of its members.
 
     Attributes:
         runtime_version: Of the runtime that packed it.
@@ -55,8 +55,8 @@ class Manifest:
         return {"archive_version": ARCHIVE_VERSION, **asdict(self)}
 
     @classmethod
-    def from_json(cls, value: Any) -> "Manifest":
-        """Read what `to_json` gave.
+    def from_json(cls, value: Any) -> "ArchiveManifest":
+        """Read the form that `to_json` wrote.
 
         Raises:
             ValueError: It is something else; the text says what.
@@ -72,7 +72,7 @@ class Manifest:
 
     @property
     def total_bytes(self) -> int:
-        """What its members have together."""
+        """Size of its members together."""
         return sum(member.bytes for member in self.members)
 
     def _check(self) -> None:
@@ -99,7 +99,7 @@ def _parts(name: str) -> list[str]:
 
 
 def _fault(member: Member) -> str:
-    """Return what is wrong with an entry of the manifest, or an empty text."""
+    """Return the fault of an entry of the manifest, or an empty text."""
     name = member.name
     if not isinstance(name, str) or not _NAME.fullmatch(name) or not _is_possible(name):
         return f"a name in its manifest is not usable: {str(name)[:80]!r}"
@@ -120,7 +120,7 @@ def _is_possible(name: str) -> bool:
         return False
 
 
-def check_ratio(size: int, manifest: Manifest) -> None:
+def check_ratio(size: int, manifest: ArchiveManifest) -> None:
     """Refuse an archive that becomes very much more than it is: reading it would keep the reader busy.
 
     Args:
@@ -135,5 +135,5 @@ def check_ratio(size: int, manifest: Manifest) -> None:
 
 
 def broken(*, reason: str) -> ValueError:
-    """Return the error that says what is wrong with an archive."""
+    """Return the error for a broken archive."""
     return ValueError(reason)

@@ -53,7 +53,7 @@ def _no_wheel(wheel: Path, error: Exception) -> ValueError:
 
 
 def _checked_size(archive: zipfile.ZipFile, max_bytes: int) -> int:
-    """Return what the members have together; raises ValueError for what is too much, or would lie outside."""
+    """Return the size of the members together; raises ValueError for too large ones, or ones that would lie outside."""
     members = archive.infolist()
     size = sum(entry.file_size for entry in members)
     if size > max_bytes or len(members) > MAX_FILES:
@@ -74,7 +74,7 @@ def _checked_size(archive: zipfile.ZipFile, max_bytes: int) -> int:
 
 
 class _Modules(SchemeDictionaryDestination):
-    """Takes what can be imported; two wheels may share a file of a namespace."""
+    """Takes the modules that can be imported; two wheels may share a file of a namespace."""
 
     def __init__(self, directory: Path) -> None:
         schemes = dict.fromkeys(LIBRARIES, str(directory))

@@ -1,4 +1,4 @@
-"""Case folders: input as messages, the output expected of an application, and what may differ.
+"""Case folders: input as messages, the output expected of an application, and allowed differences.
 
 `case.toml` describes a folder; every line of it may be left out:
 
@@ -72,7 +72,7 @@ class Case:
         return any(item["kind"] == RECORDS for item in self.setting("input", []))
 
     def apps(self) -> dict[str, Path]:
-        """Return what `wallaroo run` is given, by language.
+        """Return the application argument of `wallaroo run`, by language.
 
         Raises:
             RunError: R745, there is no application.
@@ -82,10 +82,10 @@ class Case:
             return {"python" if path.suffix == ".py" else "go" if path.is_dir() else "": path}
         top = (self.top or self.folder).resolve()
         for folder in (self.folder.resolve(), *self.folder.resolve().parents):
-            found = {"python": folder / "app.py"} if (folder / "app.py").is_file() else {}
-            found |= {"go": folder} if any(folder.glob("*.go")) else {}
-            if found:
-                return found
+            folders = {"python": folder / "app.py"} if (folder / "app.py").is_file() else {}
+            folders |= {"go": folder} if any(folder.glob("*.go")) else {}
+            if folders:
+                return folders
             if folder == top:
                 break
         raise bad(self.folder, "it has no application", 'say where it is in case.toml: app = "PATH"')
@@ -101,13 +101,13 @@ class Case:
     def _payloads(self, item: dict[str, str]) -> list[bytes]:
         path, number = self.folder / item["file"], 0
         try:
-            found = []
+            payloads = []
             for number, line in enumerate(path.read_text("utf-8").splitlines(), 1):  # noqa: B007
-                found.append(self.payload(item["kind"], line))
+                payloads.append(self.payload(item["kind"], line))
         except (OSError, ValueError) as error:
-            place = f"line {number} is no {item['kind']}; " if number else ""
-            raise bad(path, f"{place}{said(error)}", "correct the file, or its kind in case.toml") from error
-        return found
+            prefix = f"line {number} is no {item['kind']}; " if number else ""
+            raise bad(path, f"{prefix}{said(error)}", "correct the file, or its kind in case.toml") from error
+        return payloads
 
     def payload(self, kind: str, line: str) -> bytes:
         """Return the message that a line of an input file stands for."""
@@ -154,7 +154,7 @@ class Case:
 
 
 class Found(NamedTuple):
-    """What a case gave.
+    """The results of a case.
 
     Attributes:
         dead_letters: How many there were.

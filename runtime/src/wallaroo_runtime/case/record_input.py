@@ -53,12 +53,12 @@ class RecordInput:
 
     @contextmanager
     def paused(self) -> Iterator[None]:
-        """Leave what comes meanwhile to somebody else."""
+        """Leave the input that comes meanwhile to somebody else."""
         with self._turn:
             yield
 
     def take(self) -> list[KafkaRecord] | str | None:
-        """Return the next micro-batch of what has come, or a visit: name and metadata; None: nothing has come."""
+        """Return the next micro-batch of input, or a visit: name and metadata; None: nothing has come."""
         batch: list[KafkaRecord] = []
         while self._lines:
             line = self._lines[0]

@@ -31,9 +31,9 @@ def run_case(case: Case, app: Path) -> Found:
         run.advance(int(LATER.total_seconds() * 1000))
         count = sum(1 for _ in run.topology.sinks())
         values = [record.value or b"" for number in range(count) for record in run.records(str(number))]
-        said = [f"{letter.code} {letter.step}: {letter.error}" for letter in run.letters[:MAX_LETTERS]]
+        letters = [f"{letter.code} {letter.step}: {letter.error}" for letter in run.letters[:MAX_LETTERS]]
         lines = topic_lines(case, run) if case.has_records else case.lines(b"".join(values))
-        return Found(lines, run.letter_count, said)
+        return Found(lines, run.letter_count, letters)
     finally:
         run.close()
 

@@ -1,1 +1,1 @@
-"""What a checkpoint directory keeps, and whether a program may go on with it."""
+"""The content of a checkpoint directory, and whether a program may go on with it."""

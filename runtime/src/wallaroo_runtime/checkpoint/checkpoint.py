@@ -1,4 +1,4 @@
-"""The checkpoint directory of an application: what was run there, and whether this program may go on."""
+"""The checkpoint directory of an application: its record of the last run, and whether this program may go on."""
 
 import secrets
 from collections.abc import Mapping
@@ -15,7 +15,7 @@ from wallaroo_runtime.checkpoint.compatible import (
     listed,
     safe_changes,
 )
-from wallaroo_runtime.checkpoint.directory import Place
+from wallaroo_runtime.checkpoint.directory import HeldDirectory
 from wallaroo_runtime.checkpoint.drain import Drain
 from wallaroo_runtime.checkpoint.integrity import SparkFiles, check_journal, check_nothing_left
 from wallaroo_runtime.checkpoint.manifest import (
@@ -80,7 +80,7 @@ class Checkpoint:
     @classmethod
     def open(
         cls,
-        place: Place,
+        held: HeldDirectory,
         topology: Topology,
         *,
         shuffle_partitions: int,
@@ -91,15 +91,15 @@ class Checkpoint:
         continues_goka: bool = False,
         accepts_changed: bool = False,
     ) -> "Checkpoint":
-        """Check what is in the directory against the topology, and record the topology.
+        """Check the directory's content against the topology, and record the topology.
 
         Args:
-            place: The directory, locked.
+            held: The directory, locked.
             topology: What is to be run.
             shuffle_partitions: Of a new checkpoint.
             buckets_per_partition: Of a new checkpoint.
             remote: The remote gateways and egress.
-            directory: Where its record is, if not in `place`.
+            directory: Where its record is, if not in `held`.
             mode: How Spark is to run it.
             continues_goka: Whether a new checkpoint begins with what Goka's processors left.
             accepts_changed: Whether a changed program may lose fields of states, or run messages again whose results
@@ -111,7 +111,7 @@ class Checkpoint:
                 R698, a file is damaged or missing, or does not belong to the others.
                 R642 or R643 when a remote service must report what it holds.
         """
-        directory = directory or LocalDirectory(place.path)
+        directory = directory or LocalDirectory(held.path)
         begun = Manifest(
             topology=topology.document,
             shuffle_partitions=shuffle_partitions,
@@ -123,7 +123,7 @@ class Checkpoint:
             goka=PENDING if continues_goka else "",
         )
         former = find_manifest(directory)
-        opened = cls(place.path, directory, topology, former or begun, _accepts_changed=accepts_changed)
+        opened = cls(held.path, directory, topology, former or begun, _accepts_changed=accepts_changed)
         if former is None:
             check_nothing_left(directory)
         else:
@@ -156,8 +156,8 @@ class Checkpoint:
 
     def record_topics(self, ids: Mapping[str, str]) -> None:
         """Record the ids of the topics that are read from now on, by path; an empty one is not known."""
-        found = {self.manifest.ports.parts[path]: topic for path, topic in ids.items() if topic}
-        self._change(topics={**self.manifest.topics, **found})
+        topics = {self.manifest.ports.parts[path]: topic for path, topic in ids.items() if topic}
+        self._change(topics={**self.manifest.topics, **topics})
 
     def plan(self) -> Plan:
         """Compile the topology with the ports, partitions and buckets that the checkpoint keeps."""
@@ -184,11 +184,11 @@ class Checkpoint:
         """
         if self._former is None:
             return
-        found = self._drain(remote).repeated(is_attached=is_attached)
-        if found and not self._accepts_changed:
+        repeated = self._drain(remote).repeated(is_attached=is_attached)
+        if repeated and not self._accepts_changed:
             write_manifest(self.directory, self._former)
-            raise refused(found)
-        self.accepted = found
+            raise refused(repeated)
+        self.accepted = repeated
 
     def _continue(self, former: Manifest, remote: RemoteOptions) -> None:
         """Go on where an earlier run ended; nothing is written before all is accepted."""
@@ -197,12 +197,12 @@ class Checkpoint:
         if former.goka == PENDING:  # a run that was killed may have left a part of it
             self.directory.remove(former.spark)
         self._check_files()
-        before, ports, place = former.load(), former.ports, str(self.directory)
-        check_states(before, self.topology, place)
+        before, ports, checkpoint = former.load(), former.ports, str(self.directory)
+        check_states(before, self.topology, checkpoint)
         if not self._has_remote_egress:
             sinks = (*before.tcp_sinks(), *before.kafka_sinks())
             check_outbox(self.path / "outbox", {ports.parts[sink.path] for sink in sinks})
-        self.changes = safe_changes(before, self.topology, place, accepts_changed=self._accepts_changed)
+        self.changes = safe_changes(before, self.topology, checkpoint, accepts_changed=self._accepts_changed)
         self._check_drained(before, remote)
         kept = kept_ports(before, ports, self.topology)
         self.manifest = replace(former, topology=self.topology.document, ports=kept)
@@ -220,11 +220,11 @@ class Checkpoint:
         return "egress" in self.manifest.services
 
     def taken_over(self, batch: int) -> None:
-        """Record that what Goka's processors left is in Spark's checkpoint, in a micro-batch that has no output."""
+        """Record that a micro-batch without output has put the tables of Goka's processors into Spark's checkpoint."""
         self._change(goka=TAKEN, rescaled=(-1, batch))
 
     def _check_files(self) -> None:
-        """Check what lies in the directory; what a remote gateway or egress has is checked when they answer."""
+        """Check the files of the directory; those of a remote gateway or egress are checked when they answer."""
         plan = None
         if not self._has_remote_egress:
             plan = self._check_spark(Published.of(read_base(self.path / "outbox")))

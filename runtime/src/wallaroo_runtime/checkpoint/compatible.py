@@ -38,7 +38,7 @@ def check_states(before: Topology, topology: Topology, path: str) -> None:
 
 
 def safe_changes(before: Topology, topology: Topology, path: str, *, accepts_changed: bool = False) -> list[Change]:
-    """Return what changed besides addresses and code: in the interface, and in how workers start.
+    """Return the changes besides addresses and code: in the interface, and in how workers start.
 
     Args:
         before: What the checkpoint was written by.
@@ -91,8 +91,8 @@ def _shape_findings(changes: Sequence[Change], topology: Topology, path: str) ->
 
 
 def _other_class(name: str, component: Component | None, path: str, actual: str, expected: str) -> Diagnostic:
-    place: dict[str, Any] = {"file": component.file, "line": component.line} if component else {}
-    return Diagnostic.of("R605", what=f'state "{name}"', path=path, actual=actual, expected=expected, **place)
+    declared_at: dict[str, Any] = {"file": component.file, "line": component.line} if component else {}
+    return Diagnostic.of("R605", what=f'state "{name}"', path=path, actual=actual, expected=expected, **declared_at)
 
 
 def _state_findings(before: Topology, topology: Topology, path: str) -> Iterator[Diagnostic]:

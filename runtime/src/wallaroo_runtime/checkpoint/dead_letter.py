@@ -29,7 +29,7 @@ LetterFile = tuple[int, int, int, Path]
 
 
 @dataclass(frozen=True, slots=True)
-class DeadLetter:
+class StoredLetter:
     """A message that user code failed on.
 
     Attributes:
@@ -41,7 +41,7 @@ class DeadLetter:
     record: pb.DeadLetter
 
     def summary(self) -> dict[str, Any]:
-        """Return what a list of dead letters shows of it, for JSON."""
+        """Return the fields that a list of dead letters shows of it, for JSON."""
         record = self.record
         time = datetime.fromtimestamp(record.timestamp_ms / 1000, timezone.utc)
         return {
@@ -80,7 +80,7 @@ def find_letters(text: str) -> Path:
     return checkpoint
 
 
-def read_letters(checkpoint: Path) -> Iterator[DeadLetter]:
+def read_letters(checkpoint: Path) -> Iterator[StoredLetter]:
     """Yield all dead letters in the order of batches; holds one frame of them at a time.
 
     Raises:
@@ -89,7 +89,7 @@ def read_letters(checkpoint: Path) -> Iterator[DeadLetter]:
     yield from read_group(letter_files(checkpoint / FOLDER))
 
 
-def find_letter(checkpoint: Path, wanted: str) -> DeadLetter:
+def find_letter(checkpoint: Path, wanted: str) -> StoredLetter:
     """Return the dead letter of an id; reads the files of its batch and partition only.
 
     Raises:
@@ -114,16 +114,16 @@ def find_letter(checkpoint: Path, wanted: str) -> DeadLetter:
 
 def letter_files(folder: Path) -> list[LetterFile]:
     """Return batch, partition, number of the try and path of each file, in this order."""
-    found = []
+    files = []
     for path in folder.glob("*.frames"):
         query = _QUERY.fullmatch(path.name)
         name = _NAME.fullmatch(f"q-{query['rest']}" if query else path.name)
         if name is not None:
-            found.append((int(name["batch"]), int(name["partition"]), int(name["again"] or 0), path))
-    return sorted(found)
+            files.append((int(name["batch"]), int(name["partition"]), int(name["again"] or 0), path))
+    return sorted(files)
 
 
-def read_group(files: list[LetterFile]) -> Iterator[DeadLetter]:
+def read_group(files: list[LetterFile]) -> Iterator[StoredLetter]:
     """Yield the letters of files in their order; a removed letter has left an empty value in its place.
 
     Raises:
@@ -136,7 +136,7 @@ def read_group(files: list[LetterFile]) -> Iterator[DeadLetter]:
             at, number = (batch, partition), 0
         for value in _values(path):
             if value:
-                yield DeadLetter(f"{batch}-{partition}-{number}", pb.DeadLetter.FromString(value))
+                yield StoredLetter(f"{batch}-{partition}-{number}", pb.DeadLetter.FromString(value))
             number += 1
 
 
@@ -153,7 +153,7 @@ def _values(path: Path) -> Iterator[bytes]:
         raise RunError.of("R698", what=path, reason=error) from error
 
 
-def latest_letters(checkpoint: Path, count: int, choose: Choice, most: int = 10_000) -> list[DeadLetter]:
+def latest_letters(checkpoint: Path, count: int, choose: Choice, most: int = 10_000) -> list[StoredLetter]:
     """Return the last dead letters that a function chooses, the newest first.
 
     Args:
@@ -168,17 +168,17 @@ def latest_letters(checkpoint: Path, count: int, choose: Choice, most: int = 10_
     groups: dict[tuple[int, int], list[LetterFile]] = {}
     for entry in letter_files(checkpoint / FOLDER):
         groups.setdefault(entry[:2], []).append(entry)
-    found: list[DeadLetter] = []
+    letters: list[StoredLetter] = []
     for files in reversed(groups.values()):
-        kept: deque[DeadLetter] = deque(maxlen=count - len(found))
+        kept: deque[StoredLetter] = deque(maxlen=count - len(letters))
         for letter in read_group(files):
             most -= 1
             if choose(letter.record):
                 kept.append(letter)
-        found.extend(reversed(kept))
-        if len(found) >= count or most <= 0:
+        letters.extend(reversed(kept))
+        if len(letters) >= count or most <= 0:
             break
-    return found
+    return letters
 
 
 def _letter_key(key: bytes) -> str:

@@ -1,4 +1,4 @@
-"""Where a checkpoint lies, and who may use it."""
+"""The place of a checkpoint, and the lock of its user."""
 
 import hashlib
 import os
@@ -34,7 +34,7 @@ def default_directory(application: str, language: str, app: Path) -> Path:
 
 
 def find_directory(text: str) -> Path:
-    """Return the checkpoint directory that a command line names: itself, what was run, or the name of what runs.
+    """Return the checkpoint directory that a command line names: itself, an application, or the name of a run.
 
     Raises:
         RunError: R616, there is no such thing, or it has no checkpoint; R715, it has several; R711, it has links.
@@ -47,10 +47,10 @@ def find_directory(text: str) -> Path:
         refuse_links(path.absolute(), [WORKERS])
         return path.absolute()
     app = path if path.exists() else _program(text)
-    if app is not None and (found := _of_program(text, app)) is not None:
-        return found
-    if not path.exists() and (found := running_directory(text)) is not None:
-        return found
+    if app is not None and (checkpoint := _of_program(text, app)) is not None:
+        return checkpoint
+    if not path.exists() and (checkpoint := running_directory(text)) is not None:
+        return checkpoint
     reason = f"there is no such checkpoint or program{hint(path)}{what_runs()}"
     if app is not None:
         reason = "it is no checkpoint, and no program that was run without --checkpoint"
@@ -63,11 +63,11 @@ def running_directory(name: str) -> Path | None:
     Raises:
         RunError: R715, several run.
     """
-    found = [Path(each["checkpoint"]) for each in running() if each["application"] == name]
-    if len(found) > 1:
-        fix = f"give one of {', '.join(map(str, found))}"
-        raise RunError.of("R715", USAGE, path=name, reason=f"{len(found)} applications of this name run", fix=fix)
-    return found[0] if found else None
+    checkpoints = [Path(each["checkpoint"]) for each in running() if each["application"] == name]
+    if len(checkpoints) > 1:
+        fix = f"give one of {', '.join(map(str, checkpoints))}"
+        raise RunError.of("R715", USAGE, path=name, reason=f"{len(checkpoints)} applications of this name run", fix=fix)
+    return checkpoints[0] if checkpoints else None
 
 
 def what_runs() -> str:
@@ -77,14 +77,14 @@ def what_runs() -> str:
 
 
 def _of_program(text: str, app: Path) -> Path | None:
-    found = sorted(entry for entry in state_directory().glob(f"*-{_digest(app)}") if (entry / MANIFEST).is_file())
-    if not found:
+    checkpoints = sorted(entry for entry in state_directory().glob(f"*-{_digest(app)}") if (entry / MANIFEST).is_file())
+    if not checkpoints:
         return None
-    if len(found) > 1:
-        fix = f"give one of {', '.join(map(str, found))}"
+    if len(checkpoints) > 1:
+        fix = f"give one of {', '.join(map(str, checkpoints))}"
         raise RunError.of("R715", USAGE, path=text, reason="this program has several checkpoints", fix=fix)
-    refuse_links(found[0], [WORKERS])
-    return found[0]
+    refuse_links(checkpoints[0], [WORKERS])
+    return checkpoints[0]
 
 
 def _program(text: str) -> Path | None:
@@ -111,7 +111,7 @@ def slug(name: str) -> str:
     return re.sub(r"[^a-z0-9]+", "-", text).strip("-")[:60] or "application"
 
 
-class Place:
+class HeldDirectory:
     """A checkpoint directory that this process holds the lock of.
 
     Attributes:
@@ -123,7 +123,7 @@ class Place:
         self._lock = lock
 
     @classmethod
-    def take(cls, path: Path) -> "Place":
+    def take(cls, path: Path) -> "HeldDirectory":
         """Make the directory if need be, private to the user, and lock it until `release` or the process's end.
 
         Raises:

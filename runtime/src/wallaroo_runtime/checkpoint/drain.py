@@ -19,7 +19,7 @@ from wallaroo_runtime.storage.progress import Progress, progress_in
 
 @dataclass(frozen=True, slots=True)
 class Drain:
-    """Looks for what is left of a checkpoint.
+    """Looks for unfinished work of a checkpoint.
 
     Attributes:
         path: The checkpoint directory, locked by this process: no driver of this machine works on it.
@@ -34,7 +34,7 @@ class Drain:
     hold: Hold
 
     def left(self, gone_sinks: Collection[int]) -> str:
-        """Return what is left to do, in words; empty when all is done, and then no further message comes.
+        """Return the work that is left, in words; empty when all is done, and then no further message comes.
 
         Args:
             gone_sinks: Ports of the sinks whose output will no longer be delivered.
@@ -105,7 +105,7 @@ class Drain:
         return JournalReader(journal).end().messages if (journal / "head").exists() else 0
 
     def _visits(self, offset: int) -> int:
-        """Return how many visits are not processed; of remote gateways, as far as these know."""
+        """Return the number of unprocessed visits; of remote gateways, as far as these know."""
         if self.remote.gateways:
             documents = (self._status("gateway", name).document or "{}" for name in self.remote.gateways)
             return sum(int(json.loads(document).get("visits", 0)) for document in documents)

@@ -16,7 +16,7 @@ KILLED = "it ended without a word: it was killed, or the machine stopped"
 
 
 @dataclass(slots=True)
-class Ended:
+class EndNote:
     """Why a run ended.
 
     Attributes:
@@ -27,7 +27,7 @@ class Ended:
 
 
 @contextmanager
-def noting_end(checkpoint: Path, is_stop: Callable[[BaseException], bool] = lambda _: False) -> Iterator[Ended]:
+def noting_end(checkpoint: Path, is_stop: Callable[[BaseException], bool] = lambda _: False) -> Iterator[EndNote]:
     """Note how the run of the block ends; the block may say why it ends without a failure.
 
     A run without an end is one that was killed, so that its successor counts it. Where a disk is full, the note takes
@@ -38,7 +38,7 @@ def noting_end(checkpoint: Path, is_stop: Callable[[BaseException], bool] = lamb
     """
     past = past_end(read_note(checkpoint / DRIVER_FILE))
     _note(checkpoint, is_running=True, **past)
-    ended, is_failure = Ended(), False
+    ended, is_failure = EndNote(), False
     try:
         yield ended
     except BaseException as error:
@@ -52,7 +52,7 @@ def noting_end(checkpoint: Path, is_stop: Callable[[BaseException], bool] = lamb
 
 
 def past_end(note: DriverNote) -> dict[str, Any]:
-    """Return time and reason of the last end, and how many runs in a row have failed up to it; empty: none ended.
+    """Return time and reason of the last end, and the number of failed runs in a row up to it; empty: none ended.
 
     The note is to be read while no run has the checkpoint.
     """
@@ -66,17 +66,17 @@ def running_note(note: DriverNote) -> dict[str, Any]:
     return {"failures": note.failures, "time": note.time, "reason": note.reason}
 
 
-def failed_runs(found: Mapping[str, Any]) -> str:
+def failed_runs(end: Mapping[str, Any]) -> str:
     """Return in words that runs have failed; empty: the last one has not.
 
     Example:
         >>> failed_runs({"failures": 2, "time": "2026-11-26T10:00:00Z", "reason": "R611 the query stopped; no disk"})
         '2 runs in a row have failed, the last one 2026-11-26T10:00:00Z: R611 the query stopped; no disk'
     """
-    if not found.get("failures"):
+    if not end.get("failures"):
         return ""
-    runs = "1 run has failed" if found["failures"] == 1 else f"{found['failures']} runs in a row have failed"
-    return f"{runs}, the last one{found['time'] and ' '}{found['time']}: {found['reason']}"
+    runs = "1 run has failed" if end["failures"] == 1 else f"{end['failures']} runs in a row have failed"
+    return f"{runs}, the last one{end['time'] and ' '}{end['time']}: {end['reason']}"
 
 
 def _reason(error: BaseException, checkpoint: Path) -> str:

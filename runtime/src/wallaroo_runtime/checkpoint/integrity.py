@@ -51,7 +51,7 @@ class SparkFiles:
     repairs: list[Diagnostic] = field(default_factory=list)
 
     def check(self) -> list[Any]:
-        """Compare everything, and repair what a loss of power leaves.
+        """Compare everything, and repair the traces of a loss of power.
 
         Returns:
             Where the last planned micro-batch ends, for each source; empty: there is none.
@@ -111,14 +111,14 @@ class SparkFiles:
             return ""
 
     def _check_query(self) -> None:
-        found, known = self._query(), self.published.query
-        if not found and known:
+        query, known = self._query(), self.published.query
+        if not query and known:
             self._write("metadata", json.dumps({"id": known}, separators=(",", ":")))
-        elif not found:
+        elif not query:
             raise self._damaged(name=f"{self.folder}/metadata", expected="the id of the query", actual="none")
-        elif known and found != known:
+        elif known and query != known:
             raise self._damaged(
-                name=f"{self.folder}/metadata", expected=f"query {known}, as the outbox has it", actual=f"query {found}"
+                name=f"{self.folder}/metadata", expected=f"query {known}, as the outbox has it", actual=f"query {query}"
             )
 
     @property
@@ -128,7 +128,7 @@ class SparkFiles:
         return after if after >= 0 and self.published.batch == before else self.published.batch
 
     def _repaired_commits(self, planned: int, committed: int) -> int:
-        """Return the last micro-batch that is committed; what is left of a newer one is removed.
+        """Return the last micro-batch that is committed; remains of a newer one are removed.
 
         The micro-batch is processed once more then, as if Spark had died before its commit.
         """
@@ -173,9 +173,9 @@ class SparkFiles:
         name = f"offsets/{batch}"
         text, is_rescaled = self._read(name), self.rescaled[1] == batch
         if is_rescaled:
-            found, known = offsets_of(text) or [], offsets_of(copy) or []
-            both = min(len(found), len(known))  # after a conversion one of them has the journal alone
-            is_same = both > 0 and found[:both] == known[:both]
+            offsets, known = offsets_of(text) or [], offsets_of(copy) or []
+            both = min(len(offsets), len(known))  # after a conversion one of them has the journal alone
+            is_same = both > 0 and offsets[:both] == known[:both]
         else:
             is_same = text == copy
         if offsets_of(text) is None and not is_rescaled:
@@ -232,9 +232,9 @@ def check_journal(directory: Path, journal: str, plan: list[Any]) -> None:
     Raises:
         RunError: R698, it lacks something, is another one, or is gone.
     """
-    found = JournalReader(directory).id()
-    if found is None or f"{found:016x}" != journal:
-        raise other_journal(directory, journal, f"{found:016x}" if found else "none")
+    journal_id = JournalReader(directory).id()
+    if journal_id is None or f"{journal_id:016x}" != journal:
+        raise other_journal(directory, journal, f"{journal_id:016x}" if journal_id else "none")
     positions = [source for source in plan if isinstance(source, Mapping) and "journal" in source]
     for position in positions:
         if position["journal"] != journal:
@@ -286,7 +286,7 @@ def is_commit(text: str) -> bool:
 
 
 def offsets_of(text: str) -> list[Any] | None:
-    r"""Return what a file of `offsets` says of each source; None when it is not whole.
+    r"""Return the offsets of each source in a file of `offsets`; None when it is not whole.
 
     Example:
         >>> offsets_of('v1\n{"batchTimestampMs":1}\n{"offset": 3}\n-')

@@ -1,4 +1,4 @@
-"""What a checkpoint is of: its record `application.json`, in a directory of this machine or wherever Hadoop reaches."""
+"""The record of a checkpoint, `application.json`, in a directory of this machine or wherever Hadoop reaches."""
 
 import json
 from collections.abc import Mapping
@@ -24,7 +24,7 @@ MICROBATCH, REALTIME = MODES = ("microbatch", "realtime")
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """What a checkpoint is of, and what it was begun with.
+    """The application of a checkpoint, and the settings that it was begun with.
 
     Attributes:
         topology: Document of the application, as it was run last.
@@ -115,17 +115,17 @@ def find_manifest(directory: Directory) -> Manifest | None:
     Raises:
         RunError: R698, the file is damaged; R615, its format is of another version; what the directory raises.
     """
-    place = f"{directory}/{MANIFEST}"
+    path = f"{directory}/{MANIFEST}"
     try:
         if (content := directory.read(MANIFEST)) is None:
             return None
         version = json.loads(content)["format_version"]
     except (OSError, ValueError, KeyError, TypeError) as error:
-        raise RunError.of("R698", what=place, reason=error) from error
+        raise RunError.of("R698", what=path, reason=error) from error
     if version != FORMAT_VERSION:
         reason = f"format version {version} is not known; this runtime reads version {FORMAT_VERSION}"
         raise RunError.of("R615", path=directory, reason=reason)
-    return unpack_record(Manifest, content, place)
+    return unpack_record(Manifest, content, path)
 
 
 def write_manifest(directory: Directory, manifest: Manifest) -> None:

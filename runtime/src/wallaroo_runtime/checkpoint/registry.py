@@ -16,7 +16,7 @@ RUNNING = "running"
 
 
 def state_directory() -> Path:
-    """Return where this user's programs keep what lasts."""
+    """Return the directory for lasting files of this user's programs."""
     root = os.environ.get("XDG_STATE_HOME", "")
     return (Path(root) if os.path.isabs(root) else Path.home() / ".local" / "state") / "wallaroo"
 
@@ -65,9 +65,9 @@ def noted(path: Path) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
-def alive(found: Mapping[str, Any]) -> Driver | None:
+def alive(note: Mapping[str, Any]) -> Driver | None:
     """Return the process that a file names, if it is still there."""
-    process = Driver(int(found.get("pid") or 0), int(found.get("start_time") or 0))
+    process = Driver(int(note.get("pid") or 0), int(note.get("start_time") or 0))
     return process if process.pid and process.is_alive else None
 
 
@@ -87,9 +87,9 @@ def supervise(driver: int) -> None:
     Args:
         driver: Process id of the driver, which runs now.
     """
-    found = noted(_file(driver))
-    if alive(found):
-        _register({"application": found.get("application"), "checkpoint": found.get("checkpoint"), "supervises": True})
+    note = noted(_file(driver))
+    if alive(note):
+        _register({"application": note.get("application"), "checkpoint": note.get("checkpoint"), "supervises": True})
 
 
 def unregister() -> None:
@@ -103,9 +103,9 @@ def running() -> Iterator[dict[str, Any]]:
 
     Of a run between two drivers the pid is that of the process that starts the next one.
     """
-    found = list(_alive())
-    driven = {each.get("checkpoint") for each in found if not each.get("supervises")}
-    for each in found:
+    runs = list(_alive())
+    driven = {each.get("checkpoint") for each in runs if not each.get("supervises")}
+    for each in runs:
         if not each.get("supervises") or each.get("checkpoint") not in driven:
             yield {name: each.get(name, "") for name in ("pid", "application", "checkpoint")}
 
@@ -118,9 +118,9 @@ def supervisor_of(checkpoint: Path) -> Driver | None:
 
 def _alive() -> Iterator[dict[str, Any]]:
     for path in sorted((state_directory() / RUNNING).glob("*.json")):
-        found = noted(path)
-        if alive(found):
-            yield found
+        note = noted(path)
+        if alive(note):
+            yield note
         else:
             with contextlib.suppress(FileNotFoundError):
                 path.unlink()

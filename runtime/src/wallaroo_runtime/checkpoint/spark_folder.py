@@ -1,4 +1,4 @@
-"""Spark's own checkpoints in that of an application: their names, and what is left over."""
+"""Spark's own checkpoints in that of an application: their names, and unused ones."""
 
 import shutil
 from pathlib import Path
@@ -18,7 +18,7 @@ def next_name(spark: str) -> str:
 
 
 def remove_rest(path: Path, spark: str) -> None:
-    """Remove what a rescale has left: every checkpoint of Spark's but the one in use."""
+    """Remove the remains of a rescale: every checkpoint of Spark's but the one in use."""
     for entry in path.iterdir():
         if is_outdated(entry.name, spark) and entry.is_dir():
             shutil.rmtree(entry)

@@ -1,4 +1,4 @@
-"""Results that have left and whose input Spark has not committed, as after a kill, and what changed programs may do."""
+"""Results delivered before Spark committed their input, as after a kill, and the limits for changed programs."""
 
 from pathlib import Path
 
@@ -43,7 +43,7 @@ def repeated_batch(batch: int, *, is_published: bool) -> Diagnostic:
 
 
 def find_repeated(path: Path, topology: Topology, *, is_in_use: bool) -> Found:
-    """Refuse what a run on a local checkpoint would refuse now, and return what it would warn of; changes nothing.
+    """Refuse a local checkpoint that a run would refuse now, and return the warnings of such a run; changes nothing.
 
     Args:
         path: The checkpoint.
@@ -71,8 +71,8 @@ def _found(path: Path, topology: Topology, *, is_in_use: bool) -> Found:
     if manifest.services or is_in_use:
         where = ELSEWHERE if manifest.services else "it is in use: stop it with Ctrl-C or SIGTERM; after a kill a run"
         return None, f"{where} may refuse this change (R790)"
-    if found := repeated(path, progress_in(LocalDirectory(path), f"{manifest.spark}/").offset):
-        raise refused(found)
+    if offset := repeated(path, progress_in(LocalDirectory(path), f"{manifest.spark}/").offset):
+        raise refused(offset)
     return None, ""
 
 

@@ -13,13 +13,13 @@ from wallaroo_runtime.console.json_line import print_json
 def add_parser(subparsers: Any) -> None:
     """Declare the command's arguments."""
     parser = subparsers.add_parser("backup", help="copy a checkpoint as a whole", description=__doc__)
-    parser.add_argument("checkpoint", metavar="CHECKPOINT|APP", help="checkpoint directory, or what was run")
+    parser.add_argument("checkpoint", metavar="CHECKPOINT|APP", help="checkpoint directory, or the application")
     parser.add_argument("backup", metavar="DIR", help="directory to make")
-    parser.add_argument("--json", action="store_true", help="what was copied as a JSON object; findings as an array")
+    parser.add_argument("--json", action="store_true", help="the copy as a JSON object; findings as an array")
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Copy it, and say how much that was."""
+    """Copy it, and print the size of the copy."""
     from wallaroo_runtime.maintenance.backup import back_up  # late: it knows much of a checkpoint
 
     if URL.match(arguments.checkpoint):
@@ -32,7 +32,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def print_copied(done: Any, as_json: bool, text: str) -> None:
-    """Print what was copied."""
+    """Print the copied files and bytes."""
     if as_json:
         names = {"checkpoint": str(done.checkpoint), "backup": str(done.backup)}
         print_json({**names, "files": done.files, "bytes": done.bytes})

@@ -19,7 +19,7 @@ from wallaroo_runtime.topology.model import Topology
 def add_parser(subparsers: Any) -> None:
     """Declare the command's arguments."""
     parser = subparsers.add_parser("complete", help="complete a topology that was written by hand", description=__doc__)
-    parser.add_argument("file", metavar="PARTIAL", help="topology file, - for stdin; what it says is kept")
+    parser.add_argument("file", metavar="PARTIAL", help="topology file, - for stdin; its content is kept")
     parser.add_argument("-o", "--output", metavar="FILE", help="where it goes, PARTIAL itself too; default: stdout")
     parser.add_argument("--json", action="store_true", help="write findings as a JSON array")
 

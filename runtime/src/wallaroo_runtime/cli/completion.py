@@ -1,4 +1,4 @@
-"""`wallaroo completion bash|zsh|fish`: print what makes a shell complete commands, options and their values.
+"""`wallaroo completion bash|zsh|fish`: print the script by which a shell completes commands, options and values.
 
 source <(wallaroo completion bash)            # in ~/.bashrc
 source <(wallaroo completion zsh)             # in ~/.zshrc, after compinit
@@ -73,10 +73,10 @@ def options(level: Level) -> list[argparse.Action]:
     return [action for action in level.parser._actions if action.option_strings]
 
 
-def bash(found: list[Level]) -> str:
+def bash(levels: list[Level]) -> str:
     """Return the function of bash."""
     moves, values, words = [], [], []
-    for level in found:
+    for level in levels:
         at = " ".join(level.path)
         moves += [f'            "{at} {name}") at="{f"{at} {name}".strip()}" ;;' for name in level.commands]
         names = [name for action in options(level) for name in action.option_strings]
@@ -91,15 +91,15 @@ def bash(found: list[Level]) -> str:
     return BASH.format(moves="\n".join(moves), values="\n".join(values), words="\n".join(words))
 
 
-def zsh(found: list[Level]) -> str:
+def zsh(levels: list[Level]) -> str:
     """Return the function of bash, which zsh can read."""
-    return ZSH + bash(found)
+    return ZSH + bash(levels)
 
 
-def fish(found: list[Level]) -> str:
+def fish(levels: list[Level]) -> str:
     """Return the lines of fish."""
     lines = []
-    for level in found:
+    for level in levels:
         seen = [f"__fish_seen_subcommand_from {name}" for name in level.path]
         if level.commands:
             seen.append(f"not __fish_seen_subcommand_from {' '.join(level.commands)}")

@@ -40,8 +40,8 @@ def size_of(text: str) -> int | None:
         >>> size_of("512"), size_of("64MiB"), size_of("lots"), shown(64 << 20)
         (512, 67108864, None, '64MiB')
     """
-    found = _SIZE.fullmatch(text)
-    size = int(found[1]) * UNITS[found[2]] if found else MAX_BYTES + 1
+    match = _SIZE.fullmatch(text)
+    size = int(match[1]) * UNITS[match[2]] if match else MAX_BYTES + 1
     return size if size <= MAX_BYTES else None
 
 
@@ -102,7 +102,7 @@ def conf_of(texts: list[str]) -> dict[str, str]:
         >>> conf_of(["spark.executor.cores=2", "spark.executor.extraJavaOptions=-Da=b"])
         {'spark.executor.cores': '2', 'spark.executor.extraJavaOptions': '-Da=b'}
     """
-    found = {}
+    settings = {}
     for text in texts:
         name, equals, value = text.partition("=")
         if not equals or not name.startswith("spark."):
@@ -116,16 +116,16 @@ def conf_of(texts: list[str]) -> dict[str, str]:
             raise wrong_usage(reason=f"--conf {text}: there is no setting {name}", fix=fix)
         if known is not None and not known.is_value(value):
             raise wrong_usage(reason=f"--conf {text} is not {known.what}", fix=known.fix)
-        found[name] = value
-    return found
+        settings[name] = value
+    return settings
 
 
 def bounds_of(conf: Mapping[str, str]) -> Bounds:
-    """Return what checked settings say."""
+    """Return the bounds in checked settings."""
 
     def size(name: str, default: int) -> int:
-        found = size_of(conf.get(name, ""))
-        return default if found is None else found
+        size = size_of(conf.get(name, ""))
+        return default if size is None else size
 
     return Bounds(
         journal_fsync=conf.get(FSYNC, _DEFAULT.journal_fsync),

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from wallaroo_runtime.checkpoint.dead_letter import DeadLetter, find_letter, find_letters, is_chosen, read_letters
+from wallaroo_runtime.checkpoint.dead_letter import StoredLetter, find_letter, find_letters, is_chosen, read_letters
 from wallaroo_runtime.cli.dead_letters_prune import declare_prune, run_prune
 from wallaroo_runtime.cli.parser import Parser, wrong_usage
 from wallaroo_runtime.console.json_line import print_json
@@ -51,13 +51,13 @@ def add_parser(subparsers: Any) -> None:
     actions = parser.add_subparsers(dest="action", metavar="ls|show|replay|prune", parser_class=Parser, required=True)
     listing = actions.add_parser("ls", help="list them, in the order of micro-batches")
     showing = actions.add_parser("show", help="show everything about one")
-    replaying = actions.add_parser("replay", help="send what a decoder failed on to its source again, after a fix")
+    replaying = actions.add_parser("replay", help="send input of failed decoders to its source again, after a fix")
     pruning = actions.add_parser("prune", help="remove those that are no longer needed; the application may run")
     for action in (listing, showing, replaying, pruning):
         action.add_argument(
             "checkpoint",
             metavar="CHECKPOINT|APP|DIR",
-            help="checkpoint directory, what was run, or the directory of `wallaroo egress`",
+            help="checkpoint directory, the application, or the directory of `wallaroo egress`",
         )
     showing.add_argument("id", metavar="ID", help="as `ls` shows it")
     replaying.add_argument("ids", metavar="ID", nargs="*", help="as `ls` shows them")
@@ -79,7 +79,7 @@ def add_parser(subparsers: Any) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Do what the action says."""
+    """Run the action of the command line."""
     checkpoint = find_letters(arguments.checkpoint)
     actions = {"ls": _list, "show": _show, "replay": _replay, "prune": run_prune}
     return actions[arguments.action](checkpoint, arguments)
@@ -110,8 +110,8 @@ def _list_groups(checkpoint: Path, arguments: argparse.Namespace) -> int:
         group = groups.setdefault((letter.record.path, letter.record.code), [0, letter, letter])
         group[0], group[2] = group[0] + 1, letter
     rows = []
-    found = sorted(groups.values(), key=lambda group: -group[0])
-    for count, first, last in itertools.islice(found, arguments.limit):
+    largest = sorted(groups.values(), key=lambda group: -group[0])
+    for count, first, last in itertools.islice(largest, arguments.limit):
         row = _summary(last, replayed=False)
         cells = {"count": count, "code": row["code"], "step": row["step"], "first": first.id, "last": last.id}
         cells |= {"time": row["time"], "error": row["error"]}
@@ -124,7 +124,7 @@ def _list_groups(checkpoint: Path, arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _chosen(checkpoint: Path, arguments: argparse.Namespace) -> Iterator[DeadLetter]:
+def _chosen(checkpoint: Path, arguments: argparse.Namespace) -> Iterator[StoredLetter]:
     choose = is_chosen(arguments.code, arguments.step)
     return (letter for letter in read_letters(checkpoint) if choose(letter.record))
 
@@ -154,8 +154,8 @@ def _show(checkpoint: Path, arguments: argparse.Namespace) -> int:
     del summary["record"]  # for people as words
     for name, value in summary.items():
         print(f"{name:<9} {printable(str(value))}" + (f" ({record.path})" if name == "step" else ""))
-    if place := record_words(record):
-        print(f"record    {printable(place)}")
+    if origin := record_words(record):
+        print(f"record    {printable(origin)}")
     if record.traceback:
         print("\ntraceback")
         print("\n".join(f"  {printable(line)}" for line in record.traceback.splitlines()))
@@ -174,8 +174,8 @@ def _replay(checkpoint: Path, arguments: argparse.Namespace) -> int:
         letters = _chosen(checkpoint, arguments)
     else:
         choose = is_chosen(arguments.code, arguments.step)
-        found = [find_letter(checkpoint, each) for each in dict.fromkeys(arguments.ids)]
-        letters = (letter for letter in found if choose(letter.record))
+        records = [find_letter(checkpoint, each) for each in dict.fromkeys(arguments.ids)]
+        letters = (letter for letter in records if choose(letter.record))
     result = replay.run(letters)
     if arguments.json:
         print_json({"replayed": result.sent, "before": result.before, "refused": result.refused})
@@ -190,11 +190,11 @@ def _replay(checkpoint: Path, arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _summary(letter: DeadLetter, replayed: bool) -> dict[str, Any]:
+def _summary(letter: StoredLetter, replayed: bool) -> dict[str, Any]:
     return {**letter.summary(), "replayed": replayed}
 
 
-def _row(letter: DeadLetter, replayed: bool) -> list[str]:
+def _row(letter: StoredLetter, replayed: bool) -> list[str]:
     *cells, preview = map(str, list(letter.summary().values())[:-1])
     return [*cells, f"(replayed) {preview}" if replayed else preview]
 

@@ -6,7 +6,7 @@ import sys
 import time
 from pathlib import Path
 
-from wallaroo_runtime.checkpoint.dead_letter import DeadLetter, is_chosen
+from wallaroo_runtime.checkpoint.dead_letter import StoredLetter, is_chosen
 from wallaroo_runtime.cli.parser import wrong_usage
 from wallaroo_runtime.console.json_line import print_json
 from wallaroo_runtime.maintenance.prune import prune
@@ -19,7 +19,7 @@ _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 
 
 def declare_prune(parser: argparse.ArgumentParser) -> None:
-    """Declare what `prune` alone has."""
+    """Declare the options that `prune` alone has."""
     parser.add_argument("--older-than", type=_age, metavar="AGE", help="only those older than e.g. 90s, 30m, 12h or 7d")
     parser.add_argument("--replayed", action="store_true", help="only those that were replayed")
     parser.add_argument("--all", action="store_true", help="all; needed when nothing else says which")
@@ -37,7 +37,7 @@ def run_prune(checkpoint: Path, arguments: argparse.Namespace) -> int:
     concerns = is_chosen(arguments.code, arguments.step)
     before_ms = (time.time() - arguments.older_than) * 1000 if has_age else float("inf")
 
-    def choose(letter: DeadLetter, is_replayed: bool) -> bool:
+    def choose(letter: StoredLetter, is_replayed: bool) -> bool:
         is_wanted = is_replayed or not arguments.replayed
         return is_wanted and letter.record.timestamp_ms < before_ms and concerns(letter.record)
 

@@ -1,4 +1,4 @@
-"""`wallaroo diff OLD NEW`: what changed between two versions of an application, and what it means for a checkpoint.
+"""`wallaroo diff OLD NEW`: show changes between two versions of an application, and their effect on a checkpoint.
 
 Exit codes are like those of diff: 0 when a checkpoint of OLD can go on with NEW as it is, 1 when it must be drained
 before or cannot go on at all; whether it can is `unknown` (0) where only the run shows how a state's code reads what
@@ -37,7 +37,7 @@ split_arguments = split_document
 def add_parser(subparsers: Any) -> None:
     """Declare the command's arguments."""
     parser = subparsers.add_parser(
-        "diff", help="say what changed, and what it means for a checkpoint", description=__doc__
+        "diff", help="show the changes, and their effect on a checkpoint", description=__doc__
     )
     for name in ("old", "new"):
         parser.add_argument(
@@ -67,9 +67,9 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _tell_repeated(path: Path, new: Topology, *, as_json: bool) -> None:
-    found, note = find_repeated(path, new, is_in_use=driver_of(path) is not None)
-    if found is not None:
-        print(json.dumps([found.to_json()], ensure_ascii=False) if as_json else found, file=sys.stderr)
+    finding, note = find_repeated(path, new, is_in_use=driver_of(path) is not None)
+    if finding is not None:
+        print(json.dumps([finding.to_json()], ensure_ascii=False) if as_json else finding, file=sys.stderr)
     if note and not as_json:
         print(f"note: {note}", file=sys.stderr)
 
@@ -94,5 +94,5 @@ def _read(name: str, arguments: argparse.Namespace) -> Topology:
     except RunError as error:
         if error.kind is not Kind.ABSENT or Path(name).exists():
             raise
-        (found,) = error.diagnostics
-        raise RunError([replace(found, message=f"{found.message}{what_runs()}")], error.exit_code) from error
+        (finding,) = error.diagnostics
+        raise RunError([replace(finding, message=f"{finding.message}{what_runs()}")], error.exit_code) from error

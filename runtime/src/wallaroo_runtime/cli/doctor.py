@@ -1,4 +1,4 @@
-"""`wallaroo doctor`: look whether this machine has what runs of applications need.
+"""`wallaroo doctor`: look whether this machine has everything that runs of applications need.
 
 The exit code is 1 when something is missing that every run needs; what only some runs need is a warning.
 """
@@ -15,7 +15,7 @@ from wallaroo_runtime.checkpoint.registry import state_directory
 from wallaroo_runtime.console.json_line import print_json
 from wallaroo_runtime.errors import RUN, RunError
 from wallaroo_runtime.program.sdk import go_command
-from wallaroo_runtime.spark.machine.check import GIB, Outcome, caches, directory, lacks, limits, temporary_files
+from wallaroo_runtime.spark.machine.check import GIB, MachineFinding, caches, directory, lacks, limits, temporary_files
 from wallaroo_runtime.spark.machine.java import check_java
 
 NEEDED_BYTES = 2 << 30  # a JVM and a worker
@@ -24,12 +24,12 @@ CGROUP = Path("/sys/fs/cgroup/memory.max")
 
 def add_parser(subparsers: Any) -> None:
     """Declare the command's arguments."""
-    parser = subparsers.add_parser("doctor", help="look whether this machine has what is needed", description=__doc__)
+    parser = subparsers.add_parser("doctor", help="look whether this machine lacks anything", description=__doc__)
     parser.add_argument("--json", action="store_true", help="one JSON object a line for each look")
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Look at everything, and print what was found."""
+    """Look at everything, and print the findings."""
     outcomes = [outcome for look in LOOKS for outcome in look()]
     for outcome in outcomes:
         if arguments.json:
@@ -42,44 +42,44 @@ def run(arguments: argparse.Namespace) -> int:
     return RUN if any(outcome.state == "missing" for outcome in outcomes) else 0
 
 
-def java() -> list[Outcome]:
+def java() -> list[MachineFinding]:
     """Look for the Java that Spark uses."""
     try:
-        return [Outcome("Java", f"version {check_java()}")]
+        return [MachineFinding("Java", f"version {check_java()}")]
     except RunError as error:
-        return [Outcome("Java", finding=error.diagnostics[0])]
+        return [MachineFinding("Java", finding=error.diagnostics[0])]
 
 
-def go() -> list[Outcome]:
+def go() -> list[MachineFinding]:
     """Look for the go command."""
     try:
-        program, found = go_command()
-        return [Outcome("Go", f"{found} at {program}")]
+        program, go_version = go_command()
+        return [MachineFinding("Go", f"{go_version} at {program}")]
     except RunError as error:
-        return [Outcome("Go", finding=error.diagnostics[0], needed=False)]
+        return [MachineFinding("Go", finding=error.diagnostics[0], needed=False)]
 
 
-def pyspark() -> list[Outcome]:
+def pyspark() -> list[MachineFinding]:
     """Look for PySpark."""
     try:
-        return [Outcome("PySpark", f"version {version('pyspark')}, Python {sys.version.split()[0]}")]
+        return [MachineFinding("PySpark", f"version {version('pyspark')}, Python {sys.version.split()[0]}")]
     except PackageNotFoundError:
         return [
             lacks("PySpark", "it is not installed", f"{sys.executable} -m pip install 'wallaroo-spark-runtime[spark]'")
         ]
 
 
-def kafka() -> list[Outcome]:
+def kafka() -> list[MachineFinding]:
     """Look for the client with which sinks, topics and brokers of Kafka are reached."""
     what = "confluent-kafka"
     try:
-        return [Outcome(what, f"version {version(what)}")]
+        return [MachineFinding(what, f"version {version(what)}")]
     except PackageNotFoundError:
         fix = f"{sys.executable} -m pip install 'wallaroo-spark-runtime[kafka]'"
         return [lacks(what, "it is not installed; programs with Kafka need it", fix, needed=False)]
 
 
-def memory() -> list[Outcome]:
+def memory() -> list[MachineFinding]:
     """Look at the memory that is available, of the machine and of the container."""
     fields = dict(line.split(":", 1) for line in Path("/proc/meminfo").read_text(encoding="ascii").splitlines())
     free = int(fields["MemAvailable"].split()[0]) << 10
@@ -87,24 +87,33 @@ def memory() -> list[Outcome]:
     usable = min(free, int(limit)) if limit.isdigit() else free
     text = f"{usable / GIB:.1f} GiB available"
     if usable >= NEEDED_BYTES:
-        return [Outcome("memory", text)]
+        return [MachineFinding("memory", text)]
     fix = f"end other programs, or give the container {NEEDED_BYTES // GIB} GiB; --engine memory needs less"
     return [lacks("memory", f"{text}; a run on Spark needs about {NEEDED_BYTES // GIB} GiB", fix, needed=False)]
 
 
-def ports() -> list[Outcome]:
+def ports() -> list[MachineFinding]:
     """Look whether a server can listen on this machine."""
     try:
         with socket.create_server(("127.0.0.1", 0)) as server:
-            return [Outcome("ports", f"127.0.0.1:{server.getsockname()[1]} could be listened at")]
+            return [MachineFinding("ports", f"127.0.0.1:{server.getsockname()[1]} could be listened at")]
     except OSError as error:
         reason = f"no server can listen at 127.0.0.1; {error.strerror or error}"
         return [lacks("ports", reason, "bring the loopback interface up: `ip link set lo up`")]
 
 
-def directories() -> list[Outcome]:
+def directories() -> list[MachineFinding]:
     """Look at the directories that runs write to."""
     return [directory("checkpoints", state_directory(), "XDG_STATE_HOME"), caches(), temporary_files()]
 
 
-LOOKS: tuple[Callable[[], Iterable[Outcome]], ...] = (java, pyspark, go, kafka, memory, limits, ports, directories)
+LOOKS: tuple[Callable[[], Iterable[MachineFinding]], ...] = (
+    java,
+    pyspark,
+    go,
+    kafka,
+    memory,
+    limits,
+    ports,
+    directories,
+)

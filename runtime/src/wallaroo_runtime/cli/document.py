@@ -17,9 +17,9 @@ VISIBLE = {"--in": True, "-i": True, "--out": True, "-o": True}
 
 
 def add_app_options(parser: argparse.ArgumentParser) -> None:
-    """Declare what a program sees on its command line."""
+    """Declare the options for a program's own command line."""
     add = parser.add_argument
-    add("--in", "-i", dest="inputs", default="", metavar="H:P,...", help="the program sees it, and what follows --")
+    add("--in", "-i", dest="inputs", default="", metavar="H:P,...", help="the program sees it, and all after --")
     add("--out", "-o", dest="outputs", default="", metavar="H:P,...", help="the program sees it")
 
 
@@ -37,7 +37,7 @@ def split_document(tokens: list[str]) -> Split:
 
 
 def read_topology(name: str, arguments: argparse.Namespace) -> Topology:
-    """Read and check what a command names.
+    """Read and check the topology that a command names.
 
     Args:
         name: A topology file, `-` for stdin, or an application as `run` takes it.

@@ -1,4 +1,4 @@
-"""What spark-submit, or `wallaroo submit`, starts as the driver: the command `wallaroo` as a file."""
+"""The driver program that spark-submit, or `wallaroo submit`, starts: the command `wallaroo` as a file."""
 
 import sys
 

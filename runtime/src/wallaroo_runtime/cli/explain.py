@@ -1,4 +1,4 @@
-"""`wallaroo explain FILE|APP|CODE`: show the stages of an application, or what the code of a finding means."""
+"""`wallaroo explain FILE|APP|CODE`: show the stages of an application, or the meaning of a finding's code."""
 
 import argparse
 import re
@@ -36,7 +36,7 @@ split_arguments = split_document
 def add_parser(subparsers: Any) -> None:
     """Declare the command's arguments."""
     parser = subparsers.add_parser(
-        "explain", help="show the stages and what Spark runs, or what a code means", description=__doc__
+        "explain", help="show the stages and Spark's work, or the meaning of a code", description=__doc__
     )
     parser.add_argument("file", metavar="FILE|APP|CODE", help=f"{WHAT}; or the code of a finding, e.g. R714")
     parser.add_argument("--master", default="local[*]", metavar="URL", help="Spark master that it would run on")
@@ -72,15 +72,15 @@ def _plan_json(plan: Plan, realtime: list[str]) -> dict[str, Any]:
             "worker": stage.worker,
             "nodes": [{"kind": node.kind.name.lower(), "path": node.path} for node in stage.nodes],
         }
-        for level, found in enumerate(plan.levels)
-        for stage in found
+        for level, level_stages in enumerate(plan.levels)
+        for stage in level_stages
     ]
     numbers = {"shuffle_partitions": plan.shuffle_partitions, "buckets": plan.bucket_count}
     return {"application": plan.application, **numbers, "stages": stages, "realtime": realtime}
 
 
 def _entry(code: str) -> Mapping[str, Any]:
-    """Return what the error catalogue has of a code.
+    """Return the error catalogue's entry of a code.
 
     Raises:
         RunError: R608, nothing.
@@ -93,7 +93,7 @@ def _entry(code: str) -> Mapping[str, Any]:
 
 
 def meaning(code: str) -> str:
-    """Return what the error catalogue says about a code.
+    """Return the error catalogue's text about a code.
 
     Raises:
         RunError: R608, the catalogue does not have it.

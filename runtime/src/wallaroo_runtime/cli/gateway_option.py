@@ -1,4 +1,4 @@
-"""What the options of `run` say that name remote gateways and a remote egress."""
+"""The options of `run` that name remote gateways and a remote egress."""
 
 import argparse
 from pathlib import Path
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def remote_of(arguments: argparse.Namespace) -> "RemoteOptions":
-    """Return what the options say.
+    """Return the remote services that the options name.
 
     Raises:
         RunError: R608, a name is given twice; T211, an address is none.

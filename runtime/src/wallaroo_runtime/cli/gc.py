@@ -1,4 +1,4 @@
-"""`wallaroo gc`: remove what is unused in the state and cache directories of this user, and nothing that is in use."""
+"""`wallaroo gc`: remove unused entries of this user's state and cache directories, and nothing that is in use."""
 
 import argparse
 import math
@@ -22,7 +22,7 @@ DAYS = 30.0
 def add_parser(subparsers: Any) -> None:
     """Declare the command's arguments."""
     parser = subparsers.add_parser("gc", help="remove unused caches and leftovers", description=__doc__)
-    parser.add_argument("--dry-run", action="store_true", help="only list what would be removed")
+    parser.add_argument("--dry-run", action="store_true", help="only list the entries to remove")
     parser.add_argument(
         "--older-than", type=_days, default=DAYS, metavar="DAYS", help="not used for so long; default: 30 days"
     )
@@ -41,7 +41,7 @@ def _days(text: str) -> float:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Remove what is unused, and print it."""
+    """Remove unused entries, and print them."""
     from wallaroo_runtime.maintenance.garbage import find_unused  # late: it imports a client of HTTP
 
     days = arguments.older_than

@@ -1,4 +1,4 @@
-"""`wallaroo logs [CHECKPOINT|APP [NAME...]]`: what workers, gateway, egress and Spark have printed in the last run.
+"""`wallaroo logs [CHECKPOINT|APP [NAME...]]`: the output of workers, gateway, egress and Spark in the last run.
 
 Each run begins with a line `--- run began TIME ---`. What Spark prints after `--- run stops TIME ---` is of its end.
 """
@@ -26,12 +26,12 @@ LOOK_S = 0.2
 
 def add_parser(subparsers: Any) -> None:
     """Declare the command's arguments."""
-    parser = subparsers.add_parser("logs", help="show what the processes of a run have printed", description=__doc__)
+    parser = subparsers.add_parser("logs", help="show the output of the processes of a run", description=__doc__)
     what = "checkpoint directory, what was run, or its name in `wallaroo ps`; default: the only application that runs"
     parser.add_argument("checkpoint", metavar="CHECKPOINT|APP", nargs="?", help=what)
     parser.add_argument("names", metavar="NAME", nargs="*", help="only logs whose name begins so, e.g. worker or spark")
-    parser.add_argument("--all", action="store_true", help="also what was printed in former runs")
-    parser.add_argument("-f", "--follow", action="store_true", help="go on with what is printed, until Ctrl-C")
+    parser.add_argument("--all", action="store_true", help="also the output of former runs")
+    parser.add_argument("-f", "--follow", action="store_true", help="go on with new output, until Ctrl-C")
     parser.add_argument("--lines", "-n", type=int, default=LINES, metavar="N", help="last N lines of each; default: 20")
     parser.add_argument("--json", action="store_true", help="one JSON object a line, with the time of its reading")
 
@@ -62,10 +62,10 @@ class Log:
         whole = data[: data.rfind(b"\n") + 1]
         self._inode, self._at = self._path.stat().st_ino, size - len(data) + len(whole)
         lines = _texts(whole)
-        found = lines if every_run else lines[_begin(lines) :]
-        if found and is_begin(found[0]) and 0 < count < len(found):
-            yield found[0]
-        yield from deque(found, maxlen=count)
+        shown = lines if every_run else lines[_begin(lines) :]
+        if shown and is_begin(shown[0]) and 0 < count < len(shown):
+            yield shown[0]
+        yield from deque(shown, maxlen=count)
 
     def more(self) -> Iterator[str]:
         """Yield whole lines that were printed since the last call."""
@@ -122,8 +122,8 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _paths(folder: Path, names: list[str]) -> list[Path]:
-    found = (path for pattern in ("*.log", "*.out") for path in folder.glob(pattern))
-    return sorted(path for path in found if not names or path.name.startswith(tuple(names)))
+    logs = (path for pattern in ("*.log", "*.out") for path in folder.glob(pattern))
+    return sorted(path for path in logs if not names or path.name.startswith(tuple(names)))
 
 
 def _new(folder: Path, names: list[str], known: dict[Path, Log]) -> Iterator[Log]:

@@ -83,7 +83,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def module_of(command: str) -> ModuleType:
-    """Return the module of a command: `add_parser` declares its arguments, `run` does what it is for."""
+    """Return the module of a command: `add_parser` declares its arguments, `run` runs it."""
     return import_module(f"wallaroo_runtime.cli.{command.replace('-', '_')}")
 
 
@@ -185,6 +185,6 @@ def internal(error: Exception) -> tuple[Diagnostic, Path]:
                 file.write(text)
         except OSError as disk:
             at = traceback.extract_tb(error.__traceback__)[-1]
-            place = f"it is from {at.filename}:{at.lineno}; no disk takes its traceback: {disk.strerror or disk}"
-            return Diagnostic.of("I901", reason=f"{summary}; {place}"), path
+            origin = f"it is from {at.filename}:{at.lineno}; no disk takes its traceback: {disk.strerror or disk}"
+            return Diagnostic.of("I901", reason=f"{summary}; {origin}"), path
     return Diagnostic.of("I901", reason=f"{summary}; the traceback is in {path}"), path

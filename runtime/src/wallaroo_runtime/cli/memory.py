@@ -18,7 +18,7 @@ from wallaroo_runtime.console import breakpoint as debugger
 from wallaroo_runtime.console.json_line import print_json
 from wallaroo_runtime.console.reporter import JsonReporter, TextReporter
 from wallaroo_runtime.errors import RunError
-from wallaroo_runtime.kafka.record import Record
+from wallaroo_runtime.kafka.record import TopicRecord
 from wallaroo_runtime.memory.run import MemoryRun
 from wallaroo_runtime.memory.server import MemoryServer
 from wallaroo_runtime.memory.start import start
@@ -36,7 +36,7 @@ PROGRESS_S = 1.0
 LETTER_FIX = "correct the user code or the sender; dead letters are kept only on Spark"
 
 
-class Letters:
+class LetterReporter:
     """Reports the first dead letter of each step and code, and again at each power of ten.
 
     Args:
@@ -48,18 +48,18 @@ class Letters:
 
     def tell(self, letters: Sequence[DeadLetter]) -> None:
         """Report those of a micro-batch."""
-        found = [
+        batch = [
             pb.DeadLetter(step=each.step, path=each.step, code=each.code, error=each.error, traceback=each.traceback)
             for each in letters
         ]
-        self._watch.add([("", letter) for letter in found], len(found))
+        self._watch.add([("", letter) for letter in batch], len(batch))
         for notable in self._watch.news():
             self._warn(replace(notable.finding(""), pointer="", fix=LETTER_FIX))
 
 
 @dataclass(slots=True)
 class _Console:
-    """Who runs the application, and what user code shares with them: the terminal.
+    """The terminal that the run of an application shares with user code.
 
     Attributes:
         stopped: The flag of signals.
@@ -134,18 +134,18 @@ async def _serve(run: MemoryRun, idle_s: float | None, console: _Console, *, as_
 
     def show(record: KafkaRecord) -> None:
         if as_json:
-            shown = Record(record.key, record.value, tuple(record.headers)).to_json()
+            shown = TopicRecord(record.key, record.value, tuple(record.headers)).to_json()
             print_json({"state": "running", "topic": record.topic, **shown})
         else:
             reporter.note(record_line(record))
 
-    letters = Letters(reporter.warn)
+    letters = LetterReporter(reporter.warn)
 
-    def bury(found: Sequence[DeadLetter]) -> None:
+    def bury(batch: Sequence[DeadLetter]) -> None:
         if console.debugging.is_over:
             server.refuse()  # these messages have not failed: nobody let them end
         else:
-            letters.tell(found)
+            letters.tell(batch)
 
     server = MemoryServer(run, reporter.warn, show, bury)
     run.now_ms = time.time_ns() // 1_000_000
@@ -157,15 +157,15 @@ async def _serve(run: MemoryRun, idle_s: float | None, console: _Console, *, as_
     records = console.records = RecordInput(reporter.warn) if topics else None
     if records is not None:
         reporter.note(HINT.format(", ".join(dict.fromkeys(topics))))
-    told = time.monotonic()
+    reported_at = time.monotonic()
     while not stopped.is_set() and not server.is_over:
         await server.turn()
         if records is not None and _fed(server, records) and len(topics) == sum(1 for _ in run.topology.sources()):
             break
         console.draw_again()
         now = time.monotonic()
-        if now - told >= PROGRESS_S:
-            told = now
+        if now - reported_at >= PROGRESS_S:
+            reported_at = now
             reporter.progress(_snapshot("running", run, server))
         if idle_s is not None and now - server.active_at >= idle_s:
             break
@@ -192,12 +192,12 @@ def _conclude(run: MemoryRun, server: MemoryServer, console: _Console) -> None:
         reporter.note(UNSENT.format(", ".join(f'{count:,} of "{name}"' for name, count in unsent.items())))
     reporter.progress(_snapshot("stopped", run, server))
     if run.letter_count >= max(server.received, 1) and not server.emitted:
-        found = Diagnostic.of("R741", count=f"{server.received:,}", command="")
-        raise RunError([replace(found, fix=LETTER_FIX)])
+        finding = Diagnostic.of("R741", count=f"{server.received:,}", command="")
+        raise RunError([replace(finding, fix=LETTER_FIX)])
 
 
 def _fed(server: MemoryServer, records: RecordInput) -> bool:
-    """Process what has come on standard input; return whether that was all."""
+    """Process the records that have come on standard input; return whether the input is at its end."""
     while not server.is_over and (step := records.take()) is not None:
         if isinstance(step, str):
             name, _, metadata = step.partition(" ")

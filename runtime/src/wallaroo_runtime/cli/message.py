@@ -1,4 +1,4 @@
-"""What `wallaroo send` sends: the lines of files, the messages of binary files, or numbers."""
+"""The messages of `wallaroo send`: the lines of files, the messages of binary files, or numbers."""
 
 import argparse
 import itertools
@@ -17,7 +17,7 @@ NANOSECONDS = 1_000_000_000
 
 
 def blocks(arguments: argparse.Namespace) -> Iterator[tuple[int, bytes]]:
-    """Read the files, and return what yields numbers of messages and the bytes to send for them.
+    """Read the files, and return an iterator of numbers of messages and the bytes to send for them.
 
     Raises:
         RunError: R608, the options or the file do not fit; R616, a file cannot be read.
@@ -38,7 +38,7 @@ def _packed(items: Iterator[bytes], size: int, wrap: Callable[[list[bytes]], byt
 
 
 def rate_of(arguments: argparse.Namespace) -> float:
-    """Return how many messages to send per second at most; 0: as many as the source takes."""
+    """Return the most messages to send per second; 0: as many as the source takes."""
     if arguments.batch_size and not arguments.rate:
         return float(arguments.batch_size * NANOSECONDS / arguments.interval)
     return float(arguments.rate or 0)
@@ -63,7 +63,7 @@ def frame(lines: list[bytes], framing: str) -> bytes:
 
 
 def _messages(arguments: argparse.Namespace) -> tuple[Iterable[bytes], Callable[[list[bytes]], bytes]]:
-    """Return the messages of one round, and what makes the bytes to send of some of them."""
+    """Return the messages of one round, and the function that makes the bytes to send of some of them."""
     if arguments.binary and (arguments.file or not arguments.u64):
         return _cut(_read(arguments.file), arguments), b"".join
     if arguments.file is None:
@@ -84,7 +84,7 @@ def _messages(arguments: argparse.Namespace) -> tuple[Iterable[bytes], Callable[
 
 def _cut(data: bytes, arguments: argparse.Namespace) -> list[bytes]:
     """Return the messages of a binary file, with the length before each."""
-    size, at, found = arguments.msg_size, 0, []
+    size, at, messages = arguments.msg_size, 0, []
     if not size and not arguments.variable_size:
         reason = "--binary does not say where messages end"
         raise _wrong(reason, "give --msg-size N or --variable-size")
@@ -93,9 +93,9 @@ def _cut(data: bytes, arguments: argparse.Namespace) -> list[bytes]:
         if end > len(data):
             reason = f"the last message of {arguments.file} ends {end - len(data)} bytes after the end of the file"
             raise _wrong(reason, "look at --msg-size, which counts the length before a message too")
-        found.append(data[at:end])
+        messages.append(data[at:end])
         at = end
-    return found
+    return messages
 
 
 def _repeated(items: Iterable[bytes], arguments: argparse.Namespace) -> Iterator[bytes]:

@@ -40,7 +40,7 @@ def add_parser(subparsers: Any) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Write the files, and print what to do next.
+    """Write the files, and print the next steps.
 
     Raises:
         RunError: R608, no such project is known; R734, files cannot be written, or something is there; those of
@@ -58,11 +58,11 @@ def run(arguments: argparse.Namespace) -> int:
         raise _refused(directory, error.strerror or str(error), "give another directory") from error
     if kind in GO:
         try:
-            made = init(directory / GO[kind])
+            paths = init(directory / GO[kind])
         except RunError:
             _remove(written, directory)  # the next try would find them
             raise
-        written += [_shown(path, directory) for path in made]
+        written += [_shown(path, directory) for path in paths]
     if arguments.json:
         print_json({"files": [str(path) for path in written]})
         return 0
@@ -87,7 +87,7 @@ def kind_of(language: str | None, pyspark: bool) -> str:
 
 
 def next_command(directory: Path, kind: str) -> str:
-    """Return what to type into a shell to test and run a project.
+    """Return the command that tests and runs a project.
 
     Example:
         >>> next_command(Path("-my app"), "python").split(" && ")[0]
@@ -96,8 +96,8 @@ def next_command(directory: Path, kind: str) -> str:
     own = Path(sys.executable).with_name("wallaroo")
     is_away = own.exists() and not shutil.which("wallaroo")
     wallaroo, python = (shlex.quote(str(own.with_name(name))) if is_away else name for name in ("wallaroo", "python"))
-    place = f"./{directory}" if str(directory).startswith("-") else str(directory)
-    steps = [] if directory.resolve() == Path.cwd() else [f"cd {shlex.quote(place)}"]
+    folder = f"./{directory}" if str(directory).startswith("-") else str(directory)
+    steps = [] if directory.resolve() == Path.cwd() else [f"cd {shlex.quote(folder)}"]
     if kind in TESTS:
         return " && ".join([*steps, TESTS[kind].format(python=python), f"{python} job.py"])
     return " && ".join([*steps, f"{wallaroo} test .", f"{wallaroo} run {APP[kind]}"])
@@ -118,8 +118,8 @@ def write(kind: str, directory: Path) -> list[Path]:
     name = _name_of(directory)
     written = []
     folders = (kind,) if kind in TESTS else (kind, COMMON)
-    found = [template for folder in folders for template in (TEMPLATES / folder).glob(f"*{SUFFIX}")]
-    for template in sorted(found, key=lambda template: template.name):
+    templates = [template for folder in folders for template in (TEMPLATES / folder).glob(f"*{SUFFIX}")]
+    for template in sorted(templates, key=lambda template: template.name):
         file = template.name.removesuffix(SUFFIX)
         text = template.read_text(encoding="utf-8").replace("{name}", name)
         written.append(_written(directory / FOLDERS.get(file, "") / file, text))

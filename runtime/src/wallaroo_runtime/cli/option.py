@@ -1,4 +1,4 @@
-"""Splits the command line of `run` and `emit`: what is the runtime's, what is the application's.
+"""Splits the command line of `run` and `emit` into the runtime's and the application's arguments.
 
 Programs written for Wallaroo read their own options from what the runtime leaves over, and many stop at an option that
 they do not know. So everything that is the runtime's, or was Wallaroo's, is taken out; `--in` and `--out` stay visible.
@@ -96,7 +96,7 @@ def extracted(tokens: list[str], own: Mapping[str, bool]) -> tuple[list[str], li
         >>> extracted(["app.py", "-o", "x", "--depth", "3"], {"-o": True})
         (['-o', 'x'], ['app.py', '--depth', '3'])
     """
-    found: list[str] = []
+    matching: list[str] = []
     rest: list[str] = []
     left = iter(tokens)
     for token in left:
@@ -104,11 +104,13 @@ def extracted(tokens: list[str], own: Mapping[str, bool]) -> tuple[list[str], li
         if token == "--":
             rest += [token, *left]
         elif name in own:
-            found.append(token)
-            found += [value for value in (next(left, None),) if value is not None] if own[name] and not equals else []
+            matching.append(token)
+            matching += (
+                [value for value in (next(left, None),) if value is not None] if own[name] and not equals else []
+            )
         else:
             rest.append(token)
-    return found, rest
+    return matching, rest
 
 
 def without_effect(tokens: list[str], ignored: Mapping[str, bool]) -> Split:
@@ -122,8 +124,8 @@ def without_effect(tokens: list[str], ignored: Mapping[str, bool]) -> Split:
         >>> parts.own, parts.without_effect
         (['--messages', '5'], ['--ponythreads', '--ponynoblock'])
     """
-    found, own = extracted(tokens, ignored)
-    return Split(own=own, without_effect=[token.partition("=")[0] for token in found if token.startswith("-")])
+    matching, own = extracted(tokens, ignored)
+    return Split(own=own, without_effect=[token.partition("=")[0] for token in matching if token.startswith("-")])
 
 
 def _file(result: Split, name: str, taken: list[str], used: frozenset[str]) -> None:

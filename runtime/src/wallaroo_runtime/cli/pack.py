@@ -36,7 +36,7 @@ def add_parser(subparsers: Any) -> None:
     add = parser.add_argument
     add("-o", "--output", metavar="FILE", required=True, help="the archive, e.g. app.tar.gz")
     add("--arch", metavar="ARCH,...", default=",".join(ARCHITECTURES), help="processors; default: amd64,arm64")
-    add("--requirements", metavar="FILE", help="what Python needs; default: requirements.txt next to the program")
+    add("--requirements", metavar="FILE", help="requirements of Python; default: requirements.txt next to the program")
     add("--include", metavar="PATTERN", action="append", default=[], help="further files of the program's directory")
     add("--in", "-i", dest="inputs", default="", metavar="H:P,...", help="the application sees it")
     add("--out", dest="outputs", default="", metavar="H:P,...", help="the application sees it")
@@ -83,15 +83,15 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def carried(topology: Topology) -> Iterator[str]:
-    """Yield what an archive says of the machines that it reaches, and what is to be given where it runs."""
+    """Yield the requirements of an archive: machines that it reaches, and settings to be given where it runs."""
     variables = broker_variables(topology.document)
     for option, ends in (("--in", topology.sources()), ("--out", topology.sinks())):
         for end in ends:
             brokers = getattr(end, "brokers", ())
             if brokers or hasattr(end, "host"):
-                place = ",".join(brokers) or end.place
+                address = ",".join(brokers) or end.place
                 other = variables[end.name, tuple(brokers)] if brokers else option
-                yield f'carries {place} of "{end.name}"; {other} gives another where it runs'
+                yield f'carries {address} of "{end.name}"; {other} gives another where it runs'
     for name in dict.fromkeys(name for worker in topology.workers for name in secret_arguments(worker.args)):
         yield f"carries the argument {name}, which looks like a secret; let the program read it where it runs"
     for name in references(topology.document):

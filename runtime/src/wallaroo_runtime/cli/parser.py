@@ -25,10 +25,10 @@ class Parser(argparse.ArgumentParser):
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
         """Parse arguments, also those that stand after options: `emit TOPIC --json KEY VALUE`."""
-        found, extras = super().parse_known_args(args, namespace)
+        parsed, extras = super().parse_known_args(args, namespace)
         has_commands = any(action.nargs == argparse.PARSER for action in self._actions)
         if self._is_intermixed or has_commands or "--" in (args or ()) or all(each.startswith("-") for each in extras):
-            return found, extras
+            return parsed, extras
         self._is_intermixed = True
         try:
             return self.parse_known_intermixed_args(args)
@@ -48,7 +48,7 @@ class Parser(argparse.ArgumentParser):
         return [name for action in self._actions for name in action.option_strings]
 
     def error(self, message: str) -> NoReturn:
-        """Turn what argparse complains about into a diagnostic."""
+        """Turn a complaint of argparse into a diagnostic."""
         choice = re.fullmatch(r"argument (\S+): invalid choice: '(.*)' \(choose from (.*)\)", message)
         if choice:
             what, value, known = choice.groups()
@@ -72,7 +72,7 @@ def unknown_arguments(parser: Parser, extras: list[str]) -> RunError:
 
 
 def usage_error(reason: str, value: str, known: Iterable[str], otherwise: str, program: str) -> RunError:
-    """Return an R608 that guesses what was meant, or else says `otherwise` or where to look."""
+    """Return an R608 that guesses the intended word, or else says `otherwise` or where to look."""
     close = closest(value, known)
     fix = f"did you mean {close}?" if close else otherwise or f"see `{program} --help`"
     return wrong_usage(reason=reason, fix=fix)

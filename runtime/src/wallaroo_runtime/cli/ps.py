@@ -22,9 +22,9 @@ def run(arguments: argparse.Namespace) -> int:
     from wallaroo_runtime.monitor.endpoint import monitor_of  # late: it imports a client of HTTP
 
     if arguments.json:
-        for found in running():
-            print_json({**found, "monitor": monitor_of(Path(found["checkpoint"]))})
+        for each in running():
+            print_json({**each, "monitor": monitor_of(Path(each["checkpoint"]))})
         return 0
-    rows = [(str(found["pid"]), found["application"], found["checkpoint"]) for found in running()]
+    rows = [(str(each["pid"]), each["application"], each["checkpoint"]) for each in running()]
     print_table(COLUMNS, rows)
     return 0

@@ -1,4 +1,4 @@
-"""`wallaroo receive`: listen as a TCP sink's peer does, and show or save what arrives."""
+"""`wallaroo receive`: listen as a TCP sink's peer does, and show or save the received messages."""
 
 import argparse
 import os
@@ -23,25 +23,25 @@ POLL_SECONDS = 0.2
 
 def add_parser(subparsers: Any) -> None:
     """Declare the command's arguments."""
-    parser = subparsers.add_parser("receive", help="show what a TCP sink delivers", description=__doc__)
+    parser = subparsers.add_parser("receive", help="show the output of a TCP sink", description=__doc__)
     parser.add_argument("--listen", "-l", required=True, metavar="H:P", help="where to listen")
     parser.add_argument(
         "--framed", "-f", action="store_true", help="messages have 4 bytes of length before them; show each as a line"
     )
     parser.add_argument("--output", metavar="F", help="file to write to; otherwise stdout")
-    parser.add_argument("--no-write", "-n", action="store_true", help="count what arrives, and throw it away")
+    parser.add_argument("--no-write", "-n", action="store_true", help="count the messages, and throw them away")
     parser.add_argument("--stop-when-idle", type=float, metavar="S", help="end when nothing came for S seconds")
     parser.add_argument("--expect", type=int, metavar="N", help="end after N lines, or messages with --framed")
 
 
 def split_arguments(tokens: list[str]) -> Split:
-    """Take out what Wallaroo's receiver had and this one has no use for."""
+    """Take out options that Wallaroo's receiver had and this one has no use for."""
     return without_effect(tokens, PONY)
 
 
 @dataclass
-class Receiver:
-    """Takes what arrives and writes it out.
+class ReceivedWriter:
+    """Takes the received bytes and writes them.
 
     Attributes:
         framed: Whether messages have a length before them.
@@ -55,7 +55,7 @@ class Receiver:
     pending: dict[socket.socket, bytes] = field(default_factory=dict)
 
     def take(self, connection: socket.socket, data: bytes) -> None:
-        """Write what a connection delivered."""
+        """Write the bytes that a connection delivered."""
         if not self.framed:
             self.messages += data.count(b"\n")
             self.output.write(data)
@@ -92,7 +92,7 @@ def run(arguments: argparse.Namespace) -> int:
         output = open(file, "wb") if file else sys.stdout.buffer  # noqa: SIM115
     except OSError as error:
         raise RunError.of("R616", USAGE, path=file, done="read", reason=error.strerror or str(error)) from error
-    receiver = Receiver(output, arguments.framed)
+    receiver = ReceivedWriter(output, arguments.framed)
     host, port = listener.getsockname()[:2]
     print(f"listening at {host}:{port}", file=sys.stderr, flush=True)
     with listener:
@@ -102,7 +102,7 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _serve(listener: socket.socket, receiver: Receiver, arguments: argparse.Namespace, stopped: Stop) -> None:
+def _serve(listener: socket.socket, receiver: ReceivedWriter, arguments: argparse.Namespace, stopped: Stop) -> None:
     selector = selectors.DefaultSelector()
     selector.register(listener, selectors.EVENT_READ)
     last = time.monotonic()
@@ -127,13 +127,13 @@ def _serve(listener: socket.socket, receiver: Receiver, arguments: argparse.Name
     selector.close()
 
 
-def _is_over(receiver: Receiver, arguments: argparse.Namespace, idle: float) -> bool:
+def _is_over(receiver: ReceivedWriter, arguments: argparse.Namespace, idle: float) -> bool:
     if arguments.expect is not None and receiver.messages >= arguments.expect:
         return True
     return arguments.stop_when_idle is not None and idle > arguments.stop_when_idle
 
 
-def _take(connection: socket.socket, receiver: Receiver) -> bool:
+def _take(connection: socket.socket, receiver: ReceivedWriter) -> bool:
     """Read once; say whether the connection is still open."""
     try:
         data = connection.recv(READ_BYTES)

@@ -10,13 +10,13 @@ from wallaroo_runtime.cli.backup import print_copied
 def add_parser(subparsers: Any) -> None:
     """Declare the command's arguments."""
     parser = subparsers.add_parser("restore", help="put a copy of a checkpoint in its place", description=__doc__)
-    parser.add_argument("backup", metavar="DIR", help="what `wallaroo backup` has made")
+    parser.add_argument("backup", metavar="DIR", help="copy that `wallaroo backup` has made")
     parser.add_argument("checkpoint", metavar="CHECKPOINT", nargs="?", help="directory to make; default: where it was")
-    parser.add_argument("--json", action="store_true", help="what was copied as a JSON object; findings as an array")
+    parser.add_argument("--json", action="store_true", help="the copy as a JSON object; findings as an array")
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Restore it, and say how much that was."""
+    """Restore it, and print the size."""
     from wallaroo_runtime.maintenance.backup import restore  # late: it knows much of a checkpoint
 
     target = Path(arguments.checkpoint).absolute() if arguments.checkpoint else None

@@ -66,21 +66,21 @@ def joined(tokens: list[str]) -> list[str]:
         >>> joined(["--monitor", "off", "app.py"])
         ['--monitor=off', 'app.py']
     """
-    found: list[str] = []
+    words: list[str] = []
     rest = iter(range(len(tokens)))
     for at in rest:
         if tokens[at] == "--":
-            return found + tokens[at:]
+            return words + tokens[at:]
         if tokens[at] != "--monitor":
-            found.append(tokens[at])
+            words.append(tokens[at])
         elif at + 1 < len(tokens) and (tokens[at + 1] == OFF or parse_address(tokens[at + 1])):
-            found.append(f"--monitor={tokens[next(rest)]}")
+            words.append(f"--monitor={tokens[next(rest)]}")
         elif at + 1 < len(tokens) and _NEARLY_ADDRESS.fullmatch(tokens[at + 1]):
             fix = "write --monitor HOST:PORT, --monitor :PORT or --monitor off"
             raise wrong_usage(reason=f"--monitor {tokens[at + 1]} is no address", fix=fix)
         else:
-            found.append(f"--monitor={FREE}")
-    return found
+            words.append(f"--monitor={FREE}")
+    return words
 
 
 def monitor_of(arguments: argparse.Namespace) -> str:
@@ -90,8 +90,8 @@ def monitor_of(arguments: argparse.Namespace) -> str:
     """
     from wallaroo_runtime.spark.machine.master import SUBMITTED  # late: as the engines
 
-    place = arguments.monitor or (OFF if SUBMITTED in os.environ else FREE)
-    return "" if place == OFF else str(place)
+    address = arguments.monitor or (OFF if SUBMITTED in os.environ else FREE)
+    return "" if address == OFF else str(address)
 
 
 def sockets_of(texts: list[str], master: str) -> dict[str, Path]:
@@ -104,28 +104,28 @@ def sockets_of(texts: list[str], master: str) -> dict[str, Path]:
         >>> sockets_of(["main=unix:///run/worker.sock"], "local[2]")
         {'main': PosixPath('/run/worker.sock')}
     """
-    found = {}
+    sockets = {}
     for text in texts:
         name, equals, target = text.partition("=")
         path = Path(target.removeprefix(UNIX))
         if not (name and equals and target.startswith(UNIX) and path.is_absolute()):
             reason = f"--attach {text} names no worker and its socket"
             raise wrong_usage(reason=reason, fix="give NAME=unix:///PATH, e.g. main=unix:///tmp/worker.sock")
-        if name in found:
+        if name in sockets:
             raise wrong_usage(reason=f"--attach: worker {name} is named twice", fix="name it once")
-        found[name] = path
+        sockets[name] = path
     from wallaroo_runtime.spark.machine.master import cores  # late: as the engines
 
-    if found and cores(master) is None:
+    if sockets and cores(master) is None:
         reason = f"--attach: tasks of the Spark master {master} run on other machines"
         raise wrong_usage(reason=reason, fix="leave out --master, or give local[N]")
-    return found
+    return sockets
 
 
 def location_of(arguments: argparse.Namespace) -> str:
     """Return the checkpoint, when it is at a URL; else an empty text."""
-    place = arguments.checkpoint or ""
-    return place if URL.match(place) else ""
+    url = arguments.checkpoint or ""
+    return url if URL.match(url) else ""
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -149,8 +149,8 @@ def run(arguments: argparse.Namespace) -> int:
         raise wrong_usage(reason=reason, fix="leave out one of the two; --continue-goka is for a new checkpoint")
     if arguments.continue_goka and arguments.mode == "realtime":
         reason = "--continue-goka begins a checkpoint of micro-batches"
-        place = shlex.quote(arguments.checkpoint or app)
-        fix = f"run it once without --mode, then `wallaroo state convert {place} --to realtime`"
+        checkpoint = shlex.quote(arguments.checkpoint or app)
+        fix = f"run it once without --mode, then `wallaroo state convert {checkpoint} --to realtime`"
         raise wrong_usage(reason=reason, fix=fix)
     if arguments.topic_reset == "end" and arguments.mode != "realtime":
         reason = "--topic-reset end is for --mode realtime: in micro-batches Spark keeps the offsets"

@@ -86,14 +86,14 @@ OPTIONS = (
               "(R738); end: real-time mode only", {"choices": ["start", "end"], "default": ""}, "spark"),
     RunOption(("--master",), SPARK, "Spark master; default: local[*], this machine",
               {"default": "local[*]", "metavar": "URL"}, "spark"),
-    RunOption(("--mode",), SPARK, "realtime: milliseconds, for what `explain` says it can run; default: %(default)s",
+    RunOption(("--mode",), SPARK, "realtime: millisecond latency; `explain` says if it qualifies; default: %(default)s",
               {"choices": ["microbatch", "realtime"], "default": "microbatch"}, "spark"),
     RunOption(("--conf",), SPARK, "a setting of Spark, or one of those below; may be repeated",
               {"action": "append", "default": [], "metavar": "NAME=VALUE"}, "spark"),
     RunOption(("--checkpoint",), CHECKPOINT, "default: a directory of the application in ~/.local/state/wallaroo",
               {"metavar": "DIR|URL", "type": stated}, "spark"),
-    RunOption(("--fresh",), CHECKPOINT, "start over: remove what the application's checkpoint holds", FLAG, "spark"),
-    RunOption(("--on-error",), FAILURES, "when user code fails, unless its step says",
+    RunOption(("--fresh",), CHECKPOINT, "start over: empty the application's checkpoint", FLAG, "spark"),
+    RunOption(("--on-error",), FAILURES, "policy for failing user code; a step's own policy wins",
               {"choices": ["dead_letter", "fail"], "default": ""}),
     RunOption(("--accept-changed",), FAILURES, "go on with a changed program that loses fields of states (R605) or "
               "repeats what has left (R790)", FLAG, "spark"),
@@ -107,7 +107,7 @@ OPTIONS = (
     RunOption(("--monitor",), SHOWN, f"where the page, metrics and API listen; off: nowhere; default: {LOOPBACK}, a "
               "free port", {"default": "", "metavar": "[H:P|off]"}, "spark"),
     RunOption(("--json",), SHOWN, "progress and findings as JSON", FLAG),
-    RunOption(("--quiet",), SHOWN, "show no status line, and not what the application's workers print", FLAG,
+    RunOption(("--quiet",), SHOWN, "show no status line, and no output of the application's workers", FLAG,
               is_submitted=False),
 )  # fmt: skip
 OWN = {name: each.takes_value for each in OPTIONS if not each.is_shown_to_app for name in each.names}

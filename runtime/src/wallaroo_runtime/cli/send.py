@@ -23,7 +23,7 @@ ACKNOWLEDGE_SECONDS = 60.0
 
 @dataclass
 class Sent:
-    """How much was sent so far."""
+    """The amount sent so far."""
 
     messages: int = 0
     bytes: int = 0
@@ -34,7 +34,7 @@ def add_parser(subparsers: Any) -> None:
     parser = subparsers.add_parser("send", help="send the lines of a file as messages", description=__doc__)
     parser.add_argument("--host", required=True, metavar="H:P", help="where the source listens")
     add = parser.add_argument
-    add("--file", "-f", metavar="F,...", help="what to send; - reads stdin; none: the numbers from 1 on, as text")
+    add("--file", "-f", metavar="F,...", help="files to send; - reads stdin; none: the numbers from 1 on, as text")
     add(
         "--framing",
         choices=[*KINDS, "none"],
@@ -57,7 +57,7 @@ def add_parser(subparsers: Any) -> None:
 
 
 def split_arguments(tokens: list[str]) -> Split:
-    """Take out what Wallaroo's sender had and this one has no use for."""
+    """Take out options that Wallaroo's sender had and this one has no use for."""
     return without_effect(tokens, SENDER)
 
 

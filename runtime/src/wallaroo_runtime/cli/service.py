@@ -1,4 +1,4 @@
-"""What the commands `wallaroo gateway` and `wallaroo egress` have in common."""
+"""The parts that the commands `wallaroo gateway` and `wallaroo egress` share."""
 
 import argparse
 import json

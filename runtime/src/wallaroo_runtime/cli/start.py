@@ -30,7 +30,7 @@ def main() -> int:
         code = run()
         end_for_good()
         return code
-    report([Diagnostic.of("T221", found=found) for found in others], "--json" in sys.argv[1:])
+    report([Diagnostic.of("T221", found=file) for file in others], "--json" in sys.argv[1:])
     return TOPOLOGY
 
 

@@ -26,8 +26,8 @@ def add_parser(subparsers: Any) -> None:
     add_queries(actions)
     action = actions.add_parser("rescale", help="change the number of shuffle partitions, or of buckets")
     add = action.add_argument
-    add("checkpoint", metavar="CHECKPOINT|APP", help="checkpoint directory, or what was run; it must not run now")
-    add("--partitions", type=int, metavar="N", help="shuffle partitions: tasks of a stage with state; of micro-batches")
+    add("checkpoint", metavar="CHECKPOINT|APP", help="checkpoint directory, or the application; it must not run now")
+    add("--partitions", type=int, metavar="N", help="number of shuffle partitions (micro-batch mode only)")
     what = "a new checkpoint has 4, and in real-time mode 8 of its one partition"
     add("--buckets", type=int, metavar="M", help=f"buckets of each partition; {what}")
     add(
@@ -38,17 +38,17 @@ def add_parser(subparsers: Any) -> None:
         help="a setting of Spark; for a checkpoint at a URL",
     )
     add_options(action, group=SERVICES)
-    add("--json", action="store_true", help="what was done as a JSON object; findings as a JSON array")
+    add("--json", action="store_true", help="the result as a JSON object; findings as a JSON array")
     add_convert(actions)
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Do what the action says."""
+    """Run the action of the command line."""
     return {"rescale": _rescale, "convert": run_convert}.get(arguments.action, show_states)(arguments)
 
 
 def _rescale(arguments: argparse.Namespace) -> int:
-    """Rescale, and say what was moved."""
+    """Rescale, and print the moved states."""
     partitions, buckets = arguments.partitions, arguments.buckets
     check_numbers(partitions, buckets)
     if partitions is None and buckets is None:
@@ -67,7 +67,7 @@ def _rescale(arguments: argparse.Namespace) -> int:
 
 
 def told(done: Rescaled, seconds: float) -> str:
-    """Return what was done, in words.
+    """Return the summary of a rescale, in words.
 
     Example:
         >>> MODES = "microbatch", "microbatch"

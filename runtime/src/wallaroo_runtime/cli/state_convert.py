@@ -24,16 +24,16 @@ def add_convert(actions: Any) -> None:
     """Declare the arguments of the action."""
     action = actions.add_parser("convert", help="take the checkpoint to the other mode of `run --mode`")
     add = action.add_argument
-    add("checkpoint", metavar="CHECKPOINT|APP", help="checkpoint directory, or what was run; it must not run now")
-    add("--to", choices=MODES, required=True, help="what `run --mode` is to be from now on")
+    add("checkpoint", metavar="CHECKPOINT|APP", help="checkpoint directory, or the application; it must not run now")
+    add("--to", choices=MODES, required=True, help="the `run --mode` from now on")
     what = "default: as before real-time mode, else as of a new checkpoint"
     add("--partitions", type=int, metavar="N", help=f"shuffle partitions of micro-batches; {what}")
     add("--buckets", type=int, metavar="M", help=f"buckets of each partition, or of real-time mode; {what}")
-    add("--json", action="store_true", help="what was done as a JSON object; findings as a JSON array")
+    add("--json", action="store_true", help="the result as a JSON object; findings as a JSON array")
 
 
 def run_convert(arguments: argparse.Namespace) -> int:
-    """Convert, and say what was moved.
+    """Convert, and print the moved states.
 
     Raises:
         RunError: R608, numbers that would change nothing; R755, the application cannot run in real-time mode; as
@@ -71,7 +71,7 @@ def run_convert(arguments: argparse.Namespace) -> int:
 
 
 def _check_application(manifest: Manifest) -> None:
-    """Refuse what `run --mode realtime` does."""
+    """Refuse an application that `run --mode realtime` refuses."""
     # Late: they import much.
     from wallaroo_runtime.maintenance.rescale import HERE
     from wallaroo_runtime.peer.remote import RemoteOptions
@@ -97,7 +97,7 @@ def check_numbers(partitions: int | None, buckets: int | None) -> None:
 
 
 def told(done: "Rescaled", seconds: float) -> str:
-    """Return what was done, in words.
+    """Return the summary of a conversion, in words.
 
     Example:
         >>> from wallaroo_runtime.maintenance.rescale import Rescaled

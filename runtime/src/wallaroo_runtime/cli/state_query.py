@@ -29,7 +29,7 @@ def add_queries(actions: Any) -> None:
     getting = actions.add_parser("get", help="show the state of one key")
     dumping = actions.add_parser("dump", help="show the states of all keys, one a line")
     for action in (listing, getting, dumping):
-        action.add_argument("checkpoint", metavar="CHECKPOINT|APP", help="checkpoint directory or URL, or what was run")
+        action.add_argument("checkpoint", metavar="CHECKPOINT|APP", help="checkpoint directory or URL, or application")
     listing.add_argument("name", metavar="NAME", nargs="?", default="", help="only this state")
     for action in (getting, dumping):
         action.add_argument("name", metavar="NAME", help="of the state, as `ls` shows it")
@@ -46,42 +46,42 @@ def add_queries(actions: Any) -> None:
 
 
 def show_states(arguments: argparse.Namespace) -> int:
-    """Print what the action asks for."""
+    """Print the states that the action asks for."""
     if arguments.action == "dump":
         _check(arguments)
     from wallaroo_runtime.run.offline_state import check_state, open_states, read_workers  # late: they import gRPC
 
-    place = location_of(arguments) or find_directory(arguments.checkpoint)
+    checkpoint = location_of(arguments) or find_directory(arguments.checkpoint)
     raw = arguments.action == "ls" or arguments.raw
     archive = None if raw else read_workers(arguments.archive)
-    if (arguments.name or arguments.action != "ls") and (files := files_of(place)) is not None:
+    if (arguments.name or arguments.action != "ls") and (files := files_of(checkpoint)) is not None:
         check_state(files, arguments.name, archive, raw=raw)
     if not arguments.json:
-        print(f"starting Spark, which reads the states{_meanwhile(place, arguments)}", file=sys.stderr, flush=True)
-    with open_states(place, conf_of(arguments.conf), raw=raw, archive=archive) as query:
+        print(f"starting Spark, which reads the states{_meanwhile(checkpoint, arguments)}", file=sys.stderr, flush=True)
+    with open_states(checkpoint, conf_of(arguments.conf), raw=raw, archive=archive) as query:
         print_states(query, arguments)
     return 0
 
 
-def files_of(place: Path | str) -> Path | None:
+def files_of(checkpoint: Path | str) -> Path | None:
     """Return the directory of this machine that a checkpoint is in; None: only Spark gets to it.
 
     Example:
         >>> files_of("hdfs://name/checkpoint") is None, files_of("file:///no%20such") is None, str(files_of("file:///"))
         (True, True, '/')
     """
-    if isinstance(place, Path):
-        return place
-    url = urlsplit(place)
+    if isinstance(checkpoint, Path):
+        return checkpoint
+    url = urlsplit(checkpoint)
     path = Path(unquote(url.path))
     return path if url.scheme == "file" and not url.netloc and path.is_dir() else None
 
 
-def _meanwhile(place: Path | str, arguments: argparse.Namespace) -> str:
+def _meanwhile(checkpoint: Path | str, arguments: argparse.Namespace) -> str:
     """Return where a run of the checkpoint answers at once, in words; empty: there is none."""
     from wallaroo_runtime.monitor.endpoint import monitor_of  # late: it imports a client of HTTP
 
-    url = monitor_of(place) if isinstance(place, Path) else ""
+    url = monitor_of(checkpoint) if isinstance(checkpoint, Path) else ""
     if not url:
         return ""
     names = [quote(text, safe="") for text in (arguments.name, getattr(arguments, "key", "")) if text]
@@ -106,23 +106,25 @@ def print_states(query: "StateQuery", arguments: argparse.Namespace) -> None:
     """
     if arguments.action == "ls":
         batch, rows = query.listed(arguments.name)
-        found = iter(rows)
+        states = iter(rows)
     elif arguments.action == "get":
         batch, row = query.get(arguments.name, arguments.key)
-        found = iter([row])
+        states = iter([row])
     else:
-        batch, found = query.page(arguments.name, prefix=arguments.prefix, after=arguments.after, limit=arguments.limit)
+        batch, states = query.page(
+            arguments.name, prefix=arguments.prefix, after=arguments.after, limit=arguments.limit
+        )
     if arguments.action == "ls" and not arguments.json:
-        cells = ((row["state"], row["worker"], f"{row['keys']:,}", f"{row['bytes']:,}") for row in found)
+        cells = ((row["state"], row["worker"], f"{row['keys']:,}", f"{row['bytes']:,}") for row in states)
         print_table(COLUMNS, list(cells))
-    for row in found:
+    for row in states:
         if arguments.json:
             print_json({**row, "batch": batch})
         else:
             print(_line(row, arguments.action))
     if not arguments.json:
-        told = f"as of micro-batch {batch}" if batch >= 0 else "no micro-batch is committed yet"
-        print(told, file=sys.stderr)
+        as_of = f"as of micro-batch {batch}" if batch >= 0 else "no micro-batch is committed yet"
+        print(as_of, file=sys.stderr)
 
 
 def _line(row: Mapping[str, Any], action: str) -> str:

@@ -1,4 +1,4 @@
-"""`wallaroo status [CHECKPOINT|APP]`: what a run does now, or how the last one ended."""
+"""`wallaroo status [CHECKPOINT|APP]`: the work of a run now, or the end of the last one."""
 
 import argparse
 import shlex
@@ -25,7 +25,7 @@ PARTS = (  # fits 80 columns
 
 def add_parser(subparsers: Any) -> None:
     """Declare the command's arguments."""
-    parser = subparsers.add_parser("status", help="show what a run does", description=__doc__)
+    parser = subparsers.add_parser("status", help="show the state of a run", description=__doc__)
     what = "checkpoint directory, what was run, or its name in `wallaroo ps`; default: the only application that runs"
     parser.add_argument("checkpoint", metavar="CHECKPOINT|APP", nargs="?", help=what)
     parser.add_argument("--json", action="store_true", help="as one JSON object; findings as a JSON array")
@@ -36,12 +36,12 @@ def run(arguments: argparse.Namespace) -> int:
     from wallaroo_runtime.monitor.endpoint import status_of  # late: it imports a client of HTTP
 
     named = arguments.checkpoint
-    found = status_of(find_directory(named) if named else only_one())
+    status = status_of(find_directory(named) if named else only_one())
     if arguments.json:
-        print_json(found)
+        print_json(status)
     else:
         width = room()
-        print("\n".join(each for line in lines(found) for each in wrapped(printable(line), width)))
+        print("\n".join(each for line in lines(status) for each in wrapped(printable(line), width)))
     return 0
 
 
@@ -51,41 +51,41 @@ def only_one() -> Path:
     Raises:
         RunError: R608, none or several run.
     """
-    found = list(running())
-    if len(found) == 1:
-        return Path(found[0]["checkpoint"])
-    if not found:
+    runs = list(running())
+    if len(runs) == 1:
+        return Path(runs[0]["checkpoint"])
+    if not runs:
         fix = "give CHECKPOINT or APP: how its last run ended is shown, too"
         raise wrong_usage(reason="no application of yours runs on this machine", fix=fix)
-    places = ", ".join(f'{shlex.quote(each["checkpoint"])} ("{each["application"]}")' for each in found)
-    raise wrong_usage(reason=f"{len(found)} applications run", fix=f"give one of {places}")
+    places = ", ".join(f'{shlex.quote(each["checkpoint"])} ("{each["application"]}")' for each in runs)
+    raise wrong_usage(reason=f"{len(runs)} applications run", fix=f"give one of {places}")
 
 
-def lines(found: Mapping[str, Any]) -> Iterator[str]:
-    """Yield what is known, for people.
+def lines(status: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the lines of a status, for people.
 
     Args:
-        found: Of `status_of`.
+        status: Of `status_of`.
     """
-    pid = f", pid {found['pid']}" if found.get("pid") else ""
-    yield f"{found['application']}: {found['state']}{pid}"
-    yield f"checkpoint {found['checkpoint']}"
-    if found.get("monitor"):
-        yield f"monitor    {found['monitor']}"
-    if said := failed_runs(found.get("earlier", {})):
-        yield f"{said}; this run is another try"
-    if ended := found.get("ended"):
+    pid = f", pid {status['pid']}" if status.get("pid") else ""
+    yield f"{status['application']}: {status['state']}{pid}"
+    yield f"checkpoint {status['checkpoint']}"
+    if status.get("monitor"):
+        yield f"monitor    {status['monitor']}"
+    if failures := failed_runs(status.get("earlier", {})):
+        yield f"{failures}; this run is another try"
+    if ended := status.get("ended"):
         yield failed_runs(ended) or f"the last run ended {ended['time']}: {ended['reason']}"
-    if "parts" in found:
-        yield from _numbers(found)
+    if "parts" in status:
+        yield from _numbers(status)
     else:
-        yield from _last(found)
+        yield from _last(status)
 
 
-def _numbers(found: Mapping[str, Any]) -> Iterator[str]:
-    run, total, lag = found["run"], found["total"], found["lag"]
+def _numbers(status: Mapping[str, Any]) -> Iterator[str]:
+    run, total, lag = status["run"], status["total"], status["lag"]
     yield (
-        f"in this run: in {run['messages_in']:,}  out {run['messages_out']:,}  {found['rate']['now']:,.0f}/s  "
+        f"in this run: in {run['messages_in']:,}  out {run['messages_out']:,}  {status['rate']['now']:,.0f}/s  "
         f"dead letters {run['dead_letters']:,}"
     )
     if any(total[name] != run[name] for name in COUNTS):
@@ -95,18 +95,18 @@ def _numbers(found: Mapping[str, Any]) -> Iterator[str]:
         )
     behind = "not known yet" if lag["messages"] is None else f"{lag['messages']:,}, {lag['seconds']:,.0f} s"
     yield f"now: lag {behind}  waiting for sinks {lag['waiting_for_sinks']:,}"
-    latency = found["latency_ms"]["end_to_end"]["five_minutes"]
+    latency = status["latency_ms"]["end_to_end"]["five_minutes"]
     if latency["count"]:
         shown = ("p50", latency["p50"]), ("p99", latency["p99"]), ("p99.99", latency["p99_99"]), ("max", latency["max"])
         yield "end to end, 5 min: " + "  ".join(f"{name} {ms:,}" for name, ms in shown) + " ms"
-    names = labels(found["parts"])
-    rows = [_cells(name, part) for name, part in zip(names, found["parts"], strict=True)]
+    names = labels(status["parts"])
+    rows = [_cells(name, part) for name, part in zip(names, status["parts"], strict=True)]
     parts = table(PARTS, rows, indent=2, gap=1)
     yield from parts.head()
-    for row, part in zip(rows, found["parts"], strict=True):
+    for row, part in zip(rows, status["parts"], strict=True):
         yield from parts.lines(row)
-        yield from (f"    {name.replace('_', ' ')}: {part[name]:,}" for name in found["counters"] if part[name])
-    for finding in found["findings"][-5:]:
+        yield from (f"    {name.replace('_', ' ')}: {part[name]:,}" for name in status["counters"] if part[name])
+    for finding in status["findings"][-5:]:
         yield f"{finding['time']} {finding['code']} {finding['message']}"
 
 
@@ -116,7 +116,7 @@ def _cells(name: str, part: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def labels(parts: Sequence[Mapping[str, str]]) -> list[str]:
-    """Return what each part is called in a column: those of one name have their address too, or their path.
+    """Return the label of each part in a column: those of one name have their address too, or their path.
 
     Example:
         >>> labels([{"role": "sink", "name": "out", "place": at, "path": "0"} for at in ("127.0.0.1:1", "127.0.0.1:2")])
@@ -125,17 +125,17 @@ def labels(parts: Sequence[Mapping[str, str]]) -> list[str]:
     names = [f"{part['role']} {part['name']}" for part in parts]
     shown = Counter(name[:NAME] for name in names)
     places = Counter(part["place"] for part in parts)
-    found = []
+    columns = []
     for name, part in zip(names, parts, strict=True):
         place = part["place"]
         mark = place if place and places[place] == 1 and len(place) <= NAME - len("source x ") else part["path"]
-        found.append(name[:NAME] if shown[name[:NAME]] == 1 else f"{name[: NAME - 1 - len(mark)]} {mark}")
-    return found
+        columns.append(name[:NAME] if shown[name[:NAME]] == 1 else f"{name[: NAME - 1 - len(mark)]} {mark}")
+    return columns
 
 
-def _last(found: Mapping[str, Any]) -> Iterator[str]:
-    if "messages" in found["gateway"]:
-        yield f"gateway: {found['gateway']['messages']:,} messages since it was started"
-    for sink in found["sinks"]:
+def _last(status: Mapping[str, Any]) -> Iterator[str]:
+    if "messages" in status["gateway"]:
+        yield f"gateway: {status['gateway']['messages']:,} messages since it was started"
+    for sink in status["sinks"]:
         taken, waiting = sink.get("messages", 0), sink.get("pending_messages", 0)
         yield f'sink "{sink.get("name", "")}": {taken:,} messages since the checkpoint began, {waiting:,} wait'

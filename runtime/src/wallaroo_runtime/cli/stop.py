@@ -15,7 +15,7 @@ LOOK_S = 0.05
 def add_parser(subparsers: Any) -> None:
     """Declare the command's arguments."""
     parser = subparsers.add_parser("stop", help="end a run in order", description=__doc__)
-    parser.add_argument("checkpoint", metavar="CHECKPOINT|APP", help="checkpoint directory, or what was run")
+    parser.add_argument("checkpoint", metavar="CHECKPOINT|APP", help="checkpoint directory, or the application")
     parser.add_argument("--timeout", type=float, default=TIMEOUT_S, metavar="SECONDS", help="wait so long; default: 60")
     parser.add_argument("--json", action="store_true", help="as one JSON object; findings as a JSON array")
 

@@ -133,9 +133,9 @@ def _cluster_command(
     conf = {**conf, JARS: with_jar(jars, operator_jar())}
     shipped = {"--token-file": arguments.token_file, "--tls-ca": arguments.tls_ca}
     _, tokens = extracted(tokens, {"--master": True, **dict.fromkeys(shipped, True)})
-    given = {option: Path(file) for option, file in shipped.items() if file}
-    tokens += [token for option, file in given.items() for token in (option, file.name)]
-    return cluster_command(app, arguments.master, conf, settings, arguments=tokens, files=list(given.values()))
+    named = {option: Path(file) for option, file in shipped.items() if file}
+    tokens += [token for option, file in named.items() for token in (option, file.name)]
+    return cluster_command(app, arguments.master, conf, settings, arguments=tokens, files=list(named.values()))
 
 
 def tell(text: str) -> None:

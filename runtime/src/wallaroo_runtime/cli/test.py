@@ -1,4 +1,4 @@
-"""`wallaroo test DIR`: run case folders, and show how the output differs from what is expected.
+"""`wallaroo test DIR`: run case folders, and show how the output differs from the expected one.
 
 A case is a folder with `case.toml`, input and `expected.txt`; DIR is one, or has some below it.
 """
@@ -21,8 +21,8 @@ MAX_LINES = 60
 FIX = "write one, as `wallaroo test --help` shows; `python -m pytest` and `go test ./...` run tests in programs"
 
 
-class Outcome(NamedTuple):
-    """What became of a case.
+class CaseOutcome(NamedTuple):
+    """The result of a case.
 
     Attributes:
         name: Its folder, and the language where it has several.
@@ -42,7 +42,7 @@ def add_parser(subparsers: Any) -> None:
     text = f"{__doc__}\n{(cases.__doc__ or '').partition('.' + chr(10))[2]}"
     parser = subparsers.add_parser("test", help="run case folders and compare their output", description=text)
     parser.add_argument("directory", metavar="DIR", nargs="?", default=".", help="a case, or a folder with cases below")
-    parser.add_argument("--write", action="store_true", help="write what came as expected; look at the difference")
+    parser.add_argument("--write", action="store_true", help="write the output as expected; look at the difference")
     parser.add_argument("--json", action="store_true", help="one JSON object a line for each case")
 
 
@@ -74,7 +74,7 @@ def _found(directory: Path) -> list[Case]:
     return [read_case(file.parent, top) for file in files]
 
 
-def _outcomes(case: Case, arguments: argparse.Namespace) -> Iterator[Outcome]:
+def _outcomes(case: Case, arguments: argparse.Namespace) -> Iterator[CaseOutcome]:
     from wallaroo_runtime.case.run import run_case  # late: it imports the engine
 
     apps = case.apps()
@@ -82,13 +82,13 @@ def _outcomes(case: Case, arguments: argparse.Namespace) -> Iterator[Outcome]:
         name = f"{case.folder} ({language})" if len(apps) > 1 else str(case.folder)
         try:
             _check(case, None if arguments.write else language)
-            found = run_case(case, app)
+            result = run_case(case, app)
             if arguments.write:
-                text = "".join(f"{line}\n" for line in case.arranged(found.lines))
+                text = "".join(f"{line}\n" for line in case.arranged(result.lines))
                 case.expected_file(language).write_text(text, encoding="utf-8")
-            yield Outcome(name, differences(case, language, found), len(found.lines), found.dead_letters)
+            yield CaseOutcome(name, differences(case, language, result), len(result.lines), result.dead_letters)
         except DiagnosticError as error:
-            yield Outcome(name, str(error).splitlines())
+            yield CaseOutcome(name, str(error).splitlines())
 
 
 def _check(case: Case, language: str | None) -> None:
@@ -110,24 +110,24 @@ def _check(case: Case, language: str | None) -> None:
         case.inputs()
 
 
-def differences(case: Case, language: str, found: Found) -> list[str]:
-    """Return how what a case gave differs from what is expected, for people; nothing when it does not."""
+def differences(case: Case, language: str, result: Found) -> list[str]:
+    """Return how a case's results differ from the expected ones, for people; nothing when they do not."""
     problems = []
-    expected, lines = case.arranged(case.expected(language)), case.arranged(found.lines)
+    expected, lines = case.arranged(case.expected(language)), case.arranged(result.lines)
     if expected != lines:
         name = case.expected_file(language).name
         shown = list(difflib.unified_diff(expected, lines, name, "came", n=1, lineterm=""))
         left = len(shown) - MAX_LINES
         problems += [*shown[:MAX_LINES], *([f"... and {left} more lines"] if left > 0 else [])]
-    if (wanted := case.setting("dead_letters", 0)) != found.dead_letters:
+    if (wanted := case.setting("dead_letters", 0)) != result.dead_letters:
         problems += [
-            f"dead letters: expected {wanted}, came {found.dead_letters}",
-            *(f"  {each}" for each in found.said),
+            f"dead letters: expected {wanted}, came {result.dead_letters}",
+            *(f"  {each}" for each in result.said),
         ]
     return problems
 
 
-def _shown(outcome: Outcome) -> str:
+def _shown(outcome: CaseOutcome) -> str:
     letters = f", dead letters {outcome.dead_letters}" if outcome.dead_letters else ""
     if not outcome.problems:
         return f"ok    {outcome.name}: lines {outcome.lines}{letters}"

@@ -15,7 +15,7 @@ from wallaroo_runtime.cli.parser import Parser, wrong_usage
 from wallaroo_runtime.console.json_line import print_json
 from wallaroo_runtime.console.table import number, print_table, text
 from wallaroo_runtime.kafka.client import Cluster
-from wallaroo_runtime.kafka.record import PARTITIONERS, Record, emit, follow
+from wallaroo_runtime.kafka.record import PARTITIONERS, TopicRecord, emit, follow
 from wallaroo_runtime.kafka.topic import MAX_PARTITIONS, Topic, create_topic, describe_topic, list_topics
 from wallaroo_runtime.system.stop import stop_event
 from wallaroo_runtime.topology.override import parse_addresses
@@ -38,15 +38,15 @@ def add_parser(subparsers: Any) -> None:
         "tail": "show records as they come; Ctrl-C ends it",
         "emit": "write records: KEY VALUE, VALUE, or the lines of stdin",
     }
-    found = {name: actions.add_parser(name, help=text, description=text) for name, text in helps.items()}
-    for name, action in found.items():
+    parsers = {name: actions.add_parser(name, help=text, description=text) for name, text in helps.items()}
+    for name, action in parsers.items():
         if name != "ls":
             action.add_argument("topic", metavar="TOPIC")
-    found["ls"].add_argument("--all", action="store_true", help="also topics that Kafka made for itself")
-    _add_create(found["create"].add_argument)
-    _add_tail(found["tail"].add_argument)
-    _add_emit(found["emit"].add_argument)
-    for each in (parser, *found.values()):  # before the action or after it
+    parsers["ls"].add_argument("--all", action="store_true", help="also topics that Kafka made for itself")
+    _add_create(parsers["create"].add_argument)
+    _add_tail(parsers["tail"].add_argument)
+    _add_emit(parsers["emit"].add_argument)
+    for each in (parser, *parsers.values()):  # before the action or after it
         absent = {} if each is parser else {"default": argparse.SUPPRESS}
         add = each.add_argument
         add(
@@ -72,7 +72,7 @@ def _add_tail(add: Any) -> None:
     add("--to-end", action="store_true", help="end where the topic ends; implies --from-beginning")
     add("-n", "--number", type=_natural, metavar="N", help="end after N records")
     add("--partition", type=_partition, action="append", default=[], metavar="P", help="only this partition")
-    add("--uncommitted", action="store_true", help="also what transactions have not committed")
+    add("--uncommitted", action="store_true", help="also records that transactions have not committed")
 
 
 def _add_emit(add: Any) -> None:
@@ -109,7 +109,7 @@ def _setting(text: str) -> tuple[str, str]:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Do what the action says."""
+    """Run the action of the command line."""
     addresses = parse_addresses(arguments.brokers, "broker")
     brokers = [f"[{at.host}]:{at.port}" if ":" in at.host else f"{at.host}:{at.port}" for at in addresses]
     cluster = Cluster(brokers, dict(arguments.client))
@@ -125,13 +125,13 @@ def _as_json(topic: Topic) -> dict[str, Any]:
 
 
 def _list(cluster: Cluster, arguments: argparse.Namespace) -> None:
-    found = list_topics(cluster, internal=arguments.all)
+    listed = list_topics(cluster, internal=arguments.all)
     if arguments.json:
-        for topic in found:
+        for topic in listed:
             print_json(_as_json(topic))
         return
     rows = []
-    for topic in found:
+    for topic in listed:
         settings = " ".join(f"{name}={value}" for name, value in topic.settings.items())
         rows.append((topic.name, str(len(topic.partitions)), f"{topic.records:,}", settings))
     print_table(COLUMNS, rows)
@@ -202,7 +202,7 @@ def _emit(cluster: Cluster, arguments: argparse.Namespace) -> None:
         print(f"{total:,} record{'' if total == 1 else 's'} written to {arguments.topic}", file=sys.stderr)
 
 
-def _given(arguments: argparse.Namespace) -> Iterable[Record]:
+def _given(arguments: argparse.Namespace) -> Iterable[TopicRecord]:
     """Return the records that the command line or stdin has."""
     texts, headers = arguments.texts, tuple((name, value.encode()) for name, value in arguments.header)
     if len(texts) > 2 or (texts and arguments.tombstone is not None):
@@ -212,9 +212,9 @@ def _given(arguments: argparse.Namespace) -> Iterable[Record]:
         )
         raise wrong_usage(reason=reason, fix=fix)
     if arguments.tombstone is not None:
-        return [Record(_octets(arguments.tombstone), None, headers)]
+        return [TopicRecord(_octets(arguments.tombstone), None, headers)]
     if texts:
-        return [Record(_octets(texts[0]) if len(texts) == 2 else None, _octets(texts[-1]), headers)]
+        return [TopicRecord(_octets(texts[0]) if len(texts) == 2 else None, _octets(texts[-1]), headers)]
     return _lines(arguments.separator.encode(), headers)
 
 
@@ -223,7 +223,7 @@ def _octets(text: str) -> bytes:
     return text.encode("utf-8", "surrogateescape")
 
 
-def _lines(separator: bytes, headers: tuple[tuple[str, bytes], ...]) -> Iterator[Record]:
+def _lines(separator: bytes, headers: tuple[tuple[str, bytes], ...]) -> Iterator[TopicRecord]:
     for line in sys.stdin.buffer:
         first, sign, rest = line.rstrip(b"\r\n").partition(separator) if separator else (line.rstrip(b"\r\n"), b"", b"")
-        yield Record(first if sign else None, rest if sign else first, headers)
+        yield TopicRecord(first if sign else None, rest if sign else first, headers)

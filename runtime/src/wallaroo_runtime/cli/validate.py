@@ -24,7 +24,7 @@ def add_parser(subparsers: Any) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Check the file; findings are raised, or with --json what is printed."""
+    """Check the file; findings are raised, or printed with --json."""
     from wallaroo_runtime.cli.main import exit_code  # late: it imports the commands
 
     try:
@@ -47,8 +47,8 @@ def _check(arguments: argparse.Namespace) -> int:
     counts = {noun: sum(1 for _ in items) for noun, items in parts.items()}
     if arguments.json:
         numbers = {f"{noun}s": number for noun, number in counts.items()}
-        found = {"application": topology.name, **numbers, "interface_hash": expected}
-        print_json(found)
+        report = {"application": topology.name, **numbers, "interface_hash": expected}
+        print_json(report)
     elif arguments.hash:
         print(expected)
     else:

@@ -23,9 +23,9 @@ def add_parser(subparsers: Any) -> None:
     """Declare the command's arguments."""
     parser = subparsers.add_parser("visit", help="run visitors for every key that has state", description=__doc__)
     add = parser.add_argument
-    add("checkpoint", metavar="CHECKPOINT|APP", help="checkpoint directory, or what runs; not used with --gateway")
+    add("checkpoint", metavar="CHECKPOINT|APP", help="checkpoint directory, or application; not used with --gateway")
     add("name", metavar="NAME", help="of the visit, as the state computation names it")
-    add("--metadata", metavar="TEXT", help="what the visitors get, too; as UTF-8")
+    add("--metadata", metavar="TEXT", help="text for the visitors; as UTF-8")
     add("--metadata-file", metavar="FILE", help="the same, from a file")
     add("--wait", action="store_true", help="wait until it is processed, and say how many keys were visited")
     add("--gateway", metavar="H:P", help="ask this gateway, of a run with remote gateways")
@@ -36,7 +36,7 @@ def add_parser(subparsers: Any) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Ask for the visit, and perhaps wait for it."""
-    from wallaroo_runtime.peer.visit import Visited, ask, wait  # late: gRPC takes long to import
+    from wallaroo_runtime.peer.visit import VisitResult, ask, wait  # late: gRPC takes long to import
 
     metadata = _metadata(arguments)
     with _gateway(arguments) as service:
@@ -45,18 +45,18 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.json:
         print_json({"id": number} if done is None else done._asdict())
     else:
-        print(told(arguments.name, done or Visited(number, -1, 0), is_done=done is not None))
+        print(told(arguments.name, done or VisitResult(number, -1, 0), is_done=done is not None))
     return 0
 
 
 def told(name: str, visited: Any, *, is_done: bool) -> str:
-    """Return what came of a visit, in words.
+    """Return the result of a visit, in words.
 
     Example:
-        >>> from wallaroo_runtime.peer.visit import Visited
-        >>> print(told("reset", Visited(7, 1200, 1), is_done=True))
+        >>> from wallaroo_runtime.peer.visit import VisitResult
+        >>> print(told("reset", VisitResult(7, 1200, 1), is_done=True))
         visit "reset": 1,200 keys, 1 of them a dead letter
-        >>> print(told("reset", Visited(7, -1, 0), is_done=False))
+        >>> print(told("reset", VisitResult(7, -1, 0), is_done=False))
         visit "reset" is in the journal
     """
     if not is_done:

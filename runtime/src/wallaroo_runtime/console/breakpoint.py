@@ -1,4 +1,4 @@
-"""What `breakpoint()` does where a command runs user code in its own process: `wallaroo test` and the engine memory."""
+"""The behaviour of `breakpoint()` in a command that runs user code itself: `wallaroo test` and the engine memory."""
 
 import os
 import signal
@@ -56,7 +56,7 @@ class Debugging:
         self.is_over = True
 
     def check(self) -> None:
-        """End the command if it is over: a worker takes what ends the debugger for an error of the message.
+        """End the command if it is over: a worker takes the debugger's exit for an error of the message.
 
         Raises:
             KeyboardInterrupt: It is.
@@ -98,7 +98,7 @@ class _Debugger(Pdb):
 
 @contextmanager
 def _interrupting() -> Iterator[None]:
-    """Let signals of the command interrupt what waits for the terminal, too."""
+    """Let signals of the command interrupt a wait for the terminal, too."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -124,7 +124,7 @@ def breakpoints(
     *,
     has_terminal: bool = True,
 ) -> Iterator[Debugging]:
-    """Let `breakpoint()` stop at a terminal, and otherwise say what to do.
+    """Let `breakpoint()` stop at a terminal, and otherwise print advice.
 
     Args:
         is_stopped: Says whether a signal has asked for the end.

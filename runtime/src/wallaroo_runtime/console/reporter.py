@@ -51,7 +51,7 @@ class TextReporter:
             print(text, flush=True)
 
     def output(self, worker: str, line: str) -> None:
-        """Print the line to stdout, the worker's name in front; what a terminal would obey is escaped."""
+        """Print the line to stdout, the worker's name in front; control characters are escaped."""
         if not (self._is_quiet or self._is_shared):
             self.note(f"{worker} | {printable(line.expandtabs())}")
 
@@ -98,7 +98,7 @@ class TextReporter:
 
     @contextmanager
     def beside(self) -> Iterator[Callable[[], None]]:
-        """Let programs of this process print meanwhile; gives what draws the status line again when they have."""
+        """Let programs of this process print meanwhile; gives a function that draws the status line again."""
         if self._line is None:
             yield nothing
             return
@@ -122,7 +122,7 @@ def nothing() -> None:
 
 
 def printable(text: str) -> str:
-    """Escape what would move the cursor or hide text in a terminal."""
+    """Escape characters that would move the cursor or hide text in a terminal."""
     return "".join(each if each.isprintable() else each.encode("unicode_escape").decode("ascii") for each in text)
 
 
@@ -153,7 +153,7 @@ class JsonReporter:
         print(json.dumps([finding.to_json()], ensure_ascii=False), file=sys.stderr, flush=True)
 
     def doing(self, state: str, what: str, *, is_shared: bool = False) -> None:
-        """Print an object with the state and what is done."""
+        """Print an object with the state and the current work."""
         self._print(state, doing=what)
         # A changed program is tried while the one before it runs.
         self._state = state if state in (STARTING, STOPPING) else self._state

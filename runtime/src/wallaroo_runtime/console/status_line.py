@@ -58,7 +58,7 @@ class StatusLine:
 
     @contextmanager
     def beside(self) -> Iterator[None]:
-        """Let what programs of this process print begin on a line of its own; the line is gone until it is drawn again.
+        """Let programs of this process print on a line of its own; the status line is gone until it is drawn again.
 
         It is not drawn by itself: a program may wait for an answer where it has printed.
         """
@@ -79,7 +79,7 @@ class StatusLine:
             self._is_mid_line = not text.endswith("\n") if text else self._is_mid_line
 
     def draw_again(self) -> None:
-        """Draw what had to give way, unless what was printed waits for the rest of its line."""
+        """Draw the hidden line, unless printed text waits for the rest of its line."""
         with self._lock:
             if not (self._is_drawn or self._is_mid_line):
                 self._draw()

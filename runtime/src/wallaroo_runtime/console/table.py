@@ -50,7 +50,7 @@ def place(name: str) -> Column:
 
 
 class Table:
-    r"""A table with a head; what cells have that a terminal would obey is escaped.
+    r"""A table with a head; control characters in cells are escaped.
 
     Args:
         columns: From left to right.
@@ -129,13 +129,13 @@ class Table:
         """Return a line for each cell that is not empty, or more where its value is long; and an empty one."""
         names = max(len(column.name) for column in self._columns)
         width = max(1, (self._room or LEAST_ROOM) - self._indent - names - 1)
-        found = []
+        lines = []
         for column, cell in zip(self._columns, cells, strict=True):
             name = column.name
             for piece in pieces(cell, width) if column.least else [cell]:
-                found.append(" " * self._indent + f"{name:<{names}} {piece}")
+                lines.append(" " * self._indent + f"{name:<{names}} {piece}")
                 name = ""
-        return [*found, ""]
+        return [*lines, ""]
 
 
 def table(columns: Sequence[Column], rows: Iterable[Sequence[str]] = (), *, indent: int = 0, gap: int = 2) -> Table:
@@ -145,8 +145,8 @@ def table(columns: Sequence[Column], rows: Iterable[Sequence[str]] = (), *, inde
 
 def print_table(columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> None:
     """Print a table whose rows are all known."""
-    made = table(columns, rows)
-    for line in (*made.head(), *(line for row in rows for line in made.lines(row))):
+    printed = table(columns, rows)
+    for line in (*printed.head(), *(line for row in rows for line in printed.lines(row))):
         print(line)
 
 
@@ -161,7 +161,7 @@ def room() -> int | None:
 
 
 def columns_of(text: str) -> int:
-    r"""Return how many columns of a terminal a text takes.
+    r"""Return the number of terminal columns that a text takes.
 
     Example:
         >>> columns_of("abc"), columns_of("世界"), columns_of("e\u0301")
@@ -194,14 +194,14 @@ def pieces(text: str, width: int) -> list[str]:
         >>> pieces("a text", 4), pieces("", 4)
         (['a te', 'xt'], [])
     """
-    found, rest = [], text
+    cuts, rest = [], text
     while rest:
         end = min(width, len(rest))
         while end > 1 and columns_of(rest[:end]) > width:
             end -= 1
-        found.append(rest[:end])
+        cuts.append(rest[:end])
         rest = rest[end:]
-    return found
+    return cuts
 
 
 def wrapped(line: str, room: int | None) -> list[str]:

@@ -19,7 +19,7 @@ _REMEDIES = {
 
 
 def disk_failure(error: OSError, what: object) -> RunError | None:
-    """Return what a failed system call says of its disk; None: the disk is not why it failed.
+    """Return the finding of a failed system call about its disk; None: the disk is not why it failed.
 
     Args:
         what: A place on the disk that a user knows, or a service.

@@ -1,4 +1,4 @@
-"""Lines with a checksum: what small files hold that nobody else could restore."""
+"""Lines with a checksum: the form of small files that nobody else could restore."""
 
 import json
 import zlib

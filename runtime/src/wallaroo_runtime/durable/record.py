@@ -27,7 +27,7 @@ def pack_record(record: Any) -> bytes:
 
 
 def unpack_record(kind: type[Kind], content: bytes, place: object) -> Kind:
-    """Read what `pack_record` gave.
+    """Read the bytes that `pack_record` gave.
 
     Args:
         place: Where it was read, for the error.
@@ -40,10 +40,10 @@ def unpack_record(kind: type[Kind], content: bytes, place: object) -> Kind:
         _check(body + _END % zlib.crc32(body) == content, "it does not fit its checksum")
         value = json.loads(content)
         del value["crc32"]
-        found: Kind = _typed(kind, value)
+        record: Kind = _typed(kind, value)
     except (ValueError, TypeError, AttributeError) as error:
         raise RunError.of("R698", what=place, reason=error) from error
-    return found
+    return record
 
 
 def read_record(path: Path, kind: type[Kind]) -> Kind | None:

@@ -1,1 +1,1 @@
-"""The process that empties the outbox: delivers what the application sends, in order, once."""
+"""The process that empties the outbox: delivers the application's output, in order, once."""

@@ -10,13 +10,13 @@ from collections.abc import Callable, Iterator
 from wallaroo.diagnostic.diagnostic import Diagnostic
 from wallaroo.diagnostic.fault import reach
 from wallaroo.experimental import protocol, transaction
-from wallaroo.experimental.protocol import NEVER, PROTOCOL_VERSION, Frame, ProtocolError
+from wallaroo.experimental.protocol import NEVER, PROTOCOL_VERSION, ProtocolError, ReceivedFrame
 from wallaroo.experimental.tcp import connected
 from wallaroo.experimental.transaction import OUTPUT, Order
 from wallaroo_runtime.egress.feed import Feed, Piece
 from wallaroo_runtime.egress.sink import IDLE_S, Sink
 from wallaroo_runtime.service._proto import service_pb2 as pb
-from wallaroo_runtime.storage.outbox.position import Delivered
+from wallaroo_runtime.storage.outbox.position import SinkPosition
 
 CONNECT_S, ANSWER_S = 5.0, 60.0
 TRANSACTION_BYTES = 4 * 1024 * 1024
@@ -28,8 +28,8 @@ class Refused(ConnectionError):
     """The sink cannot be delivered to now; the text says why."""
 
 
-class Connection:
-    """A connection to a sink, and what it has said.
+class SinkConnection:
+    """A connection to a sink, and the answers received on it.
 
     Args:
         wake: A descriptor that becomes readable when waiting must end.
@@ -46,7 +46,7 @@ class Connection:
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._wake, self._is_over = wake, is_over
         self._received = bytearray()
-        self._frames: list[Frame] = []
+        self._frames: list[ReceivedFrame] = []
 
     def send(self, data: bytes) -> None:
         """Send frames; waits while the sink takes nothing.
@@ -56,8 +56,8 @@ class Connection:
         """
         self._socket.sendall(data)
 
-    def answer(self, tag: int) -> Frame:
-        """Wait for a frame; acknowledgements on the way count for nothing, since transactions say what is safe.
+    def answer(self, tag: int) -> ReceivedFrame:
+        """Wait for a frame; acknowledgements on the way count for nothing, since transactions give the safe position.
 
         Raises:
             Refused: The sink refuses, or says something else, or nothing for too long.
@@ -112,7 +112,7 @@ class Connection:
                 raise Refused(str(error)) from error
 
     def check(self) -> None:
-        """Look at what the sink has said without being asked.
+        """Look at frames that the sink has sent unasked.
 
         Raises:
             Refused: It wants no more of this connection.
@@ -121,7 +121,7 @@ class Connection:
             self._check(self._frames.pop(0))
 
     @staticmethod
-    def _check(frame: Frame) -> None:
+    def _check(frame: ReceivedFrame) -> None:
         if frame.tag == protocol.ERROR:
             raise Refused(frame.error)
         if frame.tag == protocol.RESTART:
@@ -137,7 +137,7 @@ class Connection:
 
 
 class CommittingSink(Sink):
-    """Delivers what the outbox has for one port in transactions: each message is in the sink exactly once.
+    """Delivers the outbox's messages for one port in transactions: each message is in the sink exactly once.
 
     A transaction that the sink has prepared is decided by the recorded position: what ends in front of it is committed.
     Parameters and attributes are those of `Sink`; `position` is how far the sink has prepared.
@@ -148,14 +148,14 @@ class CommittingSink(Sink):
         self._refused_for = ""
         super()._keep_connected()
 
-    def _connect(self) -> Connection:
-        return Connection(self.config, self._wake, lambda: self._abandoned)
+    def _connect(self) -> SinkConnection:
+        return SinkConnection(self.config, self._wake, lambda: self._abandoned)
 
-    def _is_lasting(self, before: Delivered) -> bool:
+    def _is_lasting(self, before: SinkPosition) -> bool:
         # A sink that refuses at once is not asked twenty times a second.
         return self.position != before
 
-    def _use(self, stream: Connection) -> bool:  # type: ignore[override]
+    def _use(self, stream: SinkConnection) -> bool:  # type: ignore[override]
         """Deliver over a connection until it breaks or nothing more is to do; returns whether it was the latter."""
         try:
             self._greet(stream)
@@ -175,8 +175,8 @@ class CommittingSink(Sink):
             stream.close()
         return self._abandoned
 
-    def _greet(self, stream: Connection) -> None:
-        """Say who this is, decide what the sink has prepared, and agree on the place to go on."""
+    def _greet(self, stream: SinkConnection) -> None:
+        """Send the hello, decide the sink's prepared transactions, and agree on the position to go on from."""
         stream.send(protocol.hello(PROTOCOL_VERSION, self.config.cookie, PROGRAM, self.position.sender))
         stream.answer(protocol.OK)
         stream.send(transaction.framed(Order(transaction.LIST_UNCOMMITTED, number=1)))
@@ -186,7 +186,7 @@ class CommittingSink(Sink):
             stream.send(transaction.framed(Order(transaction.PHASE_2, (name,), is_commit=is_commit)))
         self._notify(stream)
 
-    def _notify(self, stream: Connection) -> None:
+    def _notify(self, stream: SinkConnection) -> None:
         at = self.position.total_bytes - self.position.base
         stream.send(protocol.notify(OUTPUT, self.config.name, at))
         frame = stream.answer(protocol.NOTIFY_ACK)
@@ -197,7 +197,7 @@ class CommittingSink(Sink):
             raise Refused(reason if frame.is_accepted else "it does not take the stream of output")
         self._refused_for = ""
 
-    def _deliver_all(self, stream: Connection) -> None:
+    def _deliver_all(self, stream: SinkConnection) -> None:
         feed = Feed(self._directory, self.config.port, self.position)
         try:
             while not self._abandoned:
@@ -212,8 +212,8 @@ class CommittingSink(Sink):
         finally:
             feed.close()
 
-    def _send(self, stream: Connection, feed: Feed) -> list[Piece]:
-        """Send what there is now, up to the size of a transaction."""
+    def _send(self, stream: SinkConnection, feed: Feed) -> list[Piece]:
+        """Send the pieces there are now, up to the size of a transaction."""
         pieces: list[Piece] = []
         size = 0
         while size < TRANSACTION_BYTES and (piece := feed.next()) is not None:
@@ -230,8 +230,8 @@ class CommittingSink(Sink):
             yield protocol.message(OUTPUT, begin + at, 0, b"", piece.data[at : at + length])
             at += length
 
-    def _commit(self, stream: Connection, pieces: list[Piece]) -> None:
-        """Let the sink prepare what was sent, record that, and let it commit.
+    def _commit(self, stream: SinkConnection, pieces: list[Piece]) -> None:
+        """Let the sink prepare the sent pieces, record that, and let it commit.
 
         Raises:
             Refused: The sink did not prepare it.

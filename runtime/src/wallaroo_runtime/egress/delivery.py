@@ -1,4 +1,4 @@
-"""Takes output of running micro-batches: what is new goes into the live log, once, in order."""
+"""Takes output of running micro-batches: new messages go into the live log, once, in order."""
 
 import threading
 from collections.abc import Callable, Collection, Iterable, Iterator
@@ -7,17 +7,17 @@ from wallaroo.message.frame import DEAD_LETTER_PORT, FRAMED, HEADER_BYTES, Frame
 from wallaroo_runtime.egress.latency import Outstanding, now_ms
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.service._proto import service_pb2 as pb
-from wallaroo_runtime.service.chunk import Joiner
-from wallaroo_runtime.service.store import Store
-from wallaroo_runtime.storage.outbox.deduplication import OutOfOrderError, Place, Run
+from wallaroo_runtime.service.chunk import ChunkJoiner
+from wallaroo_runtime.service.store import AttachmentStore
+from wallaroo_runtime.storage.outbox.deduplication import OutOfOrderError, Place, StreamRun
 from wallaroo_runtime.storage.outbox.live import OUTPUT, Entry
 from wallaroo_runtime.storage.outbox.live_log import LiveLog
-from wallaroo_runtime.storage.outbox.live_state import Writer
+from wallaroo_runtime.storage.outbox.live_state import AttemptWriter
 from wallaroo_runtime.storage.outbox.position import begin_position
 
 
 class Deliveries:
-    """Decides which streams may deliver, and what of theirs is new.
+    """Decides which streams may deliver, and which of their messages are new.
 
     Args:
         ports: Of the sinks that take output of running micro-batches.
@@ -27,13 +27,15 @@ class Deliveries:
         outstanding: What sinks have not taken.
     """
 
-    def __init__(self, live: LiveLog, store: Store, ports: Callable[[], Collection[int]], wake: Callable[[int], None]):
+    def __init__(
+        self, live: LiveLog, store: AttachmentStore, ports: Callable[[], Collection[int]], wake: Callable[[int], None]
+    ):
         self.live, self.store, self._ports, self._wake = live, store, ports, wake
         self.lock, self.outstanding = threading.Lock(), Outstanding()
         self._latest: dict[int, Delivering] = {}
 
-    def open(self, writer: Writer) -> "Delivering":
-        """Return what takes the output of an attempt, in the place of earlier ones of its partition.
+    def open(self, writer: AttemptWriter) -> "Delivering":
+        """Return the receiver of an attempt's output, in the place of earlier ones of its partition.
 
         Raises:
             RunError: R644, its driver is not the latest; R750, its partition has a later attempt.
@@ -63,7 +65,7 @@ class Deliveries:
         if self._latest.get(stream.writer.partition) is not stream:
             raise self.superseded(stream.writer)
 
-    def superseded(self, writer: Writer) -> RunError:
+    def superseded(self, writer: AttemptWriter) -> RunError:
         """Return an R750: the partition has a later attempt than the one of `writer`."""
         latest = self.live.state.writers[writer.partition]
         return RunError.of(
@@ -105,16 +107,16 @@ class Delivering:
         taken: Number of the last delivery that the live log has wholly.
     """
 
-    def __init__(self, deliveries: Deliveries, writer: Writer) -> None:
+    def __init__(self, deliveries: Deliveries, writer: AttemptWriter) -> None:
         self._deliveries, self._live, self.writer = deliveries, deliveries.live, writer
         self.taken = self._number = self._committed = 0
-        self._run, self._joiner = Run(), Joiner()
+        self._run, self._joiner = StreamRun(), ChunkJoiner()
         self._place: Place = (-1, -1)
         self._ends: dict[int, int] = {}  # messages by port, with what is new since the last arrivals
         self._published_ms = 0  # when the last of that came; 0: nothing is new
 
     def take(self, delivery: pb.Delivery) -> None:
-        """Take the next delivery: append what is new of it.
+        """Take the next delivery: append its new messages.
 
         Raises:
             RunError: R644 or R750, another one delivers; R648, it breaks the protocol; R751, it is out of order.
@@ -149,7 +151,7 @@ class Delivering:
         self._place = place
 
     def arrive(self, arrived: Iterable[pb.Arrived]) -> None:
-        """Take the messages whose output ends with the last delivery; what only comes again was counted before."""
+        """Take the messages whose output ends with the last delivery; repeated ones were counted before."""
         if self._published_ms:
             times = {each.time_ms: each.messages for each in arrived}
             self._deliveries.outstanding.publish(self._ends, times, self._published_ms)

@@ -39,15 +39,15 @@ class DeliveryStream:
             OSError: The disk failed.
         """
         threading.Thread(target=self._take, args=(requests,), name="delivery", daemon=True).start()
-        told = 0
+        sent = 0
         try:
             while True:
                 with self._changed:
-                    self._changed.wait_for(lambda: self._over.is_set() or self._delivering.taken > told)
+                    self._changed.wait_for(lambda: self._over.is_set() or self._delivering.taken > sent)
                     number, is_over = self._delivering.taken, self._over.is_set()
-                if number > told:
+                if number > sent:
                     self._live.sync()
-                    yield (told := number)
+                    yield (sent := number)
                     self._over.wait(PACE_S)
                 elif self._error is not None:
                     raise self._error

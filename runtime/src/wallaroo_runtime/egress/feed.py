@@ -1,4 +1,4 @@
-"""What one sink has to deliver, in order, from a position on."""
+"""The pieces that one sink has to deliver, in order, from a position on."""
 
 import math
 from bisect import bisect_right
@@ -10,8 +10,8 @@ from pathlib import Path
 from wallaroo.message.frame import HEADER_BYTES, Frame, FrameError, read_frame, read_header
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.storage.outbox.live import OUTPUT, Entry, LiveReader, first_offset
-from wallaroo_runtime.storage.outbox.log import LogReader, OutboxFile, Record
-from wallaroo_runtime.storage.outbox.position import Delivered
+from wallaroo_runtime.storage.outbox.log import LogReader, OutboxFile, OutboxRecord
+from wallaroo_runtime.storage.outbox.position import SinkPosition
 
 
 @dataclass(slots=True)
@@ -29,14 +29,14 @@ class Piece:
 
     data: bytes
     lengths: Sequence[int]
-    before: Delivered
-    after: Delivered
+    before: SinkPosition
+    after: SinkPosition
     finished: OutboxFile | None = None
     frame: Frame | None = field(default=None, repr=False)
     ends: list[int] = field(default_factory=list, repr=False)
     is_live: bool = False
 
-    def position(self, size: int) -> Delivered:
+    def position(self, size: int) -> SinkPosition:
         """Return the position after the last message that ends in the first `size` bytes."""
         if size <= 0:
             return self.before  # empty messages at the beginning go with what follows them
@@ -48,7 +48,7 @@ class Piece:
         return (_moved_live if self.is_live else _moved)(self.before, count, self.ends[count - 1])
 
 
-def _moved_live(position: Delivered, count: int, size: int) -> Delivered:
+def _moved_live(position: SinkPosition, count: int, size: int) -> SinkPosition:
     return replace(
         position,
         live_byte=position.live_byte + size,
@@ -58,7 +58,7 @@ def _moved_live(position: Delivered, count: int, size: int) -> Delivered:
     )
 
 
-def _moved(position: Delivered, count: int, size: int) -> Delivered:
+def _moved(position: SinkPosition, count: int, size: int) -> SinkPosition:
     return replace(
         position,
         byte=position.byte + size,
@@ -74,7 +74,7 @@ class Feed:
         directory: The outbox.
     """
 
-    def __init__(self, directory: Path, port: int, start: Delivered) -> None:
+    def __init__(self, directory: Path, port: int, start: SinkPosition) -> None:
         self._directory, self._port = directory, port
         self._log = LogReader(directory, start.record)
         self._live = LiveReader(directory, start.live or first_offset(directory))
@@ -82,7 +82,7 @@ class Feed:
         self._pieces: Iterator[Piece] = iter(())
 
     def next(self) -> Piece | None:
-        """Return what comes next; None when there is nothing now.
+        """Return the next piece; None when there is nothing now.
 
         Raises:
             RunError: R698, the outbox is damaged.
@@ -94,7 +94,7 @@ class Feed:
         return piece
 
     def several(self, size: int, messages: float = math.inf) -> list[Piece]:
-        """Return what comes next, until it is `size` bytes or so many messages, or more; empty: there is nothing now.
+        """Return the next pieces, of at least `size` bytes or so many messages if there are; empty: nothing now.
 
         Raises:
             RunError: R698, the outbox is damaged.
@@ -117,7 +117,7 @@ class Feed:
         yield from self._entries(None)
 
     def _entries(self, end: int | None) -> Iterator[Piece]:
-        """Yield what the live log has before `end`, or what it has at all."""
+        """Yield the pieces of the live log before `end`, or all of them."""
         for entry in self._live.entries(end):
             if entry.kind == OUTPUT and entry.port == self._port:
                 yield self._live_piece(entry)
@@ -138,7 +138,7 @@ class Feed:
         self._at = replace(_moved_live(before, len(lengths), len(data)), live=entry.end, live_byte=0)
         return Piece(data, lengths, before, self._at, frame=frame, is_live=True)
 
-    def _record(self, record: Record) -> Iterator[Piece]:
+    def _record(self, record: OutboxRecord) -> Iterator[Piece]:
         if record.number != self._at.record:
             # Records in between were cut from the log: they had nothing undelivered for this sink.
             self._at = replace(self._at, record=record.number, file=0, byte=0)

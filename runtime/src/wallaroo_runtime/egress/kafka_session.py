@@ -1,4 +1,4 @@
-"""A producer of Kafka, and what its errors mean for records."""
+"""A producer of Kafka, and the meaning of its errors for records."""
 
 import re
 import time
@@ -13,7 +13,7 @@ from wallaroo_runtime.errors import USAGE, RunError
 from wallaroo_runtime.kafka.client import option_refused, silence_of
 from wallaroo_runtime.kafka.topic import batch_settings, record_limits
 from wallaroo_runtime.service._proto import service_pb2 as pb
-from wallaroo_runtime.storage.outbox.position import Delivered
+from wallaroo_runtime.storage.outbox.position import SinkPosition
 from wallaroo_runtime.storage.outbox.sink_record import SinkRecord
 
 ANSWER_S, POLL_S = 15.0, 0.05
@@ -80,7 +80,7 @@ class Lasting(Exception):
         self.is_fenced, self.is_too_large, self.numbers = is_fenced, is_too_large, numbers or {}
 
 
-class Session:
+class ProducerSession:
     """A producer of records of which none is lost; after a failure some may be written twice.
 
     Args:
@@ -109,7 +109,7 @@ class Session:
         self._room = 100_000  # messages, librdkafka's default
         with suppress(ValueError):
             self._room = max(1, int(self._settings.get("queue.buffering.max.messages", self._room)))
-        self.position: Delivered | None = None
+        self.position: SinkPosition | None = None
         self._partitions = 0  # as far as they were asked for
         self._plain = set[int]()  # places of the parts of a write that go together
         try:
@@ -170,7 +170,7 @@ class Session:
             self._lost.clear()  # brokers also close what was not used for long
             self._check_answer()
 
-    def write(self, records: Iterable[SinkRecord], end: Delivered, without: Collection[int] = ()) -> None:
+    def write(self, records: Iterable[SinkRecord], end: SinkPosition, without: Collection[int] = ()) -> None:
         """Write records; returns when Kafka has them.
 
         Args:
@@ -182,13 +182,13 @@ class Session:
             Unavailable: It is not known whether they are there.
             Lasting: Some are not.
         """
-        given = list(records)
-        self._check(given, without)
+        all_records = list(records)
+        self._check(all_records, without)
         for is_careful in (bool(without), True):
             self._failed.clear()
             try:
                 with self._judged():
-                    self._write(given, end, without if is_careful else None)
+                    self._write(all_records, end, without if is_careful else None)
             except Lasting:
                 self._undo()
                 if is_careful:
@@ -202,7 +202,7 @@ class Session:
         Raises:
             Lasting: There are some.
         """
-        found: dict[int, str] = {}
+        reasons: dict[int, str] = {}
         is_too_large = False
         self._plain.clear()
         for begin, part in self._parts(records):
@@ -211,13 +211,13 @@ class Session:
                 continue
             for number, record in enumerate(part, begin):
                 if number not in without and (reason := self._refusal(record)):
-                    is_too_large |= not found and reason.startswith(LARGE)
-                    found[number] = reason
-        if found:
-            first = found[min(found)]
-            raise Lasting(first, is_fenced=False, is_too_large=is_too_large, numbers=found)
+                    is_too_large |= not reasons and reason.startswith(LARGE)
+                    reasons[number] = reason
+        if reasons:
+            first = reasons[min(reasons)]
+            raise Lasting(first, is_fenced=False, is_too_large=is_too_large, numbers=reasons)
 
-    def _write(self, records: Sequence[SinkRecord], _: Delivered, without: Collection[int] | None) -> None:
+    def _write(self, records: Sequence[SinkRecord], _: SinkPosition, without: Collection[int] | None) -> None:
         self._produce_all(records, without)
         reach("egress.kafka_produced")
         while self._producer.flush(LOOK_S):
@@ -245,7 +245,7 @@ class Session:
                     self._produce(record, number)
 
     def _parts(self, records: Sequence[SinkRecord]) -> Iterator[tuple[int, Sequence[SinkRecord]]]:
-        """Yield what is produced between two looks at the client, with its place."""
+        """Yield the records produced between two looks at the client, with their place."""
         size = min(POLL_RECORDS, self._room)
         yield from ((begin, records[begin : begin + size]) for begin in range(0, len(records), size))
 
@@ -306,15 +306,15 @@ class Session:
         return ""
 
     def _count_partitions(self) -> int:
-        """Return how many partitions the topic has; where brokers do not say, they decide on each record."""
+        """Return the number of partitions of the topic; where brokers do not say, they decide on each record."""
         with suppress(self._client.KafkaException):
-            found = self._producer.list_topics(self._topic, ANSWER_S).topics.get(self._topic)
-            if found is not None and found.error is None and found.partitions:
-                return len(found.partitions)
+            metadata = self._producer.list_topics(self._topic, ANSWER_S).topics.get(self._topic)
+            if metadata is not None and metadata.error is None and metadata.partitions:
+                return len(metadata.partitions)
         return ANY_PARTITION
 
     def _noting(self) -> Callable[[int, Any, Any], None]:
-        """Return what notes the records that failed by themselves; it does not keep the producer alive."""
+        """Return a function that notes the records that failed by themselves; it does not keep the producer alive."""
         failed, codes = self._failed, self._client.KafkaError
         # What other records of a batch get, and what is thrown away.
         followers = {codes._PURGE_QUEUE, getattr(codes, "_INVALID_DIFFERENT_RECORD", codes._PURGE_QUEUE)}
@@ -326,7 +326,7 @@ class Session:
         return delivered
 
     def _noting_loss(self) -> Callable[[Any], None]:
-        """Return what notes that no connection is left; it does not keep the producer alive."""
+        """Return a function that notes that no connection is left; it does not keep the producer alive."""
         lost, code = self._lost, self._client.KafkaError._ALL_BROKERS_DOWN
 
         def failed(error: Any) -> None:
@@ -336,7 +336,7 @@ class Session:
         return failed
 
     def close(self) -> None:
-        """Let go of what was not written."""
+        """Let go of unwritten records."""
         with suppress(self._client.KafkaException):  # why it could not go on; that has been reported
             self._producer.purge()
             self._producer.poll(0)
@@ -344,7 +344,7 @@ class Session:
 
 
 def settings_of(target: pb.KafkaTopic, sink: str) -> dict[str, Any]:
-    """Return settings of the client for what a sink's options say.
+    """Return settings of the client for a sink's options.
 
     Raises:
         RunError: R716, an option is none of Kafka's.

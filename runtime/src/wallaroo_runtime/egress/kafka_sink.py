@@ -11,13 +11,13 @@ from pathlib import Path
 from wallaroo.diagnostic.diagnostic import Diagnostic
 from wallaroo.diagnostic.fault import reach
 from wallaroo_runtime.egress.feed import Feed, Piece
-from wallaroo_runtime.egress.kafka_session import Lasting, Session, Unavailable
+from wallaroo_runtime.egress.kafka_session import Lasting, ProducerSession, Unavailable
 from wallaroo_runtime.egress.recorder import RECORD_DURABLY_S
 from wallaroo_runtime.egress.sink import IDLE_S, Sink
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.kafka.client import kafka_client
 from wallaroo_runtime.service._proto import service_pb2 as pb
-from wallaroo_runtime.storage.outbox.position import Delivered
+from wallaroo_runtime.storage.outbox.position import SinkPosition
 from wallaroo_runtime.storage.outbox.refused import CORRECT, SET_ASIDE, refused_letter, set_aside
 from wallaroo_runtime.storage.outbox.sink_record import SinkRecord, records_of, whole_record
 
@@ -32,7 +32,7 @@ FOLDER = "dead-letters"  # next to the outbox
 
 
 class KafkaSink(Sink):
-    """Delivers what the outbox has for one port to a topic.
+    """Delivers the outbox's messages for one port to a topic.
 
     Parameters and attributes are those of `Sink`; `position` is how far Kafka has the records.
 
@@ -55,12 +55,12 @@ class KafkaSink(Sink):
             self._record(durable=True)
 
     def _begin(self) -> None:
-        """Forget the transactions of an earlier version: what they committed is not where a later one goes on."""
+        """Forget the transactions of an earlier version: their committed position is not where a later one goes on."""
         if self.position.sender:
             self.position = replace(self.position, sender="")
             self._record(durable=True)
 
-    def _connect(self) -> Session:
+    def _connect(self) -> ProducerSession:
         session = None
         try:
             session = self._session()
@@ -74,22 +74,22 @@ class KafkaSink(Sink):
         self._told = ""
         return session
 
-    def _session(self) -> Session:
-        return Session(self._client, self._target, self.config.name)
+    def _session(self) -> ProducerSession:
+        return ProducerSession(self._client, self._target, self.config.name)
 
-    def _agree(self, session: Session) -> None:
+    def _agree(self, session: ProducerSession) -> None:
         """Agree with Kafka where to go on; without transactions it does not know."""
 
     def _refused(self, error: Lasting) -> RunError:
         if error.is_fenced:
             return RunError.of("R732", sink=self.config.name, name=self.position.sender)
-        place = f"kafka {self._target.topic}"
+        topic = f"kafka {self._target.topic}"
         if not error.numbers:
-            return RunError.of("R674", sink=self.config.name, place=place, reason=error, fix=CORRECT)
+            return RunError.of("R674", sink=self.config.name, place=topic, reason=error, fix=CORRECT)
         number = self.position.messages + min(error.numbers)
         reason = f"it never takes message {number} of this sink: {error}"
         fix = RAISE_LIMIT if error.is_too_large else SET_ASIDE
-        return RunError.of("R674", sink=self.config.name, place=place, reason=reason, fix=fix)
+        return RunError.of("R674", sink=self.config.name, place=topic, reason=reason, fix=fix)
 
     def _tell_outage(self, error: OSError) -> None:
         self.state, reason = "unreachable", str(error)
@@ -102,10 +102,10 @@ class KafkaSink(Sink):
     def _brokers(self) -> str:
         return ",".join(self._target.brokers)
 
-    def _is_lasting(self, before: Delivered) -> bool:
+    def _is_lasting(self, before: SinkPosition) -> bool:
         return self.position != before
 
-    def _use(self, session: Session) -> bool:  # type: ignore[override]
+    def _use(self, session: ProducerSession) -> bool:  # type: ignore[override]
         """Deliver until Kafka does not take records, or nothing more is to do; returns whether it was the latter.
 
         Raises:
@@ -132,7 +132,7 @@ class KafkaSink(Sink):
             session.close()
         return self._abandoned
 
-    def _commit(self, session: Session, pieces: list[Piece]) -> None:
+    def _commit(self, session: ProducerSession, pieces: list[Piece]) -> None:
         end = replace(pieces[-1].after, refused=self.position.refused)
         if any(piece.lengths for piece in pieces):
             self._prepare(end)
@@ -140,10 +140,10 @@ class KafkaSink(Sink):
             reach("egress.kafka_committed")
         self._take(pieces, end, durable=self._is_due(pieces))
 
-    def _prepare(self, end: Delivered) -> None:
-        """Do what must precede the write of records up to a position; without transactions nothing must."""
+    def _prepare(self, end: SinkPosition) -> None:
+        """Prepare the write of records up to a position; without transactions there is nothing to do."""
 
-    def _write(self, session: Session, pieces: list[Piece], end: Delivered) -> Delivered:
+    def _write(self, session: ProducerSession, pieces: list[Piece], end: SinkPosition) -> SinkPosition:
         """Write the records of pieces, and the position after them; without those that Kafka never takes, if so set.
 
         Returns:
@@ -202,7 +202,7 @@ def _sequences(pieces: list[Piece]) -> Iterator[int]:
 
 
 def written(pieces: list[Piece], are_whole: bool) -> Iterator[SinkRecord]:
-    """Yield what is to be written of pieces; of whole records the values are the records."""
+    """Yield the records to write of pieces; of whole records the values are the records."""
     for piece in pieces:
         if not piece.lengths:
             continue

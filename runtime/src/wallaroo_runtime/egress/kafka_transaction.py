@@ -10,9 +10,9 @@ from dataclasses import asdict
 from typing import Any
 
 from wallaroo.diagnostic.fault import reach
-from wallaroo_runtime.egress.kafka_session import LOOK_S, Session, Unavailable, reader_settings
+from wallaroo_runtime.egress.kafka_session import LOOK_S, ProducerSession, Unavailable, reader_settings
 from wallaroo_runtime.service._proto import service_pb2 as pb
-from wallaroo_runtime.storage.outbox.position import Delivered
+from wallaroo_runtime.storage.outbox.position import SinkPosition
 from wallaroo_runtime.storage.outbox.sink_record import SinkRecord
 
 ANSWER_S, COMMIT_S = 15.0, 30.0
@@ -56,13 +56,13 @@ def within(seconds: float, call: Callable[..., Any], *arguments: Any, look: Call
     raise Unavailable(reason)
 
 
-class TransactionalSession(Session):
+class TransactionalSession(ProducerSession):
     """A producer whose transactions no other one of its name can mix with, and a reader of its position.
 
     Args:
         name: Transactional id and consumer group.
 
-    Parameters, attributes and errors are otherwise those of `Session`.
+    Parameters, attributes and errors are otherwise those of `ProducerSession`.
     """
 
     def __init__(self, client: Any, target: pb.KafkaTopic, sink: str, name: str) -> None:
@@ -72,21 +72,21 @@ class TransactionalSession(Session):
             # Ends what a producer of this name has left; from now on Kafka takes nothing of that one.
             within(ANSWER_S, self._producer.init_transactions)
             self._group = self._reader.consumer_group_metadata()
-            (found,) = self._reader.committed([client.TopicPartition(self._topic, 0)], ANSWER_S)
-        self.position = None if found.offset < 0 else Delivered(**json.loads(found.metadata), sender=name)
+            (committed,) = self._reader.committed([client.TopicPartition(self._topic, 0)], ANSWER_S)
+        self.position = None if committed.offset < 0 else SinkPosition(**json.loads(committed.metadata), sender=name)
 
     def _open(self) -> None:
         self._producer = self._made({**self._settings, "transactional.id": self._name, "enable.idempotence": True})
         reader = {"group.id": self._name, "enable.auto.commit": False}
         self._reader = self._client.Consumer({**reader_settings(self._settings), **reader})
 
-    def _write(self, records: Sequence[SinkRecord], end: Delivered, without: Collection[int] | None) -> None:
+    def _write(self, records: Sequence[SinkRecord], end: SinkPosition, without: Collection[int] | None) -> None:
         """Write records, and the position after them, or nothing."""
         self._producer.begin_transaction()
         self._produce_all(records, without)
         reach("egress.kafka_produced")
-        place = self._client.TopicPartition(self._topic, 0, end.messages, metadata=_text(end))
-        within(ANSWER_S, self._producer.send_offsets_to_transaction, [place], self._group, look=self.look)
+        partition = self._client.TopicPartition(self._topic, 0, end.messages, metadata=_text(end))
+        within(ANSWER_S, self._producer.send_offsets_to_transaction, [partition], self._group, look=self.look)
         reach("egress.kafka_positioned")
         within(COMMIT_S, self._producer.commit_transaction, look=self.look)
 
@@ -96,13 +96,13 @@ class TransactionalSession(Session):
             within(ANSWER_S, self._producer.abort_transaction)
 
     def close(self) -> None:
-        """Let go; what is not committed is undone by the next session."""
+        """Let go; uncommitted records are undone by the next session."""
         super().close()
         with suppress(self._client.KafkaException):
             self._reader.close()
 
 
-def _text(position: Delivered) -> str:
+def _text(position: SinkPosition) -> str:
     value = asdict(position)
     del value["sender"]
     return json.dumps(value)

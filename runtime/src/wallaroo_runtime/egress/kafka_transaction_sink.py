@@ -12,16 +12,16 @@ from pathlib import Path
 from wallaroo.diagnostic.diagnostic import Diagnostic
 from wallaroo_runtime.durable.file import sync_directory
 from wallaroo_runtime.egress.feed import Feed, Piece
-from wallaroo_runtime.egress.kafka_session import Session
+from wallaroo_runtime.egress.kafka_session import ProducerSession
 from wallaroo_runtime.egress.kafka_sink import KafkaSink
 from wallaroo_runtime.egress.kafka_transaction import TransactionalSession
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.service._proto import service_pb2 as pb
-from wallaroo_runtime.storage.outbox.position import Delivered
+from wallaroo_runtime.storage.outbox.position import SinkPosition
 
 
 class TransactionalSink(KafkaSink):
-    """Delivers what the outbox has for one port to a topic, exactly once.
+    """Delivers the outbox's messages for one port to a topic, exactly once.
 
     Parameters and attributes are those of `Sink`; `position` is how far Kafka has committed.
     """
@@ -44,35 +44,35 @@ class TransactionalSink(KafkaSink):
             self._open.unlink(missing_ok=True)  # of another name, before a version without transactions
         self._name_output(f"wallaroo-{self._target.application}-{self.config.name}-{secrets.token_hex(8)}")
 
-    def _session(self) -> Session:
+    def _session(self) -> ProducerSession:
         return TransactionalSession(self._client, self._target, self.config.name, self.position.sender)
 
-    def _agree(self, session: Session) -> None:
-        """Continue where Kafka has committed; a contradiction to what the outbox has is an error.
+    def _agree(self, session: ProducerSession) -> None:
+        """Continue where Kafka has committed; a contradiction to the outbox is an error.
 
         Kafka has a position before the first record is written. So where it has none later, it has forgotten it.
 
         Raises:
             RunError: R731.
         """
-        found = session.position
-        if found is None:
+        position = session.position
+        if position is None:
             if self._open.exists():
                 reason = "Kafka has forgotten it, and the last run did not end in order"
                 raise self._contradicted(reason)
             session.write((), self.position)
             return
-        if found.messages < self.position.messages:
-            reason = f"Kafka has {found.messages} messages; {self.position.messages} were delivered"
+        if position.messages < self.position.messages:
+            reason = f"Kafka has {position.messages} messages; {self.position.messages} were delivered"
             raise self._contradicted(reason)
-        if found.messages > self.position.messages:
-            self._take(self._pieces_until(found), found)
+        if position.messages > self.position.messages:
+            self._take(self._pieces_until(position), position)
 
     def _contradicted(self, reason: str) -> RunError:
         return RunError.of("R731", sink=self.config.name, group=self.position.sender, reason=reason, path=self._open)
 
-    def _pieces_until(self, end: Delivered) -> list[Piece]:
-        """Return what Kafka has and the recorded position does not: the last egress died between the two."""
+    def _pieces_until(self, end: SinkPosition) -> list[Piece]:
+        """Return the pieces that Kafka has past the recorded position: the last egress died between the two."""
         feed = Feed(self._directory, self.config.port, self.position)
         pieces: list[Piece] = []
         try:
@@ -86,7 +86,7 @@ class TransactionalSink(KafkaSink):
             reason=f"Kafka has {end.messages} messages, which the outbox has not, or not in this way"
         )
 
-    def _prepare(self, end: Delivered) -> None:
+    def _prepare(self, end: SinkPosition) -> None:
         if not self._open.exists():
             self._open.touch(mode=0o600)
             sync_directory(self._directory)
@@ -94,7 +94,7 @@ class TransactionalSink(KafkaSink):
             self.live.sync()  # Kafka would keep what a loss of power takes away here
 
 
-def _is_same(place: Delivered, end: Delivered) -> bool:
-    """Say whether two places come after the same messages; steps past what is of other sinks have no fixed ends."""
-    counts = (place.messages, place.total_bytes, place.live_messages)
+def _is_same(position: SinkPosition, end: SinkPosition) -> bool:
+    """Say whether two places come after the same messages; steps past messages of other sinks have no fixed ends."""
+    counts = (position.messages, position.total_bytes, position.live_messages)
     return counts == (end.messages, end.total_bytes, end.live_messages)

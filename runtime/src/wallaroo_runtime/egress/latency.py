@@ -1,4 +1,4 @@
-"""Messages whose output sinks have not taken yet: how long they take from the gateway on, and from the outbox on."""
+"""Messages whose output sinks have not taken yet: their time since the gateway, and since the outbox."""
 
 import threading
 import time
@@ -45,10 +45,10 @@ class _Group:
 
 
 def _coarse(counts: Mapping[int, int], step_ms: int) -> Counter[int]:
-    found = Counter[int]()
+    steps = Counter[int]()
     for time_ms, count in counts.items():
-        found[time_ms - time_ms % step_ms] += count
-    return found
+        steps[time_ms - time_ms % step_ms] += count
+    return steps
 
 
 class Outstanding:
@@ -122,6 +122,6 @@ class Outstanding:
             self._deliver.add(now - time_ms, count)
 
     def to_json(self) -> dict[str, dict[int, int]]:
-        """Return how many messages took how many milliseconds since the process began, by stage."""
+        """Return the number of messages by milliseconds since the process began, by stage."""
         with self._lock:
             return {"deliver": self._deliver.to_counts(), "end_to_end": self._end_to_end.to_counts()}

@@ -24,8 +24,8 @@ class FreshLetters:
         self._kept: deque[tuple[int, pb.FreshLetter]] = deque(maxlen=MOST_LETTERS)
         self._count = 0
 
-    def _add(self, found: Found, count: int) -> None:
-        for number, (name, letter) in enumerate(found[:MOST_LETTERS], self._count + 1):
+    def _add(self, batch: Found, count: int) -> None:
+        for number, (name, letter) in enumerate(batch[:MOST_LETTERS], self._count + 1):
             self._kept.append((number, pb.FreshLetter(id=name, letter=_shown(letter).SerializeToString())))
         self._count += count
 
@@ -50,7 +50,7 @@ class FreshLetters:
 
 
 def _shown(letter: worker.DeadLetter) -> worker.DeadLetter:
-    """Return what is shown of a letter: its input may be as large as a frame."""
+    """Return the part of a letter that is shown: its input may be as large as a frame."""
     shown = worker.DeadLetter()
     shown.CopyFrom(letter)
     for name in ("key", "input"):

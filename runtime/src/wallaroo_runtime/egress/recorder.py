@@ -1,4 +1,4 @@
-"""Records how far a sink has come, in a thread of its own: sending never waits for a disk."""
+"""Records the position of a sink, in a thread of its own: sending never waits for a disk."""
 
 import threading
 import time
@@ -33,7 +33,7 @@ class Recorder:
             self._moved.set()
 
     def close(self) -> None:
-        """End the thread; what was not recorded is left to the caller."""
+        """End the thread; unrecorded positions are left to the caller."""
         self._closing.set()
         self._moved.set()
         self._thread.join()

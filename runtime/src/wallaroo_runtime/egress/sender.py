@@ -76,7 +76,7 @@ class Sender:
                     self._published[file.port] = self._published.get(file.port, 0) + file.bytes
 
     def use(self, live: LiveLog, outstanding: Outstanding) -> None:
-        """Deliver what the live log gets, too; `wake` says of what port."""
+        """Deliver the live log, too; `wake` names the port that has got more."""
         for sink in self._sinks:
             sink.live, sink.outstanding = live, outstanding
         self.live, self._outstanding = live, outstanding
@@ -90,7 +90,7 @@ class Sender:
             self._news.set()
 
     def waiting_bytes(self) -> int:
-        """Return how much of the live log waits for sinks."""
+        """Return the bytes of the live log that wait for sinks."""
         return 0 if self.live is None else self.live.end - min(self._live_positions(), default=self.live.end)
 
     def _live_positions(self) -> Iterator[int]:
@@ -100,13 +100,13 @@ class Sender:
                 yield sink.position.live
 
     def _remove_live(self) -> None:
-        """Remove what of the live log no sink will ask for."""
+        """Remove the part of the live log that no sink will ask for."""
         if self.live is not None:
             kept = (sink.done_live for sink in self._sinks if self.live.state.messages[sink.config.port])
             self.live.remove(min(kept, default=self.live.safe))
 
     def stop(self) -> None:
-        """Let `run` deliver what is there and come to its end; from any thread or signal handler."""
+        """Let `run` deliver the waiting output and come to its end; from any thread or signal handler."""
         self._stop.set()
         self._news.set()
 
@@ -158,8 +158,8 @@ class Sender:
 
     def _fail(self, error: RunError | OSError) -> None:
         if isinstance(error, OSError):
-            found = disk_failure(error, self._outbox)
-            error = found or RunError.of("R698", what=f"outbox {self._outbox}", reason=str(error))
+            failure = disk_failure(error, self._outbox)
+            error = failure or RunError.of("R698", what=f"outbox {self._outbox}", reason=str(error))
         for finding in error.diagnostics:
             self.status.say(finding)
         self.status.write("failed")
@@ -180,10 +180,10 @@ class Sender:
         self._write_status("stopped")
 
     def _write_status(self, state: str) -> bool:
-        """Write the status; returns whether it differs from what was written last."""
+        """Write the status; returns whether it differs from the last one written."""
         with self._lock:
-            found, self._found = self._found, []
-        for diagnostic in found:
+            findings, self._found = self._found, []
+        for diagnostic in findings:
             self.status.say(diagnostic)
         live = {} if self.live is None else {"live": self._live_status(self.live)}
         sinks = [self._sink_status(sink) for sink in self._sinks]

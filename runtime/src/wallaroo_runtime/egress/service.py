@@ -20,14 +20,14 @@ from wallaroo_runtime.service._proto.service_pb2_grpc import (
     OutboxServiceServicer,
     add_OutboxServiceServicer_to_server,
 )
-from wallaroo_runtime.service.chunk import Joiner, chunks
+from wallaroo_runtime.service.chunk import ChunkJoiner, chunks
 from wallaroo_runtime.service.host import Host
 from wallaroo_runtime.service.server import answering
 from wallaroo_runtime.service.store import Attachment
 from wallaroo_runtime.storage.outbox.check import check_outbox
 from wallaroo_runtime.storage.outbox.live import FOLDER, live_segments
 from wallaroo_runtime.storage.outbox.live_log import LiveLog
-from wallaroo_runtime.storage.outbox.live_state import Writer
+from wallaroo_runtime.storage.outbox.live_state import AttemptWriter
 from wallaroo_runtime.storage.outbox.outbox import Outbox
 from wallaroo_runtime.storage.outbox.position import undelivered
 from wallaroo_runtime.storage.outbox.staging import StagedFile, StagingWriter
@@ -79,7 +79,7 @@ class EgressHost(Host):
         return self._outbox
 
     def deliveries(self) -> Deliveries:
-        """Return what takes output of running micro-batches; its log is made when there is none.
+        """Return the receiver of output of running micro-batches; its log is made when there is none.
 
         Raises:
             RunError: R698, the log is damaged.
@@ -91,15 +91,15 @@ class EgressHost(Host):
         return self._deliveries
 
     def expect_deliveries(self) -> Deliveries:
-        """Return what takes output of running micro-batches, from which all output comes from now on.
+        """Return the receiver of output of running micro-batches, from which all output comes from now on.
 
         Raises:
             RunError: R698, the log is damaged.
         """
-        found = self.deliveries()
+        deliveries = self.deliveries()
         if isinstance(self._part, Sender):
             self._part.is_woken = True
-        return found
+        return deliveries
 
     def _live_ports(self) -> set[int]:
         """Return the ports of sinks, which take output of running micro-batches."""
@@ -119,7 +119,7 @@ class EgressHost(Host):
         return bool(limit) and self.waiting_bytes() >= limit
 
     def published(self) -> Counter[int]:
-        """Return how many messages of each port were ever published; 65535: dead letters."""
+        """Return the number of messages of each port that were ever published; 65535: dead letters."""
         live = Counter[int]() if self._deliveries is None else self._deliveries.live.state.messages
         return self.outbox.recorded() + live
 
@@ -131,7 +131,7 @@ class EgressHost(Host):
             return self._deliveries.live.state.last
 
     def waiting_bytes(self) -> int:
-        """Return how much live output waits for sinks."""
+        """Return the bytes of live output that wait for sinks."""
         return self._part.waiting_bytes() if isinstance(self._part, Sender) else 0
 
     def _make_folders(self) -> None:
@@ -194,7 +194,7 @@ class EgressHost(Host):
         return sender
 
     def close(self) -> None:
-        """End what runs, and make the live log safe."""
+        """End the sinks, and make the live log safe."""
         super().close()
         if self._deliveries is not None:
             self._deliveries.close()
@@ -243,7 +243,7 @@ class OutboxServicer(OutboxServiceServicer):
         return pb.StageReply(files=[staged_message(_named(file)) for file in files])
 
     def _write(self, requests: Iterator[pb.StageRequest], writer: StagingWriter, epoch: int) -> None:
-        joiners: dict[int, Joiner] = {}
+        joiners: dict[int, ChunkJoiner] = {}
         is_whole = False
         for request in requests:
             self._host.store.check(epoch)
@@ -251,7 +251,7 @@ class OutboxServicer(OutboxServiceServicer):
             if is_whole:
                 continue
             try:
-                data = joiners.setdefault(request.port, Joiner()).take(request.chunk)
+                data = joiners.setdefault(request.port, ChunkJoiner()).take(request.chunk)
             except ValueError as error:
                 raise self._refused(str(error)) from error
             for header, start, end in split_frames(data) if data else ():
@@ -298,11 +298,11 @@ class OutboxServicer(OutboxServiceServicer):
     def Deliver(  # noqa: N802
         self, request_iterator: Iterator[pb.DeliverRequest], context: grpc.ServicerContext
     ) -> Iterator[pb.DeliverReply]:
-        """Take output of a running micro-batch; what is new of it is delivered at once."""
+        """Take output of a running micro-batch; its new messages are delivered at once."""
         opening = next(request_iterator, pb.DeliverRequest()).opening
         if not _QUERY.fullmatch(opening.query):
             raise self._refused(reason=f"query {opening.query[:100]!r} cannot be part of a file name")
-        writer = Writer(opening.epoch, opening.query, opening.batch, opening.partition, opening.attempt)
+        writer = AttemptWriter(opening.epoch, opening.query, opening.batch, opening.partition, opening.attempt)
         with self._host.lock:
             deliveries = self._host.expect_deliveries()
         stream = DeliveryStream(deliveries.open(writer), self._host.is_full, deliveries.live)

@@ -16,12 +16,12 @@ from wallaroo_runtime.durable.file import NO_ROOM
 from wallaroo_runtime.egress.feed import Feed, Piece
 from wallaroo_runtime.egress.latency import Outstanding
 from wallaroo_runtime.egress.recorder import RECORD_S, Recorder
-from wallaroo_runtime.egress.stream import Stream
+from wallaroo_runtime.egress.stream import SinkStream
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.service._proto import service_pb2 as pb
 from wallaroo_runtime.storage.outbox.live_log import LiveLog
 from wallaroo_runtime.storage.outbox.log import OutboxFile
-from wallaroo_runtime.storage.outbox.position import Delivered, read_position, write_position
+from wallaroo_runtime.storage.outbox.position import SinkPosition, read_position, write_position
 from wallaroo_runtime.system.backoff import Backoff
 
 FIRST_ACK_WAIT_S, LAST_ACK_WAIT_S = 0.001, 0.02
@@ -32,7 +32,7 @@ SEND_BYTES = 64 * 1024  # small pieces are sent together
 
 
 class Sink:
-    """Delivers what the outbox has for one port, for as long as it takes.
+    """Delivers the outbox's messages for one port, for as long as it takes.
 
     Args:
         directory: The outbox.
@@ -51,7 +51,7 @@ class Sink:
     def __init__(self, config: pb.Sink, directory: Path, say: Callable[[Diagnostic], None]) -> None:
         self.config, self._directory, self._say = config, directory, say
         self.position = self._recorded = self._durable = self._unsafe = read_position(directory, config.port)
-        self._delivered: deque[tuple[Delivered, OutboxFile]] = deque()  # files, and the position after each
+        self._delivered: deque[tuple[SinkPosition, OutboxFile]] = deque()  # files, and the position after each
         self.state = "connecting"
         self.finished_bytes = 0
         self.outage: Diagnostic | None = None
@@ -86,7 +86,7 @@ class Sink:
         self.wake()
 
     def abandon(self) -> None:
-        """Let the thread end now; what is not acknowledged is delivered another time."""
+        """Let the thread end now; messages without an acknowledgement are delivered another time."""
         self._abandoned = True
         self.drain()
 
@@ -129,7 +129,7 @@ class Sink:
             self._record(durable=True)
 
     def _connect(self) -> Any:
-        return Stream(self.config, self._wake)
+        return SinkStream(self.config, self._wake)
 
     def _tell_outage(self, error: OSError) -> None:
         if self.state != "unreachable":
@@ -142,11 +142,11 @@ class Sink:
         self.outage = Diagnostic.of("R613", sink=self.config.name, address=address, reason=reason, fix=fix)
         self._say(self.outage)
 
-    def _is_lasting(self, before: Delivered) -> bool:
+    def _is_lasting(self, before: SinkPosition) -> bool:
         """Return whether a connection that broke is made again soon; `before`: the position when it began."""
         return True
 
-    def _use(self, stream: Stream) -> bool:
+    def _use(self, stream: SinkStream) -> bool:
         """Deliver over a connection until it breaks or nothing more is to do; returns whether it was the latter."""
         feed = Feed(self._directory, self.config.port, self.position)
         name = f"record-{self.config.port}"
@@ -173,7 +173,7 @@ class Sink:
             self._record(durable=False, must=False)
         return broken is None
 
-    def _deliver(self, stream: Stream, feed: Feed, recorder: Recorder) -> None:
+    def _deliver(self, stream: SinkStream, feed: Feed, recorder: Recorder) -> None:
         look, has_news = Backoff(FIRST_ACK_WAIT_S, LAST_ACK_WAIT_S), True
         while not self._abandoned:
             if recorder.error is not None:
@@ -198,13 +198,13 @@ class Sink:
             if not stream.peer_is_open:
                 self.state = "half_closed"
 
-    def _finish(self, stream: Stream) -> None:
+    def _finish(self, stream: SinkStream) -> None:
         stream.finish()
         deadline = time.monotonic() + FINISH_S
         while not stream.is_finished and time.monotonic() < deadline and not self._abandoned:
             stream.wait(FIRST_ACK_WAIT_S)
 
-    def _acknowledge(self, stream: Stream) -> None:
+    def _acknowledge(self, stream: SinkStream) -> None:
         for piece in stream.acknowledged():
             if piece.after.is_after(self.position):
                 self._finish_file(piece)  # first: who records the position looks for files that end in front of it
@@ -220,14 +220,14 @@ class Sink:
             self._delivered.append((piece.after, piece.finished))
             self.finished_bytes += piece.finished.bytes
 
-    def _take(self, pieces: list[Piece], end: Delivered, *, durable: bool = True) -> None:
+    def _take(self, pieces: list[Piece], end: SinkPosition, *, durable: bool = True) -> None:
         """Record the position after a transaction; where the sink only prepared it, that decides it."""
         for piece in pieces:
             self._finish_file(piece)
         self._advance(end)
         self._record(durable=durable)
 
-    def _advance(self, position: Delivered | None) -> None:
+    def _advance(self, position: SinkPosition | None) -> None:
         """Move the position forward."""
         if position is not None and position.is_after(self.position):
             self.position = position
@@ -268,13 +268,13 @@ class Sink:
             # Only now: after a loss of power the position of before would ask for them again.
             self._remove(position)
 
-    def _remove(self, position: Delivered) -> None:
+    def _remove(self, position: SinkPosition) -> None:
         """Remove the files that end in front of a durable position."""
         while self._delivered and not self._delivered[0][0].is_after(position):
             (self._directory / self._delivered.popleft()[1].name).unlink(missing_ok=True)
 
-    def _recordable(self, *, durable: bool) -> Delivered:
-        """Return the latest position to record: what a loss of power may take away must not count as delivered."""
+    def _recordable(self, *, durable: bool) -> SinkPosition:
+        """Return the latest position to record: output that a loss of power may remove must not count as delivered."""
         position, live = self.position, self.live
         if live is None or position.live_needed <= live.safe:
             return position
@@ -290,5 +290,5 @@ class Sink:
 
     @property
     def done_live(self) -> int:
-        """How much of the live log it will never ask for again."""
+        """Bytes of the live log that it will never ask for again."""
         return self._durable.live

@@ -1,4 +1,4 @@
-"""A TCP connection to a sink's peer: what was sent, and how much of it the peer's TCP has acknowledged."""
+"""A TCP connection to a sink's peer: the sent bytes, and the part that the peer's TCP has acknowledged."""
 
 import fcntl
 import os
@@ -14,7 +14,7 @@ from wallaroo.diagnostic.fault import reach
 from wallaroo.experimental.tcp import connected
 from wallaroo_runtime.egress.feed import Piece
 from wallaroo_runtime.service._proto import service_pb2 as pb
-from wallaroo_runtime.storage.outbox.position import Delivered
+from wallaroo_runtime.storage.outbox.position import SinkPosition
 
 _SIOCOUTQ = 0x5411
 _ABORT, _WAIT = struct.pack("ii", 1, 0), struct.pack("ii", 0, 0)  # what becomes of sent bytes when a socket is closed
@@ -23,7 +23,7 @@ UNSENT_BYTES = 128 * 1024  # that the system holds at most: at the end the peer 
 FLIGHT_S = 1.0
 
 
-class Stream:
+class SinkStream:
     """Sends pieces in order, and remembers those that the peer's TCP has not acknowledged.
 
     Args:
@@ -96,8 +96,8 @@ class Stream:
             self._pieces.popleft()
             yield piece
 
-    def partly(self) -> Delivered | None:
-        """Return the position of what is acknowledged of the first piece that is not so wholly; None without one."""
+    def partly(self) -> SinkPosition | None:
+        """Return the position acknowledged within the first unfinished piece; None without one."""
         if not self._pieces:
             return None
         start, piece = self._pieces[0]
@@ -138,7 +138,7 @@ class Stream:
         return self._outstanding() == 0
 
     def _outstanding(self) -> int:
-        """Return how many bytes the system holds, unsent or not acknowledged; the end of `finish` is one."""
+        """Return the bytes that the system holds, unsent or not acknowledged; the end of `finish` is one."""
         (count,) = struct.unpack("i", fcntl.ioctl(self._socket, _SIOCOUTQ, b"\0\0\0\0"))
         return int(count)
 
@@ -155,12 +155,12 @@ class Stream:
             time.sleep(0.001)
 
     def _in_flight(self) -> int:
-        """Return how many segments the peer may have got and not acknowledged: `tcpi_unacked` of Linux."""
-        found = self._socket.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 28)
-        return int.from_bytes(found[24:28], sys.byteorder)
+        """Return the number of segments that the peer may have got and not acknowledged: `tcpi_unacked` of Linux."""
+        tcp_info = self._socket.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 28)
+        return int.from_bytes(tcp_info[24:28], sys.byteorder)
 
     def close(self) -> None:
-        """Close the connection; what the peer has not acknowledged never arrives."""
+        """Close the connection; bytes that the peer has not acknowledged never arrive."""
         if self._outstanding() <= self._has_finished:
             self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _WAIT)
         outstanding = self._outstanding()

@@ -1,4 +1,4 @@
-"""The clock of what arrives."""
+"""The clock for arriving messages."""
 
 import time
 

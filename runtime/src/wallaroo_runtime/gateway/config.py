@@ -1,4 +1,4 @@
-"""What the gateway must know besides what a driver configures."""
+"""The gateway's own configuration, besides the driver's."""
 
 from dataclasses import dataclass
 
@@ -9,7 +9,7 @@ FSYNC_POLICIES = ("batch", "interval", "never")
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What no driver changes.
+    """The limits that no driver changes.
 
     Attributes:
         buffer_bytes: Limit for the sum of all messages that have not arrived whole.

@@ -32,7 +32,7 @@ class Source:
 
     @property
     def is_connector(self) -> bool:
-        """Whether those who connect speak the connector protocol."""
+        """Whether its peers speak the connector protocol."""
         return bool(self.config.framing == CONNECTOR)
 
 
@@ -108,14 +108,14 @@ class Connection:
     def message_too_large(self, size: int) -> Diagnostic:
         """Return the finding that a header announces too much, or that a line is too long."""
         config = self.source.config
-        place: dict[str, Any] = {
+        details: dict[str, Any] = {
             "source": config.name,
             "place": f"connection {self.peer}",
             "limit": config.max_message_bytes,
         }
         if config.framing == NEWLINE:
-            return Diagnostic.of("R606", **place, reason="a line is longer; the connection was closed")
-        return Diagnostic.of("R606", **place, reason=f"a header announces {size} bytes; the connection was closed")
+            return Diagnostic.of("R606", **details, reason="a line is longer; the connection was closed")
+        return Diagnostic.of("R606", **details, reason=f"a header announces {size} bytes; the connection was closed")
 
 
 def real_address(config: pb.Source, listener: socket.socket) -> dict[str, object]:
@@ -133,10 +133,10 @@ def listen(config: pb.Source) -> socket.socket:
     """
     address = f"{config.host}:{config.tcp_port}"
     try:
-        found = socket.getaddrinfo(
+        addresses = socket.getaddrinfo(
             config.host or None, config.tcp_port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
         )
-        family, _, _, _, target = found[0]
+        family, _, _, _, target = addresses[0]
         listener = socket.socket(family, socket.SOCK_STREAM)
     except OSError as error:
         raise RunError.of(

@@ -11,8 +11,8 @@ from wallaroo.experimental import protocol
 from wallaroo.message.frame import encode_body
 from wallaroo_runtime.gateway import connector_protocol
 from wallaroo_runtime.gateway.connection import Connection
-from wallaroo_runtime.gateway.connector_protocol import EndOfStream, Hello, Message, Notify
-from wallaroo_runtime.gateway.connector_session import LINGER_S, Session
+from wallaroo_runtime.gateway.connector_protocol import EndOfStream, Hello, Notify, StreamMessage
+from wallaroo_runtime.gateway.connector_session import LINGER_S, ConnectorSession
 from wallaroo_runtime.gateway.framing import Cut
 from wallaroo_runtime.gateway.intake import FRAME_BODY_BYTES, Intake
 from wallaroo_runtime.gateway.source_progress import point_headers
@@ -38,12 +38,12 @@ class Streams:
 
     config: pb.Source
     points: dict[int, int]
-    owners: dict[int, Session] = field(default_factory=dict)
+    owners: dict[int, ConnectorSession] = field(default_factory=dict)
     duplicates: int = 0
 
 
 @dataclass(slots=True)
-class Batch:
+class ConnectorBatch:
     """Messages of one connection that become one frame."""
 
     values: list[bytes] = field(default_factory=list)
@@ -53,7 +53,7 @@ class Batch:
     last: dict[int, tuple[int, int]] = field(default_factory=dict)
     size: int = 0
 
-    def add(self, message: Message, now_ms: int) -> None:
+    def add(self, message: StreamMessage, now_ms: int) -> None:
         """Add a message."""
         self.last[message.stream] = (len(self.values), message.id)
         self.values.append(message.payload)
@@ -62,7 +62,7 @@ class Batch:
         self.size += cost(message)
 
     def put(self, intake: Intake, port: int) -> dict[int, int]:
-        """Put them into the journal; returns how far the streams are."""
+        """Put them into the journal; returns the position of each stream."""
         earliest = min(self.times)
         flags, parts = encode_body(
             self.values,
@@ -75,8 +75,8 @@ class Batch:
         return {stream: point for stream, (_, point) in self.last.items()}
 
 
-def cost(message: Message) -> int:
-    """Return about how many bytes of a frame a message takes."""
+def cost(message: StreamMessage) -> int:
+    """Return about the number of bytes that a message takes in a frame."""
     return len(message.key) + len(message.payload) + MESSAGE_BYTES
 
 
@@ -94,8 +94,8 @@ class Connectors:
         points = intake.past.points
         self._streams = {config.port: Streams(config, dict(points[config.port])) for config in sources}
         self._intake, self._say, self._hello_s = intake, say, hello_s
-        self._sessions: dict[Connection, Session] = {}
-        self._batch = Batch()
+        self._sessions: dict[Connection, ConnectorSession] = {}
+        self._batch = ConnectorBatch()
 
     @property
     def wait(self) -> bool:
@@ -103,13 +103,13 @@ class Connectors:
         return any(session.deliveries for session in self._sessions.values())
 
     def timeout(self) -> float:
-        """Return in how many seconds `turn` must be called."""
+        """Return the seconds until `turn` must be called."""
         is_busy = any(session.has_unsent or session.leaves_at for session in self._sessions.values())
         return RETRY_S if is_busy else float("inf")
 
     def add(self, connection: Connection) -> None:
         """Take a new connection to a connector source."""
-        self._sessions[connection] = Session(connection, time.monotonic() + self._hello_s)
+        self._sessions[connection] = ConnectorSession(connection, time.monotonic() + self._hello_s)
 
     def remove(self, connection: Connection) -> None:
         """Forget a connection; other connectors may send its streams now."""
@@ -117,7 +117,7 @@ class Connectors:
         if session is not None:
             self._release(session)
 
-    def _release(self, session: Session) -> None:
+    def _release(self, session: ConnectorSession) -> None:
         owners = self._streams[session.connection.source.config.port].owners
         for stream in [stream for stream, owner in owners.items() if owner is session]:
             del owners[stream]
@@ -126,12 +126,14 @@ class Connectors:
         session.deliveries.clear()
 
     def take(self, connection: Connection, data: bytes) -> None:
-        """Take whole frames; at the first that is wrong the connector is refused, what comes before it stays."""
+        """Take whole frames; at the first wrong one the connector is refused, earlier ones stay."""
         session = self._sessions[connection]
         finding = None
         try:
             for frame in connector_protocol.read_frames(data):
-                finding = self._message(session, frame) if isinstance(frame, Message) else self._control(session, frame)
+                finding = (
+                    self._message(session, frame) if isinstance(frame, StreamMessage) else self._control(session, frame)
+                )
                 if finding is not None:
                     break
         except protocol.ProtocolError as error:
@@ -150,13 +152,13 @@ class Connectors:
         elif session.name is None and cut.wanted > connector_protocol.CONTROL_BYTES:
             self.refuse(connection, self._broke_rules(session, f"it begins with a frame of {cut.wanted} bytes"))
 
-    def _broke_rules(self, session: Session, reason: str) -> Diagnostic:
+    def _broke_rules(self, session: ConnectorSession, reason: str) -> Diagnostic:
         connection = session.connection
         return Diagnostic.of(
             "R676", source=connection.source.config.name, peer=connection.peer, reason=f"{BROKEN}; {reason}", fix=RULES
         )
 
-    def _message(self, session: Session, message: Message) -> Diagnostic | None:
+    def _message(self, session: ConnectorSession, message: StreamMessage) -> Diagnostic | None:
         config = session.connection.source.config
         streams = self._streams[config.port]
         if message.stream not in session.streams:
@@ -177,13 +179,13 @@ class Connectors:
         streams.points[message.stream] = message.id
         return None
 
-    def _put(self, session: Session) -> None:
+    def _put(self, session: ConnectorSession) -> None:
         if self._batch.values:
             points = self._batch.put(self._intake, session.connection.source.config.port)
-            self._batch = Batch()
+            self._batch = ConnectorBatch()
             session.deliver(self._intake.taken, points)
 
-    def _control(self, session: Session, frame: Hello | Notify | EndOfStream) -> Diagnostic | None:
+    def _control(self, session: ConnectorSession, frame: Hello | Notify | EndOfStream) -> Diagnostic | None:
         self._put(session)
         if isinstance(frame, Hello):
             return self._hello(session, frame)
@@ -198,7 +200,7 @@ class Connectors:
         del self._streams[session.connection.source.config.port].owners[frame.stream]
         return None
 
-    def _hello(self, session: Session, hello: Hello) -> Diagnostic | None:
+    def _hello(self, session: ConnectorSession, hello: Hello) -> Diagnostic | None:
         connection = session.connection
         config = connection.source.config
         if session.name is not None:
@@ -217,7 +219,7 @@ class Connectors:
         session.send(protocol.ok(session.credits))
         return None
 
-    def _notify(self, session: Session, notify: Notify) -> None:
+    def _notify(self, session: ConnectorSession, notify: Notify) -> None:
         streams = self._streams[session.connection.source.config.port]
         stream, owner = notify.stream, streams.owners.get(notify.stream)
         reason = fix = ""
@@ -263,7 +265,7 @@ class Connectors:
         connection.is_refused = True
 
     def turn(self, now: float) -> list[Connection]:
-        """Send connectors what they wait for; called once in every turn of the event loop.
+        """Send connectors the frames that they wait for; called once in every turn of the event loop.
 
         Returns:
             The connections that are to be closed.
@@ -289,7 +291,7 @@ class Connectors:
                 self._tell(session)
         return over
 
-    def _tell(self, session: Session) -> None:
+    def _tell(self, session: ConnectorSession) -> None:
         intake, config = self._intake, session.connection.source.config
         while session.asked and intake.is_safe(session.asked[0][0]):
             _, stream = session.asked.popleft()
@@ -306,7 +308,7 @@ class Connectors:
             session.send(protocol.ack(credits, points))
 
     def status(self) -> list[dict[str, Any]]:
-        """Return how many streams each source has, and what was dropped, for the status file."""
+        """Return the number of streams of each source, and of dropped messages, for the status file."""
         return [
             {
                 "name": streams.config.name,

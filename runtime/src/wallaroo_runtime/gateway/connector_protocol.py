@@ -1,4 +1,4 @@
-"""Reads what connectors send, strictly: SPECIFICATION.md, section 7. `wallaroo.experimental.protocol` writes frames."""
+"""Reads connectors' frames strictly: SPECIFICATION.md, section 7. `wallaroo.experimental.protocol` writes frames."""
 
 import struct
 from collections.abc import Iterator
@@ -15,7 +15,7 @@ MESSAGE_FIELDS_BYTES = 1 + _MESSAGE.size + MOST_KEY_BYTES
 
 @dataclass(frozen=True, slots=True)
 class Hello:
-    """Who a connector is."""
+    """The identity of a connector."""
 
     version: str
     cookie: str
@@ -25,7 +25,7 @@ class Hello:
 
 @dataclass(frozen=True, slots=True)
 class Notify:
-    """A stream that a connector wants to send, and how far it takes the stream to be processed."""
+    """A stream that a connector wants to send, and the position up to which it takes the stream to be processed."""
 
     stream: int
     name: str
@@ -33,7 +33,7 @@ class Notify:
 
 
 @dataclass(frozen=True, slots=True)
-class Message:
+class StreamMessage:
     """A message of a stream; `event_time_ns` is 0 when it has no time."""
 
     stream: int
@@ -50,11 +50,11 @@ class EndOfStream:
     stream: int
 
 
-Received = Hello | Notify | Message | EndOfStream
+Received = Hello | Notify | StreamMessage | EndOfStream
 
 
 def read_frames(data: bytes) -> Iterator[Received]:
-    """Yield what a connector says in bytes that are whole frames.
+    """Yield the frames of a connector in bytes that are whole frames.
 
     Raises:
         ProtocolError: A frame is not one of a connector's; those before it were given.
@@ -81,7 +81,7 @@ def _read(data: bytes, at: int, end: int) -> Received:
         if at + size > end:
             reason = f"a message has a key of {size} bytes; {end - at} are left"
             raise ProtocolError(reason)
-        return Message(stream, number, time, data[at : at + size], data[at + size : end])
+        return StreamMessage(stream, number, time, data[at : at + size], data[at + size : end])
     if end - at > CONTROL_BYTES:
         reason = f"a frame of tag {tag} has {end - at} bytes; at most {CONTROL_BYTES} are allowed"
         raise ProtocolError(reason)
@@ -90,20 +90,20 @@ def _read(data: bytes, at: int, end: int) -> Received:
         for _ in range(4):
             text, at = _text(data, at, end)
             texts.append(text)
-        found: Received = Hello(*texts)
+        frame: Received = Hello(*texts)
     elif tag == NOTIFY:
         (stream,) = _unpack(_U64, data, at, end)
         name, at = _text(data, at + _U64.size, end)
-        found, at = Notify(stream, name, *_unpack(_U64, data, at, end)), at + _U64.size
+        frame, at = Notify(stream, name, *_unpack(_U64, data, at, end)), at + _U64.size
     elif tag == EOS_MESSAGE:
-        found, at = EndOfStream(*_unpack(_U64, data, at, end)), at + _U64.size
+        frame, at = EndOfStream(*_unpack(_U64, data, at, end)), at + _U64.size
     else:
         reason = f"no connector sends a frame of tag {tag}"
         raise ProtocolError(reason)
     if at != end:
         reason = f"{end - at} bytes are left after a frame of tag {tag}"
         raise ProtocolError(reason)
-    return found
+    return frame
 
 
 def _unpack(layout: struct.Struct, data: bytes, at: int, end: int) -> tuple[int, ...]:

@@ -1,4 +1,4 @@
-"""One connector at the other end of a connection: what it may send, and what is still to be sent to it."""
+"""One connector at the other end of a connection: the frames it may send, and those still to be sent to it."""
 
 import contextlib
 from collections import deque
@@ -28,8 +28,8 @@ class Delivery:
 
 
 @dataclass(slots=True, eq=False)
-class Session:
-    """What a gateway knows of one connector.
+class ConnectorSession:
+    """The gateway's record of one connector.
 
     Attributes:
         name: Program and instance, once it was welcomed.
@@ -52,7 +52,7 @@ class Session:
 
     @property
     def has_unsent(self) -> bool:
-        """Whether the connector does not read what is sent to it."""
+        """Whether the connector does not read the frames sent to it."""
         return bool(self._unsent)
 
     @property
@@ -61,12 +61,12 @@ class Session:
         return len(self._unsent) > MOST_UNSENT_BYTES
 
     def send(self, frame: bytes) -> None:
-        """Send a frame, now or when the connector has taken what comes before."""
+        """Send a frame, now or when the connector has taken the earlier ones."""
         self._unsent += frame
         self.flush()
 
     def flush(self) -> None:
-        """Send what the connection takes."""
+        """Send as much as the connection takes."""
         # A broken connection says so where it is read.
         with contextlib.suppress(OSError):
             while self._unsent and (sent := self.connection.socket.send(self._unsent)):

@@ -21,7 +21,7 @@ KINDS = (*LENGTH_KINDS, NEWLINE)
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """What a cutter found at the start of some bytes.
+    """The messages that a cutter found at the start of some bytes.
 
     Attributes:
         count: Number of whole messages.
@@ -57,7 +57,7 @@ def length_packer(kind: str) -> struct.Struct:
 
 
 def framer(kind: str) -> Callable[[bytes], bytes]:
-    r"""Return what makes wire bytes of a payload, such that cutting them gives the payload back.
+    r"""Return a function that makes wire bytes of a payload, such that cutting them gives the payload back.
 
     Args:
         kind: One of `KINDS`.

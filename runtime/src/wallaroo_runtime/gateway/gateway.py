@@ -1,4 +1,4 @@
-"""The gateway: listens for the sources of an application and journals what arrives."""
+"""The gateway: listens for the sources of an application and journals their messages."""
 
 import contextlib
 import os
@@ -13,14 +13,14 @@ from wallaroo_runtime.gateway.config import CONNECTOR, Limits
 from wallaroo_runtime.gateway.connection import Connection, Source, accept, descriptor_limit, listen_all
 from wallaroo_runtime.gateway.connector import Connectors
 from wallaroo_runtime.gateway.framing import Cut, Splitter
-from wallaroo_runtime.gateway.generator import Generator, Generators, Maker
+from wallaroo_runtime.gateway.generator import Generators, Maker, MessageGenerator
 from wallaroo_runtime.gateway.intake import Intake
 from wallaroo_runtime.gateway.kafka_source import KafkaSources, points_of
 from wallaroo_runtime.gateway.source_progress import Past
 from wallaroo_runtime.gateway.split import SplitThread
 from wallaroo_runtime.gateway.stall import SMALL_TAIL_BYTES, resumed, stalled
-from wallaroo_runtime.gateway.tick import Ticks
-from wallaroo_runtime.gateway.visit import Visits
+from wallaroo_runtime.gateway.tick import TickWriter
+from wallaroo_runtime.gateway.visit import VisitIntake
 from wallaroo_runtime.service._proto import service_pb2 as pb
 from wallaroo_runtime.service.status import StatusFile
 from wallaroo_runtime.storage.journal.head import Position
@@ -91,12 +91,14 @@ class Gateway:
         self._wake_read, self._wake_write = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
         interval_s = config.fsync_interval_ms / 1000
         self._intake = Intake(writer, config.fsync, interval_s, config.backlog_bytes, past, self.wake)
-        made = [Generator(each, maker(each), past.values.get(each.port), self.wake) for each in generators]
-        self._generators = Generators(made, self._intake, self.status.say)
+        source_generators = [
+            MessageGenerator(each, maker(each), past.values.get(each.port), self.wake) for each in generators
+        ]
+        self._generators = Generators(source_generators, self._intake, self.status.say)
         self._connectors = Connectors(connectors, self._intake, self.status.say, limits.hello_s)
         self._kafka = KafkaSources(config.kafka, points, self._intake, self.status.say, self.wake)
-        self._ticks = Ticks(self._intake, has_driver, config.tick_ms)
-        self.visits = Visits(self._intake, config.visits, self.wake)
+        self._ticks = TickWriter(self._intake, has_driver, config.tick_ms)
+        self.visits = VisitIntake(self._intake, config.visits, self.wake)
         self._splits = {
             source.config.port: SplitThread(splitter(source.config), source.config, self.wake)
             for source in self._sources
@@ -163,7 +165,7 @@ class Gateway:
         self._close(failure)
 
     def _tell_wait(self) -> None:
-        """Let the driver know at once that a source waits: it then says what is processed."""
+        """Report to the driver at once that a source waits: it then sends the processed position."""
         waits = self._generators.wait or self._connectors.wait or self.visits.open > 0
         if waits != self._intake.is_awaited:
             self._intake.is_awaited = waits
@@ -196,7 +198,7 @@ class Gateway:
         )
 
     def _regulate(self) -> None:
-        """Read and accept only while there is room for what would come."""
+        """Read and accept only while there is room for more input."""
         reads = self._intake.accepts and not self._kafka.hold
         if reads != self._reads:
             self._reads = reads
@@ -358,7 +360,7 @@ class Gateway:
             connection.close(self._intake.is_safe)
 
     def _drop(self, connection: Connection, diagnostic: Diagnostic | None) -> None:
-        """Close a connection that cannot go on; what came before stays."""
+        """Close a connection that cannot go on; earlier messages stay."""
         if diagnostic is not None:
             self.status.say(diagnostic)
         with contextlib.suppress(KeyError):
@@ -374,7 +376,7 @@ class Gateway:
         self._limit = self._most
 
     def _close(self, failure: OSError | RunError | None) -> None:
-        """Write what was taken, then end each connection as the journal is safe."""
+        """Write the taken messages, then end each connection as the journal is safe."""
         for source in self._sources:
             source.listener.close()
         self._kafka.close()

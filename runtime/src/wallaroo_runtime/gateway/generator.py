@@ -1,4 +1,4 @@
-"""Generator sources: a worker makes their messages, a little ahead of what is processed."""
+"""Generator sources: a worker makes their messages, a little ahead of the processed ones."""
 
 import queue
 import threading
@@ -25,7 +25,7 @@ class Maker(Protocol):
     def make(
         self, previous: bytes | None, encoding: int, max_count: int, max_bytes: int
     ) -> tuple[list[bytes], int, bool, str]:
-        """Return the messages that follow `previous` (None: the first ones), and what comes after them.
+        """Return the messages that follow `previous` (None: the first ones), and the state after them.
 
         Args:
             previous: As an earlier answer had it.
@@ -52,7 +52,7 @@ class Made:
 
 
 @dataclass(slots=True)
-class Generator:
+class MessageGenerator:
     """One generator source: asks its maker in a thread, one question at a time.
 
     A slow generator is asked for few messages at once, so that each comes out when it is made.
@@ -114,7 +114,7 @@ class Generators:
         generators: Each with its last message.
     """
 
-    def __init__(self, generators: list[Generator], intake: Intake, say: Callable[[Diagnostic], None]) -> None:
+    def __init__(self, generators: list[MessageGenerator], intake: Intake, say: Callable[[Diagnostic], None]) -> None:
         self._generators, self._intake, self._say = generators, intake, say
         for generator in generators:
             generator.start()
@@ -125,7 +125,7 @@ class Generators:
         return any(generator.waits for generator in self._generators)
 
     def turn(self) -> None:
-        """Take what was made, and ask for more where there is room; called once in every turn of the event loop."""
+        """Take generated messages, and ask for more where there is room; called in every turn of the event loop."""
         for generator in self._generators:
             while generator.made:
                 generator.is_asked = False
@@ -137,18 +137,18 @@ class Generators:
             if not (generator.is_asked or generator.ended or generator.waits) and self._intake.accepts:
                 generator.ask()
 
-    def _take(self, generator: Generator, made: Made) -> None:
-        if made.values:
-            self._intake.take_values(generator.config.port, made.values, made.encoding)
+    def _take(self, generator: MessageGenerator, batch: Made) -> None:
+        if batch.values:
+            self._intake.take_values(generator.config.port, batch.values, batch.encoding)
             generator.ahead.append(self._intake.writer.end.offset)
-            generator.last = Last(made.values[-1], made.encoding)
-            generator.messages += len(made.values)
-        generator.ended = made.ended
-        if made.finding is not None:
-            self._say(made.finding)
+            generator.last = Last(batch.values[-1], batch.encoding)
+            generator.messages += len(batch.values)
+        generator.ended = batch.ended
+        if batch.finding is not None:
+            self._say(batch.finding)
 
     def status(self) -> list[dict[str, Any]]:
-        """Return how far each one is, for the status file."""
+        """Return the progress of each one, for the status file."""
         return [
             {"name": generator.config.name, "messages": generator.messages, "ended": generator.ended}
             for generator in self._generators

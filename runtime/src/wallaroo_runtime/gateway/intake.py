@@ -1,4 +1,4 @@
-"""From messages to journal frames: what to write when, and when it becomes safe."""
+"""From messages to journal frames: when to write them, and when they become safe."""
 
 import math
 import threading
@@ -81,8 +81,8 @@ class Gathered:
     end: int = -1  # offset after it, once it is written
 
 
-class Pace:
-    """Says how far apart syncs are to be: at high rates what follows a sync costs more than a short wait saves.
+class SyncPace:
+    """Gives the time between syncs: at high rates the work after a sync costs more than a short wait saves.
 
     Attributes:
         interval_s: From the begin of one to that of the next.
@@ -93,7 +93,7 @@ class Pace:
         self._at, self._messages = 0.0, 0
 
     def look(self, now: float, messages: int) -> None:
-        """Take note of how many messages have come until now."""
+        """Note the number of messages up to now."""
         elapsed = now - self._at
         if elapsed >= RATE_S:
             self.interval_s = PACE_S if messages - self._messages > PACED_RATE * elapsed else 0.0
@@ -134,7 +134,7 @@ class Intake:
         self._policy, self._backlog_bytes = policy, backlog_bytes
         self._interval_s = interval_s if policy == "interval" else 0.0
         self._sync = None if policy == "never" else SyncThread(writer, wake)
-        self._pace = Pace()
+        self._pace = SyncPace()
         self._gathered: Gathered | None = None
         self._waiting: deque[Gathered] = deque()
         self.now_ms = Clock().now_ms
@@ -230,7 +230,7 @@ class Intake:
         return frame
 
     def flush(self) -> None:
-        """Write what is gathered; when the disk is full it waits."""
+        """Write the gathered messages; when the disk is full it waits."""
         self._seal()
         self._write()
 
@@ -263,7 +263,7 @@ class Intake:
             yield self._gathered
 
     def turn(self, now: float) -> None:
-        """Do what is due; called once in every turn of the event loop.
+        """Do all work that is due; called once in every turn of the event loop.
 
         Raises:
             OSError: The disk failed.
@@ -307,7 +307,7 @@ class Intake:
             self._sync.request()
 
     def timeout(self, now: float) -> float | None:
-        """Return in how many seconds `turn` must be called; None when only something new makes work."""
+        """Return the seconds until `turn` must be called; None when only new input makes work."""
         if self.disk_is_full:
             return max(0.0, self._retry_at - now)
         if self._is_full:

@@ -44,7 +44,7 @@ class ReadFrame:
     points: Mapping[int, int]
 
 
-class Rows:
+class FrameRecords:
     """Records that become one frame."""
 
     def __init__(self, config: pb.KafkaSource) -> None:
@@ -79,8 +79,8 @@ class Rows:
             encoded = encode_headers(pair for pair in headers if pair[0] != _NAME)
         size, limit = len(value or b""), self._config.max_message_bytes
         if size > limit:
-            place = f"{self._config.topic}, record {offset} of partition {partition}"
-            raise RunError.of("R606", source=self._config.name, place=place, limit=limit, reason=f"it has {size} bytes")
+            which = f"{self._config.topic}, record {offset} of partition {partition}"
+            raise RunError.of("R606", source=self._config.name, place=which, limit=limit, reason=f"it has {size} bytes")
         if offset != self._next or partition != self._partition:
             self._end_run()
             self._partition = partition
@@ -96,7 +96,7 @@ class Rows:
             self._runs.append((self._partition, (len(self._values) - 1, self._next)))
 
     def frame(self) -> ReadFrame | None:
-        """Return a frame of what was added; None: nothing was. Nothing can be added after it."""
+        """Return a frame of the added records; None: there are none. Nothing can be added after it."""
         count = len(self._values)
         if not count:
             return None
@@ -134,7 +134,7 @@ class KafkaReader:
         self.outage: Diagnostic | None = None
         self.error: Exception | None = None
         self._put_bytes = self._taken_bytes = 0  # the one is the thread's, the other the event loop's
-        self._rows = Rows(config)
+        self._rows = FrameRecords(config)
         self._room, self._stopping = threading.Event(), threading.Event()
         self._lost: list[str] = []
         self._is_missing = False  # the topic, at the last look
@@ -159,7 +159,7 @@ class KafkaReader:
         self._room.set()
 
     def close(self) -> None:
-        """End the thread; what the journal has not taken is read another time."""
+        """End the thread; records that the journal has not taken are read another time."""
         self._stopping.set()
         self._room.set()
         if self._thread is not None:
@@ -210,10 +210,10 @@ class KafkaReader:
         places = [TopicPartition(self.config.topic, number) for number in sorted(self._gone)]
         self._gone.clear()
         consumer.incremental_unassign(places)
-        for place in places:
-            first, end = consumer.get_watermark_offsets(place, LOOK_ANSWER_S)
-            self._next[place.partition] = end if self.config.reset == "end" else first
-        self._assign(consumer, {place.partition: self._next[place.partition] for place in places})
+        for partition in places:
+            first, end = consumer.get_watermark_offsets(partition, LOOK_ANSWER_S)
+            self._next[partition.partition] = end if self.config.reset == "end" else first
+        self._assign(consumer, {partition.partition: self._next[partition.partition] for partition in places})
 
     def _assign(self, consumer: Any, points: Mapping[int, int]) -> None:
         from confluent_kafka import TopicPartition
@@ -229,11 +229,11 @@ class KafkaReader:
             if errors:
                 self._tell_outage("; ".join(f"{broker}: {error}" for broker, error in errors.items()))
                 return
-        found = self._partitions(consumer)
-        if not found:
+        numbers = self._partitions(consumer)
+        if not numbers:
             return
         self.outage, self._is_missing = None, False
-        new = {} if self.config.chosen else {number: BEGINNING for number in found if number not in self._next}
+        new = {} if self.config.chosen else {number: BEGINNING for number in numbers if number not in self._next}
         if new:
             self._next |= new
             self._assign(consumer, new)
@@ -299,18 +299,18 @@ class KafkaReader:
             self._tell_outage(error.str())
 
     def _why_lost(self, consumer: Any, partition: int, offset: int) -> str:
-        """Say how many records are lost; empty: the brokers do not."""
+        """Return the number of lost records, in words; empty: the brokers do not say."""
         from confluent_kafka import KafkaException, TopicPartition
 
         with contextlib.suppress(KafkaException):
-            place = TopicPartition(self.config.topic, partition)
-            return why_lost(offset, *consumer.get_watermark_offsets(place, LOOK_ANSWER_S))
+            topic_partition = TopicPartition(self.config.topic, partition)
+            return why_lost(offset, *consumer.get_watermark_offsets(topic_partition, LOOK_ANSWER_S))
         return ""
 
     def _put(self) -> None:
         frame = self._rows.frame()
         if frame is not None:
-            self._rows = Rows(self.config)
+            self._rows = FrameRecords(self.config)
             self._put_bytes += frame.size
             self.frames.append(frame)
             self._wake()

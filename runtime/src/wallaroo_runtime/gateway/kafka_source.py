@@ -66,7 +66,7 @@ class KafkaSources:
                 reader.start()
 
     def turn(self) -> bool:
-        """Take what was read, while the journal has room; called once in every turn of the event loop.
+        """Take the records read so far, while the journal has room; called once in every turn of the event loop.
 
         Returns:
             Whether other sources may go on.
@@ -94,7 +94,7 @@ class KafkaSources:
             raise reader.error
 
     def status(self) -> list[dict[str, Any]]:
-        """Return how far each one is, for the status file."""
+        """Return the progress of each one, for the status file."""
         return [
             {
                 "name": reader.config.name,

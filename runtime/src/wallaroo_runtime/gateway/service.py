@@ -80,7 +80,7 @@ class GatewayHost(Host):
         )
 
     def reply(self, attachment: Attachment) -> pb.AttachReply:
-        """Return the answer to a driver that is served from now on; who follows for another one hears of it."""
+        """Return the answer to a driver that is served from now on; followers for another one are notified."""
         self.heads.wake()
         return super().reply(attachment)
 
@@ -90,17 +90,17 @@ class GatewayHost(Host):
         self.heads.wake()
 
     def follow(self, epoch: int, reader: JournalReader, is_open: Callable[[], bool]) -> Iterator[Position]:
-        """Yield how far the journal goes, at once and whenever it has grown, until nobody asks any longer.
+        """Yield the end of the journal, at once and whenever it has grown, until nobody asks any longer.
 
         Raises:
             RunError: R644, another driver has attached; R698.
         """
-        told, version = None, self.heads.version
+        sent, version = None, self.heads.version
         safe: Position | None = reader.end()
         while is_open() and not self._is_ending:
             self.store.check(epoch)
-            if safe is not None and safe != told:
-                yield (told := safe)
+            if safe is not None and safe != sent:
+                yield (sent := safe)
                 continue
             version, safe = self.heads.wait(version)
 
@@ -148,12 +148,12 @@ class JournalServicer(JournalServiceServicer):
 
     @answering
     def End(self, request: pb.EndRequest, context: grpc.ServicerContext) -> pb.Position:  # noqa: N802
-        """Say how far the journal may be read."""
+        """Return the position up to which the journal may be read."""
         return position_message(self._open(request).end())
 
     @answering
     def Follow(self, request: pb.FollowRequest, context: grpc.ServicerContext) -> Iterator[pb.Position]:  # noqa: N802
-        """Say how far the journal may be read, whenever that changes."""
+        """Send the position up to which the journal may be read, whenever that changes."""
         reader = self._open(request)
         context.add_callback(self._host.heads.wake)
         yield from map(position_message, self._host.follow(request.epoch, reader, context.is_active))
@@ -198,7 +198,7 @@ class JournalServicer(JournalServiceServicer):
 
     @answering
     def Commit(self, request: pb.CommitRequest, context: grpc.ServicerContext) -> pb.CommitReply:  # noqa: N802
-        """Take note that what comes before is processed."""
+        """Note that the input before a position is processed."""
         reader = self._open(request)
         self._check_range(0, request.offset, reader)
         reader.commit(request.offset)
@@ -220,7 +220,7 @@ class JournalServicer(JournalServiceServicer):
 
     @answering
     def Visited(self, request: pb.VisitedRequest, context: grpc.ServicerContext) -> pb.VisitedReply:  # noqa: N802
-        """Note what visits came to."""
+        """Note the counts of visits."""
         self._host.store.check(request.epoch)
         counts = {count.id: (count.keys, count.failed) for count in request.counts}
         add_counts(self._host.journal, counts, request.done)
@@ -230,7 +230,7 @@ class JournalServicer(JournalServiceServicer):
     def LookAtVisit(  # noqa: N802
         self, request: pb.LookAtVisitRequest, context: grpc.ServicerContext
     ) -> pb.LookAtVisitReply:
-        """Say whether a visit is processed, and what it came to."""
+        """Return whether a visit is processed, and its counts."""
         journal = self._host.journal
         end = read_visits(journal).get(request.id)
         committed = read_committed(journal)  # before the counts, which are there by then

@@ -1,4 +1,4 @@
-"""What sources must know of the journal's past: the last message of a generator, how far a connector's streams are.
+"""The sources' knowledge of the journal's past: the last message of a generator, the positions of connectors' streams.
 
 The streams of a Kafka source are the partitions of its topic; their points are the next offsets.
 
@@ -26,7 +26,7 @@ _POINT_START = struct.pack("<H", len(POINT_HEADER)) + POINT_HEADER + struct.pack
 
 
 def point_headers(count: int, points: Iterable[tuple[int, tuple[int, int]]]) -> list[bytes]:
-    """Return the headers of a frame of messages that come in streams: how far a stream is after some of them.
+    """Return the headers of a frame of messages that come in streams: the positions of a stream after some of them.
 
     Args:
         count: Number of messages.
@@ -62,7 +62,7 @@ class Last:
 
 @dataclass(frozen=True, slots=True)
 class _Kept:
-    """What is known of the frames before an offset; the attributes are those of `Past`."""
+    """The facts known of the frames before an offset; the attributes are those of `Past`."""
 
     offset: int
     values: Mapping[int, Last]
@@ -71,7 +71,7 @@ class _Kept:
 
 
 class Past:
-    """What the frames of a journal say about generators, connectors and topics, as far as it has been read.
+    """The facts in a journal's frames about generators, connectors and topics, as far as it has been read.
 
     Args:
         directory: The journal; its writer exists.
@@ -121,11 +121,11 @@ class Past:
         self._offset = max(self._offset, end)
 
     def note(self, frame: HasEnd, port: int, points: Mapping[int, int]) -> None:
-        """Take note of what a frame of a topic says, which is about to be written: `move` need not read it then."""
+        """Note the facts of a topic's frame that is about to be written: `move` need not read it then."""
         self._noted.append((frame, port, points))
 
     def move(self, offset: int) -> None:
-        """Do what `advance` does, to an offset that is safe; frames are read only where not all of them were noted."""
+        """Do the same as `advance`, to a safe offset; frames are read only where not all of them were noted."""
         if self._generators or self._connectors:
             self.advance(offset)
         while self._noted and 0 <= self._noted[0][0].end <= offset:
@@ -134,7 +134,7 @@ class Past:
         self._offset = max(self._offset, offset)
 
     def pass_over(self, offset: int) -> None:
-        """Take note that no source must know anything of what comes before an offset."""
+        """Note that no source needs the facts before an offset."""
         self._offset = max(self._offset, offset)
 
     def _fold(self, header: FrameHeader, data: bytes, at: int) -> None:
@@ -148,7 +148,7 @@ class Past:
                 self.points[header.port][stream] = point
 
     def save(self) -> None:
-        """Make what is known survive a loss of power."""
+        """Make the known facts survive a loss of power."""
         write_record(self._path, _Kept(self._offset, self.values, self.points, self.topics))
 
     def _load(self) -> None:

@@ -1,4 +1,4 @@
-"""How long a large half message may keep its part of the gateway's memory."""
+"""The time that a large half message may keep its part of the gateway's memory."""
 
 from collections.abc import Iterable
 
@@ -12,7 +12,7 @@ SMALL_TAIL_BYTES = 64 * 1024  # half messages up to this size may wait as long a
 def stalled(
     connections: Iterable[Connection], now: float, limit_s: float, is_pressed: bool
 ) -> list[tuple[Connection, Diagnostic]]:
-    """Return the connections whose half messages must go, and what to say of each (R607).
+    """Return the connections whose half messages must go, each with its finding (R607).
 
     Args:
         limit_s: For how long a peer may be late.

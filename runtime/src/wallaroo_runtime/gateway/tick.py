@@ -5,7 +5,7 @@ from collections.abc import Callable
 from wallaroo_runtime.gateway.intake import Intake
 
 
-class Ticks:
+class TickWriter:
     """Writes ticks into the journal, while a driver lives and the journal has room.
 
     Args:
@@ -25,5 +25,5 @@ class Ticks:
                 self._intake.tick()
 
     def wait(self, now: float) -> float:
-        """Return in how many seconds the next one is due."""
+        """Return the seconds until the next one is due."""
         return max(0.0, self._at - now) if self._interval_s else float("inf")

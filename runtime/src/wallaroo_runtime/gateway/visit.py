@@ -28,7 +28,7 @@ class Asked:
     done: threading.Event = field(default_factory=threading.Event)
 
 
-class Visits:
+class VisitIntake:
     """Takes visits for the event loop of a gateway.
 
     Args:
@@ -47,7 +47,7 @@ class Visits:
 
     @property
     def open(self) -> int:
-        """How many are journaled and not done."""
+        """Number of visits that are journaled and not done."""
         done = max(self._intake.committed, self._done)
         unsafe = sum(asked.frame is None or asked.frame.end < 0 for asked in self._written)
         return unsafe + sum(end > done for end in self._known.values())
@@ -82,7 +82,7 @@ class Visits:
         raise RunError.of("R733", name=name, reason=reason, fix="look at the run: sinks, or the disk, may hold it up")
 
     def turn(self) -> None:
-        """Do what is due; called once in every turn of the event loop."""
+        """Do all work that is due; called once in every turn of the event loop."""
         while self._asked and self._intake.accepts:
             asked = self._asked.popleft()
             if not asked.is_given_up:

@@ -1,4 +1,4 @@
-"""What asks workers on behalf of sources whose messages only they can cut or make."""
+"""Calls of workers for sources whose messages only they can cut or make."""
 
 import pkgutil
 

@@ -1,1 +1,1 @@
-"""Kafka for the hands: a broker on this machine, its topics, and what reaches any broker."""
+"""Kafka for the hands: a broker on this machine, its topics, and clients of any broker."""

@@ -38,7 +38,7 @@ _API_VERSIONS = struct.pack(">ihhih", 10, 18, 0, 1, -1)  # length, kind and vers
 
 
 class Broker:
-    """One Kafka node with its files in a directory; what is in its topics stays there.
+    """One Kafka node with its files in a directory; the records of its topics stay there.
 
     The broker is a process of Java. It ends with the process that started it.
 
@@ -195,10 +195,10 @@ class Broker:
         return not self.is_alive
 
     def failure(self, reason: str) -> RunError:
-        """Return the error that states what happened, with what Kafka says of it."""
+        """Return the error for a failure of the broker, with Kafka's own words."""
         lines = self.log.read_text("utf-8", "replace").splitlines() if self.log.exists() else []
-        said = [line.partition("ERROR ")[2] for line in lines if " ERROR " in line]
-        last = said[-1] if said else next((line.strip() for line in reversed(lines) if line.strip()), "")
+        errors = [line.partition("ERROR ")[2] for line in lines if " ERROR " in line]
+        last = errors[-1] if errors else next((line.strip() for line in reversed(lines) if line.strip()), "")
         reason = f"{reason}; {last[:300]}" if last else reason
         return RunError.of("R617", process="broker", reason=reason, log=self.log)
 
@@ -227,7 +227,7 @@ def cluster_id(drawn: bytes) -> str:
 
 
 def _reached(host: str) -> str:
-    """Return the host by which clients reach what listens at `host`."""
+    """Return the host by which clients reach a listener at `host`."""
     return socket.getfqdn() if host in ANY else host
 
 

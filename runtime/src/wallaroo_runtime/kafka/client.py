@@ -84,14 +84,14 @@ class Cluster:
 
     @contextmanager
     def translated(self, fix: str = "correct what it names, and try again") -> Iterator[None]:
-        """Turn what Kafka says into an R672 or R727 with this remedy."""
+        """Turn an error of Kafka into an R672 or R727 with this remedy."""
         try:
             yield
         except self.kafka.KafkaException as error:
             raise self.refused(error.args[0], fix) from error
 
     def refused(self, error: "KafkaError", fix: str) -> RunError:
-        """Return the error for what Kafka says."""
+        """Return the diagnostic for an error of Kafka."""
         codes = self.kafka.KafkaError
         if error.code() in (codes._TRANSPORT, codes._ALL_BROKERS_DOWN, codes._TIMED_OUT, codes._RESOLVE):
             return RunError.of("R672", what=self.what, brokers=self.name, reason=error.str())
@@ -107,7 +107,7 @@ class Cluster:
             return AdminClient(self.settings)
 
     def metadata(self) -> "ClusterMetadata":
-        """Return what the brokers say of all topics."""
+        """Return the brokers' metadata of all topics."""
         admin = self.admin()
         with self.translated():
             return admin.list_topics(timeout=ANSWER_S)
@@ -119,10 +119,10 @@ class Cluster:
             RunError: R673, there is no such topic.
         """
         # Asked for by its name, a topic would be made where brokers make what clients name.
-        found = self.metadata().topics.get(topic)
-        if found is None:
+        metadata = self.metadata().topics.get(topic)
+        if metadata is None:
             raise RunError.of("R673", USAGE, topic=topic, brokers=self.name, reason="it does not exist")
-        return sorted(found.partitions)
+        return sorted(metadata.partitions)
 
 
 def connection_settings(options: Mapping[str, str]) -> dict[str, str]:

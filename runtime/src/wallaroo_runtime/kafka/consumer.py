@@ -33,12 +33,12 @@ def consumer_settings(options: Mapping[str, str], *, records: bool) -> dict[str,
         >>> consumer_settings({"kafka.fetch.max.wait.ms": "9", "kafka.max.poll.records": "5"}, records=False)
         {'isolation.level': 'read_uncommitted', 'fetch.wait.max.ms': '9'}
     """
-    found = {"isolation.level": "read_committed" if records else "read_uncommitted"}
+    settings = {"isolation.level": "read_committed" if records else "read_uncommitted"}
     for option, value in sorted(options.items()):
         name = option.removeprefix(PREFIX)
         if name != option and (name := RENAMED.get(name, name)):
-            found[name] = value
-    return found
+            settings[name] = value
+    return settings
 
 
 def make_consumer(brokers: str, settings: Mapping[str, str], source: str, error_cb: Any = None) -> Any:

@@ -21,8 +21,8 @@ def id_of(text: str) -> str:
         >>> id_of("zD4+/w=="), id_of("AAAAAAAAAAAAAAAAAAAAAA")
         ('zD4-_w', '')
     """
-    found = text.translate(_URL_SAFE)
-    return "" if found == NO_ID else found
+    shown = text.translate(_URL_SAFE)
+    return "" if shown == NO_ID else shown
 
 
 def is_other(before: str, now: str) -> bool:

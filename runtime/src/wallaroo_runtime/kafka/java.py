@@ -35,31 +35,31 @@ def java_options(options: Mapping[str, str], part: str) -> dict[str, str]:
         >>> java_options({"kafka.ssl.ca.location": "/etc/ca.pem", "minPartitions": "3"}, 'source "clicks"')
         {'minPartitions': '3', 'kafka.ssl.truststore.type': 'PEM', 'kafka.ssl.truststore.location': '/etc/ca.pem'}
     """
-    found = dict(options)
-    settings = {name.removeprefix(PREFIX): found.pop(name) for name in options if name.startswith(PREFIX)}
-    return found | {PREFIX + name: value for name, value in _translated(settings, part).items()}
+    left = dict(options)
+    settings = {name.removeprefix(PREFIX): left.pop(name) for name in options if name.startswith(PREFIX)}
+    return left | {PREFIX + name: value for name, value in _translated(settings, part).items()}
 
 
 def _translated(settings: Mapping[str, str], part: str) -> dict[str, str]:
-    found: dict[str, str] = {}
+    translated: dict[str, str] = {}
     for name, value in settings.items():
         if name in _KEYSTORE:
             text = _read(name, value, part) if name.endswith(".location") else value
-            found |= {"ssl.keystore.type": "PEM", _KEYSTORE[name]: text}
+            translated |= {"ssl.keystore.type": "PEM", _KEYSTORE[name]: text}
         elif name in _TRUSTSTORE:
-            found |= {"ssl.truststore.type": "PEM", _TRUSTSTORE[name]: value}
+            translated |= {"ssl.truststore.type": "PEM", _TRUSTSTORE[name]: value}
         elif name == "sasl.mechanisms":
-            found["sasl.mechanism"] = value
+            translated["sasl.mechanism"] = value
         elif name == "ssl.endpoint.identification.algorithm":
-            found[name] = "" if value == "none" else value
+            translated[name] = "" if value == "none" else value
         elif name == "enable.ssl.certificate.verification":
             if value != "true":
                 raise _wrong(name, part, "Spark's client in Java always verifies", "give ssl.ca.location or ssl.ca.pem")
         elif name not in ("sasl.username", "sasl.password"):
-            found[name] = value
-    if "sasl.username" in settings and "sasl.jaas.config" not in found:
-        found["sasl.jaas.config"] = _login(found.get("sasl.mechanism", ""), settings, part)
-    return found
+            translated[name] = value
+    if "sasl.username" in settings and "sasl.jaas.config" not in translated:
+        translated["sasl.jaas.config"] = _login(translated.get("sasl.mechanism", ""), settings, part)
+    return translated
 
 
 def _login(mechanism: str, settings: Mapping[str, str], part: str) -> str:

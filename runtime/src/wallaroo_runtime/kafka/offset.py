@@ -13,7 +13,7 @@ EARLIEST, LATEST = -2, -1
 LATER_S = 0.1
 
 
-class Asking(Protocol):
+class OffsetReader(Protocol):
     """Asks a broker about topics."""
 
     def partitions(self, topic: str) -> list[int]:
@@ -23,7 +23,7 @@ class Asking(Protocol):
         """Return the first (`EARLIEST`) or the next (`LATEST`) offset of partitions."""
 
 
-def starting_offsets(asking: Asking, topic: str, starts: Mapping[int, str]) -> dict[int, int]:
+def starting_offsets(asking: OffsetReader, topic: str, starts: Mapping[int, str]) -> dict[int, int]:
     """Return the offset at which reading of each partition begins; the end is where it is now.
 
     Args:
@@ -35,16 +35,16 @@ def starting_offsets(asking: Asking, topic: str, starts: Mapping[int, str]) -> d
     before_end = {number: 0 if start == "end" else int(start) for number, start in starts.items() if start[0] in "-e"}
     ends = asking.offsets(topic, before_end, LATEST)
     begins = asking.offsets(topic, before_end, EARLIEST)
-    found: dict[int, int] = {}
+    offsets: dict[int, int] = {}
     for number, start in starts.items():
         if number in before_end:
-            found[number] = max(begins[number], ends[number] + before_end[number])
+            offsets[number] = max(begins[number], ends[number] + before_end[number])
         else:
-            found[number] = EARLIEST if start == "start" else int(start)
-    return found
+            offsets[number] = EARLIEST if start == "start" else int(start)
+    return offsets
 
 
-def has_content(asking: Asking, topic: str) -> bool:
+def has_content(asking: OffsetReader, topic: str) -> bool:
     """Say whether a topic has records; one that is not there has none: the egress will create it.
 
     Raises:
@@ -71,7 +71,7 @@ def check_partitions(topic: str, brokers: str, known: Iterable[int], wanted: Ite
         raise RunError.of("R673", topic=topic, brokers=brokers, reason=reason)
 
 
-def lost_records(asking: Asking, source: str, topic: str, position: Mapping[int, int]) -> Iterator[Diagnostic]:
+def lost_records(asking: OffsetReader, source: str, topic: str, position: Mapping[int, int]) -> Iterator[Diagnostic]:
     """Yield an R792 for each partition of which a topic no longer has the records from a position on.
 
     Args:
@@ -144,7 +144,7 @@ class ClusterOffsets:
         admin = self._cluster.admin()
         with self._cluster.translated():
             answers = admin.list_offsets(asked, request_timeout=ANSWER_S)
-            return {place.partition: int(answer.result(ANSWER_S).offset) for place, answer in answers.items()}
+            return {partition.partition: int(answer.result(ANSWER_S).offset) for partition, answer in answers.items()}
 
     def topic_id(self, topic: str) -> str:
         """Return the id of a topic; empty: the brokers give none.
@@ -167,13 +167,13 @@ class ClusterOffsets:
         """
         from confluent_kafka import Consumer, TopicPartition
 
-        found = self._cluster.metadata().topics.get(topic)
-        places = [TopicPartition(topic, number) for number in found.partitions] if found is not None else []
+        metadata = self._cluster.metadata().topics.get(topic)
+        places = [TopicPartition(topic, number) for number in metadata.partitions] if metadata is not None else []
         if not places:
             return False
         reader = Consumer({**self._cluster.settings, "group.id": group, "enable.auto.commit": False})
         try:
-            return any(place.offset >= 0 for place in self._committed(reader, places))
+            return any(partition.offset >= 0 for partition in self._committed(reader, places))
         finally:
             reader.close()
 

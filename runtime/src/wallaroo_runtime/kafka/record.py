@@ -20,7 +20,7 @@ MAX_WAITING = 50_000
 
 
 @dataclass(frozen=True, slots=True)
-class Record:
+class TopicRecord:
     """A record as it is in a topic; a value of None is a tombstone: it deletes the key of a compacted topic."""
 
     key: bytes | None
@@ -31,30 +31,30 @@ class Record:
     timestamp_ms: int | None = None
 
     def to_json(self) -> dict[str, Any]:
-        r"""Return it as JSON; what is not UTF-8 is in base64, under a name with `_base64`.
+        r"""Return it as JSON; text that is not UTF-8 is in base64, under a name with `_base64`.
 
         Example:
-            >>> Record(b"k", b"\xff").to_json()["value_base64"]
+            >>> TopicRecord(b"k", b"\xff").to_json()["value_base64"]
             '/w=='
         """
         headers = [{"name": name, **_json("value", value)} for name, value in self.headers]
-        place = {"partition": self.partition, "offset": self.offset, "timestamp_ms": self.timestamp_ms}
-        return {**place, **_json("key", self.key), **_json("value", self.value), "headers": headers}
+        position = {"partition": self.partition, "offset": self.offset, "timestamp_ms": self.timestamp_ms}
+        return {**position, **_json("key", self.key), **_json("value", self.value), "headers": headers}
 
     def __str__(self) -> str:
         """Return it as a line for people.
 
         Example:
-            >>> print(Record(b"ann", b"3", (("via", b"web"),), 1, 7))
+            >>> print(TopicRecord(b"ann", b"3", (("via", b"web"),), 1, 7))
             1/7  ann  3  [via=web]
-            >>> print(Record(None, None))
+            >>> print(TopicRecord(None, None))
             0/0  (no key)  (tombstone)
         """
-        place = f"{self.partition}/{self.offset}"
+        position = f"{self.partition}/{self.offset}"
         headers = ", ".join(f"{printable(name.encode())}={printable(value or b'')}" for name, value in self.headers)
         key = "(no key)" if self.key is None else printable(self.key)
         value = "(tombstone)" if self.value is None else printable(self.value)
-        return "  ".join([place, key, value] + ([f"[{headers}]"] if headers else []))
+        return "  ".join([position, key, value] + ([f"[{headers}]"] if headers else []))
 
 
 def printable(data: bytes) -> str:
@@ -85,7 +85,7 @@ def follow(
     uncommitted: bool = False,
     is_stopped: Callable[[], bool] = lambda: False,
     ready: Callable[[], None] = lambda: None,
-) -> Iterator[Record]:
+) -> Iterator[TopicRecord]:
     """Yield records of a topic; those of one partition in their order.
 
     Args:
@@ -117,10 +117,10 @@ def follow(
         try:
             places = []
             for number in chosen:
-                place = kafka.TopicPartition(topic, number)
-                begin, end = _bounds(kafka, consumer, place)
-                place.offset = begin if from_beginning else end
-                places.append(place)
+                partition = kafka.TopicPartition(topic, number)
+                begin, end = _bounds(kafka, consumer, partition)
+                partition.offset = begin if from_beginning else end
+                places.append(partition)
             consumer.assign(places)
             ready()
             yield from _read(kafka, consumer, len(chosen) if to_end else 0, is_stopped)
@@ -128,13 +128,13 @@ def follow(
             consumer.close()
 
 
-def _bounds(kafka: Any, consumer: Any, place: Any) -> tuple[int, int]:
+def _bounds(kafka: Any, consumer: Any, partition: Any) -> tuple[int, int]:
     """Return the first and the next offset of a partition; a new topic's partitions have a leader a moment later."""
     moments = (kafka.KafkaError.NOT_LEADER_FOR_PARTITION, kafka.KafkaError.LEADER_NOT_AVAILABLE)
     deadline = time.monotonic() + ANSWER_S
     while True:
         try:
-            begin, end = consumer.get_watermark_offsets(place, timeout=ANSWER_S)
+            begin, end = consumer.get_watermark_offsets(partition, timeout=ANSWER_S)
         except kafka.KafkaException as error:
             if error.args[0].code() not in moments or time.monotonic() > deadline:
                 raise
@@ -143,7 +143,7 @@ def _bounds(kafka: Any, consumer: Any, place: Any) -> tuple[int, int]:
             return begin, end
 
 
-def _read(kafka: Any, consumer: Any, ends: int, is_stopped: Callable[[], bool]) -> Iterator[Record]:
+def _read(kafka: Any, consumer: Any, ends: int, is_stopped: Callable[[], bool]) -> Iterator[TopicRecord]:
     """Yield records until so many partitions have ended; 0: until stopped."""
     ended: set[int] = set()
     while not is_stopped():
@@ -151,7 +151,7 @@ def _read(kafka: Any, consumer: Any, ends: int, is_stopped: Callable[[], bool]) 
             error = message.error()
             if error is None:
                 kind, timestamp = message.timestamp()
-                yield Record(
+                yield TopicRecord(
                     message.key(),
                     message.value(),
                     tuple(message.headers() or ()),
@@ -170,12 +170,12 @@ def _read(kafka: Any, consumer: Any, ends: int, is_stopped: Callable[[], bool]) 
 def emit(
     cluster: Cluster,
     topic: str,
-    records: Iterable[Record],
+    records: Iterable[TopicRecord],
     *,
     partitioner: str = "murmur2",
     partition: int | None = None,
 ) -> dict[int, int]:
-    """Write records to a topic; returns how many each partition got, when Kafka has them all.
+    """Write records to a topic; returns the number that each partition got, when Kafka has them all.
 
     Args:
         records: Their partitions and offsets do not matter.

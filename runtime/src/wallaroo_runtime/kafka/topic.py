@@ -17,7 +17,7 @@ ANY_TIME = (1 << 63) - 1
 
 
 @dataclass(frozen=True, slots=True)
-class Partition:
+class KafkaPartition:
     """A part of a topic.
 
     Attributes:
@@ -42,17 +42,17 @@ class Topic:
     """
 
     name: str
-    partitions: tuple[Partition, ...]
+    partitions: tuple[KafkaPartition, ...]
     settings: Mapping[str, str]
 
     @property
     def records(self) -> int:
-        """How many offsets there are from the first record to the next one."""
+        """Number of offsets from the first record to the next one."""
         return sum(partition.end - partition.begin for partition in self.partitions)
 
 
 class RecordLimits(NamedTuple):
-    """What a topic takes.
+    """The size and format of records that a topic takes.
 
     Attributes:
         max_bytes: Of a record, its batch included.
@@ -81,23 +81,23 @@ class RecordLimits(NamedTuple):
 
 
 def record_limits(settings: Mapping[str, Any], topic: str) -> RecordLimits:
-    """Return what a topic takes; where brokers do not say, that is what the default is."""
+    """Return the limits of a topic's records; where brokers do not say, these are the defaults."""
     from confluent_kafka import KafkaException
     from confluent_kafka.admin import RESOURCE_TOPIC, AdminClient, ConfigResource
 
-    place = ConfigResource(RESOURCE_TOPIC, topic)
+    resource = ConfigResource(RESOURCE_TOPIC, topic)
     try:
         admin = AdminClient(dict(settings))  # the answer comes as long as there is the client
-        found = admin.describe_configs([place], request_timeout=ANSWER_S)[place].result(2 * ANSWER_S)
+        config = admin.describe_configs([resource], request_timeout=ANSWER_S)[resource].result(2 * ANSWER_S)
     except (KafkaException, NoAnswerError):  # who may write, need not be allowed to ask
         return RecordLimits()
     # Brokers before 3.6 have one setting for both; with times of their own they look at none.
-    keeps = found["message.timestamp.type"].value == "CreateTime"
-    old = found.get("message.timestamp.difference.max.ms")
-    past, future = (found.get(f"message.timestamp.{way}.max.ms", old) for way in ("before", "after"))
+    keeps = config["message.timestamp.type"].value == "CreateTime"
+    old = config.get("message.timestamp.difference.max.ms")
+    past, future = (config.get(f"message.timestamp.{way}.max.ms", old) for way in ("before", "after"))
     return RecordLimits(
-        int(found["max.message.bytes"].value),
-        "compact" in found["cleanup.policy"].value,
+        int(config["max.message.bytes"].value),
+        "compact" in config["cleanup.policy"].value,
         int(past.value) if past is not None and keeps else ANY_TIME,
         int(future.value) if future is not None and keeps else ANY_TIME,
     )
@@ -118,8 +118,8 @@ def batch_settings(limit: int) -> dict[str, Any]:
 
 def list_topics(cluster: Cluster, *, internal: bool = False) -> list[Topic]:
     """Return all topics in order of their names; Kafka's own (`__...`) only when they are wanted."""
-    found = cluster.metadata().topics
-    return _topics(cluster, sorted(name for name in found if internal or not name.startswith("__")))
+    topics = cluster.metadata().topics
+    return _topics(cluster, sorted(name for name in topics if internal or not name.startswith("__")))
 
 
 def describe_topic(cluster: Cluster, name: str) -> Topic:
@@ -168,9 +168,9 @@ def ensure_topic(cluster: Cluster, name: str, partitions: int, replicas: int, se
 
 
 def _wait_known(cluster: Cluster, name: str, partitions: int) -> None:
-    """Wait until a topic is in what brokers say of all: that comes a moment after the answer to who creates it."""
+    """Wait until all brokers list a topic: that comes a moment after the answer to its creator."""
     deadline = time.monotonic() + ANSWER_S
-    while (found := cluster.metadata().topics.get(name)) is None or len(found.partitions) < partitions:
+    while (metadata := cluster.metadata().topics.get(name)) is None or len(metadata.partitions) < partitions:
         if time.monotonic() > deadline:
             reason = f'topic "{name}" was created, and is not to be seen {ANSWER_S:g} s later'
             raise RunError.of("R672", what=cluster.what, brokers=cluster.name, reason=reason)
@@ -202,7 +202,7 @@ def _topics(cluster: Cluster, names: Iterable[str]) -> list[Topic]:
         Topic(
             name,
             tuple(
-                Partition(number, parts[number].leader, ends[0][name, number], ends[1][name, number])
+                KafkaPartition(number, parts[number].leader, ends[0][name, number], ends[1][name, number])
                 for number in sorted(parts)
             ),
             settings[name],
@@ -227,7 +227,7 @@ def _offsets(cluster: Cluster, admin: Any, wanted: Mapping[Any, Any]) -> dict[tu
 
 
 def _settings(admin: Any, names: Iterable[str]) -> dict[str, dict[str, str]]:
-    """Return what was set for topics, other than the brokers' defaults."""
+    """Return the settings of topics, other than the brokers' defaults."""
     from confluent_kafka.admin import ConfigResource, ConfigSource
 
     asked = [ConfigResource(ConfigResource.Type.TOPIC, name) for name in names]

@@ -15,7 +15,7 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
-from wallaroo_runtime.checkpoint.directory import LOCK, WORKERS, Place
+from wallaroo_runtime.checkpoint.directory import LOCK, WORKERS, HeldDirectory
 from wallaroo_runtime.checkpoint.integrity import check_journal, damaged
 from wallaroo_runtime.checkpoint.manifest import Manifest, read_manifest
 from wallaroo_runtime.durable.file import refuse_links, replace_file, sync_directory
@@ -32,7 +32,7 @@ SERVERS = ("gateway.json", "egress.json")
 
 @dataclass(frozen=True, slots=True)
 class Copied:
-    """What was copied.
+    """The size of a copy.
 
     Attributes:
         backup: The directory of the copy.
@@ -57,15 +57,15 @@ def back_up(checkpoint: Path, backup: Path) -> Copied:
         raise _refused(checkpoint, f"part of it lies at remote services ({names})", "copy their directories with it")
     if backup.resolve().is_relative_to(checkpoint.resolve()):
         raise _refused(checkpoint, f"{backup} is within it", "give a directory outside of it")
-    place = Place.take(checkpoint)
+    held = HeldDirectory.take(checkpoint)
     try:
-        place.check_links()
+        held.check_links()
         _check_whole(checkpoint, manifest)
         _check_servers(checkpoint)
         listed: dict[str, dict[str, Any]] = {}
-        with _made(backup, checkpoint) as made:
+        with _made(backup, checkpoint) as copy:
             for name in _names(checkpoint):
-                listed[name] = _copy(checkpoint / name, made / FILES / name)
+                listed[name] = _copy(checkpoint / name, copy / FILES / name)
             content = {
                 "version": VERSION,
                 "application": manifest.name,
@@ -74,16 +74,16 @@ def back_up(checkpoint: Path, backup: Path) -> Copied:
                 "time": datetime.now(timezone.utc).isoformat(timespec="seconds"),
                 "files": listed,
             }
-            replace_file(made / LIST, (json.dumps(content, indent=1) + "\n").encode())
+            replace_file(copy / LIST, (json.dumps(content, indent=1) + "\n").encode())
     except OSError as error:
         raise _refused(checkpoint, f"{error.filename}: {error.strerror}", "correct that, and repeat it") from error
     finally:
-        place.release()
+        held.release()
     return _counted(checkpoint, backup, listed)
 
 
 def _check_whole(checkpoint: Path, manifest: Manifest) -> None:
-    """Refuse what the next run would refuse: a copy of it would take the place of a good one.
+    """Refuse a checkpoint that the next run would refuse: a copy of it would take the place of a good one.
 
     Raises:
         RunError: R698, the journal is gone, or the micro-batches are that the outbox has.
@@ -113,15 +113,15 @@ def restore(backup: Path, checkpoint: Path | None = None) -> Copied:
     refuse_links(backup)
     target = (checkpoint or Path(content["checkpoint"])).absolute()
     listed: Mapping[str, Mapping[str, Any]] = content["files"]
-    found = set(_all_names(backup / FILES))
-    if found != set(listed):
-        name = min(found ^ set(listed))
-        raise _damaged(backup, f"{name} is {'not in its list' if name in found else 'missing'}")
+    names = set(_all_names(backup / FILES))
+    if names != set(listed):
+        name = min(names ^ set(listed))
+        raise _damaged(backup, f"{name} is {'not in its list' if name in names else 'missing'}")
     try:
-        with _made(target, backup) as made:
-            _copy_all(backup, made, listed)
+        with _made(target, backup) as copy:
+            _copy_all(backup, copy, listed)
             spark = str(content["spark"])
-            relocate(made / spark, f"file:{target / spark}")
+            relocate(copy / spark, f"file:{target / spark}")
     except OSError as error:
         raise _refused(backup, f"{error.filename}: {error.strerror}", "correct that, and repeat it") from error
     return _counted(target, backup, listed)
@@ -197,10 +197,10 @@ def _copy(source: Path, target: Path) -> dict[str, Any]:
 
 
 def _digest(file: Any) -> str:
-    found = hashlib.sha256()
+    digest = hashlib.sha256()
     while block := file.read(1 << 20):
-        found.update(block)
-    return found.hexdigest()
+        digest.update(block)
+    return digest.hexdigest()
 
 
 @contextmanager
@@ -209,17 +209,17 @@ def _made(target: Path, source: Path) -> Iterator[Path]:
     if target.is_symlink() or (target.exists() and (not target.is_dir() or any(target.iterdir()))):
         raise _refused(source, f"{target} is there already", "give another directory, or move that one away")
     target.parent.mkdir(parents=True, exist_ok=True)
-    made = target.with_name(f".{target.name}.{os.getpid()}.new")
-    made.mkdir(mode=0o700)
+    folder = target.with_name(f".{target.name}.{os.getpid()}.new")
+    folder.mkdir(mode=0o700)
     try:
-        yield made
+        yield folder
         os.sync()  # once, not file by file
         if target.exists():
             target.rmdir()
-        made.rename(target)
+        folder.rename(target)
         sync_directory(target.parent)
     except BaseException:
-        shutil.rmtree(made, ignore_errors=True)
+        shutil.rmtree(folder, ignore_errors=True)
         raise
 
 

@@ -1,4 +1,4 @@
-"""What nobody uses in the state and cache directories of this user."""
+"""Unused entries in the state and cache directories of this user."""
 
 import os
 import time
@@ -44,12 +44,12 @@ class Unused:
     lock: Path | None = None
 
     def to_json(self) -> dict[str, Any]:
-        """Return what is printed, as a JSON object."""
+        """Return the printed fields, as a JSON object."""
         return {"kind": self.kind, "path": str(self.path), "bytes": self.bytes, "reason": self.reason}
 
 
 def find_unused(days: float, *, checkpoints: bool) -> Iterator[Unused]:
-    """Yield what is unused: leftovers after an hour, the rest when it was not used for some days.
+    """Yield the unused entries: leftovers after an hour, the rest when it was not used for some days.
 
     Args:
         days: How many.
@@ -72,15 +72,15 @@ def find_unused(days: float, *, checkpoints: bool) -> Iterator[Unused]:
 def _caches(now: float, days: float) -> Iterator[Unused]:
     root = cache_directory()
     go = root / GO
-    found = [path for path in _children(root) if path not in (go, root / CLASSES)] + _children(root / CLASSES)
-    found += [path for name in ENTRIES_OF_GO for path in _children(go / name)]
-    for path in found:
+    paths = [path for path in _children(root) if path not in (go, root / CLASSES)] + _children(root / CLASSES)
+    paths += [path for name in ENTRIES_OF_GO for path in _children(go / name)]
+    for path in paths:
         lock = go / "lock" if go in path.parents else None
         yield from _old("cache", path, now, days, lock)
 
 
 def _old(kind: str, path: Path, now: float, days: float, lock: Path | None = None) -> Iterator[Unused]:
-    """Yield what was used last longer ago than some days; what is removed meanwhile is not there."""
+    """Yield entries that were used last longer ago than some days; those removed meanwhile are left out."""
     with suppress(FileNotFoundError):
         ago = (now - (last := _last_use(path))) / DAY_S
         if ago >= days:
@@ -96,15 +96,15 @@ def _is_leftover(path: Path) -> bool:
 
 def _last_use(path: Path) -> float:
     """Return when something in a file or directory was last read or changed, in seconds since 1970."""
-    found = path.lstat()
-    latest = found.st_mtime  # reading a directory, as this does, is no use of it
+    status = path.lstat()
+    latest = status.st_mtime  # reading a directory, as this does, is no use of it
     if not path.is_dir() or path.is_symlink():
-        return latest if path.is_symlink() else max(latest, found.st_atime)
+        return latest if path.is_symlink() else max(latest, status.st_atime)
     for folder, names, files in os.walk(path):
         for name in (*files, *names):
             with suppress(FileNotFoundError):
-                found = os.lstat(os.path.join(folder, name))
-                latest = max(latest, found.st_mtime, found.st_atime if name in files else 0.0)
+                status = os.lstat(os.path.join(folder, name))
+                latest = max(latest, status.st_mtime, status.st_atime if name in files else 0.0)
     return latest
 
 
@@ -114,7 +114,7 @@ def _children(directory: Path) -> list[Path]:
 
 @contextmanager
 def held(entry: Unused) -> Iterator[bool]:
-    """Hold what says that an entry is in use; False: somebody else holds it, or has used it since it was found."""
+    """Hold the lock of an entry in use; False: somebody else holds it, or has used it since it was found."""
     with ExitStack() as stack:
         is_free = True
         try:

@@ -15,8 +15,8 @@ from itertools import groupby
 from pathlib import Path
 
 from wallaroo.message.frame import HEADER_BYTES, encode_frame, read_frame, read_header
-from wallaroo_runtime.checkpoint.dead_letter import FOLDER, DeadLetter, LetterFile, letter_files, read_group
-from wallaroo_runtime.checkpoint.directory import MANIFEST, Place
+from wallaroo_runtime.checkpoint.dead_letter import FOLDER, LetterFile, StoredLetter, letter_files, read_group
+from wallaroo_runtime.checkpoint.directory import MANIFEST, HeldDirectory
 from wallaroo_runtime.checkpoint.manifest import read_manifest
 from wallaroo_runtime.durable.file import replace_file, sync_directory
 from wallaroo_runtime.errors import USAGE, RunError
@@ -30,7 +30,7 @@ from wallaroo_runtime.storage.outbox.log import read_base
 
 @dataclass
 class Pruned:
-    """What came of a prune, or would come of it.
+    """The result of a prune, or of a trial of one.
 
     Attributes:
         removed: Letters.
@@ -46,7 +46,7 @@ class Pruned:
     bytes: int = 0
 
 
-def prune(checkpoint: Path, choose: Callable[[DeadLetter, bool], bool], *, dry_run: bool = False) -> Pruned:
+def prune(checkpoint: Path, choose: Callable[[StoredLetter, bool], bool], *, dry_run: bool = False) -> Pruned:
     """Remove letters of micro-batches that are published; after a kill, the same command removes the rest.
 
     Args:
@@ -69,31 +69,31 @@ def prune(checkpoint: Path, choose: Callable[[DeadLetter, bool], bool], *, dry_r
     if dry_run:
         is_realtime = read_manifest(checkpoint).is_realtime
         return _prune(checkpoint, choose, _is_settled(checkpoint), dry_run=True, is_realtime=is_realtime)
-    place = Place.take(checkpoint)
+    held = HeldDirectory.take(checkpoint)
     try:
-        return _prune_live(place, choose)
+        return _prune_live(held, choose)
     finally:
-        place.release()
+        held.release()
 
 
-def _prune_live(place: Place, choose: Callable[[DeadLetter, bool], bool]) -> Pruned:
+def _prune_live(held: HeldDirectory, choose: Callable[[StoredLetter, bool], bool]) -> Pruned:
     from wallaroo_runtime.peer.local import stop_left_behind  # late: it imports gRPC
 
-    place.check_links()
-    stop_left_behind(place.path)  # an egress that outlives its driver writes them
-    is_settled, is_realtime = _is_settled(place.path), read_manifest(place.path).is_realtime
-    live = LiveLog(place.path / "outbox", place.path / FOLDER)
+    held.check_links()
+    stop_left_behind(held.path)  # an egress that outlives its driver writes them
+    is_settled, is_realtime = _is_settled(held.path), read_manifest(held.path).is_realtime
+    live = LiveLog(held.path / "outbox", held.path / FOLDER)
     try:
         if not is_realtime:
             live.state.forget_writers()  # of input that is committed, which no task repeats
         live.roll()
     finally:
         live.close()
-    return _prune(place.path, choose, is_settled, dry_run=False, is_realtime=is_realtime)
+    return _prune(held.path, choose, is_settled, dry_run=False, is_realtime=is_realtime)
 
 
 def _is_settled(checkpoint: Path) -> Callable[[int, Path], bool]:
-    """Return what says whether a file of a checkpoint with a live log gets no more letters."""
+    """Return a function that decides whether a file of a checkpoint with a live log gets no more letters."""
     if not read_manifest(checkpoint).is_realtime:
         return _is_published(checkpoint)
     used = {writer.letters for writer in read_last(checkpoint / "outbox").state.writers.values()}
@@ -101,14 +101,14 @@ def _is_settled(checkpoint: Path) -> Callable[[int, Path], bool]:
 
 
 def _is_published(checkpoint: Path) -> Callable[[int, Path], bool]:
-    """Return what says whether the micro-batch of a file is published; the driver writes the files of the next one."""
+    """Return a function that decides whether a file's micro-batch is published; the driver writes the next one's."""
     published = read_base(checkpoint / "outbox").batches
     return lambda batch, path: batch <= published.get(_query(path), -1)
 
 
 def _prune(
     checkpoint: Path,
-    choose: Callable[[DeadLetter, bool], bool],
+    choose: Callable[[StoredLetter, bool], bool],
     is_settled: Callable[[int, Path], bool],
     *,
     dry_run: bool,

@@ -14,7 +14,7 @@ from typing import Any
 
 from wallaroo.diagnostic.diagnostic import Diagnostic
 from wallaroo.message.frame import FRAMED, PLAIN
-from wallaroo_runtime.checkpoint.dead_letter import DeadLetter
+from wallaroo_runtime.checkpoint.dead_letter import StoredLetter
 from wallaroo_runtime.checkpoint.directory import MANIFEST
 from wallaroo_runtime.checkpoint.manifest import read_manifest
 from wallaroo_runtime.durable.record import read_record
@@ -34,7 +34,7 @@ RERUN = "a changed program has run its message again after a kill (R754), so sta
 
 @dataclass(frozen=True, slots=True)
 class SourceOf:
-    """What a replay must know of a source."""
+    """The properties of a source that a replay needs."""
 
     name: str
     path: str
@@ -43,7 +43,7 @@ class SourceOf:
 
 @dataclass
 class Replayed:
-    """What came of a replay.
+    """The result of a replay.
 
     Attributes:
         sent: Letters whose messages are in the journal again.
@@ -85,7 +85,7 @@ class Replay:
         self._addresses = {} if to else _listening(checkpoint)
         self._rerun = () if again else read_rerun(checkpoint)
 
-    def run(self, letters: Iterable[DeadLetter]) -> Replayed:
+    def run(self, letters: Iterable[StoredLetter]) -> Replayed:
         """Send the letters and mark those that are safe in the journal; in blocks, so that memory is bounded.
 
         A block for a source is marked when it has acknowledged it: a replay that is killed in between sends it again.
@@ -106,8 +106,8 @@ class Replay:
                 result.sent += self._send(port, block)
         return result
 
-    def _replayable(self, letters: Iterable[DeadLetter], result: Replayed) -> Iterator[DeadLetter]:
-        """Yield what shall be sent, and count the rest."""
+    def _replayable(self, letters: Iterable[StoredLetter], result: Replayed) -> Iterator[StoredLetter]:
+        """Yield the letters to send, and count the rest."""
         marked = set() if self._again else set(read_marks(self._checkpoint))
         for letter in letters:
             if letter.id in marked:
@@ -121,20 +121,20 @@ class Replay:
             if len(result.findings) < MAX_FINDINGS:
                 result.findings.append(self._not_replayable(letter, reason, fix))
 
-    def _not_replayable(self, letter: DeadLetter, reason: str, fix: str) -> Diagnostic:
-        place = shlex.quote(str(self._checkpoint))
-        show = f"take its input with `wallaroo dead-letters show {place} {letter.id} --input FILE`"
+    def _not_replayable(self, letter: StoredLetter, reason: str, fix: str) -> Diagnostic:
+        checkpoint = shlex.quote(str(self._checkpoint))
+        show = f"take its input with `wallaroo dead-letters show {checkpoint} {letter.id} --input FILE`"
         return Diagnostic.of("R621", id=letter.id, reason=reason, fix=f"{fix}; else {show}" if fix else show)
 
-    def _why_not(self, letter: DeadLetter) -> tuple[str, str]:
-        """Say why a letter is not replayed, and what to do; empty when it is."""
+    def _why_not(self, letter: StoredLetter) -> tuple[str, str]:
+        """Return why a letter is not replayed, and the remedy; empty when it is."""
         if "/sources/" not in letter.record.path:
             return f'it failed at "{letter.record.step}", and only messages of sources are sent again', STEP_FIX
         if int(letter.id.partition("-")[0]) in self._rerun:
             return RERUN, "if its result is missing, --again sends it all the same"
         return self._obstacle(letter), ""
 
-    def _obstacle(self, letter: DeadLetter) -> str:
+    def _obstacle(self, letter: StoredLetter) -> str:
         """Say why a letter cannot be replayed; empty when it can."""
         record = letter.record
         source = self._sources.get(record.port)
@@ -174,7 +174,7 @@ class Replay:
         return len(block.ids)
 
 
-def _message(letter: DeadLetter, framing: str) -> bytes:
+def _message(letter: StoredLetter, framing: str) -> bytes:
     """Return a letter's input as it came over the wire."""
     data = letter.record.input
     return data if letter.record.encoding == FRAMED else framer(framing)(data)

@@ -14,7 +14,7 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from wallaroo.diagnostic.fault import reach
-from wallaroo_runtime.checkpoint.directory import Place
+from wallaroo_runtime.checkpoint.directory import HeldDirectory
 from wallaroo_runtime.checkpoint.manifest import (
     MICROBATCH,
     REALTIME,
@@ -43,7 +43,7 @@ HERE = "local[*]"
 
 @dataclass(frozen=True, slots=True)
 class Rescaled:
-    """What was done.
+    """The result of a rescale.
 
     Attributes:
         modes: Before and now.
@@ -103,13 +103,13 @@ def convert(path: Path, mode: str, partitions: int | None = None, buckets: int |
 
 
 @contextmanager
-def _as_rescale(place: object) -> Iterator[None]:
-    """Turn what refuses a conversion into what refuses a rescale."""
+def _as_rescale(checkpoint: object) -> Iterator[None]:
+    """Turn the errors of a conversion into those of a rescale."""
     try:
         yield
     except Refusal as error:
         fix = error.diagnostics[0].fix
-        raise RunError.of("R663", error.exit_code, path=place, reason=error.reason, fix=fix) from error
+        raise RunError.of("R663", error.exit_code, path=checkpoint, reason=error.reason, fix=fix) from error
 
 
 def _numbers(manifest: Manifest, partitions: int | None, buckets: int | None) -> Manifest:
@@ -130,11 +130,11 @@ def _of_mode(manifest: Manifest, mode: str, partitions: int | None, buckets: int
 
 
 def _changed(path: Path, wanted: Callable[[Manifest], Manifest]) -> Rescaled:
-    """Make a checkpoint what its record is wanted to say, but for Spark's part."""
+    """Rewrite all files but Spark's to match the new manifest."""
     check_java()
-    place = Place.take(path)
+    held = HeldDirectory.take(path)
     try:
-        place.check_links()
+        held.check_links()
         manifest = read_manifest(path)
         now = wanted(manifest)
         if now != manifest:
@@ -144,28 +144,28 @@ def _changed(path: Path, wanted: Callable[[Manifest], Manifest]) -> Rescaled:
             stop_left_behind(path)  # what it still takes or sends would not be what is looked at
         return _rescale(path, manifest, now, path)
     finally:
-        place.release()
+        held.release()
 
 
-def _rescale(path: Path, manifest: Manifest, now: Manifest, place: object, session: Any = None) -> Rescaled:
-    """Rescale what is in a directory of this machine.
+def _rescale(path: Path, manifest: Manifest, now: Manifest, checkpoint: object, session: Any = None) -> Rescaled:
+    """Rescale a directory of this machine.
 
     Args:
         path: The directory.
         manifest: Of the checkpoint.
         now: As it shall be, but for Spark's part.
-        place: Where the user knows the checkpoint to be.
+        checkpoint: Where the user knows the checkpoint to be.
         session: One that runs; None: it is started and stopped.
     """
     remove_rest(path, manifest.spark)
     keys = size = 0
     if now != manifest:
-        goal = goal_of(path, manifest, now, place)
+        goal = goal_of(path, manifest, now, checkpoint)
         if goal is not None:
             now = replace(now, spark=next_name(manifest.spark), rescaled=(goal.published, goal.batch))
             keys, size = _move(path, manifest, now, goal, session)
-            if goal_of(path, manifest, now, place) != goal:  # its Java may outlive a driver by a moment
-                raise once_more(place, manifest.mode, "an earlier run of it was still ending")
+            if goal_of(path, manifest, now, checkpoint) != goal:  # its Java may outlive a driver by a moment
+                raise once_more(checkpoint, manifest.mode, "an earlier run of it was still ending")
         reach("rescale.before_switch")
         write_manifest(LocalDirectory(path), now)
         reach("rescale.after_switch")
@@ -247,10 +247,10 @@ def rescale_at(
             stop_session(session)
 
 
-def _far(place: object, what: str) -> RunError:
+def _far(checkpoint: object, what: str) -> RunError:
     """Return an R663: some of a checkpoint of real-time mode is not on this machine."""
     reason = f"it is of real-time mode, and {what}"
-    return RunError.of("R663", USAGE, path=place, reason=reason, fix="run it with the numbers that it has")
+    return RunError.of("R663", USAGE, path=checkpoint, reason=reason, fix="run it with the numbers that it has")
 
 
 def _rescale_copy(

@@ -1,4 +1,4 @@
-"""How far topics are read, in both modes: Spark's offsets of micro-batches, the journal's points of real-time mode."""
+"""The read positions of topics: Spark's offsets of micro-batches, the journal's points of real-time mode."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -31,7 +31,7 @@ class Topics:
         self._generators = [known[each.path] for each in topology.sources() if isinstance(each, GeneratorSource)]
 
     def of_spark(self, lines: Sequence[Any]) -> dict[str, Offsets] | None:
-        """Return what Spark's offsets say of each source, by path; None: it has not read all of them yet.
+        """Return the offsets of each source in Spark's record, by path; None: it has not read all of them yet.
 
         Args:
             lines: Of the sources of Spark that are no journals.
@@ -42,7 +42,7 @@ class Topics:
         return {each.path: {int(at): int(next_) for at, next_ in line[each.topic].items()} for each, line in pairs}
 
     def lines(self) -> list[str]:
-        """Return what Spark's offsets are to say of each source, by what the journal has."""
+        """Return the offsets to write into Spark's record for each source, by the journal."""
         points = self._past().points if self.sources else {}
         return [json.dumps({each.topic: {str(at): point for at, point in points[self.ports[each.path]].items()}})
                 for each in self.sources]  # fmt: skip
@@ -52,7 +52,7 @@ class Topics:
         if not self.sources:
             return
         past = self._past()
-        past.points.update({self.ports[path]: dict(found) for path, found in offsets.items()})
+        past.points.update({self.ports[path]: dict(ends) for path, ends in offsets.items()})
         past.topics.update(self._ids)
         past.save()
 

@@ -1,7 +1,7 @@
 """Runs a plan in this process: the same stages and frames, without Spark."""
 
-from wallaroo_runtime.memory.engine import Batch, Engine
+from wallaroo_runtime.memory.engine import BatchResult, Engine
 from wallaroo_runtime.memory.run import MemoryRun
 from wallaroo_runtime.memory.start import start
 
-__all__ = ["Batch", "Engine", "MemoryRun", "start"]
+__all__ = ["BatchResult", "Engine", "MemoryRun", "start"]

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from wallaroo.worker._proto import worker_pb2 as pb
-from wallaroo_runtime.worker.client import Broken, Client, Stream
+from wallaroo_runtime.worker.client import Broken, CallClient, CallStream
 
 REQUEST_BYTES = 8 * 1024 * 1024
 T = TypeVar("T")
@@ -20,8 +20,8 @@ class Version:
 
 
 @dataclass(slots=True)
-class BucketResult:
-    """What one bucket call gave.
+class CallResult:
+    """The results of one bucket call.
 
     Attributes:
         version: Of the bucket's state after the call.
@@ -64,7 +64,7 @@ def with_more(groups: Iterable[list[T]]) -> Iterator[tuple[list[T], bool]]:
     yield held or [], False
 
 
-def run_data(client: Client, opening: pb.Opening, inputs: Iterable[bytes]) -> Iterator[list[pb.Output]]:
+def run_data(client: CallClient, opening: pb.Opening, inputs: Iterable[bytes]) -> Iterator[list[pb.Output]]:
     """Yield, for each of the inputs, the outputs of a stage without state.
 
     Args:
@@ -101,7 +101,7 @@ def _process_state(stub: object) -> Callable[..., Iterator[object]]:
     return stub.ProcessState  # type: ignore[attr-defined,no-any-return]
 
 
-def _outputs(client: Client, stream: Stream, index: int) -> list[pb.Output]:
+def _outputs(client: CallClient, stream: CallStream, index: int) -> list[pb.Output]:
     outputs: list[pb.Output] = []
     while True:
         reply = stream.receive()
@@ -113,7 +113,7 @@ def _outputs(client: Client, stream: Stream, index: int) -> list[pb.Output]:
         outputs.append(reply.output)
 
 
-def _out_of_turn(client: Client, kind: str | None, index: int) -> Exception:
+def _out_of_turn(client: CallClient, kind: str | None, index: int) -> Exception:
     return client.broke_rules(f"{kind or 'an empty reply'} came out of turn; call {index} is not done")
 
 
@@ -125,9 +125,9 @@ class StateSession:
         [([b'ab', b'c'], True), ([b'de'], False)]
     """
 
-    def __init__(self, client: Client, opening: pb.Opening) -> None:
+    def __init__(self, client: CallClient, opening: pb.Opening) -> None:
         self.client, self.opening = client, opening
-        self._streams: dict[int, tuple[Stream, int]] = {}  # by endpoint: stream, calls made
+        self._streams: dict[int, tuple[CallStream, int]] = {}  # by endpoint: stream, calls made
 
     def run_bucket(
         self,
@@ -136,7 +136,7 @@ class StateSession:
         frames: Sequence[bytes],
         load_log: Callable[[], Iterable[bytes]],
         wants_snapshot: bool,
-    ) -> BucketResult:
+    ) -> CallResult:
         """Run a bucket's messages; a call that broke is repeated.
 
         Args:
@@ -173,7 +173,7 @@ class StateSession:
             stream.close()
         self._streams.clear()
 
-    def _stream(self, bucket: int) -> tuple[Stream, int]:
+    def _stream(self, bucket: int) -> tuple[CallStream, int]:
         number = bucket % self.client.width
         stream, calls = self._streams.get(number, (None, 0))
         if stream is None:
@@ -182,16 +182,16 @@ class StateSession:
         return stream, calls
 
     @staticmethod
-    def _send(stream: Stream, call: pb.Bucket, frames: Sequence[bytes]) -> None:
+    def _send(stream: CallStream, call: pb.Bucket, frames: Sequence[bytes]) -> None:
         for group, more in with_more(grouped(frames, len)):
             request = pb.Bucket(more=more, frames=b"".join(group))
             request.MergeFrom(call)
             stream.send(pb.StateRequest(bucket=request))
 
     def _receive(
-        self, stream: Stream, index: int, version: Version, load_log: Callable[[], Iterable[bytes]]
-    ) -> BucketResult:
-        result = BucketResult(version)
+        self, stream: CallStream, index: int, version: Version, load_log: Callable[[], Iterable[bytes]]
+    ) -> CallResult:
+        result = CallResult(version)
         while True:
             reply = stream.receive()
             kind = reply.WhichOneof("kind")
@@ -200,7 +200,7 @@ class StateSession:
             if kind == "need_state":
                 for group, more in with_more(grouped(load_log(), len)):
                     stream.send(pb.StateRequest(log=pb.StateLog(index=index, entries=group, more=more)))
-                result = BucketResult(version)
+                result = CallResult(version)
             elif kind == "output":
                 result.outputs.append(reply.output)
             elif kind == "change":
@@ -208,7 +208,7 @@ class StateSession:
             else:
                 return self._done(reply.done, result)
 
-    def _done(self, done: pb.StateDone, result: BucketResult) -> BucketResult:
+    def _done(self, done: pb.StateDone, result: CallResult) -> CallResult:
         if not done.nonce:
             msg = "a version's nonce is 0"
             raise self.client.broke_rules(msg)

@@ -9,19 +9,19 @@ from itertools import chain
 from wallaroo.message.frame import CONTROL_PORTS, DEAD_LETTER_PORT, TICK_PORT, read_header
 from wallaroo.worker._proto import worker_pb2 as pb
 from wallaroo_runtime.memory.calls import StateSession, run_data
-from wallaroo_runtime.memory.store import Store
+from wallaroo_runtime.memory.store import LogStore
 from wallaroo_runtime.plan import NodeKind, Plan, Stage
 from wallaroo_runtime.plan.bucket_stages import FIRST_OF_TABLE, in_order, later_ports, run_bucket
 from wallaroo_runtime.plan.crossing import Crossing, controls_of, frames_of_ports, messages_by_port
 from wallaroo_runtime.plan.stage_message import stage_message
 from wallaroo_runtime.storage.outbox.letter_tail import letters_of
 from wallaroo_runtime.topology.error_policy import ErrorPolicy, stop_at_dead_letter
-from wallaroo_runtime.worker.client import Client
+from wallaroo_runtime.worker.client import CallClient
 from wallaroo_runtime.worker.visit_count import Visits, count_visits
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class FrameRow:
     """A frame on its way to a bucket.
 
     Attributes:
@@ -37,8 +37,8 @@ class Row:
 
 
 @dataclass(slots=True)
-class Batch:
-    """What a micro-batch gave.
+class BatchResult:
+    """The results of a micro-batch.
 
     Attributes:
         frames: Those of each sink, by its port, in the order in which they were made.
@@ -51,7 +51,7 @@ class Batch:
     fired: int = 0
 
     def take(self, output: pb.Output) -> None:
-        """Take what no later level needs."""
+        """Take output that no later level needs."""
         if output.port == DEAD_LETTER_PORT:
             self.letters.append(output.frame)
         else:
@@ -74,14 +74,14 @@ class Engine:
     def __init__(
         self,
         plan: Plan,
-        clients: Mapping[str, Client],
+        clients: Mapping[str, CallClient],
         policy: ErrorPolicy,
         *,
-        store: Store | None = None,
-        shuffle: Callable[[list[Row]], None] | None = None,
+        store: LogStore | None = None,
+        shuffle: Callable[[list[FrameRow]], None] | None = None,
         tables: Collection[int] = (),
     ) -> None:
-        self.plan, self.store = plan, Store() if store is None else store
+        self.plan, self.store = plan, LogStore() if store is None else store
         self.batches, self._tables = 0, frozenset(tables)
         self._clients, self._policy, self._shuffle = clients, policy, shuffle
         self._stages = {stage.id: stage_message(stage) for stage in plan.stages}
@@ -92,7 +92,7 @@ class Engine:
         """Whether ticks concern anything."""
         return TICK_PORT in self._later[0]
 
-    def run(self, tasks: Sequence[Sequence[bytes]]) -> Batch:
+    def run(self, tasks: Sequence[Sequence[bytes]]) -> BatchResult:
         """Run one micro-batch.
 
         Args:
@@ -104,7 +104,7 @@ class Engine:
         Raises:
             RunError: R611, a dead letter that stops the application, or what a worker reports; nothing is committed.
         """
-        batch = Batch()
+        batch = BatchResult()
         try:
             rows = [row for number, calls in enumerate(tasks) for row in self._begin(number, calls, batch)]
             for depth in range(1, len(self.plan.levels)):
@@ -128,8 +128,8 @@ class Engine:
             attempt=self.batches,
         )
 
-    def _begin(self, task: int, calls: Sequence[bytes], batch: Batch) -> Iterator[Row]:
-        """Run the stages over the sources; yield what goes into the first shuffle."""
+    def _begin(self, task: int, calls: Sequence[bytes], batch: BatchResult) -> Iterator[FrameRow]:
+        """Run the stages over the sources; yield the rows for the first shuffle."""
         stages = self.plan.levels[0]
         is_table = self._tables.issuperset(chain.from_iterable(map(messages_by_port, calls)))
         crossing, ordinal = Crossing(stages), FIRST_OF_TABLE if is_table else 0
@@ -144,29 +144,29 @@ class Engine:
         if controls := CONTROL_PORTS & self._later[0]:
             yield from self._controls(calls, controls)
 
-    def _controls(self, calls: Sequence[bytes], ports: Collection[int]) -> Iterator[Row]:
+    def _controls(self, calls: Sequence[bytes], ports: Collection[int]) -> Iterator[FrameRow]:
         """Yield each tick and visit for all buckets."""
         for data in calls:
             for sequence, frame in controls_of(data, ports):
                 port = read_header(frame).port
-                yield from (Row(bucket, sequence, -1, port, frame) for bucket in range(self.plan.bucket_count))
+                yield from (FrameRow(bucket, sequence, -1, port, frame) for bucket in range(self.plan.bucket_count))
 
     def _process(self, stage: Stage, partition: int, frames: Iterable[bytes]) -> Iterator[list[pb.Output]]:
         return run_data(self._clients[stage.worker], self._opening(stage, partition), frames)
 
-    def _to_bucket(self, output: pb.Output, ordinal: int, batch: Batch) -> Iterator[Row]:
+    def _to_bucket(self, output: pb.Output, ordinal: int, batch: BatchResult) -> Iterator[FrameRow]:
         """Yield an output that has a bucket; the others are done with."""
         if output.bucket < 0:
             batch.take(output)
         else:
             sequence = read_header(output.frame).sequence
-            yield Row(output.bucket, sequence, ordinal, output.port, output.frame)
+            yield FrameRow(output.bucket, sequence, ordinal, output.port, output.frame)
 
-    def _level(self, depth: int, rows: list[Row], batch: Batch) -> list[Row]:
-        """Run the buckets of a level; returns what goes into the next shuffle."""
+    def _level(self, depth: int, rows: list[FrameRow], batch: BatchResult) -> list[FrameRow]:
+        """Run the buckets of a level; returns the rows for the next shuffle."""
         if self._shuffle is not None:
             self._shuffle(rows)
-        buckets: dict[int, list[Row]] = defaultdict(list)
+        buckets: dict[int, list[FrameRow]] = defaultdict(list)
         for row in rows:
             buckets[row.bucket].append(row)
         following = [row for row in rows if row.port in self._later[depth]]
@@ -193,21 +193,21 @@ class Engine:
     def _stage(
         self,
         stage: Stage,
-        rows: list[Row],
+        rows: list[FrameRow],
         crossing: Crossing,
         *,
         sessions: Mapping[str, StateSession],
         bucket: int,
-        batch: Batch,
+        batch: BatchResult,
     ) -> Iterable[pb.Output]:
-        """Run a stage that begins with state on a bucket's rows, or one that follows on what it receives."""
+        """Run a stage that begins with state on a bucket's rows, or one that follows on the messages it receives."""
         if stage.has_state:
             frames = [row.payload for row in rows]
             return self._state(sessions[stage.id], stage, bucket, frames, batch) if frames else ()
         return chain.from_iterable(self._process(stage, bucket, crossing.take(stage)))
 
     def _state(
-        self, session: StateSession, stage: Stage, bucket: int, frames: list[bytes], batch: Batch
+        self, session: StateSession, stage: Stage, bucket: int, frames: list[bytes], batch: BatchResult
     ) -> list[pb.Output]:
         log = self.store.log(stage.id, bucket)
         wants_snapshot = self.store.wants_snapshot(bucket, log)

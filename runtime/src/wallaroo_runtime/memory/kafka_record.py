@@ -10,7 +10,7 @@ from wallaroo_runtime.topology.model import Source
 
 
 class Numbering:
-    """Completes records with what a broker knows of them: topic, partition, offset and time."""
+    """Completes records with the properties that a broker gives them: topic, partition, offset and time."""
 
     def __init__(self) -> None:
         self._next: Counter[str] = Counter()
@@ -22,18 +22,18 @@ class Numbering:
             TypeError: An attribute of the record is of another type.
             ValueError: A number is too large, or a text is none.
         """
-        found = message.value
-        if isinstance(found, bytes | bytearray | memoryview):
-            found = KafkaRecord(key=message.key or None, value=bytes(found), timestamp_ms=message.time_ms or 0)
-        if not isinstance(found, KafkaRecord):
+        record = message.value
+        if isinstance(record, bytes | bytearray | memoryview):
+            record = KafkaRecord(key=message.key or None, value=bytes(record), timestamp_ms=message.time_ms or 0)
+        if not isinstance(record, KafkaRecord):
             return message
-        number = found.offset or self._next[source.path]
+        number = record.offset or self._next[source.path]
         self._next[source.path] = number + 1
         whole = replace(
-            found,
-            topic=found.topic or source.place,
-            timestamp_ms=found.timestamp_ms or now_ms,
-            partition=found.partition or 0,
+            record,
+            topic=record.topic or source.place,
+            timestamp_ms=record.timestamp_ms or now_ms,
+            partition=record.partition or 0,
             offset=number,
         )
         return Message(write_record(whole), whole.key or b"", whole.timestamp_ms)

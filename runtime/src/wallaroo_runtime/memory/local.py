@@ -6,7 +6,7 @@ from typing import Any
 
 from wallaroo.worker._proto import worker_pb2 as pb
 from wallaroo.worker.host.call import CallRunner
-from wallaroo_runtime.worker.client import Client, Method, Stream
+from wallaroo_runtime.worker.client import CallClient, CallStream, Method
 from wallaroo_runtime.worker.endpoint import remote_error
 from wallaroo_runtime.worker.spec import WorkerSpec
 
@@ -18,8 +18,8 @@ class Stub:
         self.Process, self.ProcessState = calls.process, calls.process_state
 
 
-class LocalClient(Client):
-    """Runs the calls in this process; what ends the worker ends the process, and nothing has a deadline.
+class LocalClient(CallClient):
+    """Runs the calls in this process; a crash of the worker ends the process, and nothing has a deadline.
 
     Args:
         spec: Says what the worker is.
@@ -29,7 +29,7 @@ class LocalClient(Client):
         super().__init__(spec)
         self.calls = calls
 
-    def open(self, number: int, method: Method, opening: pb.Opening, request: type[Any]) -> Stream:
+    def open(self, number: int, method: Method, opening: pb.Opening, request: type[Any]) -> CallStream:
         """Begin a call."""
         stream = LocalStream(self, method(Stub(self.calls)))
         stream.send(request(opening=opening))
@@ -39,10 +39,10 @@ class LocalClient(Client):
         """Leave the process as it is."""
 
 
-class LocalStream(Stream):
+class LocalStream(CallStream):
     """A call of this process: requests wait in a queue until a reply is asked for."""
 
-    def __init__(self, client: Client, method: Callable[[Iterator[Any]], Iterator[Any]]) -> None:
+    def __init__(self, client: CallClient, method: Callable[[Iterator[Any]], Iterator[Any]]) -> None:
         self._requests: deque[Any] = deque()
         super().__init__(client, method(iter(self._next, None)))
 

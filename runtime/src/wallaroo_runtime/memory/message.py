@@ -4,11 +4,11 @@ from collections.abc import Iterable, Iterator
 
 from wallaroo.message.frame import read_frame
 from wallaroo.message.kit import Message, Record
-from wallaroo_runtime.memory.engine import Batch
+from wallaroo_runtime.memory.engine import BatchResult
 from wallaroo_runtime.storage.outbox.sink_record import records_of
 
 
-def in_order(batch: Batch, port: int) -> Iterator[Record]:
+def in_order(batch: BatchResult, port: int) -> Iterator[Record]:
     """Yield a sink's messages in the order of their source messages, those of one as they were made."""
     rows: list[tuple[int, Record]] = []
     for data in batch.frames.get(port, ()):

@@ -19,15 +19,15 @@ def chosen(what: str, parts: list[P], name: str | int) -> P:
         RunError: R720, there is none, or more than one.
     """
     name = str(name)
-    found = [part for part in parts if part.name == name] or ([part for part in parts] if not name else [])
-    if name.isdecimal() and not found and int(name) < len(parts):
-        found = [parts[int(name)]]
-    if len(found) > 1:
-        listed = ", ".join(f'"{at}" (of "{part.name}")' for at, part in enumerate(parts) if part in found)
+    matching = [part for part in parts if part.name == name] or ([part for part in parts] if not name else [])
+    if name.isdecimal() and not matching and int(name) < len(parts):
+        matching = [parts[int(name)]]
+    if len(matching) > 1:
+        listed = ", ".join(f'"{at}" (of "{part.name}")' for at, part in enumerate(parts) if part in matching)
         raise _missing("single " + what, name, listed)
-    if not found:
+    if not matching:
         raise unknown(what, name, [part.name for part in parts])
-    return found[0]
+    return matching[0]
 
 
 def unknown(what: str, name: str, known: Iterable[str]) -> RunError:

@@ -15,7 +15,7 @@ FIRST_S, LAST_S = 0.05, 2.0  # between two tries to connect
 
 
 class Receiver:
-    """One receiver; what it has not taken waits in memory. What a broken connection had taken is not sent again.
+    """One receiver; untaken messages wait in memory. Those that a broken connection took are not sent again.
 
     Attributes:
         pending: Bytes that wait.

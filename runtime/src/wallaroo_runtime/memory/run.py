@@ -16,14 +16,14 @@ from wallaroo.worker.host.call import CallRunner
 from wallaroo.worker.value.kafka_record import read_record
 from wallaroo_runtime.errors import USAGE, RunError
 from wallaroo_runtime.gateway.framing import Splitter
-from wallaroo_runtime.memory.engine import Batch, Engine
+from wallaroo_runtime.memory.engine import BatchResult, Engine
 from wallaroo_runtime.memory.kafka_record import Numbering
 from wallaroo_runtime.memory.local import LocalClient, LocalSplitter
 from wallaroo_runtime.memory.message import in_order, runs
 from wallaroo_runtime.memory.part import check_payloads, chosen, key_of, refused, unknown
 from wallaroo_runtime.memory.source_frame import MOST_TICKS, tick_frames, value_frames, visit_frame, wire_frames
 from wallaroo_runtime.memory.state import foreign_state, read_states, state_names
-from wallaroo_runtime.memory.topic import Feed, written_record
+from wallaroo_runtime.memory.topic import TopicFeed, written_record
 from wallaroo_runtime.plan import Plan
 from wallaroo_runtime.topology.error_policy import ErrorPolicy
 from wallaroo_runtime.topology.model import (
@@ -79,7 +79,7 @@ class MemoryRun:
         self._clients, self._closing = clients, closing or ExitStack()
         tables = {plan.ports[each.path] for each in topology.sources() if isinstance(each, KafkaSource) and each.table}
         self._engine = Engine(plan, clients, ErrorPolicy.of(topology, on_error), tables=tables)
-        self._records, self.feed = Numbering(), Feed(topology, topics, self._find_lookups)
+        self._records, self.feed = Numbering(), TopicFeed(topology, topics, self._find_lookups)
         self._waiting: list[KafkaRecord] = []  # that sinks have written, and sources have not read
         self._sequence = self.letter_count = 0
         self._outputs: dict[str, list[Record]] = {sink.path: [] for sink in topology.sinks()}
@@ -88,7 +88,7 @@ class MemoryRun:
 
     @property
     def batches(self) -> int:
-        """How many micro-batches there were."""
+        """Number of micro-batches."""
         return self._engine.batches
 
     def close(self) -> None:
@@ -127,7 +127,7 @@ class MemoryRun:
         self._follow()
 
     def produce(self, records: Iterable[KafkaRecord] | KafkaRecord) -> int:
-        """Write records to topics, whose sources read them as one micro-batch; returns how many are read.
+        """Write records to topics, whose sources read them as one micro-batch; returns the number of records read.
 
         What sinks write to topics that sources read is the next one, and so on until all is quiet.
 
@@ -167,7 +167,7 @@ class MemoryRun:
         self._follow()
 
     def splitter(self, source: TcpSource) -> Splitter:
-        """Return what cuts a stream of a source whose framing only its decoder knows."""
+        """Return the splitter of a source's stream whose framing only its decoder knows."""
         client = self._clients[source.worker]
         if isinstance(client, LocalClient):
             return LocalSplitter(client, source.path, source.max_message_bytes)
@@ -246,7 +246,7 @@ class MemoryRun:
         return count
 
     def records(self, sink: str = "") -> list[Record]:
-        """Return what a sink has got so far; messages of one micro-batch in the order of their source messages.
+        """Return the records of a sink so far; messages of one micro-batch in the order of their source messages.
 
         Args:
             sink: Name of the sink, or its position; empty: the only one.
@@ -257,7 +257,7 @@ class MemoryRun:
         return list(self._outputs[self.sink(sink).path])
 
     def kafka_records(self, sink: str = "") -> list[KafkaRecord]:
-        """Return what a sink of whole records has got; otherwise as `records`.
+        """Return the records of a sink of whole records; otherwise as `records`.
 
         Raises:
             RunError: R720, there is no such sink, or its encoder does not make whole records.
@@ -267,7 +267,7 @@ class MemoryRun:
         return [read_record(record.value or b"") for record in self._outputs[part.path]]
 
     def take(self) -> dict[str, list[Record]]:
-        """Return what the sinks have got, by path, and forget outputs and dead letters; states stay."""
+        """Return the sinks' records, by path, and forget outputs and dead letters; states stay."""
         taken = self._outputs
         self.letters = []
         self._outputs = {path: [] for path in taken}
@@ -280,16 +280,16 @@ class MemoryRun:
             RunError: R720, there is no such state.
         """
         calls = self._state_calls(name)
-        found = read_states(self.plan, self._engine.store, name).items()
-        return {readable(key): calls.state(*state) if calls else foreign_state(state[1]) for key, state in found}
+        states = read_states(self.plan, self._engine.store, name).items()
+        return {readable(key): calls.state(*state) if calls else foreign_state(state[1]) for key, state in states}
 
     def state(self, name: str, key: Any) -> Any:
         """Return the state of a key, None when it has none; otherwise as `states`."""
         calls = self._state_calls(name)
-        found = read_states(self.plan, self._engine.store, name).get(key_of(key))
-        if found is None:
+        value = read_states(self.plan, self._engine.store, name).get(key_of(key))
+        if value is None:
             return None
-        return calls.state(*found) if calls else foreign_state(found[1])
+        return calls.state(*value) if calls else foreign_state(value[1])
 
     def source(self, name: str) -> Source:
         """Return the source of a name."""
@@ -338,7 +338,7 @@ class MemoryRun:
         return made_of(client.calls.generate(request))
 
     def _follow(self) -> None:
-        """Run what has been written to topics, and what that writes, until nothing is left."""
+        """Run the records written to topics, and those that these write, until nothing is left."""
         while self._waiting:
             first, written, self._waiting = self._sequence, self._waiting, []
             tasks: list[list[bytes]] = []
@@ -351,15 +351,15 @@ class MemoryRun:
                 self._sequence = first
                 raise
 
-    def _run(self, tasks: list[list[bytes]]) -> Batch:
-        """Run one micro-batch; what its sinks write to topics waits for `_follow`."""
+    def _run(self, tasks: list[list[bytes]]) -> BatchResult:
+        """Run one micro-batch; records that its sinks write to topics wait for `_follow`."""
         with using(self.feed.topics):
             batch = self._engine.run(tasks)
         for sink in self.topology.sinks():
-            made = list(in_order(batch, self.plan.ports[sink.path]))
-            self._outputs[sink.path] += made
+            records = list(in_order(batch, self.plan.ports[sink.path]))
+            self._outputs[sink.path] += records
             if isinstance(sink, KafkaSink):
-                self._waiting += self.feed.write((written_record(sink, each) for each in made), self.now_ms)
+                self._waiting += self.feed.write((written_record(sink, each) for each in records), self.now_ms)
         letters = (pb.DeadLetter.FromString(value) for frame in batch.letters for value in read_frame(frame).values())
         before = len(self.letters)
         self.letters += sorted(map(self._letter, letters), key=lambda letter: letter.sequence)
@@ -382,13 +382,13 @@ class MemoryRun:
         )
 
     def _find_lookups(self) -> None:
-        """Start the workers that are other processes: each says when it starts what it looks up."""
+        """Start the workers that are other processes: each reports its lookups when it starts."""
         for client in self._clients.values():
             if isinstance(client, WorkerClient):
                 client.endpoints()
 
     def _calls(self, worker: str) -> CallRunner | None:
-        """Return what runs a worker's calls in this process; None: it is another process."""
+        """Return the runner of a worker's calls in this process; None: it is another process."""
         client = self._clients[worker]
         return client.calls if isinstance(client, LocalClient) else None
 

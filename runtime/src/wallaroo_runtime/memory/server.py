@@ -88,7 +88,7 @@ class MemoryServer:
 
     @property
     def unsent(self) -> dict[str, int]:
-        """How many messages wait, by the name of their sink."""
+        """Number of messages that wait, by the name of their sink."""
         return {each.sink.name: each.waiting for each in self._receivers.values() if each.waiting}
 
     @property
@@ -140,7 +140,7 @@ class MemoryServer:
         self.is_over = True
 
     async def stop(self) -> None:
-        """Take nothing more, and give receivers a moment for what waits."""
+        """Take nothing more, and give receivers a moment for the waiting messages."""
         for server in self._servers:
             server.close()
         deadline = time.monotonic() + FINISH_S
@@ -180,12 +180,12 @@ class MemoryServer:
         try:
             while data := await reader.read(READ_BYTES):
                 tail += data
-                found = cut(tail, len(tail))
-                if found.count:
-                    self._do(lambda part=tail[: found.end], count=found.count: self._process(source, part, count))  # type: ignore[misc]
-                tail = tail[found.end :]
-                if found.too_large:
-                    self._say(_too_large(source, peer, found.too_large))
+                messages = cut(tail, len(tail))
+                if messages.count:
+                    self._do(lambda part=tail[: messages.end], count=messages.count: self._process(source, part, count))  # type: ignore[misc]
+                tail = tail[messages.end :]
+                if messages.too_large:
+                    self._say(_too_large(source, peer, messages.too_large))
                     return
                 while self.pending >= PENDING_BYTES:
                     await asyncio.sleep(TURN_S)
@@ -230,7 +230,7 @@ class MemoryServer:
         self._received_at = time.monotonic()
 
     def _do(self, action: Callable[[], object], *, may_be_wrong: bool = False) -> bool:
-        """Run a micro-batch and send what it gave; an error ends the run, unless it is in what a user has typed.
+        """Run a micro-batch and send its output; an error ends the run, unless it is in a line that a user has typed.
 
         Returns:
             Whether there was no error.
@@ -259,10 +259,10 @@ class MemoryServer:
 
 
 def _too_large(source: TcpSource, peer: str, size: int) -> Diagnostic:
-    place: dict[str, Any] = {"source": source.name, "place": f"connection {peer}", "limit": source.max_message_bytes}
+    details: dict[str, Any] = {"source": source.name, "place": f"connection {peer}", "limit": source.max_message_bytes}
     if source.framing.kind == NEWLINE:
-        return Diagnostic.of("R606", **place, reason="a line is longer; the connection was closed")
-    return Diagnostic.of("R606", **place, reason=f"a header announces {size} bytes; the connection was closed")
+        return Diagnostic.of("R606", **details, reason="a line is longer; the connection was closed")
+    return Diagnostic.of("R606", **details, reason=f"a header announces {size} bytes; the connection was closed")
 
 
 def check_served(topology: Topology) -> None:
@@ -280,7 +280,7 @@ def check_served(topology: Topology) -> None:
 
 
 def not_served(part: Part, what: str, language: str) -> RunError:
-    """Return the error for what only Spark runs."""
+    """Return the error for a part that only Spark runs."""
     kit = TEST_KITS.get(language)
     fix = "run it on Spark" + (f", or give it messages in a test with {kit}" if kit else "")
     return RunError.of("P303", TOPOLOGY, path=part.path, what=what, fix=fix)

@@ -69,8 +69,8 @@ def tick_frames(sequence: int, now_ms: int, milliseconds: int, interval_ms: int)
         RunError: T207, time would go back.
     """
     if milliseconds < 0:
-        fix, said = "let time pass, and give messages that came earlier their own time", f"{milliseconds / 1000:g} s"
-        raise RunError.of("T207", USAGE, method="advance", parameter="time", actual=said, expected="0 or more", fix=fix)
+        fix, time = "let time pass, and give messages that came earlier their own time", f"{milliseconds / 1000:g} s"
+        raise RunError.of("T207", USAGE, method="advance", parameter="time", actual=time, expected="0 or more", fix=fix)
     end_ms, step_ms = now_ms + milliseconds, max(interval_ms or milliseconds, milliseconds // MOST_TICKS, 1)
     times = [now_ms, *range(now_ms - now_ms % step_ms + step_ms, end_ms, step_ms), end_ms]
     # As in a journal each has a sequence of its own: windows after windows see one after the other.

@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from wallaroo.emit.program import Program, load, load_setup
+from wallaroo.emit.program import LoadedProgram, load, load_setup
 from wallaroo.worker.host.call import CallRunner
 from wallaroo_runtime.errors import TOPOLOGY, USAGE, RunError
 from wallaroo_runtime.memory.local import LocalClient
@@ -70,7 +70,7 @@ def start(
         return MemoryRun(topology, plan, clients, on_error=on_error, closing=stack.pop_all(), topics=others)
 
 
-def _program(app: str | Callable[..., Any], args: Sequence[str]) -> Program | None:
+def _program(app: str | Callable[..., Any], args: Sequence[str]) -> LoadedProgram | None:
     """Return a Python program whose setup has run in this process; None for another one."""
     if not isinstance(app, str):
         program = load_setup(app, args)
@@ -85,13 +85,13 @@ def _program(app: str | Callable[..., Any], args: Sequence[str]) -> Program | No
 
 
 def _topology(app: str, args: Sequence[str], inputs: str, outputs: str, tell: Callable[[str], None]) -> Topology:
-    found = load_application(app, args, inputs, outputs, tell)
-    if found.archive is not None:
+    application = load_application(app, args, inputs, outputs, tell)
+    if application.archive is not None:
         raise RunError.of("R609", USAGE, app=app, reason="an archive runs on Spark")
-    return found.topology
+    return application.topology
 
 
-def _joined(program: Program, args: Sequence[str], tell: Callable[[str], None]) -> Topology:
+def _joined(program: LoadedProgram, args: Sequence[str], tell: Callable[[str], None]) -> Topology:
     document = program.document
     programs = program.application.programs()
     if programs:
@@ -101,7 +101,7 @@ def _joined(program: Program, args: Sequence[str], tell: Callable[[str], None]) 
 
 
 def _clients(
-    topology: Topology, program: Program | None, check_persist: bool, topics: Path, stack: ExitStack
+    topology: Topology, program: LoadedProgram | None, check_persist: bool, topics: Path, stack: ExitStack
 ) -> dict[str, LocalClient | WorkerClient]:
     clients: dict[str, LocalClient | WorkerClient] = {}
     run = f"memory-{os.getpid()}-{uuid.uuid4().hex}"

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
-from wallaroo_runtime.memory.calls import BucketResult, Version
+from wallaroo_runtime.memory.calls import CallResult, Version
 from wallaroo_runtime.worker.compaction import SMALL_LOG_BYTES, is_due
 
 Place = tuple[str, int]  # id of the stage, bucket
@@ -24,7 +24,7 @@ class BucketLog:
     snapshot_bytes: int = 0
     change_bytes: int = 0
 
-    def after(self, result: BucketResult) -> "BucketLog":
+    def after(self, result: CallResult) -> "BucketLog":
         """Return the log after a call."""
         changes, size = tuple(result.changes), sum(map(len, result.changes))
         if result.is_snapshot:
@@ -33,8 +33,8 @@ class BucketLog:
         return replace(self, version=result.version, entries=entries, change_bytes=self.change_bytes + size)
 
 
-class Store:
-    """The logs of an application; what a micro-batch changes counts once it is committed.
+class LogStore:
+    """The logs of an application; a micro-batch's changes count once it is committed.
 
     Args:
         small_log_bytes: Changes up to here are not worth a snapshot.
@@ -46,9 +46,9 @@ class Store:
         self._changed: dict[Place, BucketLog] = {}
 
     def log(self, stage: str, bucket: int) -> BucketLog:
-        """Return the log of a bucket, with what the micro-batch in progress has changed."""
-        place = stage, bucket
-        return self._changed.get(place) or self._committed.get(place) or BucketLog()
+        """Return the log of a bucket, with the changes of the micro-batch in progress."""
+        key = stage, bucket
+        return self._changed.get(key) or self._committed.get(key) or BucketLog()
 
     def wants_snapshot(self, bucket: int, log: BucketLog) -> bool:
         """Say whether a log's changes outweigh its snapshot."""
@@ -69,6 +69,6 @@ class Store:
 
     def logs(self, stage: str) -> Iterator[tuple[bytes, ...]]:
         """Yield the entries of each bucket of a stage."""
-        for (found, _), log in self._committed.items():
-            if found == stage:
+        for (stage_id, _), log in self._committed.items():
+            if stage_id == stage:
                 yield log.entries

@@ -1,4 +1,4 @@
-"""Topics in memory: what sinks write to one goes to the sources that read it, as over a broker."""
+"""Topics in memory: records that sinks write to one go to the sources that read it, as over a broker."""
 
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -11,7 +11,7 @@ from typing import Any
 from wallaroo.diagnostic.diagnostic import Diagnostic, closest, shown
 from wallaroo.message.kafka_record import KafkaRecord
 from wallaroo.message.kit import Message, Record
-from wallaroo.message.memory_topic import Topics, looked_up
+from wallaroo.message.memory_topic import MemoryTopics, looked_up
 from wallaroo.worker.value.kafka_record import read_record, write_record
 from wallaroo_runtime.errors import USAGE, RunError
 from wallaroo_runtime.topology.model import KafkaSink, KafkaSource, Topology, has_records
@@ -19,7 +19,7 @@ from wallaroo_runtime.topology.model import KafkaSink, KafkaSource, Topology, ha
 Group = tuple[KafkaSource, list[Message]]
 
 
-class Feed:
+class TopicFeed:
     """The topics of an application's sources and sinks.
 
     Args:
@@ -32,7 +32,7 @@ class Feed:
     """
 
     def __init__(self, topology: Topology, directory: Path | None, find_lookups: Callable[[], None]) -> None:
-        self.topics, self._directory, self._find_lookups = Topics(), directory, find_lookups
+        self.topics, self._directory, self._find_lookups = MemoryTopics(), directory, find_lookups
         kafka = [end for end in (*topology.sources(), *topology.sinks()) if isinstance(end, KafkaSource | KafkaSink)]
         self._known = sorted({end.topic for end in kafka})
         self._readers: dict[str, list[KafkaSource]] = {}
@@ -107,7 +107,7 @@ class Feed:
         return [record for record in written if record.topic in self._readers]
 
     def messages(self, records: Sequence[KafkaRecord]) -> Iterator[Group]:
-        """Yield what each source gets of records, in their order; tables come first, as in every micro-batch."""
+        """Yield each source's messages of records, in their order; tables come first, as in every micro-batch."""
         groups = [(topic, list(group)) for topic, group in groupby(records, key=attrgetter("topic"))]
         pairs = [(source, group) for topic, group in groups for source in self._readers[topic]]
         for source, group in sorted(pairs, key=lambda pair: not pair[0].table):
@@ -115,9 +115,9 @@ class Feed:
 
 
 def _append(file: Path, records: Iterable[KafkaRecord]) -> None:
-    found = map(write_record, records)
+    values = map(write_record, records)
     with file.open("ab") as opened:
-        opened.write(b"".join(len(data).to_bytes(4, "big") + data for data in found))
+        opened.write(b"".join(len(data).to_bytes(4, "big") + data for data in values))
 
 
 def _message(source: KafkaSource, record: KafkaRecord) -> Message:

@@ -1,1 +1,1 @@
-"""What a run looks like from outside: numbers, a page, metrics, and the commands that ask for them."""
+"""The view of a run from outside: numbers, a page, metrics, and the commands that ask for them."""

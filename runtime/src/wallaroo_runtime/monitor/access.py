@@ -1,4 +1,4 @@
-"""Who may read what a run says: those who have its token, and no page of another site."""
+"""The readers of a run's monitor: those who have its token, and no page of another site."""
 
 import hmac
 import ipaddress
@@ -24,10 +24,10 @@ def parse_address(text: str) -> tuple[str, int] | None:
         >>> parse_address(":8080"), parse_address("[::1]:0"), parse_address("8080")
         (('127.0.0.1', 8080), ('::1', 0), None)
     """
-    found = ADDRESS.fullmatch(text)
-    if found is None or int(found["port"]) > MAX_PORT:
+    match = ADDRESS.fullmatch(text)
+    if match is None or int(match["port"]) > MAX_PORT:
         return None
-    return found["host"].strip("[]") or LOOPBACK, int(found["port"])
+    return match["host"].strip("[]") or LOOPBACK, int(match["port"])
 
 
 def is_own_name(host_header: str, listens_at: str) -> bool:
@@ -44,10 +44,10 @@ def is_own_name(host_header: str, listens_at: str) -> bool:
         >>> [is_own_name(name, "127.0.0.1") for name in ("127.0.0.1:80", "localhost:80", "[::1]:80", "evil.example:80")]
         [True, True, True, False]
     """
-    found = ADDRESS.fullmatch(host_header if ":" in host_header.rpartition("]")[2] else f"{host_header}:80")
-    if found is None:
+    match = ADDRESS.fullmatch(host_header if ":" in host_header.rpartition("]")[2] else f"{host_header}:80")
+    if match is None:
         return False
-    name = found["host"].strip("[]").lower()
+    name = match["host"].strip("[]").lower()
     if name in ("localhost", listens_at.lower()):
         return True
     try:

@@ -1,4 +1,4 @@
-"""What the monitor sends back for a request."""
+"""The monitor's answers to requests."""
 
 import json
 from collections.abc import Mapping
@@ -13,7 +13,7 @@ Query = Mapping[str, list[str]]
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What is sent back.
+    """The answer to a request.
 
     Attributes:
         body: All of it.

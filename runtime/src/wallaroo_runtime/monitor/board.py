@@ -32,7 +32,7 @@ PHASES = ("latestOffset", "getBatch", "queryPlanning", "walCommit", "addBatch", 
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """What the parts of a run say at one moment.
+    """The state of a run's parts at one moment.
 
     Attributes:
         numbers: Of the run, as `wallaroo run --json` prints them.
@@ -54,7 +54,7 @@ class Sample:
 
 
 class Board:
-    """Gathers what a run reports, and makes the document that servers hand out.
+    """Gathers the reports of a run, and makes the document that servers hand out.
 
     `tell_batch` and `tell_live` may be called by any thread, and so may `read` and `wait`; the rest by the run's own.
 
@@ -88,16 +88,16 @@ class Board:
         self._publish()
 
     def begin(self, egress: Mapping[str, Any]) -> None:
-        """Take what the egress says before the first micro-batch."""
+        """Take the egress's status before the first micro-batch."""
         self.latencies.begin(egress)
         self._refused |= _refused_of(egress)
 
     def tell_batch(self, report: BatchReport) -> None:
-        """Take what a micro-batch came to."""
+        """Take the report of a micro-batch."""
         self._reports.append(report)
 
     def tell_live(self, report: LiveReport) -> None:
-        """Take what a query in real-time mode has done since its last report."""
+        """Take the report of a query in real-time mode since the last one."""
         self._reports.append(report)
 
     def warn(self, finding: Diagnostic) -> None:
@@ -105,7 +105,7 @@ class Board:
         self._findings.append({"time": _iso(time.time()), **finding.to_json()})
 
     def look(self, egress: Mapping[str, Any]) -> None:
-        """Take reports of micro-batches, and what sinks have taken; to be called often."""
+        """Take reports of micro-batches, and progress of sinks; to be called often."""
         now = time.monotonic()
         for _ in range(len(self._reports)):
             report = self._reports.popleft()

@@ -1,4 +1,4 @@
-"""How long messages take: until tasks begin with them, until they are published, until their sinks have taken them."""
+"""The latency of messages: until tasks begin with them, until they are published, until their sinks have taken them."""
 
 from collections import Counter, deque
 from collections.abc import Mapping
@@ -42,7 +42,7 @@ class Latencies:
         self._ports = frozenset(self._published)
 
     def publish(self, report: BatchReport, now: float) -> None:
-        """Take what a micro-batch came to.
+        """Take the report of a micro-batch.
 
         Args:
             report: Of the micro-batch.
@@ -64,7 +64,7 @@ class Latencies:
             self._latencies[stage].add(counts, now)
 
     def look(self, egress: Mapping[str, Any], now_ms: int, now: float) -> None:
-        """Take what sinks of the egress have taken.
+        """Take the progress of the egress's sinks.
 
         Args:
             egress: Its status.
@@ -107,12 +107,12 @@ class Latencies:
 
 
 def _done(sink: Mapping[str, Any]) -> int:
-    """Return how many messages a sink has taken or refused."""
+    """Return the number of messages that a sink has taken or refused."""
     return int(sink["messages"]) + int(sink.get("refused", 0))
 
 
 def _since(before: Mapping[str, Any], egress: Mapping[str, Any]) -> Mapping[str, Mapping[int, int]]:
-    """Return what the egress has counted between two of its statuses; a process of it begins with nothing."""
+    """Return the counts of the egress between two of its statuses; a new process of it begins with nothing."""
     is_same = (before.get("pid"), before.get("start_time")) == (egress.get("pid"), egress.get("start_time"))
     old, new = _counted(before) if is_same else {}, _counted(egress)
     return {
@@ -122,5 +122,5 @@ def _since(before: Mapping[str, Any], egress: Mapping[str, Any]) -> Mapping[str,
 
 
 def _counted(egress: Mapping[str, Any]) -> Mapping[str, Mapping[str, int]]:
-    found: Mapping[str, Mapping[str, int]] = egress.get("live", {}).get("latency_ms", {})
-    return found
+    counted: Mapping[str, Mapping[str, int]] = egress.get("live", {}).get("latency_ms", {})
+    return counted

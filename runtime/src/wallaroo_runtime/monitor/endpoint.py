@@ -1,4 +1,4 @@
-"""Finds a run from outside: who drives a checkpoint, and where its monitor is."""
+"""Finds a run from outside: the driver of a checkpoint, and the address of its monitor."""
 
 import http.client
 import json
@@ -37,7 +37,7 @@ def _driver(note: DriverNote) -> Driver | None:
 
 
 def ask_monitor(url: str) -> Mapping[str, Any] | None:
-    """Return what a monitor says of its run; None: it gives no answer."""
+    """Return a monitor's document of its run; None: it gives no answer."""
     parts = urlsplit(url)
     connection = http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=ASK_S)
     try:
@@ -52,7 +52,7 @@ def ask_monitor(url: str) -> Mapping[str, Any] | None:
 
 
 def status_of(checkpoint: Path) -> dict[str, Any]:
-    """Return what is known of a checkpoint: what its monitor says, else what gateway and egress wrote last."""
+    """Return the status of a checkpoint: its monitor's, else the last one that gateway and egress wrote."""
     note = read_note(checkpoint / DRIVER_FILE)
     driver = _driver(note)
     url = note.monitor if driver is not None else ""

@@ -1,4 +1,4 @@
-"""The graph of an application for those who draw it: its parts in columns, and the edges between them."""
+"""The graph of an application for drawing: its parts in columns, and the edges between them."""
 
 from collections.abc import Iterator
 from typing import Any

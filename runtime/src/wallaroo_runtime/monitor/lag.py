@@ -1,4 +1,4 @@
-"""How long messages wait to be processed: the lag in seconds."""
+"""The wait of messages for processing: the lag in seconds."""
 
 MAX_SAMPLES = 4096
 
@@ -19,7 +19,7 @@ class Lag:
         self._samples: list[tuple[float, int]] = []
 
     def add(self, now: float, received: int, processed: int) -> float:
-        """Take the numbers of this moment; returns for how many seconds the oldest message waits, 0 if none does."""
+        """Take the numbers of this moment; returns the seconds that the oldest message waits, 0 if none does."""
         if received > (self._samples[-1][1] if self._samples else processed):
             self._samples.append((now, received))
         self._samples = [sample for sample in self._samples if sample[1] > processed]

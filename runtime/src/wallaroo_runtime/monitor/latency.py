@@ -30,7 +30,7 @@ class Latency:
             self._slices[-1][1].add(value, count)
 
     def to_json(self, now: float) -> dict[str, dict[str, int]]:
-        """Return what both have counted."""
+        """Return the counts of both."""
         while self._slices and now - self._slices[0][0] > RECENT_S:
             self._slices.popleft()
         recent = Histogram()

@@ -1,4 +1,4 @@
-"""Processes of a run on this machine: how much memory they use."""
+"""Processes of a run on this machine: the memory that they use."""
 
 import contextlib
 import os
@@ -17,7 +17,7 @@ def resident_bytes(pid: int) -> int:
         return 0
 
 
-class Family:
+class ProcessFamily:
     """The processes of this machine as they are now, by parent."""
 
     def __init__(self) -> None:
@@ -45,11 +45,11 @@ def _name_of(pid: int) -> str:
 
 
 def _children() -> dict[int, list[int]]:
-    found: dict[int, list[int]] = defaultdict(list)
+    children: dict[int, list[int]] = defaultdict(list)
     for entry in os.scandir("/proc"):
         if not entry.name.isdigit():
             continue
         with contextlib.suppress(OSError, IndexError, ValueError):
             stat = Path(entry.path, "stat").read_bytes()
-            found[int(stat[stat.rindex(b")") + 2 :].split()[1])].append(int(entry.name))
-    return found
+            children[int(stat[stat.rindex(b")") + 2 :].split()[1])].append(int(entry.name))
+    return children

@@ -1,4 +1,4 @@
-"""What each path of the monitor answers."""
+"""The answer of each path of the monitor."""
 
 import base64
 from collections.abc import Callable, Mapping
@@ -40,7 +40,7 @@ class Routes:
         }
 
     def answer(self, path: str, query: Query, accept: str) -> Answer:
-        """Return what belongs to a path.
+        """Return the answer for a path.
 
         Args:
             path: Of the URL, decoded.
@@ -56,9 +56,9 @@ class Routes:
             if path == STATE or path.startswith(f"{STATE}/"):
                 return self.states.answer(path.removeprefix(STATE), query)
         except DiagnosticError as error:
-            found = error.diagnostics[0]
-            is_away = found.kind is Kind.UNAVAILABLE or found.family is Family.WORKER
-            return Answer.error(503 if is_away else 404, found)
+            finding = error.diagnostics[0]
+            is_away = finding.kind is Kind.UNAVAILABLE or finding.family is Family.WORKER
+            return Answer.error(503 if is_away else 404, finding)
         known = ", ".join(sorted({*self._paths, "/healthz", f"{API}events", STATE}))
         return Answer.error(404, Diagnostic.of("R766", reason=f"it has no {path[:80]}; it has {known}"))
 
@@ -80,8 +80,8 @@ class Routes:
                 400, Diagnostic.of("R766", reason=f"the parameter limit is {text[:80]}; expected {wanted}")
             )
         choose = is_chosen(query.get("code", [""])[0], query.get("step", [""])[0])
-        found = latest_letters(find_letters(str(self._board.checkpoint)), int(text), choose)
-        return Answer.of({"dead_letters": [letter.summary() for letter in found]})
+        letters = latest_letters(find_letters(str(self._board.checkpoint)), int(text), choose)
+        return Answer.of({"dead_letters": [letter.summary() for letter in letters]})
 
     def _letter(self, name: str) -> Answer:
         letter = find_letter(find_letters(str(self._board.checkpoint)), name)

@@ -1,4 +1,4 @@
-"""Serves what a run says over HTTP: the page, JSON, metrics and events, to those who have the run's token."""
+"""Serves the monitor over HTTP: the page, JSON, metrics and events, to those who have the run's token."""
 
 import re
 import socket
@@ -38,7 +38,7 @@ HEADERS = {
 LISTENING = {"what": "the monitor", "option": "--monitor, or turn it off with --monitor off"}
 
 
-class Server(ThreadingHTTPServer):
+class MonitorServer(ThreadingHTTPServer):
     """The server of a run; each connection has a thread, and there are at most 32.
 
     Args:
@@ -108,7 +108,7 @@ class Server(ThreadingHTTPServer):
             self._slots.release()
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Print what went wrong, but for a reader that went away."""
+        """Print the error, but for a reader that went away."""
         if not isinstance(sys.exc_info()[1], OSError):
             super().handle_error(request, client_address)
 
@@ -116,7 +116,7 @@ class Server(ThreadingHTTPServer):
 class Handler(BaseHTTPRequestHandler):
     """Answers one connection; it takes GET and HEAD alone."""
 
-    server: Server
+    server: MonitorServer
     server_version, sys_version = "wallaroo", ""
     protocol_version = "HTTP/1.1"
     timeout = REQUEST_S
@@ -140,7 +140,7 @@ class Handler(BaseHTTPRequestHandler):
     do_HEAD = do_GET  # noqa: N815
 
     def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:
-        """Answer a request that is none: one with another method as the API answers what it refuses."""
+        """Answer a request that is none: one with another method as the API answers refused ones."""
         if code != HTTPStatus.NOT_IMPLEMENTED:
             super().send_error(code, message, explain)
             return

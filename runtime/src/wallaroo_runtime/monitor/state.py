@@ -1,4 +1,4 @@
-"""What the monitor answers about states: names, pages and single keys, as of the last committed micro-batch."""
+"""The monitor's answers about states: names, pages and single keys, as of the last committed micro-batch."""
 
 import threading
 from typing import Any, Protocol
@@ -45,7 +45,7 @@ class StateRoutes:
         self._turn = threading.Lock()
 
     def answer(self, path: str, query: Query) -> Answer:
-        """Return what belongs to a path.
+        """Return the answer for a path.
 
         Args:
             path: After `/api/v1/state`: nothing, `/NAME` or `/NAME/KEY`.

@@ -1,4 +1,4 @@
-"""What a driver wants gateway and egress of an application to do."""
+"""The requests of a driver to gateway and egress of an application."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from types import MappingProxyType
@@ -85,7 +85,7 @@ def gateway_request(
     targets: Mapping[str, str] | None = None,
     starts: Starts | None = None,
 ) -> pb.AttachJournalRequest:
-    """Return what a gateway is to do, without the driver.
+    """Return the request for a gateway, without the driver.
 
     Args:
         plan: Has the ports of the sources.
@@ -107,8 +107,8 @@ def gateway_request(
         if isinstance(source, GeneratorSource):
             request.generators.add(**known, **asked)
             continue
-        place = {"host": source.host, "tcp_port": source.port, "max_message_bytes": source.max_message_bytes}
-        message = request.sources.add(**known, **place, framing=framing_of(source))
+        listener = {"host": source.host, "tcp_port": source.port, "max_message_bytes": source.max_message_bytes}
+        message = request.sources.add(**known, **listener, framing=framing_of(source))
         if isinstance(source, ConnectorSource):
             message.connector.cookie = value_of(source.cookie)
             message.connector.max_credits = source.max_credits
@@ -154,7 +154,7 @@ def framing_of(source: Listener) -> str:
 def egress_request(
     topology: Topology, plan: Plan, bounds: Bounds = UNSET, *, at_once: bool = False, sets_aside: bool = False
 ) -> pb.AttachOutboxRequest:
-    """Return what the egress of an application is to do, without the driver.
+    """Return the request for the egress of an application, without the driver.
 
     Args:
         at_once: Whether output comes message by message, so that none shall wait for others.
@@ -163,11 +163,11 @@ def egress_request(
     request = pb.AttachOutboxRequest(backlog_bytes=bounds.outbox_bytes)
     for sink in topology.tcp_sinks():
         cookie = value_of(sink.cookie) if isinstance(sink, ConnectorSink) else None
-        place = {"host": sink.host, "tcp_port": sink.port}
-        request.sinks.add(port=plan.ports[sink.path], name=sink.name, **place, cookie=cookie)
+        address = {"host": sink.host, "tcp_port": sink.port}
+        request.sinks.add(port=plan.ports[sink.path], name=sink.name, **address, cookie=cookie)
     for topic in topology.kafka_sinks():
         host, _, port = topic.brokers[0].rpartition(":")
-        place = {"host": host.strip("[]"), "tcp_port": int(port)}
+        address = {"host": host.strip("[]"), "tcp_port": int(port)}
         kafka = pb.KafkaTopic(
             application=topology.name,
             brokers=topic.brokers,
@@ -177,7 +177,7 @@ def egress_request(
             sets_aside=topic.path if sets_aside else "",
             exactly_once=topic.exactly_once,
         )
-        request.sinks.add(port=plan.ports[topic.path], name=topic.name, **place, kafka=kafka)
+        request.sinks.add(port=plan.ports[topic.path], name=topic.name, **address, kafka=kafka)
     for source in listeners(topology):
         known = {"port": plan.ports[source.path], "path": source.path, "name": source.name}
         request.sources.add(**known, framing=framing_of(source))

@@ -75,7 +75,7 @@ class HostedWorkers:
                 connect(ensure_worker(self._started[worker.name][0])).close()
 
     def close(self) -> None:
-        """Stop what was started."""
+        """Stop the workers that were started."""
         for spec, _ in self._started.values():
             stop_worker(spec)
         self._started.clear()

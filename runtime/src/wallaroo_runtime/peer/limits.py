@@ -1,4 +1,4 @@
-"""How much of what a run may keep: options of `wallaroo run` that bound disk and memory."""
+"""The limits of a run: options of `wallaroo run` that bound disk and memory."""
 
 from dataclasses import dataclass
 
@@ -8,7 +8,7 @@ from wallaroo_runtime.worker.spec import CACHE_BYTES
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """Limits of a run, and what its durability costs.
+    """Limits of a run, and the price of its durability.
 
     Attributes:
         journal_fsync: When the journal is made safe. batch: as often as the disk can; interval: every 50 ms; never: the

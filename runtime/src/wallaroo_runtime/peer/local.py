@@ -19,7 +19,7 @@ from wallaroo.emit.module import module_command
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.peer.peer import Peer, Request
 from wallaroo_runtime.service._proto import service_pb2 as pb
-from wallaroo_runtime.service.client import Away, Client, close_channel
+from wallaroo_runtime.service.client import Away, ServiceClient, close_channel
 from wallaroo_runtime.service.endpoint import Service
 from wallaroo_runtime.service.failure import read_failures
 from wallaroo_runtime.service.local import READY, socket_in
@@ -99,11 +99,11 @@ class LocalPeer(Peer):
             return
         with os.fdopen(self._ready, "rb") as ready:
             self._ready = None
-            said = ready.read() if select.select([ready], [], [], READY_DEADLINE_S)[0] else None
-        if said == READY:
+            answer = ready.read() if select.select([ready], [], [], READY_DEADLINE_S)[0] else None
+        if answer == READY:
             return
-        findings = read_failures(said or b"")
-        if said is None:
+        findings = read_failures(answer or b"")
+        if answer is None:
             reason = f"it was not ready after {READY_DEADLINE_S:g} s"
             error = RunError.of("R617", process=self.name, reason=reason, log=self.log)
         else:
@@ -127,7 +127,7 @@ class LocalPeer(Peer):
         self.wait_ready()
         with self._endpoint() as service:
             try:
-                reply: pb.AttachReply = Client(service).look("Attach", request, ATTACH_S)
+                reply: pb.AttachReply = ServiceClient(service).look("Attach", request, ATTACH_S)
             except Away as error:
                 if self.is_alive():
                     raise
@@ -145,7 +145,7 @@ class LocalPeer(Peer):
                 close_channel(service)  # files say the rest
 
     def _look(self) -> None:
-        """Ask it what no file says: the disk is full, or it has just been started."""
+        """Ask for facts that are in no file: the disk is full, or it has just been started."""
         if (self._checkpoint / self.name / "socket").exists():
             super()._look()
 
@@ -191,7 +191,7 @@ class LocalPeer(Peer):
                     note(f'source "{name}" now listens at {address}')
 
     def _may_be_stopping(self) -> bool:
-        """Say whether it ended in order a moment ago: who sends a signal to all processes of a run means the run."""
+        """Say whether it ended in order a moment ago: a signal to all processes of a run is meant for the run."""
         if self._child is None or self._child.poll() != 0:
             return False
         now = time.monotonic()

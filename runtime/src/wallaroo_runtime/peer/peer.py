@@ -1,4 +1,4 @@
-"""Gateway and egress as a driver sees them: services, which differ in who starts them and who uses their files."""
+"""Gateway and egress as a driver sees them: services, which differ in their starter and in the user of their files."""
 
 import json
 import time
@@ -10,7 +10,7 @@ from typing import Any
 from wallaroo.diagnostic.diagnostic import Diagnostic
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.service._proto import service_pb2 as pb
-from wallaroo_runtime.service.client import Away, Client
+from wallaroo_runtime.service.client import Away, ServiceClient
 from wallaroo_runtime.service.endpoint import Service
 from wallaroo_runtime.storage.journal.head import Position
 from wallaroo_runtime.storage.journal.reader import JournalReader
@@ -59,12 +59,12 @@ class Peer:
         """
 
     def attach(self, request: Request) -> None:
-        """Attach as the driver that is served from now on; again, to change what is to be done.
+        """Attach as the driver that is served from now on; again, to change the request.
 
         Raises:
             RunError: R617, R641, R642, R643, R647, R648, R649, or what keeps it from listening, e.g. R714.
         """
-        self._take(Client(self.service, ATTACH_PATIENCE_S).call("Attach", request))
+        self._take(ServiceClient(self.service, ATTACH_PATIENCE_S).call("Attach", request))
         self._look()
 
     def _take(self, reply: pb.AttachReply) -> None:
@@ -73,7 +73,7 @@ class Peer:
             self.published = Published(reply.query, reply.batch, reply.offsets)
 
     def status(self) -> dict[str, Any]:
-        """Return what it last said of itself; empty when that is not known."""
+        """Return its last status; empty when that is not known."""
         if self._directory is not None and (status := _read_status(self._directory / f"{self.name}.json")):
             return status
         if time.monotonic() - self._looked_at >= (STATUS_S if self._away is None else AWAY_STATUS_S):
@@ -87,9 +87,9 @@ class Peer:
 
     def _look(self) -> None:
         with self._endpoint() as service:
-            self._look_at(Client(service))
+            self._look_at(ServiceClient(service))
 
-    def _look_at(self, client: Client) -> None:
+    def _look_at(self, client: ServiceClient) -> None:
         try:
             reply = client.look("Status", pb.StatusRequest(epoch=client.service.epoch), STATUS_CALL_S)
             self._document = json.loads(reply.document)
@@ -115,7 +115,7 @@ class Peer:
         if self._away is not None:
             raise self._away
         try:
-            Client(self.service).look(method, request, STATUS_CALL_S)
+            ServiceClient(self.service).look(method, request, STATUS_CALL_S)
         except Away as error:
             self._miss(error)
             raise
@@ -132,7 +132,7 @@ class Peer:
         return None
 
     def check(self, note: Callable[[str], None]) -> None:
-        """Look once; `note` notifies the user of what was mended, or is away.
+        """Look once; `note` notifies the user of parts that were mended, or are away.
 
         Raises:
             RunError: It serves another driver (R644), was away for too long (R642), ends again and again (R617), or
@@ -156,14 +156,14 @@ class Peer:
         """End a process of ours; leave others as they are: senders and receivers notice nothing of our end."""
 
     def end(self) -> Position:
-        """Return how far its journal goes, as far as that is known."""
+        """Return the end of its journal, as far as that is known."""
         if self._directory is not None:
             return JournalReader(self._directory / "journal").end()
         self.status()
         return self._end
 
     def undelivered(self, ports: Collection[int]) -> int:
-        """Return how many messages of its outbox wait for sinks, by their ports; -1: it is away.
+        """Return the number of messages of its outbox that wait for sinks, by their ports; -1: it is away.
 
         Raises:
             RunError: R698, the outbox is damaged.
@@ -172,7 +172,7 @@ class Peer:
             return undelivered(self._directory / "outbox", ports)
         with suppress(Away):
             request = pb.StatusRequest(epoch=self.service.epoch, ports=ports)
-            return int(Client(self.service).look("Status", request, STATUS_CALL_S).waiting_messages)
+            return int(ServiceClient(self.service).look("Status", request, STATUS_CALL_S).waiting_messages)
         return -1
 
     def commit(self, offset: int) -> bool:
@@ -186,7 +186,7 @@ class Peer:
         return False
 
     def tell_visits(self, counts: Mapping[int, tuple[int, int]]) -> None:
-        """Let its journal know what visits came to, before they are committed; waits while it is away.
+        """Report the counts of visits to its journal, before they are committed; waits while it is away.
 
         Args:
             counts: For how many keys they ran, and how many of them failed, by id.
@@ -197,10 +197,10 @@ class Peer:
         if self._directory is not None:
             add_counts(self._directory / "journal", counts)
             return
-        Client(self.service, AWAY_LIMIT_S).call("Visited", self._visited(counts))
+        ServiceClient(self.service, AWAY_LIMIT_S).call("Visited", self._visited(counts))
 
     def tell_done(self, counts: Mapping[int, tuple[int, int]], done: int) -> None:
-        """Let its journal know that visits are done, and what they came to; never waits for long.
+        """Report to its journal that visits are done, with their counts; never waits for long.
 
         Args:
             counts: As for `tell_visits`.
@@ -215,8 +215,8 @@ class Peer:
         self._tell("Visited", self._visited(counts, done))
 
     def _visited(self, counts: Mapping[int, tuple[int, int]], done: int = 0) -> pb.VisitedRequest:
-        told = (pb.VisitCount(id=number, keys=keys, failed=failed) for number, (keys, failed) in counts.items())
-        return pb.VisitedRequest(epoch=self.service.epoch, counts=told, done=done)
+        visits = (pb.VisitCount(id=number, keys=keys, failed=failed) for number, (keys, failed) in counts.items())
+        return pb.VisitedRequest(epoch=self.service.epoch, counts=visits, done=done)
 
     def journal(self) -> JournalPlace:
         """Return where tasks find its journal."""
@@ -230,7 +230,7 @@ class Peer:
 
 
 def _read_status(path: Path) -> dict[str, Any]:
-    """Return what a process of this machine last said of itself, which is there after its end, too."""
+    """Return the last status of a process of this machine, which is there after its end, too."""
     try:
         value = json.loads(path.read_bytes())
     except (OSError, ValueError):

@@ -1,4 +1,4 @@
-"""Which gateways and which egress of a run are remote, and who a driver is to them."""
+"""The remote gateways and egress of a run, and a driver's identity to them."""
 
 import secrets
 from collections.abc import Iterable, Mapping, Sequence
@@ -57,7 +57,7 @@ class RemoteOptions:
 
 
 def service_names(remote: RemoteOptions) -> tuple[str, ...]:
-    """Return what a checkpoint calls the services of a run."""
+    """Return a checkpoint's names for the services of a run."""
     gateways = tuple(f"gateway {name}".strip() for name in sorted(remote.gateways))
     return (*gateways, "egress") if remote.egress else gateways
 
@@ -85,7 +85,7 @@ def _told(services: Sequence[str]) -> str:
 
 
 def sources_by_gateway(topology: Topology, options: RemoteOptions) -> dict[str, list[GatewaySource]]:
-    """Return the sources that each remote gateway of a run serves, by what names the gateway.
+    """Return the sources that each remote gateway of a run serves, by the gateway's name.
 
     Raises:
         RunError: R608, a name is no source's, or a source has no gateway; R647.
@@ -108,7 +108,7 @@ def sources_by_gateway(topology: Topology, options: RemoteOptions) -> dict[str, 
 
 
 def driver_of(application: str, checkpoint: str, store: str, *, fresh: bool) -> pb.Driver:
-    """Return who this process is to a service.
+    """Return the identity of this process to a service.
 
     Args:
         application: Name of the application.

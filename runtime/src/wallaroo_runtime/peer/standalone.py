@@ -17,7 +17,7 @@ from wallaroo_runtime.system.stop import stop_event
 
 @dataclass(frozen=True, slots=True)
 class ServiceOptions:
-    """What the command line says about a service.
+    """The options of a service's command line.
 
     Attributes:
         directory: Where it keeps its data.
@@ -35,7 +35,7 @@ class ServiceOptions:
 
 
 def listen_of(kind: str, options: ServiceOptions) -> tuple[Listen, list[Diagnostic]]:
-    """Return how a service listens, and what is worth a warning.
+    """Return the listener of a service, and its warnings.
 
     Raises:
         RunError: R608, R616, R640; R645, others could reach it and there is no token of the operator's.
@@ -56,8 +56,8 @@ def listen_of(kind: str, options: ServiceOptions) -> tuple[Listen, list[Diagnost
         token = read_token(options.token_file)
     certificate = read_pem(options.certificate) if options.certificate else b""
     key = read_pem(options.key) if options.key else b""
-    found = [] if is_private or certificate else [Diagnostic.of("R651", service=kind, address=options.listen)]
-    return Listen(options.listen, token, certificate, key), found
+    warnings = [] if is_private or certificate else [Diagnostic.of("R651", service=kind, address=options.listen)]
+    return Listen(options.listen, token, certificate, key), warnings
 
 
 def run_service(kind: str, options: ServiceOptions, tell: Callable[[str, str], None]) -> int:

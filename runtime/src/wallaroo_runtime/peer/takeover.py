@@ -6,7 +6,7 @@ from wallaroo_runtime.peer.configuration import UNSET
 from wallaroo_runtime.peer.peer import ATTACH_PATIENCE_S, Request
 from wallaroo_runtime.peer.remote import RemoteOptions, driver_of
 from wallaroo_runtime.service._proto import service_pb2 as pb
-from wallaroo_runtime.service.client import Client
+from wallaroo_runtime.service.client import ServiceClient
 
 
 class Hold:
@@ -47,10 +47,10 @@ class Hold:
         nothing: dict[str, Callable[..., Request]] = {"gateway": _listen_to_nobody, "egress": pb.AttachOutboxRequest}
         return int(self.client(kind, name).call("Attach", nothing[kind](driver=driver)).epoch)
 
-    def client(self, kind: str, name: str = "") -> Client:
-        """Return what calls a service."""
+    def client(self, kind: str, name: str = "") -> ServiceClient:
+        """Return the client of a service."""
         address = self._remote.gateways[name] if kind == "gateway" else self._remote.egress
-        return Client(self._remote.service(kind, address), ATTACH_PATIENCE_S)
+        return ServiceClient(self._remote.service(kind, address), ATTACH_PATIENCE_S)
 
     def store(self, kind: str, name: str = "") -> str:
         """Return the id of its journal or outbox."""

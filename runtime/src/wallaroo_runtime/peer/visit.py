@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.service._proto import service_pb2 as pb
-from wallaroo_runtime.service.client import Away, Client
+from wallaroo_runtime.service.client import Away, ServiceClient
 from wallaroo_runtime.service.endpoint import Service
 
 ASK_S = 40.0  # longer than a gateway holds a visit back
@@ -14,8 +14,8 @@ PATIENCE_S = 10.0  # with a gateway that is busy, or is started again
 AGAIN = "run the application, then ask again"
 
 
-class Visited(NamedTuple):
-    """What a visit came to.
+class VisitResult(NamedTuple):
+    """The counts of a visit.
 
     Attributes:
         id: Of the visit.
@@ -35,13 +35,15 @@ def ask(service: Service, name: str, metadata: bytes) -> int:
         RunError: R720, no step takes the visit; R733, nothing runs, or it takes none now.
     """
     try:
-        reply: pb.VisitReply = Client(service).look("Visit", pb.VisitRequest(name=name, metadata=metadata), ASK_S)
+        reply: pb.VisitReply = ServiceClient(service).look(
+            "Visit", pb.VisitRequest(name=name, metadata=metadata), ASK_S
+        )
     except Away as error:
         raise away(name) from error
     return reply.id
 
 
-def wait(service: Service, name: str, number: int) -> Visited:
+def wait(service: Service, name: str, number: int) -> VisitResult:
     """Wait until a visit is done: its micro-batch is committed, or in real-time mode its output is in the outbox.
 
     Raises:
@@ -50,7 +52,9 @@ def wait(service: Service, name: str, number: int) -> Visited:
     until = time.monotonic() + PATIENCE_S
     while True:
         try:
-            reply: pb.LookAtVisitReply = Client(service).look("LookAtVisit", pb.LookAtVisitRequest(id=number), LOOK_S)
+            reply: pb.LookAtVisitReply = ServiceClient(service).look(
+                "LookAtVisit", pb.LookAtVisitRequest(id=number), LOOK_S
+            )
         except Away as error:
             if time.monotonic() < until:
                 time.sleep(POLL_S)
@@ -59,7 +63,7 @@ def wait(service: Service, name: str, number: int) -> Visited:
             raise RunError.of("R733", name=name, reason=reason, fix="run the application again") from error
         if reply.done or not reply.known:
             has_count = reply.HasField("count")
-            return Visited(number, reply.count.keys if has_count else -1, reply.count.failed)
+            return VisitResult(number, reply.count.keys if has_count else -1, reply.count.failed)
         until = time.monotonic() + PATIENCE_S
         time.sleep(POLL_S)
 

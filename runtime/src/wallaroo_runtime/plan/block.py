@@ -1,4 +1,4 @@
-"""Numbers of origins: the egress knows results in real-time mode by them, and what comes again after a kill."""
+"""Numbers of origins: by them the egress knows results in real-time mode, and repeated ones after a kill."""
 
 from wallaroo_runtime.plan.stage import Plan
 

@@ -13,7 +13,7 @@ NATIVE = "native"
 
 
 @dataclass(frozen=True, slots=True, order=True)
-class Place:
+class StagePlace:
     """A stage to be, within a level.
 
     Attributes:
@@ -35,22 +35,22 @@ class Layout:
         sent: For each place the paths of what it sends to other places, in order.
     """
 
-    places: dict[str, Place] = field(default_factory=dict)
-    nodes: dict[Place, list[Node]] = field(default_factory=dict)
-    sent: dict[Place, dict[str, None]] = field(default_factory=dict)
-    _received: dict[Place, set[str]] = field(default_factory=dict)
+    places: dict[str, StagePlace] = field(default_factory=dict)
+    nodes: dict[StagePlace, list[Node]] = field(default_factory=dict)
+    sent: dict[StagePlace, dict[str, None]] = field(default_factory=dict)
+    _received: dict[StagePlace, set[str]] = field(default_factory=dict)
 
     def enter(self, worker: str, node: Node) -> None:
         """Put an entry at the beginning of the level."""
-        self.places[node.path] = Place(0, worker)
-        self.nodes.setdefault(Place(0, worker), []).append(node)
+        self.places[node.path] = StagePlace(0, worker)
+        self.nodes.setdefault(StagePlace(0, worker), []).append(node)
 
-    def follow(self, worker: str, inputs: Sequence[str]) -> Place:
+    def follow(self, worker: str, inputs: Sequence[str]) -> StagePlace:
         """Return the place of a node that a worker runs after others."""
         ranks = (self.places[path].rank + (self.places[path].worker != worker) for path in inputs)
-        return Place(max(ranks), worker)
+        return StagePlace(max(ranks), worker)
 
-    def add(self, place: Place, node: Node, receive: Callable[[str], Node]) -> None:
+    def add(self, place: StagePlace, node: Node, receive: Callable[[str], Node]) -> None:
         """Put a node at a place, after a RECEIVE for each input at another place."""
         nodes = self.nodes.setdefault(place, [])
         for path in node.inputs:
@@ -60,14 +60,14 @@ class Layout:
                 nodes.append(receive(path))
         nodes.append(node)
 
-    def by_place(self, inputs: Iterable[str]) -> Mapping[Place, tuple[str, ...]]:
+    def by_place(self, inputs: Iterable[str]) -> Mapping[StagePlace, tuple[str, ...]]:
         """Group paths by where they stand."""
-        found: dict[Place, tuple[str, ...]] = {}
+        paths: dict[StagePlace, tuple[str, ...]] = {}
         for path in inputs:
-            found[self.places[path]] = (*found.get(self.places[path], ()), path)
-        return found
+            paths[self.places[path]] = (*paths.get(self.places[path], ()), path)
+        return paths
 
-    def close(self, send: Callable[[str], Node]) -> list[tuple[Place, tuple[Node, ...]]]:
+    def close(self, send: Callable[[str], Node]) -> list[tuple[StagePlace, tuple[Node, ...]]]:
         """Return the places in the order in which their stages run, with a SEND for each path that leaves one."""
         order = sorted(self.nodes, key=lambda place: place.rank)  # stable: in order of appearance within a rank
         return [(place, (*self.nodes[place], *map(send, self.sent.get(place, {})))) for place in order]

@@ -42,12 +42,12 @@ def bucket_ids(partitions: int, per_partition: int) -> tuple[int, ...]:
     if partitions < 1 or per_partition < 1:
         reason = f"{partitions} partitions of {per_partition} buckets; both must be at least 1"
         raise ValueError(reason)
-    found: list[list[int]] = [[] for _ in range(partitions)]
+    ids_of: list[list[int]] = [[] for _ in range(partitions)]
     missing, candidate = partitions * per_partition, 0
     while missing:
-        ids = found[partition_of(candidate, partitions)]
+        ids = ids_of[partition_of(candidate, partitions)]
         if len(ids) < per_partition:
             ids.append(candidate)
             missing -= 1
         candidate += 1
-    return tuple(ids[row] for row in range(per_partition) for ids in found)
+    return tuple(ids[row] for row in range(per_partition) for ids in ids_of)

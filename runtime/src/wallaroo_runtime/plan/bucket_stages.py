@@ -12,7 +12,7 @@ TIME = slice(24, 32)  # where the header of a frame has its time
 FRAMES_PER_BUCKET = 1 << 16  # ordinals of one bucket's outputs stay below those of the next bucket
 
 
-class Row(Protocol):
+class BucketRow(Protocol):
     """A frame on its way to a bucket."""
 
     @property
@@ -32,7 +32,7 @@ class Row(Protocol):
         """The frame."""
 
 
-R = TypeVar("R", bound=Row)
+R = TypeVar("R", bound=BucketRow)
 Run = Callable[[Stage, list[R], Crossing], Iterable[pb.Output]]
 
 

@@ -1,4 +1,4 @@
-"""Compares two versions of an application: what may go on with a checkpoint, and what may not.
+"""Compares two versions of an application: which changes may go on with a checkpoint, and which may not.
 
 A checkpoint holds four things that a new version must be able to go on with. The journal holds messages as they came
 over the wire, so any steps may follow; only their source and its framing must be there. State is kept by the state's
@@ -36,7 +36,7 @@ ADDRESSES = ("--in", "-i", "--out", "-o")
 
 
 class Impact(IntEnum):
-    """What a change means for a checkpoint."""
+    """The effect of a change on a checkpoint."""
 
     SAFE = 0
     UNKNOWN = 1
@@ -70,14 +70,14 @@ def compare(old: Topology, new: Topology) -> list[Change]:
     if old.name != new.name:
         text = f'application was "{old.name}" and is "{new.name}"'
         return [Change(Impact.BREAKS_STATE, "", f"{text}; a checkpoint belongs to one application")]
-    found = [
+    changes = [
         *_worker_changes(old, new),
         *_application_changes(old, new),
         *_part_changes(old, new),
         *_state_changes(old, new),
         *_plan_changes(old, new),
     ]
-    return sorted(found, key=lambda change: -change.impact)
+    return sorted(changes, key=lambda change: -change.impact)
 
 
 def called(part: Part) -> str:
@@ -113,7 +113,7 @@ def _worker_changes(old: Topology, new: Topology) -> Iterator[Change]:
 
 
 def _is_start(what: str, old: Worker, new: Worker) -> bool:
-    """Say whether what changed of a worker, besides its code, may change results.
+    """Say whether a change of a worker, besides its code, may change results.
 
     Addresses among its arguments are those of sources and sinks. The code hash says what a program is that lies
     in another place now, as one that `go run` builds does at each start.
@@ -142,13 +142,13 @@ def without_addresses(args: Iterable[str]) -> list[str]:
         >>> without_addresses(["--in", "h:1", "--out=h:2", "-o", "h:2", "--strict", "1"])
         ['--strict', '1']
     """
-    left, found = iter(args), []
+    left, kept = iter(args), []
     for arg in left:
         if arg in ADDRESSES:
             next(left, None)
         elif arg.partition("=")[0] not in ADDRESSES:
-            found.append(arg)
-    return found
+            kept.append(arg)
+    return kept
 
 
 def _application_changes(old: Topology, new: Topology) -> Iterator[Change]:
@@ -249,7 +249,7 @@ def _listed(names: Iterable[str]) -> str:
 
 
 def _record_changes(old: Part, new: Part) -> Iterator[Change]:
-    """Yield what changed about whole records: what was read or waits already is not what the new version expects."""
+    """Yield the changes of whole records: records read or waiting already are not as the new version expects."""
     if isinstance(old, KafkaSource) and isinstance(new, KafkaSource) and old.table != new.table:
         text = _was(f"table of {called(new)}", old.table, new.table)
         if new.table:
@@ -264,7 +264,7 @@ Setting = tuple[str, object, object]
 
 
 def _settings(old: Part, new: Part) -> Iterator[Setting]:
-    """Yield what a source, a sink or a window may have other values of."""
+    """Yield the settings that two versions of a source, a sink or a window may differ in."""
     names: tuple[str, ...] = ()
     if isinstance(new, TcpSource):
         names = ("max_message_bytes",)
@@ -337,8 +337,8 @@ def _one_state(name: str, before: tuple[Topology, Step], after: tuple[Topology, 
         text = _was(f'language of state "{name}" of {called(now)}', *languages)
         yield Change(Impact.BREAKS_STATE, now.path, f"{text}; it cannot read what was kept")
         return
-    found = [topology.component(step.worker, f"{step.path}/state") for topology, step in (before, after)]
-    classes = [component.symbol if component else "" for component in found]
+    components = [topology.component(step.worker, f"{step.path}/state") for topology, step in (before, after)]
+    classes = [component.symbol if component else "" for component in components]
     if all(classes) and classes[0] != classes[1]:
         text = _was(f'class of state "{name}" of {called(now)}', *classes)
         yield Change(Impact.BREAKS_STATE, now.path, f"{text}; it cannot read what was kept", False)
@@ -363,7 +363,7 @@ def _window_shape(window: Window | None) -> str:
 
 
 def _plan_changes(old: Topology, new: Topology) -> Iterator[Change]:
-    """Return what Spark keeps state by: the number of its stateful operators, and the stages in them."""
+    """Return the changes of the keys of Spark's state: the number of its stateful operators, and the stages in them."""
     plans = [compile_topology(topology, shuffle_partitions=1) for topology in (old, new)]
     depths = [len(plan.levels) - 1 for plan in plans]
     if depths[0] != depths[1]:

@@ -19,7 +19,7 @@ KEYING_KINDS = STATE_KINDS | {"key_by", "collect"}
 
 @dataclass
 class Draft:
-    """What the passes fill in.
+    """The parts of a plan that the passes fill in.
 
     Attributes:
         bucket_ids: Chosen ids, by bucket.
@@ -245,14 +245,14 @@ def _key_node(draft: Draft, step: Step, inputs: tuple[str, ...]) -> Node:
 
 
 def _codec_into(draft: Draft, step: Step) -> str:
-    """Return the codec of what comes to a state step, empty for the worker's own."""
+    """Return the codec of the input of a state step, empty for the worker's own."""
     producers = [draft.parts[path] for path in step.inputs]
     foreign = [part.codec for part in producers if part.worker != step.worker and not isinstance(part, Sink)]
     return foreign[0] if foreign else ""
 
 
 def _crossing(draft: Draft, kind: NodeKind, path: str) -> Node:
-    """Return a node at a border; what passes lives within a task only, so its port is not the checkpoint's concern."""
+    """Return a node at a border; its messages live within a task only, so its port is not the checkpoint's concern."""
     part = draft.parts[path]
     assert not isinstance(part, Sink)
     port = draft.given.next + list(draft.parts).index(path)

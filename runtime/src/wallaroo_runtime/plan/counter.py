@@ -1,4 +1,4 @@
-"""What runs and steps count besides messages in, out and dead letters: declared here, and passed through by name.
+"""The counters of runs and steps besides messages in, out and dead letters: declared here, and passed through by name.
 
 Workers count what steps have, in their counts of a call (`more` of `StepCount`); queries count what a run has.
 """

@@ -1,4 +1,4 @@
-"""What stages of one task pass on to later stages of the same task: messages that change the worker."""
+"""The messages that stages of one task pass to later stages of the same task, in another worker."""
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -22,13 +22,13 @@ def frames_of_ports(data: bytes, ports: Collection[int]) -> Iterator[bytes]:
 
 def messages_by_port(frames: bytes) -> Counter[int]:
     """Count the messages of frames that stand one after the other; ticks have none, visits one."""
-    found: Counter[int] = Counter()
+    counts: Counter[int] = Counter()
     offset = 0
     while offset < len(frames):
         header = read_header(frames, offset)
-        found[header.port] += header.count
+        counts[header.port] += header.count
         offset += HEADER_BYTES + header.body_bytes
-    return found
+    return counts
 
 
 def controls_of(data: bytes, ports: Collection[int]) -> Iterator[tuple[int, bytes]]:
@@ -65,7 +65,7 @@ class Crossing:
         self._taken: Counter[tuple[str, int]] = Counter()  # messages, by stage and port
 
     def keep(self, outputs: Iterable[pb.Output]) -> list[pb.Output]:
-        """Keep what is for later stages; returns the rest."""
+        """Keep the messages for later stages; returns the rest."""
         others = []
         for output in outputs:
             if output.port in self._held:

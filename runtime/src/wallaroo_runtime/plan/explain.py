@@ -1,4 +1,4 @@
-"""Explains what a plan does: stages, steps, shuffles, buckets, and what Spark is asked to run."""
+"""Explains a plan: stages, steps, shuffles, buckets, and the request to Spark."""
 
 from collections.abc import Iterator
 

@@ -42,7 +42,7 @@ def match_parts(old: Topology, new: Topology) -> dict[str, str]:
 
 
 def _grouped(topology: Topology, look: int, matched: set[str]) -> defaultdict[Key, list[str]]:
-    """Return the paths of parts that are not matched yet, by what they may have in common with parts of a version."""
+    """Return the paths of parts that are not matched yet, by keys that parts of the other version may share."""
     groups = defaultdict[Key, list[str]](list)
     for path, keys in _keyed(topology):
         if path not in matched:
@@ -51,7 +51,7 @@ def _grouped(topology: Topology, look: int, matched: set[str]) -> defaultdict[Ke
 
 
 def _keyed(topology: Topology) -> Iterator[tuple[str, tuple[Key, ...]]]:
-    """Yield the path of each part, and what the same part of another version has, too: one key for each look."""
+    """Yield the path of each part, and the keys that the same part of another version shares: one for each look."""
     for part in topology.parts():
         pipeline = topology.pipelines[int(part.path.split("/")[0])].name
         if isinstance(part, Step):

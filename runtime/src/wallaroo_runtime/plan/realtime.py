@@ -1,4 +1,4 @@
-"""What keeps an application from Spark's real-time mode."""
+"""The obstacles to Spark's real-time mode in an application."""
 
 from collections.abc import Iterator
 
@@ -55,11 +55,14 @@ def _of_parts(topology: Topology) -> Iterator[Diagnostic]:
 
 
 def in_realtime(plan: Plan, topology: Topology, *, cluster: str = "") -> list[str]:
-    """Return lines that say what Spark is asked to run in real-time mode, or the obstacles; see there."""
-    found = obstacles(plan, topology, cluster=cluster)
-    if found:
-        places = (f" at {finding.pointer}" if finding.pointer else "" for finding in found)
-        return ["refused:", *(f"  {finding.message}{place}" for finding, place in zip(found, places, strict=True))]
+    """Return lines that describe the request to Spark in real-time mode, or the obstacles; see there."""
+    findings = obstacles(plan, topology, cluster=cluster)
+    if findings:
+        places = (f" at {finding.pointer}" if finding.pointer else "" for finding in findings)
+        return [
+            "refused:",
+            *(f"  {finding.message}{pointer}" for finding, pointer in zip(findings, places, strict=True)),
+        ]
     first, *rest = plan.levels
     names = ", ".join(stage.id for stage in first)
     lines = ["source             the journal, as soon as it has something", f"mapPartitions      {names}"]

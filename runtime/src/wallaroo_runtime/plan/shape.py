@@ -1,4 +1,4 @@
-"""Compares the shapes of a state in two versions: is what the old one has kept read by the new one?
+"""Compares the shapes of a state in two versions: does the new one read the old one's data?
 
 A shape names the type of each field by its path (`Component.shape`). A field that is gone takes its values with it, for
 ever: a new version writes states without it. Formats that find fields by name read zero in a renamed field, and say
@@ -23,7 +23,7 @@ PLAIN = NUMBERS | {"bytes", "bytearray", "dict", "frozenset", "list", "set", "st
 
 @dataclass(frozen=True, slots=True)
 class ShapeChange:
-    """What differs between two shapes.
+    """The differences between two shapes.
 
     Attributes:
         was: The class and the fields that differ, as text.
@@ -39,12 +39,12 @@ class ShapeChange:
 
 
 def state_component(topology: Topology, step: Step) -> Component | None:
-    """Return what the front-end recorded of a step's state; of a library's component that is the component's own."""
+    """Return the front-end's record of a step's state; of a library's component that is the component's own."""
     return topology.component(step.worker, f"{step.path}/state") or topology.component(step.worker, step.path)
 
 
 def compare_shapes(old: tuple[Topology, Step], new: tuple[Topology, Step]) -> ShapeChange | None:
-    """Return what differs in the shape of a state; None: nothing, or code that is the same reads it."""
+    """Return the difference between the shapes of a state; None: there is none, or unchanged code reads it."""
     workers = [topology.worker(step.worker) for topology, step in (old, new)]
     before, after = (state_component(topology, step) for topology, step in (old, new))
     shapes = [component.shape if component else None for component in (before, after)]
@@ -58,9 +58,9 @@ def compare_shapes(old: tuple[Topology, Step], new: tuple[Topology, Step]) -> Sh
     other = sorted(path for path in was.keys() & now.keys() if was[path].rstrip("!") != now[path].rstrip("!"))
     open_fields: list[str] = []  # only the run shows what becomes of them
     if workers[1].language in STRICT:
-        found = {path: _narrows(was[path], now[path]) for path in other}
-        other = [path for path in other if found[path] is None]
-        open_fields = [path for path, narrows in found.items() if narrows]
+        narrowed = {path: _narrows(was[path], now[path]) for path in other}
+        other = [path for path in other if narrowed[path] is None]
+        open_fields = [path for path, narrows in narrowed.items() if narrows]
     if workers[1].language == "python":  # its states keep the fields of old ones that their classes no longer have
         other += [path for path in gone if path.startswith(CLASSES)]
         places = {_place(path) for path in added}
@@ -128,7 +128,7 @@ def _class_name(text: str) -> str:
 
 
 def _place(path: str) -> str:
-    """Return the path of what a field is part of."""
+    """Return the path of the part that a field is in."""
     return path.rpartition(".")[0]
 
 

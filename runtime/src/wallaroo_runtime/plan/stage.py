@@ -1,4 +1,4 @@
-"""The plan as data: what the compiler gives and what an engine reads."""
+"""The plan as data: the result of the compiler and the input of an engine."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ MAX_PORTS = min(CONTROL_PORTS)
 
 
 class NodeKind(IntEnum):
-    """What a node of a stage does; the numbers are those of the protocol's `NodeKind`."""
+    """The kind of a stage's node; the numbers are those of the protocol's `NodeKind`."""
 
     SOURCE = 1
     COMPUTATION = 2
@@ -84,7 +84,7 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """What one worker call runs: the steps between two shuffles, in topological order.
+    """The work of one worker call: the steps between two shuffles, in topological order.
 
     Attributes:
         id: "s0", "s1", ... in the order of levels.
@@ -148,12 +148,12 @@ class Plan:
 
     @property
     def bucket_count(self) -> int:
-        """How many buckets keys hash to."""
+        """Number of buckets that keys hash to."""
         return len(self.bucket_ids)
 
     @property
     def targets(self) -> list[int]:
-        """What Spark's shuffle brings to each partition."""
+        """The input that Spark's shuffle brings to each partition."""
         return list(self.bucket_ids[: self.shuffle_partitions])
 
     @property

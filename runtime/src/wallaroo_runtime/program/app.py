@@ -1,4 +1,4 @@
-"""Finds out what the user named: a Python program, a Go program, a worker binary, a topology, an archive."""
+"""Finds the application that the user named: a program in Python or Go, a worker binary, a topology, an archive."""
 
 import importlib.machinery
 import os
@@ -22,7 +22,7 @@ _MODULE = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*\Z")
 
 
 class AppKind(Enum):
-    """What an application is given as."""
+    """The form of an application argument."""
 
     PYTHON_FILE = "python file"
     PYTHON_MODULE = "python module"
@@ -47,7 +47,7 @@ class App:
 
 
 def resolve(app: str) -> App:
-    """Return what an application argument names; nothing is run or imported.
+    """Return the application that an argument names; nothing is run or imported.
 
     Args:
         app: A Python file or module, either with `:function`, or the folder of an `app.py`; a Go package directory; a
@@ -73,9 +73,9 @@ def resolve(app: str) -> App:
     if path.is_file():
         return _binary(path.absolute())
     if _MODULE.match(target) and not is_file(target):
-        found = find_module(target)
-        if found:
-            return App(AppKind.PYTHON_MODULE, found, target + function)
+        module = find_module(target)
+        if module:
+            return App(AppKind.PYTHON_MODULE, module, target + function)
     raise RunError.of("R609", USAGE, app=app, reason=_reason(app, path))
 
 
@@ -117,12 +117,12 @@ def _reason(app: str, path: Path) -> str:
 def _here(folder: Path) -> str:
     """Return `; FOLDER has NAMES` with the programs of a folder; nothing when it has none."""
     try:
-        found = sorted(each.name for each in folder.iterdir() if not each.name.startswith(".") and _is_program(each))
+        programs = sorted(each.name for each in folder.iterdir() if not each.name.startswith(".") and _is_program(each))
     except OSError:
         return ""
-    more = f" and {len(found) - SHOWN} more" if len(found) > SHOWN else ""
+    more = f" and {len(programs) - SHOWN} more" if len(programs) > SHOWN else ""
     where = "this directory" if folder == Path() else str(folder)
-    return f"; {where} has {', '.join(found[:SHOWN])}{more}" if found else ""
+    return f"; {where} has {', '.join(programs[:SHOWN])}{more}" if programs else ""
 
 
 def _is_program(path: Path) -> bool:

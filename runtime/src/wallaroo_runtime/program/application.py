@@ -1,4 +1,4 @@
-"""Turns what the user named into a topology: a program is emitted, a document is read."""
+"""Turns the named application into a topology: a program is emitted, a document is read."""
 
 import os
 import re
@@ -23,7 +23,7 @@ PORT = re.compile(r":([0-9]{1,5})(?=,|\Z)")
 
 
 class Application(NamedTuple):
-    """What the user named, read and checked.
+    """The application that the user named, read and checked.
 
     Attributes:
         path: The file or directory that the user named.
@@ -70,7 +70,7 @@ def _elsewhere(topology: Topology) -> Topology:
 
 
 def unused_addresses(topology: Topology, inputs: str, outputs: str) -> list[Diagnostic]:
-    """Return a finding (R743) for `--in` or `--out` when none of its ports is in what the program declares.
+    """Return a finding (R743) for `--in` or `--out` when none of its ports is in the program's declaration.
 
     Args:
         topology: What the program has declared.
@@ -80,8 +80,8 @@ def unused_addresses(topology: Topology, inputs: str, outputs: str) -> list[Diag
     findings = []
     for option, text, what in (("--in", inputs, "sources"), ("--out", outputs, "sinks")):
         ends = [end for pipeline in topology.document["pipelines"] for end in pipeline[what] if "host" in end]
-        given = {int(port) for port in PORT.findall(text)}
-        if given and given.isdisjoint(end["port"] for end in ends):
+        ports = {int(port) for port in PORT.findall(text)}
+        if ports and ports.isdisjoint(end["port"] for end in ends):
             places = ", ".join(f"{end['host']}:{end['port']}" for end in ends) or f"no address, its {what} have none"
             fix = f"let the program take its addresses from its arguments, or leave {option} out"
             findings.append(Diagnostic.of("R743", option=option, places=places, fix=fix))
@@ -89,7 +89,7 @@ def unused_addresses(topology: Topology, inputs: str, outputs: str) -> list[Diag
 
 
 def check_runnable(topology: Topology) -> None:
-    """Refuse what cannot be run: sinks without the port of a receiver.
+    """Refuse a topology that cannot be run: sinks without the port of a receiver.
 
     Raises:
         RunError: T211; every finding.

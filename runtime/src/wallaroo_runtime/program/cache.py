@@ -1,4 +1,4 @@
-"""The user's cache of worker binaries: bounded, and what was used longest ago goes first."""
+"""The user's cache of worker binaries: bounded, and the entries used longest ago go first."""
 
 import hashlib
 import os
@@ -60,12 +60,12 @@ def _put(source: Path, target: Path, make: Callable[[Path, Path], object]) -> No
 
 
 def _bytes(entry: Path) -> int:
-    """Return what an entry takes; a binary with two names counts half at each."""
+    """Return the size of an entry; a binary with two names counts half at each."""
     return sum(stat.st_size // stat.st_nlink for stat in (file.stat() for file in entry.iterdir()))
 
 
 def _prune(root: Path, bound_bytes: int) -> None:
-    """Remove what was used longest ago and is more than the bound; the two newest entries are the last build's."""
+    """Remove the entries used longest ago beyond the bound; the two newest entries are the last build's."""
     entries = sorted([*root.glob("slot/*"), *root.glob("binary/*")], key=lambda entry: -entry.stat().st_mtime_ns)
     total = sum(map(_bytes, entries[:2]))
     running: set[Path] | None = None
@@ -80,8 +80,8 @@ def _prune(root: Path, bound_bytes: int) -> None:
 
 def _running() -> set[Path]:
     """Return the programs of the user's processes."""
-    found = set()
+    programs = set()
     for process in Path("/proc").glob("[0-9]*"):
         with suppress(OSError):  # another user's, or gone
-            found.add((process / "exe").readlink())
-    return found
+            programs.add((process / "exe").readlink())
+    return programs

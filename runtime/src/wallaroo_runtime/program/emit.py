@@ -28,7 +28,7 @@ STDERR = 2
 
 
 class Emitted(NamedTuple):
-    """What a program declares.
+    """The declaration of a program.
 
     Attributes:
         libraries: The programs whose components it names, by the names of their workers.
@@ -39,7 +39,7 @@ class Emitted(NamedTuple):
 
 
 def say_nothing(what: str) -> None:
-    """Do not report what takes time."""
+    """Report nothing of slow steps."""
 
 
 def emit(
@@ -60,7 +60,7 @@ def emit_all(
     *,
     tell: Callable[[str], None] = say_nothing,
 ) -> Emitted:
-    """Return what the program declares; what the program prints goes to our stderr.
+    """Return the program's declaration; the output that the program prints goes to our stderr.
 
     A Go program is built first. Programs whose components it names are run likewise, and their workers put into the
     document.
@@ -81,8 +81,8 @@ def emit_all(
     document: dict[str, Any] = result["topology"]
     home = Path(app.path) if app.kind is AppKind.GO_DIRECTORY else Path(app.path).parent
     programs = result.get("programs", {})
-    found = join_programs(document, programs, home, args, deadline_seconds=deadline_seconds, tell=tell)
-    return Emitted(document, found)
+    libraries = join_programs(document, programs, home, args, deadline_seconds=deadline_seconds, tell=tell)
+    return Emitted(document, libraries)
 
 
 def join_programs(
@@ -111,7 +111,7 @@ def join_programs(
         RunError: As `emit_all`.
     """
     libraries = {name: find_library(name, home, target) for name, target in programs.items()}
-    results = {name: run_front_end(found, args, deadline_seconds, tell) for name, found in libraries.items()}
+    results = {name: run_front_end(library, args, deadline_seconds, tell) for name, library in libraries.items()}
     if libraries:
         join_libraries(document, {name: (libraries[name].path, result) for name, result in results.items()})
     return libraries
@@ -120,7 +120,7 @@ def join_programs(
 def run_front_end(
     app: App, args: Sequence[str], deadline_seconds: float, tell: Callable[[str], None] = say_nothing
 ) -> dict[str, Any]:
-    """Return what one program writes in mode `emit`, its worker with the command that starts it.
+    """Return the document that one program writes in mode `emit`, its worker with the command that starts it.
 
     Raises:
         RunError: As `emit`.
@@ -147,7 +147,7 @@ def run_front_end(
 
 
 def own_workers(result: Any) -> list[Any]:
-    """Return the entries of the program's own workers in what it wrote in mode `emit`."""
+    """Return the entries of the program's own workers in its document of mode `emit`."""
     return [result["library"]["worker"]] if "library" in result else list(result["topology"]["workers"])
 
 
@@ -155,9 +155,9 @@ def _refuse_other_wallaroo(app: App) -> None:
     """Look where the child will look: after that it is too late, since it imports the wrong package itself."""
     directory = os.path.dirname(app.path) if app.kind is AppKind.PYTHON_FILE else os.getcwd()
     path = os.environ.get("PYTHONPATH")
-    found = other_wallaroo([directory, *(path.split(os.pathsep) if path else ())])
-    if found:
-        raise RunError.of("T221", TOPOLOGY, file=found, found=found)
+    file = other_wallaroo([directory, *(path.split(os.pathsep) if path else ())])
+    if file:
+        raise RunError.of("T221", TOPOLOGY, file=file, found=file)
 
 
 def _run(command: Sequence[str], args: Sequence[str], file: Path, deadline_seconds: float, path: str) -> str:

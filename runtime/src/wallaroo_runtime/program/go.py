@@ -39,11 +39,11 @@ def run_go(command: list[str], directory: Path, environment: dict[str, str]) -> 
             ) as process,
             endable(process),
         ):
-            output, said = _said(process)
+            output, errors = _said(process)
     except (OSError, subprocess.TimeoutExpired) as error:
         raise broken(directory, str(error)) from error
     if process.returncode != 0:
-        raise broken(directory, said.strip() or output.strip() or f"exit code {process.returncode}")
+        raise broken(directory, errors.strip() or output.strip() or f"exit code {process.returncode}")
     return output
 
 
@@ -67,13 +67,13 @@ def _finished(process: subprocess.Popen[str]) -> tuple[str, str]:
 
 def broken(directory: Path, output: str) -> RunError:
     """Make W407 of the compiler's output, at the first place in it; R697: a module is missing; R742: a disk is full."""
-    if found := _NOT_FETCHED.search(output):
-        return RunError.of("R697", WORKER, reason=found[0])
+    if match := _NOT_FETCHED.search(output):
+        return RunError.of("R697", WORKER, reason=match[0])
     if full := next(filter(_FULL.search, output.splitlines()), ""):
         fix = "free some space, or give other directories with XDG_CACHE_HOME and TMPDIR"
         return RunError.of("R742", WORKER, what="room for the compiler of Go", reason=full, fix=fix)
     lines = [line for line in output.splitlines() if not line.startswith("# ")]
     shown = "\n".join(lines[:SHOWN_LINES] + [f"({len(lines) - SHOWN_LINES} more lines)"] * (len(lines) > SHOWN_LINES))
-    place = _PLACE.search(shown)
-    file, line = (str(directory / place["file"]), int(place["line"])) if place else (str(directory), 0)
+    first = _PLACE.search(shown)
+    file, line = (str(directory / first["file"]), int(first["line"])) if first else (str(directory), 0)
     return RunError([Diagnostic.of("W407", file=file, line=line, traceback=shown)], WORKER)

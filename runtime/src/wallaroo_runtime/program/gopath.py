@@ -28,30 +28,30 @@ def packages_by_place(
         sdk: Paths of the SDK's module and of those that it needs.
         has_module: Whether the program has a go.mod: then a path with a host is one of a module, unless it is vendored.
     """
-    found: dict[str, Path] = {}
+    packages: dict[str, Path] = {}
     seen, left = {program}, [program]
     while left:
         folder = left.pop()
         for path in _imports(folder):
-            if path in found or (standard / path).is_dir() or any(is_in(path, root) for root in sdk):
+            if path in packages or (standard / path).is_dir() or any(is_in(path, root) for root in sdk):
                 continue
             own = _in_modules(path, modules)
-            place = own or _place(path, folder, program, has_module=has_module)
-            if place is None:
+            directory = own or _place(path, folder, program, has_module=has_module)
+            if directory is None:
                 continue
             if own is None or _is_nested(own, modules.values()):
-                found[path] = place
-            if place not in seen:
-                seen.add(place)
-                left.append(place)
-    return found
+                packages[path] = directory
+            if directory not in seen:
+                seen.add(directory)
+                left.append(directory)
+    return packages
 
 
 def _in_modules(path: str, modules: Mapping[str, Path]) -> Path | None:
     """Return where a module of the program has a package."""
     for root in sorted(modules, key=len, reverse=True):
-        if is_in(path, root) and _has_go(place := modules[root] / path[len(root) + 1 :]):
-            return place
+        if is_in(path, root) and _has_go(directory := modules[root] / path[len(root) + 1 :]):
+            return directory
     return None
 
 
@@ -64,12 +64,12 @@ def _is_nested(package: Path, roots: Collection[Path]) -> bool:
 def _place(path: str, folder: Path, program: Path, *, has_module: bool) -> Path | None:
     """Return where Go's former layout has a package for one that imports it."""
     for above in (folder, *folder.parents):
-        if _has_go(place := above / "vendor" / path):
-            return place
+        if _has_go(directory := above / "vendor" / path):
+            return directory
     if has_module and "." in path.partition("/")[0]:
         return None
     source = next((above for above in program.parents if above.name == "src"), program.parent)
-    return place if _has_go(place := source / path) else None
+    return directory if _has_go(directory := source / path) else None
 
 
 def _has_go(folder: Path) -> bool:

@@ -100,7 +100,7 @@ def _is_of_another_machine(path: str) -> bool:
 
 
 def _built(go: str, directory: Path, workspace: str) -> list[str]:
-    """Return what git shall ignore of what `go build` writes: the program, whose name is that of its path."""
+    """Return the output of `go build` that git shall ignore: the program, whose name is that of its path."""
     listing = [go, "list", "-e", "-find", "-f", "{{.Target}}", "."]
     name = Path(run_go(listing, directory, go_environment(workspace)).strip()).name
     return [f"/{name}"] if name and not (directory / name).is_dir() else []

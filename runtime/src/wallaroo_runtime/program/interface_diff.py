@@ -43,7 +43,7 @@ def _explained(finding: Diagnostic, topology: Topology) -> Diagnostic:
 
 
 def _differences(topology: Topology, worker: Worker) -> list[str]:
-    """Return a line for each part in which the document is not what the worker's program declares now."""
+    """Return a line for each part in which the document differs from the worker's program as it is now."""
     target = worker.command[-1]
     try:
         program = load_document(emit(resolve(target), worker.args))

@@ -15,7 +15,7 @@ LOOK = str(Path(__file__).with_name("look.py"))
 
 
 def check_interpreter(python: str, topology: Topology, *, is_here: bool, is_packed: bool) -> None:
-    """Refuse what `spark.wallaroo.worker.python` names where it cannot run the application's workers.
+    """Refuse an interpreter of `spark.wallaroo.worker.python` that cannot run the application's workers.
 
     Args:
         python: What it names; empty: nothing.
@@ -55,10 +55,10 @@ def missing_modules(python: str, names: tuple[str, ...]) -> list[str]:
         reason = f"it did not answer within {FIND_S:g} s" if done is None else f"asked for its modules, {_ending(done)}"
         fix = f"give the path of a Python interpreter, e.g. {sys.executable}"
         raise RunError.of("W404", WORKER, path=f"{OPTION}={python}", reason=reason, fix=fix)
-    found = done.stdout.decode(errors="replace").split()
-    return [name for name in names if name in found]
+    missing = done.stdout.decode(errors="replace").split()
+    return [name for name in names if name in missing]
 
 
 def _ending(done: "subprocess.CompletedProcess[bytes]") -> str:
-    said = done.stderr.decode(errors="replace").strip().splitlines()
-    return f"it exited with status {done.returncode}" + (f": {said[-1]}" if said else "")
+    errors = done.stderr.decode(errors="replace").strip().splitlines()
+    return f"it exited with status {done.returncode}" + (f": {errors[-1]}" if errors else "")

@@ -1,4 +1,4 @@
-"""Programs that host components for other programs: finds them, checks what is asked of them, adds their workers."""
+"""Programs that host components for other programs: finds them, checks the wanted components, adds their workers."""
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -30,8 +30,8 @@ def find_library(worker: str, home: Path, target: str) -> App:
         RunError: R609, when there is none.
     """
     file, colon, function = target.partition(":")
-    place = home / file
-    app = resolve(f"{place}{colon}{function}" if place.exists() else target)
+    path = home / file
+    app = resolve(f"{path}{colon}{function}" if path.exists() else target)
     if app.kind not in PROGRAMS:
         reason = f'worker "{worker}" needs a program; this is a {app.kind.value}'
         raise RunError.of("R609", TOPOLOGY, app=target, reason=reason)
@@ -96,11 +96,11 @@ def _findings(step: Json, worker: str, path: str, known: Mapping[str, Json], cod
     wanted = {"kind": {step["kind"]}, "output": {step["codec"]}, "input": inputs}
     for what, values in wanted.items():
         if values != {component[what]}:
-            given = " and ".join(f'"{value}"' for value in sorted(values))
+            expected_values = " and ".join(f'"{value}"' for value in sorted(values))
             yield Diagnostic.of(
                 "T260", pointer=pointer, worker=worker, app=path,
                 what=f'has component "{step["component"]}" with {what} "{component[what]}"',
-                expected=f"{what} {given}", fix="declare the same in both programs",
+                expected=f"{what} {expected_values}", fix="declare the same in both programs",
             )  # fmt: skip
 
 

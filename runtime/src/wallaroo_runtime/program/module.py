@@ -28,7 +28,7 @@ def find_module(directory: Path) -> Path | None:
 
 
 def find_workspace(go: str, module: Path) -> Path | None:
-    """Return the user's go.work that has a module: what GOWORK names, else the nearest one above.
+    """Return the user's go.work that has a module: the one that GOWORK names, else the nearest one above.
 
     A go.work that does not name the module is none for it: go commands refuse to work there.
     """
@@ -36,8 +36,8 @@ def find_workspace(go: str, module: Path) -> Path | None:
     if named == "off":
         return None
     files = [Path(named)] if named else [parent / "go.work" for parent in (module, *module.parents)]
-    found = next((file for file in files if file.is_file()), None)
-    return found if found and module in used(found, read_workspace(go, found)) else None
+    workspace = next((file for file in files if file.is_file()), None)
+    return workspace if workspace and module in used(workspace, read_workspace(go, workspace)) else None
 
 
 def read_workspace(go: str, file: Path) -> dict[str, Any]:
@@ -70,10 +70,10 @@ def _sdk_required() -> set[str]:
 def module_path(directory: Path) -> str:
     """Return the path of the module in a directory; empty: there is none."""
     try:
-        found = _MODULE_LINE.search((directory / "go.mod").read_text(encoding="utf-8"))
+        match = _MODULE_LINE.search((directory / "go.mod").read_text(encoding="utf-8"))
     except OSError:
         return ""
-    return found[1] if found else ""
+    return match[1] if match else ""
 
 
 def write_workspace(go: str, version: str, program: Path, work: Path, replace: dict[str, str]) -> None:
@@ -86,18 +86,20 @@ def write_workspace(go: str, version: str, program: Path, work: Path, replace: d
         replace: What the compiler reads instead of which file; a go.mod is added where one cannot be used as it is.
     """
     module = find_module(program) or program
-    found = find_workspace(go, module)
+    workspace = find_workspace(go, module)
     modules, named, replaced = [module], [], []
-    if found:
-        content = read_workspace(go, found)
-        named = [path for path in used(found, content) if (path / "go.mod").is_file()]
+    if workspace:
+        content = read_workspace(go, workspace)
+        named = [path for path in used(workspace, content) if (path / "go.mod").is_file()]
         modules = [path for path in named if not is_sdk(module_path(path))]
-        replaced = [_replace_line(entry, found) for entry in content.get("Replace") or () if not _is_gone(entry, found)]
+        replaced = [
+            _replace_line(entry, workspace) for entry in content.get("Replace") or () if not _is_gone(entry, workspace)
+        ]
     standard = Path(run_go([go, "env", "GOROOT"], work, go_environment()).strip()) / "src"
     paths = {module_path(path) or NEW_PATH: path for path in modules}
     placed = packages_by_place(
         program,
-        {path: place for path, place in paths.items() if not (standard / path).is_dir()},
+        {path: folder for path, folder in paths.items() if not (standard / path).is_dir()},
         standard,
         {MODULE, *_sdk_required()},
         has_module=(module / "go.mod").is_file(),
@@ -110,7 +112,7 @@ def write_workspace(go: str, version: str, program: Path, work: Path, replace: d
     sdk = sdk_modules(*modules)
     for path in set(named) - {*modules, *sdk}:
         renew = "another SDK than is built with; `wallaroo build --init` renews it"
-        print(f"note: {found} names {path}, {renew}", file=sys.stderr)
+        print(f"note: {workspace} names {path}, {renew}", file=sys.stderr)
     number = re.search(r"\d+(\.\d+)+", version)
     uses = "\n\t".join(_quoted(str(path)) for path in dict.fromkeys([*modules, *sdk]))
     lines = [f"go {number[0] if number else '1.24.0'}", f"use (\n\t{uses}\n)", *replaced]
@@ -124,15 +126,15 @@ def go_environment(workspace: str = "off") -> dict[str, str]:
 
 def _write_module(path: str, directory: Path, work: Path, replace: dict[str, str]) -> None:
     """Write a go.mod that the compiler finds in a directory."""
-    made = work / f"{len(replace)}.mod"
-    made.write_text(NEW_MODULE.replace(NEW_PATH, path), encoding="utf-8")
-    replace[str(directory / "go.mod")] = str(made)
+    mod_file = work / f"{len(replace)}.mod"
+    mod_file.write_text(NEW_MODULE.replace(NEW_PATH, path), encoding="utf-8")
+    replace[str(directory / "go.mod")] = str(mod_file)
 
 
 def _new_path(program: Path, placed: Mapping[str, Path]) -> str:
     """Return the path of the module of a program without a go.mod: one that may import internal packages by place."""
-    for path, place in placed.items():
-        root = place.parents[path.count("/")]
+    for path, folder in placed.items():
+        root = folder.parents[path.count("/")]
         if "internal" in path.split("/") and root in program.parents:
             return f"{program.relative_to(root).as_posix()}/{NEW_PATH}"
     return NEW_PATH
@@ -141,11 +143,11 @@ def _new_path(program: Path, placed: Mapping[str, Path]) -> str:
 def _placed_modules(placed: Mapping[str, Path], standard: Path, work: Path, replace: dict[str, str]) -> list[Path]:
     """Return the modules of packages that are found by their place: their own, else one is made for each package."""
     modules = []
-    for path, place in placed.items():
-        root = find_module(place)
+    for path, folder in placed.items():
+        root = find_module(folder)
         name = module_path(root) if root else ""
-        if root is None or (standard / name).is_dir() or path != "/".join([name, *place.relative_to(root).parts]):
-            root = place
+        if root is None or (standard / name).is_dir() or path != "/".join([name, *folder.relative_to(root).parts]):
+            root = folder
             _write_module(path, root, work, replace)
         modules.append(root)
     return modules

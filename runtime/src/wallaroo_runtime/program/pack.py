@@ -25,7 +25,7 @@ from wallaroo_runtime.archive.archive import (
     file_digest,
     this_platform,
 )
-from wallaroo_runtime.archive.manifest import MANIFEST, MAX_FILE_BYTES, TOPOLOGY, Manifest, Member, check_ratio
+from wallaroo_runtime.archive.manifest import MANIFEST, MAX_FILE_BYTES, TOPOLOGY, ArchiveManifest, Member, check_ratio
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.program.app import App, AppKind, resolve
 from wallaroo_runtime.program.build import build
@@ -48,7 +48,7 @@ COMPRESSION = 6
 
 @dataclass(frozen=True, slots=True)
 class PackOptions:
-    """What is packed.
+    """The content of a packed archive.
 
     Attributes:
         app: A Python file or module, a Go package directory, or a worker binary.
@@ -67,7 +67,7 @@ class PackOptions:
     include: tuple[str, ...] = ()
 
 
-def pack(options: PackOptions, tell: Callable[[str], None] = say_nothing) -> Manifest:
+def pack(options: PackOptions, tell: Callable[[str], None] = say_nothing) -> ArchiveManifest:
     """Write the archive of an application; the same input gives the same bytes.
 
     Args:
@@ -100,7 +100,7 @@ def pack(options: PackOptions, tell: Callable[[str], None] = say_nothing) -> Man
         topology.write_text(canonical_text(load_document(document).document), encoding="utf-8")
         files[TOPOLOGY] = topology
         python = python_version() if any(name.startswith(f"{SITE}/") for name in files) else ""
-        manifest = Manifest(
+        manifest = ArchiveManifest(
             runtime_version=metadata.version(RUNTIME),
             protocol_version=PROTOCOL_VERSION,
             platforms=platforms,
@@ -188,24 +188,24 @@ def _python(app: App, options: PackOptions, prefix: str, worker: str) -> Packed:
 
 
 def _sources(directory: Path, include: Sequence[str]) -> set[Path]:
-    """Return the Python files of a directory, and what else shall be there."""
-    found = set()
+    """Return the Python files of a directory, and the other files to include."""
+    sources = set()
     for path in directory.rglob("*.py"):
         folders = path.relative_to(directory).parts[:-1]
         parents = [directory.joinpath(*folders[: number + 1]) for number in range(len(folders))]
         is_ours = not any(name.startswith(".") or name in LEFT_OUT for name in folders)
         if is_ours and not any((parent / "pyvenv.cfg").exists() for parent in parents):
-            found.add(path)
+            sources.add(path)
     for pattern in include:
         more = {path for path in directory.glob(pattern) if path.is_file()}
         if not more:
             raise _unpackable(directory, f"no file matches --include {pattern}", "give a pattern of files in it")
-        found |= more
-    for path in found:
+        sources |= more
+    for path in sources:
         if not path.resolve().is_relative_to(directory.resolve()):
             fix = f"put {path.resolve()} itself into the directory"
             raise _unpackable(directory, f"{path} is a link to a file outside of it", fix)
-    return found
+    return sources
 
 
 def _sdk() -> dict[str, Path]:
@@ -213,8 +213,8 @@ def _sdk() -> dict[str, Path]:
     spec = find_spec("wallaroo")
     assert spec is not None and spec.origin is not None
     root = Path(spec.origin).parent
-    found = [path for path in root.rglob("*") if path.is_file() and "__pycache__" not in path.parts]
-    return {str(path.relative_to(root)): path for path in found}
+    files = [path for path in root.rglob("*") if path.is_file() and "__pycache__" not in path.parts]
+    return {str(path.relative_to(root)): path for path in files}
 
 
 def _binaries(app: App, options: PackOptions, prefix: str, worker: str, *, tell: Callable[[str], None]) -> Packed:
@@ -240,7 +240,7 @@ def _member(name: str, path: Path) -> Member:
     return Member(name, size, file_digest(path), bool(_PROGRAM.fullmatch(name)))
 
 
-def _write(output: Path, manifest: Manifest, files: Mapping[str, Path]) -> None:
+def _write(output: Path, manifest: ArchiveManifest, files: Mapping[str, Path]) -> None:
     temporary = output.with_name(output.name + ".part")
     try:
         # Neither name nor time of the file, nor anything of this machine: the bytes follow from the content alone.

@@ -55,9 +55,9 @@ def fetch_wheels(requirements: Path, platforms: Sequence[str], folder: Path) -> 
 
 
 def worker_requirements() -> list[str]:
-    """Return what the SDK's worker needs, as its distribution says."""
-    found = metadata.requires(SDK) or []
-    return [text.partition(";")[0].strip() for text in found if re.search(r"extra == .worker.", text)]
+    """Return the requirements of the SDK's worker, from its distribution."""
+    requirements = metadata.requires(SDK) or []
+    return [text.partition(";")[0].strip() for text in requirements if re.search(r"extra == .worker.", text)]
 
 
 def lock_text(wheels: Sequence[Path]) -> str:
@@ -65,7 +65,9 @@ def lock_text(wheels: Sequence[Path]) -> str:
     hashes = defaultdict(set)
     for wheel in wheels:
         hashes[_requirement(wheel)].add(file_digest(wheel))
-    lines = [f"{name} {' '.join(f'--hash=sha256:{each}' for each in sorted(found))}" for name, found in hashes.items()]
+    lines = [
+        f"{name} {' '.join(f'--hash=sha256:{each}' for each in sorted(digests))}" for name, digests in hashes.items()
+    ]
     return "".join(f"{line}\n" for line in sorted(lines))
 
 
@@ -74,22 +76,22 @@ def _requirement(wheel: Path) -> str:
     return f"{name.lower().replace('_', '-')}=={version}"
 
 
-def _download(requirements: Path, wanted: list[str], platform: str, place: Path) -> None:
+def _download(requirements: Path, wanted: list[str], platform: str, target: Path) -> None:
     machine = MACHINES[platform]
     tags = [f"manylinux_2_{minor}_{machine}" for minor in GLIBC_MINORS] + [f"manylinux2014_{machine}"]
     command = module_command(
         sys.executable, "pip", "download", "--quiet", "--disable-pip-version-check", "--only-binary=:all:",
-        "--implementation", "cp", "--python-version", python_version(), "--dest", str(place),
+        "--implementation", "cp", "--python-version", python_version(), "--dest", str(target),
         *(f"--platform={tag}" for tag in tags), *wanted,
     )  # fmt: skip
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=PIP_SECONDS, check=False)
-        said = "" if done.returncode == 0 else done.stderr.strip() or f"exit code {done.returncode}"
+        error_text = "" if done.returncode == 0 else done.stderr.strip() or f"exit code {done.returncode}"
     except (OSError, subprocess.TimeoutExpired) as error:
-        said = str(error)
-    if said:
-        first = said.splitlines()[0].removeprefix("ERROR: ")
+        error_text = str(error)
+    if error_text:
+        first = error_text.splitlines()[0].removeprefix("ERROR: ")
         reason = f"its dependencies for {platform} cannot be fetched: {first}"
         fix = f"correct {requirements}, or pack for fewer processors with --arch"
-        traceback = "\n".join(said.splitlines()[:SHOWN_LINES])
+        traceback = "\n".join(error_text.splitlines()[:SHOWN_LINES])
         raise RunError.of("R658", path=requirements, reason=reason, fix=fix, traceback=traceback)

@@ -22,9 +22,9 @@ def sdk_directory() -> Path:
     """
     package = Path(__file__).resolve().parents[1]
     places = (package.parents[2] / "api" / "go", package / "_sdk" / "go")
-    for place in places:
-        if (place / "go.mod").is_file():
-            return place
+    for directory in places:
+        if (directory / "go.mod").is_file():
+            return directory
     raise RunError(
         [Diagnostic.of("I901", reason=f"the Go SDK is missing; looked in {places[0]} and {places[1]}")], WORKER
     )

@@ -18,7 +18,7 @@ NEVER = {"__pycache__", "node_modules", "vendor", "testdata"}
 
 
 class ProgramFiles:
-    """The source files of a program: what they were when it was loaded, and whether they are others now.
+    """The source files of a program as it was loaded, and whether they have changed since.
 
     A Python program is the Python files in its folder, and in the folders below as long as each has some; a module's
     folder is the one that it is imported from. A Go program is the Go files of its module; a worker binary, topology
@@ -60,15 +60,15 @@ class ProgramFiles:
 
 def seen(app: str) -> dict[str, tuple[int, int]]:
     """Return time of change and size of each file of a program, by path; none: there is no such program now."""
-    found = {}
+    states = {}
     try:
         for path in _files(app):
             with suppress(OSError):  # gone meanwhile, or a link to nothing
                 status = path.stat()
-                found[str(path)] = (status.st_mtime_ns, status.st_size)
+                states[str(path)] = (status.st_mtime_ns, status.st_size)
     except (OSError, RunError):  # an editor puts the file in its place in two steps
         return {}
-    return found
+    return states
 
 
 def _files(app: str) -> Iterator[Path]:
@@ -95,11 +95,11 @@ def _of_folder(root: Path, suffixes: set[str], *, needs_some: bool) -> Iterator[
     """
     count = 0
     for folder, folders, names in os.walk(root):
-        found = [name for name in names if Path(name).suffix in suffixes and not name.startswith(".")]
-        if needs_some and not found and folder != str(root):
+        sources = [name for name in names if Path(name).suffix in suffixes and not name.startswith(".")]
+        if needs_some and not sources and folder != str(root):
             folders.clear()
         folders[:] = [name for name in folders if not name.startswith(".") and name not in NEVER]
-        for name in found:
+        for name in sources:
             count += 1
             if count > MOST_FILES:
                 return

@@ -59,8 +59,8 @@ def check_continues(options: RunOptions, application: Application) -> None:
     Raises:
         RunError: R603, R605, R615, R757.
     """
-    place = path_of(options.checkpoint, application)
-    directory: Directory = LocalDirectory(place)
+    checkpoint = path_of(options.checkpoint, application)
+    directory: Directory = LocalDirectory(checkpoint)
     if options.checkpoint.location:
         from wallaroo_runtime.spark.machine.hadoop import HadoopDirectory
         from wallaroo_runtime.spark.session import running_session

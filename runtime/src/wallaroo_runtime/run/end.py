@@ -1,4 +1,4 @@
-"""Why a run ends without a failure or signal: each way to end is an `End`, which the run asks now and then.
+"""Why a run ends without a failure or signal: each way to end is an `EndCondition`, which the run asks now and then.
 
 What fails raises an error instead (`Flow.check`); `checkpoint/end_note.py` notes for `status` how it ended.
 """
@@ -10,7 +10,7 @@ from typing import Protocol
 from wallaroo_runtime.run.options import RunOptions
 
 
-class End(Protocol):
+class EndCondition(Protocol):
     """A way to end."""
 
     def reason(self, now: float) -> str:
@@ -27,7 +27,7 @@ class End(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Activity:
-    """What one look at a run shows.
+    """The result of one look at a run.
 
     Attributes:
         received: How far the journal goes, in messages.
@@ -107,7 +107,7 @@ class Condition:
 
 def ends_of(
     options: RunOptions, now: float, activity: Callable[[], Activity], is_complete: Callable[[], bool]
-) -> Sequence[End]:
+) -> Sequence[EndCondition]:
     """Return the ends that the options of a run ask for.
 
     Args:
@@ -116,7 +116,7 @@ def ends_of(
         activity: Returns how far everything has come.
         is_complete: Says whether all that was there at the start is delivered.
     """
-    ends: list[End] = []
+    ends: list[EndCondition] = []
     if options.stop_when_idle is not None:
         ends.append(Idle(options.stop_when_idle, now, activity))
     if options.available_now:

@@ -1,4 +1,4 @@
-"""Where the groups of a new checkpoint begin: empty, or with what Goka's own processors have left in Kafka."""
+"""The beginning of a new checkpoint's groups: empty, or with the tables of Goka's own processors in Kafka."""
 
 import os
 from collections.abc import Sequence
@@ -18,7 +18,7 @@ OFFSETS, CHECKSUM = f"offsets/{BATCH}", f"offsets/.{BATCH}.crc"
 
 
 def check_left(checkpoint: Checkpoint) -> None:
-    """Refuse to take over what is not there, before any topic is created for it.
+    """Refuse to take over a group that Kafka does not have, before any topic is created for it.
 
     Raises:
         RunError: R788, no table of a group has records and no group has committed offsets; R672 or R728.
@@ -43,7 +43,7 @@ def begin_groups(
     *,
     tells_left: bool,
 ) -> None:
-    """Take over what Goka's processors left, if the checkpoint is to begin with that; else report what is there.
+    """Take over the tables of Goka's processors, if the checkpoint is to begin with them; else report them.
 
     A run that is killed on the way leaves a checkpoint whose next run does it again: nothing in Kafka has changed.
 

@@ -1,4 +1,4 @@
-"""What a run says first of the runs before it."""
+"""The first report of a run, of the runs before it."""
 
 import shlex
 
@@ -11,7 +11,7 @@ from wallaroo_runtime.topology.model import KafkaSource, SparkSource
 
 
 def tell_past(reporter: Reporter, checkpoint: Checkpoint, count: int | None, asked: int = 0) -> None:
-    """Report what a checkpoint has from earlier runs, and in what this one differs from them.
+    """Report the contents of a checkpoint from earlier runs, and the differences of this run.
 
     Args:
         asked: Shuffle partitions that the user asks for; 0: none are.
@@ -23,8 +23,8 @@ def tell_past(reporter: Reporter, checkpoint: Checkpoint, count: int | None, ask
         reporter.note(f"it goes on {past}; --fresh starts over")
     kept = checkpoint.manifest.shuffle_partitions
     if asked not in (0, kept) and checkpoint.manifest.mode != REALTIME:
-        place = shlex.quote(str(checkpoint.directory))
-        remedy = f"`wallaroo state rescale {place} --partitions {asked}` changes it"
+        quoted = shlex.quote(str(checkpoint.directory))
+        remedy = f"`wallaroo state rescale {quoted} --partitions {asked}` changes it"
         reporter.note(f"the checkpoint keeps its {kept} shuffle partitions, not {asked}; {remedy}")
     for name in checkpoint.changed_code:
         reporter.note(f'the code of worker "{name}" is not that of the last run')
@@ -38,7 +38,7 @@ def tell_past(reporter: Reporter, checkpoint: Checkpoint, count: int | None, ask
 
 
 def records_of(checkpoint: Checkpoint) -> RecordCount:
-    """Return what Spark's own sources and sinks have had since the checkpoint began; ask before the query starts.
+    """Return the counts of Spark's own sources and sinks since the checkpoint began; ask before the query starts.
 
     In real-time mode there are none, but a conversion may have brought their numbers along.
     """

@@ -1,4 +1,4 @@
-"""Outages that gateway and egress have reported: they outlive a driver, and the next one is to know what lasts."""
+"""Outages that gateway and egress have reported: they outlive a driver, and the next one must know those that last."""
 
 from collections.abc import Mapping
 from typing import Any

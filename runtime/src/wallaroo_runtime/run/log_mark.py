@@ -13,13 +13,13 @@ BEGIN = re.compile(rf"{BEGAN}[0-9]{{4}}-[0-9-]{{5}}T[0-9:.]{{12}}Z ---")
 
 
 def mark_begin(folder: Path) -> None:
-    """Write into each log of former runs, and Spark's, that one begins; what has no such line is of the last run."""
+    """Mark each log of former runs, and Spark's, where one begins; a log without such a line is of the last run."""
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     _mark([*folder.glob("*.log"), *folder.glob("*.out"), folder / SPARK_LOG], BEGAN)
 
 
 def mark_stop(folder: Path) -> None:
-    """Write into Spark's logs that the run begins to end: what Spark says of that is no failure of the run."""
+    """Write into Spark's logs that the run begins to end: later errors of Spark are no failures of the run."""
     _mark([path for name in (SPARK_LOG, SPARK_OUT) if (path := folder / name).exists()], STOPS)
 
 
@@ -42,7 +42,7 @@ def _mark(paths: list[Path], what: str) -> None:
 
 
 def _line_end(path: Path) -> str:
-    """Return what ends the last line of a log, which a killed process may have left open."""
+    """Return the missing end of a log's last line, which a killed process may have left open."""
     with path.open("rb") as file:
         if not file.seek(0, 2):
             return ""

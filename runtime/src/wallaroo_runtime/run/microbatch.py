@@ -37,7 +37,7 @@ class MicroBatchMode:
         return spark.partitions, BUCKETS_PER_PARTITION
 
     def settings(self, chosen: Mapping[str, str]) -> dict[str, str]:
-        """Return what is chosen."""
+        """Return the chosen settings."""
         return dict(chosen)
 
     def starts(self, topology: Topology, checkpoint: Checkpoint, options: RunOptions) -> None:
@@ -57,7 +57,7 @@ class MicroBatchMode:
         return ids
 
     def start(self, session: Any, plan: Plan, topology: Topology, options: "QueryOptions", peers: Peers) -> "Query":
-        """Start the query; gateways get what it has visited."""
+        """Start the query; gateways get the counts of its visits."""
         from wallaroo_runtime.spark.query import start_query  # late: pyspark takes a second to import
 
         return start_query(session, plan, topology, options, peers.tell_visits)

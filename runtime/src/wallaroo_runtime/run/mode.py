@@ -1,4 +1,4 @@
-"""What a run asks of its mode, which is chosen here and nowhere else: micro-batches or real-time mode."""
+"""A run's mode, which is chosen here and nowhere else: micro-batches or real-time mode."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Protocol
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class Mode(Protocol):
-    """A trigger of Spark, and what follows from it for the parts of a run."""
+    """A trigger of Spark, and its consequences for the parts of a run."""
 
     @property
     def reads_kafka(self) -> bool:
@@ -34,7 +34,7 @@ class Mode(Protocol):
         ...
 
     def check(self, options: RunOptions, topology: Topology) -> None:
-        """Refuse what the mode cannot run, before anything is started.
+        """Refuse an application that the mode cannot run, before anything is started.
 
         Raises:
             RunError: R755.
@@ -62,14 +62,14 @@ class Mode(Protocol):
         ...
 
     def is_counted(self, topology: Topology) -> bool:
-        """Return whether gateways take all messages, so that their number says how many came."""
+        """Return whether gateways take all messages, so that their count is the number of messages."""
         ...
 
     def begin(
         self, session: Any, plan: Plan, checkpoint: Checkpoint, options: CheckpointOptions, peers: Peers,
         reporter: Reporter,
     ) -> dict[str, str]:  # fmt: skip
-        """Prepare the topics that are read, and what a new checkpoint begins with; returns the topics' ids.
+        """Prepare the topics that are read, and the tables of a new checkpoint; returns the topics' ids.
 
         Raises:
             RunError: A topic cannot be read on.

@@ -56,7 +56,7 @@ class Flow:
         self._samples: deque[tuple[float, int]] = deque()
 
     def check(self) -> None:
-        """Raise what ended the query; start gateway and egress again, or raise what ended them."""
+        """Raise the error that ended the query; start gateway and egress again, or raise the error that ended them."""
         error = self._query.exception()
         if error is not None:
             raise error
@@ -69,7 +69,7 @@ class Flow:
             self._tell_sources(gateway.status().get("generators", ()))
 
     def _progress(self) -> Progress:
-        """Return how far the query has come, and let gateways release what is processed."""
+        """Return the query's progress, and let gateways release the processed input."""
         progress = self._query.progress()
         for number, (gateway, offset) in enumerate(zip(self._peers.gateways, progress.offsets, strict=False)):
             status = gateway.status()
@@ -81,21 +81,21 @@ class Flow:
 
     def _tell_workers(self, endings: Mapping[str, str]) -> None:
         """Report each process of a worker that ended by itself, once."""
-        for place in endings.keys() - self._gone:
-            self._gone.add(place)
-            self._note(endings[place])
+        for process in endings.keys() - self._gone:
+            self._gone.add(process)
+            self._note(endings[process])
         for text in self._idle.look(self._query.targets, self._gone):
             self._note(text)
 
     def _tell_sinks(self) -> None:
         """Report that a sink is reached again; that it was not, its finding has said."""
         for sink in self._peers.egress.status().get("sinks", ()):
-            place = sink.get("name", ""), sink.get("address", "")
+            receiver = sink.get("name", ""), sink.get("address", "")
             if sink["state"] == "unreachable":
-                self._away.add(place)
-            elif sink["state"] == "connected" and place in self._away:
-                self._away.discard(place)
-                self._note(f'sink "{place[0]}" is reached again')
+                self._away.add(receiver)
+            elif sink["state"] == "connected" and receiver in self._away:
+                self._away.discard(receiver)
+                self._note(f'sink "{receiver[0]}" is reached again')
 
     def _tell_sources(self, generators: Sequence[Mapping[str, Any]]) -> None:
         for generator in generators:
@@ -105,17 +105,17 @@ class Flow:
                 self._note(f'source "{name}" has come to its end')
 
     def new_findings(self) -> Iterator[Diagnostic]:
-        """Yield what query, gateway and egress have found wrong since the last call."""
+        """Yield the findings of query, gateway and egress since the last call."""
         yield from self._query.new_findings()
         for notable in self._query.letters.news():
             yield notable.finding(f"wallaroo dead-letters show {self._letters}")
         for number, peer in enumerate(self._all):
             if peer.failure() is not None:
                 continue  # that ends the run, which reports it
-            status, told = peer.status(), self._told[number]
-            self._told[number] = found = status.get("diagnostics", [])
+            status, known = peer.status(), self._told[number]
+            self._told[number] = reported = status.get("diagnostics", [])
             # What it has found for an earlier driver, that one has reported.
-            new = lasting(status) if told is None else since(told, found)
+            new = lasting(status) if known is None else since(known, reported)
             findings = map(Diagnostic.from_json, new)
             yield from (finding for finding in findings if finding.kind is not Kind.AT_END)
 
@@ -133,12 +133,12 @@ class Flow:
         return RunError.of("R741", count=f"{arrived:,}", command=f"wallaroo dead-letters ls --group {self._letters}")
 
     def show_output(self, show: Callable[[str, str], None], *, whole: bool = True) -> None:
-        """Show what workers have printed since the last call; `whole`: only lines with their end."""
+        """Show the workers' output since the last call; `whole`: only lines with their end."""
         for worker, line in self._output.lines(whole=whole):
             show(worker, line)
 
     def activity(self) -> Activity:
-        """Return how far everything has come."""
+        """Return the progress of everything."""
         progress = self._query.progress()
         is_held = self._query.is_held
         done = self._is_delivered() and (
@@ -215,16 +215,16 @@ class Flow:
         )
 
 
-def since(known: Sequence[Any], found: Sequence[Any]) -> Sequence[Any]:
-    """Return what was appended to a list of which the first may have been dropped.
+def since(known: Sequence[Any], latest: Sequence[Any]) -> Sequence[Any]:
+    """Return the entries appended to a list of which the first may have been dropped.
 
     Args:
         known: What it had.
-        found: What it has.
+        findings: What it has.
 
     Example:
         >>> since("abc", "bcbc")
         'bc'
     """
-    dropped = next(number for number in range(len(known) + 1) if found[: len(known) - number] == known[number:])
-    return found[len(known) - dropped :]
+    dropped = next(number for number in range(len(known) + 1) if latest[: len(known) - number] == known[number:])
+    return latest[len(known) - dropped :]

@@ -1,4 +1,4 @@
-"""Shows a run to the monitor: gathers what its parts say, and starts the server."""
+"""Shows a run to the monitor: gathers the reports of its parts, and starts the server."""
 
 import contextlib
 import os
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from wallaroo.diagnostic.diagnostic import Diagnostic
 from wallaroo_runtime.monitor.board import Board, Sample
-from wallaroo_runtime.monitor.resource import Family, resident_bytes
+from wallaroo_runtime.monitor.resource import ProcessFamily, resident_bytes
 from wallaroo_runtime.monitor.state import StateRoutes
 from wallaroo_runtime.plan.stage import Plan
 from wallaroo_runtime.run.options import RunOptions
@@ -48,11 +48,11 @@ class Watch:
         self._processes: list[dict[str, Any]] = []
 
     def tell_batch(self, report: BatchReport) -> None:
-        """Take what a micro-batch came to."""
+        """Take the report of a micro-batch."""
         self._board.tell_batch(report)
 
     def tell_live(self, report: LiveReport) -> None:
-        """Take what a query in real-time mode has done."""
+        """Take the report of a query in real-time mode."""
         self._board.tell_live(report)
 
     def begin(self, peers: Peers) -> None:
@@ -61,13 +61,13 @@ class Watch:
         self._board.begin(peers.egress.status())
 
     def attach(self, query: "Query", states: StateQuery | None) -> None:
-        """Take the query, once it was started, and what reads its states; None: Spark has no room for that."""
+        """Take the query, once it was started, and the reader of its states; None: Spark has no room for that."""
         self._query, self._states.states = query, states
         self._states.reason = "Spark runs one task at a time, and real-time mode has that one"
         self._states.fix = "start it with --master local[2] or more"
 
     def look(self) -> None:
-        """Look how far sinks have come; called often, since that decides how exact latencies are."""
+        """Look at the progress of sinks; called often, since that decides how exact latencies are."""
         if self._peers is not None:
             self._board.look(self._peers.egress.status())
 
@@ -122,7 +122,7 @@ class Watch:
         now, shown = time.monotonic(), {worker["name"] for worker in self._workers}
         if now - self._looked_at < PROCESSES_S and shown == set(self._query.targets):
             return
-        self._looked_at, family, own = now, Family(), os.getpid()
+        self._looked_at, family, own = now, ProcessFamily(), os.getpid()
         self._workers = list(self._workers_of(self._query.targets, family))
         spark = sum(map(family.resident_bytes, family.named(own, "java")))
         self._processes = [
@@ -135,7 +135,7 @@ class Watch:
             if pid and process_start_time(pid) == status.get("start_time"):
                 self._processes.append({"name": name, "pid": pid, "memory_bytes": resident_bytes(pid)})
 
-    def _workers_of(self, targets: Mapping[str, str], family: Family) -> Iterator[dict[str, Any]]:
+    def _workers_of(self, targets: Mapping[str, str], family: ProcessFamily) -> Iterator[dict[str, Any]]:
         """Yield the workers that a supervisor of this machine has; those that were attached have none."""
         for name, target in targets.items():
             reply: dict[str, Any] = {}
@@ -156,7 +156,7 @@ class Watch:
 def start_watch(
     options: RunOptions, reporter: Reporter, topology: Topology, plan: Plan, checkpoint: Path, stack: ExitStack
 ) -> Watch:
-    """Serve what a run says until `stack` ends, and notify the user of where.
+    """Serve the reports of a run until `stack` ends, and notify the user of the address.
 
     Args:
         options: Say at which address.
@@ -165,10 +165,10 @@ def start_watch(
     Raises:
         RunError: R714, it cannot listen there.
     """
-    from wallaroo_runtime.monitor.server import Server  # late: who asks for no monitor need not import a server
+    from wallaroo_runtime.monitor.server import MonitorServer  # late: who asks for no monitor need not import a server
 
     board = Board(topology, plan, checkpoint)
-    server = Server(board, options.monitor, options.monitor_token)
+    server = MonitorServer(board, options.monitor, options.monitor_token)
     announce(checkpoint, monitor=server.url)
     server.start()
     stack.callback(server.stop)

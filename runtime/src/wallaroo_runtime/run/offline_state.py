@@ -24,8 +24,8 @@ from wallaroo_runtime.worker.spec import WorkerSpec
 RAW = "--raw, which shows the bytes of states and starts no worker"
 
 
-def check_state(place: Path, name: str, archive: Archive | None = None, *, raw: bool = True) -> None:
-    """Refuse what the files of a checkpoint are enough to refuse; Spark takes seconds to say it.
+def check_state(checkpoint: Path, name: str, archive: Archive | None = None, *, raw: bool = True) -> None:
+    """Refuse a question that the files of a checkpoint are enough to refuse; Spark takes seconds to do it.
 
     Args:
         name: Of the state.
@@ -35,7 +35,7 @@ def check_state(place: Path, name: str, archive: Archive | None = None, *, raw: 
     Raises:
         RunError: R616, R698, there is no checkpoint; R720, no such state; R771, no worker can show it.
     """
-    manifest = read_manifest(place)
+    manifest = read_manifest(checkpoint)
     state = state_named(states_of(manifest.plan()), name)
     if not raw:
         check_archive(manifest, archive)
@@ -79,14 +79,14 @@ def check_archive(manifest: Manifest, archive: Archive | None) -> None:
 
 @contextmanager
 def open_states(
-    place: Path | str, conf: Mapping[str, str], *, raw: bool = False, archive: Archive | None = None
+    checkpoint: Path | str, conf: Mapping[str, str], *, raw: bool = False, archive: Archive | None = None
 ) -> Iterator[StateQuery]:
     """Give the states of a checkpoint; Spark and the workers that were asked end afterwards.
 
     A run may go on meanwhile: what is read is what it has committed.
 
     Args:
-        place: The directory, or a URL.
+        checkpoint: The directory, or a URL.
         conf: Settings of Spark, e.g. for the file system of a URL.
         raw: Whether states are shown as their bytes; no worker is started then.
         archive: With the workers; None: they are on this machine.
@@ -94,8 +94,8 @@ def open_states(
     Raises:
         RunError: R616, R698, there is no checkpoint; R602, no Java; R771, its states cannot be shown; R684.
     """
-    if isinstance(place, Path):
-        read_manifest(place)
+    if isinstance(checkpoint, Path):
+        read_manifest(checkpoint)
     check_java()
     # Late: pyspark takes a second to import.
     from wallaroo_runtime.checkpoint.url import check_answer, is_remote
@@ -107,21 +107,23 @@ def open_states(
     with ExitStack() as stack:
         work = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="wallaroo-state-")))
         settings = dict(conf)
-        if isinstance(place, str):
-            check_answer(place)
-            settings = (REMOTE_FILES if is_remote(place) else {}) | settings
+        if isinstance(checkpoint, str):
+            check_answer(checkpoint)
+            settings = (REMOTE_FILES if is_remote(checkpoint) else {}) | settings
         session = create_session(
             "state", master="local[*]", shuffle_partitions=1, directory=work / "logs", settings=settings
         )
         stack.callback(stop_session, session)
-        directory: Directory = HadoopDirectory(session, place) if isinstance(place, str) else LocalDirectory(place)
+        directory: Directory = (
+            HadoopDirectory(session, checkpoint) if isinstance(checkpoint, str) else LocalDirectory(checkpoint)
+        )
         manifest = manifest_in(directory)
         plan = manifest.plan()
         logs = SparkLogs(session, directory, plan, manifest.spark)
         check_archive(manifest, archive)
         topology = manifest.load()
         showers = None if raw else Showers(topology, work / "workers", stack, archive)
-        yield StateQuery(plan, logs, showers.of if showers else None, place)
+        yield StateQuery(plan, logs, showers.of if showers else None, checkpoint)
 
 
 class Showers:
@@ -138,7 +140,7 @@ class Showers:
         self._run = f"state-{os.getpid()}-{uuid.uuid4().hex}"
 
     def of(self, name: str) -> Any:
-        """Return what asks a worker; it is started when it is asked for first.
+        """Return the shower that asks a worker; it is started when it is asked for first.
 
         Raises:
             RunError: R771, its program is in an archive that was not given; what its start reports.

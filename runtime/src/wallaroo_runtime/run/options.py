@@ -1,4 +1,4 @@
-"""What the command line says about a run, by topic."""
+"""The options of the command line of a run, by topic."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -14,7 +14,7 @@ PARTITIONS = "spark.sql.shuffle.partitions"
 
 @dataclass(frozen=True, slots=True)
 class AppOptions:
-    """What is run.
+    """The application to run.
 
     Attributes:
         name: A Python file or module, a Go package directory, a worker binary, a topology file, or an archive.

@@ -28,7 +28,7 @@ LOCAL = "local"  # the checkpoint of a local service: its files are in no other 
 
 
 class Peers:
-    """What takes the messages of a run, and what delivers its output.
+    """The receivers of a run's messages, and the deliverer of its output.
 
     Args:
         fresh: Whether the run starts over.
@@ -77,7 +77,7 @@ class Peers:
 
     @contextmanager
     def telling_refused(self, warn: Callable[[Diagnostic], None]) -> Iterator[None]:
-        """Give a run: at its end, say what gateways have read and could not write (R800).
+        """Give a run: at its end, report the messages that gateways have read and could not write (R800).
 
         Raises:
             RunError: R800, after a run that has ended in order.
@@ -94,8 +94,10 @@ class Peers:
             raise RunError(findings)
 
     def _refused(self) -> list[Diagnostic]:
-        told = (Diagnostic.from_json(each) for peer in self.gateways for each in peer.status().get("diagnostics", ()))
-        return [finding for finding in told if finding.kind is Kind.AT_END]
+        findings = (
+            Diagnostic.from_json(each) for peer in self.gateways for each in peer.status().get("diagnostics", ())
+        )
+        return [finding for finding in findings if finding.kind is Kind.AT_END]
 
     def launch(self, stack: ExitStack) -> None:
         """Begin to start those that are ours; `stack` ends them."""
@@ -164,7 +166,7 @@ class Peers:
             self._checkpoint.record_journal(peer.service.store)
 
     def tell_visits(self, counts: Mapping[int, tuple[int, int]]) -> None:
-        """Let the journals know what visits came to; ids are of one gateway each, but which one is not known."""
+        """Report the counts of visits to the journals; ids are of one gateway each, but which one is not known."""
         for gateway in self.gateways:
             gateway.tell_visits(counts)
 
@@ -174,24 +176,24 @@ class Peers:
 
     def addresses(self) -> list[tuple[str, str]]:
         """Return name and address of each source that is listened for."""
-        return [found for gateway in self.gateways for found in gateway.addresses()]
+        return [address for gateway in self.gateways for address in gateway.addresses()]
 
     def delivered(self) -> int:
-        """Return how many messages receivers have got from the egress since the checkpoint began."""
+        """Return the number of messages that receivers have got from the egress since the checkpoint began."""
         return self._of_sinks("messages")
 
     def refused(self) -> int:
-        """Return how many messages became dead letters since then, because a sink of the egress never takes them."""
+        """Return the number of messages since then that became dead letters: a sink of the egress never takes them."""
         return self._of_sinks("refused")
 
     def _of_sinks(self, name: str) -> int:
         return sum(int(sink.get(name, 0)) for sink in self.egress.status().get("sinks", []))
 
     def undelivered(self) -> int:
-        """Return how much the sinks of the egress have not got of all that was published: messages, -1: not known."""
+        """Return the number of published messages that the sinks of the egress have not got; -1: not known."""
         sinks = (sink for sink in self._topology.sinks() if not isinstance(sink, SparkSink))
         return self.egress.undelivered([self._plan.ports[sink.path] for sink in sinks])
 
     def received(self) -> int:
-        """Return how many messages have come since the checkpoint began."""
+        """Return the number of messages that have come since the checkpoint began."""
         return sum(gateway.end().messages for gateway in self.gateways)

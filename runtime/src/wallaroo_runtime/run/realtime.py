@@ -28,7 +28,7 @@ BUCKETS_PER_PARTITION = BUCKETS // PARTITIONS
 
 
 def check_realtime(topology: Topology, *, master: str, remote: RemoteOptions) -> None:
-    """Refuse what real-time mode cannot run, before anything is started.
+    """Refuse an application that real-time mode cannot run, before anything is started.
 
     Args:
         topology: Of the application.
@@ -41,9 +41,9 @@ def check_realtime(topology: Topology, *, master: str, remote: RemoteOptions) ->
     from wallaroo_runtime.spark.machine.jar import check_spark
 
     plan = compile_topology(topology, shuffle_partitions=PARTITIONS, buckets_per_partition=BUCKETS_PER_PARTITION)
-    found = [*_of_services(remote), *obstacles(plan, topology, cluster=cluster_of(master))]
-    if found:
-        raise RunError(found, USAGE)
+    findings = [*_of_services(remote), *obstacles(plan, topology, cluster=cluster_of(master))]
+    if findings:
+        raise RunError(findings, USAGE)
     check_spark()
 
 
@@ -61,7 +61,7 @@ class RealTimeMode:
     quiet_look_s = 0.5
 
     def check(self, options: RunOptions, topology: Topology) -> None:
-        """Refuse what the mode has not."""
+        """Refuse options that the mode does not have."""
         check_realtime(topology, master=options.spark.master, remote=options.remote)
 
     def bounds(self, bounds: Bounds) -> Bounds:
@@ -73,7 +73,7 @@ class RealTimeMode:
         return PARTITIONS, BUCKETS
 
     def settings(self, chosen: Mapping[str, str]) -> dict[str, str]:
-        """Return what is chosen, and what the mode needs."""
+        """Return the chosen settings, and those that the mode needs."""
         from wallaroo_runtime.spark.realtime.settings import session_settings  # late: pyspark takes a second to import
 
         return session_settings(dict(chosen))

@@ -33,12 +33,14 @@ def kafka_starts(
     Raises:
         RunError: R672, R673, R716, R728 or R738; of the first source or sink that is concerned.
     """
-    found = {source.path: topic_start(source, known, reset) for source in kafka_sources(topology)}
+    starts = {source.path: topic_start(source, known, reset) for source in kafka_sources(topology)}
     if to_ends:
-        found = {s.path: found[s.path]._replace(ends=_ends(s, found[s.path].offsets)) for s in kafka_sources(topology)}
+        starts = {
+            s.path: starts[s.path]._replace(ends=_ends(s, starts[s.path].offsets)) for s in kafka_sources(topology)
+        }
     for sink in topology.kafka_sinks():
         check_answer(sink.brokers, place_of(sink))
-    return found
+    return starts
 
 
 def topic_start(source: KafkaSource, known: Mapping[str, str], reset: str = "") -> TopicStart:

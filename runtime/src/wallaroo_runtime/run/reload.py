@@ -13,7 +13,7 @@ from wallaroo_runtime.program.watched import ProgramFiles
 from wallaroo_runtime.run.check import check_application, check_continues
 from wallaroo_runtime.run.end import Condition
 from wallaroo_runtime.run.options import RunOptions
-from wallaroo_runtime.run.run import LOOK_S, STOPPED, Ending, run_once
+from wallaroo_runtime.run.run import LOOK_S, STOPPED, RunEnd, run_once
 from wallaroo_runtime.run.signals import BROKEN_OFF, RunStop, stop_signals
 from wallaroo_runtime.run.snapshot import Reporter
 from wallaroo_runtime.system.child import Children
@@ -36,11 +36,11 @@ def execute_watched(options: RunOptions, reporter: Reporter) -> int:
         RunError: The first start failed for what is not the program's, or Spark has ended.
     """
     options = _with_lasting_page(options)
-    program = Program(options, reporter)
+    program = WatchedProgram(options, reporter)
     changed = Condition(program.has_changed, "its program has changed")
     with stop_signals() as stopped, ExitStack() as spark:
         try:
-            while _run_once(options, reporter, program, Ending(stopped, (changed,), spark, program.open)):
+            while _run_once(options, reporter, program, RunEnd(stopped, (changed,), spark, program.open)):
                 fresh = options.checkpoint.fresh and not program.was_opened
                 options = replace(options, checkpoint=replace(options.checkpoint, fresh=fresh))
         except (KeyboardInterrupt, RunError) as error:
@@ -52,7 +52,7 @@ def execute_watched(options: RunOptions, reporter: Reporter) -> int:
         return 0 if program.was_ready or not stopped.is_set() else stopped.exit_code
 
 
-def _run_once(options: RunOptions, reporter: Reporter, program: "Program", ending: Ending) -> bool:
+def _run_once(options: RunOptions, reporter: Reporter, program: "WatchedProgram", ending: RunEnd) -> bool:
     """Run the program as it is now; return whether a changed one is to be run next."""
     stopped = ending.stopped
     application, program.loaded, stopped.is_started = program.loaded, None, False
@@ -97,12 +97,12 @@ class Loading(threading.Thread):
             self.error = error  # raised, or reported, where the run is looked after
 
     def end(self) -> None:
-        """End it, wherever it is; nobody asks for what it has found."""
+        """End it, wherever it is; nobody asks for its findings."""
         self._children.end()
         self.join()
 
 
-class Program:
+class WatchedProgram:
     """The program of a run that is loaded again.
 
     Args:
@@ -127,7 +127,7 @@ class Program:
         self.was_opened = True
 
     def has_changed(self) -> bool:
-        """Return whether its files have changed, and what they are now can be run; else the user is notified.
+        """Return whether its files have changed, and can be run as they are now; else the user is notified.
 
         That may take long, as a build in Go does; the run goes on meanwhile.
         """
@@ -153,15 +153,15 @@ class Program:
         if self._loading is None or self._loading.is_alive():
             return False
         done, self._loading = self._loading, None
-        found = _runnable(done)
-        check_application(self._options, found)
+        application = _runnable(done)
+        check_application(self._options, application)
         if self.was_opened or not self._options.checkpoint.fresh:
-            check_continues(self._options, found)
-        self.loaded = found
+            check_continues(self._options, application)
+        self.loaded = application
         return True
 
     def close(self) -> None:
-        """End what is loading."""
+        """End the load in progress."""
         if self._loading is not None:
             self._loading.end()
         self._loading = None
@@ -185,7 +185,7 @@ class Program:
 
 
 def _runnable(loading: Loading) -> Application:
-    """Return what was loaded, if the Spark that runs can run it.
+    """Return the loaded application, if the Spark that runs can run it.
 
     Raises:
         RunError: Why not.

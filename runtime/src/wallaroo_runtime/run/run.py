@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from wallaroo.worker.host import trace
 from wallaroo_runtime.checkpoint.checkpoint import Checkpoint
-from wallaroo_runtime.checkpoint.directory import Place
+from wallaroo_runtime.checkpoint.directory import HeldDirectory
 from wallaroo_runtime.checkpoint.end_note import STOPPED as BY_SIGNAL
 from wallaroo_runtime.checkpoint.end_note import noting_end
 from wallaroo_runtime.checkpoint.registry import registered
@@ -24,7 +24,7 @@ from wallaroo_runtime.program.application import Application, load_application, 
 from wallaroo_runtime.program.attach import attached
 from wallaroo_runtime.program.interface_diff import explaining
 from wallaroo_runtime.run.check import check_application
-from wallaroo_runtime.run.end import End, ends_of
+from wallaroo_runtime.run.end import EndCondition, ends_of
 from wallaroo_runtime.run.gateway_workers import check_setups, path_of, start_beside
 from wallaroo_runtime.run.goka import check_left
 from wallaroo_runtime.run.history import records_of, tell_past
@@ -65,7 +65,7 @@ def execute(options: RunOptions, reporter: Reporter) -> int:
     """
     with stop_signals() as stopped:
         try:
-            run_once(options, reporter, Ending(stopped))
+            run_once(options, reporter, RunEnd(stopped))
         except (KeyboardInterrupt, RunError) as error:
             if not stopped.ended_start(error):
                 raise
@@ -74,8 +74,8 @@ def execute(options: RunOptions, reporter: Reporter) -> int:
     return 0
 
 
-class Ending(NamedTuple):
-    """What ends a run, and what ends with it.
+class RunEnd(NamedTuple):
+    """The end of a run, and the parts that end with it.
 
     Attributes:
         stopped: The flag that signals set.
@@ -85,12 +85,12 @@ class Ending(NamedTuple):
     """
 
     stopped: RunStop
-    ends: tuple[End, ...] = ()
+    ends: tuple[EndCondition, ...] = ()
     spark: ExitStack | None = None
     opened: Callable[[], None] = lambda: None
 
 
-def run_once(options: RunOptions, reporter: Reporter, ending: Ending, application: Application | None = None) -> None:
+def run_once(options: RunOptions, reporter: Reporter, ending: RunEnd, application: Application | None = None) -> None:
     """Run an application until `ending` says so, or it is idle or complete.
 
     Args:
@@ -113,21 +113,21 @@ def run_once(options: RunOptions, reporter: Reporter, ending: Ending, applicatio
     mode = chosen_mode(options)
     options = replace(options, bounds=mode.bounds(options.bounds))
     check_answer(options.checkpoint.location)
-    place = Place.take(path_of(options.checkpoint, application))
+    held = HeldDirectory.take(path_of(options.checkpoint, application))
     try:
         if options.checkpoint.fresh:
-            start_over(place, topology.name, reporter, ending.stopped.check)
-        place.check_links()
-        with noting_end(place.path, ending.stopped.ended_start) as note:
+            start_over(held, topology.name, reporter, ending.stopped.check)
+        held.check_links()
+        with noting_end(held.path, ending.stopped.ended_start) as note:
             ending.stopped.check()
             partitions, buckets = mode.layout(options.spark)
             checkpoint = Checkpoint.open(
-                place,
+                held,
                 topology,
                 shuffle_partitions=partitions,
                 buckets_per_partition=buckets,
                 remote=options.remote,
-                directory=_directory_of(options, topology, place, reporter, ending.stopped),
+                directory=_directory_of(options, topology, held, reporter, ending.stopped),
                 mode=options.mode,
                 continues_goka=options.checkpoint.continues_goka,
                 accepts_changed=options.checkpoint.accepts_changed,
@@ -141,11 +141,11 @@ def run_once(options: RunOptions, reporter: Reporter, ending: Ending, applicatio
             plan = checkpoint.plan()
             note.reason = _run(options, reporter, application=running, plan=plan, checkpoint=checkpoint, ending=ending)
     finally:
-        place.release()
+        held.release()
 
 
 def load(app: AppOptions, reporter: Reporter) -> Application:
-    """Return what the options name; the user is notified of each program that is read or built.
+    """Return the application that the options name; the user is notified of each program that is read or built.
 
     Raises:
         RunError: As `load_application`.
@@ -155,16 +155,16 @@ def load(app: AppOptions, reporter: Reporter) -> Application:
 
 
 def _directory_of(
-    options: RunOptions, topology: Topology, place: Place, reporter: Reporter, stopped: RunStop
+    options: RunOptions, topology: Topology, held: HeldDirectory, reporter: Reporter, stopped: RunStop
 ) -> Directory:
     """Return where the record of the application is; Spark is started when only it gets there."""
     location = options.checkpoint.location
     if not location:
-        return LocalDirectory(place.path)
+        return LocalDirectory(held.path)
     from wallaroo_runtime.spark.machine.hadoop import HadoopDirectory
 
-    mark_begin(place.path / "logs")
-    session = _session(options, topology, shuffle_partitions(options.spark.master), place.path / "logs")
+    mark_begin(held.path / "logs")
+    session = _session(options, topology, shuffle_partitions(options.spark.master), held.path / "logs")
     directory = HadoopDirectory(session, location)
     if options.checkpoint.fresh:
         start_over_at(directory, topology.name, reporter, stopped.check)
@@ -181,10 +181,10 @@ def _spark_settings(options: RunOptions, topology: Topology) -> dict[str, str]:
     # spark-submit has been given them for a driver that it starts.
     mode = chosen_mode(options)
     needs_jars = uses_kafka(topology) and SUBMITTED not in os.environ and mode.reads_kafka
-    given = spark.settings.get(JARS, "")
-    jars = jar_settings(connector_jars(given)) if needs_jars else {}
-    if options.runs_code_here and jars.pop(JARS, "") and given:  # the executor is the driver, and would copy them
-        jars[JARS] = given
+    user_jars = spark.settings.get(JARS, "")
+    jars = jar_settings(connector_jars(user_jars)) if needs_jars else {}
+    if options.runs_code_here and jars.pop(JARS, "") and user_jars:  # the executor is the driver, and would copy them
+        jars[JARS] = user_jars
     chosen = dict(spark.settings)
     if needs_jars or SUBMITTED in os.environ:
         chosen.pop(JARS, None)
@@ -224,7 +224,7 @@ def _run(
     application: Application,
     plan: Plan,
     checkpoint: Checkpoint,
-    ending: Ending,
+    ending: RunEnd,
 ) -> str:
     """Start all, look after it, end it; returns why it ended."""
     stopped, topology, logs = ending.stopped, application.topology, checkpoint.path / "logs"
@@ -369,11 +369,11 @@ def _start(
     return Started(reporter, flow, query, watch)
 
 
-def _watch(options: RunOptions, reporter: Reporter, flow: Flow, ending: Ending, watch: Watch | None) -> str:
+def _watch(options: RunOptions, reporter: Reporter, flow: Flow, ending: RunEnd, watch: Watch | None) -> str:
     """Look after the run until it shall end, and return why; raises when a part of it fails."""
     now = time.monotonic()
     ends = (*ending.ends, *ends_of(options, now, flow.activity, flow.is_complete))
-    told, pause, quiet_s = now, LOOK_S, chosen_mode(options).quiet_look_s
+    reported_at, pause, quiet_s = now, LOOK_S, chosen_mode(options).quiet_look_s
     while not ending.stopped.wait(pause):
         flow.check()
         if watch is not None:
@@ -382,8 +382,8 @@ def _watch(options: RunOptions, reporter: Reporter, flow: Flow, ending: Ending, 
         for finding in flow.new_findings():
             reporter.warn(finding)
         now = time.monotonic()
-        if now - told >= PROGRESS_S:
-            told, snapshot = now, flow.snapshot("running")
+        if now - reported_at >= PROGRESS_S:
+            reported_at, snapshot = now, flow.snapshot("running")
             reporter.progress(snapshot)
             pause = quiet_s if snapshot.is_quiet else LOOK_S
         if reason := next(filter(None, (end.reason(now) for end in ends)), ""):

@@ -13,7 +13,7 @@ ANSWER_S = 20.0
 def states_of_run(
     session: Any, checkpoint: Checkpoint, plan: Plan, targets: Mapping[str, str], *, asks: bool
 ) -> StateQuery:
-    """Return what answers questions about the states of a run.
+    """Return the object that answers questions about the states of a run.
 
     Args:
         session: Of Spark, that runs the query.

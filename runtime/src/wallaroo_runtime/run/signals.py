@@ -1,4 +1,4 @@
-"""What SIGINT, SIGTERM and SIGHUP do to a run: while it starts they interrupt it, later they set a flag."""
+"""The effect of SIGINT, SIGTERM and SIGHUP on a run: while it starts they interrupt it, later they set a flag."""
 
 import signal
 import threading
@@ -32,7 +32,7 @@ class RunStop(Stop):
         self._raised = Raised(Interrupted)
 
     def take(self, number: int, frame: FrameType | None = None) -> None:
-        """Handle a signal: the first interrupts the start, as do further ones if Python has dropped what that raised.
+        """Handle a signal: the first interrupts the start, as do further ones if Python has dropped the exception.
 
         A second SIGINT interrupts whatever goes on.
 
@@ -116,7 +116,7 @@ def kept_signals() -> Iterator[None]:
 
 @contextmanager
 def ending_java(java: VirtualMachine | None, stopped: RunStop) -> Iterator[None]:
-    """End Java first where a start is interrupted: it may take long over what it does, and holds nothing yet.
+    """Stop the JVM first where a start is interrupted: it holds no data yet and may be slow.
 
     Args:
         java: That of a local Spark; None: nobody's, or a cluster's, which is to know of its end.

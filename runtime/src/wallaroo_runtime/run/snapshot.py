@@ -1,4 +1,4 @@
-"""What a run looks like at one moment, and who is notified."""
+"""The view of a run at one moment, and its receiver."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
@@ -79,7 +79,7 @@ def listening(topology: Topology, addresses: Iterable[tuple[str, str]]) -> list[
 
 
 class Reporter(Protocol):
-    """Notifies the user of what happens; every method is called from one thread."""
+    """Notifies the user of events; every method is called from one thread."""
 
     def note(self, text: str) -> None:
         """Report something worth knowing."""
@@ -91,7 +91,7 @@ class Reporter(Protocol):
         """Report something wrong that does not end the run."""
 
     def doing(self, state: str, what: str, *, is_shared: bool = False) -> None:
-        """Report what a run does that may take seconds: until it is ready, with a changed program, at its end.
+        """Report work of a run that may take seconds: until it is ready, with a changed program, at its end.
 
         Args:
             state: `starting`, `trying` or `stopping`.
@@ -100,7 +100,7 @@ class Reporter(Protocol):
         """
 
     def event(self, state: str, text: str, findings: Sequence[Diagnostic] = ()) -> None:
-        """Report that a watched program has changed and what becomes of it, or that a start was broken off.
+        """Report that a watched program has changed and the consequence, or that a start was broken off.
 
         Args:
             state: `changed`, `kept`, `waiting` or `stopped`.

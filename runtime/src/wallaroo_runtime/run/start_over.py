@@ -1,10 +1,10 @@
-"""What `--fresh` removes before a run: the application's own checkpoint, and no other one."""
+"""The removal by `--fresh` before a run: of the application's own checkpoint, and no other one."""
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from wallaroo.diagnostic.diagnostic import Kind
-from wallaroo_runtime.checkpoint.directory import Place
+from wallaroo_runtime.checkpoint.directory import HeldDirectory
 from wallaroo_runtime.checkpoint.manifest import find_manifest, other_application
 from wallaroo_runtime.durable.directory import Directory, LocalDirectory
 from wallaroo_runtime.errors import RunError
@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from wallaroo_runtime.spark.machine.hadoop import HadoopDirectory
 
 
-def start_over(place: Place, name: str, reporter: Reporter, check: Callable[[], None] = lambda: None) -> None:
-    """Remove everything in a checkpoint directory of this machine, and notify the user of what that is.
+def start_over(held: HeldDirectory, name: str, reporter: Reporter, check: Callable[[], None] = lambda: None) -> None:
+    """Remove everything in a checkpoint directory of this machine, and list it to the user.
 
     Args:
         name: Of the application.
@@ -27,35 +27,35 @@ def start_over(place: Place, name: str, reporter: Reporter, check: Callable[[], 
     Raises:
         RunError: R603, it is the checkpoint of another application; everything stays.
     """
-    directory = LocalDirectory(place.path)
-    found = _found(directory, name)
-    size = measure(place.path) if found else 0
+    directory = LocalDirectory(held.path)
+    contents = _found(directory, name)
+    size = measure(held.path) if contents else 0
     check()
-    stop_left_behind(place.path)
+    stop_left_behind(held.path)
     check()
-    if found:
-        reporter.note(f"--fresh removes {found}, {size:,} bytes")
-    place.clear()
+    if contents:
+        reporter.note(f"--fresh removes {contents}, {size:,} bytes")
+    held.clear()
 
 
 def start_over_at(
     directory: "HadoopDirectory", name: str, reporter: Reporter, check: Callable[[], None] = lambda: None
 ) -> None:
-    """Do what `start_over` does, with a checkpoint at a URL.
+    """Do the same as `start_over`, with a checkpoint at a URL.
 
     Raises:
         RunError: As `start_over`, and what the directory raises.
     """
-    found = _found(directory, name)
-    size = directory.size() if found else 0
+    contents = _found(directory, name)
+    size = directory.size() if contents else 0
     check()
-    if found:
-        reporter.note(f"--fresh removes {found}, {size:,} bytes")
+    if contents:
+        reporter.note(f"--fresh removes {contents}, {size:,} bytes")
     directory.clear()
 
 
 def _found(directory: Directory, name: str) -> str:
-    """Return in words what lies in a directory; empty: nothing."""
+    """Return the contents of a directory in words; empty: nothing."""
     try:
         manifest = find_manifest(directory)
     except RunError as error:

@@ -36,7 +36,7 @@ class Logs(Protocol):
 
 
 class Shower(Protocol):
-    """Asks a worker what its states are."""
+    """Asks a worker for readable forms of its states."""
 
     def show(self, stage: pb.Stage, entries: Iterable[bytes]) -> Shown:
         """Return the states that a log has at its end."""
@@ -67,9 +67,9 @@ class StateQuery:
     """
 
     def __init__(
-        self, plan: Plan, logs: Logs, shower: Callable[[str], Shower] | None, place: object = "CHECKPOINT"
+        self, plan: Plan, logs: Logs, shower: Callable[[str], Shower] | None, checkpoint: object = "CHECKPOINT"
     ) -> None:
-        self._plan, self._logs, self._shower, self._place = plan, logs, shower, shlex.quote(str(place))
+        self._plan, self._logs, self._shower, self._place = plan, logs, shower, shlex.quote(str(checkpoint))
         self.states = states_of(plan)
 
     @property
@@ -87,12 +87,12 @@ class StateQuery:
         Args:
             name: Only of this state; empty: of all.
         """
-        batch, found = self._logs.batch(), []
+        batch, states = self._logs.batch(), []
         for state in [self._state(name)] if name else self.states.values():
             keys = size = 0
             for row in self._rows(state, StateChoice(state.ports, most_bytes=-1), batch):
                 keys, size = keys + 1, size + row.size
-            found.append(
+            states.append(
                 {
                     "state": state.name,
                     "stage": state.stage.id,
@@ -101,7 +101,7 @@ class StateQuery:
                     "bytes": size,
                 }
             )
-        return batch, found
+        return batch, states
 
     def get(self, name: str, key: str) -> tuple[int, dict[str, Any]]:
         """Return the micro-batch and the state of a key.
@@ -116,8 +116,8 @@ class StateQuery:
         wanted = keys_of(key)
         buckets = tuple(sorted({bucket_of(each, self._plan.bucket_count) for each in wanted}))
         choice = StateChoice(state.ports, keys=frozenset(wanted), most_bytes=MOST_BYTES)
-        found = {row.key: row for row in self._rows(state, choice, batch, buckets)}
-        row = next((found[each] for each in wanted if each in found), None)
+        rows = {row.key: row for row in self._rows(state, choice, batch, buckets)}
+        row = next((rows[each] for each in wanted if each in rows), None)
         if row is None:
             raise RunError.of(
                 "R720",
@@ -194,7 +194,7 @@ class StateQuery:
                 yield {**shown, "encoding": row.encoding, "base64": base64.b64encode(row.value).decode()}
 
     def _asked(self, state: StateOf, rows: Sequence[StateRow]) -> Mapping[tuple[int, bytes], Any] | None:
-        """Return what a worker says of some states; None: nobody is asked, or the worker has not learned it."""
+        """Return a worker's readable forms of some states; None: nobody is asked, or the worker has not learned it."""
         if self._shower is None or not rows:
             return None
         entries = entries_of({(row.port, row.key): (row.encoding, row.value) for row in rows})
@@ -235,8 +235,8 @@ def _states_of(plan: Plan) -> Iterator[StateOf]:
         for node in stage.nodes:
             if node.kind in STATE_ENTRIES:
                 ports.setdefault(node.state, set()).add(node.state_port)
-        for name, found in sorted(ports.items()):
-            yield StateOf(name, stage, frozenset(found))
+        for name, numbers in sorted(ports.items()):
+            yield StateOf(name, stage, frozenset(numbers))
 
 
 def key_text(key: bytes) -> str:
@@ -256,12 +256,12 @@ def keys_of(text: str) -> list[bytes]:
         >>> keys_of("7"), keys_of("0xff"), keys_of("AAPL")
         ([b'7', b'\x00\x00\x00\x00\x00\x00\x00\x07'], [b'0xff', b'\xff'], [b'AAPL'])
     """
-    found = [text.encode("utf-8", "surrogateescape")]
+    keys = [text.encode("utf-8", "surrogateescape")]
     if text.startswith(HEX):
         try:
-            found.append(bytes.fromhex(text.removeprefix(HEX)))
+            keys.append(bytes.fromhex(text.removeprefix(HEX)))
         except ValueError:
-            return found
+            return keys
     elif text.isascii() and text.isdigit() and len(text) <= MOST_DIGITS and int(text) < 1 << (8 * KEY_BYTES):
-        found.append(int(text).to_bytes(KEY_BYTES, "big"))
-    return found
+        keys.append(int(text).to_bytes(KEY_BYTES, "big"))
+    return keys

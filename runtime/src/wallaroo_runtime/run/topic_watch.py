@@ -1,4 +1,4 @@
-"""Looks now and then whether topics are still those that a run reads: what is created again is read silently."""
+"""Looks now and then whether topics are still those that a run reads: recreated ones are read silently."""
 
 import threading
 from collections.abc import Callable, Iterable, Mapping
@@ -46,7 +46,7 @@ class TopicWatch:
             self._thread.start()
 
     def check(self) -> None:
-        """Raise what ended the thread.
+        """Raise the error that ended the thread.
 
         Raises:
             RunError: R738, a topic is not the one that is read.

@@ -47,9 +47,9 @@ def check_topics(session: Any, topology: Topology, checkpoint: Checkpoint, reset
     """
     from wallaroo_runtime.spark.source.kafka import check_kafka  # late: it imports pyspark
 
-    place = f"{checkpoint.directory}/{checkpoint.manifest.spark}"
+    folder = f"{checkpoint.directory}/{checkpoint.manifest.spark}"
     known, repeats = checkpoint.topic_ids, checkpoint.repeated >= 0
-    return check_kafka(session, topology, known, place, warn if reset else None, repeats=repeats)
+    return check_kafka(session, topology, known, folder, warn if reset else None, repeats=repeats)
 
 
 def _create(wanted: Wanted) -> Iterator[tuple[str, int]]:

@@ -1,4 +1,4 @@
-"""Ends of workers on this machine that no task reports: nobody asked them, and the next task finds what follows."""
+"""Ends of workers on this machine that no task reports: nobody asked them, and the next task finds the successor."""
 
 import contextlib
 import time
@@ -21,18 +21,18 @@ class IdleEndings:
         self._seen: dict[str, tuple[int, int]] = {}  # generation and process
         self._found: dict[int, str] = {}  # told with the next look: a task may tell more
 
-    def look(self, targets: Mapping[str, str], told: Iterable[str]) -> Iterator[str]:
-        """Yield in words what has ended.
+    def look(self, targets: Mapping[str, str], reported: Iterable[str]) -> Iterator[str]:
+        """Yield the ended workers in words.
 
         Args:
             targets: The workers by name, as tasks reach them.
-            told: Places of processes of which tasks have told.
+            reported: Places of processes that tasks have reported.
         """
         now = time.monotonic()
         if now - self._looked_at < LOOK_S:
             return
         self._looked_at = now
-        known = {place.rpartition(" ")[2] for place in told}
+        known = {place.rpartition(" ")[2] for place in reported}
         yield from (text for process, text in self._found.items() if str(process) not in known)
         self._found = {}
         for name, target in targets.items():

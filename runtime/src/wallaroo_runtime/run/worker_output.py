@@ -1,4 +1,4 @@
-"""What the workers of a run on this machine print: followed in their logs and shown on the console."""
+"""The output of a run's workers on this machine: followed in their logs and shown on the console."""
 
 import os
 from collections.abc import Iterator
@@ -24,7 +24,7 @@ class WorkerOutput:
         return sorted(self._folder.glob("worker-*.log"))
 
     def lines(self, *, whole: bool = True) -> Iterator[tuple[str, str]]:
-        """Yield what was printed since the last call, as the worker's name and a line.
+        """Yield the output since the last call, as the worker's name and a line.
 
         Args:
             whole: Whether to leave a line without its end for the next call.

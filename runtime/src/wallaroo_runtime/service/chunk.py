@@ -10,7 +10,7 @@ FRAME_BYTES = HEADER_BYTES + MAX_BODY_BYTES
 
 
 def chunks(data: bytes) -> Iterator[pb.Chunk]:
-    """Yield whole frames as chunks; what is larger than one of them is continued.
+    """Yield whole frames as chunks; a frame larger than one of them is continued.
 
     Example:
         >>> [(len(chunk.data), chunk.is_continued) for chunk in chunks(bytes(CHUNK_BYTES + 5))]
@@ -23,11 +23,11 @@ def chunks(data: bytes) -> Iterator[pb.Chunk]:
         yield pb.Chunk(data=data[at : at + CHUNK_BYTES], is_continued=at + CHUNK_BYTES < len(data))
 
 
-class Joiner:
+class ChunkJoiner:
     """Puts chunks together again.
 
     Example:
-        >>> joiner = Joiner()
+        >>> joiner = ChunkJoiner()
         >>> joiner.take(pb.Chunk(data=b"ab", is_continued=True)), joiner.take(pb.Chunk(data=b"c"))
         (None, b'abc')
     """
@@ -38,7 +38,7 @@ class Joiner:
 
     @property
     def is_whole(self) -> bool:
-        """Whether nothing waits for what continues it."""
+        """Whether no frame waits for its continuation."""
         return not self._parts
 
     def take(self, chunk: pb.Chunk) -> bytes | None:

@@ -78,7 +78,7 @@ class Away(RunError):
     """The service cannot be reached now; carries R642."""
 
 
-class Client:
+class ServiceClient:
     """Calls one service.
 
     Args:
@@ -126,12 +126,12 @@ class Client:
             raise (Away(failure.diagnostics) if is_away else failure) from error
 
     def failure(self, error: grpc.RpcError) -> RunError:
-        """Return what a failed call means."""
+        """Return the error for a failed call."""
         kind, address = self.service.kind, self.service.address
         code, details = error.code(), (error.details() or "")[:300]
-        found = findings_of(error)
-        if found:
-            return RunError(found)
+        findings = findings_of(error)
+        if findings:
+            return RunError(findings)
         if code is grpc.StatusCode.UNAUTHENTICATED:
             return RunError.of("R641", service=kind, address=address)
         if code is grpc.StatusCode.UNIMPLEMENTED and self._is_the_other():
@@ -158,13 +158,13 @@ class Client:
 
 
 class Patience:
-    """Decides how long a call is repeated.
+    """Decides for how long a call is repeated.
 
     Args:
         seconds: How long, from the last call of `progressed` on.
     """
 
-    def __init__(self, client: Client, seconds: float) -> None:
+    def __init__(self, client: ServiceClient, seconds: float) -> None:
         self._client, self._seconds = client, seconds
         self.progressed()
 

@@ -1,4 +1,4 @@
-"""Tokens and certificates: who may call a service, and where one may listen without."""
+"""Tokens and certificates: the callers of a service, and the addresses for services without them."""
 
 import ipaddress
 import os
@@ -15,7 +15,7 @@ LEAST_CHARACTERS = 16
 
 @dataclass(frozen=True, slots=True)
 class Listen:
-    """Where a service listens, and what it asks of callers.
+    """The address where a service listens, and the credentials that it asks of callers.
 
     Attributes:
         address: HOST:PORT, port 0 lets the system choose one; or `unix:PATH`.
@@ -31,7 +31,7 @@ class Listen:
 
 
 def is_loopback(host: str) -> bool:
-    """Say whether only this machine reaches what listens there.
+    """Say whether only this machine reaches a listener there.
 
     Example:
         >>> [is_loopback(host) for host in ("127.0.0.1", "::1", "localhost", "0.0.0.0", "", "node7")]

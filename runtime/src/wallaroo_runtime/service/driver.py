@@ -17,7 +17,7 @@ SHORT = 500  # characters: a note with a reason of so many fits into the one blo
 
 @dataclass(frozen=True, slots=True)
 class DriverNote:
-    """The record; what commands print depends on it, and whether services go on.
+    """The record; the output of commands depends on it, and whether services go on.
 
     Attributes:
         pid: Of the latest driver; 0: there was none.

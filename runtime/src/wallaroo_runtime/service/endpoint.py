@@ -35,5 +35,5 @@ class Service:
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any], token: str) -> "Service":
-        """Read what `to_json` gave."""
+        """Read the form that `to_json` wrote."""
         return cls(**value, token=token)

@@ -11,10 +11,10 @@ QUANTILES = {"p50": 0.5, "p90": 0.9, "p99": 0.99, "p99_9": 0.999, "p99_99": 0.99
 
 def _bounds() -> list[int]:
     """Return the upper bounds: each millisecond at first, then 3 % more each."""
-    found = [0]
-    while found[-1] < MOST_MS:
-        found.append(max(found[-1] + 1, int(found[-1] * STEP)))
-    return found
+    bounds = [0]
+    while bounds[-1] < MOST_MS:
+        bounds.append(max(bounds[-1] + 1, int(bounds[-1] * STEP)))
+    return bounds
 
 
 BOUNDS = _bounds()
@@ -51,7 +51,7 @@ class Histogram:
         self.max_ms = max(self.max_ms, value)
 
     def merge(self, other: "Histogram") -> None:
-        """Add what another one has counted."""
+        """Add the counts of another one."""
         self._counts.update(other._counts)
         self.count += other.count
         self.sum_ms += other.sum_ms
@@ -60,19 +60,19 @@ class Histogram:
     def quantile(self, share: float) -> int:
         """Return the upper bound of the bucket in which that share of the values ends; 0 if there are none."""
         wanted, seen = share * self.count, 0
-        for place in sorted(self._counts):
-            seen += self._counts[place]
+        for bucket in sorted(self._counts):
+            seen += self._counts[bucket]
             if seen >= wanted:
-                return min(BOUNDS[place], self.max_ms)
+                return min(BOUNDS[bucket], self.max_ms)
         return 0
 
     def to_counts(self) -> dict[int, int]:
-        """Return how many values each bucket has, by its upper bound."""
-        return {BOUNDS[place]: count for place, count in sorted(self._counts.items())}
+        """Return the number of values in each bucket, by its upper bound."""
+        return {BOUNDS[bucket]: count for bucket, count in sorted(self._counts.items())}
 
     def below(self, bounds_ms: Iterable[int]) -> list[int]:
-        """Return for each bound how many values are at most that, as exactly as the buckets are."""
-        return [sum(count for place, count in self._counts.items() if BOUNDS[place] <= bound) for bound in bounds_ms]
+        """Return for each bound the number of values up to it, as exactly as the buckets are."""
+        return [sum(count for bucket, count in self._counts.items() if BOUNDS[bucket] <= bound) for bound in bounds_ms]
 
     def to_json(self) -> dict[str, int]:
         """Return count, percentiles and the largest, in milliseconds."""

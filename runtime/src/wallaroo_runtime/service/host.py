@@ -1,4 +1,4 @@
-"""What gateway and egress have in common as services: one driver at a time, and what runs for it."""
+"""The parts that gateway and egress share as services: one driver at a time, and its gateway or egress."""
 
 import threading
 from abc import ABC, abstractmethod
@@ -13,14 +13,14 @@ from google.protobuf import json_format
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.service._proto import service_pb2 as pb
 from wallaroo_runtime.service.status import StatusFile
-from wallaroo_runtime.service.store import Attachment, Config, Store
+from wallaroo_runtime.service.store import Attachment, AttachmentStore, Config
 from wallaroo_runtime.system.lock import lock_directory
 
 STOP_S = 30.0
 HEARD_S = 2.0  # a driver looks ten times a second
 
 
-class Part(Protocol):
+class ServicePart(Protocol):
     """A gateway or an egress."""
 
     status: StatusFile
@@ -65,12 +65,12 @@ class Host(ABC):
     ) -> None:
         directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         self.lock_file = lock_directory(directory)
-        self.store = Store(directory, kind, address, keeps_parts=checkpoint is None)
+        self.store = AttachmentStore(directory, kind, address, keeps_parts=checkpoint is None)
         self.data, self.is_local, self.has_driver = checkpoint or directory, checkpoint is not None, has_driver
         self.ended = threading.Event()
         self.lock = threading.Lock()
-        self._part: Part | None = None
-        self._last: Part | None = None
+        self._part: ServicePart | None = None
+        self._last: ServicePart | None = None
         self._is_closed, self._heard = False, threading.Event()
         self._thread: threading.Thread | None = None
 
@@ -87,15 +87,15 @@ class Host(ABC):
         """Add the service to a server."""
 
     @abstractmethod
-    def make(self, config: Any) -> Part:
-        """Return what does as a driver wants; `config` is of the type `request`."""
+    def make(self, config: Any) -> ServicePart:
+        """Create the gateway or egress for a configuration; `config` is of the type `request`."""
 
     def fault(self, config: Any) -> RunError | None:
         """Return why that cannot be done here."""
         return None
 
     def resume(self) -> None:
-        """Go on for the driver that was served before this process began, if it said what to do."""
+        """Go on for the driver that was served before this process began, if it left a configuration."""
         config = self._parsed(self.store.attachment.config)
         if self.store.attachment.config and not self.is_local and self.fault(config) is None:
             self._start(config)
@@ -150,7 +150,7 @@ class Host(ABC):
         self._thread = threading.Thread(target=self._run, args=(part,), name=self.store.kind, daemon=True)
         self._thread.start()
 
-    def _run(self, part: Part) -> None:
+    def _run(self, part: ServicePart) -> None:
         """Work; the process ends when that fails, also by a defect of ours: no service lives that does nothing."""
         try:
             part.run()
@@ -171,7 +171,7 @@ class Host(ABC):
         return  # most have none
 
     def close(self) -> None:
-        """End what runs: a gateway makes safe what it has taken, an egress delivers what it can for some seconds.
+        """End the part: a gateway makes its input safe, an egress delivers its output for some seconds.
 
         A failure (`ended` is set) is reported to a driver that asks: files may not have it, since the disk may be why.
         """
@@ -184,7 +184,7 @@ class Host(ABC):
             self._heard.wait(HEARD_S)
 
     def status(self) -> str:
-        """Return what it says of itself; not from its file, which a full disk does not take."""
+        """Return its status; not from its file, which a full disk does not take."""
         if self._is_closed and self._part is None:
             self._heard.set()
         return self._last.status.text if self._last is not None else "{}"

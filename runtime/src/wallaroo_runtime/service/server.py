@@ -17,7 +17,7 @@ from wallaroo_runtime.service.client import MESSAGE_BYTES
 from wallaroo_runtime.service.credential import Listen
 from wallaroo_runtime.service.failure import FAILURES_KEY, pack_failures
 from wallaroo_runtime.service.host import Host
-from wallaroo_runtime.service.store import Store
+from wallaroo_runtime.service.store import AttachmentStore
 
 THREADS = 256
 LOOK_S = 0.5
@@ -45,8 +45,8 @@ class TokenCheck(grpc.ServerInterceptor):  # type: ignore[misc]
         self, continuation: Callable[[Any], Any], handler_call_details: grpc.HandlerCallDetails
     ) -> Any:
         """Look at the metadata of a call."""
-        given = [value for key, value in handler_call_details.invocation_metadata if key == "authorization"]
-        text = given[0] if len(given) == 1 else ""
+        tokens = [value for key, value in handler_call_details.invocation_metadata if key == "authorization"]
+        text = tokens[0] if len(tokens) == 1 else ""
         value = text if isinstance(text, bytes) else text.encode("utf-8", "replace")
         if hmac.compare_digest(value, self._expected):
             return continuation(handler_call_details)
@@ -85,7 +85,7 @@ def answering(method: Method) -> Method:
     return stream if inspect.isgeneratorfunction(method) else unary  # type: ignore[return-value]
 
 
-def _of_disk(error: OSError, store: Store) -> RunError:
+def _of_disk(error: OSError, store: AttachmentStore) -> RunError:
     if failure := disk_failure(error, f"the {store.kind} at {store.address}"):
         return failure
     raise error
@@ -152,8 +152,8 @@ def serve(kind: str, listen: Listen, add: Callable[[grpc.Server], None]) -> tupl
             port = server.add_insecure_port(listen.address)
     except (RuntimeError, ValueError) as error:
         reason = _refusal(listen.address) or str(error)[:200]
-        host, _, place = listen.address.rpartition(":")
-        address = os.path.realpath(place) if host == "unix" else listen.address
+        host, _, path = listen.address.rpartition(":")
+        address = os.path.realpath(path) if host == "unix" else listen.address
         raise RunError.of(
             "R714", USAGE, what=f"the {kind}", address=address, reason=reason, option="--listen"
         ) from error

@@ -40,14 +40,14 @@ class StatusFile:
         At most 1000 of one code are printed: a peer may cause any number.
         """
         self.diagnostics.append(diagnostic)
-        said = self._said[diagnostic.code] = self._said.get(diagnostic.code, 0) + 1
-        if said <= SAID_PER_CODE:
+        count = self._said[diagnostic.code] = self._said.get(diagnostic.code, 0) + 1
+        if count <= SAID_PER_CODE:
             _print(diagnostic)
-        if said == SAID_PER_CODE:
+        if count == SAID_PER_CODE:
             _print(f"{diagnostic.code} is no longer reported")
 
     def write(self, state: str, **values: Any) -> bool:
-        """Write the status when it differs from what was written last; returns whether it does."""
+        """Write the status when it differs from the last one written; returns whether it does."""
         document = {
             **self._process,
             "state": state,

@@ -1,4 +1,4 @@
-"""What a service keeps of the driver that it serves: `attachment.json`, next to its data."""
+"""A service's record of the driver that it serves: `attachment.json`, next to its data."""
 
 import secrets
 from collections.abc import Mapping
@@ -36,7 +36,7 @@ class Attachment:
     store: str = ""
 
 
-class Store:
+class AttachmentStore:
     """Decides which drivers are served; one thread at a time uses it.
 
     Args:
@@ -58,7 +58,7 @@ class Store:
         self.attachment = read_record(self._path, Attachment) or Attachment()
 
     def damaged(self, error: Exception) -> RunError:
-        """Return an R698: the file says what cannot be."""
+        """Return an R698: the file has impossible content."""
         return RunError.of("R698", what=self._path, reason=error)
 
     def admit(self, driver: pb.Driver, store: str, config: Config) -> tuple[Attachment, bool]:
@@ -85,7 +85,7 @@ class Store:
         return (wanted if now.driver == driver.id else replace(wanted, epoch=now.epoch + 1)), is_cleared
 
     def refused(self, reason: str) -> RunError:
-        """Return an R648: what a driver wants cannot be."""
+        """Return an R648: a driver's request is impossible."""
         return self._error("R648", reason=reason)
 
     def _error(self, code: str, **values: Any) -> RunError:

@@ -1,4 +1,4 @@
-"""Accounts of a micro-batch: how many messages left each task, and how many arrived where they were sent.
+"""Accounts of a micro-batch: the messages that left each task, and those that arrived at their goals.
 
 Workers are checked call by call (`worker/Audit.java`). Here is what lies between: the journal's ranges and level 0, the
 rows of one level and the tasks of the next one, the exits of the last level and the descriptors of staged files.
@@ -25,7 +25,7 @@ from wallaroo_runtime.worker.visit_count import VisitCount, Visits, add_visits
 
 @dataclass(slots=True)
 class Account:
-    """What one attempt of a task counted, in messages.
+    """The counts of one attempt of a task, in messages.
 
     Attributes:
         level: The level of the plan.
@@ -68,7 +68,7 @@ class Account:
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> "Account":
-        """Read what a task in Java has written (`TaskAccount`)."""
+        """Read the account that a task in Java has written (`TaskAccount`)."""
         counts = ("batch", "level", "partition", "task", "read", "records", "bytes_by_file", "bytes_by_grpc")
         account = cls(*(value[name] for name in counts))
         account.made.update({(bucket, port): count for bucket, port, count in value["made"]})
@@ -94,11 +94,11 @@ def last_attempts(batch: int, accounts: Accounts) -> list[Account]:
 
 
 def visits_of(batch: int, accounts: Accounts) -> Visits:
-    """Return what the visits of a micro-batch came to."""
-    found: Visits = {}
+    """Return the counts of a micro-batch's visits."""
+    visits: Visits = {}
     for account in last_attempts(batch, accounts):
-        add_visits(found, account.visited)
-    return found
+        add_visits(visits, account.visited)
+    return visits
 
 
 Messages = Counter[tuple[int, int]]  # by bucket and port
@@ -151,12 +151,12 @@ class Balance:
             yield f"{planned} messages of the journal are planned, level 0 has read {most}"
 
     def _shuffled(self, accounts: Sequence[Account]) -> Iterator[str]:
-        """Yield what rows of one level did not bring to another one, or brought twice."""
+        """Yield the messages that rows of one level did not bring to another one, or brought twice."""
         attempts: dict[Slot, list[Account]] = defaultdict(list)
         for account in accounts:
             attempts[account.level, account.partition].append(account)
         slots = {task: slot for account in accounts for task, slot in account.makers.items()}
-        slots |= {account.task: slot for slot, found in attempts.items() for account in found}
+        slots |= {account.task: slot for slot, accounts_of in attempts.items() for account in accounts_of}
         sent = self._by_goal(accounts)
         for goal in product(range(1, self._last + 1), range(self._partitions)):
             for taker in attempts.get(goal) or [Account(0, *goal, task=NOBODY)]:
@@ -164,61 +164,63 @@ class Balance:
                     yield from _arrived(goal, taker, sent[goal], attempts, slots=slots)
 
     def _by_goal(self, accounts: Iterable[Account]) -> Mapping[Slot, Taken]:
-        """Return what all attempts made, as an account of who takes it would have it."""
-        found: dict[Slot, Taken] = defaultdict(Counter)
+        """Return the output of all attempts, in the form of an account of its taker."""
+        by_goal: dict[Slot, Taken] = defaultdict(Counter)
         for account in accounts:
             for (bucket, port), count in account.made.items():
-                found[self._takers.get(port, self._last), bucket % self._partitions][bucket, account.task, port] = count
-        return found
+                by_goal[self._takers.get(port, self._last), bucket % self._partitions][bucket, account.task, port] = (
+                    count
+                )
+        return by_goal
 
     def _staged(self, accounts: Iterable[Account], files: Iterable[StagedFile]) -> Iterator[str]:
         offers: dict[int, list[Counter[int]]] = defaultdict(list)
         for account in accounts:
             if account.level == self._last:
                 offers[account.partition].append(account.staged)
-        found: dict[int, Counter[int]] = defaultdict(Counter)
+        in_files: dict[int, Counter[int]] = defaultdict(Counter)
         for file in files:
-            found[file.partition][file.port] += file.messages
-        for partition in sorted({*offers, *found}):
+            in_files[file.partition][file.port] += file.messages
+        for partition in sorted({*offers, *in_files}):
             staged = offers.get(partition) or [Counter()]
-            if found[partition] not in staged:
-                yield _not_staged(partition, self._last, staged[-1], found[partition])
+            if in_files[partition] not in staged:
+                yield _not_staged(partition, self._last, staged[-1], in_files[partition])
 
 
-def _not_staged(partition: int, level: int, staged: Counter[int], found: Counter[int]) -> str:
-    port = min(port for port in {*staged, *found} if staged[port] != found[port])
+def _not_staged(partition: int, level: int, staged: Counter[int], in_files: Counter[int]) -> str:
+    port = min(port for port in {*staged, *in_files} if staged[port] != in_files[port])
     return (
         f"partition {partition} of level {level} gave {staged[port]} messages for port {port}, "
-        f"its files have {found[port]}"
+        f"its files have {in_files[port]}"
     )
 
 
 def _arrived(
     goal: Slot, taker: Account, sent: Taken, attempts: Mapping[Slot, Sequence[Account]], *, slots: Mapping[int, Slot]
 ) -> Iterator[str]:
-    """Yield each task of which an attempt took something else than what one attempt of that task has made for it."""
-    offers, found = _by_maker(sent, slots), _by_maker(taker.taken, slots)
-    for slot in sorted({*offers, *found}):
-        offered, taken = offers.get(slot, {}), found.get(slot, {})
+    """Yield each task of which an attempt took something else than one attempt of that task has made for it."""
+    offers, arrived = _by_maker(sent, slots), _by_maker(taker.taken, slots)
+    for slot in sorted({*offers, *arrived}):
+        offered, taken = offers.get(slot, {}), arrived.get(slot, {})
         if not taken and len(offered) < len(attempts.get(slot, ())):
             continue  # another attempt made nothing for it
         attempt = max(taken or offered)
         if all(attempt != account.task for account in attempts.get(slot, ())) and slot[0] != NOBODY:
             continue  # its own account went with rows that were fetched before it was made again
-        made = offered.get(attempt, Messages())
+        offer = offered.get(attempt, Messages())
         came = sum(taken.values(), Messages())
-        if came != made:
-            bucket, port = min(key for key in {*made, *came} if made[key] != came[key])
+        if came != offer:
+            bucket, port = min(key for key in {*offer, *came} if offer[key] != came[key])
             yield (
-                f"partition {slot[1]} of level {slot[0]} made {made[bucket, port]} messages for bucket {bucket}, port "
+                f"partition {slot[1]} of level {slot[0]} made {offer[bucket, port]} messages for bucket {bucket}, port "
                 f"{port}; {came[bucket, port]} of them came to partition {goal[1]} of level {goal[0]}"
             )
 
 
 def _by_maker(taken: Taken, slots: Mapping[int, Slot]) -> dict[Slot, dict[int, Messages]]:
     """Return messages by the task that made them and its attempt."""
-    found: dict[Slot, dict[int, Messages]] = defaultdict(lambda: defaultdict(Counter))
+    messages: dict[Slot, dict[int, Messages]] = defaultdict(lambda: defaultdict(Counter))
     for (bucket, task, port), count in taken.items():
         if count:
-            found[slots.get(task, (NOBODY, task))][task][bucket, port] = count
-    return found
+            messages[slots.get(task, (NOBODY, task))][task][bucket, port] = count
+    return messages

@@ -9,14 +9,14 @@ from wallaroo_runtime.durable.file import disk_failure
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.spark.failure.translate import TaskFailure
 from wallaroo_runtime.spark.micro_batches import Publish, Rows
-from wallaroo_runtime.storage.place import Output
+from wallaroo_runtime.storage.place import DriverOutput
 
 MAX_OUTBOX_BYTES = 4 * 1024 * 1024 * 1024
 LOOK_S = 0.1
 
 
 class OutboxRoom:
-    """What a query does with its micro-batches: lets them run, and publishes them.
+    """The gate of a query's micro-batches: lets them run, and publishes them.
 
     Args:
         publish: Publishes a micro-batch that has run.
@@ -34,7 +34,7 @@ class OutboxRoom:
     def __init__(
         self,
         publish: Publish,
-        outbox: Output,
+        outbox: DriverOutput,
         limit_bytes: int,
         check: Callable[[], None] = lambda: None,
         findings: Iterable[Diagnostic] = (),
@@ -47,7 +47,7 @@ class OutboxRoom:
         self._ended = threading.Event()
 
     def begin(self, batch: int) -> None:
-        """Wait until there is room for what a micro-batch will come to, and check it."""
+        """Wait until there is room for the output of a micro-batch, and check it."""
         self.batch = batch
         with self._noting():
             self._wait()
@@ -90,6 +90,6 @@ class OutboxRoom:
         self._ended.set()
 
     def new_findings(self) -> list[Diagnostic]:
-        """Return what was found since the last call: that the outbox is full, once each time."""
-        found, self._findings = self._findings, []
-        return found
+        """Return the findings since the last call: that the outbox is full, once each time."""
+        findings, self._findings = self._findings, []
+        return findings

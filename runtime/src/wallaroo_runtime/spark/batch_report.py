@@ -1,4 +1,4 @@
-"""What a micro-batch came to, or a query in real-time mode since the last look, for those who watch a run."""
+"""The report of a micro-batch, or of a query in real-time mode since the last look, for the monitor."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -11,7 +11,7 @@ Stores = dict[tuple[str, int], tuple[int, int]]  # by stage and bucket: keys, by
 
 @dataclass(frozen=True, slots=True)
 class BatchReport:
-    """What a micro-batch came to, once it is published.
+    """The report of a micro-batch, once it is published.
 
     Attributes:
         batch: Its number.
@@ -31,7 +31,7 @@ class BatchReport:
     emitted: Counter[int] = field(default_factory=Counter)
 
     def add(self, steps: StepCounts, arrived: Mapping[int, int], stores: Stores) -> None:
-        """Add what the attempt of a task has counted."""
+        """Add the counts of a task's attempt."""
         add_steps(self.steps, steps)
         self.arrived.update(arrived)
         self.stores.update(stores)
@@ -39,7 +39,7 @@ class BatchReport:
 
 @dataclass(frozen=True, slots=True)
 class LiveReport:
-    """What a query in real-time mode has done since its last report.
+    """The report of a query in real-time mode since the last one.
 
     Attributes:
         offset: Bytes of the journal whose output is all in the outbox; -1: not known yet.

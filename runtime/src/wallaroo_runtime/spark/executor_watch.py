@@ -27,8 +27,8 @@ class ExecutorWatch:
         self._heartbeats: Any = None
         if is_local(session.sparkContext.master):
             jvm: Any = session.sparkContext._jvm
-            found = jvm.java.lang.Thread.getAllStackTraces().keySet()
-            self._heartbeats = next(thread for thread in found if thread.getName() == HEARTBEATS)
+            threads = jvm.java.lang.Thread.getAllStackTraces().keySet()
+            self._heartbeats = next(thread for thread in threads if thread.getName() == HEARTBEATS)
 
     def is_gone(self) -> bool:
         """Say whether the executor has ended; errors of Py4J pass."""
@@ -36,11 +36,11 @@ class ExecutorWatch:
 
 
 def want_of_memory(log: Path) -> str:
-    """Return what Java has logged last when it had no memory left; empty: it had some."""
+    """Return Java's last log line when it had no memory left; empty: it had some."""
     try:
         with log.open("rb") as file:
             file.seek(max(0, file.seek(0, os.SEEK_END) - _LOOK_BYTES))
-            found = _NO_MEMORY.findall(file.read().decode(errors="replace"))
+            lines = _NO_MEMORY.findall(file.read().decode(errors="replace"))
     except OSError:
         return ""
-    return found[-1] if found else ""
+    return lines[-1] if lines else ""

@@ -31,16 +31,16 @@ class Notable:
     letter: pb.DeadLetter
 
     def finding(self, command: str) -> Diagnostic:
-        """Return what the user is shown.
+        """Return the finding for the user.
 
         Args:
             command: Shows a dead letter, its id left out.
         """
         letter, least = self.letter, "at least " if self.is_least else ""
         what = "a message is a dead letter" if self.count == 1 else f"{least}{self.count:,} messages are dead letters"
-        place = (words := record_words(letter)) and f" ({words})"
+        origin = (words := record_words(letter)) and f" ({words})"
         return Diagnostic.of(
-            "R740", what=what, step=letter.step, reason=f"{letter.code} {letter.error}{place}",
+            "R740", what=what, step=letter.step, reason=f"{letter.code} {letter.error}{origin}",
             pointer=f"/{letter.path}", traceback="" if self.count > 1 else shortened(letter.traceback),
             command=f"{command} {self.id}",
         )  # fmt: skip
@@ -64,24 +64,24 @@ class LetterWatch:
             read: Yields the frames of one of them.
         """
         numbers: Counter[int] = Counter()
-        found: Found = []
+        first_letters: Found = []
         letters = ((file.partition, letter) for file in files for letter in letters_of(read(file)))
         for partition, letter in islice(letters, LETTERS_PER_BATCH):
-            found.append((f"{batch}-{partition}-{numbers[partition]}", letter))
+            first_letters.append((f"{batch}-{partition}-{numbers[partition]}", letter))
             numbers[partition] += 1
-        return found
+        return first_letters
 
-    def add(self, found: Found, published: int) -> None:
-        """Count what `look` has returned of a micro-batch that is published now, with so many dead letters."""
-        self._is_least |= published > len(found)
-        for name, letter in found:
+    def add(self, letters: Found, published: int) -> None:
+        """Count the letters that `look` returned of a micro-batch that is published now, with so many dead letters."""
+        self._is_least |= published > len(letters)
+        for name, letter in letters:
             kind = letter.path, letter.code
             self._counts[kind] += 1
             if is_power_of_ten(self._counts[kind]):
                 self._notable.append(Notable(self._counts[kind], self._is_least, name, letter))
 
     def news(self) -> Sequence[Notable]:
-        """Return what is to be reported since the last call; another thread may add meanwhile."""
+        """Return the letters to report since the last call; another thread may add meanwhile."""
         return [self._notable.popleft() for _ in range(len(self._notable))]
 
 

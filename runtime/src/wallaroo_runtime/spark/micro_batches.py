@@ -31,7 +31,7 @@ def admit(batch: int) -> None:
 
 
 class MicroBatches:
-    """What a query does with its micro-batches, in a thread of this process.
+    """The micro-batches of a query, in a thread of this process.
 
     Args:
         publish: Takes the rows of a micro-batch, whose only column is a text in bytes; Spark commits it when this has
@@ -66,7 +66,7 @@ class MicroBatches:
             self.end()
 
     def end(self) -> None:
-        """Wait for what is being published; nothing is published after it. The query is to be stopped before.
+        """Wait for the publishing in progress; nothing is published after it. The query is to be stopped before.
 
         Spark does not wait for this process: what it published later would meet the outbox of the next run.
         """
@@ -88,7 +88,7 @@ class MicroBatches:
                 self._java.end()
 
     def _failure(self, batch: int, rows: Rows | None) -> str:
-        """Do what Java asks for; return why that failed, or an empty text."""
+        """Do the work that Java asks for; return why that failed, or an empty text."""
         try:
             if rows is None:
                 self._begin(batch)

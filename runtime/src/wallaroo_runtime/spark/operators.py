@@ -1,4 +1,4 @@
-"""What the operators in Java get to know of a query."""
+"""The settings of a query for the operators in Java."""
 
 import base64
 import json
@@ -34,7 +34,7 @@ def microbatch_settings(
     wait_s: float,
     records: Sequence[RecordSource],
 ) -> str:
-    """Return what the operators of micro-batches get to know, as JSON; Spark shows it, so that no token is in it.
+    """Return the settings of the operators of micro-batches, as JSON; Spark shows it, so that no token is in it.
 
     Args:
         workers: By name.
@@ -45,7 +45,7 @@ def microbatch_settings(
     return json.dumps(
         {
             **task_settings(plan, workers, records, trace.sampled_below(plan.application)),
-            "journals": [_journal(place) for place in options.journals],
+            "journals": [_journal(journal) for journal in options.journals],
             "staging": options.output.staging,
             "egress": service.address if (service := options.output.service) else "",
             "egress_epoch": service.epoch if service else 0,
@@ -60,7 +60,7 @@ def microbatch_settings(
 def task_settings(
     plan: Plan, workers: Mapping[str, RunningWorker], records: Sequence[RecordSource], sampled_below: int = 0
 ) -> dict[str, Any]:
-    """Return what the tasks of all levels get to know, wherever rows come from and go; arguments as above."""
+    """Return the settings of the tasks of all levels, wherever rows come from and go; arguments as above."""
     return {
         **plan_settings(plan, workers, sampled_below),
         "topics": {},
@@ -72,21 +72,21 @@ def task_settings(
     }
 
 
-def _journal(place: JournalPlace) -> dict[str, Any]:
-    if place.service is None:
-        return {"directory": place.directory}
-    return {"gateway": place.service.address, "epoch": place.service.epoch}
+def _journal(journal: JournalPlace) -> dict[str, Any]:
+    if journal.service is None:
+        return {"directory": journal.directory}
+    return {"gateway": journal.service.address, "epoch": journal.service.epoch}
 
 
 def put_credentials(session: SparkSession, services: Iterable[Service | None]) -> None:
-    """Let the operators call remote services: what they are called with is in no setting."""
+    """Let the operators call remote services: their credentials are in no setting."""
     credentials: Any = java_class(session, "rpc.Credentials")
     for service in filter(None, services):
         credentials.put(service.address, service.token, service.authority)
 
 
 def plan_settings(plan: Plan, workers: Mapping[str, RunningWorker], sampled_below: int = 0) -> dict[str, Any]:
-    """Return what the operators of either mode get to know of a plan.
+    """Return the settings of the operators of either mode from a plan.
 
     Args:
         sampled_below: Which traces are reported, see `trace.sampled_below`.

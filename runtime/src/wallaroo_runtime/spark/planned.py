@@ -14,7 +14,7 @@ from wallaroo_runtime.storage.progress import Progress, Topics, committed_progre
 
 
 class Planned:
-    """What a running query has planned; the outbox keeps it with the output, for Spark's files may be lost.
+    """The plans of a running query; the outbox keeps them with the output, for Spark's files may be lost.
 
     Args:
         session: Reaches the checkpoint when it is at a URL.
@@ -41,11 +41,11 @@ class Planned:
         return self._query
 
     def offsets(self, batch: int) -> str:
-        """Return what is planned for a micro-batch; Spark has written it when the micro-batch runs."""
+        """Return the offsets planned for a micro-batch; Spark has written them when the micro-batch runs."""
         return self._read(f"offsets/{batch}")
 
     def messages(self, batch: int) -> int:
-        """Return how many messages of the journals a micro-batch has."""
+        """Return the number of messages of the journals in a micro-batch."""
         before = self._ends.get(batch - 1)
         if before is None:
             before = journal_messages(self.offsets(batch - 1)) if batch else 0
@@ -63,17 +63,17 @@ class Planned:
         """Return the offsets of topics at which sources have begun, by their numbers; of none where there are none."""
         if self._first:  # it is asked for until a micro-batch is reported
             return self._first
-        found: dict[str, dict[int, int]] = {}
+        topics: dict[str, dict[int, int]] = {}
         for number in sources:
             with suppress(OSError, ValueError, AttributeError):
                 for topic, begins in json.loads(self._read(f"sources/{number}/0").partition("\n")[2]).items():
-                    found[topic] = {int(partition): int(offset) for partition, offset in begins.items()}
-        self._first = found
-        return found
+                    topics[topic] = {int(partition): int(offset) for partition, offset in begins.items()}
+        self._first = topics
+        return topics
 
 
 def past_progress(session: SparkSession, checkpoint: str) -> Progress:
-    """Return what `committed_progress` does, of a checkpoint in any file system."""
+    """Return the same as `committed_progress`, of a checkpoint in any file system."""
     if "://" not in checkpoint:
         return committed_progress(Path(checkpoint))
     return progress_in(HadoopDirectory(session, checkpoint))

@@ -1,4 +1,4 @@
-"""Publishes what a micro-batch has staged, in the driver, once."""
+"""Publishes the staged output of a micro-batch, in the driver, once."""
 
 import json
 import time
@@ -19,7 +19,7 @@ from wallaroo_runtime.spark.planned import Planned
 from wallaroo_runtime.spark.row_sink import RowSinks
 from wallaroo_runtime.storage.outbox.letter_tail import letters_of
 from wallaroo_runtime.storage.outbox.staging import StagedFile
-from wallaroo_runtime.storage.place import Output
+from wallaroo_runtime.storage.place import DriverOutput
 from wallaroo_runtime.storage.record_count import RecordCount
 from wallaroo_runtime.topology.error_policy import ErrorPolicy, stop_at_dead_letter
 
@@ -73,7 +73,7 @@ class Publisher:
 
     def __init__(
         self,
-        outbox: Output,
+        outbox: DriverOutput,
         policy: ErrorPolicy,
         *,
         rows: RowSinks | None = None,
@@ -158,11 +158,11 @@ class Publisher:
                 )  # fmt: skip
 
     def _visit(self, batch: int, accounts: Accounts) -> None:
-        """Tell what the visits of a micro-batch came to."""
-        found = visits_of(batch, accounts)
-        if found:
-            self._tell_visits({number: (count.keys, count.failed) for number, count in found.items()})
-            self.counts.update(visits=len(found), visited_keys=sum(count.keys for count in found.values()))
+        """Report the counts of a micro-batch's visits."""
+        visits = visits_of(batch, accounts)
+        if visits:
+            self._tell_visits({number: (count.keys, count.failed) for number, count in visits.items()})
+            self.counts.update(visits=len(visits), visited_keys=sum(count.keys for count in visits.values()))
 
     def _count(self, batch: int, files: Iterable[StagedFile], accounts: Accounts) -> None:
         """Count the messages of Spark's sources and sinks, before the micro-batch is committed."""

@@ -89,7 +89,7 @@ class RunningQuery:
         return self._record_sources > 0 and (is_running or not begun)
 
     def exception(self) -> RunError | None:
-        """Return why the query stopped by itself, or None; only what helps the user, no stack trace of the JVM."""
+        """Return why the query stopped by itself, or None; only the text for the user, no stack trace of the JVM."""
         failure = self._publisher.failure or self._room.failure
         if failure is not None:
             return failure
@@ -117,7 +117,7 @@ class RunningQuery:
             return bool(context.sc().isStopped())
 
     def progress(self) -> Progress:
-        """Return how far the query has come."""
+        """Return the progress of the query."""
         report = self._report()
         counted = replace(
             self._progress,
@@ -143,7 +143,7 @@ class RunningQuery:
         return counted
 
     def _unread(self, report: Mapping[str, Any] | None) -> int:
-        """Return how many records of topics are not processed, with those of the micro-batch that runs."""
+        """Return the number of unprocessed records of topics, with those of the micro-batch that runs."""
         if not self._record_sources or self._is_stopped or self._room.batch < 0:
             return self._progress.unread
         planned = self._planned.topics(self._room.batch)
@@ -156,7 +156,7 @@ class RunningQuery:
         return unread_records([{"endOffset": first, "latestOffset": known}])
 
     def _report(self) -> Mapping[str, Any] | None:
-        """Return what Spark says of the latest micro-batch; once stopped, there may be nobody left to ask."""
+        """Return Spark's report of the latest micro-batch; once stopped, there may be nobody left to ask."""
         try:
             with needing_java(self._log):
                 return self._query.lastProgress
@@ -166,7 +166,7 @@ class RunningQuery:
             return None
 
     def new_findings(self) -> list[Diagnostic]:
-        """Return what was found wrong since the last call and does not end the query."""
+        """Return the findings since the last call that do not end the query."""
         return self._room.new_findings()
 
     @property
@@ -184,7 +184,7 @@ class RunningQuery:
         return [json.loads(report.json) for report in self._query.recentProgress]
 
     def stop(self) -> None:
-        """Stop the query and its workers; what is not committed is processed again by the next run.
+        """Stop the query and its workers; uncommitted input is processed again by the next run.
 
         A Java virtual machine that was asked to end, too, as when a system stops a service, has stopped them.
         """
@@ -270,7 +270,7 @@ def _start(
     # On a cluster few executors may be there yet, and more may come.
     parts = max(session.sparkContext.defaultParallelism, plan.shuffle_partitions)
     settings = microbatch_settings(plan, workers.running, options, parts, wait_s, records)
-    put_credentials(session, [*(place.service for place in options.journals), options.output.service])
+    put_credentials(session, [*(journal.service for journal in options.journals), options.output.service])
     operators: Any = java_class(session, "microbatch.MicroBatch")
     if is_local(session.sparkContext.master):  # remote executors do not see the directory that it needs
         rehearse(session, settings)

@@ -75,10 +75,10 @@ def struct_of(schema: str) -> StructType:
     return cast(StructType, StructType.fromDDL(_DDL.sub(_plain, schema)))
 
 
-def _plain(found: re.Match[str]) -> str:
-    if found["name"]:
-        return f"{found['before']}`{found['name']}`"
-    return found["quoted"] or "TIMESTAMP_LTZ"
+def _plain(match: re.Match[str]) -> str:
+    if match["name"]:
+        return f"{match['before']}`{match['name']}`"
+    return match["quoted"] or "TIMESTAMP_LTZ"
 
 
 def check_times(session: SparkSession, columns: StructType, what: str) -> None:
@@ -105,11 +105,11 @@ def field_of(rows: DataFrame, name: str, what: str) -> StructField | None:
         RunError: R716, several columns have the name.
     """
     is_exact = _is_case_sensitive(rows)
-    found = [each for each in rows.schema.fields if _same(each.name, name, is_exact=is_exact)]
-    if len(found) > 1:
-        reason = f'several of its columns have the name "{name}": {", ".join(each.name for each in found)}'
+    columns = [each for each in rows.schema.fields if _same(each.name, name, is_exact=is_exact)]
+    if len(columns) > 1:
+        reason = f'several of its columns have the name "{name}": {", ".join(each.name for each in columns)}'
         raise _refused(what, reason, "drop or rename all but one")
-    return found[0] if found else None
+    return columns[0] if columns else None
 
 
 def _same(one: str, other: str, *, is_exact: bool) -> bool:
@@ -132,15 +132,15 @@ def declared_columns(rows: DataFrame, schema: str, what: str) -> list[Column]:
     """
     columns, is_exact = list[Column](), _is_case_sensitive(rows)
     for field in struct_of(schema).fields:
-        found = field_of(rows, field.name, what)
-        if found is None:
+        column = field_of(rows, field.name, what)
+        if column is None:
             reason = f'it has no column "{field.name}"; it has {", ".join(rows.columns) or "none"}'
             raise _refused(what, reason, "select it under that name, or declare a row without it")
-        if lack := _lack(found.dataType, field.dataType, found.name, is_exact=is_exact):
-            name, kind = found.name, field.dataType.simpleString()
+        if lack := _lack(column.dataType, field.dataType, column.name, is_exact=is_exact):
+            name, kind = column.name, field.dataType.simpleString()
             code = f'.withColumn("{name}", F.col("{name}").cast("{kind}"))'
             raise _refused(what, lack, f"cast it, e.g. {code}, or declare another type")
-        columns.append(F.col(_quoted(found.name)).cast(_with_nulls(field.dataType)).alias(field.name))
+        columns.append(F.col(_quoted(column.name)).cast(_with_nulls(field.dataType)).alias(field.name))
     return columns
 
 
@@ -201,42 +201,42 @@ def _quoted(name: str) -> str:
     return "`" + name.replace("`", "``") + "`"
 
 
-def _lack(given: DataType, declared: DataType, place: str, *, is_exact: bool) -> str:
+def _lack(actual: DataType, declared: DataType, column: str, *, is_exact: bool) -> str:
     """Return why values of a type may not be values of another; empty: they are."""
-    match given, declared:
+    match actual, declared:
         case StructType(), StructType():
-            return _lack_of_structs(given, declared, place, is_exact=is_exact)
+            return _lack_of_structs(actual, declared, column, is_exact=is_exact)
         case ArrayType(), ArrayType():
-            return _lack(given.elementType, declared.elementType, f"{place}[]", is_exact=is_exact)
+            return _lack(actual.elementType, declared.elementType, f"{column}[]", is_exact=is_exact)
         case MapType(), MapType():
-            return _lack(given.keyType, declared.keyType, f"{place}[key]", is_exact=is_exact) or _lack(
-                given.valueType, declared.valueType, f"{place}[]", is_exact=is_exact
+            return _lack(actual.keyType, declared.keyType, f"{column}[key]", is_exact=is_exact) or _lack(
+                actual.valueType, declared.valueType, f"{column}[]", is_exact=is_exact
             )
-    if given == declared or _is_wider(given, declared):
+    if actual == declared or _is_wider(actual, declared):
         return ""
-    return f'its column "{place}" is {given.simpleString()}; the program declares {declared.simpleString()}'
+    return f'its column "{column}" is {actual.simpleString()}; the program declares {declared.simpleString()}'
 
 
-def _lack_of_structs(given: StructType, declared: StructType, place: str, *, is_exact: bool) -> str:
-    pairs = list(zip(given.fields, declared.fields, strict=False))
-    if len(given) != len(declared) or not all(_same(one.name, two.name, is_exact=is_exact) for one, two in pairs):
-        names = (", ".join(field.name for field in each.fields) for each in (given, declared))
-        return 'its column "{}" has the fields {}; the program declares {}, in this order'.format(place, *names)
-    lacks = (_lack(one.dataType, two.dataType, f"{place}.{two.name}", is_exact=is_exact) for one, two in pairs)
+def _lack_of_structs(actual: StructType, declared: StructType, column: str, *, is_exact: bool) -> str:
+    pairs = list(zip(actual.fields, declared.fields, strict=False))
+    if len(actual) != len(declared) or not all(_same(one.name, two.name, is_exact=is_exact) for one, two in pairs):
+        names = (", ".join(field.name for field in each.fields) for each in (actual, declared))
+        return 'its column "{}" has the fields {}; the program declares {}, in this order'.format(column, *names)
+    lacks = (_lack(one.dataType, two.dataType, f"{column}.{two.name}", is_exact=is_exact) for one, two in pairs)
     return next(filter(None, lacks), "")
 
 
-def _is_wider(given: DataType, declared: DataType) -> bool:
+def _is_wider(actual: DataType, declared: DataType) -> bool:
     """Say whether a simple type holds all values of another one."""
-    if isinstance(given, CharType | VarcharType):
+    if isinstance(actual, CharType | VarcharType):
         return isinstance(declared, StringType)
     if isinstance(declared, DoubleType):
-        return isinstance(given, FloatType | ByteType | ShortType | IntegerType)
-    if isinstance(given, _INTEGERS) and isinstance(declared, _INTEGERS):
-        return _INTEGERS.index(type(given)) <= _INTEGERS.index(type(declared))
+        return isinstance(actual, FloatType | ByteType | ShortType | IntegerType)
+    if isinstance(actual, _INTEGERS) and isinstance(declared, _INTEGERS):
+        return _INTEGERS.index(type(actual)) <= _INTEGERS.index(type(declared))
     if isinstance(declared, DecimalType):
         whole = declared.precision - declared.scale
-        if isinstance(given, DecimalType):
-            return given.scale <= declared.scale and given.precision - given.scale <= whole
-        return isinstance(given, _INTEGERS) and _DIGITS[type(given)] <= whole
+        if isinstance(actual, DecimalType):
+            return actual.scale <= declared.scale and actual.precision - actual.scale <= whole
+        return isinstance(actual, _INTEGERS) and _DIGITS[type(actual)] <= whole
     return False

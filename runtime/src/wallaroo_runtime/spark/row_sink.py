@@ -1,4 +1,4 @@
-"""Sinks that Spark writes: what is staged for them becomes rows."""
+"""Sinks that Spark writes: messages staged for them become rows."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any, cast
@@ -24,7 +24,7 @@ from wallaroo_runtime.topology.secret import resolved
 
 
 class RowSinks:
-    """Writes what is staged for Spark's sinks, before the rest of a micro-batch is published.
+    """Writes the messages staged for Spark's sinks, before the rest of a micro-batch is published.
 
     A micro-batch that was written is noted and not written again. A driver that dies between writing and the note
     writes it once more: files get those rows twice.
@@ -42,16 +42,16 @@ class RowSinks:
         self,
         session: SparkSession,
         sinks: dict[int, SparkSink],
-        place: OutputPlace,
+        output: OutputPlace,
         records: RecordCount,
     ) -> None:
-        for sink in sinks.values() if place.service is not None else ():
+        for sink in sinks.values() if output.service is not None else ():
             what, fix = f'a sink of kind "{sink.kind}" with a remote egress', "let the driver start the egress"
             raise RunError.of("P303", TOPOLOGY, path=sink.path, what=what, fix=fix)
-        self._session, self._sinks, self._place, self._records = session, sinks, place, records
+        self._session, self._sinks, self._place, self._records = session, sinks, output, records
 
     def check(self) -> None:
-        """Let Spark analyse what sinks say, before the first message.
+        """Let Spark analyse the sinks' expressions, before the first message.
 
         Raises:
             RunError: R716.
@@ -86,7 +86,7 @@ class RowSinks:
         return [file for file in files if file.port not in self._sinks]
 
     def messages_of(self, files: Iterable[StagedFile]) -> int:
-        """Return how many messages staged files have for Spark's sinks."""
+        """Return the number of messages for Spark's sinks in staged files."""
         return sum(file.messages for file in files if file.port in self._sinks)
 
     def _write(self, sink: SparkSink, files: Sequence[StagedFile]) -> None:
@@ -99,17 +99,17 @@ class RowSinks:
                 raise failed from error
             _, reason, fix = described(causes_of(error))
             fix = f"{fix}; {AGAIN}" if fix else CORRECT
-            place = f"{sink.kind} {sink.place}"
-            raise RunError.of("R674", sink=sink.name, place=place, reason=reason, fix=fix) from error
+            target = f"{sink.kind} {sink.place}"
+            raise RunError.of("R674", sink=sink.name, place=target, reason=reason, fix=fix) from error
 
     def _chosen(self, sink: SparkSink, rows: DataFrame) -> DataFrame:
         if sink.schema:
             check_times(self._session, struct_of(sink.schema), place_of(sink))
         view = "wallaroo_rows_" + sink.path.replace("/", "_")
-        found = (
+        frame = (
             rows.select(of_object(F.col("value"), sink.schema).alias("row")).select("row.*") if sink.schema else rows
         )
-        found.createOrReplaceTempView(view)
+        frame.createOrReplaceTempView(view)
         return self._session.sql(f"SELECT {sink.value} FROM {view}")
 
     def _rows(self, files: Sequence[StagedFile]) -> DataFrame:

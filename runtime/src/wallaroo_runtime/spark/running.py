@@ -10,7 +10,7 @@ from wallaroo_runtime.storage.progress import Progress
 
 
 class Query(Protocol):
-    """What a run asks of its query."""
+    """The query of a run."""
 
     @property
     def targets(self) -> Mapping[str, str]:
@@ -37,11 +37,11 @@ class Query(Protocol):
         ...
 
     def progress(self) -> Progress:
-        """Return how far the query has come."""
+        """Return the progress of the query."""
         ...
 
     def new_findings(self) -> Sequence[Diagnostic]:
-        """Return what was found wrong since the last call and does not end the query."""
+        """Return the findings since the last call that do not end the query."""
         ...
 
     def latest(self) -> Mapping[str, Any]:
@@ -49,5 +49,5 @@ class Query(Protocol):
         ...
 
     def stop(self) -> None:
-        """Stop the query and its workers; what is not committed is processed again by the next run."""
+        """Stop the query and its workers; uncommitted input is processed again by the next run."""
         ...

@@ -66,8 +66,8 @@ def create_session(
             session = builder.getOrCreate()
     except (PySparkException, Py4JError, OSError) as error:
         check_java()  # the likeliest reason has a code of its own
-        said = output.read_bytes()[begin:] if output.exists() else b""
-        last = said.decode("utf-8", "replace").strip().splitlines()[-5:]
+        printed = output.read_bytes()[begin:] if output.exists() else b""
+        last = printed.decode("utf-8", "replace").strip().splitlines()[-5:]
         _, reason, fix = described(causes_of(error))
         fix = fix or f"look into {output}"
         raise RunError.of(
@@ -78,7 +78,7 @@ def create_session(
 
 
 def import_early() -> None:
-    """Import in a thread what PySpark imports at its first call of Java, for up to a second, while Java starts."""
+    """Import in a thread the modules of PySpark's first call of Java, which take up to a second, while Java starts."""
     Thread(target=import_module, args=("pyspark.testing.utils",), daemon=True).start()
 
 
@@ -116,7 +116,7 @@ def open_cluster(settings: SparkConf) -> Diagnostic | None:
 
 
 def _keep_quiet() -> None:
-    """Let Py4J and PySpark not print what a finding says: R617 that the JVM is gone, R716 that SQL is wrong."""
+    """Keep Py4J and PySpark from printing the text of a finding: R617 that the JVM is gone, R716 that SQL is wrong."""
     of_py4j = logging.getLogger("py4j")
     of_py4j.addHandler(logging.NullHandler())
     of_py4j.propagate = False

@@ -209,7 +209,7 @@ def _started(session: SparkSession, workers: Mapping[str, RunningWorker]) -> dic
     )
     count = session.sparkContext.defaultParallelism
     try:
-        found = _operators(session).start(session._jsparkSession, listed, count)
+        addresses = _operators(session).start(session._jsparkSession, listed, count)
     except (PySparkException, Py4JJavaError) as error:
         raise translated(causes_of(error)) from error
-    return {name: str(found.get(name)) for name in workers}
+    return {name: str(addresses.get(name)) for name in workers}

@@ -11,21 +11,21 @@ from wallaroo_runtime.storage.outbox.outbox import Outbox
 from wallaroo_runtime.storage.outbox.staging import StagedFile
 
 
-class Output(Protocol):
-    """Where the driver publishes; `Outbox` says what each method does."""
+class DriverOutput(Protocol):
+    """The place where the driver publishes; `Outbox` documents each method."""
 
     @property
     def name(self) -> str:
-        """What people call it: a directory, or the address of an egress."""
+        """Name for people: a directory, or the address of an egress."""
 
     def publish(self, query: str, batch: int, files: Sequence[StagedFile], offsets: str) -> bool:
         """Make the output of a micro-batch count, once."""
 
     def letters(self) -> int:
-        """Return how many dead letters were ever published."""
+        """Return the number of dead letters that were ever published."""
 
     def published(self) -> int:
-        """Return how many messages were ever published for sinks."""
+        """Return the number of messages that were ever published for sinks."""
 
     def size(self) -> int:
         """Return the bytes of all files that are not delivered yet."""
@@ -77,12 +77,12 @@ class OutputPlace:
 
     @staticmethod
     def remove(files: Iterable[StagedFile]) -> None:
-        """Remove staged files that are done with; what is left of other attempts goes when output is opened."""
+        """Remove staged files that are done with; files left by other attempts go when output is opened."""
         for file in files:
             Path(file.path).unlink(missing_ok=True)
 
-    def open(self, ports: Collection[int] | None = None) -> Output:
-        """Return what the driver publishes to; leftovers of earlier runs are removed from staging.
+    def open(self, ports: Collection[int] | None = None) -> DriverOutput:
+        """Return the output of the driver; leftovers of earlier runs are removed from staging.
 
         Args:
             ports: Of the sinks that there are; what is kept for others is removed. None: of any.

@@ -1,4 +1,4 @@
-"""How far a query has come: what a checkpoint of Spark says of it, and what a running one has counted."""
+"""The progress of a query: from a checkpoint of Spark, and from the counts of a running one."""
 
 import json
 from collections.abc import Iterable, Mapping
@@ -17,7 +17,7 @@ Topics = Mapping[str, Mapping[int, int]]  # an offset in each partition
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far a query has come.
+    """The progress of a query.
 
     Attributes:
         messages_in: Messages of the journal that are processed, since the checkpoint began.
@@ -65,7 +65,7 @@ class Progress:
 
 
 def committed_progress(checkpoint: Path) -> Progress:
-    """Return how far the last run of a checkpoint came, without Spark; all zero for a new one.
+    """Return the progress of a checkpoint's last run, without Spark; all zero for a new one.
 
     Args:
         checkpoint: Spark's own, a directory.
@@ -75,14 +75,14 @@ def committed_progress(checkpoint: Path) -> Progress:
 
 
 def progress_at(offsets: bytes) -> Progress:
-    """Return how far a query has come at the end of a micro-batch, as its plan says."""
+    """Return the progress of a query at the end of a micro-batch, from its plan."""
     _version, _metadata, *lines = offsets.decode("utf-8").splitlines()
-    found = [json.loads(line) for line in lines if line != "-"]
-    return replace(Progress().reached(found), topics=_topics(found))
+    sources = [json.loads(line) for line in lines if line != "-"]
+    return replace(Progress().reached(sources), topics=_topics(sources))
 
 
 def unread_records(sources: Iterable[Mapping[str, Any]], planned: Topics = MappingProxyType({})) -> int:
-    """Return how many records of Kafka's topics a micro-batch has left, as Spark's report of it says.
+    """Return the number of records of Kafka's topics that a micro-batch has left, from Spark's report of it.
 
     Args:
         planned: Where the micro-batch ends that began last: those up to there are not processed before it is reported.
@@ -113,13 +113,13 @@ def _topics(offsets: Iterable[Any]) -> Topics:
         >>> _topics([{"journal": "0f", "offset": 9}, {"clicks": {"0": 7}}, {"clicks": {"0": 5, "1": 2}}])
         {'clicks': {0: 5, 1: 2}}
     """
-    found: dict[str, dict[int, int]] = {}
+    topics: dict[str, dict[int, int]] = {}
     for offset in offsets:
         for topic, ends in offset.items() if isinstance(offset, Mapping) else ():
             for number, end in ends.items() if isinstance(ends, Mapping) else ():
-                known = found.setdefault(topic, {})
+                known = topics.setdefault(topic, {})
                 known[int(number)] = min(int(end), known.get(int(number), int(end)))
-    return found
+    return topics
 
 
 def plan_elsewhere(files: Directory, topics: Topics) -> None:
@@ -150,7 +150,7 @@ def _ending_at(offsets: bytes, topics: Topics) -> bytes:
 
 
 def progress_in(files: Directory, folder: str = "") -> Progress:
-    """Return what `committed_progress` does, of a checkpoint in any file system.
+    """Return the same as `committed_progress`, of a checkpoint in any file system.
 
     Args:
         files: The directory.

@@ -1,4 +1,4 @@
-"""What Spark's own sources and sinks have had since a checkpoint began: its record `records.json`.
+"""The counts of Spark's own sources and sinks since a checkpoint began: its record `records.json`.
 
 Gateway and egress count theirs themselves. Offsets of Kafka would not do: markers of transactions have some, too.
 """
@@ -56,9 +56,9 @@ class RecordCount:
 
     @classmethod
     def open(cls, directory: Directory) -> "RecordCount":
-        """Go on with what earlier runs have counted; raises as `read_counted`."""
-        found = read_counted(directory)
-        return cls(directory, found, found)
+        """Go on with the counts of earlier runs; raises as `read_counted`."""
+        counts = read_counted(directory)
+        return cls(directory, counts, counts)
 
     def is_written(self, query: str, batch: int) -> bool:
         """Say whether sinks have got a micro-batch."""

@@ -5,8 +5,8 @@ from collections.abc import Iterable, Iterator, Sequence
 import grpc
 
 from wallaroo_runtime.service._proto import service_pb2 as pb
-from wallaroo_runtime.service.chunk import Joiner
-from wallaroo_runtime.service.client import CALL_S, PATIENCE_S, Away, Client
+from wallaroo_runtime.service.chunk import ChunkJoiner
+from wallaroo_runtime.service.client import CALL_S, PATIENCE_S, Away, ServiceClient
 from wallaroo_runtime.service.endpoint import Service
 from wallaroo_runtime.storage.outbox.staging import StagedFile
 
@@ -25,7 +25,7 @@ class RemoteOutbox:
     """
 
     def __init__(self, service: Service, patience_s: float = PATIENCE_S, *, waits: bool = True) -> None:
-        self._client, self._waits = Client(service, patience_s), waits
+        self._client, self._waits = ServiceClient(service, patience_s), waits
         self._epoch = service.epoch
 
     @property
@@ -42,11 +42,11 @@ class RemoteOutbox:
         return bool(reply.is_new)
 
     def letters(self) -> int:
-        """Return how many dead letters were ever published."""
+        """Return the number of dead letters that were ever published."""
         return int(self._client.call("Status", pb.StatusRequest(epoch=self._epoch)).dead_letters)
 
     def published(self) -> int:
-        """Return how many messages were ever published for sinks; it is asked once."""
+        """Return the number of messages that were ever published for sinks; it is asked once."""
         status = self._client.look("Status", pb.StatusRequest(epoch=self._epoch), LOOK_S)
         if not status.HasField("published"):
             raise self._client.broke_rules(reason="it does not say how many messages it has for sinks")
@@ -88,13 +88,13 @@ def staged_message(file: StagedFile) -> pb.StagedFile:
     )
 
 
-def joined(chunks: Iterable[pb.Chunk], client: Client) -> Iterator[bytes]:
+def joined(chunks: Iterable[pb.Chunk], client: ServiceClient) -> Iterator[bytes]:
     """Yield the data of chunks, each with those that continue it.
 
     Raises:
         RunError: R648, it is longer than any frame, or its end is missing.
     """
-    joiner = Joiner()
+    joiner = ChunkJoiner()
     for chunk in chunks:
         try:
             data = joiner.take(chunk)

@@ -14,7 +14,7 @@ StateValue = tuple[int, bytes]  # encoding, serialized state
 
 
 def latest_states(entries: Iterable[bytes]) -> dict[StateKey, StateValue]:
-    """Return what a log says at its end; keys without state are left out.
+    """Return the states at the end of a log; keys without state are left out.
 
     Raises:
         RunError: R664, an entry is damaged.

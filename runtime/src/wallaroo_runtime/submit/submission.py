@@ -1,4 +1,4 @@
-"""Runs spark-submit for a driver on the cluster, and reports what becomes of the application there.
+"""Runs spark-submit for a driver on the cluster, and reports the fate of the application there.
 
 What spark-submit and YARN's client write is for their developers; here it becomes a line for each change of state and,
 when the application has failed, one error with the exit code of the driver.
@@ -77,17 +77,17 @@ class Submission:
     def _read(self, line: str) -> None:
         if line and not line.startswith("\tat "):
             self._last.append(line)
-        if found := STATUS.search(line):
-            self._status = int(found[1] or found[2])
-        if found := PAGE.match(line):
-            self._page = found[1]
-        if found := DIAGNOSIS.match(line) or THROWN.match(line):
-            self._reason = self._reason or found[1]
-        if not self._application and (found := ASSIGNED.search(line)):
-            self._application = found[1] or found[2]
+        if match := STATUS.search(line):
+            self._status = int(match[1] or match[2])
+        if match := PAGE.match(line):
+            self._page = match[1]
+        if match := DIAGNOSIS.match(line) or THROWN.match(line):
+            self._reason = self._reason or match[1]
+        if not self._application and (match := ASSIGNED.search(line)):
+            self._application = match[1] or match[2]
             self._note(f"{self._application} is submitted; {self._remedy('logs')} shows what it says")
-        if found := REPORT.search(line):
-            self._tell(found[1])
+        if match := REPORT.search(line):
+            self._tell(match[1])
 
     def _tell(self, state: str) -> None:
         if state != self._state:
@@ -95,7 +95,7 @@ class Submission:
             self._note(f"{self._application}: {state.lower()}")
 
     def _remedy(self, verb: str) -> str:
-        """Return the command of the cluster's own tool that shows what the application says, or ends it."""
+        """Return the command of the cluster's own tool that shows the application's logs, or ends it."""
         return f"`{self._tools[verb]} {self._application}`"
 
     def _failure(self, code: int) -> RunError:

@@ -134,7 +134,7 @@ class DriverKeeper:
                 return INTERRUPTED
 
     def _run_once(self) -> int:
-        """Run one driver to its end, passing on what it prints."""
+        """Run one driver to its end, passing on its output."""
         # Of its own session: what a terminal sends to all must reach it once.
         self._child = child = subprocess.Popen(
             self._command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True, start_new_session=True,

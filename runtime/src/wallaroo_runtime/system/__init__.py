@@ -1,1 +1,1 @@
-"""What all parts ask of the operating system in the same way: locks, processes, pauses between tries."""
+"""Locks, processes, pauses between tries: the services of the operating system that all parts use."""

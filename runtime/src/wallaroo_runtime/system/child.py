@@ -22,11 +22,11 @@ class Children:
         self._lock, self._running, self.is_ended = threading.Lock(), set[Child](), False
 
     def watch(self) -> None:
-        """Take in what this thread starts from now on."""
+        """Take in the processes that this thread starts from now on."""
         _local.children = self
 
     def end(self) -> None:
-        """End them; who waits for one sees that it was killed."""
+        """End them; a waiter for one sees that it was killed."""
         with self._lock:
             self.is_ended = True
             for child in self._running:
@@ -60,7 +60,7 @@ def endable(child: Child) -> Iterator[None]:
 
 
 def end_group(child: Child) -> None:
-    """End a child that has a group of its own, and what it has left in that group."""
+    """End a child that has a group of its own, and its own children in that group."""
     with suppress(ProcessLookupError):
         os.killpg(child.pid, signal.SIGKILL)
     child.wait()

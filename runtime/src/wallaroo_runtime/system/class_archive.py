@@ -1,4 +1,4 @@
-"""Keeps what the Java virtual machine has made of a program's classes in a file that the next one maps into its memory.
+"""Keeps the JVM's compiled form of a program's classes in a file that the next one maps into its memory.
 
 Half of the processor time of a start goes into reading and checking classes: a run of Spark without messages took 38.8
 CPU seconds without such a file and 20.4 with it. The first run of a user leaves the file when it ends: one at a time.
@@ -71,8 +71,8 @@ class ArchiveWriter:
     """
 
     def __init__(self, options: str) -> None:
-        found = re.search(rf"{MAKE}=([^\"]+)\.\d+", options)
-        self._archive = Path(f"{found[1]}.jsa") if found else None
+        match = re.search(rf"{MAKE}=([^\"]+)\.\d+", options)
+        self._archive = Path(f"{match[1]}.jsa") if match else None
         self.directory = self._archive.parent if self._archive else None
         self.descriptors: tuple[int, ...] = ()
         if self.directory is not None:
@@ -93,13 +93,13 @@ class ArchiveWriter:
 
 def _key(java: str, parts: tuple[object, ...]) -> str:
     paths = [Path(os.path.realpath(java)), *(part for part in parts if isinstance(part, Path))]
-    found = [path.stat() for path in paths if path.exists()]
-    known = (*parts, paths[0], *((each.st_mtime_ns, each.st_size) for each in found))
+    files = [path.stat() for path in paths if path.exists()]
+    known = (*parts, paths[0], *((each.st_mtime_ns, each.st_size) for each in files))
     return hashlib.sha256(repr(known).encode()).hexdigest()[:32]
 
 
 def _take_over(archive: Path) -> None:
-    """Give what a run has left its final name; remove what is not whole and no longer written."""
+    """Give the archive of a run its final name; remove one that is not whole and no longer written."""
     for part in archive.parent.glob(f"{archive.stem}.*[0-9]"):
         with suppress(FileNotFoundError), part.open("rb") as file:  # else another start was faster
             if file.read(len(MAGIC)) == MAGIC and not archive.exists():

@@ -1,4 +1,4 @@
-"""What files take on the disk."""
+"""The size of files on the disk."""
 
 import os
 from pathlib import Path
@@ -13,10 +13,10 @@ def measure(path: Path) -> int:
     for folder, names, files in os.walk(path) if not path.is_symlink() else ():
         for name in (*files, *names, "."):
             try:
-                found = os.lstat(os.path.join(folder, name))
+                status = os.lstat(os.path.join(folder, name))
             except FileNotFoundError:
                 continue
-            if (found.st_dev, found.st_ino) not in seen:
-                seen.add((found.st_dev, found.st_ino))
-                size += found.st_blocks * 512
+            if (status.st_dev, status.st_ino) not in seen:
+                seen.add((status.st_dev, status.st_ino))
+                size += status.st_blocks * 512
     return size if seen else os.lstat(path).st_blocks * 512

@@ -40,7 +40,7 @@ def locked(path: Path, how: int = WAIT) -> Iterator[int]:
 
 
 def lock_directory(directory: Path, name: str = "lock") -> int:
-    """Lock a directory's file `name`, which then says who has it, and return its descriptor.
+    """Lock a directory's file `name`, which then names its owner, and return its descriptor.
 
     Raises:
         RunError: R610, another process has it.

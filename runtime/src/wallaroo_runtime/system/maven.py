@@ -34,7 +34,7 @@ _ALONE = "<exclusions><exclusion><groupId>*</groupId><artifactId>*</artifactId><
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """Who waits for Maven.
+    """The waiters for Maven.
 
     Attributes:
         tell: Called when it is started.
@@ -127,7 +127,7 @@ def _pom(coordinates: Sequence[str], alone: str) -> str:
 
 
 def maven_reason(output: str, code: int = 1) -> str:
-    r"""Return the first error in what Maven has printed; its last lines, if it names none.
+    r"""Return the first error in the output of Maven; its last lines, if it names none.
 
     Example:
         >>> maven_reason("[INFO] Scanning\n[ERROR] no such artifact\n[ERROR] -> [Help 1]")
@@ -137,9 +137,11 @@ def maven_reason(output: str, code: int = 1) -> str:
     """
     lines = [line.strip() for line in output.splitlines() if line.strip()]
     errors = [line.removeprefix("[ERROR]").strip() for line in lines if line.startswith("[ERROR]")]
-    said = " | ".join(lines[-LAST_LINES:])
+    last_lines = " | ".join(lines[-LAST_LINES:])
     end = f"signal {-code}" if code < 0 else f"exit code {code}"
-    text = next(filter(None, errors), f"Maven ended with {end}; its last lines: {said}" if said else f"Maven: {end}")
+    text = next(
+        filter(None, errors), f"Maven ended with {end}; its last lines: {last_lines}" if last_lines else f"Maven: {end}"
+    )
     if len(text) <= HEAD_CHARACTERS + TAIL_CHARACTERS:
         return text
     return f"{text[:HEAD_CHARACTERS]} … {text[-TAIL_CHARACTERS:]}"

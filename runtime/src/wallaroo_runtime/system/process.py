@@ -1,4 +1,4 @@
-"""What the system knows of a process, and how one ends with another."""
+"""The system's facts of a process, and how one ends with another."""
 
 import ctypes
 import os

@@ -62,7 +62,7 @@ class Stop:
 
 
 class Raised:
-    """What a signal handler raises: again only if it has been lost.
+    """The exception of a signal handler: raised again only if it has been lost.
 
     Python drops what is raised in a callback, such as `__del__` or those of a fork. While one is on its way, another
     would break off what ends things.
@@ -96,12 +96,12 @@ class Raised:
 
     def throw(self, *values: object) -> NoReturn:
         """Raise it with these values."""
-        made = self._kind(*values)
-        self._last = weakref.ref(made)
+        error = self._kind(*values)
+        self._last = weakref.ref(error)
         try:
-            raise made
+            raise error
         finally:
-            del made  # its traceback has this frame: it would refer to itself
+            del error  # its traceback has this frame: it would refer to itself
 
 
 class Ended(SystemExit):
@@ -109,7 +109,7 @@ class Ended(SystemExit):
 
 
 def end_in_order() -> None:
-    """Let SIGTERM and SIGHUP end a command as an exception does: what it has begun is ended; the code is 143 or 129.
+    """Let SIGTERM and SIGHUP end a command as an exception does: its work is ended; the code is 143 or 129.
 
     Commands with a flag of their own take its place. The first signal counts: `timeout`, for example, sends it to the
     process and again to its group.
@@ -151,7 +151,7 @@ def handle_ending(handler: Callable[[int, FrameType | None], object]) -> dict[in
 
 
 def leave_terminal(number: int) -> None:
-    """Let what is still printed go nowhere when SIGHUP says that the terminal is gone: writing would fail."""
+    """Drop further output when SIGHUP reports that the terminal is gone: writing would fail."""
     if number != signal.SIGHUP:
         return
     for descriptor in range(3):
@@ -164,7 +164,7 @@ def leave_terminal(number: int) -> None:
 
 @contextmanager
 def signals_kill() -> Iterator[None]:
-    """Let signals kill a command that imports what it needs, without a word: callbacks there drop what they raise.
+    """Let signals kill a command during its imports, without a word: callbacks there drop exceptions.
 
     Signals of a process that has handlers of its own stay its own.
     """

@@ -1,4 +1,4 @@
-"""The canonical form of a document, and the hash of what must be equal between a worker and a checkpoint."""
+"""The canonical form of a document, and the hash of the part that must be equal between a worker and a checkpoint."""
 
 import hashlib
 import json
@@ -58,7 +58,7 @@ def canonical_text(document: Json) -> str:
 
 
 def interface(document: Json) -> Json:
-    """Return the document without workers and addresses: what steps, kinds and names it has."""
+    """Return the document without workers and addresses: its steps, kinds and names."""
     pipelines = []
     for pipeline in document["pipelines"]:
         ends = {kind: list(map(_without_address, pipeline[kind])) for kind in ("sources", "sinks")}

@@ -1,4 +1,4 @@
-"""What the topology's meaning must be beyond its shape: section 1 of the specification.
+"""The rules of the topology's meaning beyond its shape: section 1 of the specification.
 
 The rules read the raw document and step over parts whose shape is wrong, so that one reading reports everything.
 """
@@ -91,14 +91,14 @@ def check_inputs(index: Index) -> Iterator[Diagnostic]:
     looping = {path for loop in loops for path in loop}
     for number, part in enumerate(index.parts):
         for at, path in part.inputs():
-            place = f"/inputs/{at}"
+            pointer = f"/inputs/{at}"
             if path not in known:
                 hint = did_you_mean(path, readable)
                 reason = f'takes its input from "{path}", which is not in the document{hint}'
-                yield index.finding("T213", part, place, path=part.path, reason=reason)
+                yield index.finding("T213", part, pointer, path=part.path, reason=reason)
             elif part.kind == "steps" and "/steps/" in path and known[path] >= number and part.path not in looping:
                 reason = f'step "{part.path}" precedes its input "{path}"'
-                yield index.finding("T102", part, place, reason=reason, fix="put each step after the steps it reads")
+                yield index.finding("T102", part, pointer, reason=reason, fix="put each step after the steps it reads")
     for loop in loops:
         part = index.parts[known[loop[0]]]
         reason = f"is in a loop: {' → '.join((*loop, loop[0]))}; a step may only read what comes before it"
@@ -184,17 +184,17 @@ def _check_presence(index: Index, part: Part, kind: str) -> Iterator[Diagnostic]
 
 def _check_keys(index: Index, part: Part, name: str, key: Json, *, values: set[bytes]) -> Iterator[Diagnostic]:
     for number, value in enumerate(items_of(key, "values")):
-        place = f"/state/key/values/{number}"
+        pointer = f"/state/key/values/{number}"
         try:
             data = key_bytes(value)
         except (binascii.Error, UnicodeEncodeError, ValueError) as error:
             text = {"reason": f"{shown_json(value)} is not a key; {error}", "fix": "write standard base64 with padding"}
-            yield index.finding("T102", part, place, **text)
+            yield index.finding("T102", part, pointer, **text)
             continue
         if data is None:
             continue
         if data in values:
-            yield index.finding("T203", part, place, what=f'key {shown_json(value)} of state "{name}"', kind="key")
+            yield index.finding("T203", part, pointer, what=f'key {shown_json(value)} of state "{name}"', kind="key")
         values.add(data)
 
 

@@ -16,7 +16,7 @@ GIVE_TIME = ("kafka", "connector")
 
 
 def complete(data: bytes, directory: str, version: str) -> Topology:
-    """Add what a partial document leaves out, and check the result.
+    """Add the missing parts of a partial document, and check the result.
 
     Args:
         data: The document. Properties that it has are kept, but for the interface hash.
@@ -71,7 +71,7 @@ def _fill_pipelines(document: Json) -> None:
 
 
 class _Line:
-    """One pipeline: each part reads the part before it, unless it says what it reads."""
+    """One pipeline: each part reads the part before it, unless it names its inputs."""
 
     def __init__(self, pipeline: Json, number: int, own: Any) -> None:
         self.pipeline, self.number, self.own = pipeline, number, own
@@ -158,7 +158,7 @@ def _fill_times(pipelines: list[Json]) -> None:
 
 
 def _with_defaults(value: Any, rule: Mapping[str, Any]) -> Any:
-    """Return a part of a document with the schema's defaults of what it leaves out."""
+    """Return a part of a document with the schema's defaults for its missing properties."""
     rule = resolved(rule)
     if isinstance(value, list):
         return [_with_defaults(item, rule.get("items", {})) for item in value]

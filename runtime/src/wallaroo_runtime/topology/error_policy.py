@@ -86,14 +86,14 @@ def stop_at_dead_letter(letters: Iterable[pb.DeadLetter], policy: ErrorPolicy) -
 
 
 def stopped_by(letter: pb.DeadLetter, policy: ErrorPolicy) -> RunError:
-    """Return an R611 with what a dead letter says that stops the query."""
+    """Return an R611 with the text of the dead letter that stops the query."""
     fix = "run with --on-error dead_letter"
     if letter.path in policy.parts:
         fix = policy.remedies.get(letter.path, REMEDY).format(name=letter.step)
-    place = (words := record_words(letter)) and f" ({words})"
+    origin = (words := record_words(letter)) and f" ({words})"
     return RunError.of(
         "R611",
-        reason=f"{letter.code} {letter.error}{place}",
+        reason=f"{letter.code} {letter.error}{origin}",
         fix=f"correct the user code and run again, or {fix}",
         traceback=letter.traceback,
     )

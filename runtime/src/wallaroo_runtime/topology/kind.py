@@ -63,15 +63,15 @@ def check_times(index: Index) -> Iterator[Diagnostic]:
         kind, time, name = part.text("kind"), part.text("time"), part.state().get("name")
         if part.kind != "steps" or not kind:
             continue
-        found = {"/state/ttl_ms": "ttl_ms" in part.state(), "/timers": "timers" in part.value}
+        has_times = {"/state/ttl_ms": "ttl_ms" in part.state(), "/timers": "timers" in part.value}
         if not kind.startswith("state_"):
-            for place in (place for place, is_there in found.items() if is_there):
-                reason = f'a step of kind "{kind}" has no {place.rpartition("/")[2]}'
-                yield index.finding("T102", part, place, reason=reason, fix="remove it")
-        elif any(found.values()) and "time" not in part.value:
+            for pointer in (pointer for pointer, is_there in has_times.items() if is_there):
+                reason = f'a step of kind "{kind}" has no {pointer.rpartition("/")[2]}'
+                yield index.finding("T102", part, pointer, reason=reason, fix="remove it")
+        elif any(has_times.values()) and "time" not in part.value:
             reason, fix = 'a step with timers, or with a ttl, needs the property "time"', 'add "time": "ingest"'
             yield index.finding("T102", part, reason=reason, fix=fix)
-        if "time" in part.value and not any(found.values()):
+        if "time" in part.value and not any(has_times.values()):
             reason, fix = "a step without timers, and without a ttl, has no time", "remove it"
             yield index.finding("T102", part, "/time", reason=reason, fix=fix)
         elif time and isinstance(name, str) and times.setdefault(name, time) != time:
@@ -123,9 +123,9 @@ def check_ends(index: Index) -> Iterator[Diagnostic]:
         for number, item in enumerate(items_of(part.value, "partitions")):
             partition = item.get("number") if isinstance(item, dict) else None
             if type(partition) is int and partition in seen:
-                place = f"/partitions/{number}/number"
+                pointer = f"/partitions/{number}/number"
                 what = f'partition {partition} of source "{part.text("name")}"'
-                yield index.finding("T203", part, place, what=what, kind="number")
+                yield index.finding("T203", part, pointer, what=what, kind="number")
             elif type(partition) is int:
                 seen.add(partition)
         most, refill = part.value.get("max_credits"), part.value.get("refill_credits")
@@ -164,14 +164,14 @@ def check_message_keys(index: Index) -> Iterator[Diagnostic]:
 
 def _keyless(index: Index, parts: dict[str, Part]) -> set[str]:
     """Return the paths of sources and steps that give a message without a key on some way."""
-    found = {part.path for part in index.parts if part.kind == "sources" and not _gives_keys(part)}
+    paths = {part.path for part in index.parts if part.kind == "sources" and not _gives_keys(part)}
     plain = [part for part in index.parts if part.kind == "steps" and part.text("kind") not in KEYING_KINDS]
     grew = True
     while grew:
-        before = len(found)
-        found.update(part.path for part in plain if any(path in found for _, path in part.inputs()))
-        grew = len(found) > before
-    return found & parts.keys()
+        before = len(paths)
+        paths.update(part.path for part in plain if any(path in paths for _, path in part.inputs()))
+        grew = len(paths) > before
+    return paths & parts.keys()
 
 
 def _gives_keys(source: Part) -> bool:

@@ -1,4 +1,4 @@
-"""The topology document as values: what `load` gives when nothing is wrong with it."""
+"""The topology document as values: the result of `load` when nothing is wrong with it."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -47,8 +47,8 @@ class State:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class End:
-    """What sources and sinks have in common; each kind has a class of its own."""
+class Endpoint:
+    """The parts that sources and sinks share; each kind has a class of its own."""
 
     path: str
     name: str
@@ -70,14 +70,14 @@ class End:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Source(End):
+class Source(Endpoint):
     """Where messages come from."""
 
     codec: str
 
     @property
     def gives_keys(self) -> bool:
-        """Whether its messages have keys: those of a connector or of records, or what an expression gives."""
+        """Whether its messages have keys: those of a connector or of records, or those of an expression."""
         return isinstance(self, ConnectorSource | KafkaSource) or (isinstance(self, SparkSource) and bool(self.key))
 
 
@@ -157,7 +157,7 @@ class SparkSource(Source):
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """Which messages an aggregation takes together; what only other kinds have is 0 or empty.
+    """The messages that an aggregation takes together; fields that only other kinds have are 0 or empty.
 
     Attributes:
         kind: `range`, `session` or `count`.
@@ -183,7 +183,7 @@ class Window:
 
     @property
     def step_ms(self) -> int:
-        """How long it takes at least until a tick has something to end: slide, gap or flush."""
+        """Shortest time until a tick has something to end: slide, gap or flush."""
         return self.slide_ms or self.gap_ms or self.flush_ms
 
 
@@ -211,7 +211,7 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sink(End):
+class Sink(Endpoint):
     """Where messages go."""
 
     inputs: tuple[str, ...]
@@ -252,7 +252,7 @@ class KafkaSink(Sink):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SparkSink(Sink):
-    """What Spark writes of a micro-batch; `value` is a select list, over the columns of `schema` if it has any."""
+    """The rows that Spark writes of a micro-batch; `value` is a select list over the columns of `schema`, if any."""
 
     format: str
     options: Mapping[str, str]
@@ -315,11 +315,11 @@ class Topology:
 
     def states(self) -> dict[str, Step]:
         """Return for each state name the first step that has it."""
-        found: dict[str, Step] = {}
+        steps: dict[str, Step] = {}
         for step in self.steps():
             if step.state is not None:
-                found.setdefault(step.state.name, step)
-        return found
+                steps.setdefault(step.state.name, step)
+        return steps
 
     def visits(self) -> list[str]:
         """Return the names of the visits that state computations take, each once."""

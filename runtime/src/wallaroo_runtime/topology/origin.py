@@ -23,7 +23,7 @@ def record_place(letter: pb.DeadLetter) -> dict[str, Any]:
 
 def record_words(letter: pb.DeadLetter) -> str:
     """Return the same as words: `source "in", topic orders, partition 2, offset 13, key b'ann'`; empty: not known."""
-    place = record_place(letter)
-    if place:
-        place["source"] = f'"{place["source"]}"'
-    return ", ".join(f"{name} {value}" for name, value in place.items())
+    origin = record_place(letter)
+    if origin:
+        origin["source"] = f'"{origin["source"]}"'
+    return ", ".join(f"{name} {value}" for name, value in origin.items())

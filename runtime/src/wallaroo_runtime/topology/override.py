@@ -16,7 +16,7 @@ BROKERS = "WALLAROO_BROKERS"  # as in the SDKs, where groups of Goka are declare
 
 
 @dataclass(frozen=True, slots=True)
-class Address:
+class NamedAddress:
     """HOST:PORT, for the source or sink of that name, or for the next one when the name is empty."""
 
     name: str
@@ -24,7 +24,7 @@ class Address:
     port: int
 
 
-def parse_addresses(text: str, what: str) -> list[Address]:
+def parse_addresses(text: str, what: str) -> list[NamedAddress]:
     """Read `[NAME@]HOST:PORT,...`; a host in brackets may be an IPv6 address.
 
     Args:
@@ -36,7 +36,7 @@ def parse_addresses(text: str, what: str) -> list[Address]:
 
     Example:
         >>> parse_addresses("votes@127.0.0.1:7010,[::1]:7011", "source")
-        [Address(name='votes', host='127.0.0.1', port=7010), Address(name='', host='::1', port=7011)]
+        [NamedAddress(name='votes', host='127.0.0.1', port=7010), NamedAddress(name='', host='::1', port=7011)]
     """
     return [_parse(item, what) for item in text.split(",")]
 
@@ -83,7 +83,7 @@ def parse_brokers(variable: str, text: str) -> list[str]:
     return text.split(",")
 
 
-def _parse(item: str, what: str) -> Address:
+def _parse(item: str, what: str) -> NamedAddress:
     name, _, rest = item.rpartition("@")
     host, colon, port = rest.rpartition(":")
     reason = ""
@@ -95,7 +95,7 @@ def _parse(item: str, what: str) -> Address:
         reason = "an IPv6 address is written in brackets, as in [::1]:7010"
     if reason:
         raise RunError.of("T211", USAGE, what=what, value=json.dumps(item, ensure_ascii=False), reason=reason)
-    return Address(name, host.strip("[]"), int(port))
+    return NamedAddress(name, host.strip("[]"), int(port))
 
 
 def override(topology: Topology, inputs: str, outputs: str) -> Topology:
@@ -124,12 +124,12 @@ def broker_variables(document: Mapping[str, Any]) -> dict[tuple[str, tuple[str, 
     ends = [(end["name"], tuple(end["brokers"])) for end in _ends_with_brokers(document)]
     if len({frozenset(brokers) for _, brokers in ends}) < 2:
         return dict.fromkeys(ends, BROKERS)
-    found, taken = dict[tuple[str, tuple[str, ...]], str](), dict[str, str]()
+    variables, taken = dict[tuple[str, tuple[str, ...]], str](), dict[str, str]()
     for name, brokers in sorted(set(ends)):
         cluster = ",".join(sorted(brokers))
-        found[name, brokers] = variable = free_name(variable_of(f"{name}_brokers"), cluster, taken)
+        variables[name, brokers] = variable = free_name(variable_of(f"{name}_brokers"), cluster, taken)
         taken[variable] = cluster
-    return found
+    return variables
 
 
 def with_brokers(topology: Topology, environment: Mapping[str, str]) -> Topology:
@@ -146,8 +146,8 @@ def with_brokers(topology: Topology, environment: Mapping[str, str]) -> Topology
         fix = f"give {', '.join(dict.fromkeys(variables.values()))} instead, as far as they are to be others"
         raise RunError.of("R608", USAGE, reason=reason, fix=fix)
     for end in _ends_with_brokers(document):
-        if given := environment.get(variables[end["name"], tuple(end["brokers"])]):
-            end["brokers"] = parse_brokers(variables[end["name"], tuple(end["brokers"])], given)
+        if value := environment.get(variables[end["name"], tuple(end["brokers"])]):
+            end["brokers"] = parse_brokers(variables[end["name"], tuple(end["brokers"])], value)
     return load_document(document)
 
 
@@ -156,7 +156,7 @@ def _ends_with_brokers(document: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
         yield from (end for end in (*pipeline["sources"], *pipeline["sinks"]) if "brokers" in end)
 
 
-def _put(ends: Sequence[dict[str, Any]], addresses: Sequence[Address], option: str, what: str) -> None:
+def _put(ends: Sequence[dict[str, Any]], addresses: Sequence[NamedAddress], option: str, what: str) -> None:
     free = list(ends)
     for address in sorted(addresses, key=lambda address: not address.name):
         names = [end["name"] for end in free]

@@ -55,39 +55,39 @@ def _pipeline(value: dict[str, Any]) -> Pipeline:
 
 
 def _source(value: dict[str, Any]) -> Source:
-    given = dict(value)
+    fields = dict(value)
     if "framing" in value:
-        given["framing"] = Framing(**value["framing"])
+        fields["framing"] = Framing(**value["framing"])
     if "brokers" in value:
-        given["brokers"] = tuple(value["brokers"])
+        fields["brokers"] = tuple(value["brokers"])
     if "partitions" in value:
         partitions = ((item["number"], item.get("start", value["start"])) for item in value["partitions"])
-        given["partitions"] = tuple(partitions)
+        fields["partitions"] = tuple(partitions)
     if "create" in value:
-        given["create"] = TopicCreation(**value["create"])
-    return _SOURCES[value["kind"]](**given)
+        fields["create"] = TopicCreation(**value["create"])
+    return _SOURCES[value["kind"]](**fields)
 
 
 def _sink(value: dict[str, Any]) -> Sink:
-    given = dict(value)
-    given.update((name, tuple(value[name])) for name in ("inputs", "brokers") if name in value)
+    fields = dict(value)
+    fields.update((name, tuple(value[name])) for name in ("inputs", "brokers") if name in value)
     if "create" in value:
-        given["create"] = TopicCreation(**value["create"])
-    return _SINKS[value["kind"]](**given)
+        fields["create"] = TopicCreation(**value["create"])
+    return _SINKS[value["kind"]](**fields)
 
 
 def _step(value: dict[str, Any]) -> Step:
-    given = dict(value)
-    given.update((name, tuple(value[name])) for name in ("inputs", "visits", "timers") if name in value)
+    fields = dict(value)
+    fields.update((name, tuple(value[name])) for name in ("inputs", "visits", "timers") if name in value)
     if "state" in value:
-        given["state"] = _state(value["state"])
+        fields["state"] = _state(value["state"])
     if "window" in value:
-        given["window"] = Window(**value["window"])
-    return Step(**given)
+        fields["window"] = Window(**value["window"])
+    return Step(**fields)
 
 
 def _state(value: dict[str, Any]) -> State:
     key = value["key"]
     values = tuple(data for item in key.get("values", ()) if (data := key_bytes(item)) is not None)
-    found = Key(key["kind"], values, key.get("unknown", "create"))
-    return State(value["name"], value["codec"], found, value.get("ttl_ms", 0))
+    keys = Key(key["kind"], values, key.get("unknown", "create"))
+    return State(value["name"], value["codec"], keys, value.get("ttl_ms", 0))

@@ -1,4 +1,4 @@
-"""Checks a document against the JSON Schema and says what is wrong in words for people."""
+"""Checks a document against the JSON Schema and describes its faults in words for people."""
 
 import json
 import re
@@ -71,7 +71,7 @@ def _validator() -> Any:
 
 
 def check_shape(document: Any, limit: int) -> Iterator[Diagnostic]:
-    """Yield a T102 for each place where the document is not what the schema says, at most `limit`."""
+    """Yield a T102 for each place where the document breaks the schema, at most `limit`."""
     count = 0
     for error in _validator().iter_errors(document):
         for finding in _findings(error):
@@ -102,7 +102,7 @@ def _findings(error: ValidationError) -> Iterator[Diagnostic]:
 
 
 def _described(rule: Mapping[str, Any]) -> str:
-    """Return what the schema says that a value is, to stand in the middle of a sentence."""
+    """Return the schema's description of a value, to stand in the middle of a sentence."""
     if "$ref" in rule:
         rule = schema()["$defs"][rule["$ref"].rsplit("/", 1)[1]]
     text = str(rule.get("description", "")).rstrip(".")
@@ -110,7 +110,7 @@ def _described(rule: Mapping[str, Any]) -> str:
 
 
 def _expected(rule: Mapping[str, Any]) -> str:
-    """Return what the schema says that a value is, with an example if it has one."""
+    """Return the schema's description of a value, with an example if it has one."""
     examples = rule.get("examples")
     return f"expected: {_described(rule)}" + (f", e.g. {shown_json(examples[0])}" if examples else "")
 

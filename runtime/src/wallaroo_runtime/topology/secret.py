@@ -92,13 +92,13 @@ def withheld(document: Any) -> tuple[Any, dict[str, str]]:
 
     A variable has the name of its option; options of different values have those of their sources and sinks, too.
     """
-    found = defaultdict[str, dict[str, list[tuple[dict[str, Any], str]]]](lambda: defaultdict(list))
+    secrets = defaultdict[str, dict[str, list[tuple[dict[str, Any], str]]]](lambda: defaultdict(list))
     document = _copied(document)
     for end in _ends(document):
         for options, option, value in _secrets(end):
-            found[option][value].append((options, str(end.get("name", ""))))
+            secrets[option][value].append((options, str(end.get("name", ""))))
     values: dict[str, str] = {}
-    for option, by_value in found.items():
+    for option, by_value in secrets.items():
         for value, places in by_value.items():
             for options, end_name in places:
                 name = variable_of(option if len(by_value) == 1 else f"{end_name}_{option}")
@@ -109,15 +109,15 @@ def withheld(document: Any) -> tuple[Any, dict[str, str]]:
 
 def free_name(name: str, value: str, taken: Mapping[str, str]) -> str:
     """Return a name that no other value has: two sources may have equal names."""
-    number, found = 1, name
-    while taken.get(found, value) != value:
+    number, free = 1, name
+    while taken.get(free, value) != value:
         number += 1
-        found = f"{name}_{number}"
-    return found
+        free = f"{name}_{number}"
+    return free
 
 
 def _copied(document: Any) -> Any:
-    """Return a document whose sources and sinks may be changed; what is no document stays as it is."""
+    """Return a document whose sources and sinks may be changed; other values stay as they are."""
     if isinstance(document, dict):
         return {name: _copied(value) for name, value in document.items()}
     return [_copied(value) for value in document] if isinstance(document, list) else document
@@ -188,8 +188,8 @@ def check_secrets(document: Any) -> None:
         RunError: As `resolved`; R608 names all of them.
     """
     names = references(document)
-    given = {*os.environ, *_declared, *_written}
-    if missing := [name for name in names if not {name, name + FILE} & given]:
+    known_names = {*os.environ, *_declared, *_written}
+    if missing := [name for name in names if not {name, name + FILE} & known_names]:
         raise _lacking(missing)
     for name in names:
         _value(name)
@@ -210,9 +210,9 @@ def _lacking(names: Sequence[str]) -> RunError:
 
 def _value(name: str) -> str:
     text = _declared.get(name)
-    if text is None and (found := _of_environment(name)) is not None:
-        _used[name] = found
-        return found
+    if text is None and (value := _of_environment(name)) is not None:
+        _used[name] = value
+        return value
     text = _written.get(name) if text is None else text
     if text is None:
         raise _lacking([name])
@@ -242,7 +242,7 @@ def _of_environment(name: str) -> str | None:
 
 
 def hidden(text: str) -> str:
-    """Return a text, such as what Spark says of a path, with references in place of the secrets that are in use.
+    """Return a text, such as Spark's error about a path, with references in place of the secrets that are in use.
 
     Example:
         >>> _used["P"] = "ftp://me:word@host"

@@ -53,7 +53,7 @@ def check_topics(index: Index) -> Iterator[Diagnostic]:
 
 
 def _numbers(index: Index, part: Part) -> Iterator[Diagnostic]:
-    """Options that are numbers above 0: what else Spark and Kafka's clients say of them names neither."""
+    """Options that are numbers above 0: Spark's and Kafka's own errors name neither option nor value."""
     for name, value in part.object("options").items():
         text = str(value)
         if name.lower() in NUMBERS and "${env:" not in text and not (text.isdecimal() and int(text) > 0):
@@ -68,10 +68,10 @@ def _table(index: Index, part: Part) -> Iterator[Diagnostic]:
     for number, item in enumerate(items_of(part.value, "partitions")):
         if isinstance(item, dict) and "start" in item:
             starts.append((f"/partitions/{number}/start", item["start"]))
-    for place, start in starts:
+    for pointer, start in starts:
         if isinstance(start, str) and start != "start":
             reason = f"a table is read from its start, not from {shown_json(start)}"
-            yield _finding(index, part, place, reason, 'write "start"')
+            yield _finding(index, part, pointer, reason, 'write "start"')
     for name in part.object("options"):
         if name.lower() in LIMITS:
             reason = f"a table is read whole and in order; option {name} would divide it"
@@ -87,5 +87,5 @@ def _creation(index: Index, part: Part, create: dict[str, Any]) -> Iterator[Diag
         yield _finding(index, part, "/create/like", "the topic would be created like itself", "name another topic")
 
 
-def _finding(index: Index, part: Part, place: str, reason: str, fix: str) -> Diagnostic:
-    return index.finding("T274", part, place, what=part.kind[:-1], name=part.text("name"), reason=reason, fix=fix)
+def _finding(index: Index, part: Part, pointer: str, reason: str, fix: str) -> Diagnostic:
+    return index.finding("T274", part, pointer, what=part.kind[:-1], name=part.text("name"), reason=reason, fix=fix)

@@ -45,8 +45,8 @@ def main(arguments: Sequence[str], directory: Path) -> int:
     except OSError as error:
         reason = f"nobody serves at {path}: {error.strerror or error}"
         fix = "start the program that --attach names, and let it serve there"
-        found = Diagnostic.of("W401", worker=name, reason=reason, fix=fix)
-        (directory / FAILURE).write_text(json.dumps({"diagnostics": [found.to_json()]}), encoding="utf-8")
+        finding = Diagnostic.of("W401", worker=name, reason=reason, fix=fix)
+        (directory / FAILURE).write_text(json.dumps({"diagnostics": [finding.to_json()]}), encoding="utf-8")
         return REFUSED
     temporary = directory / f"{SOCKET}.part"
     temporary.unlink(missing_ok=True)

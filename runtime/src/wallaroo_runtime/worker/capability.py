@@ -1,4 +1,4 @@
-"""What a stage needs of a worker that a worker may leave out."""
+"""The needs of a stage that a worker may leave out."""
 
 from collections.abc import Iterable
 
@@ -44,12 +44,12 @@ def needed(stage: pb.Stage) -> set[str]:
 
 
 def lacking(names: str, what: str) -> str:
-    """Return what a worker lacks, for W416: capabilities, and for what."""
+    """Return the capabilities that a worker lacks, for W416, and their use."""
     return f"lacks the capability {names}, which {what} needs"
 
 
 def check_capabilities(spec: WorkerSpec, stage: pb.Stage, offered: Iterable[str]) -> None:
-    """Check that a worker can do what a stage needs.
+    """Check that a worker has the capabilities that a stage needs.
 
     Raises:
         RunError: W416, it cannot.

@@ -50,8 +50,8 @@ class WorkerProcess:
 
     def _take(self, data: bytes) -> None:
         self._log.write(data)
-        if found := launch.NO_MEMORY.search(data):
-            begin = data.rfind(b"\n", 0, found.start()) + 1
+        if match := launch.NO_MEMORY.search(data):
+            begin = data.rfind(b"\n", 0, match.start()) + 1
             line = data[begin:].partition(b"\n")[0]
             self._said = line[:SAID_BYTES].decode("utf-8", "replace").strip()
 

@@ -31,10 +31,10 @@ class Broken(Exception):
     """The stream ended before its time; its calls that were not answered are to be made again."""
 
 
-class Stream(ABC):
+class CallStream(ABC):
     """One open call."""
 
-    def __init__(self, client: "Client", replies: Iterator[Any]) -> None:
+    def __init__(self, client: "CallClient", replies: Iterator[Any]) -> None:
         self._client, self._replies = client, replies
 
     @abstractmethod
@@ -75,7 +75,7 @@ class Stream(ABC):
         """Give the call up, in whatever state it is."""
 
 
-class Client(ABC):
+class CallClient(ABC):
     """Opens streams to a worker."""
 
     def __init__(self, spec: WorkerSpec) -> None:
@@ -84,11 +84,11 @@ class Client(ABC):
 
     @property
     def width(self) -> int:
-        """How many endpoints share the buckets."""
+        """Number of endpoints that share the buckets."""
         return 1
 
     @abstractmethod
-    def open(self, number: int, method: Method, opening: pb.Opening, request: type[Any]) -> Stream:
+    def open(self, number: int, method: Method, opening: pb.Opening, request: type[Any]) -> CallStream:
         """Open a stream at the endpoint of a partition or bucket, and send the opening.
 
         Args:
@@ -103,7 +103,7 @@ class Client(ABC):
         self._retries = 0
 
     def failed(self, failure: pb.Failure) -> None:
-        """Raise what the worker reported, unless trying again may help."""
+        """Raise the error that the worker reported, unless trying again may help."""
         self._retries += 1
         if not failure.retriable or self._retries > RETRY_LIMIT:
             raise remote_error(self.spec.name, failure)
@@ -117,7 +117,7 @@ class Client(ABC):
         """End the connections."""
 
 
-class WorkerClient(Client):
+class WorkerClient(CallClient):
     """Finds the worker of a spec, which is a process of its own, and finds it again when it was restarted."""
 
     def __init__(self, spec: WorkerSpec) -> None:
@@ -139,10 +139,10 @@ class WorkerClient(Client):
 
     @property
     def width(self) -> int:
-        """How many endpoints share the buckets."""
+        """Number of endpoints that share the buckets."""
         return len(self.endpoints().stubs)
 
-    def open(self, number: int, method: Method, opening: pb.Opening, request: type[Any]) -> Stream:
+    def open(self, number: int, method: Method, opening: pb.Opening, request: type[Any]) -> CallStream:
         """Open a stream at the endpoint of a partition or bucket, and send the opening."""
         endpoints = self.endpoints()
         check_capabilities(self.spec, opening.stage, endpoints.init.capabilities)
@@ -178,7 +178,7 @@ class WorkerClient(Client):
             self._endpoints = None
 
 
-class WorkerStream(Stream):
+class WorkerStream(CallStream):
     """A call of another process, which is ended when a message takes longer than the deadline.
 
     Attributes:
@@ -239,12 +239,12 @@ class WorkerStream(Stream):
         """Cancel the call when somebody waits, and nothing changes for as long as a message may take."""
         noted = (0, b"")
         while not self._is_over.wait(self._worker.spec.deadline_ms / 1000):
-            found = (self._turns, self.flight.read_bytes() if self.flight.exists() else b"")
-            if found == noted and self._turns % 2:
+            seen = (self._turns, self.flight.read_bytes() if self.flight.exists() else b"")
+            if seen == noted and self._turns % 2:
                 self._has_hung = True
                 self._call.cancel()
                 return
-            noted = found
+            noted = seen
 
     def finish(self) -> None:
         """Close this side and wait for the other."""

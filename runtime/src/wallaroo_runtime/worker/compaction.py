@@ -6,7 +6,7 @@ GOLDEN_RATIO = 0.6180339887498949
 
 
 def compaction_ratio(bucket: int) -> float:
-    """Return how many times the size of a bucket's snapshot its changes may have: 1 to 2 times.
+    """Return the ratio of a bucket's changes to its snapshot at which it is compacted: 1 to 2.
 
     Buckets grow alike: with one ratio for all, one micro-batch would write all of an application's state.
     """

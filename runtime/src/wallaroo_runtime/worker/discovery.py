@@ -18,7 +18,7 @@ ATTEMPTS = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Connection:
+class ServingWorker:
     """A worker process that serves.
 
     Attributes:
@@ -46,7 +46,7 @@ class Connection:
         return f"unix:{self.directory / SOCKET}"
 
 
-def ensure_worker(spec: WorkerSpec, owner: Owner | None = None, *, retry: bool = False) -> Connection:
+def ensure_worker(spec: WorkerSpec, owner: Owner | None = None, *, retry: bool = False) -> ServingWorker:
     """Return a worker that serves, starting supervisor and worker when nobody has yet.
 
     Args:
@@ -60,7 +60,7 @@ def ensure_worker(spec: WorkerSpec, owner: Owner | None = None, *, retry: bool =
     return _ask(spec, directory, owner, {"op": "retry" if retry else "wait"})
 
 
-def recover_worker(connection: Connection, owner: Owner | None = None) -> Connection:
+def recover_worker(connection: ServingWorker, owner: Owner | None = None) -> ServingWorker:
     """Return the process that follows the one whose streams broke.
 
     Raises:
@@ -70,7 +70,7 @@ def recover_worker(connection: Connection, owner: Owner | None = None) -> Connec
     return _ask(connection.spec, connection.directory, owner, request)
 
 
-def kill_worker(connection: Connection, reason: str) -> None:
+def kill_worker(connection: ServingWorker, reason: str) -> None:
     """Kill exactly this process of the worker; the supervisor starts another one."""
     request = {"op": "kill", "generation": connection.generation, "reason": reason, "is_excused": False}
     control.ask(connection.directory, request, MARGIN_SECONDS)
@@ -87,7 +87,7 @@ def stop_worker(spec: WorkerSpec, owner: Owner | None = None) -> bool:
     return True
 
 
-def _ask(spec: WorkerSpec, directory: Path, owner: Owner | None, request: dict[str, Any]) -> Connection:
+def _ask(spec: WorkerSpec, directory: Path, owner: Owner | None, request: dict[str, Any]) -> ServingWorker:
     timeout = spec.start_timeout_ms / 1000 + spec.restart_window_ms / 1000 + MARGIN_SECONDS
     for attempt in range(ATTEMPTS):
         check_existing(directory)
@@ -102,7 +102,7 @@ def _ask(spec: WorkerSpec, directory: Path, owner: Owner | None, request: dict[s
         except TimeoutError as error:
             raise _did_not_start(spec, f"its supervisor gave no answer within {timeout:g} s") from error
         if reply["state"] == "ready":
-            return Connection(spec, directory, reply["generation"], reply["pid"])
+            return ServingWorker(spec, directory, reply["generation"], reply["pid"])
         if reply["state"] == "failed":
             raise RunError([Diagnostic.from_json(finding) for finding in reply["diagnostics"]], WORKER)
         raise _did_not_start(spec, "the application is being stopped")

@@ -34,7 +34,7 @@ WORDS = struct.Struct("<4Q")
 
 
 class Mark(NamedTuple):
-    """What a file says.
+    """The content of a file.
 
     Attributes:
         call: Its number in the stream.
@@ -90,7 +90,7 @@ class Ending:
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> "Ending":
-        """Read what `to_json` gave."""
+        """Read the form that `to_json` wrote."""
         fields = {name: value[name] for name in ("status", "killed_for", "is_excused", "memory")}
         return cls(**{**fields, "at_work": {name: (at[0], at[1]) for name, at in value["at_work"].items()}})
 
@@ -109,8 +109,8 @@ def look_back(directory: Path, process: int, status: int) -> tuple[int, dict[str
     """
     path = directory / ENDED
     try:
-        told = json.loads(path.read_bytes())
-        process, status = int(told["process_id"]), int(told["status"])
+        note = json.loads(path.read_bytes())
+        process, status = int(note["process_id"]), int(note["status"])
     except FileNotFoundError:
         pass  # it was this process
     except (ValueError, KeyError, TypeError):
@@ -125,23 +125,23 @@ def at_work(directory: Path, process: int) -> dict[str, tuple[int, int]]:
 
     Files that a client left, or whose client was killed, are removed.
     """
-    found = {}
+    messages = {}
     for name, mark in marks(directory):
         if mark.message and mark.process in (process, 0):
-            found[name] = (mark.call, mark.message - 1)
+            messages[name] = (mark.call, mark.message - 1)
         client = name.removeprefix(PREFIX).partition("-")[0]
         if name.endswith(LEFT) or not Path(f"/proc/{client}").exists():
             (directory / name).unlink(missing_ok=True)
-    return found
+    return messages
 
 
 def marks(directory: Path) -> Iterator[tuple[str, Mark]]:
-    """Yield what each file of a worker's directory says, with its name."""
+    """Yield the content of each file of a worker's directory, with its name."""
     for path in sorted(directory.glob(PREFIX + "*")):
         with contextlib.suppress(FileNotFoundError):  # its stream has just ended
             yield path.name, parse(path.read_bytes()[: WORDS.size])
 
 
 def parse(data: bytes) -> Mark:
-    """Return what the beginning of a file says."""
+    """Return the mark at the beginning of a file."""
     return Mark(*WORDS.unpack(data)) if len(data) == WORDS.size else Mark()

@@ -12,7 +12,7 @@ from wallaroo.message.handshake import CAPABILITIES, PROTOCOLS, common_version, 
 from wallaroo.worker._proto import worker_pb2 as pb
 from wallaroo.worker._proto.worker_pb2_grpc import WorkerStub
 from wallaroo_runtime.errors import WORKER, RunError, other_interface
-from wallaroo_runtime.worker.discovery import Connection, ensure_worker, recover_worker
+from wallaroo_runtime.worker.discovery import ServingWorker, ensure_worker, recover_worker
 from wallaroo_runtime.worker.owner_process import Owner
 from wallaroo_runtime.worker.spec import WorkerSpec
 
@@ -29,7 +29,7 @@ OPTIONS = (
 
 
 def remote_error(worker: str, failure: pb.Failure) -> RunError:
-    """Return what a worker reported, with its own traceback; a later release's code is shown as it came."""
+    """Return the error that a worker reported, with its own traceback; a later release's code is shown as it came."""
     if not _CODE.fullmatch(failure.code):
         return RunError.of("W410", WORKER, worker=worker, reason=f"unknown code {failure.code!r}: {failure.message}")
     known = catalogue().get(failure.code, {"fix": "{}"})["fix"]
@@ -43,7 +43,7 @@ def remote_error(worker: str, failure: pb.Failure) -> RunError:
 class Endpoints:
     """The endpoints of one worker process, each with an open channel."""
 
-    connection: Connection
+    connection: ServingWorker
     init: pb.InitReply
     channels: list[grpc.Channel] = field(default_factory=list)
     stubs: list[WorkerStub] = field(default_factory=list)
@@ -76,7 +76,7 @@ def connect_worker(spec: WorkerSpec, owner: Owner | None = None, *, retry: bool 
             connection = recover_worker(connection, owner)
 
 
-def connect(connection: Connection) -> Endpoints:
+def connect(connection: ServingWorker) -> Endpoints:
     """Shake hands with every endpoint of a worker.
 
     Raises:
@@ -126,8 +126,8 @@ def _init(spec: WorkerSpec, stub: WorkerStub) -> pb.InitReply:
         lack = f"speaks protocol {actual}; the runtime speaks {expected}"
         raise RunError.of("W416", WORKER, worker=spec.name, lack=lack)
     if spec.interface_hash and reply.interface_hash != spec.interface_hash:
-        found = other_interface(spec.name, reply.interface_hash, spec.interface_hash)
-        raise RunError([found], WORKER)
+        finding = other_interface(spec.name, reply.interface_hash, spec.interface_hash)
+        raise RunError([finding], WORKER)
     if reply.HasField("failure"):
         raise remote_error(spec.name, reply.failure)
     return reply

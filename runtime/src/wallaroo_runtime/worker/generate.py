@@ -4,7 +4,7 @@ from wallaroo.message.frame import PLAIN
 from wallaroo.message.handshake import GENERATE
 from wallaroo.worker._proto import worker_pb2 as pb
 from wallaroo_runtime.errors import WORKER, RunError
-from wallaroo_runtime.worker.idempotent_call import RESTART_SECONDS, Asking
+from wallaroo_runtime.worker.idempotent_call import RESTART_SECONDS, IdempotentCalls
 
 PRIVATE = 16  # encodings from here on are the worker's own
 
@@ -15,7 +15,7 @@ Made = tuple[list[bytes], int, bool, str]
 def request_of(
     path: str, previous: bytes | None, encoding: int, *, max_count: int, max_bytes: int
 ) -> pb.GenerateRequest:
-    """Return what asks for the messages that follow `previous`; parameters as for `WorkerMaker.make`."""
+    """Return the request for the messages that follow `previous`; parameters as for `WorkerMaker.make`."""
     return pb.GenerateRequest(
         path=path,
         previous=previous or b"",
@@ -27,14 +27,14 @@ def request_of(
 
 
 def made_of(reply: pb.GenerateReply) -> Made:
-    """Return what an answer has."""
+    """Return the messages of an answer."""
     failure = reply.failure
     reason = f"{failure.code} {failure.message}" if reply.HasField("failure") else ""
     return list(reply.values), reply.encoding, reply.ended, reason
 
 
-class WorkerMaker(Asking):
-    """Asks the worker at a gRPC target; waits for it while it is being restarted. Parameters are those of `Asking`."""
+class WorkerMaker(IdempotentCalls):
+    """Asks the worker at a gRPC target, also while it is restarted. Parameters are those of `IdempotentCalls`."""
 
     def __init__(self, target: str, path: str, timeout: float = RESTART_SECONDS) -> None:
         super().__init__(target, path, timeout, GENERATE, "a generator")

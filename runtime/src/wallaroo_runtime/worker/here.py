@@ -18,7 +18,7 @@ from wallaroo.worker._proto import worker_pb2 as pb
 from wallaroo_runtime.errors import WORKER, RunError
 from wallaroo_runtime.system.stop import SIGNALS
 from wallaroo_runtime.worker.capability import check_capabilities, lacking
-from wallaroo_runtime.worker.discovery import Connection
+from wallaroo_runtime.worker.discovery import ServingWorker
 from wallaroo_runtime.worker.endpoint import connect_worker
 from wallaroo_runtime.worker.located import located
 from wallaroo_runtime.worker.owner_process import Owner
@@ -27,7 +27,7 @@ from wallaroo_runtime.worker.spec import WorkerSpec
 
 def start(
     spec: WorkerSpec, stages: Iterable[pb.Stage], owner: Owner | None = None, *, releases: bool = False
-) -> Connection:
+) -> ServingWorker:
     """Start a worker, unless it runs, and check that it can run some stages.
 
     Args:
@@ -49,7 +49,7 @@ def start(
 
 
 def request_of(spec: WorkerSpec, stages: Iterable[pb.Stage]) -> dict[str, Any]:
-    """Return what `main` gets."""
+    """Return the request to `main`."""
     texts = [base64.b64encode(stage.SerializeToString()).decode() for stage in stages]
     return {"python": sys.executable, "spec": spec.to_json(), "stages": texts}
 

@@ -16,7 +16,7 @@ RESTART_SECONDS = 60.0
 ATTEMPTS = 5  # a dying process may break the calls that come while its end is noticed
 
 
-class Asking:
+class IdempotentCalls:
     """Asks a worker on behalf of a source; shakes hands before the first question.
 
     Args:

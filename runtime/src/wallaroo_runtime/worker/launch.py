@@ -118,11 +118,11 @@ def status_text(returncode: int) -> str:
     return f"it exited with status {returncode}"
 
 
-def memory_text(status: int, said: str, kills: int) -> str:
-    """Return what speaks for an end for want of memory; empty: nothing does.
+def memory_text(status: int, printed: str, kills: int) -> str:
+    """Return the signs of an end for want of memory; empty: there are none.
 
     Args:
-        said: The last line that the process has printed about memory; empty: none.
+        printed: The last line that the process has printed about memory; empty: none.
         kills: How many processes the kernel has ended for it while this one ran.
 
     Example:
@@ -133,8 +133,8 @@ def memory_text(status: int, said: str, kills: int) -> str:
     """
     if status == -signal.SIGKILL and kills:
         reason = "the kernel ended a process for want of memory meanwhile (`dmesg` names it)"
-    elif said and status in (1, 2, -signal.SIGABRT, -signal.SIGSEGV):
-        reason = f'it printed "{said}"'
+    elif printed and status in (1, 2, -signal.SIGABRT, -signal.SIGSEGV):
+        reason = f'it printed "{printed}"'
     else:
         return ""
     setting = "--conf spark.wallaroo.state.cacheBytes=SIZE"
@@ -142,7 +142,7 @@ def memory_text(status: int, said: str, kills: int) -> str:
 
 
 def memory_kills() -> int:
-    """Return how many processes the kernel has ended for want of memory, in all containers; 0: it does not say."""
+    """Return the number of processes that the kernel has ended for want of memory, in all containers; 0: unknown."""
     with contextlib.suppress(OSError, ValueError, IndexError):
         lines = Path("/proc/vmstat").read_text(encoding="ascii").splitlines()
         return next(int(line.split()[1]) for line in lines if line.startswith("oom_kill "))
@@ -155,8 +155,8 @@ def explain_start(spec: WorkerSpec, directory: Path, ending: str, tail: str, *, 
     if path.exists():
         try:
             with path.open("rb") as file:
-                found = json.loads(file.read(MAX_FAILURE_BYTES))
-            return [Diagnostic.from_json(entry) for entry in found["diagnostics"]]
+                report = json.loads(file.read(MAX_FAILURE_BYTES))
+            return [Diagnostic.from_json(entry) for entry in report["diagnostics"]]
         except (OSError, ValueError, KeyError, TypeError) as error:
             ending = f"{ending}; its {FAILURE} cannot be read: {error}"
     fix = f"look into its log {log}" if tail else "run its command by hand: " + " ".join(spec.program())

@@ -1,4 +1,4 @@
-"""What a worker's spec becomes on the machine where tasks run."""
+"""The form of a worker's spec on the machine where tasks run."""
 
 import os
 from dataclasses import replace
@@ -12,7 +12,7 @@ LOGS_OF_CLUSTER = "."  # as a spec's log directory: where the cluster keeps what
 
 
 def located(spec: WorkerSpec, root: Path) -> WorkerSpec:
-    """Return the spec as it holds on this executor; who asks first unpacks the worker's archive there.
+    """Return the spec as it holds on this executor; the first caller unpacks the worker's archive there.
 
     Args:
         root: Directory in which Spark has put the files of the application.

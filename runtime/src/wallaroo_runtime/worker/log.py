@@ -1,4 +1,4 @@
-"""Keeps what a worker prints: bounded on disk, bounded in rate, and what is dropped is counted."""
+"""Keeps a worker's output: bounded on disk, bounded in rate, and dropped lines are counted."""
 
 import time
 from collections.abc import Callable
@@ -66,11 +66,11 @@ class RotatingLog:
         return "\n".join(self._tail.decode("utf-8", "replace").splitlines()[-lines:])
 
     def clear_tail(self) -> None:
-        """Forget what an earlier process printed, so that a tail shows one process only."""
+        """Forget the output of an earlier process, so that a tail shows one process only."""
         self._tail = b""
 
     def close(self) -> None:
-        """Write what is known of dropped output, and close the file."""
+        """Write the count of dropped output, and close the file."""
         if self._dropped_now:
             self._append(b"\n[%d bytes of output dropped]\n" % self._dropped_now)
             self._dropped_now = 0

@@ -32,5 +32,5 @@ def find_owner() -> Owner:
     pid = os.getppid()
     while pid > 1 and not is_java(pid):
         pid = parent_of(pid) or 0
-    found = pid if pid > 1 else os.getpid()
-    return Owner(found, process_start_time(found) or 0)
+    owner_pid = pid if pid > 1 else os.getpid()
+    return Owner(owner_pid, process_start_time(owner_pid) or 0)

@@ -8,13 +8,13 @@ from wallaroo.message.handshake import SHOW_STATE
 from wallaroo.worker._proto import worker_pb2 as pb
 from wallaroo_runtime.errors import WORKER, RunError
 from wallaroo_runtime.worker.endpoint import remote_error
-from wallaroo_runtime.worker.idempotent_call import RESTART_SECONDS, Asking
+from wallaroo_runtime.worker.idempotent_call import RESTART_SECONDS, IdempotentCalls
 
 Shown = dict[tuple[int, bytes], Any]  # by port and key
 
 
 def shown_of(worker: str, reply: pb.ShowStateReply) -> Shown:
-    """Return what an answer has.
+    """Return the states in an answer.
 
     Raises:
         RunError: What the worker reports; W410, it gives no JSON.
@@ -27,8 +27,8 @@ def shown_of(worker: str, reply: pb.ShowStateReply) -> Shown:
         raise RunError.of("W410", WORKER, worker=worker, reason=f"ShowStateReply, field json: {error}") from error
 
 
-class WorkerShower(Asking):
-    """Asks the worker at a gRPC target. Parameters are those of `Asking`; the name of the worker is its path."""
+class WorkerShower(IdempotentCalls):
+    """Asks the worker at a gRPC target. Parameters are those of `IdempotentCalls`; its name is its path."""
 
     def __init__(self, target: str, worker: str, timeout: float = RESTART_SECONDS) -> None:
         super().__init__(target, worker, timeout, SHOW_STATE, "showing states")

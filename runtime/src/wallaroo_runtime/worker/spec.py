@@ -1,4 +1,4 @@
-"""What a task must know to find its worker, or to start it."""
+"""The facts that a task needs to find its worker, or to start it."""
 
 import hashlib
 import json
@@ -66,7 +66,7 @@ class WorkerSpec:
 
     @classmethod
     def of(cls, topology: Topology, worker: Worker) -> "WorkerSpec":
-        """Return what a topology says of one of its workers."""
+        """Return the topology's entry of one of its workers."""
         return cls(
             application=topology.name,
             name=worker.name,
@@ -83,7 +83,7 @@ class WorkerSpec:
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> "WorkerSpec":
-        """Read what `to_json` gave."""
+        """Read the form that `to_json` wrote."""
         tuples = {name: tuple(value[name]) for name in ("command", "args", "python_path")}
         return cls(**{**value, **tuples})
 

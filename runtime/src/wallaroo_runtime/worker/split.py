@@ -4,13 +4,13 @@ from wallaroo.message.handshake import SPLIT_FRAMES
 from wallaroo.worker._proto import worker_pb2 as pb
 from wallaroo_runtime.errors import WORKER, RunError
 from wallaroo_runtime.worker.endpoint import remote_error
-from wallaroo_runtime.worker.idempotent_call import RESTART_SECONDS, Asking
+from wallaroo_runtime.worker.idempotent_call import RESTART_SECONDS, IdempotentCalls
 
 
-class WorkerSplitter(Asking):
+class WorkerSplitter(IdempotentCalls):
     """Asks the worker at a gRPC target; waits for it while it is being restarted.
 
-    Other parameters are those of `Asking`.
+    Other parameters are those of `IdempotentCalls`.
 
     Args:
         max_message_bytes: Longest payload that the topology allows.

@@ -1,4 +1,4 @@
-"""What workers have counted at the sources, steps and sinks, added up over calls and tasks."""
+"""The counts of workers at the sources, steps and sinks, added up over calls and tasks."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -8,12 +8,12 @@ StepCounts = dict[str, StepCount]  # by path
 
 
 def refusal(count: int) -> StepCount:
-    """Return what changes where a sink does not take messages that its encoder has emitted."""
+    """Return the change where a sink does not take messages that its encoder has emitted."""
     return Counter(messages_out=-count, dead_letters=count)
 
 
 def add_steps(into: StepCounts, others: Mapping[str, Mapping[str, int]]) -> None:
-    """Add what others have counted.
+    """Add the counts of others.
 
     Example:
         >>> counts = {"0/steps/0": Counter(messages_in=2, messages_out=1)}

@@ -1,4 +1,4 @@
-"""What visits came to, added up over steps, buckets and tasks."""
+"""The counts of visits, added up over steps, buckets and tasks."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ from wallaroo.worker._proto import worker_pb2 as pb
 
 @dataclass(frozen=True, slots=True)
 class VisitCount:
-    """What a visit came to.
+    """The counts of a visit.
 
     Attributes:
         keys: For which a visitor ran, once for each step.
@@ -26,12 +26,12 @@ Visits = dict[int, VisitCount]  # by the visit's id
 
 
 def count_visits(into: Visits, visits: Iterable[pb.Visited]) -> None:
-    """Add what a bucket call has counted."""
+    """Add the counts of a bucket call."""
     for visit in visits:
         into[visit.id] = into.get(visit.id, VisitCount()) + VisitCount(visit.keys, visit.failed)
 
 
 def add_visits(into: Visits, others: Mapping[int, VisitCount]) -> None:
-    """Add what others have counted."""
+    """Add the counts of others."""
     for number, count in others.items():
         into[number] = into.get(number, VisitCount()) + count

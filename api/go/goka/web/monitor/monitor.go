@@ -1,4 +1,4 @@
-// Package monitor serves Goka's pages about processors and views: what they read and write, partition by partition.
+// Package monitor serves Goka's pages about processors and views: their inputs and outputs, partition by partition.
 package monitor
 
 import (

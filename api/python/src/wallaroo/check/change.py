@@ -1,4 +1,4 @@
-"""Finds what code changes: one walk over assignments for the checks of states and objects, and for shapes."""
+"""Finds the objects that code changes: one walk over assignments for states, objects and shapes."""
 
 import ast
 import contextlib
@@ -28,7 +28,7 @@ _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class SourceChange:
     """A place of the source that binds a target, or changes its content.
 
     Attributes:
@@ -67,7 +67,7 @@ class Change:
         return self.chain()[1][: -1 if is_bound and not isinstance(self.statement, ast.AugAssign) else None]
 
 
-def changes(tree: ast.AST) -> Iterator[Change]:
+def changes(tree: ast.AST) -> Iterator[SourceChange]:
     """Yield each change of a part of the source, `setattr` with a literal name among them."""
     known: dict[int, tuple[ast.expr | None, ast.AST]] = {}
     for node in ast.walk(tree):
@@ -77,13 +77,13 @@ def changes(tree: ast.AST) -> Iterator[Change]:
         elif isinstance(node, ast.AugAssign):
             known[id(node.target)] = None, node
         if isinstance(node, _NODES) and isinstance(node.ctx, (ast.Store, ast.Del)):
-            yield Change(node, *known.get(id(node), (None, node)))
+            yield SourceChange(node, *known.get(id(node), (None, node)))
         elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _CHANGES:
-            yield Change(node.func.value, None, node)
+            yield SourceChange(node.func.value, None, node)
         elif isinstance(node, ast.Call) and ast.unparse(node.func) in ("setattr", "delattr") and len(node.args) > 1:
             owner, name = node.args[:2]
             if isinstance(name, ast.Constant) and isinstance(name.value, str):
-                yield Change(ast.Attribute(owner, name.value, ast.Store()), None, node)
+                yield SourceChange(ast.Attribute(owner, name.value, ast.Store()), None, node)
 
 
 def changed_attributes(functions: Iterable[Callable[..., Any]], *, of_first: bool = False) -> set[str]:
@@ -93,7 +93,7 @@ def changed_attributes(functions: Iterable[Callable[..., Any]], *, of_first: boo
         functions: Of the user.
         of_first: Whether only attributes of their first parameter count.
     """
-    found = set[str]()
+    names = set[str]()
     for scope in (scope for function in functions for scope in scopes(function)):
         own = scope.args.args[0].arg if scope.args.args else ""
         aliases: dict[str, str] = {}
@@ -105,17 +105,17 @@ def changed_attributes(functions: Iterable[Callable[..., Any]], *, of_first: boo
                 if isinstance(each, ast.Attribute) and (not of_first or ast.unparse(each.value) == own)
             ]  # fmt: skip
             if isinstance(node, ast.Call) and ast.unparse(node.func).rpartition(".")[2] in _FILLERS:
-                found |= {each.attr for each in whole}
+                names |= {each.attr for each in whole}
             elif isinstance(node, (ast.Assign, ast.NamedExpr)):
                 targets = node.targets if isinstance(node, ast.Assign) else [node.target]
                 aliases |= {each.id: part.attr for each in targets for part in whole if isinstance(each, ast.Name)}
         for change in changes(scope):
             root, _ = change.chain()
             name = root.id if isinstance(root, ast.Name) else ""
-            found.update(change.changed if name == own or not of_first else ())
+            names.update(change.changed if name == own or not of_first else ())
             if name in aliases and (root is not change.target or change.is_content):
-                found.add(aliases[name])
-    return found
+                names.add(aliases[name])
+    return names
 
 
 def functions_of(cls: type) -> Iterator[tuple[Callable[..., Any], bool]]:
@@ -131,18 +131,18 @@ def scopes(function: Callable[..., Any]) -> list[Any]:
         waiting: list[ast.AST] = [source_tree(inspect.unwrap(target_of(function)))]
     except (OSError, TypeError, SyntaxError):
         return []  # such as of a class made at run time
-    found = list[ast.AST]()
+    functions = list[ast.AST]()
     while waiting:
         node = waiting.pop()
         if isinstance(node, _FUNCTIONS):
-            found.append(node)
+            functions.append(node)
         else:
             waiting += ast.iter_child_nodes(node)
-    return found
+    return functions
 
 
 def outside(function: Callable[..., Any], own: type, *, gets_class: bool = False) -> Iterator[tuple[str, Outside]]:
-    """Yield what a function keeps in variables of modules, closures and classes, and how.
+    """Yield the values that a function keeps in variables of modules, closures and classes, and the way it keeps them.
 
     Args:
         function: Of the user.
@@ -154,14 +154,14 @@ def outside(function: Callable[..., Any], own: type, *, gets_class: bool = False
     defaults = _defaults(function)
     names = variables(function) | defaults
     for scope in scopes(function):
-        found, nodes = list(changes(scope)), list(ast.walk(scope))
+        changed, nodes = list(changes(scope)), list(ast.walk(scope))
         declared = {name for node in nodes if isinstance(node, ast.Global) for name in node.names}
         outer = {name for node in nodes if isinstance(node, ast.Nonlocal) for name in node.names} & free_names
         local = {each.arg for each in nodes if isinstance(each, ast.arg)} - {*defaults}
-        local |= {each.target.id for each in found if isinstance(each.target, ast.Name) and not each.is_content}
+        local |= {each.target.id for each in changed if isinstance(each.target, ast.Name) and not each.is_content}
         loaded = [each.id for each in nodes if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Load)]
         first = scope.args.args[0].arg if gets_class and scope.args.args else None
-        for change in found:
+        for change in changed:
             root, path = change.chain()
             text, name = ast.unparse(change.target), root.id if isinstance(root, ast.Name) else None
             if root is change.target and name in declared | outer:
@@ -175,7 +175,7 @@ def outside(function: Callable[..., Any], own: type, *, gets_class: bool = False
             if isinstance(value, type):
                 yield from ((text, "bound") for each in path[:1] if not is_meant(value, each))
             elif value is not None and name and (isinstance(value, CONTAINERS) or path or not change.is_content):
-                is_read = loaded.count(name) > sum(_root(each) == name for each in found) or change.gives(nodes)
+                is_read = loaded.count(name) > sum(_root(each) == name for each in changed) or change.gives(nodes)
                 yield name, "read" if is_read else "filled"
 
 
@@ -184,19 +184,19 @@ def is_meant(cls: type, name: str) -> bool:
     return any("ClassVar" in str(vars(each).get("__annotations__", {}).get(name)) for each in cls.__mro__)
 
 
-def _root(change: Change) -> str:
+def _root(change: SourceChange) -> str:
     root, _ = change.chain()
     return root.id if isinstance(root, ast.Name) else ""
 
 
 def variables(function: Callable[..., Any]) -> dict[str, Any]:
     """Return the variables that a function sees of its module and of the functions around it."""
-    found = dict(getattr(function, "__globals__", {}))
+    values = dict(getattr(function, "__globals__", {}))
     code = getattr(function, "__code__", None)
     for name, cell in zip(code.co_freevars if code else (), getattr(function, "__closure__", None) or (), strict=False):
         with contextlib.suppress(ValueError):  # not assigned yet
-            found[name] = cell.cell_contents
-    return found
+            values[name] = cell.cell_contents
+    return values
 
 
 def _defaults(function: Callable[..., Any]) -> dict[str, Any]:

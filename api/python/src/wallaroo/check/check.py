@@ -50,7 +50,7 @@ def is_start(value: object) -> bool:
 
 
 def policy(place: Place, value: Any) -> str:
-    """Return what `on_error` says, empty for None; records T207 when it is no policy."""
+    """Return the name of the policy `on_error`, empty for None; records T207 for any other value."""
     return choice(place, "on_error", value, POLICIES)
 
 
@@ -87,7 +87,7 @@ def keys(place: Place, state: str, values: Any) -> tuple[Any, ...]:
     if isinstance(values, (str, bytes, dict)) or not isinstance(values, Iterable):
         place.wrong("partition_keys", shown(values), "a list of keys", fix='pass a list, e.g. ["a", "b"]')
         return ()
-    found: dict[bytes, Any] = {}
+    declared: dict[bytes, Any] = {}
     for number, key in enumerate(values):
         try:
             data = state_key(key)
@@ -96,10 +96,10 @@ def keys(place: Place, state: str, values: Any) -> tuple[Any, ...]:
             expected = "str, bytes or numbers, or tuples of them"
             place.wrong(f'partition_keys[{number}] of state "{state}"', f"{shown(key)} ({kind})", expected)
             continue
-        if data in found:
+        if data in declared:
             place.add("T203", what=f'key {shown(key)} of state "{state}"', kind="key")
-        found[data] = key
-    return tuple(found.values())
+        declared[data] = key
+    return tuple(declared.values())
 
 
 def application(name: str, pipelines: list[Pipeline], *, has_sink: bool) -> list[Diagnostic]:
@@ -155,8 +155,8 @@ def _states(pipelines: list[Pipeline]) -> list[Diagnostic]:
                 )
             if step.state.ttl_ms != other.ttl_ms:
                 texts = {"first": _ttl_text(other.ttl_ms), "second": _ttl_text(step.state.ttl_ms)}
-                found = _finding("T205", pointer, step.location, name=step.state.name, **texts)
-                findings.append(replace(found, fix="give all steps of one state name the same ttl, or use two names"))
+                finding = _finding("T205", pointer, step.location, name=step.state.name, **texts)
+                findings.append(replace(finding, fix="give all steps of one state name the same ttl, or use two names"))
             if _key_rule(step) != _key_rule(first[step.state.name]) and not _has_no_list(step, first[step.state.name]):
                 texts = {"first": _keys_text(first[step.state.name]), "second": _keys_text(step)}
                 findings.append(_finding("T205", pointer, step.location, name=step.state.name, **texts))

@@ -1,4 +1,4 @@
-"""Finds states that cannot be changed in place, and functions that assign to their state: what they make is lost."""
+"""Finds states that cannot be changed in place, and functions that assign to their state, which has no effect."""
 
 import dataclasses
 import dis
@@ -24,14 +24,14 @@ _IN_PLACE = ("__iadd__", "__ior__", "__iand__", "__isub__", "__imul__")
 class NotInPlaceError(Exception):
     """User code made a new state or accumulator instead of changing the one it got. Code: C522."""
 
-    def __init__(self, did: str, made: Any) -> None:
-        if inspect.iscoroutine(made):
-            made.close()  # nobody awaits it
-        super().__init__(f"{did}, {shown(made)}")
+    def __init__(self, did: str, value: Any) -> None:
+        if inspect.iscoroutine(value):
+            value.close()  # nobody awaits it
+        super().__init__(f"{did}, {shown(value)}")
 
 
 def is_fixed(value: Any) -> bool:
-    """Return whether nothing can change a value in place, nor what it consists of.
+    """Return whether nothing can change a value, or a part of it, in place.
 
     Example:
         >>> is_fixed(0), is_fixed(("a", 1)), is_fixed([]), is_fixed(("a", []))
@@ -63,7 +63,7 @@ def guarded(run: Callable[..., Any], position: int, state: Any) -> Callable[...,
     own = getattr(_innermost(run), "__code__", None)
 
     def run_guarded(*arguments: Any) -> Any:
-        given = arguments[position]
+        state = arguments[position]
         frames: list[Any] = []
         lost: list[tuple[str, Any, bool, Any]] = []
 
@@ -71,13 +71,13 @@ def guarded(run: Callable[..., Any], position: int, state: Any) -> Callable[...,
             if frame.f_code not in watched:
                 return
             name = watched[frame.f_code]
-            if event == "call" and frame.f_locals.get(name) is given:
+            if event == "call" and frame.f_locals.get(name) is state:
                 frames.append(frame)
             elif event == "return" and frame in frames:
-                bound = frame.f_locals.get(name, given)
+                bound = frame.f_locals.get(name, state)
                 is_own = frame.f_code is own
                 # The caller of a wrapped function may still put into the state what that returns.
-                if bound is not given and _is_lost(bound, given) and (is_own or not _has(returned, bound)):
+                if bound is not state and _is_lost(bound, state) and (is_own or not _has(returned, bound)):
                     lost.append((name, bound, is_own, returned))
 
         # Only a frame knows what its names are bound to in the end. Few functions come here.
@@ -97,7 +97,7 @@ def guarded(run: Callable[..., Any], position: int, state: Any) -> Callable[...,
 
 
 def check_returned(returned: Any, accumulator: Any) -> None:
-    """Look at what `update` returned: other values than a new accumulator have no effect, as in Wallaroo.
+    """Check the value that `update` returned: only a new accumulator has an effect, as in Wallaroo.
 
     Raises:
         NotInPlaceError: It is a new accumulator, whose content would be lost, or none yet.
@@ -127,7 +127,7 @@ def is_new_state(result: tuple[Any, ...], state: Any) -> bool:
 
 
 def state_returned(state: Any, where: str = "in the place of persist, True or False") -> NotInPlaceError:
-    """Return the error of a state among what a function returned."""
+    """Return the error of a state in the place where a function returns `persist`."""
     return NotInPlaceError(f"returned a {'state' if 'place' in where else 'new state'} {where}", state)
 
 
@@ -153,10 +153,12 @@ def _wrapped(run: Callable[..., Any], position: int) -> Iterator[tuple[CodeType,
         if position < len(names) and names[position] in code.co_varnames[: code.co_argcount]:
             yield code, names[position]
         used = {*code.co_freevars, *(code.co_names if code.co_name == "<lambda>" else ())}
-        found = [value for name, value in variables(function).items() if name in used]
+        values = [value for name, value in variables(function).items() if name in used]
         owner = getattr(each, "__self__", each)
-        found += [] if isinstance(owner, type) or inspect.isfunction(owner) else getattr(owner, "__dict__", {}).values()
-        waiting += (inner for inner in found if callable(inner) and not isinstance(inner, type))
+        values += (
+            [] if isinstance(owner, type) or inspect.isfunction(owner) else getattr(owner, "__dict__", {}).values()
+        )
+        waiting += (inner for inner in values if callable(inner) and not isinstance(inner, type))
 
 
 def _parts(value: Any) -> tuple[Any, ...]:
@@ -189,10 +191,10 @@ def _bindings(code: CodeType, name: str, state: Any) -> Iterator[bool]:
             yield from _bindings(inner, name, state)
 
 
-def _is_lost(bound: Any, given: Any) -> bool:
+def _is_lost(bound: Any, before: Any) -> bool:
     """Return whether a value is another state; a name may also be used again for something else, or a part."""
-    if not isinstance(bound, type(given)) and not isinstance(given, type(bound)):
+    if not isinstance(bound, type(before)) and not isinstance(before, type(bound)):
         return False
-    parts = [*getattr(given, "__dict__", {}).values()]
-    parts += given.values() if isinstance(given, Mapping) else given if isinstance(given, (list, tuple)) else ()
+    parts = [*getattr(before, "__dict__", {}).values()]
+    parts += before.values() if isinstance(before, Mapping) else before if isinstance(before, (list, tuple)) else ()
     return not any(part is bound for part in parts)

@@ -21,7 +21,7 @@ _VALUES = (str, bytes, int, float, complex, bool, type(None), type, range)
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """What an object keeps.
+    """The attributes that an object keeps between calls.
 
     Attributes:
         where: A text for people; empty: nothing is kept.
@@ -33,7 +33,7 @@ class Kept:
 
 
 def kept_by(computation: Any) -> Kept:
-    """Return what the object of a computation keeps, as far as its attributes and its source show.
+    """Return the attributes that the object of a computation keeps, as far as its source shows them.
 
     Example:
         >>> class Scale:
@@ -58,9 +58,9 @@ def kept_by(computation: Any) -> Kept:
     return Kept()
 
 
-def state_builder(computation: Any, given: Any) -> Callable[[], Any]:
-    """Return what makes the object again: the class that the program gave, or a copy of its object."""
-    return given if isinstance(given, type) else lambda: copy.deepcopy(computation)
+def state_builder(computation: Any, builder: Any) -> Callable[[], Any]:
+    """Return the builder of the object: the class that the program gave, or a copy of its object."""
+    return builder if isinstance(builder, type) else lambda: copy.deepcopy(computation)
 
 
 def free_name(step: str, taken: Collection[str]) -> str:
@@ -94,18 +94,18 @@ class ObjectStep:
 
 
 def assignments(cls: type) -> Iterator[tuple[str, bool]]:
-    """Yield what methods of a class assign to, and whether it is in the object."""
+    """Yield the attributes that methods of a class assign to, and whether they are in the object."""
     for function, gets_class in functions_of(cls):
         if function.__name__ == "__init__":
             continue
-        found = outside(function, cls, gets_class=gets_class)
-        yield from ((where, False) for where, how in found if how == "bound")
+        changes = outside(function, cls, gets_class=gets_class)
+        yield from ((where, False) for where, how in changes if how == "bound")
         if not gets_class:
             yield from ((where, True) for scope in scopes(function) for where in _assigned(scope, cls))
 
 
 def _assigned(scope: Any, cls: type) -> Iterator[str]:
-    """Yield what a method assigns to in its object, unless the class says that each process may keep its own."""
+    """Yield attributes that a method assigns to in its object, unless its class declares them local to a process."""
     own = scope.args.args[0].arg if scope.args.args else ""
     for change in changes(scope):
         root, names = change.chain()

@@ -12,7 +12,7 @@ from wallaroo.check.change import CONTAINERS, changed_attributes, functions_of, 
 from wallaroo.check.in_place import guarded, is_fixed
 from wallaroo.check.object_state import ObjectStep, assignments
 from wallaroo.component.application import State
-from wallaroo.component.component import Call
+from wallaroo.component.component import ComponentMethod
 from wallaroo.component.signature import shown_name
 from wallaroo.diagnostic.diagnostic import shown
 from wallaroo.diagnostic.place import Place
@@ -24,7 +24,7 @@ _MOST = 10_000  # objects of a state that are looked at
 _OBJECT = "an object that can change, e.g. of a class, a dict or a list"
 
 
-def check_state(place: Place, call: Call, state: State) -> None:
+def check_state(place: Place, call: ComponentMethod, state: State) -> None:
     """Find states that cannot work; let the functions of a call fail where they lose one.
 
     A new state is made for it, as for each key.
@@ -37,11 +37,11 @@ def check_state(place: Place, call: Call, state: State) -> None:
     if isinstance(call.run, ObjectStep):
         return
     try:
-        made, other = state.build(), state.build()
+        first, other = state.build(), state.build()
     except Exception:
         return  # only a worker can make it: then each message of it reports this
-    if is_promise(made) or is_fixed(made):
-        _refuse(place, call, state, made)
+    if is_promise(first) or is_fixed(first):
+        _refuse(place, call, state, first)
         return
     if _is_lost(other):
         expected = "an object that pickle writes with its values"
@@ -52,7 +52,7 @@ def check_state(place: Place, call: Call, state: State) -> None:
             fix="let its __getstate__ return them and its __setstate__ take them, or leave both out",
         )  # fmt: skip
         return
-    for where in _shared(state, made, other, call.run):
+    for where in _shared(state, first, other, call.run):
         remedy = f"make it for each state, in __init__; or annotate it ClassVar, {_MEANT}"
         if where.isidentifier() or where.startswith(("global ", "nonlocal ")):  # only attributes have annotations
             remedy = f"keep it in the state; or in a class attribute annotated ClassVar, {_MEANT}"
@@ -67,15 +67,15 @@ def check_state(place: Place, call: Call, state: State) -> None:
         place.add("T234", remedy=remedy, step=call.name, what="object", where=where, reason=_REASON)
         break
     if call.kind != "window":
-        call.run = guarded(call.run, 1, made)
+        call.run = guarded(call.run, 1, first)
     if call.visit is not None:
-        call.visit = _guarded_by_name(call.visit, "visitors", 3, made)
+        call.visit = _guarded_by_name(call.visit, "visitors", 3, first)
     if call.fire is not None:
-        call.fire = _guarded_by_name(call.fire, "callbacks", 2, made)
+        call.fire = _guarded_by_name(call.fire, "callbacks", 2, first)
 
 
 def _is_lost(state: Any) -> bool:
-    """Return whether what a class says of its pickled form leaves out all that its objects have."""
+    """Return whether the pickled form that a class declares leaves out all attributes of its objects."""
     own = ("__getstate__", "__reduce__", "__reduce_ex__")
     if not any(name in vars(each) for name in own for each in type(state).__mro__ if _is_of_user(each)):
         return False
@@ -90,55 +90,55 @@ def _is_lost(state: Any) -> bool:
     return bool(changed) and all(getattr(read, name, None) != value for name, value in changed.items())
 
 
-def _guarded_by_name(run: Callable[..., Any], functions: str, position: int, made: Any) -> Callable[..., Any]:
-    """Return the visitor, or what runs for a timer; a decorated computation has a function for each name."""
-    found = getattr(getattr(run, "__self__", None), functions, None)
-    if not isinstance(found, dict):
-        return guarded(run, position, made)
-    runs = {name: guarded(function, position - 1, made) for name, function in found.items()}
+def _guarded_by_name(run: Callable[..., Any], functions: str, position: int, first: Any) -> Callable[..., Any]:
+    """Return the visitor, or the function of a timer; a decorated computation has a function for each name."""
+    by_name = getattr(getattr(run, "__self__", None), functions, None)
+    if not isinstance(by_name, dict):
+        return guarded(run, position, first)
+    runs = {name: guarded(function, position - 1, first) for name, function in by_name.items()}
     return lambda name, *arguments: runs[name](*arguments)
 
 
-def _refuse(place: Place, call: Call, state: State, made: Any) -> None:
-    if is_promise(made) and inspect.iscoroutine(made):
-        made.close()
+def _refuse(place: Place, call: ComponentMethod, state: State, first: Any) -> None:
+    if is_promise(first) and inspect.iscoroutine(first):
+        first.close()
     is_window = call.kind == "window"
     builder = f"{shown_name(state.builder)}.initial_accumulator" if is_window else shown_name(state.builder)
     kept = "accumulator" if is_window else "state"
     place.add(
         "T207", method=f'{call.kind} "{call.name}"', parameter=kept,
-        actual=f"{shown(made)} of {builder}, which nothing changes in place", expected=_OBJECT,
+        actual=f"{shown(first)} of {builder}, which nothing changes in place", expected=_OBJECT,
         fix=f"keep it in such an object, and change that: `{kept}.count += 1`; what is assigned or returned is lost",
     )  # fmt: skip
 
 
-def _shared(state: State, made: Any, other: Any, function: Callable[..., Any]) -> Iterator[str]:
-    """Yield what states share and surely change; of the rest of what they share they get copies, as by a restart."""
-    cls = type(made)
-    if hasattr(made, "__dict__") and made.__dict__ is other.__dict__:
+def _shared(state: State, first: Any, other: Any, function: Callable[..., Any]) -> Iterator[str]:
+    """Yield the objects that states share and surely change; other shared objects are copied, as by a restart."""
+    cls = type(first)
+    if hasattr(first, "__dict__") and first.__dict__ is other.__dict__:
         yield "self.__dict__"
     classes = [each for each in cls.__mro__ if _is_of_user(each)]
     methods = [pair for each in classes for pair in functions_of(each)]
     changed = changed_attributes([function, *(method for method, _ in methods)])
     for each in classes:
         for name, value in vars(each).items():
-            is_own = name in getattr(made, "__dict__", {}) or name.startswith("__") or name == "_field_defaults"
+            is_own = name in getattr(first, "__dict__", {}) or name.startswith("__") or name == "_field_defaults"
             if not is_own and not is_meant(each, name) and _is_kept(value, name in changed):
                 yield f"{each.__name__}.{name}"
     yield from (where for where, how in outside(function, cls) if how != "filled")
     for method, gets_class in methods:
         if method.__name__ != "__init__":
             yield from (where for where, _ in outside(method, cls, gets_class=gets_class))
-    common = _common(made, other)
+    common = _common(first, other)
     yield from (
-        where for where, value in common if value is made or _is_kept(value, where.rpartition(".")[2] in changed)
+        where for where, value in common if value is first or _is_kept(value, where.rpartition(".")[2] in changed)
     )
     if common:
         yield from _separated(state)
 
 
 def _separated(state: State) -> Iterator[str]:
-    """Let each state be a copy that shares nothing; yields what states share all the same."""
+    """Make each state a copy that shares nothing; yields the objects that states share all the same."""
     build = state.build
     state.build = lambda: copy.deepcopy(build())
     try:
@@ -148,7 +148,7 @@ def _separated(state: State) -> Iterator[str]:
 
 
 def _kept_by(owner: Any) -> Iterator[str]:
-    """Yield what the object of a computation or aggregation keeps from one call to the next."""
+    """Yield the attributes that the object of a computation or aggregation keeps from one call to the next."""
     classes = [each for each in type(owner).__mro__ if _is_of_user(each)]
     yield from (where for each in classes for where, _ in assignments(each))
     methods = [method for each in classes for method, _ in functions_of(each) if method.__name__ != "__init__"]
@@ -180,19 +180,19 @@ def _can_change(value: Any) -> bool:
     return isinstance(value, (*CONTAINERS, Iterator)) or hasattr(value, "__setitem__") or _is_of_user(type(value))
 
 
-def _common(made: Any, other: Any) -> list[tuple[str, Any]]:
+def _common(first: Any, other: Any) -> list[tuple[str, Any]]:
     """Return the objects that can change and are part of two states, by where one has them."""
     others = {id(value) for _, value in _parts(other)}
     return [
-        (where or shown(made), value) for where, value in _parts(made) if id(value) in others and _can_change(value)
+        (where or shown(first), value) for where, value in _parts(first) if id(value) in others and _can_change(value)
     ]
 
 
 def _parts(state: Any) -> list[tuple[str, Any]]:
-    """Return what a state consists of, itself first."""
-    found, seen = [("", state)], {id(state)}
-    for where, value in found:  # grows meanwhile
-        if callable(value) or inspect.ismodule(value) or len(found) > _MOST:
+    """Return the parts of a state, itself first."""
+    parts, seen = [("", state)], {id(state)}
+    for where, value in parts:  # grows meanwhile
+        if callable(value) or inspect.ismodule(value) or len(parts) > _MOST:
             continue
         inner: list[tuple[str, Any]] = []
         names = [*getattr(value, "__dict__", {}), *(name for each in type(value).__mro__ for name in _slots(each))]
@@ -203,9 +203,9 @@ def _parts(state: Any) -> list[tuple[str, Any]]:
         elif isinstance(value, (list, tuple, set, frozenset, deque)):
             inner += ((f"{where or 'state'}[{at}]", each) for at, each in enumerate(value))
         inner += ((f"{where or 'self'}.{name}", getattr(value, name, None)) for name in names)
-        found += ((name, each) for name, each in inner if id(each) not in seen)
+        parts += ((name, each) for name, each in inner if id(each) not in seen)
         seen.update(id(each) for _, each in inner)
-    return found
+    return parts
 
 
 def _slots(cls: type) -> tuple[str, ...]:

@@ -1,1 +1,1 @@
-"""What user code is made of: decorated functions and classes, windows, and the application of them all."""
+"""The parts of user code: decorated functions and classes, windows, and the application of them all."""

@@ -1,4 +1,4 @@
-"""What a window computes from its messages."""
+"""The aggregation of a window's messages."""
 
 from abc import ABC, abstractmethod
 from typing import Any, NamedTuple
@@ -25,7 +25,7 @@ class WindowBounds(NamedTuple):
 
 
 class Aggregation(ABC):
-    """What a window computes: messages go into accumulators, which are combined and turned into an output.
+    """The aggregation of a window: messages go into accumulators, which are combined and turned into an output.
 
     Accumulators are saved like states. Parts of a window are computed apart and combined, so `combine` must be
     associative, and combining with the initial accumulator must change nothing.

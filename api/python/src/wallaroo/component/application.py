@@ -1,4 +1,4 @@
-"""What a program declares: an application of pipelines of sources, steps and sinks."""
+"""The application that a program declares, of pipelines of sources, steps and sinks."""
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -192,7 +192,7 @@ class Pipeline:
 
 @dataclass(slots=True)
 class Application:
-    """What `ApplicationBuilder.build()` or `build_application` gives and `application_setup` returns.
+    """The application that `ApplicationBuilder.build()` or `build_application` gives and `application_setup` returns.
 
     Attributes:
         name: Its name.

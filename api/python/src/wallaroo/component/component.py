@@ -1,4 +1,4 @@
-"""Finds the methods of what a program hands over: decorated functions, classes, objects."""
+"""Finds the methods of a component that a program passes: decorated functions, classes, objects."""
 
 import inspect
 from collections.abc import Callable
@@ -27,7 +27,7 @@ _OTHER_METHOD = {
 
 
 @dataclass(slots=True)
-class Call:
+class ComponentMethod:
     """A method of a component, as it is to be called."""
 
     kind: str
@@ -111,13 +111,13 @@ def method(
         if component.is_direct:
             return component.function
     for name in names:
-        found = getattr(component, name, None)
-        if callable(found):
-            finding = call_finding(what, _name(component), found, parameters, may_yield=may_yield)
+        value = getattr(component, name, None)
+        if callable(value):
+            finding = call_finding(what, _name(component), value, parameters, may_yield=may_yield)
             if finding is not None:
                 place.findings.append(_at(finding, place))
                 return None
-            run: Callable[..., Any] = found
+            run: Callable[..., Any] = value
             return run
     signature = f"`def {names[0]}({', '.join(('self', *parameters))})`"
     owner = shown_name(type(component))
@@ -125,7 +125,7 @@ def method(
     return None
 
 
-def computation(place: Place, value: Any, *, has_state: bool) -> Call | None:
+def computation(place: Place, value: Any, *, has_state: bool) -> ComponentMethod | None:
     """Return how to call a computation; None after a finding."""
     decorator = 'state_computation("name")' if has_state else 'computation("name")'
     expected = "a state computation" if has_state else "a computation"
@@ -155,7 +155,7 @@ def computation(place: Place, value: Any, *, has_state: bool) -> Call | None:
     label = method(place, kind, component, ("name",), ())
     if run is None or label is None:
         return None
-    call = Call(kind, label(), run, is_multi, outputs_of(component))
+    call = ComponentMethod(kind, label(), run, is_multi, outputs_of(component))
     if has_state and (visits := _names(component, "visits")):
         call.visits = visits
         call.visit = method(place, "visitor", component, ("visit",), VISITOR, may_yield=may_yield)
@@ -164,8 +164,8 @@ def computation(place: Place, value: Any, *, has_state: bool) -> Call | None:
     return call
 
 
-def _time(place: Place, component: Any, call: Call, *, has_state: bool, may_yield: bool) -> None:
-    """Read what a computation says of timers, and how long the state of a key stays."""
+def _time(place: Place, component: Any, call: ComponentMethod, *, has_state: bool, may_yield: bool) -> None:
+    """Read the timers of a computation, and the time to live of a key's state."""
     call.timers, owner = _names(component, "timers"), f'{call.kind} "{call.name}"'
     ttl = (
         getattr(component, "ttl", None)
@@ -207,9 +207,9 @@ def outputs_of(component: Any) -> tuple[str, ...]:
 
 def _names(component: Any, attribute: str) -> tuple[str, ...]:
     cls = component if isinstance(component, type) else type(component)
-    found = getattr(component, attribute, ()) if hasattr(cls, attribute) else ()
+    names = getattr(component, attribute, ()) if hasattr(cls, attribute) else ()
     # Another program's class may have an attribute of this name that is no declaration.
-    return tuple(found) if isinstance(found, (tuple, list)) and all(isinstance(name, str) for name in found) else ()
+    return tuple(names) if isinstance(names, (tuple, list)) and all(isinstance(name, str) for name in names) else ()
 
 
 def other_generation(place: Place, parameter: str, component: Any, actual: str, expected: str, *, fix: str) -> None:

@@ -31,14 +31,14 @@ G = TypeVar("G")
 
 
 class StateDecorator(Protocol[C]):
-    """What `state_computation` gives: a decorator that keeps the type of the function."""
+    """The decorator that `state_computation` gives; it keeps the type of the function."""
 
     def __call__(self, function: Callable[P, R]) -> StateComputation[P, R, C]:
         """Make a function a state computation."""
 
 
 class StateDecoratorMulti(Protocol[C]):
-    """What `state_computation_multi` gives."""
+    """The decorator that `state_computation_multi` gives."""
 
     def __call__(self, function: Callable[P, R]) -> StateComputationMulti[P, R, C]:
         """Make a function a state computation with any number of outputs."""
@@ -65,8 +65,8 @@ def computation(name: str, *, outputs: Sequence[str] = ()) -> Callable[[Callable
 
     Source: Wallaroo 0.4 to 0.6.
     """
-    made: Callable[[Callable[P, R]], Computation[P, R]] = _named(Computation, name, outputs=outputs)
-    return made
+    decorate: Callable[[Callable[P, R]], Computation[P, R]] = _named(Computation, name, outputs=outputs)
+    return decorate
 
 
 def computation_multi(name: str, *, outputs: Sequence[str] = ()) -> Callable[[Callable[P, R]], ComputationMulti[P, R]]:
@@ -90,8 +90,8 @@ def computation_multi(name: str, *, outputs: Sequence[str] = ()) -> Callable[[Ca
 
     Source: Wallaroo 0.4 to 0.6; None items since 0.5.
     """
-    made: Callable[[Callable[P, R]], ComputationMulti[P, R]] = _named(ComputationMulti, name, outputs=outputs)
-    return made
+    decorate: Callable[[Callable[P, R]], ComputationMulti[P, R]] = _named(ComputationMulti, name, outputs=outputs)
+    return decorate
 
 
 @overload
@@ -109,7 +109,7 @@ def state_computation(
 def state_computation(
     name: str, state: Any = None, *, outputs: Sequence[str] = (), ttl: timedelta | None = None
 ) -> Any:
-    """Make a function `f(data, state)` a state computation. What it returns depends on `state`.
+    """Make a function `f(data, state)` a state computation. Its result depends on `state`.
 
     With a state class, for `wallaroo.source(...).to(...)`: the message or None; the state is always saved. Without one,
     for `ApplicationBuilder`: `(message or None, persist)`.

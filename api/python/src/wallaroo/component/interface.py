@@ -17,7 +17,7 @@ N = TypeVar("N", contravariant=True)
 
 
 class Named(Protocol):
-    """What names itself."""
+    """An object that has a name."""
 
     def name(self) -> str:
         """Return the name of the step."""
@@ -66,11 +66,11 @@ class ManyWithTimers(Named, Protocol[N]):
 
 
 class HasState(Named, Protocol[T]):
-    """What names the state that it takes, as the computations of Wallaroo 0.6 do."""
+    """A computation that names the state that it takes, as those of Wallaroo 0.6 do."""
 
     @property
     def state_class(self) -> "StateOf[T]":
-        """Return what makes the state."""
+        """Return the class or builder of the state."""
 
 
 class OneWithItsState(HasState[S], Protocol[S]):
@@ -102,7 +102,7 @@ class ManyWithItsTimers(HasState[S], Protocol[S]):
 
 
 class Builds(Protocol[T]):
-    """What makes a state."""
+    """An object that builds a state."""
 
     def build(self) -> T:
         """Return a new state."""

@@ -8,7 +8,7 @@ from wallaroo.message.framing import NEWLINE
 
 
 class LineDecoder(WithTime[P, R]):
-    """Turns a line into a message; what `line_decoder` makes, with the same parameters.
+    """Turns a line into a message; made by `line_decoder`, with the same parameters.
 
     Attributes:
         framing: States that the messages of a TCP source are lines; decoders of your own may have it, too.
@@ -27,7 +27,7 @@ class LineDecoder(WithTime[P, R]):
 
 
 class LineEncoder(Encoder[P, R]):
-    r"""Turns a message into a line; what `line_encoder` makes. Parameters are those of `BaseWrapped`.
+    r"""Turns a message into a line; made by `line_encoder`. Parameters are those of `BaseWrapped`.
 
     Example:
         >>> LineEncoder(str.upper).encode("abc")

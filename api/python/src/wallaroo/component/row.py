@@ -26,7 +26,7 @@ TYPES = (
 
 
 class Rows:
-    """Makes messages of rows and rows of messages: decoder and encoder for what Spark reads and writes.
+    """Makes messages of rows and rows of messages: decoder and encoder for Spark's sources and sinks.
 
     Args:
         row: Columns and their types: a dataclass, NamedTuple or TypedDict, whose objects are the messages; or a dict of

@@ -1,4 +1,4 @@
-"""The types of columns: what an annotation is in Spark, and how its values are in the JSON of a row."""
+"""The types of columns: Spark's type for an annotation, and the JSON of its values in a row."""
 
 import base64
 import dataclasses
@@ -20,7 +20,7 @@ Convert = Callable[[Any], Any]
 
 @dataclass(frozen=True, slots=True)
 class ColumnType:
-    """The type of a column, or of what is in one.
+    """The type of a column, or of a part of one.
 
     Attributes:
         sql: As Spark's DDL has it.
@@ -61,7 +61,7 @@ class MisfitError(ValueError):
 
 
 class NoColumnTypeError(TypeError):
-    """An annotation has no type in Spark; its text says why, and what has one."""
+    """An annotation has no type in Spark; the text has the reason, and the types that can be used."""
 
 
 def type_of(annotation: Any) -> ColumnType:
@@ -80,8 +80,8 @@ def type_of(annotation: Any) -> ColumnType:
         if len(rest) != 1 or len(rest) == len(get_args(annotation)):
             reason = f"{_shown(annotation)} has several types"
             raise NoColumnTypeError(reason)
-        found = type_of(Annotated[rest[0], sql] if sql else rest[0])
-        return ColumnType(found.sql, _nullable(found.read), _nullable(found.write), nullable=True)
+        column = type_of(Annotated[rest[0], sql] if sql else rest[0])
+        return ColumnType(column.sql, _nullable(column.read), _nullable(column.write), nullable=True)
     if isinstance(annotation, type) and annotation in SIMPLE:
         return _simple(annotation, sql)
     if sql:
@@ -136,7 +136,7 @@ def quoted(name: str) -> str:
 
 
 def row_functions(row: Any, columns: Mapping[str, ColumnType]) -> tuple[Convert, Convert]:
-    """Return what makes a message of an object of JSON, and what does the reverse."""
+    """Return the function that makes a message of an object of JSON, and its reverse."""
     readers = [(name, column.read, column.nullable) for name, column in columns.items()]
     writers = [(name, column.write) for name, column in columns.items()]
     is_dict, expected = is_made_of_dict(row), _shown(row)
@@ -144,18 +144,18 @@ def row_functions(row: Any, columns: Mapping[str, ColumnType]) -> tuple[Convert,
     def read(value: Any) -> Any:
         if type(value) is not dict:
             raise _wrong(value, "an object")
-        found = {}
+        fields = {}
         for name, convert, nullable in readers:
-            given = value.get(name)
-            if given is None and not nullable:
+            field = value.get(name)
+            if field is None and not nullable:
                 what = "null" if name in value else "missing"
                 reason = f"is {what}; declare it Optional to take that"
                 raise MisfitError(reason, name)
             try:
-                found[name] = convert(given)
+                fields[name] = convert(field)
             except ValueError as error:
                 raise MisfitError.within(name, error) from None
-        return found if is_dict else row(**found)
+        return fields if is_dict else row(**fields)
 
     def write(message: Any) -> dict[str, Any]:
         if is_dict:
@@ -197,7 +197,7 @@ def _array(item: ColumnType) -> ColumnType:
         def converted(value: Any) -> list[Any]:
             if not isinstance(value, (list, tuple)):
                 raise _wrong(value, "a list")
-            return [convert(given) for given in value]
+            return [convert(item) for item in value]
 
         return converted
 
@@ -211,7 +211,7 @@ def _map(item: ColumnType) -> ColumnType:
                 raise _wrong(value, "a dict")
             for key in value:
                 _text(key)
-            return {key: convert(given) for key, given in value.items()}
+            return {key: convert(item) for key, item in value.items()}
 
         return converted
 
@@ -344,12 +344,12 @@ def _times(sql: str) -> tuple[Convert, Convert]:
 
     def read(value: Any) -> datetime:
         try:
-            found = datetime.fromisoformat(value.replace("Z", "+00:00"))
+            time = datetime.fromisoformat(value.replace("Z", "+00:00"))
         except (ValueError, AttributeError):
             raise _wrong(value, "a time, e.g. 2026-01-31T12:00:00.000000Z") from None
-        if found.tzinfo is None:
-            found = found.replace(tzinfo=timezone.utc)
-        return found if has_zone else found.astimezone(timezone.utc).replace(tzinfo=None)
+        if time.tzinfo is None:
+            time = time.replace(tzinfo=timezone.utc)
+        return time if has_zone else time.astimezone(timezone.utc).replace(tzinfo=None)
 
     def write(value: Any) -> str:
         if not isinstance(value, datetime):

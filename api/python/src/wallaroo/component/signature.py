@@ -1,4 +1,4 @@
-"""Checks that user functions can be called with what they will get, and that a call gives their result."""
+"""Checks that user functions can be called with their arguments, and that a call gives their result."""
 
 import functools
 import inspect
@@ -88,7 +88,7 @@ def target_of(function: Any) -> Any:
 
 
 def takes(function: object, parameter: str) -> bool:
-    """Return whether a function has a parameter of a name, and so wants what not all need.
+    """Return whether a function has a parameter of a name, and so wants an optional argument.
 
     Example:
         >>> takes(lambda key, accumulator, bounds=None: key, "bounds"), takes(lambda key, accumulator: key, "bounds")
@@ -101,7 +101,7 @@ def takes(function: object, parameter: str) -> bool:
 
 
 def partition_finding(state: str, function: Callable[..., Any], owner: object) -> Diagnostic | None:
-    """Return T208 when a partition function's annotation says that it returns what cannot be a key."""
+    """Return T208 when a partition function's annotation promises a type that cannot be a key."""
     target = inspect.unwrap(function)
     annotation = getattr(target, "__annotations__", {}).get("return", "")
     name = annotation if isinstance(annotation, str) else getattr(annotation, "__name__", repr(annotation))

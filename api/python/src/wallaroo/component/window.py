@@ -206,7 +206,7 @@ def count_windows(count: int) -> "CountWindowsBuilder":
 
 
 class Windows:
-    """Windows with their aggregation; what `over` gives and `Pipeline.to` takes.
+    """Windows with their aggregation; made by `over`, taken by `Pipeline.to`.
 
     Attributes:
         fields: What the document says of them, but for `time`.
@@ -216,7 +216,7 @@ class Windows:
         self.fields, self.aggregation = fields, aggregation
 
     def document(self, *, has_event_time: bool) -> dict[str, Any]:
-        """Return what the document says of them."""
+        """Return the document's entry of the windows."""
         if self.fields["kind"] == "count":
             return dict(self.fields)
         return {**self.fields, "time": "event" if has_event_time else "ingest"}
@@ -239,8 +239,8 @@ class TimedWindowsBuilder:
 
     _function, _size = "", ""  # that begins it, and its parameter
 
-    def __init__(self, given: Mapping[str, Any]) -> None:
-        self._given = given
+    def __init__(self, fields: Mapping[str, Any]) -> None:
+        self._given = fields
 
     def __repr__(self) -> str:
         text = f"{self._function}({self._given[self._size] * NS_PER_MS})"
@@ -258,7 +258,7 @@ class TimedWindowsBuilder:
         return self._with("with_delay", "delay", _in_ms("with_delay", "delay", delay, 0))
 
     def with_late_data_policy(self: B, policy: str) -> B:
-        """Say what happens to messages that are older than all open windows.
+        """Set the policy for messages that are older than all open windows.
 
         Args:
             policy: "drop", the default: they go nowhere, and the run counts them; "fire-per-message": each is emitted
@@ -274,7 +274,7 @@ class TimedWindowsBuilder:
         return self._with("with_late_data_policy", "late", policy)
 
     def _fields(self, kind: str, step_ms: int, **sizes: int) -> dict[str, Any]:
-        """Return what the document says, unless too many windows of a key would be open at once."""
+        """Return the document's entry, unless too many windows of a key would be open at once."""
         delay_ms = self._given.get("delay", 0)
         count = -(-(self._given[self._size] + delay_ms) // step_ms)
         if count > MAX_OPEN:

@@ -1,4 +1,4 @@
-"""What the decorators make of functions: objects with the methods that Wallaroo's components have."""
+"""The objects that the decorators make of functions; they have the methods of Wallaroo's components."""
 
 import functools
 import importlib
@@ -27,7 +27,7 @@ def declared(module: str, qualname: str) -> "BaseWrapped[..., Any]":
 
 
 class BaseWrapped(Generic[P, R]):
-    """A decorated function; what all decorators make.
+    """A decorated function; all decorators make one.
 
     `f()` gives the object, `f(x)` runs the function. Pickles hold its module and name. Type checkers see the parameters
     and the result of the function: `BaseWrapped[P, R]`.
@@ -80,7 +80,7 @@ class BaseWrapped(Generic[P, R]):
 
 
 class WithOutputs(BaseWrapped[P, R]):
-    """What the kinds of computation have.
+    """The attributes that all kinds of computation have.
 
     Attributes:
         outputs: Names of the outputs to which it may emit.
@@ -97,7 +97,7 @@ class WithOutputs(BaseWrapped[P, R]):
 
 
 class Computation(WithOutputs[P, R]):
-    """One message in, at most one out; what `computation` makes.
+    """One message in, at most one out; made by `computation`.
 
     Args:
         function: Takes a message.
@@ -125,7 +125,7 @@ class Computation(WithOutputs[P, R]):
 
 
 class ComputationMulti(WithOutputs[P, R]):
-    """One message in, any number out; what `computation_multi` makes. Parameters are those of `Computation`.
+    """One message in, any number out; made by `computation_multi`. Parameters are those of `Computation`.
 
     Example:
         >>> split = ComputationMulti(str.split, "split")
@@ -143,7 +143,7 @@ class ComputationMulti(WithOutputs[P, R]):
 
 
 class Partition(BaseWrapped[P, R]):
-    """Gives a message's key: str, bytes or int; what `partition` makes. Parameters are those of `BaseWrapped`.
+    """Gives a message's key: str, bytes or int; made by `partition`. Parameters are those of `BaseWrapped`.
 
     Example:
         >>> Partition(len).partition("abc")
@@ -160,7 +160,7 @@ class Partition(BaseWrapped[P, R]):
 
 
 class KeyExtractor(BaseWrapped[P, R]):
-    """Gives a message's key: str, bytes or int; what `key_extractor` makes. Parameters are those of `BaseWrapped`.
+    """Gives a message's key: str, bytes or int; made by `key_extractor`. Parameters are those of `BaseWrapped`.
 
     Example:
         >>> def symbol(order):
@@ -179,7 +179,7 @@ class KeyExtractor(BaseWrapped[P, R]):
 
 
 class Encoder(BaseWrapped[P, R]):
-    """Turns a message into the bytes that a sink sends; what `encoder` makes. Parameters are those of `BaseWrapped`.
+    """Turns a message into the bytes that a sink sends; made by `encoder`. Parameters are those of `BaseWrapped`.
 
     Example:
         >>> Encoder(str.encode).encode("abc")
@@ -196,7 +196,7 @@ class Encoder(BaseWrapped[P, R]):
 
 
 class WithTime(BaseWrapped[P, R]):
-    """What decoders have: perhaps an `event_time`, which gives a payload's time in milliseconds since 1970."""
+    """A decoder's optional `event_time`, which gives a payload's time in milliseconds since 1970."""
 
     parameters = ("bs",)
     event_time: EventTime | None = None
@@ -215,7 +215,7 @@ class WithTime(BaseWrapped[P, R]):
 
 
 class Decoder(WithTime[P, R]):
-    """Turns a payload into a message; what `decoder` makes.
+    """Turns a payload into a message; made by `decoder`.
 
     Args:
         function: Takes a payload.

@@ -1,4 +1,4 @@
-"""What the decorators of state computations make of functions: with their visitors, their timers and a time to live."""
+"""The objects that the decorators of state computations make of functions: with visitors, timers and a time to live."""
 
 from collections.abc import Callable, Sequence
 from datetime import timedelta
@@ -12,7 +12,7 @@ from wallaroo.message.output import collected
 
 
 class _WithState(WithOutputs[P, R], Generic[P, R, C]):
-    """What both kinds of state computation have.
+    """The methods that both kinds of state computation have.
 
     Attributes:
         state_class: The class that was given to the decorator; None where the pipeline names it (Wallaroo 0.4 and 0.5).
@@ -65,7 +65,7 @@ class _WithState(WithOutputs[P, R], Generic[P, R, C]):
         return self._adder("visitor", name, self.visitors, ("metadata", "key", "state"))
 
     def timer(self, name: str) -> Callable[[F], F]:
-        """Make a function `f(key, state, time)` what runs when a timer of this name is due.
+        """Make a function `f(key, state, time)` the one that runs when a timer of this name is due.
 
         The computation, or a callback, sets it for the key of its message: a parameter `timers`, after those that it
         has, gets a `wallaroo.Timers`. `time` is when the timer was due, in milliseconds since 1970. It returns what the
@@ -104,7 +104,7 @@ class _WithState(WithOutputs[P, R], Generic[P, R, C]):
         return self.visitors[name](metadata, key, state)
 
     def fire(self, name: str, key: Any, state: Any, time: int, timers: Any) -> Any:
-        """Run what belongs to a timer."""
+        """Run the function of a timer."""
         return self.callbacks[name](key, state, time, timers)
 
 

@@ -11,7 +11,7 @@ from wallaroo.component.window import CountWindowsBuilder, TimedWindowsBuilder, 
 from wallaroo.component.wrapped import Partition
 from wallaroo.declare.declaration import Declaration
 from wallaroo.declare.library import declare_codecs
-from wallaroo.declare.pipeline import Merge, Node, Pipeline, joined
+from wallaroo.declare.pipeline import Merge, Pipeline, PipelineNode, joined
 from wallaroo.declare.unkeyed import CHOICES, REFUSE, with_keys
 from wallaroo.diagnostic.diagnostic import did_you_mean, shown
 from wallaroo.diagnostic.error import WallarooParameterError
@@ -81,13 +81,13 @@ class _Build(Declaration):
         super().__init__()
         place = self.place("build_application", "/name")
         self.unkeyed = check.choice(place, "unkeyed", unkeyed, CHOICES)
-        self.keyless: dict[Node, list[Node]] = {}
+        self.keyless: dict[PipelineNode, list[PipelineNode]] = {}
         self.name = check.name(place, "application", name)
         self.on_error = check.policy(replace(place, pointer="/on_error"), on_error)
         self.line = model.Pipeline(self.name, 0, place.location)
-        self._paths: dict[Node, str] = {}
-        self._keys: dict[Node, str] = {}
-        self._times: dict[Node, bool] = {}
+        self._paths: dict[PipelineNode, str] = {}
+        self._keys: dict[PipelineNode, str] = {}
+        self._times: dict[PipelineNode, bool] = {}
         self._states: set[str] = set()
 
     def place(self, method: str, pointer: str) -> Place:
@@ -113,11 +113,11 @@ class _Build(Declaration):
         self.findings += check.application(self.name, [self.line], has_sink=True)
         self.findings += declare_codecs([self.line])
 
-    def _open_end(self, node: Node) -> None:
+    def _open_end(self, node: PipelineNode) -> None:
         pointer, at = f"/pipelines/{self._paths[node]}", node.location.shown()
         self.findings.append(check.open_end(pointer, at, self.name, _label(node)))
 
-    def _number(self, nodes: list[Node]) -> None:
+    def _number(self, nodes: list[PipelineNode]) -> None:
         """Give nodes their paths; the outputs of a computation stand right after it, whether they are used or not."""
         for part in PARTS:
             number = 0
@@ -131,7 +131,7 @@ class _Build(Declaration):
                 base = int(self._paths[node.inputs[0]].rpartition("/")[2])
                 self._paths[node] = f"0/steps/{base + 1 + declared.index(node.value)}"
 
-    def _node(self, node: Node) -> None:
+    def _node(self, node: PipelineNode) -> None:
         path = self._paths[node]
         place = Place(node.method, "/pipelines/" + path, node.location, self.findings)
         inputs = tuple(sorted((self._paths[each] for each in node.inputs), key=_document_order))
@@ -144,15 +144,15 @@ class _Build(Declaration):
         else:
             self._step(place, node, inputs)
 
-    def _source(self, place: Place, node: Node) -> None:
+    def _source(self, place: Place, node: PipelineNode) -> None:
         name, config = node.value
         self.source(self.line, place, config, check.name(place, "source", name))
-        made = self.line.sources[-1:]
-        if made and made[0].path == self._paths[node]:
-            self._times[node] = made[0].gives_time
-            self._keys[node] = BY_SOURCE if made[0].gives_keys else NO_KEY
+        declared = self.line.sources[-1:]
+        if declared and declared[0].path == self._paths[node]:
+            self._times[node] = declared[0].gives_time
+            self._keys[node] = BY_SOURCE if declared[0].gives_keys else NO_KEY
 
-    def _step(self, place: Place, node: Node, inputs: tuple[str, ...]) -> None:
+    def _step(self, place: Place, node: PipelineNode, inputs: tuple[str, ...]) -> None:
         value, policy = node.value, check.policy(place, node.on_error)
         state_class = getattr(value, "state_class", None)
         if node.method == "output":
@@ -181,7 +181,7 @@ class _Build(Declaration):
         else:
             self._computation(place, node, inputs, policy)
 
-    def _output(self, place: Place, node: Node) -> None:
+    def _output(self, place: Place, node: PipelineNode) -> None:
         """Check that a computation has an output; its step has been added with that of the computation."""
         first, *others = node.inputs
         declared = () if others else _outputs(first)
@@ -191,7 +191,7 @@ class _Build(Declaration):
             declare = f"outputs=({shown(node.value)},) with the computation"
             place.add("T273", step=step, output=shown(node.value), hint=hint, declare=declare)
 
-    def _computation(self, place: Place, node: Node, inputs: tuple[str, ...], policy: str) -> None:
+    def _computation(self, place: Place, node: PipelineNode, inputs: tuple[str, ...], policy: str) -> None:
         state_class = getattr(node.value, "state_class", None)
         call = component.computation(place, node.value, has_state=state_class is not None)
         if call is None:
@@ -208,51 +208,53 @@ class _Build(Declaration):
         self.note(step.path + "/state", state_class)
         self._needs_key(place, node, step)
 
-    def _remote(self, place: Place, node: Node, inputs: tuple[str, ...], policy: str) -> None:
-        found: model.RemoteComponent = node.value
-        if not found.kind.startswith("state"):
-            self.remote(self.line, place, found, inputs, None, policy)
+    def _remote(self, place: Place, node: PipelineNode, inputs: tuple[str, ...], policy: str) -> None:
+        component: model.RemoteComponent = node.value
+        if not component.kind.startswith("state"):
+            self.remote(self.line, place, component, inputs, None, policy)
             return
-        state = model.State(self._state_name(found.name), found, dict, is_by_message=True)
-        self._needs_key(place, node, self.remote(self.line, place, found, inputs, state, policy))
+        state = model.State(self._state_name(component.name), component, dict, is_by_message=True)
+        self._needs_key(place, node, self.remote(self.line, place, component, inputs, state, policy))
 
-    def _windows(self, place: Place, node: Node, inputs: tuple[str, ...], policy: str) -> None:
+    def _windows(self, place: Place, node: PipelineNode, inputs: tuple[str, ...], policy: str) -> None:
         windows: Windows = node.value
-        found = component.instance(place, "aggregation", windows.aggregation, "Aggregation", "an Aggregation")
+        aggregation = component.instance(place, "aggregation", windows.aggregation, "Aggregation", "an Aggregation")
         parameters: dict[str, tuple[str, ...]] = {
             "initial_accumulator": (), "update": ("input", "accumulator"),
             "combine": ("accumulator1", "accumulator2"), "output": ("key", "accumulator"),
         }  # fmt: skip
-        if found is None:
+        if aggregation is None:
             return
-        if takes(getattr(found, "output", None), "bounds"):
+        if takes(getattr(aggregation, "output", None), "bounds"):
             parameters["output"] += ("bounds",)
         for name, expected in parameters.items():
-            if component.method(place, "aggregation", found, (name,), expected) is None:
+            if component.method(place, "aggregation", aggregation, (name,), expected) is None:
                 return
-        name = found.name() if callable(getattr(found, "name", None)) else shown_name(type(found))
-        state = model.State(self._state_name(name), type(found), found.initial_accumulator, is_by_message=True)
-        call = component.Call("window", name, found.update, outputs=component.outputs_of(found))
-        step = self.step(self.line, place, found, call, inputs, state, policy)
-        step.aggregation = found
+        name = aggregation.name() if callable(getattr(aggregation, "name", None)) else shown_name(type(aggregation))
+        state = model.State(
+            self._state_name(name), type(aggregation), aggregation.initial_accumulator, is_by_message=True
+        )
+        call = component.ComponentMethod("window", name, aggregation.update, outputs=component.outputs_of(aggregation))
+        step = self.step(self.line, place, aggregation, call, inputs, state, policy)
+        step.aggregation = aggregation
         step.window = windows.document(has_event_time=self._times[node])
         self._needs_key(place, node, step)
 
-    def _key_by(self, place: Place, node: Node, inputs: tuple[str, ...], policy: str) -> None:
+    def _key_by(self, place: Place, node: PipelineNode, inputs: tuple[str, ...], policy: str) -> None:
         self._keys[node] = BY_STEP
         if isinstance(node.value, Partition):
             fix = f"decorate {node.value.name()} with @wallaroo.key_extractor"
-            made, wanted = component.BUILDER, component.SOURCE
-            component.other_generation(place, "key_extractor", node.value, made, wanted, fix=fix)
+            other, wanted = component.BUILDER, component.SOURCE
+            component.other_generation(place, "key_extractor", node.value, other, wanted, fix=fix)
             return
-        found = component.instance(place, "key_extractor", node.value, "key_extractor", "a key extractor")
-        run = found and component.method(place, "key_extractor", found, ("extract_key",), ("data",))
+        extractor = component.instance(place, "key_extractor", node.value, "key_extractor", "a key extractor")
+        run = extractor and component.method(place, "key_extractor", extractor, ("extract_key",), ("data",))
         if run:
-            name = found.name() if callable(getattr(found, "name", None)) else shown_name(type(found))
-            call = component.Call("key_by", name, run)
-            self.step(self.line, place, found, call, inputs, None, policy)
+            name = extractor.name() if callable(getattr(extractor, "name", None)) else shown_name(type(extractor))
+            call = component.ComponentMethod("key_by", name, run)
+            self.step(self.line, place, extractor, call, inputs, None, policy)
 
-    def _needs_key(self, place: Place, node: Node, step: model.Step) -> None:
+    def _needs_key(self, place: Place, node: PipelineNode, step: model.Step) -> None:
         keyless = [each for each in node.inputs if self._keys[each] == NO_KEY]
         if keyless and self.unkeyed == REFUSE:
             other = f'.{step.kind.removeprefix("state_")}("{step.name}")'
@@ -264,7 +266,7 @@ class _Build(Declaration):
             self.keyless[node] = keyless
         self._keys[node] = BY_STEP
 
-    def _origin(self, node: Node) -> str:
+    def _origin(self, node: PipelineNode) -> str:
         """Return the name of a source whose messages come without a key to a node."""
         while node.inputs:
             node = next(each for each in node.inputs if self._keys[each] == NO_KEY)
@@ -294,18 +296,18 @@ class _Build(Declaration):
         return unique
 
 
-def _reachable(ends: tuple[Node, ...]) -> list[Node]:
-    found: set[Node] = set()
+def _reachable(ends: tuple[PipelineNode, ...]) -> list[PipelineNode]:
+    nodes: set[PipelineNode] = set()
     waiting = list(ends)
     while waiting:
         node = waiting.pop()
-        if node not in found:
-            found.add(node)
+        if node not in nodes:
+            nodes.add(node)
             waiting += node.inputs
-    return sorted(found, key=lambda node: node.number)
+    return sorted(nodes, key=lambda node: node.number)
 
 
-def _outputs(node: Node) -> tuple[str, ...]:
+def _outputs(node: PipelineNode) -> tuple[str, ...]:
     """Return the outputs that a node's computation declares."""
     return component.outputs_of(node.value) if node.method == "to" else ()
 
@@ -315,7 +317,7 @@ def _document_order(path: str) -> tuple[int, int]:
     return PARTS.index(part), int(number)
 
 
-def _label(node: Node) -> str:
+def _label(node: PipelineNode) -> str:
     if isinstance(node.value, str):  # of an output
         return node.value
     return str(node.value[0]) if node.part == "sources" else getattr(node.value, "__name__", node.method)

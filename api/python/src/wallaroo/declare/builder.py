@@ -89,8 +89,8 @@ class ApplicationBuilder:
         """
         self._close()
         place = self._place("from_output", f"/pipelines/{max(0, len(self._pipelines) - 1)}")
-        found = [(line, each) for line in self._pipelines for each in line.steps if each.name == step]
-        known = [each for _, each in found if each.kind != "output"]
+        steps = [(line, each) for line in self._pipelines for each in line.steps if each.name == step]
+        known = [each for _, each in steps if each.kind != "output"]
         declared = known[-1].outputs if known else ()
         if not known or name not in declared:
             what = f'step "{step}"' if known else f"{shown(step)}, which is no step before it,"
@@ -98,7 +98,7 @@ class ApplicationBuilder:
             declare = f"outputs=({shown(name)},) with the computation"
             place.add("T273", step=what, output=shown(name), hint=hint, declare=declare)
             return self
-        self._open = next(line for line, each in found if each is known[-1])
+        self._open = next(line for line, each in steps if each is known[-1])
         base = int(known[-1].path.rpartition("/")[2])
         self._branch = f"{self._open.number}/steps/{base + 1 + declared.index(name)}"
         self._previous = "from_output"
@@ -191,7 +191,7 @@ class ApplicationBuilder:
         state_builder: StateOf[S] | None = None,
         on_error: str | None = None,
     ) -> "ApplicationBuilder":
-        """Do what `to_state_partition` does, with keys of 0 to 2**64-1. Source: Wallaroo 0.1 to 0.4."""
+        """Do the same as `to_state_partition`, with keys of 0 to 2**64-1. Source: Wallaroo 0.1 to 0.4."""
         builder = state_class if state_builder is None else state_builder
         rule = (partition_function, partition_keys, unknown_keys)
         return self._to_state("to_state_partition_u64", computation, builder, state_name, rule, on_error)
@@ -244,7 +244,7 @@ class ApplicationBuilder:
         return self._to_sinks("to_sinks", sink_configs if is_list else [sink_configs])
 
     def done(self) -> "ApplicationBuilder":
-        """End the pipeline without a sink; what leaves its last step is dropped."""
+        """End the pipeline without a sink; the output of its last step is dropped."""
         if self._begin("done", "") is not None:
             self._open = None
         return self
@@ -260,9 +260,9 @@ class ApplicationBuilder:
         findings += declare_codecs(self._pipelines)
         if findings:
             raise WallarooParameterError(findings)
-        made = self._declaration
+        user = self._declaration
         return Application(
-            self._name, self._pipelines, made.components, on_error=self._on_error, connectors=made.connectors
+            self._name, self._pipelines, user.components, on_error=self._on_error, connectors=user.connectors
         )
 
     def _place(self, method: str, pointer: str) -> Place:
@@ -316,19 +316,19 @@ class ApplicationBuilder:
             self._add_step(pipeline, place, value, call, state, on_error)
         return self
 
-    def _kept(self, place: Place, value: Any, call: component.Call) -> State | None:
+    def _kept(self, place: Place, value: Any, call: component.ComponentMethod) -> State | None:
         """Return the state that the object of a computation is; changes the call. None: it keeps nothing."""
-        found = getattr(call.run, "__self__", None)
-        if isinstance(value, BaseWrapped) or found is None:
+        owner = getattr(call.run, "__self__", None)
+        if isinstance(value, BaseWrapped) or owner is None:
             return None
-        kept = object_state.kept_by(found)
+        kept = object_state.kept_by(owner)
         if not kept.where:
             return None
         if not kept.is_inside:
             place.add("T234", step=call.name, what="object", where=kept.where, reason="cannot be saved with it")
         taken = {step.state.name for line in self._pipelines for step in line.steps if step.state is not None}
         call.run, call.kind = object_state.ObjectStep(call.run.__name__, kept.where), f"state_{call.kind}"
-        build = object_state.state_builder(found, value)
+        build = object_state.state_builder(owner, value)
         return State(object_state.free_name(call.name, taken), value, build)
 
     def _to_state(
@@ -371,7 +371,7 @@ class ApplicationBuilder:
         pipeline: Pipeline,
         place: Place,
         value: Any,
-        call: component.Call | None,
+        call: component.ComponentMethod | None,
         state: State | None,
         on_error: str | None,
     ) -> None:
@@ -388,13 +388,13 @@ class ApplicationBuilder:
         inputs = self._inputs(pipeline)
         for config in configs:
             place.pointer = f"/pipelines/{pipeline.number}/sinks/{len(pipeline.sinks)}"
-            if (found := self._declaration.connector(place, config, SinkConnectorConfig)) is not None:
-                self._declaration.sink(pipeline, place, found, pipeline.name, inputs)
+            if (sink := self._declaration.connector(place, config, SinkConnectorConfig)) is not None:
+                self._declaration.sink(pipeline, place, sink, pipeline.name, inputs)
         self._open = None
         return self
 
     def _inputs(self, pipeline: Pipeline) -> tuple[str, ...]:
-        """Return what the next part reads: the part before it, or the output with which a branch begins."""
+        """Return the inputs of the next part: the part before it, or the output with which a branch begins."""
         branch, self._branch = self._branch, ""
         last: list[Any] = [*pipeline.sources, *(step for step in pipeline.steps if step.kind != "output")]
         return (branch or (last[-1].path if last else f"{pipeline.number}/sources/0"),)

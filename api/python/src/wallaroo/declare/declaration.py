@@ -1,4 +1,4 @@
-"""What declarations of all generations do alike: sources, steps and sinks with their findings and components."""
+"""The parts that declarations of all generations share: sources, steps and sinks with their findings and components."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
@@ -21,14 +21,14 @@ from wallaroo.message.output import collected
 
 @dataclass(slots=True)
 class Declaration:
-    """An application as far as it is declared: what was wrong with it, and the user's code of its parts."""
+    """An application as far as it is declared: its findings, and the user's code of its parts."""
 
     findings: list[Diagnostic] = field(default_factory=list)
     components: list[Component] = field(default_factory=list)
     connectors: dict[str, Any] = field(default_factory=dict)
 
     def note(self, path: str, value: object, location: Location | None = None) -> None:
-        """Note the user's code of a part; what the SDK has put in its place is declared at `location`."""
+        """Note the user's code of a part; a replacement by the SDK is declared at `location`."""
         target = value if isinstance(value, (type, BaseWrapped)) else type(value)
         at = location if location is not None and isinstance(value, WholeRecord) else declared_at(value)
         self.components.append(Component(path, shown_name(target), Location(*at)))
@@ -38,18 +38,18 @@ class Declaration:
         if not isinstance(config, SourceConfig):
             place.wrong("source_config", shown(config), "a source config, e.g. TCPSourceConfig")
             return
-        found = component.instance(place, _parameter(config), config.given, config.decorator, _expected(config))
-        if found is None:
+        decoder = component.instance(place, _parameter(config), config.given, config.decorator, _expected(config))
+        if decoder is None:
             return
         path = f"{pipeline.number}/sources/{len(pipeline.sources)}"
         name = name if config.name is None else check.name(place, "source", config.name)
         if isinstance(config, SourceConnectorConfig):
             self.connectors[name] = config
-        source = config.declare(place, path, name, found)
+        source = config.declare(place, path, name, decoder)
         if source is not None:
             policy = check.policy(replace(place, method=type(config).__name__), config.on_error)
             pipeline.sources.append(replace(source, on_error=policy))
-            self.note(path, found, config.location)
+            self.note(path, decoder, config.location)
 
     def sink(self, pipeline: Pipeline, place: Place, config: Any, name: str, inputs: tuple[str, ...]) -> None:
         """Add a sink."""
@@ -79,7 +79,7 @@ class Declaration:
         pipeline: Pipeline,
         place: Place,
         value: Any,
-        call: component.Call,
+        call: component.ComponentMethod,
         inputs: tuple[str, ...],
         state: State | None,
         on_error: str,
@@ -109,15 +109,16 @@ class Declaration:
                 place.wrong(f"{what}s", shown(names), "each name once")
 
     def remote(
-        self, pipeline: Pipeline, place: Place, found: RemoteComponent, inputs: tuple[str, ...], state: State | None,
+        self, pipeline: Pipeline, place: Place, component: RemoteComponent,
+        inputs: tuple[str, ...], state: State | None,
         on_error: str,
     ) -> Step:  # fmt: skip
         """Add a step that another program runs."""
         path = f"{pipeline.number}/steps/{len(pipeline.steps)}"
-        step = Step(path, found.name, found.kind, inputs, None, place.location, state, on_error)
-        step.remote, step.codec = found, found.output
+        step = Step(path, component.name, component.kind, inputs, None, place.location, state, on_error)
+        step.remote, step.codec = component, component.output
         pipeline.steps.append(step)
-        self._outputs(pipeline, place, step, tuple(found.outputs))
+        self._outputs(pipeline, place, step, tuple(component.outputs))
         return step
 
     def _outputs(self, pipeline: Pipeline, place: Place, step: Step, names: tuple[str, ...]) -> None:
@@ -126,9 +127,9 @@ class Declaration:
         self._unique(place, "output", names)
         for name in names:
             path = f"{pipeline.number}/steps/{len(pipeline.steps)}"
-            made = Step(path, name, "output", (step.path,), None, place.location, remote=step.remote)
-            made.codec = step.remote.outputs[name] if step.remote else made.codec
-            pipeline.steps.append(made)
+            output = Step(path, name, "output", (step.path,), None, place.location, remote=step.remote)
+            output.codec = step.remote.outputs[name] if step.remote else output.codec
+            pipeline.steps.append(output)
 
     def connector(self, place: Place, config: Any, cls: type) -> Any:
         """Return a config, or that of the connector which it names; None after T233."""
@@ -140,23 +141,23 @@ class Declaration:
         return of_kind.get(config)
 
     def partition(self, place: Place, state: str, function: Any) -> Callable[[Any], Any] | None:
-        """Return what gives the key of a message; None after a finding."""
+        """Return the function that gives the key of a message; None after a finding."""
         if isinstance(function, KeyExtractor):
             fix = f"decorate {function.name()} with @wallaroo.partition"
-            made, wanted = component.SOURCE, component.BUILDER
-            component.other_generation(place, "partition_function", function, made, wanted, fix=fix)
+            other, wanted = component.SOURCE, component.BUILDER
+            component.other_generation(place, "partition_function", function, other, wanted, fix=fix)
             return None
-        found = component.instance(place, "partition_function", function, "partition", "a partition function")
-        if found is None:
+        partition = component.instance(place, "partition_function", function, "partition", "a partition function")
+        if partition is None:
             return None
-        run = component.method(place, "partition", found, ("partition",), ("data",))
-        finding = None if run is None else partition_finding(state, run, found)
+        run = component.method(place, "partition", partition, ("partition",), ("data",))
+        finding = None if run is None else partition_finding(state, run, partition)
         if finding is not None:
             self.findings.append(replace(finding, pointer=place.pointer))
         return run
 
     def state_build(self, place: Place, builder: Any) -> Callable[[], Any] | None:
-        """Return what makes a new state; None after a finding."""
+        """Return the function that makes a new state; None after a finding."""
         if isinstance(builder, type):
             finding = call_finding("state class", shown_name(builder), builder, ())
             if finding is not None:

@@ -114,15 +114,15 @@ class Offer:
     outputs: Mapping[str, str] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
-        """Return what another program must agree with."""
-        found = {"name": self.step.name, "kind": self.step.kind, "input": self.input, "output": self.output}
+        """Return the properties that another program must agree with."""
+        offer = {"name": self.step.name, "kind": self.step.kind, "input": self.input, "output": self.output}
         outputs = [{"name": name, "codec": self.outputs[name]} for name in self.step.outputs]
-        return found | ({"outputs": outputs} if outputs else {})
+        return offer | ({"outputs": outputs} if outputs else {})
 
 
 @dataclass(slots=True)
 class Library:
-    """Components for other programs; what the setup of a program that is no application returns."""
+    """Components for other programs; the setup of a program that is no application returns one."""
 
     offers: dict[str, Offer]
 
@@ -154,14 +154,14 @@ def offer(value: Any, *, input: str = "json", output: str = "json", outputs: Map
         {'name': 'length', 'kind': 'computation', 'input': 'string', 'output': 'int64'}
     """
     place = Place("offer", "", called_from(), [])
-    given = outputs or {}
-    for parameter, codec in (("input", input), ("output", output), *given.items()):
+    named = outputs or {}
+    for parameter, codec in (("input", input), ("output", output), *named.items()):
         _check_codec(place, parameter, codec)
     state_class = getattr(value, "state_class", None)
     place.method = "to"
     call = component.computation(place, value, has_state=state_class is not None)
     if call is not None:
-        _check_outputs(place, call, given)
+        _check_outputs(place, call, named)
         if call.timers or call.ttl_ms:
             fix = "leave timers and ttl out, or use it in a pipeline of its own program"
             place.wrong("computation", f"{call.name}, which has timers or a ttl", "a computation without them", fix=fix)
@@ -173,12 +173,12 @@ def offer(value: Any, *, input: str = "json", output: str = "json", outputs: Map
         _raise(place.findings)
     step = Step(call.name, call.name, call.kind, (), collected(call.run), place.location, kept)
     step.is_always_persisted, step.outputs = kept is not None, call.outputs
-    codecs = {name: given.get(name, "json") for name in call.outputs}
+    codecs = {name: named.get(name, "json") for name in call.outputs}
     return Offer(step, input, output, shown_name(value), Location(*declared_at(value)), codecs)
 
 
 def build_library(offers: Sequence[Offer]) -> Library:
-    """Return what `application_setup` returns in a program that only hosts components for others.
+    """Return the result of `application_setup` in a program that only hosts components for others.
 
     Args:
         offers: From `wallaroo.offer`; at least one, each with a name of its own.
@@ -207,7 +207,7 @@ def build_library(offers: Sequence[Offer]) -> Library:
 
 
 def declare_codecs(pipelines: Iterable[Pipeline]) -> list[Diagnostic]:
-    """Give the messages that go to another program the codec that it takes; returns what cannot be."""
+    """Give the messages that go to another program the codec that it takes; returns the findings."""
     findings: list[Diagnostic] = []
     for pipeline in pipelines:
         parts: dict[str, Source | Step] = {source.path: source for source in pipeline.sources}
@@ -230,8 +230,8 @@ def _declare_codec(producer: Source | Step, step: Step, codec: str) -> Diagnosti
     )  # fmt: skip
 
 
-def _check_outputs(place: Place, call: component.Call, given: Iterable[str]) -> None:
-    for name in given:
+def _check_outputs(place: Place, call: component.ComponentMethod, outputs: Iterable[str]) -> None:
+    for name in outputs:
         if name not in call.outputs:
             hint, declare = did_you_mean(name, call.outputs), f"outputs=({shown(name)},) with the computation"
             place.add("T273", step=f'component "{call.name}"', output=shown(name), hint=hint, declare=declare)

@@ -13,7 +13,7 @@ _numbers = count()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Node:
+class PipelineNode:
     """One call of the program: a source, a step or a sink. Faults are looked for when the application is built.
 
     Attributes:
@@ -29,7 +29,7 @@ class Node:
     value: Any
     on_error: str | None
     location: Location
-    inputs: tuple["Node", ...] = ()
+    inputs: tuple["PipelineNode", ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,8 +37,8 @@ class Merge:
     """One call of `merge`: the last nodes of both sides."""
 
     location: Location
-    left: tuple[Node, ...]
-    right: tuple[Node, ...]
+    left: tuple[PipelineNode, ...]
+    right: tuple[PipelineNode, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,20 +78,20 @@ class Pipeline:
     __slots__ = ("_ends", "_merges", "_misplaced")
 
     def __init__(
-        self, ends: tuple[Node, ...], merges: tuple[Merge, ...] = (), misplaced: tuple[Misplaced, ...] = ()
+        self, ends: tuple[PipelineNode, ...], merges: tuple[Merge, ...] = (), misplaced: tuple[Misplaced, ...] = ()
     ) -> None:
         self._ends, self._merges, self._misplaced = ends, merges, misplaced
 
     @classmethod
     def from_source(cls, name: str, source_config: SourceConfig) -> "Pipeline":
         """Begin a pipeline with a source; the same as `wallaroo.source`."""
-        return cls((Node(next(_numbers), "source", "sources", (name, source_config), None, called_from()),))
+        return cls((PipelineNode(next(_numbers), "source", "sources", (name, source_config), None, called_from()),))
 
     def __repr__(self) -> str:
         return f"<Pipeline {' and '.join(end.method for end in self._ends)}>"
 
     @property
-    def parts(self) -> tuple[tuple[Node, ...], tuple[Merge, ...], tuple[Misplaced, ...]]:
+    def parts(self) -> tuple[tuple[PipelineNode, ...], tuple[Merge, ...], tuple[Misplaced, ...]]:
         """The last nodes, the merges and the calls after the end."""
         return self._ends, self._merges, self._misplaced
 
@@ -173,14 +173,16 @@ class Pipeline:
 
     def _to_sinks(self, method: str, configs: Sequence[Any]) -> "Pipeline":
         at = called_from()
-        ends = [Node(next(_numbers), method, "sinks", config, None, at, self._ends) for config in configs]
+        ends = [PipelineNode(next(_numbers), method, "sinks", config, None, at, self._ends) for config in configs]
         return self._goes_on(method, at, tuple(ends))
 
     def _then(self, method: str, value: Any, on_error: str | None) -> "Pipeline":
         at = called_from()
-        return self._goes_on(method, at, (Node(next(_numbers), method, "steps", value, on_error, at, self._ends),))
+        return self._goes_on(
+            method, at, (PipelineNode(next(_numbers), method, "steps", value, on_error, at, self._ends),)
+        )
 
-    def _goes_on(self, method: str, at: Location, ends: tuple[Node, ...]) -> "Pipeline":
+    def _goes_on(self, method: str, at: Location, ends: tuple[PipelineNode, ...]) -> "Pipeline":
         if self._end():
             return Pipeline(self._ends, self._merges, (*self._misplaced, Misplaced(at, method, self._end())))
         return Pipeline(ends, self._merges, self._misplaced)

@@ -5,7 +5,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import replace
 from typing import Any
 
-from wallaroo.declare.pipeline import Merge, Node, Pipeline
+from wallaroo.declare.pipeline import Merge, Pipeline, PipelineNode
 
 REFUSE, ONE_KEY, RANDOM_KEY = "refuse", "one key", "random key"
 CHOICES = (REFUSE, ONE_KEY, RANDOM_KEY)
@@ -30,7 +30,7 @@ class RandomKey:
         return uuid.uuid4().bytes
 
 
-def with_keys(pipeline: Pipeline, keyless: Mapping[Node, Collection[Node]], choice: str) -> Pipeline:
+def with_keys(pipeline: Pipeline, keyless: Mapping[PipelineNode, Collection[PipelineNode]], choice: str) -> Pipeline:
     """Return a pipeline in which the given inputs of nodes get a key first.
 
     Args:
@@ -38,21 +38,21 @@ def with_keys(pipeline: Pipeline, keyless: Mapping[Node, Collection[Node]], choi
         keyless: By node, those of its inputs whose messages have no key.
         choice: `ONE_KEY` or `RANDOM_KEY`.
     """
-    made: dict[Node, Node] = {}
+    copies: dict[PipelineNode, PipelineNode] = {}
 
-    def keyed(node: Node) -> Node:
+    def keyed(node: PipelineNode) -> PipelineNode:
         inputs = [again(each) for each in node.inputs if each in keyless[node]]
         method, value = ("collect", None) if choice == ONE_KEY else ("key_by", RandomKey())
         # Its number puts it right before the step that needs it.
-        return Node(node.number - 0.5, method, "steps", value, None, node.location, tuple(inputs))
+        return PipelineNode(node.number - 0.5, method, "steps", value, None, node.location, tuple(inputs))
 
-    def again(node: Node) -> Node:
-        if node not in made:
+    def again(node: PipelineNode) -> PipelineNode:
+        if node not in copies:
             inputs = [again(each) for each in node.inputs if each not in keyless.get(node, ())]
             if node in keyless:
                 inputs.append(keyed(node))
-            made[node] = replace(node, inputs=tuple(inputs))
-        return made[node]
+            copies[node] = replace(node, inputs=tuple(inputs))
+        return copies[node]
 
     ends, merges, misplaced = pipeline.parts
     again_all = [Merge(each.location, tuple(map(again, each.left)), tuple(map(again, each.right))) for each in merges]

@@ -19,7 +19,7 @@ _DEFERRED = {CoroutineType: "a coroutine", GeneratorType: "a generator", AsyncGe
 
 
 class Family(Enum):
-    """What an error is about, by the first letter of its code."""
+    """The subject of an error, by the first letter of its code."""
 
     TOPOLOGY = "T"
     PLAN = "P"
@@ -89,7 +89,7 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Diagnostic:
-    """One finding: a code, what is wrong, where, and what to do.
+    """One finding: a code, the fault, its place, and the remedy.
 
     Example:
         >>> values = {"what": 'pipeline "count"', "kind": "name"}
@@ -124,12 +124,12 @@ class Diagnostic:
 
     @property
     def family(self) -> Family:
-        """What it is about."""
+        """Subject of the error."""
         return next((family for family in Family if self.code.startswith(family.value)), Family.INTERNAL)
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> "Diagnostic":
-        """Read what `to_json` gave."""
+        """Read the form that `to_json` wrote."""
         return cls(**{name: value[name] for name in cls.__slots__ if name in value})
 
     def to_json(self) -> dict[str, Any]:

@@ -13,18 +13,18 @@ from pathlib import Path
 
 
 def parse(text: str) -> dict[str, set[int]]:
-    """Read the variable; points that this process never comes to do no harm, nor does what names no count.
+    """Read the variable; points that this process never reaches, and entries without a count, have no effect.
 
     Example:
         >>> parse("gateway.after_append:3,worker.after_reply:1")
         {'gateway.after_append': {3}, 'worker.after_reply': {1}}
     """
-    found: dict[str, set[int]] = {}
+    counts: dict[str, set[int]] = {}
     for entry in text.split(","):
         point, _, count = entry.rpartition(":")
         if point and count.isdecimal():
-            found.setdefault(point, set()).add(int(count))
-    return found
+            counts.setdefault(point, set()).add(int(count))
+    return counts
 
 
 class Fault:

@@ -1,4 +1,4 @@
-"""Places of a declaration: the call of the program that is being looked at, and what is found there."""
+"""Places of a declaration: the call of the program that is checked, and the findings there."""
 
 from dataclasses import dataclass, replace
 from typing import Any
@@ -23,6 +23,6 @@ class Place:
         self.findings.append(replace(finding, fix=remedy or finding.fix))
 
     def wrong(self, parameter: str, actual: str, expected: str, *, fix: str = "") -> None:
-        """Record that a parameter of the call, as it is shown, is not what is expected."""
+        """Record that a parameter of the call, as it is shown, is not as expected."""
         fix = fix or f"pass {expected}"
         self.add("T207", method=self.method, parameter=parameter, actual=actual, expected=expected, fix=fix)

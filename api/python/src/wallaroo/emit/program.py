@@ -28,7 +28,7 @@ _SDK = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
 
 
 @dataclass(slots=True)
-class Program:
+class LoadedProgram:
     """A program whose setup has run.
 
     Attributes:
@@ -42,7 +42,7 @@ class Program:
     document: dict[str, Any]
 
     def to_json(self) -> dict[str, Any]:
-        """Return what mode `emit` writes."""
+        """Return the document that mode `emit` writes."""
         if self.application.offers:
             (worker,) = self.document["workers"]
             return {"library": {"worker": worker, "components": self.document["components"]}}
@@ -50,7 +50,7 @@ class Program:
         return {"topology": self.document} | ({"programs": programs} if programs else {})
 
 
-def load(app: str, args: Sequence[str]) -> Program:
+def load(app: str, args: Sequence[str]) -> LoadedProgram:
     """Import a program under its own module name and run its setup.
 
     Args:
@@ -73,7 +73,7 @@ def load(app: str, args: Sequence[str]) -> Program:
     return _program(setup, function, module, directory, app, args)
 
 
-def load_setup(setup: Callable[..., Any], args: Sequence[str]) -> Program:
+def load_setup(setup: Callable[..., Any], args: Sequence[str]) -> LoadedProgram:
     """Run a setup function of a module that is loaded already.
 
     Args:
@@ -91,15 +91,15 @@ def load_setup(setup: Callable[..., Any], args: Sequence[str]) -> Program:
 
 def _program(
     setup: Callable[..., Any], function: str, module: ModuleType, directory: str, app: str, args: Sequence[str]
-) -> Program:
+) -> LoadedProgram:
     result = _set_up(setup, function, [PROGRAM_NAME, *args])
     application = result if isinstance(result, Application) else result.application()
     application.serializer = _serializer(module)
     if application.serializer.is_custom:
         _check_objects(application)
     if isinstance(result, Library):
-        return Program(application, directory, library_document(result, directory, app, args))
-    return Program(application, directory, topology(application, directory, app, args))
+        return LoadedProgram(application, directory, library_document(result, directory, app, args))
+    return LoadedProgram(application, directory, topology(application, directory, app, args))
 
 
 def split_app(app: str) -> tuple[str, str]:
@@ -177,9 +177,9 @@ def _import_module(name: str) -> tuple[ModuleType, str]:
 
 
 def _refuse_other(directory: str) -> None:
-    found = other_wallaroo([directory])
-    if found:
-        raise DiagnosticError([Diagnostic.of("T221", file=_shown(found), found=found)])
+    file = other_wallaroo([directory])
+    if file:
+        raise DiagnosticError([Diagnostic.of("T221", file=_shown(file), found=file)])
 
 
 def _import_failed(name: str, file: str, error: BaseException) -> NoReturn:
@@ -229,14 +229,14 @@ def _serializer(module: ModuleType) -> Serializer:
     dump, load_ = getattr(module, "serialize", serialize), getattr(module, "deserialize", deserialize)
     if dump is serialize and load_ is deserialize:
         return Serializer()
-    for name, found, default in (("serialize", dump, serialize), ("deserialize", load_, deserialize)):
+    for name, function, default in (("serialize", dump, serialize), ("deserialize", load_, deserialize)):
         if (
             wrong := None
-            if found is default or not callable(found)
-            else call_finding("module", name, found, ("value",))
+            if function is default or not callable(function)
+            else call_finding("module", name, function, ("value",))
         ):
             raise DiagnosticError([wrong])
-        if found is default or not callable(found):
+        if function is default or not callable(function):
             raise DiagnosticError(
                 [
                     Diagnostic.of(

@@ -1,4 +1,4 @@
-"""What a program's states are made of, as far as the program says so: what decides whether an old state can be read.
+"""The shapes of a program's states, as far as the program shows them: they decide whether an old state can be read.
 
 A pickle names a class by module and name, and holds what its objects had. So a field that is new is missing in old
 states unless the class has a value for it, and nothing turns an old value into one of another type. No user code runs
@@ -57,12 +57,12 @@ def state_shape(maker: Any, serializer: Serializer, is_own: Callable[[str], bool
         return None
     if text is None:
         return None
-    found = {"": text, **shaper.fields}
+    shape = {"": text, **shaper.fields}
     if shaper.is_open:
-        found |= {f"any {name}": text for name, text in _own_classes(is_own, shaper.root)}
-    if len(found) > MAX_FIELDS:
+        shape |= {f"any {name}": text for name, text in _own_classes(is_own, shaper.root)}
+    if len(shape) > MAX_FIELDS:
         return None
-    return {path: found[path] if len(found[path]) <= MAX_CHARACTERS else _short(found[path]) for path in sorted(found)}
+    return {path: shape[path] if len(shape[path]) <= MAX_CHARACTERS else _short(shape[path]) for path in sorted(shape)}
 
 
 def _unsure(text: str) -> str:
@@ -86,7 +86,7 @@ def named(cls: type) -> str:
 
 
 def _own_classes(is_own: Callable[[str], bool], root: type) -> Iterator[tuple[str, str]]:
-    """Yield each class of the program, and what its objects are made of: a list may hold any of them."""
+    """Yield each class of the program, and the shape of its objects: a list may hold any of them."""
     for name, module in sorted(sys.modules.items()):
         if not is_own(name):
             continue
@@ -120,7 +120,7 @@ class _Shaper:
     root: type = object
 
     def of_maker(self, maker: Any) -> str | None:
-        """Describe what a class, a function, or an object with `build` makes."""
+        """Describe the objects that a class, a function, or an object with `build` makes."""
         if isinstance(maker, type) and not callable(vars(maker).get("build")):
             return self.text(maker, "")
         inner = getattr(maker, "state_class", None)  # of a StateBuilder
@@ -183,11 +183,11 @@ class _Shaper:
         hooks = [vars(part)[name] for part in parts for name in HOOKS if name in vars(part)]
         ordered = _positional(cls, hooks)
         hooks = [] if ordered else [hook for hook in hooks if not _of_dataclasses(hook)]
-        found: dict[str, str] = {}
+        fields: dict[str, str] = {}
         for part in reversed([part for part in parts if part not in outer]):
-            found |= self._fields(part, path, cls)
+            fields |= self._fields(part, path, cls)
         start = f"{path}." if path else ""
-        for name, text in found.items():
+        for name, text in fields.items():
             self.fields[start + name] = _unsure(text) if hooks else text
         text = named(cls)
         # What lies outside of the program may keep more, such as the items of a dict.
@@ -199,29 +199,29 @@ class _Shaper:
         return text + UNSURE if hooks else text
 
     def _fields(self, part: type, path: str, cls: type) -> dict[str, str]:
-        """Return the fields that one class declares: by annotations, by values, and by what its methods assign."""
+        """Return the fields that one class declares: by annotations, by values, and by assignments in its methods."""
         hints = {name: hint for name, hint in _hints(part).items() if name in _annotations(part)}
         of_class = {each.name for each in fields(part)} if is_dataclass(part) else set()
         below = f"{path}." if path else ""
-        found = {}
+        declared = {}
         for name, value in vars(part).items():
             is_field = not (name.startswith("__") or callable(value) or hasattr(value, "__get__"))
             if is_field and name not in _slots(part) and not isinstance(value, (staticmethod, classmethod)):
-                found[name] = self.text(hints.pop(name, None) or type(value), below + name)
+                declared[name] = self.text(hints.pop(name, None) or type(value), below + name)
         assigned = dict(self._assigned(part, below, set(hints)))
         for name, hint in hints.items():
             if typing.get_origin(hint) is not typing.ClassVar:
                 text = self.text(hint, below + name)
                 must = name in of_class or assigned.get(name, "").endswith(MUST)
-                found[name] = text.rstrip(MUST) + MUST if must else text
+                declared[name] = text.rstrip(MUST) + MUST if must else text
         for name, text in assigned.items():
-            has_value = name in found or hasattr(cls, name) and not hasattr(getattr(cls, name), "__get__")
-            if name not in found:
-                found[name] = text.rstrip(MUST) if has_value and text.endswith(MUST) else text
-        return found
+            has_value = name in declared or hasattr(cls, name) and not hasattr(getattr(cls, name), "__get__")
+            if name not in declared:
+                declared[name] = text.rstrip(MUST) if has_value and text.endswith(MUST) else text
+        return declared
 
     def _assigned(self, part: type, below: str, known: set[str]) -> Iterator[tuple[str, str]]:
-        """Yield what methods assign to; last what the constructor does, since each object has that."""
+        """Yield the fields that methods assign to; the constructor's last, since each object has them."""
         try:
             tree = source_tree(part)
         except (OSError, TypeError, SyntaxError):
@@ -242,7 +242,7 @@ class _Shaper:
     def _of_target(
         self, method: ast.FunctionDef, value: ast.expr | None, annotation: ast.expr | None, path: str, names: Any
     ) -> str:
-        """Describe what a method assigns: as the annotation has it, else as the value."""
+        """Describe the value that a method assigns: by its annotation, else by the value."""
         if annotation is None:
             return self.value(value, path, _names_in(method, names))
         hint = _evaluated(annotation, names)
@@ -256,10 +256,10 @@ class _Shaper:
             return self.text(type(node.value), path)
         kind: Any = next((kind for display, kind in _DISPLAYS.items() if isinstance(node, display)), None)
         if isinstance(node, (ast.Name, ast.Attribute)):
-            found = _evaluated(node, names)
-            if isinstance(found, ast.expr):
+            value = _evaluated(node, names)
+            if isinstance(value, ast.expr):
                 return self._unknown(node)
-            kind = type(found)
+            kind = type(value)
         elif isinstance(node, ast.Call):
             called = _evaluated(node.func, names)
             if not isinstance(called, type) and getattr(called, "__module__", None) in sys.stdlib_module_names:
@@ -288,17 +288,17 @@ def _targets(method: ast.FunctionDef) -> Iterator[tuple[str, ast.expr | None, as
 
 
 def _names_in(method: ast.FunctionDef, names: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what names mean in a method that is called without arguments; those of its own variables are left out."""
+    """Return the values of the names of a method without arguments; those of its own variables are left out."""
     local = {node.id for node in ast.walk(method) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
     known = {name: value for name, value in names.items() if name not in local}
-    given = [*method.args.posonlyargs, *method.args.args]
-    defaults = dict(zip((each.arg for each in reversed(given)), reversed(method.args.defaults), strict=False))
+    parameters = [*method.args.posonlyargs, *method.args.args]
+    defaults = dict(zip((each.arg for each in reversed(parameters)), reversed(method.args.defaults), strict=False))
     defaults |= {
         each.arg: default
         for each, default in zip(method.args.kwonlyargs, method.args.kw_defaults, strict=True)
         if default
     }
-    for each in (*given, *method.args.kwonlyargs):
+    for each in (*parameters, *method.args.kwonlyargs):
         default = defaults.get(each.arg)
         value = _evaluated(default, names) if default is not None and each.arg not in local else method
         known.pop(each.arg, None)
@@ -308,7 +308,7 @@ def _names_in(method: ast.FunctionDef, names: Mapping[str, Any]) -> dict[str, An
 
 
 def _evaluated(node: ast.expr, names: Mapping[str, Any]) -> Any:
-    """Return what a name, a module's attribute, a constant or an annotation means; the node itself: none of these."""
+    """Return the value of a name, a module's attribute, a constant or an annotation; of other nodes the node itself."""
     allowed = (
         ast.Name,
         ast.Attribute,

@@ -36,7 +36,7 @@ def canonical(document: Mapping[str, Any]) -> str:
 
 
 def interface_hash(document: Mapping[str, Any]) -> str:
-    """Return the hash of what a worker and a document must agree on: all but `workers` and addresses."""
+    """Return the hash of all that a worker and a document must share: everything but `workers` and addresses."""
     pipelines = [
         pipeline | {part: [_without_address(item) for item in pipeline[part]] for part in ("sources", "sinks")}
         for pipeline in document["pipelines"]
@@ -69,7 +69,7 @@ def topology(application: Application, directory: str, program: str, args: Seque
 
 
 def library_document(library: Library, directory: str, program: str, args: Sequence[str]) -> dict[str, Any]:
-    """Return the worker of a library, and what it offers; arguments as for `topology`."""
+    """Return the worker of a library, and its offers; arguments as for `topology`."""
     offers = [library.offers[name] for name in sorted(library.offers)]
     subject = {"components": [offer.to_json() for offer in offers]}
     digest = "sha256:" + hashlib.sha256(canonical(subject).encode()).hexdigest()
@@ -101,13 +101,13 @@ def _worker(
 
 def code_hash(directory: str) -> str:
     """Return the hash of the program's source files: the modules that were loaded from its directory."""
-    found, real = {}, os.path.realpath(directory)
+    files, real = {}, os.path.realpath(directory)
     for module in list(sys.modules.values()):
         if (place := source_place(getattr(module, "__file__", None), real)) is not None:
-            found[place[0]] = place[1]
+            files[place[0]] = place[1]
     digest = hashlib.sha256()
-    for name in sorted(found):
-        with open(found[name], "rb") as source:
+    for name in sorted(files):
+        with open(files[name], "rb") as source:
             digest.update(name.encode() + b"\0" + hashlib.sha256(source.read()).digest())
     return "sha256:" + digest.hexdigest()
 
@@ -208,7 +208,7 @@ def _shapes(application: Application, directory: str) -> dict[str, dict[str, str
 
 
 def _is_own(directory: str) -> Callable[[str], bool]:
-    """Return what says of the name of a module whether it is the program's own."""
+    """Return a function that decides by the name of a module whether it is the program's own."""
     real = os.path.realpath(directory)
 
     @cache

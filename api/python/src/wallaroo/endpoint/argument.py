@@ -1,4 +1,4 @@
-"""The application's arguments, for what reads them without being given them."""
+"""The application's arguments, for readers that are not passed them."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager

@@ -1,4 +1,4 @@
-"""What all configs of sources and sinks have in common."""
+"""The parts that all configs of sources and sinks share."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
@@ -33,14 +33,14 @@ class SourceConfig(ABC):
         """The user's decoder or generator, as the program gave it."""
 
     @abstractmethod
-    def declare(self, place: Place, path: str, name: str, found: Any) -> Source | None:
+    def declare(self, place: Place, path: str, name: str, decoder: Any) -> Source | None:
         """Return the source; None after a finding.
 
         Args:
             place: Takes findings.
             path: The source's path.
             name: Its name.
-            found: The object of `given`.
+            decoder: The object of `given`: a decoder or a generator.
         """
 
 
@@ -61,15 +61,15 @@ class SinkConfig(ABC):
 
     @abstractmethod
     def fields(self, place: Place) -> tuple[str, dict[str, Any]]:
-        """Return the kind, and what the document says of it; records findings."""
+        """Return the kind, and the document's fields; records findings."""
 
-    def declare(self, place: Place, path: str, name: str, inputs: tuple[str, ...], found: Any) -> Sink | None:
-        """Return the sink; None after a finding. `found` is the encoder's object."""
+    def declare(self, place: Place, path: str, name: str, inputs: tuple[str, ...], encoder: Any) -> Sink | None:
+        """Return the sink; None after a finding. `encoder` is the object of its user code."""
         kind, fields = self.fields(place)
-        encode = component.method(place, "encoder", found, ("encode",), ("data",))
+        encode = component.method(place, "encoder", encoder, ("encode",), ("data",))
         return None if encode is None else Sink(path, name, kind, fields, inputs, encode)
 
 
-def decode_of(place: Place, found: Any) -> Callable[[bytes], Any] | None:
+def decode_of(place: Place, decoder: Any) -> Callable[[bytes], Any] | None:
     """Return the function that decodes a payload; None after a finding."""
-    return component.method(place, "decoder", found, ("decode",), ("bs",))
+    return component.method(place, "decoder", decoder, ("decode",), ("bs",))

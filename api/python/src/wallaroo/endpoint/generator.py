@@ -35,22 +35,22 @@ class GenSourceConfig(SourceConfig):
     decorator = "GenSourceConfig"
 
     def __init__(self, *args: Any, gen: Any = None, name: str | None = None, on_error: str | None = None) -> None:
-        given = list(args)
-        if len(given) + (gen is not None) + (name is not None) > 2 or not given and gen is None:
+        positional = list(args)
+        if len(positional) + (gen is not None) + (name is not None) > 2 or not positional and gen is None:
             msg = "GenSourceConfig takes a generator, or a name and a generator"
             raise TypeError(msg)
-        self.gen = given.pop() if gen is None else gen
-        super().__init__(given[0] if given else name, on_error)
+        self.gen = positional.pop() if gen is None else gen
+        super().__init__(positional[0] if positional else name, on_error)
 
     @property
     def given(self) -> Any:
         """The generator."""
         return self.gen
 
-    def declare(self, place: Place, path: str, name: str, found: Any) -> Source | None:
+    def declare(self, place: Place, path: str, name: str, generator: Any) -> Source | None:
         """Return the source; None after a finding."""
-        first = component.method(place, "generator", found, ("initial_value",), ())
-        following = component.method(place, "generator", found, ("apply",), ("previous",))
+        first = component.method(place, "generator", generator, ("initial_value",), ())
+        following = component.method(place, "generator", generator, ("apply",), ("previous",))
         if first is None or following is None:
             return None
         return Source(path, name, "generator", {}, None, generator=Generator(first, following))

@@ -11,7 +11,7 @@ from wallaroo.diagnostic.place import Place
 from wallaroo.endpoint import argument
 from wallaroo.endpoint.config import MAX_MESSAGE_BYTES, SinkConfig, SourceConfig, decode_of
 from wallaroo.endpoint.kafka_check import check_create, check_options, check_table
-from wallaroo.endpoint.kafka_option import LINGER, MESSAGE_SIZE, Topic, sink_topic, source_topic
+from wallaroo.endpoint.kafka_option import LINGER, MESSAGE_SIZE, TopicOptions, sink_topic, source_topic
 from wallaroo.endpoint.spark import option_texts
 from wallaroo.message.kafka_record import content_of, create_of, edge, table_of
 
@@ -68,14 +68,14 @@ class KafkaSourceConfig(SourceConfig):
         super().__init__(name, on_error)
         self.decoder = edge(decoder, content)
         self.content, self.table, self.create = content, table, create
-        self.said = Topic(topic, list(brokers), log_level, start, options=dict(options or {}))  # type: ignore[arg-type]
+        self.said = TopicOptions(topic, list(brokers), log_level, start, options=dict(options or {}))  # type: ignore[arg-type]
 
     @property
     def given(self) -> Any:
         """The decoder."""
         return self.decoder
 
-    def declare(self, place: Place, path: str, name: str, found: Any) -> Source | None:
+    def declare(self, place: Place, path: str, name: str, decoder: Any) -> Source | None:
         """Return the source; None after a finding."""
         fields = _fields(place, self.said)
         if fields is None:
@@ -91,7 +91,7 @@ class KafkaSourceConfig(SourceConfig):
         fields |= {"start": self.said.start, **partitions, "options": options}
         fields |= content_of(place, self.content) | table_of(place, self.table) | create_of(place, self.create)
         fields |= {"max_message_bytes": MAX_MESSAGE_BYTES}
-        decode = decode_of(place, found)
+        decode = decode_of(place, decoder)
         return decode and Source(path, name, "kafka", fields, decode, gives_keys=True, gives_time=True)
 
 
@@ -148,11 +148,11 @@ class KafkaSinkConfig(SinkConfig):
         super().__init__(edge(encoder, content), on_error)
         self.content, self.create = content, create
         settings = {LINGER: max_produce_buffer_ms, MESSAGE_SIZE: max_message_size, **(options or {})}
-        self.said = Topic(topic, list(brokers), log_level, options=settings)  # type: ignore[arg-type]
+        self.said = TopicOptions(topic, list(brokers), log_level, options=settings)  # type: ignore[arg-type]
         self.said.exactly_once = exactly_once
 
     def fields(self, place: Place) -> tuple[str, dict[str, Any]]:
-        """Return the kind, and what the document says of it."""
+        """Return the kind, and the document's fields."""
         fields = _fields(place, self.said) or {}
         check_options(place, fields.get("options", {}), is_source=False)
         check_create(place, fields.get("topic", ""), self.create)
@@ -279,26 +279,26 @@ class CustomKafkaSinkCLIParser(KafkaSinkConfig):
         self.said = sink_topic("kafka_sink", args)
 
 
-def _fields(place: Place, said: Topic) -> dict[str, Any] | None:
+def _fields(place: Place, chosen: TopicOptions) -> dict[str, Any] | None:
     """Return topic, brokers and options as the document has them; None after a finding of the options."""
-    if said.findings:
-        for finding in said.findings:
+    if chosen.findings:
+        for finding in chosen.findings:
             place.findings.append(check.at(finding, place.pointer))
         return None
-    topic = check.name(place, "topic", said.topic)
-    if topic and isinstance(said.topic, str) and not check.is_topic(topic):
+    topic = check.name(place, "topic", chosen.topic)
+    if topic and isinstance(chosen.topic, str) and not check.is_topic(topic):
         expected = f"a name of {check.TOPIC_NAMES}"
         place.wrong("topic", shown(topic), expected, fix=f"pass {expected}")
     brokers = []
-    if not said.brokers:
+    if not chosen.brokers:
         place.wrong("brokers", "[]", "a list of (host, port)", fix='pass e.g. [("127.0.0.1", "9092")]')
-    if isinstance(said.brokers, str) or any(isinstance(broker, str) for broker in said.brokers):
+    if isinstance(chosen.brokers, str) or any(isinstance(broker, str) for broker in chosen.brokers):
         expected, fix = "a list of (host, port)", 'pass e.g. [("127.0.0.1", 9092)]'
-        place.wrong("brokers", shown(said.brokers), expected, fix=fix)
+        place.wrong("brokers", shown(chosen.brokers), expected, fix=fix)
         return None
-    for broker in said.brokers:
+    for broker in chosen.brokers:
         is_pair = isinstance(broker, (tuple, list)) and len(broker) == 2
         given_host, given_port = broker if is_pair else (broker, "")
         host, port = check.address(place, "broker", given_host, given_port, place.location)
         brokers.append(f"[{host}]:{port}" if ":" in host else f"{host}:{port}")
-    return {"topic": topic, "brokers": brokers, "options": option_texts(place, said.options)}
+    return {"topic": topic, "brokers": brokers, "options": option_texts(place, chosen.options)}

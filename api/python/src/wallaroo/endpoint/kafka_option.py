@@ -15,7 +15,7 @@ _OFFSET = r"(START|END|0|-?[1-9][0-9]*)"
 
 
 class _Kind(NamedTuple):
-    """What the values of an option look like."""
+    """The form of an option's values."""
 
     expected: str
     example: str
@@ -60,8 +60,8 @@ _SINK = {
 
 
 @dataclass(slots=True)
-class Topic:
-    """What the options say of a topic.
+class TopicOptions:
+    """The topic that the options describe.
 
     Attributes:
         start: Where reading begins, as in the document.
@@ -81,7 +81,7 @@ class Topic:
     findings: list[Diagnostic] = field(default_factory=list)
 
 
-def source_topic(name: str, args: Sequence[str]) -> Topic:
+def source_topic(name: str, args: Sequence[str]) -> TopicOptions:
     """Read the options `--NAME_topic`, `--NAME_brokers` and so on of a source."""
     values, topic = _read("source", name, args, _SOURCE)
     topic.start = values.get("consumer_offset_default", values.get("offset_default", "START")).lower()
@@ -93,7 +93,7 @@ def source_topic(name: str, args: Sequence[str]) -> Topic:
     return topic
 
 
-def sink_topic(name: str, args: Sequence[str]) -> Topic:
+def sink_topic(name: str, args: Sequence[str]) -> TopicOptions:
     """Read the options of a sink."""
     topic = _read("sink", name, args, _SINK)[1]
     topic.exactly_once = f"--{name}_exactly_once" in args
@@ -141,7 +141,7 @@ def kafka_parse_sink_options(args: Sequence[str]) -> tuple[str, list[tuple[str, 
     return topic.topic, topic.brokers, topic.log_level, int(wait), int(size)
 
 
-def _checked(read: Callable[[str, Sequence[str]], Topic], name: str, args: Sequence[str]) -> Topic:
+def _checked(read: Callable[[str, Sequence[str]], TopicOptions], name: str, args: Sequence[str]) -> TopicOptions:
     topic = read(name, args)
     if topic.findings:
         raise WallarooParameterError(topic.findings)
@@ -150,8 +150,8 @@ def _checked(read: Callable[[str, Sequence[str]], Topic], name: str, args: Seque
 
 def _read(
     what: str, name: str, args: Sequence[str], options: dict[str, tuple[_Kind, str]]
-) -> tuple[dict[str, str], Topic]:
-    values, topic = {}, Topic()
+) -> tuple[dict[str, str], TopicOptions]:
+    values, topic = {}, TopicOptions()
     for option, (kind, setting) in options.items():
         flag = f"--{name}_{option}"
         value = _last(args, flag)
@@ -181,10 +181,10 @@ def _read(
 
 def _last(args: Sequence[str], flag: str) -> str | None:
     """Return the last value of `--FLAG VALUE` or `--FLAG=VALUE`."""
-    found = None
+    last = None
     for position, argument in enumerate(args):
         if argument.startswith(f"{flag}="):
-            found = argument[len(flag) + 1 :]
+            last = argument[len(flag) + 1 :]
         elif argument == flag and position + 1 < len(args):
-            found = args[position + 1]
-    return found
+            last = args[position + 1]
+    return last

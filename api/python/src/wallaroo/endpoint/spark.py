@@ -63,7 +63,7 @@ class SparkSourceConfig(SourceConfig):
         """The decoder."""
         return self.decoder
 
-    def declare(self, place: Place, path: str, name: str, found: Any) -> Source | None:
+    def declare(self, place: Place, path: str, name: str, addresses: Any) -> Source | None:
         """Return the source; None after a finding."""
         fields: dict[str, Any] = {"format": _text(place, "format", self.format)}
         fields["options"] = option_texts(place, self.options)
@@ -72,7 +72,7 @@ class SparkSourceConfig(SourceConfig):
             if text is not None:
                 fields[parameter] = _text(place, parameter, text)
         fields["max_message_bytes"] = MAX_MESSAGE_BYTES
-        decode = decode_of(place, found)
+        decode = decode_of(place, addresses)
         keys, times = self.key is not None, self.timestamp is not None
         return decode and Source(path, name, "spark", fields, decode, gives_keys=keys, gives_time=times)
 
@@ -116,7 +116,7 @@ class SparkSinkConfig(SinkConfig):
         self.format, self.options, self.value = format, options, value
 
     def fields(self, place: Place) -> tuple[str, dict[str, Any]]:
-        """Return the kind, and what the document says of it."""
+        """Return the kind, and the document's fields."""
         return "spark", {
             "format": _text(place, "format", self.format),
             "options": option_texts(place, self.options),
@@ -173,7 +173,7 @@ class DataFrameSinkConfig(SparkSinkConfig):
 
 
 def option_texts(place: Place, options: Any) -> dict[str, str]:
-    """Return options sorted by name, values as text; records T207 for what is none."""
+    """Return options sorted by name, values as text; records T207 for values that are no options."""
     if not isinstance(options, Mapping) or not all(isinstance(name, str) and name for name in options):
         place.wrong("options", shown(options), "a dict of options", fix='pass a dict, e.g. {"path": "/data/in"}')
         return {}

@@ -72,38 +72,38 @@ class TCPSourceConfig(SourceConfig):
         """The decoder."""
         return self.decoder
 
-    def declare(self, place: Place, path: str, name: str, found: Any) -> Source | None:
+    def declare(self, place: Place, path: str, name: str, decoder: Any) -> Source | None:
         """Return the source; None after a finding."""
         host, port = check.address(place, "source", self.host, self.port, self.location)
         fields: dict[str, Any] = {"host": host, "port": port}
-        if getattr(found, "framing", None) == NEWLINE:
-            source = self._lines(place, path, name, found, fields)
+        if getattr(decoder, "framing", None) == NEWLINE:
+            source = self._lines(place, path, name, decoder, fields)
         else:
-            source = self._framed(place, path, name, found, fields)
-        times = getattr(found, "event_time", None)
+            source = self._framed(place, path, name, decoder, fields)
+        times = getattr(decoder, "event_time", None)
         if (
             source is None
             or not callable(times)
-            or component.method(place, "event_time", found, _TIME, ("bs",)) is None
+            or component.method(place, "event_time", decoder, _TIME, ("bs",)) is None
         ):
             return source
         return replace(source, event_time=times, gives_time=True)
 
-    def _lines(self, place: Place, path: str, name: str, found: Any, fields: dict[str, Any]) -> Source | None:
-        decode = decode_of(place, found)
+    def _lines(self, place: Place, path: str, name: str, decoder: Any, fields: dict[str, Any]) -> Source | None:
+        decode = decode_of(place, decoder)
         fields |= {"framing": {"kind": NEWLINE}, "max_message_bytes": MAX_MESSAGE_BYTES}
         return None if decode is None else Source(path, name, "tcp", fields, decode)
 
-    def _framed(self, place: Place, path: str, name: str, found: Any, fields: dict[str, Any]) -> Source | None:
-        header_length = component.method(place, "decoder", found, ("header_length",), ())
-        payload_length = component.method(place, "decoder", found, ("payload_length",), ("bs",))
-        decode = decode_of(place, found)
+    def _framed(self, place: Place, path: str, name: str, decoder: Any, fields: dict[str, Any]) -> Source | None:
+        header_length = component.method(place, "decoder", decoder, ("header_length",), ())
+        payload_length = component.method(place, "decoder", decoder, ("payload_length",), ("bs",))
+        decode = decode_of(place, decoder)
         if header_length is None or payload_length is None or decode is None:
             return None
         size = header_length()
         if not isinstance(size, int) or not 1 <= size <= MAX_HEADER_BYTES:
             place.add(
-                "T207", declared_at(found), method=f'source "{name}"', parameter="header_length", actual=shown(size),
+                "T207", declared_at(decoder), method=f'source "{name}"', parameter="header_length", actual=shown(size),
                 expected="1 to 64 bytes", fix="return the number of bytes that stand before each payload",
             )  # fmt: skip
             return None
@@ -152,9 +152,9 @@ class Address(tuple[str, str]):
 
     def __new__(cls, host: str, port: str, name: str = "") -> "Address":
         """Make the pair."""
-        made = super().__new__(cls, (host, port))
-        made.name = name
-        return made
+        address = super().__new__(cls, (host, port))
+        address.name = name
+        return address
 
 
 def tcp_parse_input_addrs(args: Sequence[str]) -> list[Address]:
@@ -214,16 +214,16 @@ def _addresses(what: str, short: str, option: str, args: Sequence[str]) -> list[
     text = parser.parse_known_args(list(args))[0].addresses
     if text is None:
         raise WallarooParameterError(_finding(what, text, f"{option} is missing"))
-    found, findings = [], []
+    addresses, findings = [], []
     for part in text.split(","):
         try:
             name, _, rest = part.rpartition("@")
-            found.append(Address(*split_address(rest), name))
+            addresses.append(Address(*split_address(rest), name))
         except ValueError as err:
             findings.append(_finding(what, part, str(err)))
     if findings:
         raise WallarooParameterError(findings)
-    return found
+    return addresses
 
 
 def _finding(what: str, value: object, reason: str) -> Diagnostic:

@@ -1,4 +1,4 @@
-"""A source connector whose messages are acknowledged: what was not is sent again, after a failure of either side."""
+"""A source connector with acknowledged messages: the others are sent again, after a failure of either side."""
 
 import select
 import socket
@@ -7,7 +7,7 @@ import time
 from dataclasses import dataclass
 
 from wallaroo.experimental import protocol
-from wallaroo.experimental.protocol import Frame, ProtocolError
+from wallaroo.experimental.protocol import ProtocolError, ReceivedFrame
 from wallaroo.experimental.tcp import connected
 
 RECEIVE_BYTES = 65536
@@ -40,7 +40,7 @@ class Stream:
 
 
 class AtLeastOnceSourceConnector(threading.Thread):
-    """Speaks the connector protocol with an application; subclasses say what is sent.
+    """Speaks the connector protocol with an application; subclasses give the messages to send.
 
     It connects, announces its streams, and sends as many messages as it has credits. When the connection breaks or the
     application asks for it, it connects again and the application says from where each stream has to go on.
@@ -125,7 +125,7 @@ class AtLeastOnceSourceConnector(threading.Thread):
         self._socket.sendall(self._greeting)
 
     def stop(self) -> None:
-        """End it soon; what is not acknowledged is not sent again."""
+        """End it soon; messages without an acknowledgement are not sent again."""
         self._stopped.set()
 
     def add_stream(self, stream: Stream) -> None:
@@ -180,7 +180,7 @@ class AtLeastOnceSourceConnector(threading.Thread):
         for frame in protocol.cut(self._received):
             self._take(frame)
 
-    def _take(self, frame: Frame) -> None:
+    def _take(self, frame: ReceivedFrame) -> None:
         if frame.tag == protocol.ERROR:
             self.handle_error(frame.error)
         elif frame.tag == protocol.RESTART:
@@ -194,11 +194,11 @@ class AtLeastOnceSourceConnector(threading.Thread):
         else:
             self.credits += frame.credits
             for number, point in frame.positions:
-                if (found := self._streams.get(number)) is not None:
-                    found.point_of_reference = point
-                    self.stream_acked(found)
+                if (acked := self._streams.get(number)) is not None:
+                    acked.point_of_reference = point
+                    self.stream_acked(acked)
 
-    def _opened(self, frame: Frame) -> None:
+    def _opened(self, frame: ReceivedFrame) -> None:
         ((number, point),) = frame.positions
         stream = self._streams.get(number)
         if stream is None:

@@ -176,7 +176,7 @@ class ThrottledFileReader(FramedFileReader):
         return payload, point
 
     def reset(self, pos: int = 0) -> None:
-        """Go on at an offset; what is after it is to be given again."""
+        """Continue at an offset; messages after it are to be given again."""
         super().reset(pos)
         self._unacknowledged.clear()
 

@@ -14,11 +14,11 @@ _MESSAGE, _POSITION = struct.Struct(">QQqH"), struct.Struct(">QQ")
 
 
 class ProtocolError(Exception):
-    """The other side sent what the protocol does not have."""
+    """The other side sent a frame that the protocol does not have."""
 
 
 @dataclass(frozen=True, slots=True)
-class Frame:
+class ReceivedFrame:
     """A frame that the other side sent.
 
     Attributes:
@@ -91,8 +91,8 @@ def framed(tag: int, fields: bytes) -> bytes:
     return _U32.pack(len(fields) + 1) + bytes((tag,)) + fields
 
 
-def cut(received: bytearray) -> Iterator[Frame]:
-    """Take the whole frames from the front of what was received.
+def cut(received: bytearray) -> Iterator[ReceivedFrame]:
+    """Take the whole frames from the front of the received bytes.
 
     Raises:
         ProtocolError: A frame is none of the protocol.
@@ -113,44 +113,44 @@ def cut(received: bytearray) -> Iterator[Frame]:
             raise ProtocolError(msg) from err
 
 
-def _read(tag: int, fields: bytes) -> Frame:
+def _read(tag: int, fields: bytes) -> ReceivedFrame:
     if tag == MESSAGE:
         stream, number, _, size = _MESSAGE.unpack_from(fields)
-        return Frame(tag, positions=((stream, number),), payload=fields[_MESSAGE.size + size :])
+        return ReceivedFrame(tag, positions=((stream, number),), payload=fields[_MESSAGE.size + size :])
     if tag == OK:
-        return Frame(tag, credits=_U32.unpack(fields)[0])
+        return ReceivedFrame(tag, credits=_U32.unpack(fields)[0])
     if tag == ERROR:
-        return Frame(tag, error=_texts(fields)[0])
+        return ReceivedFrame(tag, error=_texts(fields)[0])
     if tag == NOTIFY_ACK:
-        return Frame(tag, is_accepted=fields[0] != 0, positions=(_POSITION.unpack(fields[1:]),))
+        return ReceivedFrame(tag, is_accepted=fields[0] != 0, positions=(_POSITION.unpack(fields[1:]),))
     if tag == ACK:
-        given, count = struct.unpack_from(">II", fields)
+        credits, count = struct.unpack_from(">II", fields)
         positions = tuple(_POSITION.iter_unpack(fields[8:]))
         if len(positions) != count:
             msg = f"an ACK of {count} streams has {len(positions)}"
             raise ProtocolError(msg)
-        return Frame(tag, credits=given, positions=positions)
+        return ReceivedFrame(tag, credits=credits, positions=positions)
     if tag == HELLO:
-        return Frame(tag, texts=_texts(fields))
+        return ReceivedFrame(tag, texts=_texts(fields))
     if tag == NOTIFY:
         ends = fields[: _U64.size] + fields[-_U64.size :]
-        return Frame(tag, positions=(_POSITION.unpack(ends),), texts=_texts(fields[_U64.size : -_U64.size]))
+        return ReceivedFrame(tag, positions=(_POSITION.unpack(ends),), texts=_texts(fields[_U64.size : -_U64.size]))
     if tag == EOS_MESSAGE:
-        return Frame(tag, positions=((_U64.unpack_from(fields)[0], 0),))
+        return ReceivedFrame(tag, positions=((_U64.unpack_from(fields)[0], 0),))
     if tag == RESTART:
-        return Frame(tag)
+        return ReceivedFrame(tag)
     msg = f"tag {tag}"
     raise ProtocolError(msg)
 
 
 def _texts(fields: bytes) -> tuple[str, ...]:
     """Return texts that follow each other."""
-    found, at = [], 0
+    texts, at = [], 0
     while at < len(fields):
         (size,) = struct.unpack_from(">H", fields, at)
-        found.append(struct.unpack_from(f"{size}s", fields, at + 2)[0].decode())
+        texts.append(struct.unpack_from(f"{size}s", fields, at + 2)[0].decode())
         at += 2 + size
-    return tuple(found)
+    return tuple(texts)
 
 
 def _text(value: str) -> bytes:

@@ -30,7 +30,7 @@ class UnexpectedSocketError(Exception):
 def parse_connector_args(
     args: Sequence[str], required_params: Sequence[str] = (), optional_params: Sequence[str] = ()
 ) -> tuple[str, str, SimpleNamespace, list[str]]:
-    """Return the application's module, the connector's name, its parameters, and what is left for the application.
+    """Return the application's module, the connector's name, its parameters, and the application's own arguments.
 
     Args:
         args: Of the command line, without the program's name: `--application-module M --connector NAME --NAME-PARAM v`.
@@ -58,10 +58,10 @@ def parse_connector_args(
     options = {f"--{known.connector}-{name.replace('_', '-')}": name for name in (*required_params, *optional_params)}
     for option, name in options.items():
         params.add_argument(option, f"--{known.connector}-{name}", dest=name.replace("-", "_"))
-    found, rest = params.parse_known_args(rest)
+    parsed, rest = params.parse_known_args(rest)
     missing += [
         option for option, name in options.items()
-        if name in required_params and getattr(found, name.replace("-", "_")) is None
+        if name in required_params and getattr(parsed, name.replace("-", "_")) is None
     ]  # fmt: skip
     if missing and known.connector is None:
         missing = [option for option in missing if not option.startswith("--None-")]
@@ -70,11 +70,11 @@ def parse_connector_args(
         raise WallarooParameterError.of(
             method="connector", parameter=" ".join(missing), actual="missing", expected="a value", fix=fix
         )
-    return known.application_module, known.connector, SimpleNamespace(**vars(found)), rest
+    return known.application_module, known.connector, SimpleNamespace(**vars(parsed)), rest
 
 
 class _Connector:
-    """What both ends have in common.
+    """The parts that both ends share.
 
     Attributes:
         name: The connector's name.
@@ -90,8 +90,8 @@ class _Connector:
         required_params: Sequence[str] = (),
         optional_params: Sequence[str] = (),
     ) -> None:
-        given = sys.argv[1:] if args is None else args
-        module, name, self.params, rest = parse_connector_args(given, required_params, optional_params)
+        words = sys.argv[1:] if args is None else args
+        module, name, self.params, rest = parse_connector_args(words, required_params, optional_params)
         connectors = load(module, rest).application.connectors
         if name not in connectors:
             raise WallarooParameterError(Diagnostic.of("T233", name=name, hint=hint_of(connectors)))

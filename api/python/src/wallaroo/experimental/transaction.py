@@ -13,7 +13,7 @@ _U16, _U32, _U64, _RANGE = struct.Struct(">H"), struct.Struct(">I"), struct.Stru
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """What one side says of transactions.
+    """A statement of one side about transactions.
 
     Attributes:
         tag: `LIST_UNCOMMITTED` to `PHASE_2`.
@@ -78,12 +78,12 @@ def _read(tag: int, fields: bytes) -> Order:
 
 
 def _take(fields: bytes, at: int, count: int) -> tuple[tuple[str, ...], int]:
-    found = []
+    texts = []
     for _ in range(count):
         (size,) = _U16.unpack_from(fields, at)
-        found.append(struct.unpack_from(f"{size}s", fields, at + 2)[0].decode())
+        texts.append(struct.unpack_from(f"{size}s", fields, at + 2)[0].decode())
         at += 2 + size
-    return tuple(found), at
+    return tuple(texts), at
 
 
 def _text(value: str) -> bytes:

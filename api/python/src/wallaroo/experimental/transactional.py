@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from threading import Event
 
 from wallaroo.experimental import protocol, transaction
-from wallaroo.experimental.protocol import PROTOCOL_VERSION, Frame, ProtocolError
+from wallaroo.experimental.protocol import PROTOCOL_VERSION, ProtocolError, ReceivedFrame
 from wallaroo.experimental.script import SinkConnector, UnexpectedSocketError
 from wallaroo.experimental.transaction import Order
 
@@ -165,7 +165,7 @@ class _Session:
         except OSError:
             return
 
-    def _take(self, frame: Frame) -> None:
+    def _take(self, frame: ReceivedFrame) -> None:
         if frame.tag == protocol.HELLO and not self._sender:
             self._greet(*frame.texts)
         elif frame.tag == protocol.ERROR:
@@ -193,13 +193,13 @@ class _Session:
         self._socket.sendall(protocol.ok(CREDITS))
 
     def _open(self, stream: int) -> None:
-        """Open the stream of output after what is committed; whatever is prepared was decided on before."""
+        """Open the stream of output after the committed messages; prepared transactions were decided on before."""
         accepts = stream == transaction.OUTPUT and not self._target.prepared(self._sender)
         self._is_open, self._offset = accepts, self._target.committed(self._sender)
         self._messages.clear()
         self._socket.sendall(protocol.notify_ack(stream, self._offset, is_accepted=accepts))
 
-    def _add(self, frame: Frame) -> None:
+    def _add(self, frame: ReceivedFrame) -> None:
         ((stream, offset),) = frame.positions
         if (stream, offset) != (transaction.OUTPUT, self._offset):
             msg = f"a message of stream {stream} at {offset}; expected stream {transaction.OUTPUT} at {self._offset}"

@@ -6,7 +6,7 @@ from typing import Any
 from wallaroo.check import check
 from wallaroo.component import application as model
 from wallaroo.component.application import Component
-from wallaroo.component.component import Call
+from wallaroo.component.component import ComponentMethod
 from wallaroo.component.signature import shown_name
 from wallaroo.declare.declaration import Declaration
 from wallaroo.diagnostic.diagnostic import shown
@@ -73,18 +73,20 @@ def application(
 
     Source: Goka, `goka.NewProcessor`.
     """
-    found = _Groups(brokers, start, partitioner, replicas, options)
-    place = Place("goka.application", "/pipelines", called_from(), found.findings)
-    found.check_arguments(place, brokers, groups)
+    application = _Groups(brokers, start, partitioner, replicas, options)
+    place = Place("goka.application", "/pipelines", called_from(), application.findings)
+    application.check_arguments(place, brokers, groups)
     policy = check.policy(place, on_error)
     for number, graph in enumerate(each for each in groups if isinstance(each, GroupGraph)):
-        found.add(number, graph)
+        application.add(number, graph)
     title = name or " + ".join(each.group for each in groups if isinstance(each, GroupGraph)) or "no group"
     check.name(place, "application", title)
-    found.findings += check.application(title, found.pipelines, has_sink=any(each.sinks for each in found.pipelines))
-    if found.findings:
-        raise WallarooParameterError(found.findings)
-    return model.Application(title, found.pipelines, found.components, on_error=policy)
+    application.findings += check.application(
+        title, application.pipelines, has_sink=any(each.sinks for each in application.pipelines)
+    )
+    if application.findings:
+        raise WallarooParameterError(application.findings)
+    return model.Application(title, application.pipelines, application.components, on_error=policy)
 
 
 class _Groups(Declaration):
@@ -182,8 +184,8 @@ class _Groups(Declaration):
 
     def _create(self, graph: GroupGraph, options: Mapping[str, str]) -> dict[str, Any]:
         """Return how a topic of a group's own is created: with as many partitions as its first input has."""
-        said: dict[str, Any] = {"like": graph.input_streams[0].topic, "replicas": self._replicas}
-        return said | ({"options": dict(options)} if options else {})
+        creation: dict[str, Any] = {"like": graph.input_streams[0].topic, "replicas": self._replicas}
+        return creation | ({"options": dict(options)} if options else {})
 
     def _step(self, pipeline: model.Pipeline, place: Place, graph: GroupGraph) -> None:
         place.pointer += "/steps/0"
@@ -195,11 +197,11 @@ class _Groups(Declaration):
         names = tuple(edge.topic for edge in _written(graph))
         inputs = tuple(source.path for source in pipeline.sources)
         if graph.group_table is None and not graph.joint_tables:
-            call = Call("computation_multi", graph.group, run.without_state, True, names)
+            call = ComponentMethod("computation_multi", graph.group, run.without_state, True, names)
             self.step(pipeline, place, graph, call, inputs, None, "")
             return
         visits = tuple(edge.topic for edge in graph.visitors)
-        call = Call("state_computation_multi", graph.group, run.with_state, True, names, visits, run.visit)
+        call = ComponentMethod("state_computation_multi", graph.group, run.with_state, True, names, visits, run.visit)
         state = model.State(
             graph.group,
             GroupState,

@@ -13,8 +13,8 @@ BROKERS = "WALLAROO_BROKERS"
 
 def reached(brokers: Iterable[str]) -> list[str]:
     """Return the brokers of a group: those that the environment names, else the program's."""
-    given = os.environ.get(BROKERS, "")
-    return given.split(",") if given else list(brokers)
+    named = os.environ.get(BROKERS, "")
+    return named.split(",") if named else list(brokers)
 
 
 def kafka_client(what: str) -> Any:

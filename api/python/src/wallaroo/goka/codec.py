@@ -123,7 +123,7 @@ class Int64:
 
 
 class Json:
-    """What JSON can say, without blanks; programs in Go read it with a codec of their own over `encoding/json`.
+    """Any value of JSON, without blanks; programs in Go read it with a codec of their own over `encoding/json`.
 
     Example:
         >>> Json().encode({"user": "né", "clicks": [1, 2]}).decode()

@@ -1,4 +1,4 @@
-"""What a worker runs for a group: each record of its topics, on the state of its key."""
+"""The computation that a worker runs for a group: each record of its topics, on the state of its key."""
 
 import time
 from typing import Any
@@ -61,14 +61,14 @@ class GroupComputation:
         self._update = graph.update_callback or default_update
 
     def with_state(self, record: KafkaRecord, state: GroupState) -> tuple[list[Output], bool]:
-        """Run a record on the state of its key; returns what it wrote, and whether the state has changed."""
+        """Run a record on the state of its key; returns the records it wrote, and whether the state has changed."""
         if isinstance(record, JoinedRecord):
             return [], self._join(record, state)
         context = self._run(record, state)
         return ([], False) if context is None else (context.outputs, context.is_changed)
 
     def shown(self, state: GroupState) -> dict[str, Any]:
-        """Return a state as people see it: what the codecs of the edges make of its bytes, or these."""
+        """Return a state in readable form: the values that the codecs of the edges read from its bytes, or these."""
         table = self._graph.group_table
         joined = {edge.topic: edge.codec for edge in self._graph.joint_tables}
         return {
@@ -77,7 +77,7 @@ class GroupComputation:
         }
 
     def without_state(self, record: KafkaRecord) -> list[Output]:
-        """Run a record of a group that keeps nothing; returns what it wrote."""
+        """Run a record of a group that keeps nothing; returns the records it wrote."""
         context = self._run(record, None)
         return [] if context is None else context.outputs
 
@@ -103,11 +103,11 @@ class GroupComputation:
             self._lookups.start()
         graph = self._graph
         context = Context(graph, record, state, self._lookups, self._max_record_bytes)
-        given: Any = context if graph.context_wrapper is None else graph.context_wrapper(context)
+        wrapped: Any = context if graph.context_wrapper is None else graph.context_wrapper(context)
         assert edge.callback is not None
         begun = deferred.count()
         try:
-            _finished(context, edge.callback(given, message), "the callback")
+            _finished(context, edge.callback(wrapped, message), "the callback")
             context.finish()
         except BaseException:
             deferred.forget(begun)
@@ -118,11 +118,11 @@ class GroupComputation:
         if record.value is None and self._graph.nil_handling != DECODE:
             return None
         try:
-            found = edge.codec.decode(record.value)
-            if is_promise(found):
-                msg = f"decode returned {diagnostic.shown(found)}"
+            message = edge.codec.decode(record.value)
+            if is_promise(message):
+                msg = f"decode returned {diagnostic.shown(message)}"
                 raise TypeError(msg)
-            return found
+            return message
         except Exception as error:
             place = f"{record.topic}/{record.partition or 0}"
             msg = f"error decoding message for key {shown(record.key or b'')} from {place}: {error}"

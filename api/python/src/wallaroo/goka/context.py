@@ -1,4 +1,4 @@
-"""What a callback gets besides its message: the value of its key, and ways to write."""
+"""The context of a callback besides its message: the value of its key, and ways to write."""
 
 from collections.abc import Callable
 from datetime import datetime, timedelta, timezone
@@ -153,21 +153,21 @@ class Context:
 
     def join(self, table: str) -> Any:
         """Return the key's value in a joined table; None: it has none."""
-        found = next((edge for edge in self._graph.joint_tables if edge.topic == table), None)
-        if found is None or self._state is None:
+        joined = next((edge for edge in self._graph.joint_tables if edge.topic == table), None)
+        if joined is None or self._state is None:
             self.fail(f"table {table} not subscribed")
         data = self._state.joined.get(table)
         what = f"error decoding value key {shown(self.key)} of table {table}"
-        return None if data is None else self._decoded(found.codec, data, what)
+        return None if data is None else self._decoded(joined.codec, data, what)
 
     def lookup(self, table: str, key: str) -> Any:
         """Return the value of any key in a table; None: it has none."""
-        found = next((edge for edge in self._graph.lookup_tables if edge.topic == table), None)
-        if found is None or self._lookups is None:
+        looked_up = next((edge for edge in self._graph.lookup_tables if edge.topic == table), None)
+        if looked_up is None or self._lookups is None:
             self.fail(f"topic {table} not subscribed")
         data = self._lookups.get(table, key)
         what = f"error getting key {shown(key)} of table {table}"
-        return None if data is None else self._decoded(found.codec, data, what)
+        return None if data is None else self._decoded(looked_up.codec, data, what)
 
     def emit(self, topic: str, key: str, value: Any, *, headers: Headers | None = None) -> None:
         """Write a record to a topic that the group declares with `output`.
@@ -184,12 +184,12 @@ class Context:
             self.fail("cannot emit to loop topic (use Loopback instead)")
         if topic == self._graph.table_topic:
             self.fail("cannot emit to table topic (use SetValue instead)")
-        found = next((edge for edge in self._graph.output_streams if edge.topic == topic), None)
-        if found is None:
+        output = next((edge for edge in self._graph.output_streams if edge.topic == topic), None)
+        if output is None:
             hint = "Did you specify goka.Output(..) when defining the processor?"
             self.fail(f"topic {topic} is not configured for output. {hint}")
         what = f"error encoding message for topic {topic}"
-        data = None if value is None else self._encoded(found.codec, value, what)
+        data = None if value is None else self._encoded(output.codec, value, what)
         self._write(topic, self._key_bytes(key), data, {**self._graph.default_headers, **(headers or {})})
 
     def loopback(self, key: str, value: Any, *, headers: Headers | None = None) -> None:

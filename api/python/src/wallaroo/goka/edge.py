@@ -14,7 +14,7 @@ Callback = Callable[[Any, Any], object]
 
 @dataclass(frozen=True, slots=True)
 class Edge:
-    """A topic of a group, and what the group does with it; the functions of this module make it.
+    """A topic of a group, and its use by the group; the functions of this module make it.
 
     Attributes:
         kind: Name of the function that made it.
@@ -81,7 +81,7 @@ def inputs(topics: Sequence[str], codec: Any, callback: Callback) -> list[Edge]:
 
 
 def loop(codec: Any, callback: Callback) -> Edge:
-    """Read what the group itself sends with `ctx.loopback`, through the topic GROUP-loop.
+    """Read the messages that the group itself sends with `ctx.loopback`, through the topic GROUP-loop.
 
     Args:
         codec: Reads and writes its values.

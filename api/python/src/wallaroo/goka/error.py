@@ -1,4 +1,4 @@
-"""What goes wrong in callbacks."""
+"""The errors of callbacks."""
 
 
 class CallbackError(Exception):

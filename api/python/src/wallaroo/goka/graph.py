@@ -1,4 +1,4 @@
-"""Group graphs: what a group reads, keeps and writes, with Goka's checks."""
+"""Group graphs: the inputs, the data and the outputs of a group, with Goka's checks."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -166,25 +166,25 @@ _UPDATE = ("update", "storage", "key", "value")
 def _named(
     group: Any, edges: Iterable[Any], topics: Mapping[str, str], at: Location, findings: list[Diagnostic]
 ) -> list[Edge]:
-    """Return all edges, those of the table and the loop with their topics; records T207 for what is none."""
+    """Return all edges, those of the table and the loop with their topics; records T207 for other values."""
     if not isinstance(group, str) or not group:
         findings.append(_wrong("define_group", "group", group, "a name", at))
-    found: list[Edge] = []
+    named: list[Edge] = []
     for each in edges:
         for one in each if isinstance(each, (list, tuple)) else (each,):
             if not isinstance(one, Edge):
                 findings.append(_wrong("define_group", "edges", one, "edges, e.g. what goka.input returns", at))
             elif one.kind in topics:
-                found.append(replace(one, topic=topics[one.kind]))
+                named.append(replace(one, topic=topics[one.kind]))
             else:
-                found.append(one)
-    return found
+                named.append(one)
+    return named
 
 
 def _faults(
     edges: Sequence[Edge], topics: Mapping[str, str], at: Location
 ) -> Iterator[tuple[Location, tuple[str, str]]]:
-    """Yield place, reason and remedy of what Goka refuses."""
+    """Yield place, reason and remedy of each edge that Goka refuses."""
     read = Counter(edge.topic for edge in edges if edge.kind in (kinds.INPUT, kinds.LOOP))
     for edge in edges:
         if edge.kind == kinds.INPUT and edge.topic == "":

@@ -39,8 +39,8 @@ class Lookups:
         if topics is not None:
             return topics.table(table).get(key.encode("utf-8", "surrogateescape"))
         self.start()
-        found = self._views[table].get(key)
-        return None if found is None else bytes(found)
+        data = self._views[table].get(key)
+        return None if data is None else bytes(data)
 
     def start(self) -> None:
         """Read the tables to their ends, unless that has been done; they are followed from then on.

@@ -35,21 +35,21 @@ def partition_of(key: str | bytes, count: int, partitioner: str = FNV1A) -> int:
 
 
 def _fnv1a(data: bytes) -> int:
-    found = 0x811C9DC5
+    digest = 0x811C9DC5
     for byte in data:
-        found = (found ^ byte) * 0x01000193 & _MASK
-    return found
+        digest = (digest ^ byte) * 0x01000193 & _MASK
+    return digest
 
 
 def _murmur2(data: bytes) -> int:
     """Return MurmurHash2 with the seed of Kafka's clients."""
-    found = 0x9747B28C ^ len(data)
+    digest = 0x9747B28C ^ len(data)
     whole = len(data) & ~3
     for at in range(0, whole, 4):
         word = int.from_bytes(data[at : at + 4], "little") * 0x5BD1E995 & _MASK
         word = (word ^ word >> 24) * 0x5BD1E995 & _MASK
-        found = (found * 0x5BD1E995 & _MASK) ^ word
+        digest = (digest * 0x5BD1E995 & _MASK) ^ word
     if rest := data[whole:]:
-        found = (found ^ int.from_bytes(rest, "little")) * 0x5BD1E995 & _MASK
-    found = (found ^ found >> 13) * 0x5BD1E995 & _MASK
-    return found ^ found >> 15
+        digest = (digest ^ int.from_bytes(rest, "little")) * 0x5BD1E995 & _MASK
+    digest = (digest ^ digest >> 13) * 0x5BD1E995 & _MASK
+    return digest ^ digest >> 15

@@ -4,7 +4,7 @@ from typing import Any
 
 
 class GroupState:
-    """What a group keeps for a key, as bytes; those of `GroupState` in `record.proto`, as programs in Go write it.
+    """The data of a group for a key, as bytes; those of `GroupState` in `record.proto`, as programs in Go write it.
 
     Attributes:
         value: Of the group table; None: there is none.
@@ -38,9 +38,9 @@ class GroupState:
         Raises:
             google.protobuf.message.DecodeError: They are none.
         """
-        found = _message()
-        found.ParseFromString(data)
-        return cls(found.value if found.HasField("value") else None, dict(found.joined))
+        message = _message()
+        message.ParseFromString(data)
+        return cls(message.value if message.HasField("value") else None, dict(message.joined))
 
     def __reduce__(self) -> Any:
         return GroupState.from_bytes, (self.to_bytes(),)

@@ -11,7 +11,7 @@ Values = MutableMapping[str, bytes]
 
 @dataclass(frozen=True, slots=True)
 class Update:
-    """Where a table's record comes from; what an update callback gets.
+    """The origin of a table's record, for an update callback.
 
     Attributes:
         topic: The table's topic.
@@ -35,7 +35,7 @@ class Update:
 
 
 class Storage:
-    """The values of a table; what an update callback writes to. In a join it has the record's key alone.
+    """The values of a table, to which an update callback writes. In a join it has the record's key alone.
 
     Args:
         values: By key.

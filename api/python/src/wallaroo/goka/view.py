@@ -18,7 +18,7 @@ NOT_READY = "View is either not running, not correctly initialized or stopped ag
 
 
 class ViewState(IntEnum):
-    """How far a view is: that of its partition which is the least far.
+    """The progress of a view: the lowest of its partitions.
 
     Example:
         >>> ViewState.RUNNING > ViewState.CATCH_UP
@@ -149,8 +149,8 @@ class View:
         """
         self._check()
         with self._changed:
-            found = [pair for values in self._values for pair in values.items() if _is_in(pair[0], start, limit)]
-        for key, data in sorted(found):
+            pairs = [pair for values in self._values for pair in values.items() if _is_in(pair[0], start, limit)]
+        for key, data in sorted(pairs):
             yield key, self._codec.decode(data)
 
     def evict(self, key: str) -> None:
@@ -170,7 +170,7 @@ class View:
 
     @property
     def state(self) -> ViewState:
-        """How far the view is."""
+        """Progress of the view."""
         return self._state
 
     def wait_running(self, timeout_s: float | None = None) -> None:
@@ -217,17 +217,17 @@ class View:
                 self._changed.notify_all()
 
     def _follow(self, consumer: Any) -> None:
-        found = consumer.list_topics(timeout=METADATA_S).topics.get(self.topic)
-        if found is None or not found.partitions:
+        metadata = consumer.list_topics(timeout=METADATA_S).topics.get(self.topic)
+        if metadata is None or not metadata.partitions:
             raise self._failed(NOT_FOUND)
-        if sorted(found.partitions) != list(range(len(found.partitions))):
+        if sorted(metadata.partitions) != list(range(len(metadata.partitions))):
             msg = f"Partition numbers are not sequential for topic {self.topic}"
             raise ViewError(msg)
-        self._values = [{} for _ in found.partitions]
-        self._states = [ViewState.CONNECTING for _ in found.partitions]
+        self._values = [{} for _ in metadata.partitions]
+        self._states = [ViewState.CONNECTING for _ in metadata.partitions]
         self._move(ViewState.CONNECTING)
         beginning = self._client.OFFSET_BEGINNING
-        consumer.assign([self._client.TopicPartition(self.topic, each, beginning) for each in found.partitions])
+        consumer.assign([self._client.TopicPartition(self.topic, each, beginning) for each in metadata.partitions])
         while not self._stopping.is_set():
             for record in consumer.consume(MOST_RECORDS, POLL_S):
                 self._take(record)

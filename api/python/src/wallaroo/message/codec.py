@@ -127,15 +127,15 @@ def codec_of(name: str) -> Codec | None:
         >>> codec_of("protobuf:shop.v1.Order") is None
         True
     """
-    found = _PROTOBUF.fullmatch(name)
-    return _message_codec(name, found[1]) if found else CODECS.get(name)
+    match = _PROTOBUF.fullmatch(name)
+    return _message_codec(name, match[1]) if match else CODECS.get(name)
 
 
 def expected_codec(name: object) -> tuple[str, str]:
-    """Return what replaces a name that no codec has, and how to correct it."""
-    found = isinstance(name, str) and _PROTOBUF.fullmatch(name)
-    if found:
-        return "a message whose generated module is imported", f"import what protoc generated for {found[1]}"
+    """Return the replacement for a name that no codec has, and how to correct it."""
+    match = isinstance(name, str) and _PROTOBUF.fullmatch(name)
+    if match:
+        return "a message whose generated module is imported", f"import what protoc generated for {match[1]}"
     expected = "one of " + ", ".join(f'"{known}"' for known in (*CODECS, "protobuf:FULL.NAME"))
     return expected, f"pass {expected}"
 

@@ -1,4 +1,4 @@
-"""What a call of a worker waits for before it counts: messages whose commit user code has deferred."""
+"""The messages that a call of a worker waits for before it counts: user code has deferred their commit."""
 
 import threading
 from collections.abc import Callable
@@ -27,14 +27,14 @@ def begin(what: str) -> Callable[..., None]:
     Args:
         what: What cannot happen if it gets an error, e.g. "could not commit message with key 'Ann'".
     """
-    found = _Deferred(what)
+    deferred = _Deferred(what)
     with _lock:
-        _pending.append(found)
-    return found.done
+        _pending.append(deferred)
+    return deferred.done
 
 
 def count() -> int:
-    """Return how many functions `begin` has returned since the last `settle`."""
+    """Return the number of functions that `begin` has returned since the last `settle`."""
     return len(_pending)
 
 

@@ -30,12 +30,12 @@ _TYPECODES = {1: "B", 2: "H", 4: "I", 8: "Q"}
 
 
 class FrameError(ValueError):
-    """A frame is damaged; the text says in what way. Code: W410."""
+    """A frame is damaged; the text describes the damage. Code: W410."""
 
 
 @dataclass(slots=True)
 class FrameHeader:
-    """The first 40 bytes of a frame, without what follows from the body."""
+    """The first 40 bytes of a frame, without the fields of the body."""
 
     port: int
     count: int

@@ -1,4 +1,4 @@
-"""What worker and runtime agree on before the first call: a version of the protocol, and capabilities."""
+"""The agreement of worker and runtime before the first call: a version of the protocol, and capabilities."""
 
 PROTOCOL_VERSION = 1
 PROTOCOLS = (1, PROTOCOL_VERSION)  # the lowest and the highest version that this release speaks

@@ -16,7 +16,7 @@ _MOST_PARTITIONS, _MOST_REPLICAS = 10_000, 1000
 
 @dataclass(frozen=True, slots=True)
 class KafkaRecord:
-    """A record of Kafka: what decoders get and encoders return where a config has `content="record"`.
+    """A record of Kafka: input of decoders and output of encoders where a config has `content="record"`.
 
     Attributes:
         topic: Where it was read; sinks ignore it.
@@ -55,7 +55,7 @@ def has_time(timestamp_ms: int) -> bool:
 def too_large(
     limit: int, key: bytes | None, value: bytes | None, headers: Sequence[tuple[str, bytes | None]] = ()
 ) -> int:
-    """Return how many bytes a record has, when these are too many, else 0.
+    """Return the number of bytes of a record when it is above the limit, else 0.
 
     They are as brokers count them: the record alone in its batch, and not compressed.
 
@@ -78,12 +78,12 @@ def too_large(
 
 
 def _piece_bytes(data: bytes | None) -> int:
-    """Return how many bytes data have with their length; none are a length of -1."""
+    """Return the number of bytes of data with their length; None is a length of -1."""
     return 1 if data is None else _varint_bytes(len(data)) + len(data)
 
 
 def _varint_bytes(number: int) -> int:
-    """Return how many bytes a number has that is not negative: seven bits in each, one bit for the sign."""
+    """Return the number of bytes of a non-negative number: seven bits in each, one bit for the sign."""
     return max(1, -(-(number.bit_length() + 1) // 7)) if number else 1
 
 
@@ -99,13 +99,13 @@ class WholeRecord:
         return record
 
 
-def edge(given: Any, content: Any) -> Any:
+def edge(component: Any, content: Any) -> Any:
     """Return a decoder or encoder as the program gave it, or that of whole records."""
-    return WholeRecord() if given is None and content is not None else given
+    return WholeRecord() if component is None and content is not None else component
 
 
 def content_of(place: Place, content: Any) -> dict[str, Any]:
-    """Return what the document says of a content; records T207 for what is none."""
+    """Return the document's entry of a content; records T207 for other values."""
     if content not in (None, RECORD):
         fix = 'pass content="record" for whole records, or leave it out for values'
         place.wrong("content", shown(content), '"record" or None', fix=fix)
@@ -113,14 +113,14 @@ def content_of(place: Place, content: Any) -> dict[str, Any]:
 
 
 def table_of(place: Place, table: Any) -> dict[str, Any]:
-    """Return what the document says of a table; records T207 for what is no bool."""
+    """Return the document's entry of a table; records T207 unless it is a bool."""
     if not isinstance(table, bool):
         place.wrong("table", shown(table), "True or False", fix="pass table=True")
     return {"table": True} if table else {}
 
 
 def create_of(place: Place, create: Any) -> dict[str, Any]:
-    """Return what the document says of how a topic is created; records T207 for what cannot be meant."""
+    """Return the document's entry of how to create a topic; records T207 for impossible settings."""
     if create is None:
         return {}
     if (reason := _fault(create)) is not None:
@@ -128,12 +128,12 @@ def create_of(place: Place, create: Any) -> dict[str, Any]:
         fix = 'pass e.g. {"partitions": 3, "options": {"cleanup.policy": "compact"}}'
         place.wrong("create", reason, expected, fix=fix)
         return {}
-    said = {name: create[name] for name in ("like", "partitions") if name in create}
+    entry = {name: create[name] for name in ("like", "partitions") if name in create}
     if create.get("replicas", 1) != 1:
-        said["replicas"] = create["replicas"]
+        entry["replicas"] = create["replicas"]
     if create.get("options"):
-        said["options"] = {name: _text(create["options"][name]) for name in sorted(create["options"])}
-    return {"create": said}
+        entry["options"] = {name: _text(create["options"][name]) for name in sorted(create["options"])}
+    return {"create": entry}
 
 
 def _text(value: Any) -> str:
@@ -141,7 +141,7 @@ def _text(value: Any) -> str:
 
 
 def _fault(create: Any) -> str | None:
-    """Return what is wrong with how a topic is to be created; None: nothing."""
+    """Return the fault in the settings of a new topic; None: there is none."""
     if not isinstance(create, Mapping):
         return shown(create)
     unknown = [name for name in create if name not in ("like", "partitions", "replicas", "options")]

@@ -1,4 +1,4 @@
-"""Keys: what a partition function may return, their bytes, and the bucket that they fall into."""
+"""Keys: the results that a partition function may return, their bytes, and the bucket that they fall into."""
 
 import base64
 import dataclasses

@@ -1,4 +1,4 @@
-"""What a test sends to an application in memory, and gets from it; `wallaroo.testing` has these names, too."""
+"""The messages that a test sends to an application in memory, and gets from it; also exported by `wallaroo.testing`."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -6,7 +6,7 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """A message with what its value does not hold.
+    """A message with the properties that its value does not hold.
 
     Attributes:
         value: A payload as bytes, or an object of the program's.
@@ -25,7 +25,7 @@ class Message:
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """A message at a sink of Kafka or Spark: what its encoder returned.
+    """A message at a sink of Kafka or Spark: the result of its encoder.
 
     Attributes:
         value: Its bytes; None: there are none.

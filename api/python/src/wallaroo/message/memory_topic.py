@@ -1,4 +1,4 @@
-"""Topics of Kafka in memory: what a test's engine keeps in place of a broker."""
+"""Topics of Kafka in memory: a test's engine keeps them in place of a broker."""
 
 from collections import defaultdict
 from collections.abc import Iterator
@@ -8,11 +8,11 @@ from dataclasses import replace
 from wallaroo.message.kafka_record import KafkaRecord, has_time
 
 
-class Topics:
+class MemoryTopics:
     """Topics of one partition each, with all their records.
 
     Example:
-        >>> topics = Topics()
+        >>> topics = MemoryTopics()
         >>> topics.append(KafkaRecord("users-table", b"Ann", b"7"), 1000).offset
         0
         >>> topics.table("users-table")
@@ -50,16 +50,16 @@ class Topics:
 
 # Topics that programs of this process look up as tables; a topology does not name them.
 looked_up: set[str] = set()
-_current: list[Topics] = []
+_current: list[MemoryTopics] = []
 
 
-def current() -> Topics | None:
+def current() -> MemoryTopics | None:
     """Return the topics of the engine whose messages are processed now; None: the topics are Kafka's."""
     return _current[-1] if _current else None
 
 
 @contextmanager
-def using(topics: Topics) -> Iterator[None]:
+def using(topics: MemoryTopics) -> Iterator[None]:
     """Let user code that runs within see these topics."""
     _current.append(topics)
     try:

@@ -29,7 +29,7 @@ class UndeclaredOutputError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """A message for a named output; what `output` makes.
+    """A message for a named output; made by `output`.
 
     Attributes:
         name: Of the output.
@@ -68,7 +68,7 @@ def output(name: str, value: Any) -> Output:
 
 
 def refuse_outputs(*, is_refused: bool) -> None:
-    """Say whether what this thread runs next declares no output at all, so that `output` fails at once."""
+    """Set whether the code that this thread runs next declares no output at all, so that `output` fails at once."""
     _running.is_refused = is_refused
 
 
@@ -87,7 +87,7 @@ def is_promise(result: Any) -> bool:
 
 
 def collected(run: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a function that gives the list of what a generator function yields; other functions as they are."""
+    """Return a function that gives the list of a generator function's values; other functions as they are."""
     if not inspect.isgeneratorfunction(run) and not inspect.isgeneratorfunction(type(run).__call__):
         return run
     return lambda *arguments: list(run(*arguments))

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 
 def serialize(value: Any) -> bytes:
-    """Pickle a message or a state; what a module without a `serialize` of its own uses.
+    """Pickle a message or a state; the default for a module without a `serialize` of its own.
 
     Args:
         value: The message or state.
@@ -29,7 +29,7 @@ def serialize(value: Any) -> bytes:
 
 
 def deserialize(data: bytes) -> Any:
-    """Return what `serialize` was given.
+    """Return the object that `serialize` was given.
 
     Args:
         data: What `serialize` returned; nothing that a stranger can write, since a pickle may run any code.

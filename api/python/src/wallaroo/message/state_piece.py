@@ -73,7 +73,7 @@ class Joiner:
 
 
 def _numbers(frame: Frame) -> tuple[int, int]:
-    """Return the number of the piece that a frame holds, and how many there are."""
+    """Return the number of the piece that a frame holds, and the number of pieces."""
     if frame.header.count == 1 and len(frame.keys) == 1 and not frame.absent and len(frame.headers[0]) == _HEADER.size:
         size, name, value_size, number, count = _HEADER.unpack(frame.headers[0])
         if (size, name, value_size) == (len(_NAME), _NAME, 8) and number < count > 1:

@@ -1,4 +1,4 @@
-"""Timers: a state computation sets them for the key of its message; what it has for them runs when they are due."""
+"""Timers: a state computation sets them for the key of its message; a function of it runs when they are due."""
 
 from collections.abc import Collection
 from datetime import datetime, timedelta, timezone
@@ -17,7 +17,7 @@ class WrongTimerError(Exception):
 
 
 class Timers:
-    """Sets and deletes timers of the key whose message, or timer, is being run: what a parameter `timers` gets.
+    """Sets and deletes timers of the key whose message or timer runs now: a parameter `timers` gets one.
 
     Each name is one timer of a key. What a function does to timers counts when it succeeds.
 
@@ -61,9 +61,9 @@ class Timers:
         elif after is None and isinstance(at, (int, float)) and FIRST_MS <= at <= LAST_MS:
             due = int(at)
         else:
-            given = f"after={after!r}" if at is None else f"at={at!r}" if after is None else "both after and at"
+            arguments = f"after={after!r}" if at is None else f"at={at!r}" if after is None else "both after and at"
             fix = "give after=timedelta(...) of 0 or more, or at=, a datetime or milliseconds since 1970"
-            raise WrongTimerError(name, f"is set with {given}", fix)
+            raise WrongTimerError(name, f"is set with {arguments}", fix)
         if not FIRST_MS <= due <= LAST_MS:
             raise WrongTimerError(name, f"is set to {due} ms since 1970", "give a time of the years 1 to 9999")
         self.changes[name] = due

@@ -6,7 +6,7 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class Deleted:
-    """What a visitor returns in place of its result when the key is no longer to have a state.
+    """A visitor returns it in place of its result when the key is no longer to have a state.
 
     Attributes:
         result: The message that goes on, None for none; of a computation with many results the list of them.

@@ -1,4 +1,4 @@
-"""`python -m wallaroo.worker APP`: what the runtime starts, in mode `worker` or `emit`."""
+"""`python -m wallaroo.worker APP`: the process that the runtime starts, in mode `worker` or `emit`."""
 
 import os
 import signal
@@ -19,14 +19,14 @@ from wallaroo.worker.host.descriptor import guard_descriptors, open_descriptors
 from wallaroo.worker.host.gc import collect_less
 from wallaroo.worker.host.process import (
     NUMBER,
-    Children,
+    WorkerChildren,
     command_of,
     end_with_parent,
     socket_path,
     tell_end,
     tell_ready,
 )
-from wallaroo.worker.host.server import Server
+from wallaroo.worker.host.server import WorkerServer
 from wallaroo.worker.host.service import WorkerService
 
 USAGE_STATUS = 2
@@ -86,9 +86,9 @@ def serve(app: str, directory: Path) -> int:
     refuse_breakpoints()
     if number:
         end_with_parent(os.environ)
-        children = Children(0, [])
+        children = WorkerChildren(0, [])
     else:
-        children = Children(count - 1, command_of(app))
+        children = WorkerChildren(count - 1, command_of(app))
     try:
         server = _start(app, directory, number, count)
         children.wait_ready()
@@ -107,7 +107,7 @@ def serve(app: str, directory: Path) -> int:
     return 0
 
 
-def _start(app: str, directory: Path, number: int, count: int) -> Server:
+def _start(app: str, directory: Path, number: int, count: int) -> WorkerServer:
     warnings.simplefilter("default")
     pipes = open_descriptors()
     program = load(app, application_args(()))
@@ -117,7 +117,7 @@ def _start(app: str, directory: Path, number: int, count: int) -> Server:
     max_state_bytes = int(os.environ.get("WALLAROO_MAX_STATE_BYTES", MAX_STATE_BYTES))
     calls = CallRunner(program, cache_bytes, checks_persist=checks_persist, max_state_bytes=max_state_bytes)
     theirs = open_descriptors()
-    server = Server(WorkerService(program, endpoints, calls), socket_path(directory, number))
+    server = WorkerServer(WorkerService(program, endpoints, calls), socket_path(directory, number))
     server.start()
     ours = {each: target for each, target in open_descriptors().items() if theirs.get(each) != target}
     guard_descriptors(pipes | ours, directory)

@@ -1,4 +1,4 @@
-"""Unwraps what Spark, py4j and Java throw into typed causes: class, Spark's condition, message."""
+"""Unwraps exceptions of Spark, py4j and Java into typed causes: class, Spark's condition, message."""
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
@@ -50,7 +50,7 @@ class Cause:
 
     @property
     def line(self) -> str:
-        """Its first line, without what is of no use to a reader; the class's name where it says nothing."""
+        """Its first line, without parts of no use to a reader; the class's name where it has no message."""
         text = self.message.rpartition(_REASON)[2] if self.condition else self.message
         lines = (_CALL.sub("", _MORE.sub("", line)).strip(": ") for line in text.splitlines())
         first = next((line for line in lines if line and not line.startswith("at ")), "")
@@ -72,11 +72,11 @@ def told_causes(text: str) -> Iterator[Cause]:
         [Cause(kind='a.B.FailException', message='x', condition=''),
          Cause(kind='java.io.IOException', message='y', condition='')]
     """
-    for found in _NAMED.finditer(text):
-        message = text[found.end() :].partition("\n")[0].removeprefix(":").strip()
+    for match in _NAMED.finditer(text):
+        message = text[match.end() :].partition("\n")[0].removeprefix(":").strip()
         known = _CONDITION.match(message)
         condition = known[1] if known else ""
-        yield Cause(found[1], message, "" if condition in _CARRYING else condition)
+        yield Cause(match[1], message, "" if condition in _CARRYING else condition)
 
 
 def causes_of(error: BaseException | str) -> list[Cause]:
@@ -90,19 +90,19 @@ def causes_of(error: BaseException | str) -> list[Cause]:
 
 def query_causes(query: StreamingQuery) -> list[Cause]:
     """Return the chain of the error that has stopped a query; empty: none has."""
-    found = query._jsq.exception()
-    return _expanded(_java_causes(found.get())) if found.isDefined() else []
+    error = query._jsq.exception()
+    return _expanded(_java_causes(error.get())) if error.isDefined() else []
 
 
 def significant(chain: Sequence[Cause]) -> list[Cause]:
-    """Return the causes that say what failed, outermost first; all where each only carries another one."""
+    """Return the causes that name a failure, outermost first; all where each only carries another one."""
     return [cause for cause in chain if cause.kind and not cause.is_wrapper] or list(chain)
 
 
 def _expanded(chain: Iterable[Cause]) -> list[Cause]:
     """Return a chain, after each cause those that its message names; each once, and of very many the innermost."""
-    found = [each for cause in chain for each in (cause, *told_causes(cause.message))]
-    return [*dict.fromkeys(reversed(found))][:MAX_CAUSES][::-1]
+    causes = [each for cause in chain for each in (cause, *told_causes(cause.message))]
+    return [*dict.fromkeys(reversed(causes))][:MAX_CAUSES][::-1]
 
 
 def _python_causes(error: BaseException) -> Iterator[Cause]:

@@ -1,4 +1,4 @@
-"""What Spark, Java, Hadoop and Kafka may throw, and what to do: data, in order of precedence.
+"""The exceptions of Spark, Java, Hadoop and Kafka, and their remedies: data, in order of precedence.
 
 Sources: Spark's error-conditions.json and kafka-error-conditions.json, Hadoop's IOExceptions, Kafka's ApiExceptions.
 """
@@ -14,7 +14,7 @@ JARS = "give the jars that have it, e.g. --conf spark.jars.packages=org.apache.h
 
 
 class Outcome(Enum):
-    """What a failure of Spark is for its user."""
+    """The meaning of a failure of Spark for its user."""
 
     QUERY_FAILED = auto()
     ENDED = auto()
@@ -23,7 +23,7 @@ class Outcome(Enum):
     FILE_SYSTEM = auto()
 
 
-class Row(NamedTuple):
+class FailureRow(NamedTuple):
     """One kind of failure; a cause is of it when its class or condition is one of these, and its message fits.
 
     Attributes:
@@ -44,9 +44,9 @@ class Row(NamedTuple):
     outcome: Outcome = Outcome.QUERY_FAILED
     in_checkpoint: bool = False
 
-    def fits(self, cause: Cause, place: str) -> bool:
-        """Say whether a cause is of this kind; `place`: the checkpoint's path."""
-        if self.in_checkpoint and not (place and place in cause.message):
+    def fits(self, cause: Cause, path: str) -> bool:
+        """Say whether a cause is of this kind; `path`: the checkpoint's path."""
+        if self.in_checkpoint and not (path and path in cause.message):
             return False
         if self.message and not re.search(self.message, cause.message):
             return False
@@ -55,52 +55,54 @@ class Row(NamedTuple):
         return bool(is_kind or is_condition) or not (self.kinds or self.conditions)
 
 
-LOSS = Row(
+LOSS = FailureRow(
     "Kafka no longer has records that are to be read",
     "let the topic keep records for longer than a run may be away; `--topic-reset start` goes on with what there "
     "is and keeps states",
     kinds=r"org\.apache\.kafka\..*\.(OffsetOutOfRange|NoOffsetForPartition)Exception",
     conditions="KAFKA_DATA_LOSS|RESOLVED_START_OFFSET_GREATER|LOST_TOPIC_PARTITIONS|KAFKA_START_OFFSET",
 )
-TABLE: tuple[Row, ...] = (
+TABLE: tuple[FailureRow, ...] = (
     # Spark ends.
-    Row("", "", message="stopped SparkContext|SparkContext was shut down|Shutdown in progress", outcome=Outcome.ENDED),
+    FailureRow(
+        "", "", message="stopped SparkContext|SparkContext was shut down|Shutdown in progress", outcome=Outcome.ENDED
+    ),
     # Room and limits of the machine.
-    Row("", "", message="No space left on device|Disk quota exceeded|File too large", outcome=Outcome.DISK),
-    Row("", "", kinds=r".*\.\w*QuotaExceededException", outcome=Outcome.DISK),
-    Row("too many files are open", "raise the limit of open files (`ulimit -n`)", message="Too many open files"),
-    Row(
+    FailureRow("", "", message="No space left on device|Disk quota exceeded|File too large", outcome=Outcome.DISK),
+    FailureRow("", "", kinds=r".*\.\w*QuotaExceededException", outcome=Outcome.DISK),
+    FailureRow("too many files are open", "raise the limit of open files (`ulimit -n`)", message="Too many open files"),
+    FailureRow(
         "no further thread can be started",
         "raise the limit of processes (`ulimit -u`), or of the container (pids)",
         kinds=r"java\.lang\.OutOfMemoryError",
         message="(?i)native thread|process/resource limits",
     ),
-    Row(
+    FailureRow(
         "Spark has no memory left",
         "give it more, e.g. --conf spark.driver.memory=4g (executors: spark.executor.memory)",
         kinds=r"java\.lang\.OutOfMemoryError|.*\.SparkOutOfMemoryError",
         conditions=r"\w*OUT_OF_MEMORY|UNABLE_TO_ACQUIRE_MEMORY|CANNOT_LOAD_STATE_STORE\.\w+_OUT_OF_MEMORY"
         "|INVALID_(DRIVER|EXECUTOR)_MEMORY",
     ),
-    Row(
+    FailureRow(
         "an executor has ended",
         "look for its reason in the executors' logs; where it had no memory left, raise spark.executor.memory or "
         "spark.executor.memoryOverhead",
         message="ExecutorLostFailure|exit code 137|exceeding (?:physical |virtual )?memory limits",
     ),
-    Row(
+    FailureRow(
         "the calls of a program go too deep for Java's stack",
         "give --conf spark.driver.extraJavaOptions=-Xss16m (executors: spark.executor.extraJavaOptions)",
         kinds=r"java\.lang\.StackOverflowError",
     ),
-    Row(
+    FailureRow(
         "the results of a micro-batch are too large for the driver",
         "give --conf spark.driver.maxResultSize=4g",
         message=r"spark\.driver\.maxResultSize",
     ),
     # The checkpoint.
-    Row("", "", conditions="STATE_STORE_ROW_CHECKSUM|STATE_STORE_(KEY|VALUE)_\\w+", outcome=Outcome.DAMAGED),
-    Row(
+    FailureRow("", "", conditions="STATE_STORE_ROW_CHECKSUM|STATE_STORE_(KEY|VALUE)_\\w+", outcome=Outcome.DAMAGED),
+    FailureRow(
         "",
         "",
         conditions="CANNOT_LOAD_STATE_STORE|CHECKPOINT_FILE_CHECKSUM|BATCH_METADATA_NOT_FOUND|MALFORMED_LOG_FILE"
@@ -108,8 +110,8 @@ TABLE: tuple[Row, ...] = (
         in_checkpoint=True,
         outcome=Outcome.DAMAGED,
     ),
-    Row("", "", message="Incomplete log file", in_checkpoint=True, outcome=Outcome.DAMAGED),
-    Row(
+    FailureRow("", "", message="Incomplete log file", in_checkpoint=True, outcome=Outcome.DAMAGED),
+    FailureRow(
         "",
         "",
         kinds=r".*\.(ChecksumException|EOFException|FileNotFoundException|NoSuchFileException|RocksDBException"
@@ -117,20 +119,20 @@ TABLE: tuple[Row, ...] = (
         in_checkpoint=True,
         outcome=Outcome.DAMAGED,
     ),
-    Row(
+    FailureRow(
         "",
         "",
         message="Corruption|CANNOT_LOAD_STATE_STORE|CHECKSUM_VERIFICATION",
         in_checkpoint=True,
         outcome=Outcome.DAMAGED,
     ),
-    Row(
+    FailureRow(
         "another query writes the same checkpoint",
         "let only one run have it: stop the other one",
         kinds=r".*\.ConcurrentModificationException",
         conditions="CONCURRENT_STREAM_LOG_UPDATE|CONCURRENT_QUERY",
     ),
-    Row(
+    FailureRow(
         "",
         "",
         conditions="STREAMING_CHECKPOINT_LOG_WRITE_FAILURE|CANNOT_WRITE_STATE_STORE|FAILED_RENAME",
@@ -139,23 +141,23 @@ TABLE: tuple[Row, ...] = (
         outcome=Outcome.FILE_SYSTEM,
     ),
     # Java, its libraries and classes.
-    Row(
+    FailureRow(
         "Java cannot load a native library",
         "let {temporary} be on a disk from which programs may be executed (no `noexec`), or set TMPDIR to such a one",
         kinds=r"java\.lang\.UnsatisfiedLinkError",
     ),
-    Row("Java is too old", "install Java 17 or newer", kinds=r"java\.lang\.UnsupportedClassVersionError"),
-    Row(
+    FailureRow("Java is too old", "install Java 17 or newer", kinds=r"java\.lang\.UnsupportedClassVersionError"),
+    FailureRow(
         "this is no source or sink of Spark's here",
         "take Kafka's own source or sink, whose jars are fetched (docs/kafka.md)",
         conditions=r"KAFKA_DATA_SOURCE_NOT_ENABLED",
     ),
-    Row(
+    FailureRow(
         "Spark does not have this format",
         f"correct the format's name, or {JARS}",
         conditions=r"DATA_SOURCE_NOT_(FOUND|EXIST)",
     ),
-    Row(
+    FailureRow(
         "Spark's jars do not have a class, or have it of another version",
         JARS,
         kinds=r"(java\.lang\.)?(ClassNotFoundException|NoClassDefFoundError|NoSuchMethodError|NoSuchFieldError"
@@ -163,12 +165,12 @@ TABLE: tuple[Row, ...] = (
         r"|.*\.UnsupportedFileSystemException|java\.util\.ServiceConfigurationError|.*\.SparkClassNotFoundException",
         conditions=r"\w+_DATA_SOURCE_NOT_ENABLED|CANNOT_LOAD_\w*CLASS",
     ),
-    Row(
+    FailureRow(
         "Spark's jars do not have a file system",
         JARS,
         message="No FileSystem for scheme|No AbstractFileSystem configured",
     ),
-    Row(
+    FailureRow(
         "driver and executors run different versions of a class",
         "let all machines have the same PySpark, Java and jars",
         kinds=r"java\.io\.(InvalidClassException|NotSerializableException|StreamCorruptedException)"
@@ -176,18 +178,18 @@ TABLE: tuple[Row, ...] = (
     ),
     # Kafka.
     LOSS,
-    Row(
+    FailureRow(
         "Kafka does not let this client in, or not do this",
         "correct user, password, certificate or mechanism in the options, or have the broker allow it (its ACLs)",
         kinds=r"org\.apache\.kafka\..*(Authorization|Authentication|Sasl)\w*Exception|.*\.LoginException",
     ),
-    Row(
+    FailureRow(
         "Kafka has no such topic or partition",
         "create it, e.g. with `wallaroo topics create`, or correct its name",
         kinds=r"org\.apache\.kafka\..*(UnknownTopic\w*|InvalidTopic)Exception",
         conditions="KAFKA_NULL_TOPIC",
     ),
-    Row(
+    FailureRow(
         "Kafka does not take a record",
         "raise max.message.bytes of the topic and kafka.max.request.size of the sink for one that is too large; "
         "correct the encoder for another one",
@@ -195,85 +197,89 @@ TABLE: tuple[Row, ...] = (
         r"|CorruptRecord|UnsupportedForMessageFormat)Exception",
         conditions="KAFKA_MALFORMED_RECORD",
     ),
-    Row(
+    FailureRow(
         "Kafka's client does not know a setting",
         "correct the options of the source or sink",
         kinds=r"org\.apache\.kafka\.common\.config\.ConfigException",
     ),
-    Row(
+    FailureRow(
         "Kafka gave no answer",
         "start the brokers",
         kinds=r"org\.apache\.kafka\.common\.errors\.(Timeout|Disconnect|Network|BrokerNotAvailable|LeaderNotAvailable"
         r"|NotLeaderOrFollower|CoordinatorNotAvailable|NotEnoughReplicas\w*|KafkaStorage|Retriable)Exception",
     ),
-    Row("Kafka gave no answer", "start the brokers", message="Cannot fetch record for offset"),
-    Row(
+    FailureRow("Kafka gave no answer", "start the brokers", message="Cannot fetch record for offset"),
+    FailureRow(
         "Kafka refuses it",
         "correct what it names: in the options, the topic's settings or the brokers'",
         kinds=r"org\.apache\.kafka\..*",
         conditions=r"KAFKA_|\w*_TRIGGER_AVAILABLENOW",
     ),
     # Files and networks.
-    Row(
+    FailureRow(
         "a file cannot be read or written for want of permission",
         "let the user that runs the application have it (`ls -l`, ACLs of the file system)",
         kinds=r"(.*\.)?(AccessDenied|AccessControl)Exception|PermissionError|.*\.AuthorizationException",
     ),
-    Row(
+    FailureRow(
         "a file cannot be read or written for want of permission",
         "let the user that runs the application have it (`ls -l`, ACLs of the file system)",
         message="Permission denied|Operation not permitted",
     ),
-    Row("a disk is read-only", "mount it for writing, or use another one", message="Read-only file system"),
-    Row("a disk fails", "look at the machine's log (`dmesg`) and replace it", message="Input/output error"),
-    Row("a network disk was unmounted or changed", "mount it again", message="Stale file handle|not connected: file"),
-    Row(
+    FailureRow("a disk is read-only", "mount it for writing, or use another one", message="Read-only file system"),
+    FailureRow("a disk fails", "look at the machine's log (`dmesg`) and replace it", message="Input/output error"),
+    FailureRow(
+        "a network disk was unmounted or changed", "mount it again", message="Stale file handle|not connected: file"
+    ),
+    FailureRow(
         "the name of a file has a colon, which Hadoop takes for the end of a scheme",
         "rename the file, or take it out of the directory, e.g. with - for :",
         message="Relative path in absolute URI",
     ),
-    Row(
+    FailureRow(
         "HDFS is in safe mode or in standby",
         "wait until it has left that (`hdfs dfsadmin -safemode get`)",
         kinds=r".*\.(SafeMode|Standby|RetriableHdfs|ObserverRetryOnActive)Exception",
     ),
-    Row(
+    FailureRow(
         "no credentials are accepted",
         "give those of this file system or cluster, e.g. kinit, AWS_ACCESS_KEY_ID, or --conf spark.hadoop.fs.s3a.*",
         kinds=r".*\.(NoAuthWithAWSException|NoAwsCredentialsException|CredentialInitializationException"
         r"|KerberosAuthException|SecretManager\$InvalidToken|AuthenticationException|GSSException)"
         r"|java\.security\..*",
     ),
-    Row(
+    FailureRow(
         "a certificate is not accepted",
         "correct certificates and the host's name in them",
         kinds=r"javax\.net\.ssl\..*|java\.security\.cert\..*",
     ),
-    Row(
+    FailureRow(
         "a host cannot be reached",
         "start what listens there, or correct the address",
         kinds=r"(java\.net\.|.*\.net\.)(Connect|UnknownHost|NoRouteToHost|ConnectTimeout|SocketTimeout|Socket|Bind"
         r"|PortUnreachable|HttpConnectTimeout)Exception|.*\.(AnnotatedConnect|ClosedChannel|UnresolvedAddress)\w*"
         r"|java\.nio\.channels\.Unresolved\w+|ConnectionRefusedError|.*\.RpcTimeoutException|.*\.HttpHostConnectException",
     ),
-    Row("a host cannot be reached", "start what listens there, or correct the address", message="Connection refused"),
-    Row(
+    FailureRow(
+        "a host cannot be reached", "start what listens there, or correct the address", message="Connection refused"
+    ),
+    FailureRow(
         "a compressed file is damaged",
         "take it out of the directory, or write it again whole",
         kinds=r"java\.util\.zip\..*",
     ),
-    Row(
+    FailureRow(
         "a file is cut, or not of the format of its name",
         "take it out of the directory, or write it again whole",
         kinds=r"(java\.io\.)?EOFException",
     ),
-    Row(
+    FailureRow(
         "a file is not there, or no longer",
         "put it back or correct the path; where files are removed after some time, let them stay for longer",
         kinds=r".*\.(FileNotFound|NoSuchFile|NotDirectory)Exception|FileNotFoundError",
         conditions=r"PATH_NOT_FOUND|FAILED_READ_FILE\.FILE_NOT_EXIST|RENAME_SRC_PATH_NOT_FOUND",
     ),
-    Row(
+    FailureRow(
         "a file of a source cannot be read",
         "take it out of the directory or write it again; the format's options say how such files are passed over",
         kinds=r".*\.(Parquet\w*|Orc\w*|Avro\w*|MalformedInput|UnmappableCharacter|Charset|BadRecord)\w*Exception",
@@ -281,31 +287,31 @@ TABLE: tuple[Row, ...] = (
         "|INVALID_BUCKET_FILE|UNSUPPORTED_FILE",
     ),
     # SQL, and Spark's own limits.
-    Row(
+    FailureRow(
         "Spark does not accept the SQL, the schema or an option of a source or sink",
         "correct it in the program",
         kinds=r".*\.(Analysis|ExtendedAnalysis|Parse|SparkUnsupportedOperation|SparkIllegalArgument)Exception",
         conditions=r"UNRESOLVED_|PARSE_|DATATYPE_MISMATCH|INVALID_OPTIONS|STREAMING_OUTPUT_MODE|UNSUPPORTED_|PATH_ALREADY",
     ),
-    Row(
+    FailureRow(
         "Spark does not accept an option of a source or sink",
         "correct it in the program",
         kinds=r"java\.lang\.IllegalArgumentException",
         message=r"Invalid value '.*' for option|[Oo]ption '?[\w.]+'? (must|is|should)",
     ),
-    Row(
+    FailureRow(
         "the SQL of a source or sink fails on a value",
         "correct it for such values, e.g. with try_cast or try_divide",
         kinds=r".*\.Spark(NumberFormat|Arithmetic|DateTime|ArrayIndexOutOfBounds|NoSuchElement)Exception",
         conditions=r"CAST_|DIVIDE_BY_ZERO|ARITHMETIC_OVERFLOW|NUMERIC_VALUE_OUT|CANNOT_PARSE|INVALID_ARRAY_INDEX"
         "|USER_RAISED_EXCEPTION",
     ),
-    Row(
+    FailureRow(
         "Spark did not do in time what it has to do",
         "give it more processors, or look for what holds it up in {log}",
         kinds=r"java\.util\.concurrent\.TimeoutException|TimeoutError",
     ),
-    Row(
+    FailureRow(
         "a thread of Spark was interrupted",
         "run it again",
         kinds=r"java\.lang\.InterruptedException|.*\.(ClosedByInterrupt|InterruptedIO)Exception",
@@ -313,9 +319,9 @@ TABLE: tuple[Row, ...] = (
 )
 
 
-def row_of(chain: Sequence[Cause], checkpoint: str = "") -> tuple[Row, Cause] | None:
+def row_of(chain: Sequence[Cause], checkpoint: str = "") -> tuple[FailureRow, Cause] | None:
     """Return the first row that a cause is of, with the outermost such cause, which mostly names the place."""
-    place = checkpoint.partition("://")[2] or checkpoint
+    path = checkpoint.partition("://")[2] or checkpoint
     clear = significant(chain)
     ordered = [*clear, *(cause for cause in reversed(chain) if cause not in clear)]
-    return next(((row, cause) for row in TABLE for cause in ordered if row.fits(cause, place)), None)
+    return next(((row, cause) for row in TABLE for cause in ordered if row.fits(cause, path)), None)

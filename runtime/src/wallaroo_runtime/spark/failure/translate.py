@@ -44,7 +44,7 @@ class JavaEnded(RunError):
 
     @classmethod
     def because(cls, reason: str, log: Path) -> "JavaEnded":
-        """Say how it is known to have ended, and what Spark's log is."""
+        """Return the error with the sign of the end, and Spark's log."""
         return cls(RunError.of("R617", process="Spark process", reason=reason, log=log).diagnostics)
 
 
@@ -56,8 +56,8 @@ def is_end_of_java(error: BaseException) -> bool:
         chain = causes_of(error)
     except (Py4JError, ConnectionError):
         return True
-    found = row_of(chain)
-    return found is not None and found[0].outcome is Outcome.ENDED
+    match = row_of(chain)
+    return match is not None and match[0].outcome is Outcome.ENDED
 
 
 @contextmanager
@@ -82,7 +82,7 @@ def needing_java(log: Path) -> Iterator[None]:
 
 
 class Described(NamedTuple):
-    """What a chain of causes comes to; an empty `fix`: nobody could know one."""
+    """The meaning of a chain of causes; an empty `fix`: nobody could know one."""
 
     outcome: Outcome
     reason: str
@@ -90,17 +90,17 @@ class Described(NamedTuple):
 
 
 def described(chain: Sequence[Cause], checkpoint: str = "", log: Path | None = None) -> Described:
-    """Return what a chain of causes comes to, in words, without stacks of Java and without Py4J.
+    """Return the meaning of a chain of causes, in words, without stacks of Java and without Py4J.
 
     Example:
         >>> described(causes_of("java.nio.file.AccessDeniedException: /in/a.txt")).reason
         'a file cannot be read or written for want of permission: /in/a.txt'
     """
-    if found := row_of(chain, checkpoint):
-        row, cause = found
+    if match := row_of(chain, checkpoint):
+        row, cause = match
         fix = row.fix.format(temporary=gettempdir(), log=_source(log), hadoop=_hadoop_version())
-        place = "".join(f"; {hidden(file)}" for file in _files(chain) if file not in cause.message)
-        return Described(row.outcome, (f"{row.what}: {cause.line}" if row.what else cause.line) + place, fix)
+        files = "".join(f"; {hidden(file)}" for file in _files(chain) if file not in cause.message)
+        return Described(row.outcome, (f"{row.what}: {cause.line}" if row.what else cause.line) + files, fix)
     root = ([*significant(chain)] or [Cause("", "no reason given")])[-1]
     is_named = root.kind and not root.kind.startswith("py4j.")
     return Described(Outcome.QUERY_FAILED, f"{root.kind}: {root.line}" if is_named and root.message else root.line, "")
@@ -108,14 +108,14 @@ def described(chain: Sequence[Cause], checkpoint: str = "", log: Path | None = N
 
 def _files(chain: Sequence[Cause]) -> list[str]:
     """Return the file that Spark read when it failed, where it says so."""
-    found = (_FILE.search(cause.message) for cause in chain if cause.condition.startswith("FAILED_READ_FILE"))
-    return list(dict.fromkeys(unquote(each[1]) for each in found if each))[:1]
+    matches = (_FILE.search(cause.message) for cause in chain if cause.condition.startswith("FAILED_READ_FILE"))
+    return list(dict.fromkeys(unquote(each[1]) for each in matches if each))[:1]
 
 
 def is_loss(chain: Sequence[Cause]) -> bool:
     """Say whether a topic of Kafka has lost records."""
-    found = row_of(chain)
-    return found is not None and found[0] is LOSS
+    match = row_of(chain)
+    return match is not None and match[0] is LOSS
 
 
 def _hadoop_version() -> str:
@@ -129,7 +129,7 @@ def _source(log: Path | None) -> str:
 
 
 def of_operator(chain: Iterable[Cause]) -> dict[str, Any] | None:
-    """Return what an operator in Java says of its failure; None: none has failed."""
+    """Return the failure that an operator in Java reports; None: none has failed."""
     marked = next(filter(None, (_OPERATOR.search(cause.message) for cause in chain)), None)
     return None if marked is None else json.loads(base64.b64decode(marked[1]))
 

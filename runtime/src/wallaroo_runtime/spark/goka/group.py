@@ -1,4 +1,4 @@
-"""Continues what Goka's own processors have left in Kafka: the offsets of their consumer groups, and their tables.
+"""Continues the groups of Goka's own processors in Kafka: the offsets of their consumer groups, and their tables.
 
 Goka names a group's consumer group as the group. What a processor has set in its table is there before it commits the
 offset of the message; so a message at the border may count twice, as Goka itself counts it then, and none is lost.
@@ -18,7 +18,7 @@ from wallaroo.message.key import readable
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.kafka.offset import EARLIEST, LATEST, has_content
 from wallaroo_runtime.plan import Plan
-from wallaroo_runtime.spark.goka.table import LANGUAGES, Table, TableCount, load_tables
+from wallaroo_runtime.spark.goka.table import LANGUAGES, GokaTable, TableCount, load_tables
 from wallaroo_runtime.spark.planned import to_offset
 from wallaroo_runtime.spark.source.kafka import KafkaAdmin
 from wallaroo_runtime.spark.source.record import record_sources
@@ -50,7 +50,7 @@ class Begin:
 
 @dataclass(frozen=True, slots=True)
 class Input:
-    """What Kafka has of an input of a group.
+    """Kafka's offsets of an input of a group.
 
     Attributes:
         begins: The first offset of each partition.
@@ -89,7 +89,7 @@ def continue_goka(
     """
     lines: dict[str, str] = {}
     asked: dict[str, list[Input]] = {}
-    tables: list[tuple[KafkaSink, Table]] = []
+    tables: list[tuple[KafkaSink, GokaTable]] = []
     for group in topology.pipelines:
         inputs = [_asked(session, source, group.name) for source in inputs_of(group)]
         check_marks(group.name, inputs, mark)
@@ -105,15 +105,15 @@ def continue_goka(
     counts = load_tables(session, plan, [table for _, table in tables], checkpoint)
     for name, inputs in asked.items():
         _mark(session, name, inputs, mark)
-    told = [(sink, counts.get(table.port, TableCount())) for sink, table in tables]
-    begins = [json.dumps(to_offset(Position(0, 0, place.journal_id()))) for place in journals]
+    counted = [(sink, counts.get(table.port, TableCount())) for sink, table in tables]
+    begins = [json.dumps(to_offset(Position(0, 0, journal.journal_id()))) for journal in journals]
     sources = [record.source for record in record_sources(plan, topology)]
-    notes = [f"table {sink.topic}: {count.keys:,} keys begin with Goka's values" for sink, count in told]
+    notes = [f"table {sink.topic}: {count.keys:,} keys begin with Goka's values" for sink, count in counted]
     notes += [f"{each.name}: continues at the offsets of Goka's group" for each in sources if each.path in lines]
     return Begin(
         (*begins, *(lines.get(each.path, NO_OFFSET) for each in sources)),
         tuple(notes),
-        tuple(double_of(sink.topic, count) for sink, count in told if count.double),
+        tuple(double_of(sink.topic, count) for sink, count in counted if count.double),
     )
 
 
@@ -136,9 +136,9 @@ def nothing_left(application: str) -> RunError:
 
 
 def inputs_of(group: Pipeline) -> list[KafkaSource]:
-    """Return what Goka commits offsets of: inputs and the loop."""
-    found = (source for source in group.sources if isinstance(source, KafkaSource))
-    return [source for source in found if has_records(source) and not source.table]
+    """Return the sources whose offsets Goka commits: inputs and the loop."""
+    sources = (source for source in group.sources if isinstance(source, KafkaSource))
+    return [source for source in sources if has_records(source) and not source.table]
 
 
 def _is_filled(session: SparkSession, table: KafkaSink) -> bool:
@@ -152,15 +152,15 @@ def _asked(session: SparkSession, source: KafkaSource, group: str) -> Input:
             reason = f"its consumer group has members ({members}): a processor of Goka's runs, or was killed just now"
             fix = "stop it; the broker forgets one that was killed after its session timeout, 10 s by default"
             raise refused(group, reason, fix)
-        given = [number for number, _ in source.partitions] if source.partitions else admin.partitions(source.topic)
-        begins, ends = (admin.offsets(source.topic, given, kind) for kind in (EARLIEST, LATEST))
-        found = {number: each for number, each in admin.committed(group, source.topic).items() if number in begins}
-    marks = {text.removeprefix(MARK) for _, text in found.values() if text.startswith(MARK)}
-    return Input(source, begins, ends, {number: at for number, (at, _) in found.items()}, frozenset(marks))
+        numbers = [number for number, _ in source.partitions] if source.partitions else admin.partitions(source.topic)
+        begins, ends = (admin.offsets(source.topic, numbers, kind) for kind in (EARLIEST, LATEST))
+        committed = {number: each for number, each in admin.committed(group, source.topic).items() if number in begins}
+    marks = {text.removeprefix(MARK) for _, text in committed.values() if text.startswith(MARK)}
+    return Input(source, begins, ends, {number: at for number, (at, _) in committed.items()}, frozenset(marks))
 
 
 def check_marks(group: str, inputs: Sequence[Input], mark: str) -> None:
-    """Refuse a group with which another checkpoint has begun: what that has counted would count again."""
+    """Refuse a group with which another checkpoint has begun: messages that it has counted would count again."""
     for each in inputs:
         if others := sorted(each.marks - {mark}):
             reason = f"another checkpoint ({others[0]}) has begun with its offsets of {each.source.topic}"
@@ -185,25 +185,25 @@ def check_some(group: str, inputs: Sequence[Input]) -> None:
     raise refused(group, reason, f"{why}; set them with `{_reset(group, first)} --to-datetime TIME`")
 
 
-def line_of(group: str, found: Input) -> str:
+def line_of(group: str, entry: Input) -> str:
     """Return where an input begins, as Spark's checkpoint has it.
 
     Raises:
         RunError: R788, records would be left out that Goka may not have processed.
     """
-    source, topic = found.source, found.source.topic
-    for number, at in found.committed.items():
-        begin, end = found.begins[number], found.ends[number]
+    source, topic = entry.source, entry.source.topic
+    for number, at in entry.committed.items():
+        begin, end = entry.begins[number], entry.ends[number]
         if not begin <= at <= end:
             reason = f"it has committed offset {at} of partition {number} of {topic}, which has {begin} to {end}"
             fix = f"set it with `{_reset(group, source, number)}` and --to-earliest or --to-latest"
             raise refused(group, reason, fix)
-    if found.unread and source.start != "start":
-        listed = ", ".join(map(str, found.unread))
+    if entry.unread and source.start != "start":
+        listed = ", ".join(map(str, entry.unread))
         reason = f"it has committed no offset of partitions of {topic} that have records: {listed}"
-        command = _reset(group, source, *found.unread)
+        command = _reset(group, source, *entry.unread)
         raise refused(group, reason, f"`{command} --to-latest` leaves them out, --to-earliest reads them")
-    offsets = {str(number): found.committed.get(number, found.begins[number]) for number in sorted(found.begins)}
+    offsets = {str(number): entry.committed.get(number, entry.begins[number]) for number in sorted(entry.begins)}
     return json.dumps({topic: offsets}, separators=(",", ":"))
 
 
@@ -212,7 +212,7 @@ def _reset(group: str, source: KafkaSource, *partitions: int) -> str:
     return RESET.format(brokers=source.brokers[0], group=group, topic=topic)
 
 
-def table_of(plan: Plan, topology: Topology, group: Pipeline, sink: KafkaSink) -> Table:
+def table_of(plan: Plan, topology: Topology, group: Pipeline, sink: KafkaSink) -> GokaTable:
     """Return how a table is read: as the group's inputs are, which have the same brokers and settings.
 
     Raises:
@@ -228,7 +228,7 @@ def table_of(plan: Plan, topology: Topology, group: Pipeline, sink: KafkaSink) -
     source = replace(like, name=sink.name, topic=sink.topic, brokers=sink.brokers)
     nodes = (node for stage in plan.stages for node in stage.nodes if node.state)
     port = next(node.state_port for node in nodes if node.path == step.path)
-    return Table(source, port, language)
+    return GokaTable(source, port, language)
 
 
 def double_of(topic: str, count: TableCount) -> Diagnostic:

@@ -28,7 +28,7 @@ LANGUAGES = (PYTHON, "go")  # that have groups
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
+class GokaTable:
     """A table that is to be read.
 
     Attributes:
@@ -43,7 +43,7 @@ class Table:
 
 
 class TableCount(NamedTuple):
-    """What a group begins with.
+    """The table with which a group begins.
 
     Attributes:
         keys: That have a value.
@@ -71,13 +71,15 @@ def values_of(records: DataFrame) -> DataFrame:
         records: Columns partition, offset, timestamp, key and value.
     """
     of_partition = records.groupBy("partition", "key").agg(max_by(struct("timestamp", "value"), "offset").alias("last"))
-    place, value = struct("last.timestamp", "partition"), struct("last.value")
-    of_key = of_partition.groupBy("key").agg(max_by(value, place).alias("newest"), count("last.value").alias("values"))
-    found = of_key.where(col("newest.value").isNotNull())
-    return found.select("key", "newest.value", (col("values") > 1).alias("is_double"))
+    order, value = struct("last.timestamp", "partition"), struct("last.value")
+    of_key = of_partition.groupBy("key").agg(max_by(value, order).alias("newest"), count("last.value").alias("values"))
+    rows = of_key.where(col("newest.value").isNotNull())
+    return rows.select("key", "newest.value", (col("values") > 1).alias("is_double"))
 
 
-def load_tables(session: SparkSession, plan: Plan, tables: Sequence[Table], checkpoint: str) -> dict[int, TableCount]:
+def load_tables(
+    session: SparkSession, plan: Plan, tables: Sequence[GokaTable], checkpoint: str
+) -> dict[int, TableCount]:
     """Run micro-batch 0 of a checkpoint of Spark's, which writes the states of tables.
 
     Args:
@@ -96,15 +98,15 @@ def load_tables(session: SparkSession, plan: Plan, tables: Sequence[Table], chec
 
     def logs(stage: Stage) -> list[Any]:
         ports = {node.state_port for node in stage.nodes if node.state}
-        found = []
+        logs = []
         for table in (table for table in tables if table.port in ports):
             records = read_topic(session, table.source)
             values = values_of(
                 records.selectExpr("partition", "offset", "timestamp", "coalesce(key, X'') AS key", "value")
             )
             is_python = table.language == PYTHON
-            found.append(java.table(values._jdf, table.port, is_python, blocks[stage.id], buckets, targets))
-        return found
+            logs.append(java.table(values._jdf, table.port, is_python, blocks[stage.id], buckets, targets))
+        return logs
 
     try:
         notes = load(session, plan, spark_path(checkpoint), logs, is_realtime=False)
@@ -114,8 +116,8 @@ def load_tables(session: SparkSession, plan: Plan, tables: Sequence[Table], chec
 
 
 def counts_of(notes: Iterable[Mapping[str, Any]]) -> dict[int, TableCount]:
-    """Return what the notes of the operators come to, by port."""
-    found: dict[int, TableCount] = {}
+    """Return the counts in the notes of the operators, by port."""
+    counts: dict[int, TableCount] = {}
     for note in notes:
-        found[note["port"]] = found.get(note["port"], TableCount()).plus(note)
-    return found
+        counts[note["port"]] = counts.get(note["port"], TableCount()).plus(note)
+    return counts

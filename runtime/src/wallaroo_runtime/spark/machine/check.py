@@ -1,4 +1,4 @@
-"""What a run needs of its machine: `wallaroo doctor` shows it, and a start refuses a machine that lacks it."""
+"""The requirements of a run to its machine: `wallaroo doctor` shows them, a start refuses a machine without them."""
 
 import os
 import resource
@@ -26,8 +26,8 @@ STARTED = 128  # threads that a run starts with at least, on few processors
 _CONTAINERS = "/proc/self/cgroup"
 
 
-class Outcome(NamedTuple):
-    """What one look has found.
+class MachineFinding(NamedTuple):
+    """The result of one look.
 
     Attributes:
         finding: What is wrong with it.
@@ -47,9 +47,9 @@ class Outcome(NamedTuple):
         return "missing" if self.needed else "warning"
 
 
-def lacks(what: str, reason: str, fix: str, *, needed: bool = True) -> Outcome:
+def lacks(what: str, reason: str, fix: str, *, needed: bool = True) -> MachineFinding:
     """Return that the machine lacks something."""
-    return Outcome(what, finding=Diagnostic.of("R742", what=what, reason=reason, fix=fix), needed=needed)
+    return MachineFinding(what, finding=Diagnostic.of("R742", what=what, reason=reason, fix=fix), needed=needed)
 
 
 def no_pyspark(error: object) -> Diagnostic:
@@ -75,7 +75,7 @@ def check_machine() -> None:
     check_java()  # it fails in words of its own where a limit stops it
 
 
-def limits() -> Iterator[Outcome]:
+def limits() -> Iterator[MachineFinding]:
     """Look at the limits of the shell that the user has started this in."""
     for what, number, good, least, letter in LIMITS:
         soft, hard = (limit if limit != resource.RLIM_INFINITY else 1 << 62 for limit in resource.getrlimit(number))
@@ -83,7 +83,7 @@ def limits() -> Iterator[Outcome]:
             yield full
             continue
         if soft >= good:
-            yield Outcome(what, f"limit {soft}" if soft < 1 << 62 else "limit unlimited")
+            yield MachineFinding(what, f"limit {soft}" if soft < 1 << 62 else "limit unlimited")
             continue
         fix = f"ulimit {letter} {good}" + ("" if hard >= good else ", which an administrator has to allow")
         is_bound = number != resource.RLIMIT_NPROC or os.geteuid() != 0
@@ -91,7 +91,7 @@ def limits() -> Iterator[Outcome]:
         yield lacks(what, reason, fix, needed=hard < least and is_bound)
 
 
-def _few_left(limit: int) -> Outcome | None:
+def _few_left(limit: int) -> MachineFinding | None:
     """Return that the user, or the container, has too few threads left for a run; None: there are enough."""
     used = 0 if limit >= 1 << 62 or os.geteuid() == 0 else _threads()  # the limit does not bind root
     whose, fix = "", f"end some of your processes, or ulimit -u {used + LIMITS[1][2]}"
@@ -107,7 +107,7 @@ def _few_left(limit: int) -> Outcome | None:
 
 
 def _threads() -> int:
-    """Return how many threads the user has: each counts as a process."""
+    """Return the number of the user's threads: each counts as a process."""
     count = 0
     for entry in Path("/proc").glob("[0-9]*/status"):
         with suppress(OSError):
@@ -117,7 +117,7 @@ def _threads() -> int:
 
 
 def _container_files() -> Iterator[Path]:
-    """Yield the file of each control group that bounds how many threads there may be."""
+    """Yield the file of each control group that bounds the number of threads."""
     roots = {"": "/sys/fs/cgroup", "pids": "/sys/fs/cgroup/pids"}
     with suppress(OSError):
         groups = [line.split(":", 2) for line in Path(_CONTAINERS).read_text(encoding="utf-8").splitlines()]
@@ -126,27 +126,27 @@ def _container_files() -> Iterator[Path]:
         yield from (path for path in dict.fromkeys(paths) if path.exists() and path.read_text().strip().isdigit())
 
 
-def temporary_files() -> Outcome:
+def temporary_files() -> MachineFinding:
     """Look at the directory of temporary files, from which Java also loads native libraries."""
     try:
         path = Path(tempfile.gettempdir())
     except OSError as error:  # it has tried to write a file
         fix = "free some space, or give a directory with TMPDIR"
         return lacks("temporary files", error.strerror or str(error), fix)
-    given = os.environ.get("TMPDIR", "")  # Python takes another one in silence; Java, Go and workers do not
-    if given and Path(given).resolve() != path.resolve():
+    folder = os.environ.get("TMPDIR", "")  # Python takes another one in silence; Java, Go and workers do not
+    if folder and Path(folder).resolve() != path.resolve():
         return lacks(
-            "temporary files", f"TMPDIR is {given}, to which nothing can be written", "make it, or correct TMPDIR"
+            "temporary files", f"TMPDIR is {folder}, to which nothing can be written", "make it, or correct TMPDIR"
         )
     return directory("temporary files", path, "TMPDIR", runs="Java loads libraries from there")
 
 
-def caches() -> Outcome:
+def caches() -> MachineFinding:
     """Look at the directory of caches, from which programs in Go are run."""
     return directory("caches", cache_directory(), "XDG_CACHE_HOME", runs="programs in Go run from there", needed=False)
 
 
-def directory(what: str, path: Path, variable: str, *, runs: str = "", needed: bool = True) -> Outcome:
+def directory(what: str, path: Path, variable: str, *, runs: str = "", needed: bool = True) -> MachineFinding:
     """Look at a directory that runs write to.
 
     Args:
@@ -165,4 +165,4 @@ def directory(what: str, path: Path, variable: str, *, runs: str = "", needed: b
     text = f"{path}, {free / GIB:.1f} GiB free"
     if free < FREE_DISK_BYTES:
         return lacks(what, f"{text}; runs write until the disk is full", f"free some space, or {fix}", needed=False)
-    return Outcome(what, text)
+    return MachineFinding(what, text)

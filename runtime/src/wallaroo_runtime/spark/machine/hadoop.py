@@ -18,7 +18,7 @@ from wallaroo_runtime.spark.failure.translate import AGAIN, OTHER_FIX, described
 MAX_FILE_BYTES = 64 * 1024 * 1024
 
 
-def spark_path(place: object) -> str:
+def spark_path(path: object) -> str:
     """Return a place as Spark needs it.
 
     A path alone would be one of the default file system, which is HDFS where the cluster says so.
@@ -27,7 +27,7 @@ def spark_path(place: object) -> str:
         >>> spark_path("/var/checkpoint"), spark_path("hdfs://name/checkpoint")
         ('file:///var/checkpoint', 'hdfs://name/checkpoint')
     """
-    text = str(place)
+    text = str(path)
     return text if "://" in text else f"file://{os.path.abspath(text)}"
 
 

@@ -1,4 +1,4 @@
-"""The jar with what the runtime has in Java: in the wheel, or built by `make setup`."""
+"""The jar with the runtime's Java: in the wheel, or built by `make setup`."""
 
 import hashlib
 from importlib.metadata import version
@@ -18,10 +18,10 @@ def check_spark() -> None:
     Raises:
         RunError: R755.
     """
-    found = version("pyspark")
-    if not found.startswith(SPARK):
+    installed = version("pyspark")
+    if not installed.startswith(SPARK):
         remedy = f"install PySpark {SPARK}0, or leave out --mode"
-        raise RunError.of("R755", USAGE, what=f"PySpark {found}", fix=remedy)
+        raise RunError.of("R755", USAGE, what=f"PySpark {installed}", fix=remedy)
 
 
 def operator_jar() -> Path:
@@ -67,9 +67,9 @@ def java_class(session: Any, name: str) -> Any:
     """
     from py4j.java_gateway import JavaPackage  # type: ignore[import-untyped]  # late: commands without Spark are here
 
-    found = session._jvm.org.wallaroo.spark
+    package = session._jvm.org.wallaroo.spark
     for part in name.split("."):
-        found = getattr(found, part)
-    if isinstance(found, JavaPackage):  # so Py4J takes a name that Java does not know
+        package = getattr(package, part)
+    if isinstance(package, JavaPackage):  # so Py4J takes a name that Java does not know
         raise RunError.of("R758", USAGE, reason=f"{operator_jar()} is of another build, it has no {name}")
-    return found
+    return package

@@ -1,4 +1,4 @@
-"""What follows from the address of the Spark master."""
+"""The settings that follow from the address of the Spark master."""
 
 import os
 import re
@@ -17,7 +17,7 @@ KINDS = ("local", "local[N]", "spark://HOST:PORT", "yarn", "k8s://https://HOST:P
 
 
 def cores(master: str) -> int | None:
-    """Return how many tasks run at once on a local master; None on a cluster, where only Spark knows.
+    """Return the number of tasks that run at once on a local master; None on a cluster, where only Spark knows.
 
     Example:
         >>> cores("local"), cores("local[3]"), cores("spark://host:7077")
@@ -42,7 +42,7 @@ def cluster_of(master: str) -> str:
 
 
 def shuffle_partitions(master: str) -> int:
-    """Return how many shuffle partitions a new checkpoint gets: one for each core of a local master."""
+    """Return the number of shuffle partitions of a new checkpoint: one for each core of a local master."""
     return cores(master) or CLUSTER_PARTITIONS
 
 
@@ -72,12 +72,12 @@ def _addresses(master: str) -> Iterator[tuple[str, int]]:
     if master == "yarn":
         yield from resource_managers(os.environ)
         return
-    found = re.fullmatch(r"(spark://|k8s://)(.+)", master)
-    if found is None:
+    match = re.fullmatch(r"(spark://|k8s://)(.+)", master)
+    if match is None:
         raise _unknown(master, "it is no address of one")
-    for text in found[2].split(",") if found[1] == "spark://" else [found[2]]:
+    for text in match[2].split(",") if match[1] == "spark://" else [match[2]]:
         url = urlsplit(text if "://" in text else f"//{text}")
-        default = STANDALONE_PORT if found[1] == "spark://" else 80 if url.scheme == "http" else 443
+        default = STANDALONE_PORT if match[1] == "spark://" else 80 if url.scheme == "http" else 443
         try:
             port = url.port or default
         except ValueError as error:

@@ -1,4 +1,4 @@
-"""The settings of Spark that frames need, and what its processes are started with; knows nothing of PySpark."""
+"""The settings of Spark that frames need, and those that start its processes; knows nothing of PySpark."""
 
 import os
 import re
@@ -97,7 +97,7 @@ appender.file.strategy.max = 2
 
 
 def memory_settings(master: str, cache_bytes: int) -> dict[str, str]:
-    """Return what a container with workers needs besides the JVM: Spark's own default knows of no worker.
+    """Return the memory that a container with workers needs besides the JVM: Spark's own default knows of no worker.
 
     Args:
         master: As spark-submit takes it.
@@ -113,7 +113,7 @@ def memory_settings(master: str, cache_bytes: int) -> dict[str, str]:
 
 
 def start_settings(master: str, directory: Path, settings: dict[str, str]) -> dict[str, str]:
-    """Return all settings with which Spark starts; writes what they name, and sets the variables that name Python.
+    """Return all settings with which Spark starts; writes the files they name, and sets the variables that name Python.
 
     Args:
         master: As spark-submit takes it.
@@ -140,14 +140,14 @@ def start_settings(master: str, directory: Path, settings: dict[str, str]) -> di
     return SETTINGS | _settings_of(master) | own | settings | {CLASS_PATH: class_path} | jars
 
 
-def with_jar(given: str | None, jar: Path, between: str = ",") -> str:
+def with_jar(jars: str | None, jar: Path, between: str = ",") -> str:
     """Return a list of jars and one more.
 
     Example:
         >>> with_jar(None, Path("a.jar")), with_jar("b.jar,c.jar", Path("a.jar"))
         ('a.jar', 'b.jar,c.jar,a.jar')
     """
-    return between.join(filter(None, [given, str(jar)]))
+    return between.join(filter(None, [jars, str(jar)]))
 
 
 def client_settings(master: str, location: str) -> dict[str, str]:
@@ -162,8 +162,8 @@ def client_settings(master: str, location: str) -> dict[str, str]:
 
 def spark_home() -> str:
     """Return the directory of Spark, found as PySpark finds it, without importing it."""
-    found = find_spec("pyspark")
-    package = os.path.dirname(str(found and found.origin))
+    spec = find_spec("pyspark")
+    package = os.path.dirname(str(spec and spec.origin))
     downloaded = os.path.join(package, "spark-distribution")
     return os.environ.get("SPARK_HOME") or (downloaded if os.path.isdir(downloaded) else package)
 

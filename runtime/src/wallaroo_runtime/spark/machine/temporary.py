@@ -1,4 +1,4 @@
-"""Keeps what Spark writes to disk for a while from other users: blocks hold messages, and stay when a run is killed."""
+"""Keeps Spark's temporary files on disk from other users: blocks hold messages, and stay when a run is killed."""
 
 import atexit
 import os
@@ -63,14 +63,14 @@ def take(root: Path) -> tuple[Path, int]:
 
 
 def _check(path: Path) -> None:
-    found = path.lstat()
-    if not stat.S_ISDIR(found.st_mode):
+    status = path.lstat()
+    if not stat.S_ISDIR(status.st_mode):
         raise RunError.of("R712", USAGE, path=path, reason="it is no directory")
-    if found.st_uid != os.getuid():
-        raise RunError.of("R712", USAGE, path=path, reason=f"it belongs to the user with number {found.st_uid}")
-    if stat.S_IMODE(found.st_mode) & 0o077:
+    if status.st_uid != os.getuid():
+        raise RunError.of("R712", USAGE, path=path, reason=f"it belongs to the user with number {status.st_uid}")
+    if stat.S_IMODE(status.st_mode) & 0o077:
         raise RunError.of(
-            "R712", USAGE, path=path, reason=f"others may enter it, its mode is {found.st_mode & 0o777:o}"
+            "R712", USAGE, path=path, reason=f"others may enter it, its mode is {status.st_mode & 0o777:o}"
         )
 
 

@@ -78,10 +78,10 @@ class VirtualMachine:
                 reason = f"its process has ended with exit code {self.process.returncode}"
                 raise OSError(reason)
             time.sleep(POLL_S)
-        told = self._told.read_bytes()
+        answer = self._told.read_bytes()
         self._is_used = True
-        length = int.from_bytes(told[4:8], "big")
-        return int.from_bytes(told[:4], "big"), told[8 : 8 + length].decode()
+        length = int.from_bytes(answer[4:8], "big")
+        return int.from_bytes(answer[:4], "big"), answer[8 : 8 + length].decode()
 
     def end(self) -> Path | None:
         """End it, unless it is PySpark's and writes its classes when it ends with this process.

@@ -1,4 +1,4 @@
-"""What must be known of a YARN cluster before Spark talks to it."""
+"""The facts of a YARN cluster that must be known before Spark talks to it."""
 
 import re
 import sys
@@ -16,7 +16,7 @@ MAX_NESTING = 20
 
 
 def driver_settings(environment: Mapping[str, str]) -> dict[str, str]:
-    """Return what a driver on YARN needs besides its own settings.
+    """Return the settings that a driver on YARN needs besides its own.
 
     Its Python is where it is on this machine, unless the environment says where; what it writes goes to the directory
     of its container, since YARN gives containers no home that they may write to.
@@ -45,19 +45,21 @@ def resource_managers(environment: Mapping[str, str]) -> list[tuple[str, int]]:
         reason = f"there is no {FILE} in {' nor in '.join(map(str, folders))}"
         raise _unusable(reason)
     try:
-        found = {entry.findtext("name", ""): entry.findtext("value", "") for entry in ET.parse(file).iter("property")}
+        properties = {
+            entry.findtext("name", ""): entry.findtext("value", "") for entry in ET.parse(file).iter("property")
+        }
     except (OSError, ET.ParseError) as error:
         reason = f"{file}: {error}"
         raise _unusable(reason) from error
-    names = [name.strip() for name in found.get(f"{MANAGER}ha.rm-ids", "").split(",") if name.strip()]
-    suffixes = [f".{name}" for name in names] if found.get(f"{MANAGER}ha.enabled") == "true" else [""]
-    return [address for suffix in suffixes for address in _address(found, suffix)]
+    names = [name.strip() for name in properties.get(f"{MANAGER}ha.rm-ids", "").split(",") if name.strip()]
+    suffixes = [f".{name}" for name in names] if properties.get(f"{MANAGER}ha.enabled") == "true" else [""]
+    return [address for suffix in suffixes for address in _address(properties, suffix)]
 
 
-def _address(found: Mapping[str, str], suffix: str) -> Iterator[tuple[str, int]]:
-    text = found.get(f"{MANAGER}address{suffix}") or found.get(f"{MANAGER}hostname{suffix}", "")
+def _address(properties: Mapping[str, str], suffix: str) -> Iterator[tuple[str, int]]:
+    text = properties.get(f"{MANAGER}address{suffix}") or properties.get(f"{MANAGER}hostname{suffix}", "")
     for _ in range(MAX_NESTING):
-        text = re.sub(r"\$\{([^}]+)\}", lambda match: found.get(match[1], match[0]), text)
+        text = re.sub(r"\$\{([^}]+)\}", lambda match: properties.get(match[1], match[0]), text)
     if address := re.fullmatch(r"([\w.-]+)(?::(\d+))?", text.strip()):
         yield address[1], int(address[2] or PORT)
 

@@ -7,7 +7,7 @@ from wallaroo.worker._proto import worker_pb2 as pb
 from wallaroo_runtime.spark.letter_watch import LetterWatch
 from wallaroo_runtime.storage.outbox.letter_tail import LetterTail
 from wallaroo_runtime.storage.outbox.outbox import Outbox
-from wallaroo_runtime.storage.place import Output, OutputPlace
+from wallaroo_runtime.storage.place import DriverOutput, OutputPlace
 
 if TYPE_CHECKING:
     from wallaroo_runtime.storage.remote_outbox import RemoteOutbox
@@ -24,10 +24,10 @@ class Letters(Protocol):
 
     @property
     def count(self) -> int:
-        """How many were found."""
+        """Number of letters found."""
 
     def look(self) -> None:
-        """Find what has come since the last look; not all of it while the egress is away."""
+        """Find new letters since the last look; not all of them while the egress is away."""
 
 
 class LocalLetters:
@@ -43,11 +43,11 @@ class LocalLetters:
 
     @property
     def count(self) -> int:
-        """How many were found."""
+        """Number of letters found."""
         return self._tail.count
 
     def look(self) -> None:
-        """Find what has come since the last look."""
+        """Find new letters since the last look."""
         self._tail.look()
 
 
@@ -63,25 +63,25 @@ class RemoteLetters:
         self._outbox, self._before, self._known = outbox, before, 0
 
     def look(self) -> None:
-        """Find what has come since the last look; not all of it while the egress is away."""
+        """Find new letters since the last look; not all of them while the egress is away."""
         reply = self._outbox.fresh_letters(self._known)
         if reply is None:
             return
-        found = [(each.id, pb.DeadLetter.FromString(each.letter)) for each in reply.letters]
+        letters = [(each.id, pb.DeadLetter.FromString(each.letter)) for each in reply.letters]
         count = max(self.count, reply.dead_letters - self._before)
-        self.watch.add(found, count - self.count)
+        self.watch.add(letters, count - self.count)
         self.count, self._known = count, reply.last
 
 
-def open_output(place: OutputPlace) -> tuple[Output, Letters]:
-    """Return what the driver of a run publishes to, without waiting for it, and what finds its dead letters.
+def open_output(output: OutputPlace) -> tuple[DriverOutput, Letters]:
+    """Return the output of a run's driver, without waiting for it, and the finder of its dead letters.
 
     Raises:
         RunError: R698, it is damaged; R642, the egress is away.
     """
-    if place.service is None:
-        return Outbox(place.outbox, place.dead_letters, place.staging), LocalLetters(Path(place.dead_letters))
+    if output.service is None:
+        return Outbox(output.outbox, output.dead_letters, output.staging), LocalLetters(Path(output.dead_letters))
     from wallaroo_runtime.storage.remote_outbox import RemoteOutbox
 
-    remote = RemoteOutbox(place.service, waits=False)
+    remote = RemoteOutbox(output.service, waits=False)
     return remote, RemoteLetters(remote, remote.letters())

@@ -27,7 +27,7 @@ from wallaroo_runtime.spark.realtime.report import LiveReports
 from wallaroo_runtime.spark.realtime.settings import BATCH_S, BATCH_SETTING, Services, operator_settings
 from wallaroo_runtime.spark.realtime.visits import TellDone, VisitCounts
 from wallaroo_runtime.spark.worker_start import Workers, start_workers
-from wallaroo_runtime.storage.place import Output
+from wallaroo_runtime.storage.place import DriverOutput
 from wallaroo_runtime.storage.progress import Progress
 from wallaroo_runtime.topology.error_policy import ErrorPolicy
 from wallaroo_runtime.topology.model import KafkaSource, Topology
@@ -36,7 +36,7 @@ END_S, LOOK_S, LETTERS_S, NUMBERS_S = 30.0, 0.02, 0.5, 0.5
 
 
 class RealTimeQuery:
-    """A query in real-time mode that was started; has what the `RunningQuery` of micro-batches has.
+    """A query in real-time mode that was started; has the methods of the `RunningQuery` of micro-batches.
 
     Attributes:
         targets: Name of a worker to the gRPC target of its first endpoint.
@@ -52,7 +52,7 @@ class RealTimeQuery:
         *,
         workers: Workers,
         settings: str,
-        outbox: Output,
+        outbox: DriverOutput,
         before: tuple[int, int],
         letters: Letters,
         options: QueryOptions,
@@ -88,7 +88,7 @@ class RealTimeQuery:
         return None if self._is_stopped else JavaEnded.because("it was asked to end", self._log)
 
     def progress(self) -> Progress:
-        """Return how far the query has come; messages count when all their output is in the outbox."""
+        """Return the progress of the query; messages count when all their output is in the outbox."""
         if self._is_stopped:
             return self._progress
         with needing_java(self._log):
@@ -104,14 +104,14 @@ class RealTimeQuery:
         return self._progress
 
     def _tell_numbers(self, changes: int) -> None:
-        """Report what the operators have counted, where somebody watches."""
+        """Report the counts of the operators, where somebody watches."""
         now = time.monotonic()
         if self._tell_live is not None and changes > self._told and now >= self._told_at + NUMBERS_S:
             self._told, self._told_at = changes, now
             self._tell_live(self._reports.read(self._operators.numbers(self._settings)))
 
     def _tell_visits(self, last: int) -> bool:
-        """Tell what visits came to whose output is all in the outbox; return whether the gateway knows it."""
+        """Report the counts of visits whose output is all in the outbox; return whether the gateway knows them."""
         is_known = self._visits.tell(last)
         self._progress = replace(self._progress, counts=dict(self._visits.counts))
         return is_known
@@ -130,7 +130,7 @@ class RealTimeQuery:
         self._progress = replace(self._progress, messages_out=emitted)
 
     def _looked(self) -> "_Look":
-        """Return what the operators say; it is asked for several times at once, and an answer costs processor time."""
+        """Return the operators' report; it is asked for several times at once, and an answer costs processor time."""
         now = time.monotonic()
         if now >= self._looked_at + LOOK_S:
             self._look, self._looked_at = _look(self._ask, self._query, self._settings), now
@@ -155,7 +155,7 @@ class RealTimeQuery:
         self._progress = replace(self._progress, batches=self._progress.batches + 1)
 
     def _release(self) -> None:
-        """Release what is committed; not before the gateway knows what its visits came to, or nobody ever would."""
+        """Release the committed input; not before the gateway has the counts of its visits, or nobody ever would."""
         if self._end < 0 or self._progress.offsets == (self._end,):
             return
         with needing_java(self._log):
@@ -164,9 +164,9 @@ class RealTimeQuery:
             self._progress = replace(self._progress, offsets=(self._end,))
 
     def new_findings(self) -> list[Diagnostic]:
-        """Return what was found wrong since the last call: most of what is wrong here ends the query."""
-        found, self._findings = self._findings, []
-        return found
+        """Return the findings since the last call: most faults here end the query."""
+        findings, self._findings = self._findings, []
+        return findings
 
     def latest(self) -> Mapping[str, Any]:
         """Return Spark's own report of the latest batch; empty: there is none."""
@@ -218,7 +218,7 @@ class RealTimeQuery:
 
 @dataclass(frozen=True, slots=True)
 class _Look:
-    """What the operators say of a query: see `RealTime.look`."""
+    """The operators' report of a query: see `RealTime.look`."""
 
     is_active: bool = False
     is_reading: bool = False
@@ -238,8 +238,8 @@ def _offset_of(report: Mapping[str, Any] | None) -> int:
     offset = report["sources"][0]["endOffset"] if report is not None else None
     if not offset:
         return -1
-    found = json.loads(offset) if isinstance(offset, str) else offset
-    return int(found["offset"])
+    parsed = json.loads(offset) if isinstance(offset, str) else offset
+    return int(parsed["offset"])
 
 
 def _operators(session: SparkSession) -> Any:
@@ -269,8 +269,8 @@ def start_realtime(
     """
     workers = start_workers(session, plan, topology, options, is_realtime=True)
     try:
-        told = services(workers.targets)
-        return _start_query(session, plan, options, topology, workers, told, tell_done)
+        called = services(workers.targets)
+        return _start_query(session, plan, options, topology, workers, called, tell_done)
     except BaseException:
         workers.stop()
         raise
@@ -298,7 +298,7 @@ def _start_query(
     writer = writer.option("checkpointLocation", spark_path(options.checkpoint)).outputMode("update")
     seconds = session.conf.get(BATCH_SETTING, str(BATCH_S))
     query = writer.trigger(realTime=f"{seconds} seconds").start()  # PySpark's types do not know it yet
-    found = RealTimeQuery(
+    started = RealTimeQuery(
         query,
         session,
         workers=workers,
@@ -310,5 +310,5 @@ def _start_query(
         policy=policy,
         tell_done=tell_done,
     )
-    found.wait_until_reading()
-    return found
+    started.wait_until_reading()
+    return started

@@ -1,4 +1,4 @@
-"""What the operators have counted, as reports for who watches a run."""
+"""The counts of the operators, as reports for the monitor."""
 
 import json
 from collections import Counter
@@ -21,18 +21,18 @@ class LiveReports:
         self._steps: StepCounts = {}
 
     def read(self, numbers: str) -> LiveReport:
-        """Return what is new.
+        """Return the new counts.
 
         Args:
             numbers: Of the operators' `RealTime.numbers`.
         """
-        found = json.loads(numbers)
-        before, self._steps = self._steps, {path: Counter(counts) for path, counts in found["steps"].items()}
+        report = json.loads(numbers)
+        before, self._steps = self._steps, {path: Counter(counts) for path, counts in report["steps"].items()}
         stores = {
             (stage, int(bucket)): (keys, size)
-            for stage, sizes in found["stores"].items()
+            for stage, sizes in report["stores"].items()
             for bucket, (keys, size) in sizes.items()
         }
-        times = {stage: {int(ms): count for ms, count in counts.items()} for stage, counts in found["times"].items()}
+        times = {stage: {int(ms): count for ms, count in counts.items()} for stage, counts in report["times"].items()}
         steps = {path: counts - before.get(path, Counter()) for path, counts in self._steps.items()}
-        return LiveReport(found["offset"], steps, stores, times)
+        return LiveReport(report["offset"], steps, stores, times)

@@ -1,4 +1,4 @@
-"""What Spark and the operators get to know of a query in real-time mode."""
+"""The settings of Spark and the operators for a query in real-time mode."""
 
 import json
 from collections.abc import Iterable, Mapping
@@ -23,11 +23,11 @@ ROW_BYTES = 256 << 10
 _numbers = count()
 
 
-def session_settings(given: Mapping[str, str]) -> dict[str, str]:
+def session_settings(chosen: Mapping[str, str]) -> dict[str, str]:
     """Return the settings of Spark in real-time mode, besides the usual ones.
 
     Args:
-        given: Those of the user, which win.
+        chosen: Those of the user, which win.
     """
     own = {
         "spark.sql.streaming.realTimeMode.allowlistCheck": "false",  # our sink is not on Spark's list
@@ -36,7 +36,7 @@ def session_settings(given: Mapping[str, str]) -> dict[str, str]:
         "spark.sql.streaming.realTimeMode.asyncProgressTrackingByDefault.enabled": "false",
         "spark.sql.streaming.pollingDelay": "10ms",
     }
-    return own | dict(given)
+    return own | dict(chosen)
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +76,7 @@ def operator_settings(
     policy: ErrorPolicy,
     topics: Iterable[KafkaSource] = (),
 ) -> str:
-    """Return what the operators get to know, as JSON; Spark shows it, so that no token is in it.
+    """Return the settings of the operators, as JSON; Spark shows it, so that no token is in it.
 
     Args:
         plan: Has no obstacle to real-time mode.

@@ -1,4 +1,4 @@
-"""Gives the gateway what visits came to, in real-time mode."""
+"""Gives the gateway the counts of visits, in real-time mode."""
 
 import json
 from collections import Counter
@@ -11,7 +11,7 @@ TellDone = Callable[[Mapping[int, tuple[int, int]], int], None]
 
 
 class VisitCounts:
-    """What visits came to: counted once each, and told when the gateway can take it.
+    """The counts of visits: each visit once, and reported when the gateway can take them.
 
     Args:
         read: Returns what visits came to after the one of an id, see `RealTime.visits`.
@@ -27,20 +27,20 @@ class VisitCounts:
         self.counts = Counter(visits=0, visited_keys=0)
 
     def tell(self, last: int) -> bool:
-        """Tell what the gateway does not know yet; return whether it knows all now.
+        """Report the counts that the gateway does not know yet; return whether it knows all now.
 
         Args:
             last: Id of the last visit whose output is all in the outbox; 0: there is none.
         """
         if last <= self._told:
             return True
-        found = json.loads(self._read(self._told))
-        counts = {int(number): (keys, failed) for number, (keys, failed) in found["visits"].items()}
+        report = json.loads(self._read(self._told))
+        counts = {int(number): (keys, failed) for number, (keys, failed) in report["visits"].items()}
         new = {number: keys for number, (keys, _) in counts.items() if number > self._counted}
         self.counts.update(visits=len(new), visited_keys=sum(new.values()))
         self._counted = max(counts)
         try:
-            self._tell(counts, found["offset"])
+            self._tell(counts, report["offset"])
         except Away:  # who looks after the run ends it when that lasts for too long
             return False
         self._told = self._counted

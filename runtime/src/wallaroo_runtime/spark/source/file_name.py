@@ -43,9 +43,9 @@ def check_names(session: SparkSession, topology: Topology) -> Iterator[Diagnosti
     configuration = session.sparkContext._jsc.hadoopConfiguration()
     for source in file_sources(topology):
         name = next((value for key, value in source.options.items() if key.lower() == "path"), "")
-        if not is_pattern(place := value_of(name)):
+        if not is_pattern(pattern := value_of(name)):
             continue
-        path = jvm.org.apache.hadoop.fs.Path(place)
+        path = jvm.org.apache.hadoop.fs.Path(pattern)
         files = path.getFileSystem(configuration)
         if files.exists(path):
             reason = "Spark takes such a name as a pattern: { } [ ] * ? and \\ are its signs"
@@ -82,7 +82,7 @@ def forget_renamed(session: SparkSession, checkpoint: str) -> None:
 
 
 def _url(line: str) -> str:
-    """Return the file of a line of what Spark has planned; empty: it is of another kind of source."""
+    """Return the file of a line of Spark's plan; empty: it is of another kind of source."""
     entry = json.loads(line) if line.startswith("{") else {}
     return str(entry.get("path", "")) if "timestamp" in entry else ""
 
@@ -101,8 +101,8 @@ def _locations(session: SparkSession) -> Iterator[Any]:
     """Yield the files of each source in the micro-batch that runs."""
     for query in session.streams.active:
         leaves = query._jsq.streamingQuery().lastExecution().analyzed().collectLeaves()
-        found = [leaves.apply(number) for number in range(leaves.size())]
-        relations = [leaf.relation() for leaf in found if leaf.getClass().getSimpleName() == "LogicalRelation"]
+        nodes = [leaves.apply(number) for number in range(leaves.size())]
+        relations = [leaf.relation() for leaf in nodes if leaf.getClass().getSimpleName() == "LogicalRelation"]
         for relation in relations:
             if relation.getClass().getSimpleName() == "HadoopFsRelation":
                 yield relation.location()

@@ -1,4 +1,4 @@
-"""Kafka by Spark's own connector: where reading begins, and errors that say what to do."""
+"""Kafka by Spark's own connector: where reading begins, and errors with their remedies."""
 
 import json
 from collections.abc import Callable, Container, Iterable, Mapping
@@ -84,11 +84,11 @@ def read_options(session: SparkSession, source: KafkaSource) -> dict[str, str]:
 def _offsets(session: SparkSession, source: KafkaSource, partitions: Mapping[int, str] | None) -> dict[str, int]:
     with KafkaAdmin(session, source) as admin:
         starts = partitions or dict.fromkeys(admin.partitions(source.topic), source.start)
-        found = starting_offsets(admin, source.topic, starts)
-        given = {number: offset for number, offset in found.items() if offset >= 0}
-        if lost := [*lost_records(admin, source.name, source.topic, given)]:
+        starts_of = starting_offsets(admin, source.topic, starts)
+        fixed = {number: offset for number, offset in starts_of.items() if offset >= 0}
+        if lost := [*lost_records(admin, source.name, source.topic, fixed)]:
             raise RunError(lost)
-    return {str(number): offset for number, offset in found.items()}
+    return {str(number): offset for number, offset in starts_of.items()}
 
 
 def check_connector(session: SparkSession | None, topology: Topology) -> None:
@@ -132,12 +132,12 @@ def check_kafka(
         RunError: R672, R673, R738; of the first source or sink that is concerned. R792, R795.
     """
     check_connector(session, topology)
-    found, begins = dict[str, str](), dict[str, dict[int, int]]()
+    topic_ids, begins = dict[str, str](), dict[str, dict[int, int]]()
     for source in topology.sources():
         if isinstance(source, KafkaSource):
             with KafkaAdmin(session, source) as admin:
-                known, found[source.path] = admin.partitions(source.topic), admin.topic_id(source.topic)
-                was, now = before.get(source.path, ""), found[source.path]
+                known, topic_ids[source.path] = admin.partitions(source.topic), admin.topic_id(source.topic)
+                was, now = before.get(source.path, ""), topic_ids[source.path]
                 offsets = admin.offsets(source.topic, known if is_other(was, now) else (), EARLIEST)
             if offsets:
                 fix = REPEATED if repeats else RESET if warn is None else IS_RESET
@@ -155,7 +155,7 @@ def check_kafka(
             warn(finding)
     elif ending := [finding for source, finding in lost if not passes_lost(source)]:
         raise RunError(ending)
-    return found
+    return topic_ids
 
 
 def _told(other: RunError, warn: Callable[[Diagnostic], None] | None) -> None:
@@ -172,7 +172,7 @@ def passes_lost(source: KafkaSource) -> bool:
 def records_lost(
     session: SparkSession, topology: Topology, checkpoint: str, others: Container[str] = ()
 ) -> list[tuple[KafkaSource, Diagnostic]]:
-    """Return what topics no longer have of the records that follow those of the last micro-batch, with their sources.
+    """Return the records after the last micro-batch that topics no longer have, with their sources.
 
     Args:
         others: Topics that were created again, which had none of them.
@@ -180,14 +180,14 @@ def records_lost(
     Raises:
         RunError: R672, R673.
     """
-    past, found = past_progress(session, checkpoint).topics, list[tuple[KafkaSource, Diagnostic]]()
+    past, lost_here = past_progress(session, checkpoint).topics, list[tuple[KafkaSource, Diagnostic]]()
     for source in topology.sources():
         if isinstance(source, KafkaSource) and source.topic not in others and (ends := past.get(source.topic)):
             chosen = ends if source.partitions is None else dict(source.partitions).keys() & ends.keys()
             with KafkaAdmin(session, source) as admin:
                 lost = lost_records(admin, source.name, source.topic, {number: ends[number] for number in chosen})
-                found += [(source, finding) for finding in lost]
-    return found
+                lost_here += [(source, finding) for finding in lost]
+    return lost_here
 
 
 def topic_id(session: SparkSession, source: KafkaSource) -> str:
@@ -264,8 +264,8 @@ class KafkaAdmin:
         keys = {number: self._jvm.org.apache.kafka.common.TopicPartition(topic, number) for number in partitions}
         if not keys:
             return {}
-        found = self._get(self._client.listOffsets(self._map((key, spec) for key in keys.values())).all())
-        return {number: int(found.get(key).offset()) for number, key in keys.items()}
+        answer = self._get(self._client.listOffsets(self._map((key, spec) for key in keys.values())).all())
+        return {number: int(answer.get(key).offset()) for number, key in keys.items()}
 
     def settings(self, topic: str, *wanted: str) -> list[str]:
         """Return settings of a topic."""
@@ -274,24 +274,26 @@ class KafkaAdmin:
         asked = resource(kind.TOPIC, topic)
         names = self._jvm.java.util.ArrayList()
         names.add(asked)
-        found = self._get(self._client.describeConfigs(names).all()).get(asked)
-        return [str(found.get(name).value()) for name in wanted]
+        config = self._get(self._client.describeConfigs(names).all()).get(asked)
+        return [str(config.get(name).value()) for name in wanted]
 
     def members(self, group: str) -> int:
-        """Return how many members a consumer group has now."""
+        """Return the number of members of a consumer group now."""
         names = self._jvm.java.util.ArrayList()
         names.add(group)
-        found = self._get(self._client.describeConsumerGroups(names).describedGroups().get(group), NO_GROUP)
-        return 0 if found is None else int(found.members().size())
+        description = self._get(self._client.describeConsumerGroups(names).describedGroups().get(group), NO_GROUP)
+        return 0 if description is None else int(description.members().size())
 
     def committed(self, group: str, topic: str) -> dict[int, tuple[int, str]]:
         """Return the offsets that a consumer group has committed, by partition, each with its metadata."""
-        found = self._get(self._client.listConsumerGroupOffsets(group).partitionsToOffsetAndMetadata(), NO_GROUP) or {}
-        pairs = ((place, found.get(place)) for place in found)
+        committed = (
+            self._get(self._client.listConsumerGroupOffsets(group).partitionsToOffsetAndMetadata(), NO_GROUP) or {}
+        )
+        pairs = ((partition, committed.get(partition)) for partition in committed)
         return {
-            int(place.partition()): (int(position.offset()), str(position.metadata()))
-            for place, position in pairs
-            if place.topic() == topic and position is not None
+            int(partition.partition()): (int(position.offset()), str(position.metadata()))
+            for partition, position in pairs
+            if partition.topic() == topic and position is not None
         }
 
     def commit(self, group: str, topic: str, offsets: Mapping[int, int], metadata: str) -> None:
@@ -304,7 +306,7 @@ class KafkaAdmin:
         self._get(self._client.alterConsumerGroupOffsets(group, self._map(pairs)).all())
 
     def _get(self, future: Any, absent: str = "") -> Any:
-        """Return what Kafka answers; None when that is the error of this name."""
+        """Return Kafka's answer; None when that is the error of this name."""
         seconds = self._jvm.java.util.concurrent.TimeUnit.SECONDS
         try:
             return future.get(ANSWER_S, seconds)

@@ -36,17 +36,17 @@ def coordinates(spark: str) -> list[str]:
     return [coordinate.format(spark=spark) for coordinate in chosen]
 
 
-def connector_jars(given: str = "", cache: Path | None = None) -> list[str]:
+def connector_jars(user_jars: str = "", cache: Path | None = None) -> list[str]:
     """Return the jars that a session needs, fetching with Maven those of the connector that are not there yet.
 
     Args:
-        given: The user's setting `spark.jars`; with the connector among them nothing is fetched.
+        user_jars: The user's setting `spark.jars`; with the connector among them nothing is fetched.
         cache: Directory of fetched jars; None: the user's.
 
     Raises:
         RunError: R675, Maven is missing or does not find one.
     """
-    named = [name for name in given.split(",") if name]
+    named = [name for name in user_jars.split(",") if name]
     if any(CONNECTOR in name for name in named):
         return named
     cache = cache or cache_directory() / "jars"

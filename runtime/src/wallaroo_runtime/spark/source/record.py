@@ -52,7 +52,7 @@ class RecordSource:
         return isinstance(self.source, KafkaSource) and self.source.table
 
     def settings(self, plan: Plan) -> dict[str, Any]:
-        """Return what `RecordSource.java` has of the source."""
+        """Return the settings of the source for `RecordSource.java`."""
         source = self.source
         return {
             "port": self.port,
@@ -116,11 +116,11 @@ def selected(rows: DataFrame, source: SparkSource, order_by: str = "", no_time: 
         else:
             value = F.expr(f"({source.value})").cast(BinaryType())
         key = F.expr(f"({source.key})").cast(BinaryType()) if source.key else F.lit(None).cast(BinaryType())
-        time_ms, place = _times(rows, source, no_time)
+        time_ms, sequence = _times(rows, source, no_time)
         if order_by != IN_TIME:
-            place = place_in_order(rows, order_by, place_of(source)) if order_by else F.lit(None).cast(LongType())
+            sequence = place_in_order(rows, order_by, place_of(source)) if order_by else F.lit(None).cast(LongType())
         return rows.select(
-            place.alias("sequence"),
+            sequence.alias("sequence"),
             key.alias("key"),
             value.alias("value"),
             time_ms.alias("timestamp_ms"),
@@ -140,13 +140,15 @@ def _times(rows: DataFrame, source: SparkSource, no_time: int | None) -> tuple[C
         micros = millis * 1000
     else:
         millis, micros = F.unix_millis(time.cast(TimestampType())), F.unix_micros(time.cast(TimestampType()))
-    place = F.when(millis.between(FIRST_MS, LAST_MS), micros - 1000 * FIRST_MS + 1).otherwise(F.lit(0).cast(LongType()))
-    return F.coalesce(millis, now if no_time is None else F.lit(no_time)), place
+    sequence = F.when(millis.between(FIRST_MS, LAST_MS), micros - 1000 * FIRST_MS + 1).otherwise(
+        F.lit(0).cast(LongType())
+    )
+    return F.coalesce(millis, now if no_time is None else F.lit(no_time)), sequence
 
 
 @contextmanager
 def analysed(part: str, *expressions: str) -> Iterator[None]:
-    """Raise R716 when Spark does not accept what a source or sink says: its format, options, schema or SQL.
+    """Raise R716 when Spark does not accept a source's or sink's format, options, schema or SQL.
 
     Args:
         part: Which source or sink.
@@ -158,8 +160,8 @@ def analysed(part: str, *expressions: str) -> Iterator[None]:
         chain = causes_of(error)
         sql = ", ".join(f"`{expression}`" for expression in expressions if expression)
         what = f"the SQL {sql} of {part}" if sql else part
-        said = significant(chain)
-        reason = next((cause.line for cause in said if cause.condition), said[-1].line)
+        causes = significant(chain)
+        reason = next((cause.line for cause in causes if cause.condition), causes[-1].line)
         fix = described(chain).fix or "correct it in the program: format, options, schema or SQL"
         raise RunError.of("R716", USAGE, what=what, reason=reason, fix=fix) from error
 

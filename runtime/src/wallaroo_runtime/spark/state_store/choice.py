@@ -22,7 +22,7 @@ class StateRow(NamedTuple):
 
 
 def row_bytes(row: StateRow) -> int:
-    """Return what a row counts of a page."""
+    """Return the bytes of a page that a row counts for."""
     return len(row.key) + len(row.value)
 
 

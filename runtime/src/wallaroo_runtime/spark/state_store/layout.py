@@ -21,7 +21,7 @@ def state_store(session: SparkSession) -> Any:
 
 
 def operator_count(checkpoint: Path) -> int:
-    """Return how many operators have a store in a checkpoint of Spark's."""
+    """Return the number of operators that have a store in a checkpoint of Spark's."""
     return sum(path.name.isdigit() for path in checkpoint.glob("state/*"))
 
 
@@ -48,7 +48,7 @@ def operator_of(plan: Plan, stage: str, count: int) -> int | None:
 
 
 def reason_of(error: BaseException) -> str:
-    """Return why Spark could not read or write states: what the operators say, or else the innermost cause."""
+    """Return why Spark could not read or write states: the operators' reason, or else the innermost cause."""
     chain = causes_of(error)
     value = of_operator(chain)
     return described(chain).reason if value is None else str(value["values"]["reason"])

@@ -54,15 +54,15 @@ class SparkLogs:
                 return
             stored = Stored(self.session, spark_path(f"{self.files}/{self.name}"), self.plan)
             logs = stored.logs(stage, operator, batch, buckets)
-            found = DataFrame(state_store(self.session).chosen(logs, choice.to_json()), self.session)
+            states = DataFrame(state_store(self.session).chosen(logs, choice.to_json()), self.session)
             if choice.limit is not None:
-                found = found.orderBy("key", "port").limit(choice.limit)
-            for row in found.toLocalIterator():
+                states = states.orderBy("key", "port").limit(choice.limit)
+            for row in states.toLocalIterator():
                 yield StateRow(row["port"], bytes(row["key"]), row["encoding"], row["size"], bytes(row["value"]))
         except (PySparkException, Py4JError, OSError, ValueError, KeyError) as error:
             raise _unreadable(self.files, reason_of(error)) from error
 
 
-def _unreadable(place: object, reason: str) -> RunError:
+def _unreadable(checkpoint: object, reason: str) -> RunError:
     fix = "ask again if a run goes on; of a damaged checkpoint restore all from one backup, as R698 says"
-    return RunError.of("R771", path=place, reason=reason, fix=fix)
+    return RunError.of("R771", path=checkpoint, reason=reason, fix=fix)

@@ -42,7 +42,7 @@ _VERSIONS = "number & 4294967295 = 4294967295"
 
 @dataclass(frozen=True, slots=True)
 class Moved:
-    """What was moved.
+    """The moved states and logs.
 
     Attributes:
         keys: Keys with state; a key of two states counts twice.
@@ -55,7 +55,7 @@ class Moved:
 
 @dataclass(frozen=True, slots=True)
 class Rescaling:
-    """What is to be done.
+    """The job of a rescale.
 
     Attributes:
         old: Spark's checkpoint; it has a micro-batch, and stays as it is.
@@ -97,7 +97,7 @@ def rescale(session: SparkSession, what: Rescaling) -> Moved:
 
 @contextmanager
 def moving() -> Iterator[None]:
-    """Turn what may fail while states are moved into an R664."""
+    """Turn errors while states are moved into an R664."""
     try:
         yield
     except RunError:
@@ -112,7 +112,7 @@ def failed(*, reason: str) -> RunError:
 
 
 def _moved(session: SparkSession, what: Rescaling) -> Callable[[Stage], list[Any]]:
-    """Return what gives the logs of a stage to be."""
+    """Return the function that gives the logs of a new stage."""
     stored = Stored(session, spark_path(what.old), what.before)
     batch, operators = last_commit(what.old), operator_count(what.old)
     blocks, count, targets = blocks_of(what.plan), len(what.plan.bucket_ids), what.plan.targets
@@ -121,8 +121,8 @@ def _moved(session: SparkSession, what: Rescaling) -> Callable[[Stage], list[Any
         operator = operator_of(what.before, stage.id, operators)
         if operator is None:
             return []
-        found = stored.logs(stage.id, operator, batch)
-        return [state_store(session).moved(found, blocks[stage.id], count, targets)]
+        log = stored.logs(stage.id, operator, batch)
+        return [state_store(session).moved(log, blocks[stage.id], count, targets)]
 
     return logs
 
@@ -146,8 +146,8 @@ def load(
     operators = []
     for stages in operators_of(plan, is_realtime=is_realtime):
         rows = none
-        for found in (each for stage in stages for each in logs(stage)):
-            rows = rows.union(found)
+        for log in (each for stage in stages for each in logs(stage)):
+            rows = rows.union(log)
         operators.append(rows)
 
     def take(rows: Rows, batch: int) -> None:
@@ -170,13 +170,13 @@ def _renumber(session: SparkSession, what: Rescaling) -> None:
     for batch in (what.batch - 1, what.batch):  # Spark reads the one before, too
         write_file(offsets / str(batch), "\n".join([*head, *what.offsets]))
     jvm: Any = session._jvm
-    spark, place, none = session._jsparkSession, f"file:{what.new}", jvm.scala.Option.empty()
+    spark, url, none = session._jsparkSession, f"file:{what.new}", jvm.scala.Option.empty()
     streaming = jvm.org.apache.spark.sql.execution.streaming
-    commits = streaming.runtime.StreamingQueryCheckpointMetadata(spark, place, False).commitLog()
+    commits = streaming.runtime.StreamingQueryCheckpointMetadata(spark, url, False).commitLog()
     ids = none
     if operator_count(what.new):
         conf = spark.sessionState().newHadoopConf()
-        ids = streaming.state.StateRewriter(spark, 0, what.batch, place, conf, none, none, none).run()
+        ids = streaming.state.StateRewriter(spark, 0, what.batch, url, conf, none, none, none).run()
     commits.add(what.batch, commits.get(0).get().withStateUniqueIds(ids))
     for path in (what.new / "commits" / "0", *([offsets / "0"] if what.batch > 1 else [])):
         path.unlink()
@@ -184,7 +184,7 @@ def _renumber(session: SparkSession, what: Rescaling) -> None:
 
 
 def _verify(session: SparkSession, what: Rescaling, moved: Moved) -> None:
-    """Read what Spark has stored; raises R664 when it is not what was written."""
+    """Read the states that Spark has stored; raises R664 when they are not those written."""
     stored, size = Stored(session, spark_path(what.new), what.plan), 0
     for operator, stages in enumerate(operators_of(what.plan, is_realtime=what.is_realtime)):
         for stage in stages:
@@ -195,19 +195,19 @@ def _verify(session: SparkSession, what: Rescaling, moved: Moved) -> None:
         raise failed(reason=f"Spark has stored {size} bytes of {moved.size}")
 
 
-def relocate(checkpoint: Path, place: str) -> None:
+def relocate(checkpoint: Path, target: str) -> None:
     """Let the records of a checkpoint of Spark's, which name its files, name them where it will be used.
 
     Args:
         checkpoint: A directory.
-        place: URL of the directory that it will be.
+        target: URL of the directory that it will be.
     """
     for record in checkpoint.glob("state/*/_metadata/v2/[0-9]*"):
         version, text = record.read_text(encoding="utf-8").split("\n", 1)
         value = json.loads(text)
         for store in value["stateStoreInfo"]:
             names = (path.rpartition("/state/")[2] for path in store["stateSchemaFilePaths"])
-            store["stateSchemaFilePaths"] = [f"{place}/state/{name}" for name in names]
+            store["stateSchemaFilePaths"] = [f"{target}/state/{name}" for name in names]
         write_file(record, f"{version}\n{json.dumps(value, separators=(',', ':'))}")
 
 

@@ -1,4 +1,4 @@
-"""The journal: what arrived, in order of arrival, in files that only grow.
+"""The journal: the input, in order of arrival, in files that only grow.
 
 docs/internals/input.md has the layout. One process writes a journal, any number read it.
 """

@@ -1,4 +1,4 @@
-"""Two small files of a journal: `head`, how far it may be read, and `committed`, how far it is done with."""
+"""Two small files of a journal: `head`, the end of its readable part, and `committed`, that of its processed part."""
 
 import os
 import struct

@@ -32,7 +32,7 @@ class Range:
 
 
 class JournalReader:
-    r"""Reads what the writer of a journal has made safe; those bytes never change.
+    r"""Reads the bytes that the writer of a journal has made safe; they never change.
 
     It holds no file open between calls and can be pickled.
 
@@ -58,7 +58,7 @@ class JournalReader:
         self._journal_id = journal_id
 
     def end(self) -> Position:
-        """Return how far the journal may be read now.
+        """Return the position up to which the journal may be read now.
 
         Raises:
             RunError: R698, the journal is not there or is another one.
@@ -189,8 +189,8 @@ class JournalReader:
 
     def _missing(self, actual: int | None) -> RunError:
         expected = "any" if self._journal_id is None else f"{self._journal_id:016x}"
-        found = "none" if actual is None else f"{actual:016x}"
-        return other_journal(self.directory, expected, found)
+        shown = "none" if actual is None else f"{actual:016x}"
+        return other_journal(self.directory, expected, shown)
 
 
 def _verified(

@@ -1,4 +1,4 @@
-"""What a journal's writer does first: find its end, and cut off what a crash left half written."""
+"""The first steps of a journal's writer: find its end, and cut off a frame that a crash left half written."""
 
 import os
 import secrets
@@ -25,7 +25,7 @@ _CHUNK_BYTES = 4 * 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class Scan:
-    """How far one segment is good, and why not farther."""
+    """The good part of a segment, and why it ends there."""
 
     end: int
     sequence: int
@@ -78,14 +78,14 @@ def whole_end(directory: Path) -> int:
 
 
 def _look(directory: Path, head: Position | None, segments: list[Segment]) -> tuple[int, int, Scan]:
-    """Return the head's offset, the last segment that is good, and how far."""
+    """Return the head's offset, the last segment that is good, and the end of its good part."""
     safe = segments[-1].base if head is None else head.offset
     first = _first_to_verify(directory, segments, safe)
     return safe, *_verify(segments, first, safe)
 
 
 def _messages(segments: list[Segment], head: Position | None, end: int) -> int:
-    """Return how many messages there are before `end`: those that the head knows, and those after it."""
+    """Return the number of messages before `end`: those that the head knows, and those after it."""
     start, messages = (segments[0].base, 0) if head is None else (head.offset, head.messages)
     if head is None and start:
         reason = f"the file head is lost or not whole; only it knows how many messages there were before {start}"
@@ -155,7 +155,7 @@ def _scan(segment: Segment, sequence: int | None) -> Scan:
 
 
 def _cut(directory: Path, segments: list[Segment], kept: int, end: int) -> int:
-    """Remove everything after `end`, and make what is left safe; returns a descriptor of the last segment."""
+    """Remove everything after `end`, and make the rest safe; returns a descriptor of the last segment."""
     for segment in reversed(segments[kept + 1 :]):
         segment.path.unlink()
     descriptor = os.open(segments[kept].path, os.O_RDWR)

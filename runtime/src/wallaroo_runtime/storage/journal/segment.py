@@ -31,7 +31,7 @@ class Segment:
 
 @dataclass(frozen=True, slots=True)
 class SegmentHeader:
-    """What the first 32 bytes of a segment say."""
+    """The first 32 bytes of a segment."""
 
     base: int
     sequence: int
@@ -89,8 +89,8 @@ def write_all(descriptor: int, content: bytes, at: int) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Progress:
-    """How far a run of frames is good.
+class GoodFrames:
+    """The good part of a run of frames.
 
     Attributes:
         end: Position after the last good frame.
@@ -105,7 +105,7 @@ class Progress:
     fault: str
 
 
-def verify_frames(data: bytes, sequence: int | None = None) -> Progress:
+def verify_frames(data: bytes, sequence: int | None = None) -> GoodFrames:
     """Walk over the frames at the start of `data`, and verify layout, checksum and sequence numbers.
 
     Args:
@@ -116,17 +116,17 @@ def verify_frames(data: bytes, sequence: int | None = None) -> Progress:
     while size - at >= HEADER_BYTES:
         magic, flags, _, _, count, body_bytes, first, _, reserved, checksum = unpack(data, at)
         if magic != MAGIC or body_bytes > MAX_BODY_BYTES or flags & ~31 or reserved:
-            return Progress(at, sequence, HEADER_BYTES, "no frame begins here")
+            return GoodFrames(at, sequence, HEADER_BYTES, "no frame begins here")
         body = at + HEADER_BYTES
         end = body + body_bytes
         if end > size:
-            return Progress(at, sequence, end - at, "")
+            return GoodFrames(at, sequence, end - at, "")
         if crc(view[body:end], crc(view[at : at + 36])) != checksum:
-            return Progress(at, sequence, HEADER_BYTES, "the checksum of the frame does not fit")
+            return GoodFrames(at, sequence, HEADER_BYTES, "the checksum of the frame does not fit")
         if sequence is not None and first != sequence:
-            return Progress(at, sequence, HEADER_BYTES, f"the frame has sequence {first}; expected {sequence}")
+            return GoodFrames(at, sequence, HEADER_BYTES, f"the frame has sequence {first}; expected {sequence}")
         sequence, at = first + count, end
-    return Progress(at, sequence, HEADER_BYTES, "")
+    return GoodFrames(at, sequence, HEADER_BYTES, "")
 
 
 def frame_boundaries(descriptor: int, segment: Segment, start: int, stop: int) -> Iterator[tuple[int, int]]:
@@ -158,5 +158,5 @@ def other_journal(path: Path, expected: str, actual: str) -> RunError:
 
 
 def damaged(path: Path, offset: int, reason: str) -> RunError:
-    """Return the error for a journal that lost or changed what was safe."""
+    """Return the error for a journal that lost or changed safe bytes."""
     return RunError.of("R698", what=f"journal {path} at offset {offset}", reason=reason)

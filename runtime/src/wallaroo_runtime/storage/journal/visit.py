@@ -1,4 +1,4 @@
-"""Two records of a journal about its latest visits: `visits` has where each one is, `visited` what each came to.
+"""Two records of a journal about its latest visits: `visits` has their positions, `visited` their counts.
 
 They serve those who ask about a visit, and may be lost: the visits themselves are frames of the journal.
 """
@@ -30,7 +30,7 @@ class Visits:
 
 @dataclass(frozen=True, slots=True)
 class Visited:
-    """What visits came to; the driver keeps it, or for a remote one the gateway.
+    """The counts of visits; the driver keeps them, or for a remote one the gateway.
 
     Attributes:
         counts: For how many keys they ran, and how many of them failed, by id.
@@ -54,14 +54,14 @@ def write_visits(directory: Path, ends: Mapping[int, int]) -> None:
 
 
 def read_visited(directory: Path) -> Visited:
-    """Return what the latest visits of a journal came to."""
+    """Return the counts of a journal's latest visits."""
     with suppress(RunError):
         return read_record(directory / VISITED, Visited) or Visited()
     return Visited()
 
 
 def add_counts(directory: Path, counts: Mapping[int, tuple[int, int]], done: int = 0) -> None:
-    """Note what visits came to; only one process at a time may do so.
+    """Note the counts of visits; only one process at a time may do so.
 
     Args:
         directory: Of the journal.

@@ -6,7 +6,7 @@ from wallaroo_runtime.storage.journal.head import Position
 
 
 class HeadWatch:
-    """Reports to those who wait how far the journal may be read; who is slow hears of the latest position alone."""
+    """Reports the readable end of the journal to those who wait; slow ones hear of the latest position alone."""
 
     def __init__(self) -> None:
         self._changed = threading.Condition()
@@ -34,7 +34,7 @@ class HeadWatch:
         return self._version
 
     def wait(self, version: int) -> tuple[int, Position | None]:
-        """Wait until the version is another one; returns it, and how far the journal may be read; None: not known."""
+        """Wait until the version is another one; returns it, and the readable end of the journal; None: not known."""
         with self._changed:
             self._changed.wait_for(lambda: self._version != version)
             return self._version, self._safe

@@ -8,14 +8,14 @@ from wallaroo.message.frame import read_header
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.storage.outbox.live import OUTPUT, LiveReader, first_offset
 from wallaroo_runtime.storage.outbox.live_state import Read, read_last
-from wallaroo_runtime.storage.outbox.log import Base, LogReader, OutboxFile, Record
-from wallaroo_runtime.storage.outbox.position import Delivered, read_position
+from wallaroo_runtime.storage.outbox.log import Base, LogReader, OutboxFile, OutboxRecord
+from wallaroo_runtime.storage.outbox.position import SinkPosition, read_position
 
 _BLOCK_BYTES = 1024 * 1024
 
 
 def check_outbox(directory: Path, ports: Collection[int]) -> None:
-    """Compare the positions of sinks with the log, and what is not delivered with its files.
+    """Compare the positions of sinks with the log, and undelivered output with its files.
 
     An egress may deliver meanwhile; nobody may publish.
 
@@ -27,7 +27,7 @@ def check_outbox(directory: Path, ports: Collection[int]) -> None:
         RunError: R698, something is missing, was changed or belongs to another outbox.
     """
     reader = LogReader(directory)
-    records: list[Record] = []
+    records: list[OutboxRecord] = []
     begin: Base | None = None
     for record in reader.records():
         begin = begin or _before(record, reader.base)
@@ -46,15 +46,15 @@ def check_outbox(directory: Path, ports: Collection[int]) -> None:
             _check_live(directory, port, positions[port], live)
 
 
-def _before(record: Record, after: Base) -> Base:
-    """Return what was counted before a log's first record, from what was counted with it."""
+def _before(record: OutboxRecord, after: Base) -> Base:
+    """Return the counts before a log's first record, from those with it."""
     base = Base(record.number, messages=after.messages.copy())
     for file in record.files:
         base.messages[file.port] -= file.messages
     return base
 
 
-def _check_port(directory: Path, port: int, begin: Base, records: list[Record], total: Base) -> None:
+def _check_port(directory: Path, port: int, begin: Base, records: list[OutboxRecord], total: Base) -> None:
     name, position = f"position-{port}", read_position(directory, port)
     if not (directory / name).exists():
         raise _damaged(directory, f"{name} is missing; {total.messages[port]} messages were published for that sink")
@@ -71,12 +71,12 @@ def _check_count(directory: Path, expected: tuple[int, int], counted: int, name:
     """Refuse a position that counts other messages than there are before it."""
     low, high = expected
     if not low <= counted <= high:
-        said = f"{low}" if low == high else f"{low} to {high}"
-        raise _damaged(directory, f"{name}: it counts {counted} messages before; the log {said}")
+        counts = f"{low}" if low == high else f"{low} to {high}"
+        raise _damaged(directory, f"{name}: it counts {counted} messages before; the log {counts}")
 
 
-def _check_live(directory: Path, port: int, position: Delivered, live: Read) -> None:
-    """Compare the position of a sink with the live log, and read what is not delivered."""
+def _check_live(directory: Path, port: int, position: SinkPosition, live: Read) -> None:
+    """Compare the position of a sink with the live log, and read its undelivered part."""
     if position.live > live.end:
         raise _damaged(directory, f"position-{port} is at {position.live} of the live log, which ends at {live.end}")
     counts: list[int] = []
@@ -95,15 +95,15 @@ def _check_live(directory: Path, port: int, position: Delivered, live: Read) -> 
     _check_count(directory, (before, before + at_first), position.live_messages, name)
 
 
-def _files(port: int, records: list[Record]) -> Iterator[tuple[int, int, OutboxFile]]:
+def _files(port: int, records: list[OutboxRecord]) -> Iterator[tuple[int, int, OutboxFile]]:
     for record in records:
         for index, file in enumerate(record.files):
             if file.port == port:
                 yield record.number, index, file
 
 
-def _counts(port: int, begin: Base, records: list[Record], position: Delivered) -> tuple[int, int]:
-    """Return how many messages may have been delivered at a position: all before its file, and some of it."""
+def _counts(port: int, begin: Base, records: list[OutboxRecord], position: SinkPosition) -> tuple[int, int]:
+    """Return the bounds of the number of delivered messages at a position: all before its file, and some of it."""
     low = begin.messages[port]
     at = (position.record, position.file)
     for record, index, file in _files(port, records):

@@ -1,4 +1,4 @@
-"""What of the output of running micro-batches is delivered, and what a stream repeats.
+"""The part of the output of running micro-batches that is delivered, and the part that a stream repeats.
 
 A result is known by port, bucket, sequence and its place among the results of that sequence. The results of a bucket
 for a port come in order of sequences, and a repeated micro-batch gives the same ones, however they are cut into frames.
@@ -20,8 +20,8 @@ class OutOfOrderError(ValueError):
 
 
 @dataclass(slots=True)
-class Run:
-    """What a stream has brought until now.
+class StreamRun:
+    """The messages of a stream until now.
 
     Attributes:
         marks: The last sequence of each place, and how many results of it came.

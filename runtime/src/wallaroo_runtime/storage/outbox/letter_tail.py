@@ -37,11 +37,11 @@ class LetterTail:
         self._cut: set[Path] = set()  # files whose end was written once more
 
     def _files(self) -> list[Path]:
-        found = self._folder.glob(f"*{_SUFFIX}")
-        return sorted((path for path in found if not path.name.startswith(PREFIX)), key=_place_of)
+        files = self._folder.glob(f"*{_SUFFIX}")
+        return sorted((path for path in files if not path.name.startswith(PREFIX)), key=_place_of)
 
     def look(self) -> None:
-        """Find what has come since the last look."""
+        """Find new letters since the last look."""
         for path in self._files():
             known, size = self._known.get(path, 0), path.stat().st_size
             if size < known or size >= known + HEADER_BYTES and not _begins(path, known):
@@ -62,21 +62,21 @@ class LetterTail:
         return frames[-1][1] if frames else 0
 
     def _read(self, path: Path, begin: int) -> int:
-        """Take in what a file has after a place; returns where its last whole frame ends."""
+        """Take in a file's content after a place; returns the end of its last whole frame."""
         if path not in self._numbers:
             self._numbers[path] = sum(header.count for _, _, header in _frames(path, 0, begin))
         batch, partition = _place_of(path)
-        found: Found = []
+        new_letters: Found = []
         number, end = self._numbers[path], begin
         with path.open("rb") as file:
             for start, end, header in _frames(path, begin, path.stat().st_size):
                 file.seek(start)
-                if len(found) < LETTERS_PER_BATCH:
+                if len(new_letters) < LETTERS_PER_BATCH:
                     letters = enumerate(letters_of([file.read(end - start)]), number)
-                    found += [(f"{batch}-{partition}-{at}", letter) for at, letter in letters]
+                    new_letters += [(f"{batch}-{partition}-{at}", letter) for at, letter in letters]
                 number += header.count
         self.count += number - self._numbers[path]
-        self._add(found, number - self._numbers[path])
+        self._add(new_letters, number - self._numbers[path])
         self._numbers[path] = number
         return end
 

@@ -60,7 +60,7 @@ class Entry:
         return self.offset + ENTRY_BYTES + len(self.content)
 
     def head(self) -> bytes:
-        """Return what is in front of the content."""
+        """Return the bytes in front of the content."""
         numbers = (self.port, self.bucket, self.partition, self.skip, len(self.content), self.sequence, self.count)
         head = _HEADER.pack(_MAGIC, self.kind, 0, *numbers)
         return head + _CHECKSUM.pack(zlib.crc32(head))
@@ -112,7 +112,7 @@ def live_segments(directory: Path) -> list[LiveSegment]:
 
 
 def first_offset(outbox: Path) -> int:
-    """Return where what is left of an outbox's live log begins."""
+    """Return the first offset that is left of an outbox's live log."""
     segments = live_segments(outbox / FOLDER)
     return segments[0].base if segments else 0
 
@@ -143,7 +143,7 @@ def entry_at(block: bytes, at: int, offset: int) -> tuple[Entry | None, int]:
 def whole_entries(segment: LiveSegment) -> list[Entry]:
     """Return the entries of a segment up to the first that is not whole or does not fit its checksums."""
     content = segment.path.read_bytes()
-    found: list[Entry] = []
+    entries: list[Entry] = []
     at = 0
     while at < len(content):
         try:
@@ -152,13 +152,13 @@ def whole_entries(segment: LiveSegment) -> list[Entry]:
             break
         if entry is None or not entry.fits():
             break
-        found.append(entry)
+        entries.append(entry)
         at += size
-    return found
+    return entries
 
 
 class LiveReader:
-    """Reads the live log while it is written; also what is not safe yet.
+    """Reads the live log while it is written; also its bytes that are not safe yet.
 
     Args:
         directory: The outbox.
@@ -189,7 +189,7 @@ class LiveReader:
                 return
 
     def _block(self, end: int | None) -> Iterator[Entry]:
-        """Yield the whole entries of the bytes that one look at the segment finds; what begins at `end` is not read."""
+        """Yield the whole entries of the bytes that one look at the segment finds; bytes from `end` on are not read."""
         if self._segment is None:
             return
         begin, size = self.offset, _BLOCK_BYTES
@@ -222,13 +222,13 @@ class LiveReader:
         segments = live_segments(self._directory)
         if not segments or self._segment is not None and segments[-1].base <= self._segment.base:
             return False
-        found = [segment for segment in segments if segment.base <= self.offset] or segments[:1]
+        candidates = [segment for segment in segments if segment.base <= self.offset] or segments[:1]
         self.close()
         try:
-            self._descriptor = os.open(found[-1].path, os.O_RDONLY | os.O_CLOEXEC)
+            self._descriptor = os.open(candidates[-1].path, os.O_RDONLY | os.O_CLOEXEC)
         except FileNotFoundError:
             return True  # removed meanwhile: look again
-        self._segment, self.offset = found[-1], max(self.offset, found[-1].base)
+        self._segment, self.offset = candidates[-1], max(self.offset, candidates[-1].base)
         return True
 
     def _is_over(self) -> bool:

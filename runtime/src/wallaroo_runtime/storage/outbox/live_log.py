@@ -13,7 +13,7 @@ from wallaroo_runtime.storage.journal.head import Position, pack_head
 from wallaroo_runtime.storage.journal.segment import write_all
 from wallaroo_runtime.storage.outbox.live import BEGIN, FOLDER, OPENING, Entry, live_segments, segment_at
 from wallaroo_runtime.storage.outbox.live_recovery import recover
-from wallaroo_runtime.storage.outbox.live_state import Writer
+from wallaroo_runtime.storage.outbox.live_state import AttemptWriter
 
 SEGMENT_BYTES = 32 * 1024 * 1024
 
@@ -60,8 +60,8 @@ class LiveLog:
         os.fsync(self._head)
         sync_directory(self.directory)
 
-    def open(self, writer: Writer) -> None:
-        """Append who delivers from now on.
+    def open(self, writer: AttemptWriter) -> None:
+        """Append the writer that delivers from now on.
 
         A loss of power can take Spark's newest commit. Then input is repeated from a place where a stream has begun
         before: what the file of its dead letters has stays.
@@ -71,7 +71,7 @@ class LiveLog:
         """
         path = self._letters / writer.letters
         size = path.stat().st_size if path.exists() else 0
-        names = {name: getattr(writer, name) for name in Writer.__dataclass_fields__}
+        names = {name: getattr(writer, name) for name in AttemptWriter.__dataclass_fields__}
         self.append(Entry(OPENING, sequence=size, content=pack_line(names)))
 
     def append(self, entry: Entry) -> Entry:
@@ -117,7 +117,7 @@ class LiveLog:
             raise
 
     def sync(self) -> None:
-        """Make safe all that was appended before this call, together with what other threads wait for.
+        """Make safe all that was appended before this call, and the entries that other threads wait for.
 
         Raises:
             OSError: The disk failed.
@@ -164,7 +164,7 @@ class LiveLog:
         self._segments.append(segment)
 
     def roll(self) -> None:
-        """Begin another segment. It states what is known, and has no dead letters that a recovery would write again."""
+        """Begin another segment. It states the known facts, and no dead letters that a recovery would write again."""
         os.fsync(self._descriptor)
         self._close_letters()
         before = self._descriptor
@@ -173,7 +173,7 @@ class LiveLog:
             self._retired.append(before)  # `sync` may be using it
 
     def _close_letters(self) -> None:
-        """Make files of dead letters safe: what the log has of them may go with its segment."""
+        """Make files of dead letters safe: their copies in the log may go with its segment."""
         for descriptor in self._letter_files.values():
             os.fsync(descriptor)
             os.close(descriptor)

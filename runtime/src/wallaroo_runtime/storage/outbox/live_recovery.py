@@ -1,4 +1,4 @@
-"""The live log after its writer has ended in whatever way: what is whole is kept, and made safe."""
+"""The live log after its writer has ended in whatever way: whole entries are kept, and made safe."""
 
 import os
 from pathlib import Path
@@ -9,7 +9,7 @@ from wallaroo_runtime.storage.outbox.live_state import LiveState, Read, read_las
 
 
 def recover(outbox: Path, dead_letters: Path) -> tuple[LiveState, int]:
-    """Cut what is not whole from the end of the live log, and bring files of dead letters to what it says.
+    """Cut a broken end off the live log, and bring files of dead letters to its state.
 
     Reads the last segment alone.
 
@@ -22,13 +22,13 @@ def recover(outbox: Path, dead_letters: Path) -> tuple[LiveState, int]:
     directory = outbox / FOLDER
     for path in directory.glob("*.new"):
         path.unlink()
-    found = read_last(outbox)
+    last = read_last(outbox)
     segments = live_segments(directory)
     if segments:
-        _cut(segments[-1].path, found.end - segments[-1].base)
-        _restore_letters(dead_letters, found)
+        _cut(segments[-1].path, last.end - segments[-1].base)
+        _restore_letters(dead_letters, last)
         sync_directory(directory)
-    return found.state, found.end
+    return last.state, last.end
 
 
 def _cut(path: Path, size: int) -> None:
@@ -40,21 +40,21 @@ def _cut(path: Path, size: int) -> None:
         os.close(descriptor)
 
 
-def _restore_letters(folder: Path, found: Read) -> None:
-    """Write dead letters of the last segment once more where they belong, and cut what the log does not have."""
-    sizes = {writer.letters: found.state.letter_bytes[part] for part, writer in found.state.writers.items()}
+def _restore_letters(folder: Path, last: Read) -> None:
+    """Write dead letters of the last segment once more where they belong, and cut those that the log does not have."""
+    sizes = {writer.letters: last.state.letter_bytes[part] for part, writer in last.state.writers.items()}
     # Also of a file that the log has nothing of: it may have outlived a loss of power that took entries of the log.
-    for name in {name for name, _ in found.letters} | {
+    for name in {name for name, _ in last.letters} | {
         name for name in sizes if sizes[name] or (folder / name).exists()
     }:
         descriptor = os.open(folder / name, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
-            for _, entry in (each for each in found.letters if each[0] == name):
+            for _, entry in (each for each in last.letters if each[0] == name):
                 os.pwrite(descriptor, entry.content, entry.sequence)
             if name in sizes:
                 os.ftruncate(descriptor, sizes[name])
             os.fsync(descriptor)
         finally:
             os.close(descriptor)
-    if found.letters:
+    if last.letters:
         sync_directory(folder)

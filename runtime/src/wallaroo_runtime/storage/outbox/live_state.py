@@ -1,4 +1,4 @@
-"""What is known at a place of the live log: a segment begins with it, and entries continue it."""
+"""The known facts at a place of the live log: a segment begins with them, and entries continue them."""
 
 from collections import Counter
 from dataclasses import asdict, dataclass, field
@@ -13,7 +13,7 @@ from wallaroo_runtime.storage.outbox.live import BEGIN, FOLDER, OPENING, Entry, 
 
 
 @dataclass(frozen=True, slots=True)
-class Writer:
+class AttemptWriter:
     """An attempt of a task that delivers.
 
     Attributes:
@@ -38,7 +38,7 @@ class Writer:
 
 @dataclass(slots=True)
 class LiveState:
-    """What the live log says up to a place.
+    """The facts of the live log up to a place.
 
     Attributes:
         marks: What was delivered of each port and bucket.
@@ -49,7 +49,7 @@ class LiveState:
     """
 
     marks: dict[Place, Mark] = field(default_factory=dict)
-    writers: dict[int, Writer] = field(default_factory=dict)
+    writers: dict[int, AttemptWriter] = field(default_factory=dict)
     letters: dict[int, dict[Mark, int]] = field(default_factory=dict)
     letter_bytes: dict[int, int] = field(default_factory=dict)
     messages: Counter[int] = field(default_factory=Counter)
@@ -61,8 +61,8 @@ class LiveState:
         marks += [sequence for known in self.letters.values() for _, sequence in known]
         return max(marks, default=-1)
 
-    def open(self, writer: Writer, letters_at: int) -> None:
-        """Take in who delivers from now on, and where its file of dead letters ends if it was of an earlier one."""
+    def open(self, writer: AttemptWriter, letters_at: int) -> None:
+        """Take in the writer that delivers from now on, and the end of its dead letters that an earlier one wrote."""
         before = self.writers.get(writer.partition)
         if before is None or before.letters != writer.letters:
             self.letters.setdefault(writer.partition, {})
@@ -78,7 +78,7 @@ class LiveState:
         if entry.kind == BEGIN:
             return
         if entry.kind == OPENING:
-            self.open(Writer(**_line(entry)), entry.sequence)
+            self.open(AttemptWriter(**_line(entry)), entry.sequence)
             return
         header = read_header(entry.content)
         self.messages[entry.port] += header.count - entry.skip
@@ -99,13 +99,13 @@ class LiveState:
         self.letters[partition] = since(self.letters[partition], sequence)
 
     def forget_writers(self) -> None:
-        """Forget who delivered, and the dead letters: all that was delivered is committed."""
+        """Forget the writers, and the dead letters: all that was delivered is committed."""
         self.writers.clear()
         self.letters.clear()
         self.letter_bytes.clear()
 
     def to_json(self) -> dict[str, Any]:
-        """Return what is at the beginning of a segment."""
+        """Return the facts for the beginning of a segment."""
         return {
             "marks": [[*place, *mark] for place, mark in self.marks.items()],
             "writers": [asdict(writer) for writer in self.writers.values()],
@@ -127,7 +127,7 @@ class LiveState:
         try:
             state = cls(
                 {(port, bucket): (sequence, count) for port, bucket, sequence, count in value["marks"]},
-                {each["partition"]: Writer(**each) for each in value["writers"]},
+                {each["partition"]: AttemptWriter(**each) for each in value["writers"]},
                 {each["partition"]: {} for each in value["writers"]},
                 {int(partition): int(size) for partition, size in value["letter_bytes"]},
                 Counter({int(port): int(count) for port, count in value["messages"]}),
@@ -192,6 +192,6 @@ def read_last(directory: Path) -> Read:
 
 
 def safe_live(directory: Path) -> int:
-    """Return how much of the live log of an outbox is safe; 0 when there is none."""
+    """Return the bytes of an outbox's live log that are safe; 0 when there is none."""
     head = read_head(directory / FOLDER)
     return 0 if head is None else head.offset

@@ -28,7 +28,7 @@ class OutboxFile:
 
 
 @dataclass(frozen=True, slots=True)
-class Record:
+class OutboxRecord:
     """A published micro-batch; `number` counts all records from 0, removed ones included.
 
     `offsets` is what Spark has planned for it, as the file of its checkpoint says; empty: not known.
@@ -45,7 +45,7 @@ class Record:
 
 @dataclass(slots=True)
 class Base:
-    """What is known of the records that were removed from the beginning of the log.
+    """The totals of the records that were removed from the beginning of the log.
 
     Attributes:
         number: Number of the first record that the log still has.
@@ -61,7 +61,7 @@ class Base:
     offsets: str = ""
     live: int = 0
 
-    def add(self, record: Record) -> None:
+    def add(self, record: OutboxRecord) -> None:
         """Take in the record that comes next."""
         self.number = record.number + 1
         self.batches[record.query] = max(record.batch, self.batches.get(record.query, -1))
@@ -77,15 +77,15 @@ class Base:
 
     @classmethod
     def from_json(cls, value: dict[str, Any]) -> "Base":
-        """Read what `to_json` gave."""
+        """Read the form that `to_json` wrote."""
         messages = Counter({int(port): count for port, count in value["messages"].items()})
         return cls(value["base"], dict(value["batches"]), messages, value.get("offsets", ""), value.get("live", 0))
 
 
-def record_of(value: dict[str, Any], number: int) -> Record:
+def record_of(value: dict[str, Any], number: int) -> OutboxRecord:
     """Read the record of a line."""
     files = tuple(OutboxFile(**file) for file in value["files"])
-    return Record(number, value["query"], value["batch"], files, value.get("offsets", ""), value.get("live", 0))
+    return OutboxRecord(number, value["query"], value["batch"], files, value.get("offsets", ""), value.get("live", 0))
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +126,7 @@ class LogReader:
         self._first = number
         self.base = Base()
 
-    def records(self) -> Iterator[Record]:
+    def records(self) -> Iterator[OutboxRecord]:
         """Yield the records that have come since the last call.
 
         Raises:
@@ -167,7 +167,7 @@ class LogReader:
         self.base = Base()
         return True
 
-    def _follow(self) -> Iterator[Record]:
+    def _follow(self) -> Iterator[OutboxRecord]:
         size = _BLOCK_BYTES
         while self._descriptor >= 0 and (block := os.pread(self._descriptor, size, self._at)):
             whole = block.rfind(b"\n") + 1
@@ -180,7 +180,7 @@ class LogReader:
                 if record is not None and record.number >= self._first:
                     yield record
 
-    def _take(self, line: bytes) -> Record | None:
+    def _take(self, line: bytes) -> OutboxRecord | None:
         value = unpack_line(line)
         if value is None:
             reason = f"record {self.base.number} of its log does not fit its checksum"
@@ -194,7 +194,7 @@ class LogReader:
 
 
 def read_base(directory: Path) -> Base:
-    """Return what the log of an outbox says of all its records together.
+    """Return the totals of all records of an outbox's log.
 
     Raises:
         RunError: R698, the log is damaged.

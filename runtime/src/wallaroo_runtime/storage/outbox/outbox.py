@@ -13,7 +13,7 @@ from wallaroo_runtime.durable.line import pack_line
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.storage.outbox.live import FOLDER, live_segments
 from wallaroo_runtime.storage.outbox.live_state import read_last, safe_live
-from wallaroo_runtime.storage.outbox.log import LOG_NAME, LogReader, OutboxFile, Published, Record, cut_delivered
+from wallaroo_runtime.storage.outbox.log import LOG_NAME, LogReader, OutboxFile, OutboxRecord, Published, cut_delivered
 from wallaroo_runtime.storage.outbox.position import begin_position, forget_position, read_position
 from wallaroo_runtime.storage.outbox.staging import StagedFile
 
@@ -86,19 +86,19 @@ class Outbox:
         return Published.of(self._base)
 
     def letters(self) -> int:
-        """Return how many dead letters were ever published."""
+        """Return the number of dead letters that were ever published."""
         return self.messages().get(DEAD_LETTER_PORT, 0)
 
     def recorded(self) -> Counter[int]:
-        """Return how many messages of each port its records have; what the live log has is not looked up."""
+        """Return the number of messages of each port in its records; the live log is not looked up."""
         return Counter(self._base.messages)
 
     def published(self) -> int:
-        """Return how many messages were ever published for sinks."""
+        """Return the number of messages that were ever published for sinks."""
         return sum(self.messages().values()) - self.letters()
 
     def messages(self) -> dict[int, int]:
-        """Return how many messages were ever published for each port; 65535: dead letters."""
+        """Return the number of messages that were ever published for each port; 65535: dead letters."""
         return dict(self._base.messages + read_last(self.directory).state.messages)
 
     def publish(self, query: str, batch: int, files: Sequence[StagedFile], offsets: str = "") -> bool:
@@ -146,7 +146,7 @@ class Outbox:
             begin_position(self.directory, port)
         if named or offsets:
             live = safe_live(self.directory)
-            self._append(Record(self._base.number, query, batch, tuple(named), offsets, live))
+            self._append(OutboxRecord(self._base.number, query, batch, tuple(named), offsets, live))
         self._is_clean = True
         reach("driver.after_publish")
         self._remove_staged(query, batch, files)
@@ -164,8 +164,8 @@ class Outbox:
     def _has_sink(self, port: int) -> bool:
         return self._ports is None or port in self._ports
 
-    def _await(self, record: Record) -> None:
-        """Note what a record's files wait for."""
+    def _await(self, record: OutboxRecord) -> None:
+        """Note the sinks that a record's files wait for."""
         for index, file in enumerate(record.files):
             if file.port != DEAD_LETTER_PORT and self._has_sink(file.port):
                 self._waiting.setdefault(file.port, deque()).append((record.number, index, file.bytes))
@@ -200,7 +200,7 @@ class Outbox:
             reason = f"staged file {path} has {actual} bytes; expected {size}"
             raise RunError.of("R698", what=f"outbox {self.directory}", reason=reason)
 
-    def _append(self, record: Record) -> None:
+    def _append(self, record: OutboxRecord) -> None:
         files = [{name: getattr(file, name) for name in OutboxFile.__slots__} for file in record.files]
         value = {"query": record.query, "batch": record.batch, "files": files, "offsets": record.offsets}
         line = pack_line(value | ({"live": record.live} if record.live else {}))
@@ -256,7 +256,7 @@ class Outbox:
 
     @staticmethod
     def _remove_staged(query: str, batch: int, files: Sequence[StagedFile]) -> None:
-        """Remove what other attempts of this batch, and attempts of batches before, have left in staging."""
+        """Remove the files of other attempts of this batch, and of attempts of batches before, from staging."""
         for folder in {Path(file.path).parent for file in files}:
             for path in folder.glob("*.frames"):
                 match = _STAGED.fullmatch(path.name)

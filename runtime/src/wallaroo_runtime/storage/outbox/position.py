@@ -1,4 +1,4 @@
-"""How far a sink's peer has acknowledged: `position-<port>` in the outbox."""
+"""The acknowledged position of a sink's peer: `position-<port>` in the outbox."""
 
 from collections.abc import Collection
 from contextlib import suppress
@@ -13,7 +13,7 @@ from wallaroo_runtime.storage.outbox.log import read_base
 
 
 @dataclass(frozen=True, slots=True)
-class Delivered:
+class SinkPosition:
     """A place between two messages of one sink.
 
     Attributes:
@@ -49,21 +49,21 @@ class Delivered:
 
     @property
     def live_needed(self) -> int:
-        """How much of the live log must be safe before this place may be recorded; of an entry, all of it."""
+        """Bytes of the live log that must be safe before this place may be recorded; of an entry, all of it."""
         return self.live + bool(self.live_byte)
 
-    def is_after(self, other: "Delivered") -> bool:
+    def is_after(self, other: "SinkPosition") -> bool:
         """Return whether this place comes after another one of the same sink."""
         return self._place > other._place
 
 
-def read_position(directory: Path, port: int) -> Delivered:
+def read_position(directory: Path, port: int) -> SinkPosition:
     """Return the recorded position of a port; the beginning when nothing was recorded.
 
     Raises:
         RunError: R698.
     """
-    return _read(directory / f"position-{port}") or Delivered()
+    return _read(directory / f"position-{port}") or SinkPosition()
 
 
 def begin_position(directory: Path, port: int) -> None:
@@ -71,7 +71,7 @@ def begin_position(directory: Path, port: int) -> None:
     path = directory / f"position-{port}"
     if not path.exists():
         new = directory / f".position-{port}.begin"
-        replace_file(new, _line(Delivered()))
+        replace_file(new, _line(SinkPosition()))
         with suppress(FileExistsError):  # the egress has recorded it meanwhile
             path.hardlink_to(new)
         new.unlink()
@@ -79,32 +79,32 @@ def begin_position(directory: Path, port: int) -> None:
 
 
 def forget_position(directory: Path, port: int) -> None:
-    """Remove what is recorded of a port whose sink is gone."""
+    """Remove the records of a port whose sink is gone."""
     for name in ("position", "open"):
         (directory / f"{name}-{port}").unlink(missing_ok=True)
 
 
-def _read(path: Path) -> Delivered | None:
+def _read(path: Path) -> SinkPosition | None:
     try:
         value = read_line(path)
     except ValueError as error:
         raise RunError.of("R698", what=path, reason="it does not fit its checksum") from error
-    return None if value is None else Delivered(**value)
+    return None if value is None else SinkPosition(**value)
 
 
-def write_position(directory: Path, port: int, position: Delivered, *, durable: bool) -> None:
+def write_position(directory: Path, port: int, position: SinkPosition, *, durable: bool) -> None:
     """Record the position of a port; `durable`: it survives a loss of power, too."""
     replace_file(directory / f"position-{port}", _line(position), durable=durable)
 
 
-def _line(position: Delivered) -> bytes:
-    values = {name: getattr(position, name) for name in Delivered.__slots__}
+def _line(position: SinkPosition) -> bytes:
+    values = {name: getattr(position, name) for name in SinkPosition.__slots__}
     rare = ("live", "refused", "base")
     return pack_line({name: value for name, value in values.items() if value or not name.startswith(rare)})
 
 
 def undelivered(directory: Path, ports: Collection[int]) -> int:
-    """Return how many messages wait for these sinks.
+    """Return the number of messages that wait for these sinks.
 
     Raises:
         RunError: R698.

@@ -57,6 +57,6 @@ def set_aside(folder: Path, port: int, letters: Mapping[int, pb.DeadLetter]) -> 
     number, first = next(iter(letters.items()))
     key = f"key {shown(first.key)}" if first.has_key else "no key"
     reason = f"{first.error}; set aside: {len(letters)} dead letters, the first has {key}"
-    place = shlex.quote(str(folder.parent.absolute()))
-    fix = f"correct what makes it; `wallaroo dead-letters show {place} {number}-{partition}-0` shows it"
+    checkpoint = shlex.quote(str(folder.parent.absolute()))
+    fix = f"correct what makes it; `wallaroo dead-letters show {checkpoint} {number}-{partition}-0` shows it"
     return Diagnostic.of(CODE, sink=first.step, place=f"position {first.sequence}", reason=reason, fix=fix)

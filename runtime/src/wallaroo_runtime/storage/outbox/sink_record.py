@@ -10,7 +10,7 @@ PARTITION = b"partition"
 
 
 class SinkRecord(NamedTuple):
-    """What a topic gets.
+    """The record that a topic gets.
 
     Attributes:
         key: None: it has none.
@@ -50,13 +50,13 @@ def partition_of(headers: bytes) -> int | None:
 
 def whole_record(data: bytes) -> SinkRecord:
     """Return the record of a message that is one."""
-    found = record_pb2.Record.FromString(data)
-    headers = found.headers
+    record = record_pb2.Record.FromString(data)
+    headers = record.headers
     return SinkRecord(
         # Most have both, and asking whether a field is there costs more than to read it.
-        found.key or (b"" if found.HasField("key") else None),
-        found.value or (b"" if found.HasField("value") else None),
-        found.partition if found.HasField("partition") else None,
+        record.key or (b"" if record.HasField("key") else None),
+        record.value or (b"" if record.HasField("value") else None),
+        record.partition if record.HasField("partition") else None,
         [(header.key, header.value if header.HasField("value") else None) for header in headers] if headers else (),
-        found.timestamp_ms,
+        record.timestamp_ms,
     )

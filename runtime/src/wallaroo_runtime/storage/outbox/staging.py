@@ -100,7 +100,7 @@ class StagingWriter:
             self._files[port].write(frame)
 
     def finish(self) -> list[StagedFile]:
-        """Close the files and return what to publish; nothing may be written afterwards.
+        """Close the files and return those to publish; nothing may be written afterwards.
 
         Raises:
             RunError: R626, the disk takes nothing more; `abort` removes the files.

@@ -11,7 +11,7 @@ from wallaroo.diagnostic.diagnostic import DiagnosticError, shown
 from wallaroo.message.frame import HEADER_BYTES, TICK_PORT, VISIT_PORT, Frame, FrameError, read_body, split_frames
 from wallaroo.message.key import readable
 from wallaroo.worker._proto import worker_pb2 as pb
-from wallaroo.worker.bucket.cell import UNREAD, Cell, Table
+from wallaroo.worker.bucket.cell import UNREAD, Cell, CellTable
 from wallaroo.worker.bucket.dead_letter import UnsavedChangeError, bury, has_wrong_times, sort_out
 from wallaroo.worker.bucket.state import BucketState
 from wallaroo.worker.bucket.state_cells import cells_of, states_of
@@ -32,7 +32,7 @@ MAX_CHANGE_BYTES = 8 * 1024 * 1024
 
 @dataclass(slots=True)
 class BucketResult:
-    """What a bucket call that has succeeded sends."""
+    """The messages that a bucket call sends after success."""
 
     outputs: list[pb.Output]
     changes: list[pb.StateChange]
@@ -121,7 +121,7 @@ class BucketRun:
         return True
 
     def _in_place(self, part: Messages, run: Visitor) -> bool:
-        """Run a visitor, or what is due, in place of the step's function; False when it failed."""
+        """Run a visitor, or a function of a timer, in place of the step's function; False when it failed."""
         with self._visits.replaced(part, run) as deleted:
             is_done = self._messages(part, deleted)
         if is_done:
@@ -155,7 +155,7 @@ class BucketRun:
             raise
 
     def watched(self, state: BucketState, *, checks_persist: bool) -> BucketResult:
-        """Run like `careful` or `checked`, and note what is done outside of messages: it has ended a process before."""
+        """Run like `careful` or `checked`, and note the work outside of messages: it has ended a process before."""
         self._checks_persist, self._is_watched, state.watch = checks_persist, True, self._watch
         self._stage.note("")
         try:
@@ -183,7 +183,7 @@ class BucketRun:
         self._stage.flight[MESSAGE] = OUTSIDE
 
     def _of_states(self, turn: WindowTurn, state: BucketState) -> Iterator[Messages | Visit | Tick]:
-        """Yield what concerns state computations in order; messages of windows, and their ticks, wait in `turn`."""
+        """Yield the parts for state computations in order; messages of windows, and their ticks, wait in `turn`."""
         places = [(header, data, start) for data in self._frames for header, start, _ in split_frames(data)]
         is_ordered = is_in_order(place for place in places if place[0].port in self._stage.states)
         parts = self._parts(places, turn, state)
@@ -239,7 +239,7 @@ class BucketRun:
         return part
 
     def _enters(self, entry: StateEntry, encoding: int, ordinals: range) -> Callable[[int], bool] | None:
-        """Return what lets a message be in flight while user code reads it, unless it is skipped; None: not watched."""
+        """Return a function that marks a message as in flight, unless it is skipped; None: not watched."""
         if not self._is_watched or encoding not in (entry.values.encoding, PICKLED):
             return None
 
@@ -251,7 +251,7 @@ class BucketRun:
         return enter
 
     def _columns(self, keys: Sequence[bytes], times: Sequence[int]) -> Iterator[Sequence[Any]]:
-        """Yield what the loops take besides messages and states: keys and times, if at all."""
+        """Yield the optional columns of the loops besides messages and states: keys and times."""
         if self._stage.has_keys:
             yield keys
         if self._stage.has_times:
@@ -260,7 +260,7 @@ class BucketRun:
     def _one_by_one(
         self, part: Messages, state: BucketState, before: dict[Cell, bytes], deleted: Collection[bytes] = ()
     ) -> int:
-        """Run messages, each state but a deleted one serialized after each; returns how many failed."""
+        """Run messages, each state but a deleted one serialized after each; returns the number of failures."""
         loop = self._stage.loops[part.entry.number]
         after: list[bytes] = []
         always, failures = part.entry.step.is_always_persisted or part.entry.is_timed, 0
@@ -307,12 +307,12 @@ class BucketRun:
 
     @staticmethod
     def _note(cell: Cell, state: BucketState, before: dict[Cell, bytes]) -> None:
-        """Note what a state is before a message; a copy from the cache was not read from a log."""
+        """Note the value of a state before a message; a copy from the cache was not read from a log."""
         with suppress(NotSerializableError):
             before[cell] = state.write(cell)
 
     @staticmethod
-    def _put_back(table: Table, key: bytes, saved: bytes | None, state: BucketState) -> None:
+    def _put_back(table: CellTable, key: bytes, saved: bytes | None, state: BucketState) -> None:
         """Give a key the state from before the message that failed: the saved one, else the committed one."""
         if saved is None:
             state.remove(table, key)

@@ -6,12 +6,12 @@ from collections.abc import Iterator
 from wallaroo.worker._proto import worker_pb2 as pb
 
 
-class ProtocolError(Exception):
-    """The client does what the protocol does not allow."""
+class BucketProtocolError(Exception):
+    """The client broke the protocol."""
 
 
 class BucketRequests:
-    """What the client sends after the opening."""
+    """The requests that the client sends after the opening."""
 
     def __init__(self, requests: Iterator[pb.StateRequest]) -> None:
         self._requests = requests
@@ -30,7 +30,7 @@ class BucketRequests:
             return None
         if request.WhichOneof("kind") != "bucket":
             msg = f"expected a bucket call, got {request.WhichOneof('kind')}"
-            raise ProtocolError(msg)
+            raise BucketProtocolError(msg)
         return request.bucket
 
     def following(self, index: int) -> pb.Bucket:
@@ -39,14 +39,14 @@ class BucketRequests:
         Raises:
             ProtocolError: Something else came.
         """
-        found = self.first()
-        if found is None:
+        request = self.first()
+        if request is None:
             msg = f"the stream ended in the middle of call {index}"
-            raise ProtocolError(msg)
-        if found.index != index:
-            msg = f"expected messages of call {index}, got those of call {found.index}"
-            raise ProtocolError(msg)
-        return found
+            raise BucketProtocolError(msg)
+        if request.index != index:
+            msg = f"expected messages of call {index}, got those of call {request.index}"
+            raise BucketProtocolError(msg)
+        return request
 
     def part(self, request: pb.Bucket) -> tuple[pb.Bucket, list[bytes]]:
         """Return the last request of a part that begins with a request, and the frames of all its requests.
@@ -60,7 +60,7 @@ class BucketRequests:
                 frames.append(request.frames)
             if request.release and not request.more:
                 msg = f"a request with release ends call {request.index}"
-                raise ProtocolError(msg)
+                raise BucketProtocolError(msg)
             if request.release or not request.more:
                 return request, frames
             request = self.following(request.index)
@@ -77,7 +77,7 @@ class BucketRequests:
                 continue
             if request.WhichOneof("kind") != "log" or request.log.index != index:
                 msg = f"expected the state log of call {index}, got {request.WhichOneof('kind')}"
-                raise ProtocolError(msg)
+                raise BucketProtocolError(msg)
             return request.log
         msg = f"the stream ended before the state log of call {index}"
-        raise ProtocolError(msg)
+        raise BucketProtocolError(msg)

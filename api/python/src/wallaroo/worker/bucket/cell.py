@@ -1,4 +1,4 @@
-"""The state of one key, with what is due of it where its step has timers or a time to live."""
+"""The state of one key, with its timers or the end of its life where its step has them."""
 
 import struct
 from collections.abc import Iterator
@@ -58,7 +58,7 @@ class TimedCell(Cell):
         self.queued: int | None = None
 
     def head(self, encoding: int) -> bytes:
-        """Return what precedes the state in a log entry."""
+        """Return the bytes that precede the state in a log entry."""
         timers = self.timers or {}
         parts = [_HEAD.pack(encoding, self.time, self.silent, len(timers))]
         for name, due in timers.items():
@@ -107,7 +107,7 @@ class Timing:
     heap: list[tuple[int, bytes]] = field(default_factory=list)
     last_tick: int = NEVER
 
-    def begin(self, table: "Table") -> None:
+    def begin(self, table: "CellTable") -> None:
         """Look at all states, as they came from the log; none is read."""
         table.timing = self
         for key, cell in table.items():
@@ -123,8 +123,8 @@ class Timing:
 
     def due(self, cell: TimedCell) -> int:
         """Return when something is due of a key next, by the time of its messages."""
-        found = min(cell.timers.values()) if cell.timers else FAR
-        return min(found, cell.time + self.ttl_ms) if self.ttl_ms and cell.time != NEVER else found
+        next_due = min(cell.timers.values()) if cell.timers else FAR
+        return min(next_due, cell.time + self.ttl_ms) if self.ttl_ms and cell.time != NEVER else next_due
 
     def woken(self, cell: TimedCell, until: int) -> Iterator[tuple[int, bytes]]:
         """Yield the time and name of what is due, in order, to be run at once; without a name the state ends.
@@ -132,26 +132,26 @@ class Timing:
         Where ticks have times of the data, this goes through all times, and takes what is set meanwhile. At the end of
         the data, which is later than all times, each timer is due once.
         """
-        found = self._listed(cell, until)
+        entries = self._listed(cell, until)
         if self.waits or not self.is_event:
-            yield from ((due, name) for due, _, _, name in found)
+            yield from ((due, name) for due, _, _, name in entries)
             return
         is_end, ran = until > LAST_MS, set[bytes]()
         for _ in range(MOST_TIMERS):
-            if not found:
+            if not entries:
                 break
-            last = found[0]
+            last = entries[0]
             ran.add(last[-1])
             yield last[0], last[-1]
-            found = [each for each in self._listed(cell, until) if (each[-1] not in ran if is_end else each > last)]
+            entries = [each for each in self._listed(cell, until) if (each[-1] not in ran if is_end else each > last)]
         if is_end:
             cell.timers = None
 
     def _listed(self, cell: TimedCell, until: int) -> list[tuple[int, int, list[int], bytes]]:
-        found = [(due, 0, _order(name), name) for name, due in (cell.timers or {}).items() if due <= until]
+        entries = [(due, 0, _order(name), name) for name, due in (cell.timers or {}).items() if due <= until]
         if self.ttl_ms and NEVER < cell.time <= until - self.ttl_ms:
-            found.append((cell.time + self.ttl_ms, 1, [], b""))
-        return sorted(found)
+            entries.append((cell.time + self.ttl_ms, 1, [], b""))
+        return sorted(entries)
 
     def _tick_of(self, key: bytes, cell: TimedCell) -> int:
         """Return the time of the tick that something is due at; of a key that is to fall silent first none yet."""
@@ -170,7 +170,7 @@ class Timing:
             cell.queued = tick
             heappush(self.heap, (tick, key))
 
-    def tick(self, table: "Table", time: int, changed: dict[bytes, Cell]) -> list[bytes]:
+    def tick(self, table: "CellTable", time: int, changed: dict[bytes, Cell]) -> list[bytes]:
         """Let a tick count for the keys, and return those of which something is due, in the order of their bytes.
 
         Args:
@@ -183,7 +183,7 @@ class Timing:
         self.last_tick, fresh, self.fresh = time, self.fresh, {}
         for key in fresh:
             self._first_tick(key, table.get(key), time, changed)
-        found = []
+        keys = []
         while self.heap and self.heap[0][0] <= time:
             queued, key = heappop(self.heap)
             waiting = table.get(key)
@@ -191,10 +191,10 @@ class Timing:
                 continue
             waiting.queued = None
             if self._tick_of(key, waiting) <= time:
-                found.append(key)
+                keys.append(key)
             else:
                 self.enroll(key, waiting)
-        return sorted(found)
+        return sorted(keys)
 
     def _first_tick(self, key: bytes, cell: Cell | None, time: int, changed: dict[bytes, Cell]) -> None:
         """Let the first tick after a message, or since the step is timed, count for a key."""
@@ -215,7 +215,7 @@ class Timing:
         return cell.time + time - cell.silent if self.waits else time
 
 
-class Table(dict[bytes, Cell]):
+class CellTable(dict[bytes, Cell]):
     """The states of one name by key.
 
     Attributes:

@@ -21,15 +21,15 @@ def sort_out(stage: Stage, part: Messages, unread: Mapping[int, Unread]) -> None
     kept = []
     path, step = part.entry.node.path, part.entry.step.name
     for position, ordinal in enumerate(part.ordinals):
-        found, skip = unread.get(position), stage.skips.get(ordinal - 1)
+        error, skip = unread.get(position), stage.skips.get(ordinal - 1)
         message, sequence = part.messages[position], part.sequences[position]
         key = part.keys[part.indexes[position]]
-        if skip is not None and found is not None:
-            stage.box.skip(skip, path, step, found.data, sequence, key=key, is_payload=True)
+        if skip is not None and error is not None:
+            stage.box.skip(skip, path, step, error.data, sequence, key=key, is_payload=True)
         elif skip is not None:
             stage.box.skip(skip, path, step, message, sequence, key=key)
-        elif found is not None:
-            stage.box.unread(found, path, step, sequence, key)
+        elif error is not None:
+            stage.box.unread(error, path, step, sequence, key)
         elif part.entry.is_timed and not FIRST_MS <= part.times[position] <= LAST_MS:
             stage.box.put(wrong_time(step, key, part.times[position]), path, step, message, sequence, key=key)
         else:
@@ -54,7 +54,7 @@ def refuse(stage: Stage, part: Messages, refused: dict[int, Any]) -> None:
 
 
 def bury(stage: Stage, part: Messages, key: bytes, failed: tuple[Any, int, int, BaseException]) -> None:
-    """Make a dead letter of what a loop said of the message that failed."""
+    """Make a dead letter of a failed message, from the loop's report."""
     message, _, sequence, error = failed
     box, path, name = stage.box, part.entry.node.path, part.entry.step.name
     if isinstance(error, UnsavedChangeError):

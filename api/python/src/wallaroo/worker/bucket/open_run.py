@@ -62,9 +62,9 @@ class OpenRun(BucketRun):
         if not self._run_frames(frames, turn):
             return None
         self.stage.order()
-        given = self._release(frames) if last.more else self._end()
+        result = self._release(frames) if last.more else self._end()
         self.stage.clear()
-        return given
+        return result
 
     def _begin_try(self) -> WindowTurn:
         self._begin(self._state, is_careful=self._is_careful)
@@ -85,7 +85,7 @@ class OpenRun(BucketRun):
         return outputs
 
     def _end(self) -> BucketResult | None:
-        """Write what has changed; None when a state cannot be written, which is then spoilt."""
+        """Write all changes; None when a state cannot be written, which is then spoilt."""
         self._call.wants_snapshot = self._wants_snapshot
         try:
             result = self._careful_result(self._state) if self._is_careful else self._result(self._state)
@@ -111,7 +111,7 @@ class OpenRun(BucketRun):
         return True
 
     def _repeat(self, before: "OpenRun", turn: WindowTurn) -> None:
-        """Run what the try before has released as it ran there, so that the states become what they were."""
+        """Run the results that the try before has released as it ran there, so that the states become the same."""
         for frames in before._released:
             self._forget()
             if not self._run_frames(frames, turn):
@@ -137,7 +137,7 @@ class OpenRun(BucketRun):
         return saved
 
     def _counted(self, counts: Sequence[pb.StepCount]) -> list[pb.StepCount]:
-        """Return what the parts before have counted, and what this one has."""
+        """Return the counts of the parts before plus those of this one."""
         if not self._counts:
             return list(counts)
         return [

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from wallaroo.message import state_piece
 from wallaroo.message.frame import FrameError, encode_frame
-from wallaroo.worker.bucket.cell import TIMED, UNREAD, Cell, NotAsked, Table, TimedCell, read_timed
+from wallaroo.worker.bucket.cell import TIMED, UNREAD, Cell, CellTable, NotAsked, TimedCell, read_timed
 from wallaroo.worker.value.value import NotSerializableError, StateReadError, StateTooLargeError, ValueCodec
 from wallaroo.worker.window.calendar import WINDOWED, Calendar
 from wallaroo.worker.window.window import Window
@@ -31,7 +31,7 @@ class Version(NamedTuple):
 
 
 class BucketKey(NamedTuple):
-    """Whose state a copy is."""
+    """Owner of a copy of a state."""
 
     application: str
     query: str
@@ -52,26 +52,26 @@ class BucketState:
 
     codec: ValueCodec
     max_bytes: int = MAX_STATE_BYTES
-    tables: dict[int, Table] = field(default_factory=dict)
+    tables: dict[int, CellTable] = field(default_factory=dict)
     calendars: dict[int, Calendar] = field(default_factory=dict)
     watch: Callable[[str, int, bytes], None] | None = None
     _log: state_piece.Joiner = field(default_factory=state_piece.Joiner)
     _written: int = 0  # bytes of all states as they were last written or read
     _unread: int = 0  # of those that are unread
 
-    def table(self, port: int) -> Table:
+    def table(self, port: int) -> CellTable:
         """Return the states of one name."""
-        found = self.tables.get(port)
-        if found is None:
-            found = self.tables[port] = Table()
-        return found
+        table = self.tables.get(port)
+        if table is None:
+            table = self.tables[port] = CellTable()
+        return table
 
     def calendar(self, port: int) -> Calendar:
         """Return the states of a window step."""
-        found = self.calendars.get(port)
-        if found is None:
-            found = self.calendars[port] = Calendar(self.codec, self.max_bytes)
-        return found
+        calendar = self.calendars.get(port)
+        if calendar is None:
+            calendar = self.calendars[port] = Calendar(self.codec, self.max_bytes)
+        return calendar
 
     def read(self, entries: Iterable[bytes]) -> None:
         """Take over the entries of a state log, in order.
@@ -122,7 +122,7 @@ class BucketState:
         except BaseException as err:
             raise StateReadError(key, err) from err
 
-    def cell(self, table: Table, key: bytes, build: Callable[[], Any]) -> Cell:
+    def cell(self, table: CellTable, key: bytes, build: Callable[[], Any]) -> Cell:
         """Return a key's state, which is live then: read from its serialized form, or new.
 
         Raises:
@@ -139,7 +139,7 @@ class BucketState:
             cell.data = b""
         return cell
 
-    def remove(self, table: Table, key: bytes) -> None:
+    def remove(self, table: CellTable, key: bytes) -> None:
         """Take the state of a key away, if it has one."""
         cell = table.pop(key, None)
         if cell is not None:
@@ -278,11 +278,11 @@ class BucketState:
             yield port, key, value
 
     def count(self) -> int:
-        """Return how many keys have a state."""
+        """Return the number of keys that have a state."""
         return sum(map(len, self.tables.values())) + sum(calendar.count() for calendar in self.calendars.values())
 
     def cost(self) -> int:
-        """Return about how many bytes of memory the copy takes."""
+        """Return about the number of bytes that the copy takes in memory."""
         unread = self._unread + sum(calendar.unread for calendar in self.calendars.values())
         written = self._written + sum(calendar.written for calendar in self.calendars.values())
         return unread + (written - unread) * LIVE_FACTOR + KEY_BYTES * self.count()
@@ -305,11 +305,11 @@ class StateCache:
     def take(self, key: BucketKey, version: Version) -> BucketState | None:
         """Take out the copy of exactly this version; a copy of another version is dropped."""
         with self._lock:
-            found = self._copies.pop(key, None)
-            if found is None:
+            copy = self._copies.pop(key, None)
+            if copy is None:
                 return None
-            self._total -= found[2]
-            return found[1] if found[0] == version else None
+            self._total -= copy[2]
+            return copy[1] if copy[0] == version else None
 
     def file(self, key: BucketKey, version: Version, state: BucketState) -> int:
         """Keep a copy under its new version; returns the bytes that it takes."""

@@ -6,7 +6,7 @@ from itertools import accumulate, chain, groupby
 from typing import Any
 
 from wallaroo.message.frame import HEADER_BYTES, FrameHeader, read_sequences
-from wallaroo.worker.bucket.cell import Table
+from wallaroo.worker.bucket.cell import CellTable
 from wallaroo.worker.stage.keyed import StateEntry
 
 Place = tuple[FrameHeader, bytes, int]  # of a frame: header, the bytes that hold it, and where it begins
@@ -17,7 +17,7 @@ class Messages:
     """The messages of one frame that have a state to go to."""
 
     entry: StateEntry
-    table: Table
+    table: CellTable
     keys: list[bytes]
     messages: Sequence[Any]
     indexes: Sequence[int]

@@ -1,4 +1,4 @@
-"""Timed state steps in one bucket call: their messages, and what is due at messages and ticks."""
+"""Timed state steps in one bucket call: their messages, and the timers that are due at messages and ticks."""
 
 from collections import Counter
 from collections.abc import Callable
@@ -7,7 +7,7 @@ from typing import Any
 
 from wallaroo.message.key import readable
 from wallaroo.message.timer import Timers
-from wallaroo.worker.bucket.cell import NEVER, Table, TimedCell, Timing
+from wallaroo.worker.bucket.cell import NEVER, CellTable, TimedCell, Timing
 from wallaroo.worker.bucket.state_order import Messages
 from wallaroo.worker.bucket.visit import Visitor, VisitTurn
 from wallaroo.worker.stage.keyed import StateEntry
@@ -32,7 +32,7 @@ class Moment:
 
 
 class TimedTurn:
-    """What a bucket call does with its timed steps.
+    """The timed steps of a bucket call.
 
     Args:
         visits: The same of visits.
@@ -63,7 +63,7 @@ class TimedTurn:
                 Timing(nodes[0].ttl_ms, is_event, is_event and not moves).begin(table)
 
     def run(self, part: Messages) -> bool:
-        """Run messages of a timed step, before each what is due of its key; at full speed False when one failed."""
+        """Run messages of a timed step, before each its key's due timers; at full speed False when one failed."""
         size = 1 if self.is_careful else MOST
         for start in range(0, len(part.messages), size):
             rest = part.pick(range(start, min(start + size, len(part.messages))))
@@ -87,7 +87,7 @@ class TimedTurn:
         return self._wake(part.entry.node.state_port, key, cell, moment)
 
     def _run_until_due(self, part: Messages) -> int:
-        """Run messages, the first of a key that is awake; returns how many did, below 0 when one failed."""
+        """Run messages, the first of a key that is awake; returns their number, below 0 when one failed."""
         table, node, step, at = part.table, part.entry.node, part.entry.step, -1
         timing, compute, changed = _timing(table), step.run, self._changed(part.entry)
         is_due, timers = False, Timers(0, node.timers)
@@ -130,7 +130,7 @@ class TimedTurn:
         return len(part.messages)
 
     def tick(self, tick: Tick) -> bool:
-        """Run what is due at a tick; at full speed False when something failed."""
+        """Run all that is due at a tick; at full speed False when something failed."""
         skip = self._stage.skips.get(tick.ordinal - 1)
         if skip is not None:
             for entry in self._entries.values():
@@ -150,7 +150,7 @@ class TimedTurn:
         return True
 
     def _wake(self, port: int, key: bytes, cell: TimedCell, moment: Moment) -> bool:
-        """Run what is due of a key, once; at full speed False when something failed."""
+        """Run the due timers of a key, once; at full speed False when something failed."""
         table = self._visits.state.table(port)
         timing = _timing(table)
         for due, name in timing.woken(cell, moment.until):
@@ -178,8 +178,8 @@ class TimedTurn:
         timing.enroll(key, cell)
         return True
 
-    def _fire(self, table: Table, key: bytes, entry: StateEntry, name: str, timers: Timers, moment: Moment) -> bool:
-        """Run what belongs to a timer; returns whether it did not fail."""
+    def _fire(self, table: CellTable, key: bytes, entry: StateEntry, name: str, timers: Timers, moment: Moment) -> bool:
+        """Run the function of a timer; returns whether it did not fail."""
         fire, time = entry.step.fire, timers.now_ms if _timing(table).is_event else moment.time
         assert fire is not None
         box, before = self._stage.box, self._stage.box.timestamp_ms
@@ -202,13 +202,13 @@ class TimedTurn:
         return self._visits.changed.setdefault(entry.node.state_port, {})
 
 
-def _timing(table: Table) -> Timing:
+def _timing(table: CellTable) -> Timing:
     assert table.timing is not None
     return table.timing
 
 
 def _set(cell: TimedCell, timers: Timers, path: str) -> None:
-    """Do to the timers of a key what a function has asked for."""
+    """Apply to a key's timers the changes that a function has asked for."""
     if not timers.changes:
         return
     known = cell.timers or {}

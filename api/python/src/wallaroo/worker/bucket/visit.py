@@ -1,4 +1,4 @@
-"""Visits in one bucket call: where they stand among the messages, and what they do to which keys."""
+"""Visits in one bucket call: their place among the messages, and their effect on keys."""
 
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator
@@ -10,7 +10,7 @@ from wallaroo.message.frame import Frame, FrameError
 from wallaroo.message.key import readable
 from wallaroo.message.visit import Deleted
 from wallaroo.worker._proto import worker_pb2 as pb
-from wallaroo.worker.bucket.cell import Cell, Table
+from wallaroo.worker.bucket.cell import Cell, CellTable
 from wallaroo.worker.bucket.state import BucketState
 from wallaroo.worker.bucket.state_order import Messages
 from wallaroo.worker.stage.flight import PROGRESS
@@ -44,15 +44,15 @@ class Visit:
             msg = f"a frame of visits has {len(values)} values; expected 1"
             raise FrameError(msg)
         try:
-            found = pb.Visit.FromString(bytes(values[0]))
+            visit = pb.Visit.FromString(bytes(values[0]))
         except Exception as err:
             msg = "the value of a frame of visits is no Visit"
             raise FrameError(msg) from err
-        return cls(frame.header.sequence, found.id, ordinal, frame.header.timestamp_ms, found.name, found.metadata)
+        return cls(frame.header.sequence, visit.id, ordinal, frame.header.timestamp_ms, visit.name, visit.metadata)
 
     @property
     def place(self) -> tuple[int, ...]:
-        """What sorts visits and ticks in the order in which they run."""
+        """Return the sorting key that puts visits and ticks in the order in which they run."""
         return self.sequence, 1, self.id, self.ordinal
 
 
@@ -75,7 +75,7 @@ def with_visits(parts: Iterable[Messages], visits: Iterable[Visit | Tick]) -> It
 
 @dataclass(slots=True)
 class VisitTurn:
-    """What the visits of a call do; one for each try.
+    """The visits of a call; one for each try.
 
     Attributes:
         stage: The stage; no other call may run on it meanwhile.
@@ -133,7 +133,7 @@ class VisitTurn:
 
     @staticmethod
     def visitor(visit: Visit, entry: StateEntry) -> Visitor:
-        """Return what runs a step's visitor for a key, metadata and state."""
+        """Return a function that runs a step's visitor for a key, metadata and state."""
         run, name = entry.step.visit, visit.name
         assert run is not None
         return lambda key, metadata, state: run(name, metadata, readable(key), state)
@@ -156,7 +156,7 @@ class VisitTurn:
         with self.stage.replaced(entry.number, run):
             yield deleted
 
-    def delete(self, table: Table, port: int, keys: Iterable[bytes]) -> None:
+    def delete(self, table: CellTable, port: int, keys: Iterable[bytes]) -> None:
         """Delete the states of keys, out of the log too."""
         for key in keys:
             self.state.remove(table, key)

@@ -30,11 +30,11 @@ from wallaroo.worker.window.window import (
     WindowState,
     split,
 )
-from wallaroo.worker.window.window_order import Run, Tick, in_order
+from wallaroo.worker.window.window_order import MessageRun, Tick, in_order
 
 
 class WindowTurn:
-    """What a bucket call does with its windows.
+    """The windows of a bucket call.
 
     Args:
         stage: The stage; no other call may run on it meanwhile.
@@ -43,7 +43,7 @@ class WindowTurn:
 
     def __init__(self, stage: Stage, state: BucketState) -> None:
         self._stage = stage
-        self._runs: dict[int, list[Run]] = {port: [] for port in stage.windows}
+        self._runs: dict[int, list[MessageRun]] = {port: [] for port in stage.windows}
         self._ticks: list[Tick] = []
         self.failing = ""  # the step that ran last
         self._calendars: dict[int, Calendar] = {}
@@ -69,7 +69,7 @@ class WindowTurn:
         entry = self._stage.windows[header.port]
         self._stage.entered[entry.number] += header.count
         messages, unread = read_messages(entry.values, frame)
-        run = Run(
+        run = MessageRun(
             frame.keys,
             frame.key_indexes,
             messages,
@@ -115,7 +115,7 @@ class WindowTurn:
                 yield entry, self._calendars[port], item
                 self._stage.flight[MESSAGE] = 0
 
-    def _fast(self, entry: WindowEntry, calendar: Calendar, run: Run) -> None:
+    def _fast(self, entry: WindowEntry, calendar: Calendar, run: MessageRun) -> None:
         update, flight, keys = entry.window.update, self._stage.flight, run.keys
         states = self._states(calendar, run)
         for flight[MESSAGE], message, index, sequence, time in run.rows():  # noqa: B020 - a store for the supervisor
@@ -126,11 +126,11 @@ class WindowTurn:
                 if time > state.latest:
                     state.latest = time
                 continue
-            states[index], given = self._enter(entry, calendar, keys[index], state, message, time)
-            if given:
-                self._give(entry, keys[index], given, sequence)
+            states[index], emitted = self._enter(entry, calendar, keys[index], state, message, time)
+            if emitted:
+                self._give(entry, keys[index], emitted, sequence)
 
-    def _fast_count(self, entry: WindowEntry, calendar: Calendar, run: Run, last: int) -> None:
+    def _fast_count(self, entry: WindowEntry, calendar: Calendar, run: MessageRun, last: int) -> None:
         update, flight, keys = entry.window.update, self._stage.flight, run.keys
         states = self._states(calendar, run)
         for flight[MESSAGE], message, index, sequence, time in run.rows():  # noqa: B020 - a store for the supervisor
@@ -141,12 +141,12 @@ class WindowTurn:
                 state.oldest += 1
                 state.latest = time
                 continue
-            states[index], given = self._enter(entry, calendar, keys[index], state, message, time)
-            if given:
-                self._give(entry, keys[index], given, sequence)
+            states[index], emitted = self._enter(entry, calendar, keys[index], state, message, time)
+            if emitted:
+                self._give(entry, keys[index], emitted, sequence)
 
     @staticmethod
-    def _states(calendar: Calendar, run: Run) -> list[WindowState | None]:
+    def _states(calendar: Calendar, run: MessageRun) -> list[WindowState | None]:
         """Return the state of each key of a run, all of which change."""
         calendar.changed.update((run.keys[index], None) for index in set(run.indexes))
         return [calendar.find(key) for key in run.keys]
@@ -159,24 +159,24 @@ class WindowTurn:
         window = entry.window
         is_new = state is None
         state = WindowState(readable(key)) if state is None else state
-        given = window.enter(state, is_new, message, time)
+        emitted = window.enter(state, is_new, message, time)
         if state.is_over:
             calendar.drop(key)
-            return None, given
+            return None, emitted
         if is_new:
             calendar.live[key] = state
         if is_new or not window.waits or state.silent is None:
             calendar.enroll(window, key, state)
-        return state, given
+        return state, emitted
 
-    def _one(self, entry: WindowEntry, calendar: Calendar, key: bytes, run: Run) -> None:
+    def _one(self, entry: WindowEntry, calendar: Calendar, key: bytes, run: MessageRun) -> None:
         """Run one message; a failure puts its key's state back."""
         self._stage.flight[MESSAGE] = OUTSIDE
         state = calendar.find(key)
         saved = None if state is None else calendar.dump(entry.window, key, state)
         self._stage.flight[MESSAGE] = run.ordinals[0]
         try:
-            after, given = self._enter(entry, calendar, key, state, run.messages[0], run.times[0])
+            after, emitted = self._enter(entry, calendar, key, state, run.messages[0], run.times[0])
             if after is not None:
                 self._check(entry, calendar, key, after)
         except BaseException as err:
@@ -184,7 +184,7 @@ class WindowTurn:
             self._letter(entry, key, run, err)
             return
         calendar.changed[key] = None
-        self._give(entry, key, given, run.sequences[0])
+        self._give(entry, key, emitted, run.sequences[0])
 
     @staticmethod
     def _check(entry: WindowEntry, calendar: Calendar, key: bytes, state: WindowState) -> None:
@@ -209,14 +209,14 @@ class WindowTurn:
             self._stage.box.skip(skip, entry.node.path, entry.step.name, None, tick.sequence)
             return
         self._stage.flight[MESSAGE] = tick.ordinal
-        for key, _, given in calendar.tick(entry.window, tick.time):
-            self._give(entry, key, given, tick.sequence)
+        for key, _, emitted in calendar.tick(entry.window, tick.time):
+            self._give(entry, key, emitted, tick.sequence)
 
-    def _give(self, entry: WindowEntry, key: bytes, given: Given, sequence: int) -> None:
-        """Pass on what windows gave; those that failed become dead letters."""
-        entry.give(list(split(given)), sequence, key)
+    def _give(self, entry: WindowEntry, key: bytes, emitted: Given, sequence: int) -> None:
+        """Pass on the results of windows; failed ones become dead letters."""
+        entry.give(list(split(emitted)), sequence, key)
         path, name = entry.node.path, entry.step.name
-        for item, _ in given:
+        for item, _ in emitted:
             if item is DROPPED:
                 self._stage.more.setdefault(entry.number, Counter())["dropped_late"] += 1
             elif isinstance(item, Failed):
@@ -227,7 +227,7 @@ class WindowTurn:
                 finding = Diagnostic.of("C524", step=name, key=shown(readable(key)), time=moment(item.latest))
                 self._stage.box.put(finding, path, name, None, sequence, key=key)
 
-    def _letter(self, entry: WindowEntry, key: bytes, run: Run, error: BaseException) -> None:
+    def _letter(self, entry: WindowEntry, key: bytes, run: MessageRun, error: BaseException) -> None:
         box, path, name = self._stage.box, entry.node.path, entry.step.name
         message, sequence = run.messages[0], run.sequences[0]
         if isinstance(error, StateTooLargeError):
@@ -241,20 +241,20 @@ class WindowTurn:
         else:
             box.add(path, name, message, sequence, error, key=key)
 
-    def _sort_out(self, entry: WindowEntry, run: Run, unread: Mapping[int, Unread]) -> Run:
+    def _sort_out(self, entry: WindowEntry, run: MessageRun, unread: Mapping[int, Unread]) -> MessageRun:
         """Make dead letters of the messages that are not to be run, cannot be read, or have an impossible time."""
         kept = []
         box, path, name = self._stage.box, entry.node.path, entry.step.name
         for position, ordinal in enumerate(run.ordinals):
-            found, skip, time = unread.get(position), self._stage.skips.get(ordinal - 1), run.times[position]
+            error, skip, time = unread.get(position), self._stage.skips.get(ordinal - 1), run.times[position]
             message, sequence = run.messages[position], run.sequences[position]
             key = run.keys[run.indexes[position]]
-            if skip is not None and found is not None:
-                box.skip(skip, path, name, found.data, sequence, key=key, is_payload=True)
+            if skip is not None and error is not None:
+                box.skip(skip, path, name, error.data, sequence, key=key, is_payload=True)
             elif skip is not None:
                 box.skip(skip, path, name, message, sequence, key=key)
-            elif found is not None:
-                box.unread(found, path, name, sequence, key)
+            elif error is not None:
+                box.unread(error, path, name, sequence, key)
             elif not FIRST_MS <= time <= LAST_MS:
                 box.put(wrong_time(name, key, time), path, name, message, sequence, key=key)
             else:

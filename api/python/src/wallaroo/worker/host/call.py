@@ -11,12 +11,12 @@ from typing import Any
 from wallaroo.component.application import Source
 from wallaroo.diagnostic.diagnostic import Diagnostic, DiagnosticError, shown
 from wallaroo.diagnostic.fault import reach
-from wallaroo.emit.program import Program
+from wallaroo.emit.program import LoadedProgram
 from wallaroo.message import deferred
 from wallaroo.message.frame import FRAMED, FrameError
 from wallaroo.worker._proto import worker_pb2 as pb
 from wallaroo.worker.bucket.bucket import BucketResult, BucketRun
-from wallaroo.worker.bucket.bucket_requests import BucketRequests, ProtocolError
+from wallaroo.worker.bucket.bucket_requests import BucketProtocolError, BucketRequests
 from wallaroo.worker.bucket.cell import TIMED, read_timed
 from wallaroo.worker.bucket.open_run import OpenRun
 from wallaroo.worker.bucket.state import MAX_STATE_BYTES, BucketKey, BucketState, StateCache, Version
@@ -49,7 +49,7 @@ class CallRunner:
 
     def __init__(
         self,
-        program: Program,
+        program: LoadedProgram,
         cache_bytes: int,
         *,
         checks_persist: bool = False,
@@ -102,7 +102,7 @@ class CallRunner:
         return self._codec.encoding, self._codec.dump(message)
 
     def message(self, encoding: int, data: bytes) -> Any:
-        """Return the message of an encoding and bytes; what came over the wire is bytes."""
+        """Return the message of an encoding and bytes; received messages are bytes."""
         return data if encoding == FRAMED else self._codec.decode(encoding, [len(data)], data)[0]
 
     def state(self, encoding: int, data: bytes) -> Any:
@@ -116,7 +116,7 @@ class CallRunner:
         return [load(pane) for _, pane in sorted(panes)]
 
     def show_state(self, request: pb.ShowStateRequest) -> pb.ShowStateReply:
-        """Show people what a state log has at its end."""
+        """Show people the states at the end of a state log."""
         reply = pb.ShowStateReply()
         try:
             with self._idle():
@@ -133,7 +133,7 @@ class CallRunner:
         return reply
 
     def _shows(self, stage: pb.Stage) -> dict[int, Callable[[Any], Any] | None]:
-        """Return by port what people see of the states that a stage keeps, where that is not the state itself."""
+        """Return by port the function that shows people a stage's state, where the state itself is not shown."""
         steps = {step.path: step for line in self._program.application.pipelines for step in line.steps}
         states = {node.state_port: steps[node.path].state for node in stage.nodes if node.path in steps}
         return {port: state.show for port, state in states.items() if state is not None}
@@ -177,7 +177,7 @@ class CallRunner:
     def _data(self, opening: pb.Opening, request: pb.ProcessRequest, flight: InFlight) -> Iterator[pb.ProcessReply]:
         if request.WhichOneof("kind") != "data":
             msg = f"a stream without state got {request.WhichOneof('kind')}"
-            raise ProtocolError(msg)
+            raise BucketProtocolError(msg)
         index = request.data.index
         reach("worker.before_compute")
         with self._user:
@@ -237,17 +237,17 @@ class CallRunner:
         stage = self._stage(opening.stage)
         run = OpenRun(stage, first, state, checks_persist=self._checks_persist)
         while True:
-            given = self._run_part(run, first, part, flight)
-            if given is None:
+            answer = self._run_part(run, first, part, flight)
+            if answer is None:
                 state = yield from self._committed(first, requests)
                 run = OpenRun(stage, first, state, before=run)
-                given = self._run_part(run, first, part, flight)
-            if isinstance(given, BucketResult):
-                yield from self._end(opening, first, state, given)
+                answer = self._run_part(run, first, part, flight)
+            if isinstance(answer, BucketResult):
+                yield from self._end(opening, first, state, answer)
                 return
-            assert given is not None, "a try after a rollback runs message by message"
+            assert answer is not None, "a try after a rollback runs message by message"
             reach("worker.after_compute")
-            for output in given:
+            for output in answer:
                 yield pb.StateReply(output=output)
             yield pb.StateReply(released=pb.Released(index=first.index))
             reach("worker.after_reply")
@@ -258,9 +258,9 @@ class CallRunner:
         self, run: OpenRun, first: pb.Bucket, part: tuple[pb.Bucket, list[bytes]], flight: InFlight
     ) -> list[pb.Output] | BucketResult | None:
         with self._user, run.stage.call(first.index, flight, first.skips):
-            given = run.part(*part)
+            answer = run.part(*part)
             deferred.settle()
-        return given
+        return answer
 
     def _committed(self, call: pb.Bucket, requests: BucketRequests) -> Generator[pb.StateReply, None, BucketState]:
         """Read the committed state once more, after user code has spoilt the copy."""
@@ -272,7 +272,7 @@ class CallRunner:
     def _end(
         self, opening: pb.Opening, call: pb.Bucket, state: BucketState, result: BucketResult
     ) -> Iterator[pb.StateReply]:
-        """Send what a call gave, and keep its state."""
+        """Send the results of a call, and keep its state."""
         reach("worker.after_compute")
         for output in result.outputs:
             yield pb.StateReply(output=output)
@@ -321,7 +321,7 @@ def failure_of(error: Exception) -> pb.Failure:
         finding = Diagnostic.of("C505", step="payload_length", error=error)
     elif isinstance(error, MemoryError):
         finding = Diagnostic.of("W417", reason="MemoryError outside of user code")
-    elif isinstance(error, ProtocolError):
+    elif isinstance(error, BucketProtocolError):
         finding = Diagnostic.of("I901", reason=error)
     else:
         finding = Diagnostic.of("I901", reason=f"{type(error).__name__}: {error}")
@@ -333,12 +333,12 @@ def failure_of(error: Exception) -> pb.Failure:
 def _opening(request: Any) -> pb.Opening:
     if request is None or request.WhichOneof("kind") != "opening":
         msg = "a stream does not begin with its opening"
-        raise ProtocolError(msg)
+        raise BucketProtocolError(msg)
     opening: pb.Opening = request.opening
     return opening
 
 
 def _owner(opening: pb.Opening, call: pb.Bucket) -> tuple[BucketKey, Version]:
-    """Return whose state a call needs, and in which version."""
+    """Return the owner and the version of the state that a call needs."""
     key = BucketKey(opening.application, opening.query, opening.stage.id, call.bucket)
     return key, Version(call.version.counter, call.version.nonce)

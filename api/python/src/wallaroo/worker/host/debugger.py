@@ -1,4 +1,4 @@
-"""What `breakpoint()` does in a worker."""
+"""The behaviour of `breakpoint()` in a worker."""
 
 import os
 import sys
@@ -17,7 +17,7 @@ def has_terminal() -> bool:
 
 
 def refuse_breakpoints() -> None:
-    """Let `breakpoint()` say what to do, unless there is a terminal, or the user has named a debugger."""
+    """Make `breakpoint()` print advice, unless there is a terminal, or the user has named a debugger."""
     if not has_terminal() and BREAKPOINT not in os.environ:
         sys.breakpointhook = _refuse
 

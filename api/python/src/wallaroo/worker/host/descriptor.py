@@ -1,4 +1,4 @@
-"""Keeps user code from closing what the worker itself has open."""
+"""Keeps user code from closing the descriptors of the worker itself."""
 
 import errno
 import os
@@ -13,13 +13,13 @@ _KINDS = ("socket:", "anon_inode:", "pipe:")
 
 
 def open_descriptors() -> dict[int, str]:
-    """Return the sockets, pipes and the like that this process has open, each with what reports it from a later one."""
-    found = {}
+    """Return the sockets, pipes and the like that this process has open, each with a text that a later one lacks."""
+    descriptors = {}
     for path in _DESCRIPTORS.iterdir():
         target = _target(int(path.name))
         if target.startswith(_KINDS):
-            found[int(path.name)] = target
-    return found
+            descriptors[int(path.name)] = target
+    return descriptors
 
 
 def guard_descriptors(own: Mapping[int, str], directory: Path) -> None:

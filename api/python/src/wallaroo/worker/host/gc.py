@@ -8,7 +8,7 @@ _default = gc.get_threshold()
 
 
 def collect_less() -> None:
-    """Let the collector come after `OBJECTS` new objects, and leave out for ever what was imported and set up.
+    """Let the collector come after `OBJECTS` new objects, and leave out for ever all that was imported and set up.
 
     A program that has chosen its own number, or switched the collector off, keeps that.
     """

@@ -26,7 +26,7 @@ def socket_path(directory: Path, number: int) -> Path:
     return directory / ("worker.sock" if number == 0 else f"worker-{number}.sock")
 
 
-class Children:
+class WorkerChildren:
     """The other processes of a worker.
 
     Args:

@@ -18,7 +18,7 @@ MAX_SOCKET_BYTES = 107  # what the kernel takes for the path of a Unix socket
 STOP_SECONDS = 4.0
 
 
-class Server:
+class WorkerServer:
     """A gRPC server on a socket that appears under its name only when it serves.
 
     Args:

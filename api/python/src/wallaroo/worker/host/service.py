@@ -6,7 +6,7 @@ from collections.abc import Generator, Iterator
 from typing import Any, TypeVar
 
 from wallaroo.diagnostic.diagnostic import Diagnostic
-from wallaroo.emit.program import Program
+from wallaroo.emit.program import LoadedProgram
 from wallaroo.emit.topology import SDK_VERSION
 from wallaroo.message.handshake import CAPABILITIES, PROTOCOLS, common_version, shown_versions
 from wallaroo.worker._proto import worker_pb2 as pb
@@ -25,11 +25,11 @@ class WorkerService(worker_pb2_grpc.WorkerServicer):
         endpoints: All endpoints of the worker, this one included.
     """
 
-    def __init__(self, program: Program, endpoints: list[str], calls: CallRunner) -> None:
+    def __init__(self, program: LoadedProgram, endpoints: list[str], calls: CallRunner) -> None:
         self._program, self._endpoints, self._calls = program, endpoints, calls
 
     def Init(self, request: pb.InitRequest, context: Any) -> pb.InitReply:
-        """State what this worker is; refuse what it cannot serve."""
+        """Describe this worker; refuse work that it cannot do."""
         worker = self._program.document["workers"][0]
         reply = pb.InitReply(
             protocol_min=PROTOCOLS[0],

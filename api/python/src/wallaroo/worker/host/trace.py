@@ -37,7 +37,7 @@ T = TypeVar("T")
 
 
 class FirstFailure(logging.Handler):
-    """Reports what OpenTelemetry says first in this process, on a line of its own: it repeats that each second or so.
+    """Reports the first message of OpenTelemetry in this process, on a line of its own: it is repeated each second.
 
     Example:
         >>> log = logging.getLogger("opentelemetry.example")
@@ -98,7 +98,7 @@ def service(application: str, environment: Mapping[str, str] = os.environ) -> di
 
 
 def missing(environment: Mapping[str, str] = os.environ) -> str:
-    """Return what is not installed of what the environment asks for; empty: nothing."""
+    """Return the packages that the environment asks for and that are not installed; empty: none."""
     if not is_wanted(environment):
         return ""
     name, package = PACKAGES.get(_protocol(environment), PACKAGES["http/protobuf"])
@@ -111,7 +111,7 @@ def missing(environment: Mapping[str, str] = os.environ) -> str:
 
 
 def wanted(environment: Mapping[str, str] = os.environ) -> str:
-    """Return what pip is to install for the environment: the extra brings HTTP alone.
+    """Return the packages that pip is to install for the environment: the extra brings HTTP alone.
 
     Example:
         >>> wanted({}), wanted({"OTEL_EXPORTER_OTLP_PROTOCOL": "grpc"})
@@ -160,8 +160,8 @@ def batch_ids(query: str, batch: int) -> tuple[int, int]:
         >>> (trace, span) == batch_ids("0b9a1f60", 7), (trace, span) == batch_ids("0b9a1f60", 8)
         (True, False)
     """
-    found = hashlib.sha256(f"{query}/{batch}".encode()).digest()
-    return int.from_bytes(found[:16], "big") or 1, int.from_bytes(found[16:24], "big") or 1
+    digest = hashlib.sha256(f"{query}/{batch}".encode()).digest()
+    return int.from_bytes(digest[:16], "big") or 1, int.from_bytes(digest[16:24], "big") or 1
 
 
 def batch_span(application: str, query: str, batch: int, begun_ns: int, counts: Mapping[str, int], error: str) -> None:
@@ -175,28 +175,28 @@ def batch_span(application: str, query: str, batch: int, begun_ns: int, counts: 
         counts: What it came to.
         error: Why it was not published; empty: it was.
     """
-    made = _provider(application)
-    if made is None:
+    provider = _provider(application)
+    if provider is None:
         return
     from opentelemetry.context import Context
 
     _ids.next = batch_ids(query, batch)
     about: dict[str, Any] = {"wallaroo.query": query, "wallaroo.batch": batch}
     about |= {f"wallaroo.{name}": count for name, count in counts.items()}
-    span = made.get_tracer(SCOPE).start_span("micro-batch", Context(), attributes=about, start_time=begun_ns)
+    span = provider.get_tracer(SCOPE).start_span("micro-batch", Context(), attributes=about, start_time=begun_ns)
     _ids.next = None
     _begun(span).end(error)
 
 
 def stage_span(opening: "pb.Opening", worker: str) -> Span | None:
     """Begin the span of a task's stream to its worker; None: there are no traces."""
-    made = _provider(opening.application)
-    if made is None:
+    provider = _provider(opening.application)
+    if provider is None:
         return None
     from opentelemetry.trace import SpanKind
 
     trace, root = batch_ids(opening.query, opening.batch)
-    decision: Any = made.sampler.should_sample(None, trace, "micro-batch").decision
+    decision: Any = provider.sampler.should_sample(None, trace, "micro-batch").decision
     about: dict[str, Any] = {
         "wallaroo.worker": worker,
         "wallaroo.stage": opening.stage.id,
@@ -205,7 +205,7 @@ def stage_span(opening: "pb.Opening", worker: str) -> Span | None:
         "wallaroo.attempt": opening.attempt,
     }
     name, parent = f"stage {opening.stage.id}", _parent(trace, root, is_sampled=decision.is_sampled())
-    return _begun(made.get_tracer(SCOPE).start_span(name, parent, SpanKind.CLIENT, about))
+    return _begun(provider.get_tracer(SCOPE).start_span(name, parent, SpanKind.CLIENT, about))
 
 
 def task_ids(query: str, batch: int, stage: str, attempt: int) -> int:
@@ -215,12 +215,12 @@ def task_ids(query: str, batch: int, stage: str, attempt: int) -> int:
         >>> task_ids("0b9a1f60", 7, "s1", 12) == task_ids("0b9a1f60", 7, "s1", 13)
         False
     """
-    found = hashlib.sha256(f"{query}/{batch}/{stage}/{attempt}".encode()).digest()
-    return int.from_bytes(found[:8], "big") or 1
+    digest = hashlib.sha256(f"{query}/{batch}/{stage}/{attempt}".encode()).digest()
+    return int.from_bytes(digest[:8], "big") or 1
 
 
 def task_span(application: str, query: str, batch: int, begun_ns: int, ended_ns: int, **about: Any) -> None:
-    """Record, in the driver, what a task has done in a stage.
+    """Record, in the driver, the span of a task in a stage.
 
     Args:
         application: Its name.
@@ -230,17 +230,17 @@ def task_span(application: str, query: str, batch: int, begun_ns: int, ended_ns:
         ended_ns: When it ended.
         about: `stage`, `worker`, `partition` and `attempt`.
     """
-    made = _provider(application)
-    if made is None:
+    provider = _provider(application)
+    if provider is None:
         return
     from opentelemetry.trace import SpanKind
 
     trace, root = batch_ids(query, batch)
-    decision: Any = made.sampler.should_sample(None, trace, "micro-batch").decision
+    decision: Any = provider.sampler.should_sample(None, trace, "micro-batch").decision
     parent = _parent(trace, root, is_sampled=decision.is_sampled())
     values = {"wallaroo.batch": batch, **{f"wallaroo.{name}": value for name, value in about.items()}}
     _ids.next = trace, task_ids(query, batch, about["stage"], about["attempt"])
-    span = made.get_tracer(SCOPE).start_span(
+    span = provider.get_tracer(SCOPE).start_span(
         f"stage {about['stage']}", parent, SpanKind.CLIENT, values, start_time=begun_ns
     )
     _ids.next = None
@@ -249,10 +249,10 @@ def task_span(application: str, query: str, batch: int, begun_ns: int, ended_ns:
 
 def sampled_below(application: str) -> int:
     """Return the bound of the last 8 bytes of a trace's id, as a number, below which it is reported; 0: none is."""
-    made = _provider(application)
-    if made is None:
+    provider = _provider(application)
+    if provider is None:
         return 0
-    sampler: Any = getattr(made.sampler, "_root", made.sampler)
+    sampler: Any = getattr(provider.sampler, "_root", provider.sampler)
     if (bound := getattr(sampler, "bound", None)) is None:
         bound = 1 << 64 if sampler.should_sample(None, 1, "micro-batch").decision.is_sampled() else 0
     return int(min(bound, (1 << 64) - 1))
@@ -261,14 +261,14 @@ def sampled_below(application: str) -> int:
 def call_span(application: str, method: str, metadata: Iterable[tuple[str, Any]]) -> Span | None:
     """Begin the span of a call in the worker; None: its client sends no trace, or the worker has nobody to tell."""
     header = next((str(value) for name, value in metadata if name == HEADER), "")
-    made = _provider(application, _global_provider) if header else None
+    provider = _provider(application, _global_provider) if header else None
     ids = header.split("-")
-    if made is None or len(ids) != 4:
+    if provider is None or len(ids) != 4:
         return None
     from opentelemetry.trace import SpanKind
 
     parent = _parent(int(ids[1], 16), int(ids[2], 16), is_sampled=bool(int(ids[3], 16) & 1))
-    return _begun(made.get_tracer(SCOPE).start_span(method, parent, SpanKind.SERVER, {"process.pid": os.getpid()}))
+    return _begun(provider.get_tracer(SCOPE).start_span(method, parent, SpanKind.SERVER, {"process.pid": os.getpid()}))
 
 
 def within(span: Span, replies: Generator[Any, None, None]) -> Iterator[Any]:
@@ -285,10 +285,10 @@ def within(span: Span, replies: Generator[Any, None, None]) -> Iterator[Any]:
 
 
 def flush() -> None:
-    """Send what has ended, for some seconds at most: a receiver that is gone must not keep a process from its end."""
-    made = _made.get(os.getpid())
-    if made is not None:
-        sender = threading.Thread(target=made.force_flush, args=(int(FLUSH_S * 1000),), daemon=True)
+    """Send the ended spans, for some seconds at most: a receiver that is gone must not keep a process from its end."""
+    provider = _made.get(os.getpid())
+    if provider is not None:
+        sender = threading.Thread(target=provider.force_flush, args=(int(FLUSH_S * 1000),), daemon=True)
         sender.start()
         sender.join(FLUSH_S)
 
@@ -299,7 +299,7 @@ def _protocol(environment: Mapping[str, str]) -> str:
 
 
 def _provider(application: str, make: "Callable[[str], TracerProvider] | None" = None) -> "TracerProvider | None":
-    """Return what makes the spans of this process; None: nobody wants them, or a package is missing."""
+    """Return the provider of this process's spans; None: nobody wants them, or a package is missing."""
     process = os.getpid()
     if process not in _made:
         with _lock:
@@ -316,9 +316,9 @@ def _global_provider(application: str) -> "TracerProvider":
     own = trace.get_tracer_provider()
     if isinstance(own, TracerProvider):
         return own
-    made = _new_provider(application)
-    trace.set_tracer_provider(made)
-    return made
+    provider = _new_provider(application)
+    trace.set_tracer_provider(provider)
+    return provider
 
 
 def _new_provider(application: str) -> "TracerProvider":
@@ -346,22 +346,22 @@ def _new_provider(application: str) -> "TracerProvider":
     if name := service(application):
         about["service.name"] = name["OTEL_SERVICE_NAME"]
     resource = Resource.create(about)
-    made = TracerProvider(resource=resource, id_generator=Ids(), shutdown_on_exit=False)
+    provider = TracerProvider(resource=resource, id_generator=Ids(), shutdown_on_exit=False)
     module, _ = PACKAGES.get(_protocol(os.environ), PACKAGES["http/protobuf"])
-    made.add_span_processor(BatchSpanProcessor(import_module(module).OTLPSpanExporter()))
-    return made
+    provider.add_span_processor(BatchSpanProcessor(import_module(module).OTLPSpanExporter()))
+    return provider
 
 
 def _parent(trace: int, span: int, *, is_sampled: bool) -> Any:
     from opentelemetry.context import Context
     from opentelemetry.trace import NonRecordingSpan, SpanContext, TraceFlags, set_span_in_context
 
-    found = SpanContext(trace, span, is_remote=True, trace_flags=TraceFlags(int(is_sampled)))
-    return set_span_in_context(NonRecordingSpan(found), Context())
+    context = SpanContext(trace, span, is_remote=True, trace_flags=TraceFlags(int(is_sampled)))
+    return set_span_in_context(NonRecordingSpan(context), Context())
 
 
 def _begun(span: Any) -> Span:
-    found = span.get_span_context()
+    context = span.get_span_context()
 
     def end(error: str) -> None:
         from opentelemetry.trace import Status, StatusCode
@@ -370,4 +370,4 @@ def _begun(span: Any) -> Span:
             span.set_status(Status(StatusCode.ERROR, error))
         span.end()
 
-    return Span(f"00-{found.trace_id:032x}-{found.span_id:016x}-{int(found.trace_flags):02x}", end, span)
+    return Span(f"00-{context.trace_id:032x}-{context.span_id:016x}-{int(context.trace_flags):02x}", end, span)

@@ -21,7 +21,7 @@ MULTI_KINDS = (pb.NODE_KIND_COMPUTATION_MULTI, pb.NODE_KIND_STATE_COMPUTATION_MU
 
 @dataclass(slots=True)
 class Link:
-    """A node of the loop: its kind and who reads it.
+    """A node of the loop: its kind and its readers.
 
     Attributes:
         takes_key: KEY, SEND: the key is the one that the message carries.
@@ -82,7 +82,7 @@ class ChainWriter:
         self._lines.append(" " * indent + line)
 
     def _carried(self, key: str) -> str:
-        """Return what follows `seq` in lists of names: the key and the time, where the loops take them."""
+        """Return the names after `seq` in lists of names: the key and the time, where the loops take them."""
         return (f", {key}" if self.has_keys else "") + (", t" if self.has_times else "")
 
     def _entry(self, number: int, link: Link) -> None:
@@ -197,7 +197,7 @@ class ChainWriter:
             self._result(number, indent + 1, loops, key, value)
 
     def _sent(self, link: Link, key: str) -> str:
-        """Return what a SEND takes after the sequence."""
+        """Return the arguments of a SEND after the sequence."""
         return (f", key={key}" if link.takes_key else "") + (", time=t" if link.has_times else "")
 
     def _result(self, number: int, indent: int, loops: int, key: str = "k", checked: str = "") -> None:

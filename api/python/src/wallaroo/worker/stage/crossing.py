@@ -91,7 +91,7 @@ def _unread(values: Values, data: bytes, error: BaseException) -> Unread:
 
 
 def values_of(node: pb.Node, own: ValueCodec) -> Values:
-    """Return what writes and reads the messages of a node whose frames leave or enter a stage.
+    """Return the writer and reader of a node's messages whose frames leave or enter a stage.
 
     Raises:
         FrameError: The node names a codec that this worker does not have.

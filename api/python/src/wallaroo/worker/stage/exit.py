@@ -154,7 +154,7 @@ class KeyExit:
 
 
 class SinkExit:
-    """Collects what a sink's encoder gives."""
+    """Collects the results of a sink's encoder."""
 
     def __init__(self, node: pb.Node, name: str, stage: pb.Stage, box: LetterBox) -> None:
         self.path, self.port, self.name = node.path, node.port, name

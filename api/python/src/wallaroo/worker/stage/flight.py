@@ -45,7 +45,7 @@ class InFlight:
         self.words[PROCESS] = os.getpid()
 
     def note(self, text: str) -> None:
-        """Note what goes on while no message is in flight; costs more than a word."""
+        """Note the work that goes on while no message is in flight; costs more than a word."""
         if self._map is not None and len(self._map) > BYTES:
             data = text.encode("utf-8", "backslashreplace")[:NOTE_BYTES].decode("utf-8", "ignore").encode()
             self._map[BYTES:] = data.ljust(NOTE_BYTES, b"\0")

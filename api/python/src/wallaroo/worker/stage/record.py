@@ -20,7 +20,7 @@ def makes_rows(sink: Sink) -> bool:
 
 
 class RecordExit(KeyedExit):
-    """Collects what a sink's encoder gives: values, each with a key and perhaps a partition."""
+    """Collects the results of a sink's encoder: values, each with a key and perhaps a partition."""
 
     def put(self, result: Any, message: Any, sequence: int) -> bool:
         """Take an encoder's result; returns False when there is no value, or it is a dead letter now."""

@@ -82,7 +82,7 @@ class Stage:
         }
 
     def clear(self) -> None:
-        """Forget what the call before left."""
+        """Forget the results of the call before."""
         for part in (self._dropped, self._made, self.entered, self.visited):
             part[:] = [0] * len(part)
         self.more.clear()
@@ -152,7 +152,7 @@ class Stage:
         return list(self.outputs(index, timestamp_ms))
 
     def _reader(self, number: int, source: Source, encoding: int) -> Any:
-        """Return what reads a value of an entry; messages in the program's own encoding need no decoder."""
+        """Return the reader of an entry's values; messages in the program's own encoding need no decoder."""
         if number in self._received:
             return self._received[number].loader(encoding)
         if source.generator is not None or encoding not in (PLAIN, FRAMED):
@@ -160,7 +160,7 @@ class Stage:
         return source.decode
 
     def _columns(self, frame: Frame, positions: Sequence[int]) -> Iterator[Iterable[Any]]:
-        """Yield what the loops take besides the payloads: keys and times, if at all."""
+        """Yield the optional columns of the loops besides the payloads: keys and times."""
         if self.has_keys:
             keys, indexes = frame.keys, frame.key_indexes
             yield [keys[indexes[position]] for position in positions] if keys else repeat(b"")
@@ -170,7 +170,7 @@ class Stage:
         yield [times[position] for position in positions]
 
     def _enter(self, first: int) -> Callable[[int], bool]:
-        """Return what notes that a message's header is shown to the user's decoder, unless that must not be."""
+        """Return a function that notes that the user's decoder gets a message's header, unless that is forbidden."""
 
         def enter(position: int) -> bool:
             is_allowed = first + position not in self.skips
@@ -218,7 +218,7 @@ class Stage:
 
     @contextmanager
     def guarded(self, number: int, after: Callable[[Any, Any], object]) -> Iterator[None]:
-        """Call `after` with result and state of a state computation; what it raises counts as the failure."""
+        """Call `after` with result and state of a state computation; its exception counts as the failure."""
         name = f"f{number}"
         plain = self._globals[name]
 
@@ -234,7 +234,7 @@ class Stage:
             self._globals[name] = plain
 
     def counts(self) -> list[pb.StepCount]:
-        """Return what went in and out of each node in the call that has run, derived from the rare cases counted.
+        """Return the counts in and out of each node in the call that has run, derived from the rare cases counted.
 
         What is sent and received has been counted where it was made, and what a key exit gives counts where it comes
         to, so that there only dead letters count.
@@ -385,7 +385,7 @@ def not_hosted(what: str, path: str) -> Diagnostic:
     return Diagnostic.of("W403", worker="main", reason=f'{what} names "{path}", which it does not host')
 
 
-def _give_nothing(given: list[tuple[Any, int]], sequence: int, key: bytes) -> None:
+def _give_nothing(emitted: list[tuple[Any, int]], sequence: int, key: bytes) -> None:
     """Stand in until the loops are written."""
 
 

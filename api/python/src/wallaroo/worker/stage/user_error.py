@@ -1,4 +1,4 @@
-"""What the loops of a stage call when user code fails, or returns what it must not."""
+"""The functions that the loops of a stage call when user code fails, or returns a wrong result."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -13,7 +13,7 @@ from wallaroo.worker.value.result import LIST_EXPECTED, listed
 def fail_of(
     box: LetterBox, node: pb.Node, step: str, code: str = "C501", *, is_payload: bool = False
 ) -> Callable[[Any, int, BaseException], None]:
-    """Return what makes a dead letter of a message and its error."""
+    """Return the function that makes a dead letter of a message and its error."""
     path, add = node.path, box.add
 
     def fail(message: Any, sequence: int, error: BaseException) -> None:
@@ -23,20 +23,20 @@ def fail_of(
 
 
 def items_of(box: LetterBox, node: pb.Node, step: str) -> Callable[[Any, Any, int], Sequence[Any]]:
-    """Return what gives the messages of a multi result, or makes a dead letter."""
+    """Return the function that gives the messages of a multi result, or makes a dead letter."""
     path, add = node.path, box.add
 
     def items(result: Any, message: Any, sequence: int) -> Sequence[Any]:
-        found = listed(result)
-        if found is None:
+        items = listed(result)
+        if items is None:
             add(path, step, message, sequence, WrongResultError(result, LIST_EXPECTED))
-        return found or ()
+        return items or ()
 
     return items
 
 
 def keyed_of(box: LetterBox, node: pb.Node, step: str) -> Callable[[Any, Any, int], bytes | None]:
-    """Return what gives the bytes of a key, or makes a dead letter."""
+    """Return the function that gives the bytes of a key, or makes a dead letter."""
     path, add = node.path, box.add
 
     def keyed(key: Any, message: Any, sequence: int) -> bytes | None:

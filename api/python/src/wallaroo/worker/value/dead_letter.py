@@ -18,7 +18,7 @@ MAX_VALUE_BYTES = 48 * 1024 * 1024  # with its key; leaves room for a frame's ot
 
 
 class WrongResultError(Exception):
-    """User code returned what its kind of step cannot return. Code: C503."""
+    """User code returned a value that its kind of step cannot return. Code: C503."""
 
     def __init__(self, result: Any, expected: str) -> None:
         if isinstance(result, CoroutineType):
@@ -190,7 +190,7 @@ def preview(message: Any) -> str:
 
 
 def _told(finding: Diagnostic) -> str:
-    """Return what a letter says: the remedy of C504, too, which the catalogue does not have."""
+    """Return the text of a letter: with the remedy of C504, too, which the catalogue does not have."""
     return f"{finding.message}; {finding.fix}" if finding.code == "C504" and finding.fix else finding.message
 
 

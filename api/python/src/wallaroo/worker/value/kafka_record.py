@@ -24,17 +24,17 @@ _FIELDS = {
 
 def read_record(data: bytes) -> KafkaRecord:
     """Return the record of its bytes."""
-    found = pb.Record.FromString(data)
-    has = found.HasField
-    headers = found.headers
+    record = pb.Record.FromString(data)
+    has = record.HasField
+    headers = record.headers
     return KafkaRecord(
-        found.topic,
-        found.key if has("key") else None,
-        found.value if has("value") else None,
+        record.topic,
+        record.key if has("key") else None,
+        record.value if has("value") else None,
         tuple((each.key, each.value if each.HasField("value") else None) for each in headers) if headers else (),
-        found.timestamp_ms,
-        found.partition if has("partition") else None,
-        found.offset,
+        record.timestamp_ms,
+        record.partition if has("partition") else None,
+        record.offset,
     )
 
 
@@ -66,7 +66,7 @@ def _written(record: KafkaRecord) -> bytes:
 
 
 def _fault(record: KafkaRecord) -> str:
-    """Return what is wrong with the first attribute with which no record can be written."""
+    """Return the fault in the first attribute with which no record can be written."""
     for name, expected in _FIELDS.items():
         value = getattr(record, name)
         try:
@@ -85,7 +85,7 @@ def reading(source: Source) -> Source:
 
 
 def encoding(sink: Sink) -> Callable[[Any], Any]:
-    """Return what makes the result of a sink's encoder, as bytes where that is a record."""
+    """Return the function that makes the result of a sink's encoder, as bytes where that is a record."""
     if sink.fields.get("content") != RECORD:
         return sink.encode
 

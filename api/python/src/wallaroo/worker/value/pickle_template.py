@@ -29,7 +29,7 @@ _HOOKS = (
 
 
 class Template(NamedTuple):
-    """What pickles of all instances of a class have in common.
+    """The parts that pickles of all instances of a class share.
 
     Attributes:
         head: The bytes before the pickled fields.

@@ -1,4 +1,4 @@
-"""What user functions return: lists of messages, pairs with `persist`, messages for named outputs."""
+"""The results of user functions: lists of messages, pairs with `persist`, messages for named outputs."""
 
 from collections.abc import Callable, Collection
 from numbers import Number
@@ -17,8 +17,8 @@ PAIRS_EXPECTED = "a tuple (list of messages or None, persist)"
 
 def promised(result: Any) -> WrongResultError:
     """Return the error of a result, or of the first item of several, that is none yet."""
-    found = next(filter(is_promise, result)) if isinstance(result, list) else result
-    return WrongResultError(found.value if isinstance(found, Output) else found, MESSAGE_EXPECTED)
+    item = next(filter(is_promise, result)) if isinstance(result, list) else result
+    return WrongResultError(item.value if isinstance(item, Output) else item, MESSAGE_EXPECTED)
 
 
 def present(result: Any, expected: str = MESSAGE_EXPECTED) -> Any:
@@ -45,24 +45,24 @@ def paired(result: Any) -> tuple[Any, Any] | None:
 
 
 def time_of(source: Source) -> Callable[[bytes], int]:
-    """Return what gives the time of a source's payload; it fails where the user's function does, or gives no number."""
+    """Return the function that gives the time of a payload; it fails with the user's function, or without a number."""
 
     def time(payload: bytes) -> int:
         assert source.event_time is not None
-        found = source.event_time(payload)
+        time_ms = source.event_time(payload)
         try:
-            if isinstance(found, bool) or not isinstance(found, Number):
+            if isinstance(time_ms, bool) or not isinstance(time_ms, Number):
                 raise TypeError
-            return max(-(1 << 63), min((1 << 63) - 1, int(found)))
+            return max(-(1 << 63), min((1 << 63) - 1, int(time_ms)))
         except (TypeError, ValueError, OverflowError):
-            msg = f"event_time returned {shown(found)}; expected milliseconds since 1970, an int or a float"
+            msg = f"event_time returned {shown(time_ms)}; expected milliseconds since 1970, an int or a float"
             raise ValueError(msg) from None
 
     return time
 
 
 def expected_of(step: Step) -> str:
-    """Return what a state computation must return."""
+    """Return the kind of result that a state computation must return."""
     if step.is_always_persisted:
         return LIST_EXPECTED
     return PAIRS_EXPECTED if _is_multi(step) else PAIR_EXPECTED

@@ -1,4 +1,4 @@
-"""States as JSON, for people: what cannot be JSON is written as text."""
+"""States as JSON, for people: values that JSON does not have are written as text."""
 
 import json
 import math
@@ -79,7 +79,7 @@ class _Walk:
 
 
 def _attributes(value: Any) -> list[str] | None:
-    """Return what an object consists of; None: nobody knows."""
+    """Return the parts of an object; None: they are unknown."""
     if is_dataclass(value):
         return [field.name for field in fields(value)]
     slots = [name for base in type(value).__mro__ for name in _slots(base)]

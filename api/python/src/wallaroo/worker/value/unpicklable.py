@@ -18,7 +18,7 @@ _REFUSALS = (TypeError, AttributeError, pickle.PicklingError)
 
 
 def reason_of(value: Any, error: BaseException) -> str:
-    """Return why a value cannot be serialized, on one line, with the place of what pickle refuses in it.
+    """Return why a value cannot be serialized, on one line, with the place of the part that pickle refuses.
 
     Example:
         >>> from threading import Lock
@@ -37,10 +37,10 @@ def reason_of(value: Any, error: BaseException) -> str:
 def _path(value: Any, reason: str) -> str:
     path = ""
     for _ in range(MAX_DEPTH):
-        found = next((each for each in islice(_parts(value), MAX_PARTS) if is_refused(each[1], reason)), None)
-        if found is None:
+        refused = next((each for each in islice(_parts(value), MAX_PARTS) if is_refused(each[1], reason)), None)
+        if refused is None:
             break
-        step, value = found
+        step, value = refused
         path += step
     return path
 
@@ -55,7 +55,7 @@ def is_refused(value: Any, reason: str) -> bool:
 
 
 def _parts(value: Any) -> Iterator[tuple[str, Any]]:
-    """Yield what pickle writes of an object, each with the way to it."""
+    """Yield the parts of an object that pickle writes, each with the way to it."""
     if isinstance(value, (list, tuple)):
         yield from ((f"[{number}]", part) for number, part in enumerate(value))
     if isinstance(value, dict):

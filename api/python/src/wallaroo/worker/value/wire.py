@@ -94,7 +94,7 @@ class WireReader:
         return payloads, sequences if sequences is not None else list(range(sequence, number))
 
     def split(self, data: bytes, max_message_bytes: int) -> tuple[list[int], int]:
-        """Return the lengths of the whole messages at the start of `data`, and how long the next one is, if known.
+        """Return the lengths of the whole messages at the start of `data`, and the length of the next one, if known.
 
         Raises:
             HeaderError: The decoder fails on a header.
@@ -153,7 +153,7 @@ class WireReader:
 
 
 def reader_of(source: Source, box: LetterBox) -> LineReader | WireReader | None:
-    """Return what cuts the wire bytes of a source; None where it has none."""
+    """Return the cutter of a source's wire bytes; None where it has none."""
     if source.fields.get("framing") == {"kind": NEWLINE}:
         return LineReader()
     return None if source.payload_length is None else WireReader(source, box)

@@ -156,13 +156,13 @@ class Calendar:
             if not EARLIEST < window.due(state) <= time:
                 self.enroll(window, key, state)
                 continue
-            given, is_over = window.tick(state, time)
+            emitted, is_over = window.tick(state, time)
             self.changed[key] = None
             if is_over:
                 self.drop(key)
             else:
                 self.enroll(window, key, state)
-            yield key, state, given
+            yield key, state, emitted
 
     def _go_back(self, window: Window, time: int) -> None:
         """Let keys that fell silent at a later time than this tick's do so now: the clock was set back."""
@@ -212,7 +212,7 @@ class Calendar:
             yield _entry(port, names, values)
 
     def count(self) -> int:
-        """Return how many keys have a state."""
+        """Return the number of keys that have a state."""
         return len(self.live) + len(self.stored)
 
     def names(self) -> list[bytes]:

@@ -61,7 +61,7 @@ class SessionWindow(TimedWindow):
     def _add_to_oldest(self, state: WindowState, message: Any) -> None:
         self.add(message, state.panes[self._sessions(state)[0]])
 
-    def _advance(self, state: WindowState, until: int, time: int, given: Given) -> None:
+    def _advance(self, state: WindowState, until: int, time: int, emitted: Given) -> None:
         state.slow()
         for first, last in self._sessions(state):
             end = last + self.gap
@@ -69,7 +69,7 @@ class SessionWindow(TimedWindow):
                 break
             state.oldest = until
             accumulator = state.panes.pop((first, last))
-            self.result(state, accumulator, end - 1 if self.is_event else time, given, (first, end))
+            self.result(state, accumulator, end - 1 if self.is_event else time, emitted, (first, end))
 
 
 KINDS: dict[str, type[RangeWindow | SessionWindow | CountWindow]] = {
@@ -80,12 +80,12 @@ KINDS: dict[str, type[RangeWindow | SessionWindow | CountWindow]] = {
 
 
 def window_of(aggregation: Any, window: Mapping[str, Any], *, has_watermarks: bool = False) -> Window:
-    """Return the windows of a step from what the topology says of it.
+    """Return the windows of a step from the topology's entry.
 
     Args:
         has_watermarks: Whether ticks have times of the data, which move windows as messages do.
     """
-    made = KINDS[window["kind"]](aggregation, window)
-    if has_watermarks and made.is_event:
-        made.waits = False
-    return made
+    windows = KINDS[window["kind"]](aggregation, window)
+    if has_watermarks and windows.is_event:
+        windows.waits = False
+    return windows

@@ -1,4 +1,4 @@
-"""Windows of one step: what a message or a tick does to the state of its key, and what that emits.
+"""Windows of one step: the effect of a message or a tick on the state of its key, and the windows emitted.
 
 SPECIFICATION.md, section 8, says what is right; here a message costs one call of `update` as long as it falls into the
 pane of the message before it.
@@ -19,7 +19,7 @@ EARLIEST = -(1 << 63)
 
 
 class Failed(NamedTuple):
-    """Stands for what a window would have given, had `combine` or `output` not failed. Code: C517."""
+    """Replaces the result of a window whose `combine` or `output` failed. Code: C517."""
 
     accumulator: Any
     error: BaseException
@@ -89,7 +89,7 @@ class WindowState:
         self.low = self.high = 0
 
     def fields(self) -> tuple[int, int, int, bool, int | None, bool]:
-        """Return what is saved besides the accumulators."""
+        """Return the fields saved besides the accumulators."""
         return self.first, self.latest, self.oldest, self.has_begun, self.silent, self.is_late
 
     @classmethod
@@ -129,7 +129,7 @@ class Window(ABC):
 
     @abstractmethod
     def enter(self, state: WindowState, is_new: bool, message: Any, time: int) -> Given:
-        """Add a message to the state of its key; what `update` raises goes through, and the state is then spoilt."""
+        """Add a message to the state of its key; an exception of `update` goes through and spoils the state."""
 
     @abstractmethod
     def due(self, state: WindowState) -> int:
@@ -137,7 +137,7 @@ class Window(ABC):
 
     @abstractmethod
     def tick(self, state: WindowState, time: int) -> tuple[Given, bool]:
-        """Return what a tick emits, and whether the key has no more state."""
+        """Return the results that a tick emits, and whether the key has no more state."""
 
     def add(self, message: Any, accumulator: Any) -> None:
         """Let `update` add a message to an accumulator.
@@ -149,22 +149,22 @@ class Window(ABC):
         if returned is not None:
             check_returned(returned, accumulator)
 
-    def result(self, state: WindowState, accumulator: Any, time: int, given: Given, bounds: tuple[int, int]) -> None:
-        """Add what `output` gives."""
+    def result(self, state: WindowState, accumulator: Any, time: int, emitted: Given, bounds: tuple[int, int]) -> None:
+        """Add the result of `output`."""
         try:
             if self.tells_bounds:
                 value = present(self.output(state.key, accumulator, bounds=WindowBounds(*bounds)))
             else:
                 value = present(self.output(state.key, accumulator))
         except BaseException as err:
-            given.append((Failed(accumulator, err), time))
+            emitted.append((Failed(accumulator, err), time))
             return
         if value is not None:
-            given.append((value, time))
+            emitted.append((value, time))
 
 
 class TimedWindow(Window):
-    """Windows that a time ends: what those of ranges and sessions have in common."""
+    """Windows that a time ends: the base of those of ranges and sessions."""
 
     def __init__(self, aggregation: Any, window: Mapping[str, Any], delay_ms: int, patience_ms: int) -> None:
         super().__init__(aggregation, patience_ms)
@@ -193,28 +193,28 @@ class TimedWindow(Window):
         """Add a late message to the oldest open window."""
 
     @abstractmethod
-    def _advance(self, state: WindowState, until: int, time: int, given: Given) -> None:
+    def _advance(self, state: WindowState, until: int, time: int, emitted: Given) -> None:
         """Emit the windows that are due at the time `until`."""
 
     def enter(self, state: WindowState, is_new: bool, message: Any, time: int) -> Given:
         """Add a message; windows that its time makes due come before it."""
-        given: Given = []
+        emitted: Given = []
         if is_new:
             self._begin(state, time)
         elif time >= state.latest + self.patience:
-            self._begin_anew(state, time, given)
+            self._begin_anew(state, time, emitted)
         elif time >= self._end(state) + self.delay:
-            self._advance(state, time, time, given)
+            self._advance(state, time, time, emitted)
         elif self._is_stuck(state, time):
             latest = state.latest
-            self._begin_anew(state, time, given)
-            given.append((Stuck(latest), time))
+            self._begin_anew(state, time, emitted)
+            emitted.append((Stuck(latest), time))
         if self._is_late(state, time):
-            self._late(state, message, time, given)
+            self._late(state, message, time, emitted)
         else:
             state.silent, state.is_late = None, False
             self._add(state, message, time)
-        return given
+        return emitted
 
     def _is_stuck(self, state: WindowState, time: int) -> bool:
         """Say whether messages have been late for the longest silence; by event time only ticks decide."""
@@ -222,8 +222,8 @@ class TimedWindow(Window):
             return False
         return time >= state.silent + self.patience
 
-    def _begin_anew(self, state: WindowState, time: int, given: Given) -> None:
-        self._advance(state, state.latest + self.patience, time, given)
+    def _begin_anew(self, state: WindowState, time: int, emitted: Given) -> None:
+        self._advance(state, state.latest + self.patience, time, emitted)
         state.reset()
         self._begin(state, time)
 
@@ -234,16 +234,16 @@ class TimedWindow(Window):
         return min(self._end(state) + self.delay, state.latest + self.patience)
 
     def tick(self, state: WindowState, time: int) -> tuple[Given, bool]:
-        """Emit what is due."""
-        given: Given = []
+        """Emit the windows that are due."""
+        emitted: Given = []
         last = state.latest + self.patience
         is_over = self.waits or time >= last
-        self._advance(state, last if is_over else time, time, given)
+        self._advance(state, last if is_over else time, time, emitted)
         if self.waits and state.is_late and state.latest > time:
-            given.append((Stuck(state.latest), time))
-        return given, is_over
+            emitted.append((Stuck(state.latest), time))
+        return emitted, is_over
 
-    def _late(self, state: WindowState, message: Any, time: int, given: Given) -> None:
+    def _late(self, state: WindowState, message: Any, time: int, emitted: Given) -> None:
         state.slow()
         state.is_late = True
         if not self.is_event and state.silent is None:
@@ -253,9 +253,9 @@ class TimedWindow(Window):
         elif self.late == "fire_per_message":
             accumulator = self.initial()
             self.add(message, accumulator)
-            self.result(state, accumulator, time, given, (time, time))
+            self.result(state, accumulator, time, emitted, (time, time))
         else:
-            given.append((DROPPED, time))
+            emitted.append((DROPPED, time))
 
 
 class RangeWindow(TimedWindow):
@@ -303,14 +303,14 @@ class RangeWindow(TimedWindow):
     def _add_to_oldest(self, state: WindowState, message: Any) -> None:
         self._pane(state, state.oldest * self.per_slide, message)
 
-    def _advance(self, state: WindowState, until: int, time: int, given: Given) -> None:
+    def _advance(self, state: WindowState, until: int, time: int, emitted: Given) -> None:
         state.slow()
         while (end := self._end(state)) + self.delay <= until:
             begin = state.oldest * self.per_slide
             inside = self._numbers(state, begin, begin + self.per_window)
             state.has_begun = state.has_begun or bool(inside)
             if state.has_begun:
-                self._give(state, inside, end - 1 if self.is_event else time, given, (end - self.range, end))
+                self._give(state, inside, end - 1 if self.is_event else time, emitted, (end - self.range, end))
             for number in self._numbers(state, begin, begin + self.per_slide):
                 del state.panes[number]
             state.oldest += 1
@@ -323,16 +323,16 @@ class RangeWindow(TimedWindow):
             return sorted(number for number in panes if begin <= number < end)
         return [number for number in range(begin, end) if number in panes]
 
-    def _give(self, state: WindowState, inside: list[int], time: int, given: Given, bounds: tuple[int, int]) -> None:
+    def _give(self, state: WindowState, inside: list[int], time: int, emitted: Given, bounds: tuple[int, int]) -> None:
         accumulator: Any = None
         try:
             accumulator = self.initial()
             for number in inside:
                 accumulator = present(self.combine(accumulator, state.panes[number]), "an accumulator")
         except BaseException as err:
-            given.append((Failed(accumulator, err), time))
+            emitted.append((Failed(accumulator, err), time))
         else:
-            self.result(state, accumulator, time, given, bounds)
+            self.result(state, accumulator, time, emitted, bounds)
 
 
 class CountWindow(Window):
@@ -354,22 +354,22 @@ class CountWindow(Window):
         state.pane, state.high = state.panes[0], 1
         if state.oldest < self.count:
             return NOTHING
-        given: Given = []
+        emitted: Given = []
         state.is_over = True
-        self.result(state, state.panes[0], time, given, (state.first, time))
-        return given
+        self.result(state, state.panes[0], time, emitted, (state.first, time))
+        return emitted
 
     def due(self, state: WindowState) -> int:
         """Return when the silence has been long enough."""
         return EARLIEST if state.silent is None else state.silent + self.patience
 
     def tick(self, state: WindowState, time: int) -> tuple[Given, bool]:
-        """Emit what there is."""
-        given: Given = []
-        self.result(state, state.panes[0], state.latest, given, (state.first, state.latest))
-        return given, True
+        """Emit the messages that wait."""
+        emitted: Given = []
+        self.result(state, state.panes[0], state.latest, emitted, (state.first, state.latest))
+        return emitted, True
 
 
-def split(given: Given) -> Iterator[tuple[Any, int]]:
-    """Yield what was emitted."""
-    return (item for item in given if not isinstance(item[0], (Failed, Stuck, Dropped)))
+def split(emitted: Given) -> Iterator[tuple[Any, int]]:
+    """Yield the emitted values."""
+    return (item for item in emitted if not isinstance(item[0], (Failed, Stuck, Dropped)))

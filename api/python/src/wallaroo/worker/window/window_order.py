@@ -16,7 +16,7 @@ class Tick(NamedTuple):
 
     @property
     def place(self) -> tuple[int, ...]:
-        """What sorts ticks among visits; in one sequence they come first."""
+        """Sorting key of ticks among visits; in one sequence they come first."""
         return self.sequence, 0, self.time, self.ordinal
 
     @property
@@ -26,7 +26,7 @@ class Tick(NamedTuple):
 
 
 @dataclass(slots=True)
-class Run:
+class MessageRun:
     """Messages of one window step, one after the other."""
 
     keys: list[bytes]
@@ -40,23 +40,23 @@ class Run:
         """Return 1 + ordinal, message, index of the key, sequence and time of each."""
         return zip(self.ordinals, self.messages, self.indexes, self.sequences, self.times, strict=True)
 
-    def at(self, start: int, end: int) -> "Run":
+    def at(self, start: int, end: int) -> "MessageRun":
         """Return those from one position to another."""
         if (start, end) == (0, len(self.messages)):
             return self
         columns = (self.indexes, self.messages, self.sequences, self.times, self.ordinals)
-        return Run(self.keys, *(column[start:end] for column in columns))
+        return MessageRun(self.keys, *(column[start:end] for column in columns))
 
-    def pick(self, positions: Sequence[int]) -> "Run":
+    def pick(self, positions: Sequence[int]) -> "MessageRun":
         """Return those at some positions."""
         columns = (self.indexes, self.messages, self.sequences, self.times, self.ordinals)
-        return Run(self.keys, *([column[position] for position in positions] for column in columns))
+        return MessageRun(self.keys, *([column[position] for position in positions] for column in columns))
 
 
-def joined(runs: Sequence[Run]) -> Run:
+def joined(runs: Sequence[MessageRun]) -> MessageRun:
     """Return the messages of several frames as those of one, in the order of their sequences."""
     keys: dict[bytes, int] = {}
-    whole = Run([], [], [], [], [], [])
+    whole = MessageRun([], [], [], [], [], [])
     for run in runs:
         places = [keys.setdefault(key, len(keys)) for key in run.keys]
         whole.indexes = [*whole.indexes, *(places[index] for index in run.indexes)]
@@ -68,7 +68,7 @@ def joined(runs: Sequence[Run]) -> Run:
     return whole.pick(sorted(range(len(whole.messages)), key=whole.sequences.__getitem__))
 
 
-def in_order(runs: list[Run], ticks: list[Tick]) -> Iterator[Run | Tick]:
+def in_order(runs: list[MessageRun], ticks: list[Tick]) -> Iterator[MessageRun | Tick]:
     """Yield messages and ticks by sequence; a tick precedes the messages of its sequence."""
     runs = [run for run in runs if run.messages]
     is_sorted = all(isinstance(run.sequences, range) or sorted(run.sequences) == run.sequences for run in runs)

@@ -15,7 +15,7 @@ import org.wallaroo.spark.query.OperatorFailure;
 import org.wallaroo.spark.query.Settings;
 
 /**
- * Counts messages between two barriers: what the journal had, what each stage has run and given, what was delivered.
+ * Counts messages between two barriers: those of the journal, those run and given by each stage, those delivered.
  *
  * <p>Calls are checked one by one ({@code Audit}). Here is what lies between: the journal and the sources, the exits of
  * stages and the entries of others, the last exits and the egress. At a barrier no call is open: then all must be equal.
@@ -85,7 +85,7 @@ public final class Account implements CallCounts {
         add(items, given.get(levelOf.get(stage)));
     }
 
-    /** Notes what goes to the egress. */
+    /** Notes messages for the egress. */
     public void delivered(List<JournalRow.Item> items) {
         add(items, delivered);
     }
@@ -121,7 +121,7 @@ public final class Account implements CallCounts {
         delivered.clear();
     }
 
-    /** Each stage has run all that left by its ports; what a level takes does not pass it. */
+    /** Each stage has run all that left by its ports; messages that a level takes do not pass it. */
     private void checkLevel(Map<String, List<Integer>> stages, Map<Integer, Long> passing) {
         stages.forEach((stage, ports) -> {
             for (int port : stage.equals(reader) ? List.<Integer>of() : ports) {

@@ -4,7 +4,7 @@ import java.util.List;
 import java.util.Map;
 import org.wallaroo.spark.message.JournalRow;
 
-/** Takes what the calls of a task or an engine have counted. */
+/** Takes the counts of the calls of a task or an engine. */
 public interface CallCounts {
     /** Notes that a stage is about to call its worker. */
     void opened(String stage);
@@ -15,9 +15,9 @@ public interface CallCounts {
     /** Notes messages that a stage has given, by port. */
     void gave(String stage, Map<Integer, Long> messages);
 
-    /** Notes what a stage has given. */
+    /** Notes the output of a stage. */
     void gave(String stage, List<JournalRow.Item> items);
 
-    /** Returns what passed the steps, and what states there are. */
+    /** Returns the messages that passed the steps, and the states. */
     Counters counters();
 }

@@ -17,17 +17,17 @@ public final class Counters {
 
     private final Map<String, Map<String, Long>> steps = new TreeMap<>(); // by path and name; a map within does not change
     private final Map<String, Map<Integer, Size>> stores = new TreeMap<>(); // by stage and bucket
-    private final NavigableMap<Long, Keys> visits = new TreeMap<>(); // the latest ones, by id
+    private final NavigableMap<Long, VisitedKeys> visits = new TreeMap<>(); // the latest ones, by id
 
     /** How large the state of a bucket is: its keys, and the bytes of its log. */
     record Size(long keys, long bytes) {}
 
-    /** For how many keys a visit ran, once for each step, and how many of them are dead letters. */
-    record Keys(long keys, long failed) {
-        private static final Keys NONE = new Keys(0, 0);
+    /** The keys for which a visit ran, once for each step, and the dead letters among them. */
+    record VisitedKeys(long keys, long failed) {
+        private static final VisitedKeys NONE = new VisitedKeys(0, 0);
 
-        private Keys plus(Visited visited) {
-            return new Keys(keys + visited.getKeys(), failed + visited.getFailed());
+        private VisitedKeys plus(Visited visited) {
+            return new VisitedKeys(keys + visited.getKeys(), failed + visited.getFailed());
         }
     }
 
@@ -45,7 +45,7 @@ public final class Counters {
         return copy;
     }
 
-    /** Adds what a call has counted. */
+    /** Adds the counts of a call. */
     public void count(List<StepCount> counts) {
         counts.forEach(count -> steps.merge(count.getPath(), named(count), Counters::sum));
     }
@@ -64,9 +64,9 @@ public final class Counters {
         return sum;
     }
 
-    /** Adds what a call says of visits. */
+    /** Adds the visits of a call. */
     public void visit(List<Visited> visited) {
-        visited.forEach(each -> visits.put(each.getId(), visits.getOrDefault(each.getId(), Keys.NONE).plus(each)));
+        visited.forEach(each -> visits.put(each.getId(), visits.getOrDefault(each.getId(), VisitedKeys.NONE).plus(each)));
         while (visits.size() > MOST_VISITS) {
             visits.pollFirstEntry();
         }
@@ -78,7 +78,7 @@ public final class Counters {
                 .put(bucket, new Size(keys, version.snapshotBytes() + version.changeBytes()));
     }
 
-    /** Returns what passed sources, steps and sinks, by path and name. */
+    /** Returns the messages that passed sources, steps and sinks, by path and name. */
     public Map<String, Map<String, Long>> steps() {
         return steps;
     }
@@ -87,7 +87,7 @@ public final class Counters {
         return stores;
     }
 
-    NavigableMap<Long, Keys> visits() {
+    NavigableMap<Long, VisitedKeys> visits() {
         return visits;
     }
 

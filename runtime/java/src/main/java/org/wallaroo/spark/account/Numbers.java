@@ -37,7 +37,7 @@ public final class Numbers {
         return barriers.getOrDefault(offset, new Counters());
     }
 
-    /** Notes what a barrier has. */
+    /** Notes the numbers of a barrier. */
     public synchronized void put(long offset, Counters counters) {
         barriers.put(offset, counters);
     }
@@ -51,7 +51,7 @@ public final class Numbers {
         return isReading;
     }
 
-    /** Returns how many messages are processed with all their output in the outbox; -1: none yet. */
+    /** Returns the number of messages that are processed with all their output in the outbox; -1: none yet. */
     public synchronized long messages() {
         return messages;
     }
@@ -74,13 +74,13 @@ public final class Numbers {
         return changes;
     }
 
-    /** Returns those whose times were not counted: what is run again was. */
+    /** Returns those whose times were not counted: repeated ones were. */
     public synchronized Arrivals untimed(Arrivals arrivals) {
         return arrivals.after(timed);
     }
 
     /**
-     * Notes how long the engine took for messages, which it has given to the egress.
+     * Notes the time that the engine took for messages, which it has given to the egress.
      *
      * @param offset after them
      * @param arrivals those that were not counted before
@@ -116,7 +116,7 @@ public final class Numbers {
         return shown.visits().isEmpty() ? 0 : shown.visits().lastKey();
     }
 
-    /** Returns what visits came to as JSON, those after the one of an id. */
+    /** Returns the counts of visits as JSON, those after the one of an id. */
     public synchronized String visits(long after) {
         return Json.object("offset", shownAt, "visits", shown.visitNumbers(after));
     }

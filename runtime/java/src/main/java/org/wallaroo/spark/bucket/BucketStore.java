@@ -11,7 +11,7 @@ public interface BucketStore {
     List<byte[]> log(int bucket, BucketVersion version);
 
     /**
-     * Stores what a call has changed.
+     * Stores the changes of a call.
      *
      * @param bucket of the call
      * @param before version before it

@@ -3,7 +3,7 @@ package org.wallaroo.spark.bucket;
 import java.util.List;
 
 /**
- * What a call has changed in a bucket.
+ * The changes of a call in a bucket.
  *
  * @param bucket of the call
  * @param before version before it

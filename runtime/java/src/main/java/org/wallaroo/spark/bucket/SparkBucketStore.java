@@ -42,7 +42,7 @@ public final class SparkBucketStore implements BucketStore {
         return (int) key == VERSION;
     }
 
-    /** Returns what was noted of the program whose states these are; null: nothing was. */
+    /** Returns the note of the program whose states these are; null: there is none. */
     public byte[] facts() {
         return entries.getValue(FACTS);
     }
@@ -52,7 +52,7 @@ public final class SparkBucketStore implements BucketStore {
         entries.updateValue(FACTS, facts);
     }
 
-    /** Returns what was noted of the times of rows; null: nothing was. */
+    /** Returns the note of the times of rows; null: there is none. */
     public byte[] times() {
         return entries.getValue(TIMES);
     }

@@ -3,7 +3,7 @@ package org.wallaroo.spark.bucket;
 import java.util.List;
 
 /**
- * What the engine wants to know of Spark's store.
+ * The engine's question to Spark's store.
  *
  * @param bucket of the state
  * @param log which log of it; null: its version is wanted

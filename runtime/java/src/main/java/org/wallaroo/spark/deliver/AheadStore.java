@@ -10,7 +10,7 @@ import org.wallaroo.spark.bucket.Changes;
 import org.wallaroo.spark.bucket.StoreRequest;
 
 /**
- * Versions and logs of buckets as the engine sees them: ahead of Spark's store by what no task has stored yet.
+ * Versions and logs of buckets as the engine sees them: ahead of Spark's store by the changes that no task has stored yet.
  *
  * <p>What is not here is asked of the task that has Spark's store.
  */
@@ -66,7 +66,7 @@ public final class AheadStore implements BucketStore {
         }
     }
 
-    /** Returns what was stored since the last call, in this order. */
+    /** Returns the changes stored since the last call, in this order. */
     public synchronized List<Changes> bind() {
         List<Changes> bound = unbound;
         unbound = new ArrayList<>();

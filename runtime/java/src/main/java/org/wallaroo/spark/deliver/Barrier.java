@@ -5,7 +5,7 @@ import org.wallaroo.spark.bucket.Changes;
 import org.wallaroo.spark.message.JournalRow;
 
 /**
- * A moment at which no call is open: what a batch may end with.
+ * A moment at which no call is open: a batch may end with one.
  *
  * @param place in the journal: all before it is processed, nothing after it has begun
  * @param deliveries how many the egress has got before it

@@ -73,7 +73,7 @@ public final class BarrierQueue {
         }
     }
 
-    /** Returns what a task answers that has Spark's store. */
+    /** Returns the answer of a task that has Spark's store. */
     synchronized List<byte[]> ask(StoreRequest asked) {
         request = asked;
         answer = null;
@@ -84,7 +84,7 @@ public final class BarrierQueue {
         return answer;
     }
 
-    /** Gives the engine what it has asked for. */
+    /** Gives the engine the answers to its questions. */
     public synchronized void answer(long caller, List<byte[]> found) {
         check(caller);
         if (request == null) {

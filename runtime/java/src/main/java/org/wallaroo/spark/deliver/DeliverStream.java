@@ -53,7 +53,7 @@ public final class DeliverStream extends ClientCall.Listener<DeliverReply> imple
     private boolean isOver; // for its engine
     private RuntimeException failure;
 
-    /** A delivery, or a mark with a place: all before it belongs to what the journal has before that. */
+    /** A delivery, or a mark with a place: all before it belongs to the journal's input before that. */
     private record Sent(long number, int bytes, JournalRow.Place place) {}
 
     /**
@@ -132,7 +132,7 @@ public final class DeliverStream extends ClientCall.Listener<DeliverReply> imple
         }
     }
 
-    /** Returns how many deliveries were sent. */
+    /** Returns the number of deliveries sent. */
     public synchronized long number() {
         return number;
     }

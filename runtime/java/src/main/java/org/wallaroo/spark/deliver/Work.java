@@ -3,7 +3,7 @@ package org.wallaroo.spark.deliver;
 import org.wallaroo.spark.bucket.StoreRequest;
 
 /**
- * What the engine has for a task.
+ * The engine's work for a task.
  *
  * @param barrier whose changes are to be stored; null: none
  * @param request to be answered after that; null: none

@@ -23,7 +23,7 @@ public final class EngineGuard {
     private volatile Served engine;
     private boolean isStopped;
 
-    /** What a guard knows of an engine. */
+    /** A guard's record of an engine. */
     interface Served {
         BarrierQueue queue();
 

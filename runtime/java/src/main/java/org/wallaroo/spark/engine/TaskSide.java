@@ -12,7 +12,7 @@ import org.wallaroo.spark.query.Attempt;
 import org.wallaroo.spark.query.Settings;
 
 /**
- * What one attempt of a task has of the engine: Spark's source takes work of it, the operator with Spark's store does it.
+ * The engine's side of one attempt of a task: Spark's source takes work of it, the operator with Spark's store does it.
  */
 public final class TaskSide {
     private static final Map<Long, TaskSide> RUNNING = new ConcurrentHashMap<>(); // by attempt

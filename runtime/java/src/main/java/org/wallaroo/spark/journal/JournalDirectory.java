@@ -76,7 +76,7 @@ final class JournalDirectory implements JournalPlace {
         return end;
     }
 
-    /** Returns what tells of writes in the directory; null: the system cannot, or has no more of these. */
+    /** Returns the watcher of writes in the directory; null: the system cannot, or has no more of these. */
     private WatchService watch() {
         WatchService made = null;
         try {

@@ -15,7 +15,7 @@ import wallaroo.service.v1.Service.FollowRequest;
 import wallaroo.service.v1.Service.Position;
 
 /**
- * Knows how far a journal may be read: the gateway pushes it, so that waiting costs nothing.
+ * Knows the position up to which a journal may be read: the gateway pushes it, so that waiting costs nothing.
  *
  * <p>One for each query in this virtual machine. While the gateway is away it knows what it knew. Of a journal of this
  * machine the gateway says how far it goes; one that the gateway sends may be read as far as it has arrived.
@@ -98,14 +98,14 @@ public final class JournalHead {
         }
     }
 
-    /** Lets a reader say from now on how far the journal has got to it; it begins at an offset. */
+    /** Lets a reader report from now on the part of the journal that it has got; it begins at an offset. */
     synchronized void feed(Object begun, long offset) {
         reader = begun;
         end = offset;
         failure = null;
     }
 
-    /** Takes note how far the journal may be read; {@code from}: the reader that says so, or null. */
+    /** Takes note of the position up to which the journal may be read; {@code from}: the reader that says so, or null. */
     synchronized void moveTo(Object from, long offset) {
         if (from == reader && offset > end) {
             end = offset;
@@ -113,7 +113,7 @@ public final class JournalHead {
         }
     }
 
-    /** Takes note why nobody will say any longer how far the journal may be read. */
+    /** Takes note why no reader will report that position any longer. */
     synchronized void fail(Object from, RuntimeException why) {
         if (from == reader) {
             failure = why;

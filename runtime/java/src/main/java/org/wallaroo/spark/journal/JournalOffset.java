@@ -28,7 +28,7 @@ public final class JournalOffset extends Offset implements PartitionOffset {
     }
 
     /**
-     * Reads what {@link #json} gave.
+     * Reads the form that {@link #json} gave.
      *
      * @param text JSON
      */

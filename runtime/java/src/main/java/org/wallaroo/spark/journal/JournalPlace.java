@@ -20,7 +20,7 @@ public interface JournalPlace extends AutoCloseable {
     /** Says whether a gateway sends it. */
     boolean isSent();
 
-    /** Returns how far it may be read now. */
+    /** Returns the position up to which it may be read now. */
     JournalOffset end();
 
     /**
@@ -43,7 +43,7 @@ public interface JournalPlace extends AutoCloseable {
      */
     JournalRange range(JournalOffset start, long end, int rowBytes);
 
-    /** Ends what waits for writes. */
+    /** Ends the waits for writes. */
     @Override
     default void close() {
         // Nothing does.

@@ -21,7 +21,7 @@ abstract class JournalReader implements Closeable {
     }
 
     /**
-     * Returns what reads the journal of a query.
+     * Returns the reader of a query's journal.
      *
      * @param settings of the query
      * @param start where to begin

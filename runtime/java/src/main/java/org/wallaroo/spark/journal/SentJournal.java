@@ -28,7 +28,7 @@ abstract class SentJournal extends JournalReader {
         return journal;
     }
 
-    /** Forgets what a stream that broke has sent of a frame. */
+    /** Forgets the part of a frame that a broken stream has sent. */
     final void restart() {
         part = ByteString.EMPTY;
     }

@@ -59,12 +59,12 @@ public record Arrivals(List<Group> groups, long begunMs, long begunNs) {
                 : new Arrivals(groups.stream().filter(each -> each.offset() > offset).toList(), begunMs, begunNs);
     }
 
-    /** Returns how many messages they are. */
+    /** Returns the number of messages. */
     public long count() {
         return groups.stream().mapToLong(Group::messages).sum();
     }
 
-    /** Returns how many milliseconds ago the engine began. */
+    /** Returns the milliseconds since the engine began. */
     public long computedMs() {
         return TimeUnit.NANOSECONDS.toMillis(System.nanoTime() - begunNs);
     }

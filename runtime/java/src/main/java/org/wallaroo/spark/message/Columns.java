@@ -67,7 +67,7 @@ public record Columns(
         }
     }
 
-    /** Returns how many messages there are. */
+    /** Returns the number of messages. */
     public int count() {
         return values.size();
     }

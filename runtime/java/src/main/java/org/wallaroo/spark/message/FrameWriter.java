@@ -61,7 +61,7 @@ public final class FrameWriter {
         absent.set(at, value == null);
     }
 
-    /** Returns how many messages there are. */
+    /** Returns the number of messages. */
     public int count() {
         return values.size();
     }

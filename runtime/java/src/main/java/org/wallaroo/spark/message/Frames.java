@@ -33,7 +33,7 @@ public final class Frames {
     private Frames() {}
 
     /**
-     * How far a run of frames is good.
+     * The good part of a run of frames.
      *
      * @param end position after the last good frame
      * @param sequence the sequence that follows
@@ -89,7 +89,7 @@ public final class Frames {
         return (data[at + 6] & 255) | (data[at + 7] & 255) << 8;
     }
 
-    /** Returns how many messages frames have, by port. */
+    /** Returns the number of messages in frames, by port. */
     public static Map<Integer, Long> countByPort(byte[] frames) {
         Map<Integer, Long> found = new HashMap<>();
         for (int at = 0; at < frames.length; at += bytes(frames, at)) {
@@ -162,12 +162,12 @@ public final class Frames {
         return (int) crc.getValue();
     }
 
-    /** Returns how many messages the header of a frame announces. */
+    /** Returns the number of messages that the header of a frame announces. */
     public static long count(byte[] data, int at) {
         return ByteBuffer.wrap(data).order(ByteOrder.LITTLE_ENDIAN).getInt(at + 8) & 0xffffffffL;
     }
 
-    /** Returns how long the frame is of which the header is at a position. */
+    /** Returns the length of the frame whose header is at a position. */
     public static int bytes(byte[] data, int at) {
         return HEADER_BYTES + ByteBuffer.wrap(data).order(ByteOrder.LITTLE_ENDIAN).getInt(at + 12);
     }

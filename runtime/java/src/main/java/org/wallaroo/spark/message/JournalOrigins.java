@@ -10,7 +10,7 @@ import java.util.function.Function;
 import wallaroo.worker.v1.WorkerOuterClass.Origin;
 
 /**
- * Origins of what comes from the journal.
+ * Origins of the journal's messages.
  *
  * <p>In a frame of the journal the last message of each run of one partition, whose offsets follow each other, has a
  * header with partition and next offset.

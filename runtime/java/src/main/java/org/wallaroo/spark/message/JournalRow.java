@@ -3,7 +3,7 @@ package org.wallaroo.spark.message;
 import java.util.List;
 
 /**
- * What goes from one level to the next: frames, or a word to the levels.
+ * A row from one level to the next: frames, or a word to the levels.
  *
  * @param kind what it is
  * @param place after all of the journal that it and those before it are of
@@ -15,13 +15,13 @@ public record JournalRow(Kind kind, Place place, List<Item> items, Arrivals arri
         this(kind, place, items, Arrivals.NONE);
     }
 
-    /** What a row is. */
+    /** The kind of a row. */
     public enum Kind {
         /** Frames. */
         FRAMES,
         /** The journal has nothing more for now: answers that are under way are awaited. */
         IDLE,
-        /** Open calls end now: what they have changed can be stored. */
+        /** Open calls end now: their changes can be stored. */
         FLUSH
     }
 

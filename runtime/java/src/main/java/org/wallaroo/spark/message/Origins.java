@@ -28,14 +28,14 @@ public interface Origins {
     }
 
     /**
-     * Returns what gives the origin of a letter, or null where it is not known; null where none is.
+     * Returns the function that gives the origin of a letter, or null where it is not known; null where none is.
      *
      * @param data one or more whole frames of sources
      */
     Function<LetterFrame.Letter, Origin> of(byte[] data);
 
     /**
-     * Returns what frames of sources have given, with origins in its dead letters.
+     * Returns the frames given for frames of sources, with origins in their dead letters.
      *
      * @param given frames of any ports
      * @param data one or more whole frames of sources

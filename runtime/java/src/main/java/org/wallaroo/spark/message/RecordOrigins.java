@@ -10,7 +10,7 @@ import wallaroo.worker.v1.WorkerOuterClass.DeadLetter;
 import wallaroo.worker.v1.WorkerOuterClass.Origin;
 
 /**
- * Origins of what a task reads of one partition of a topic: sequences are offsets.
+ * Origins of the records that a task reads of one partition of a topic: sequences are offsets.
  *
  * <p>Those of tables are not: of these the decoder's input says it, which is the record.
  *

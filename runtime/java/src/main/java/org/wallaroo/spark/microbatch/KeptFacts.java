@@ -19,7 +19,7 @@ import org.wallaroo.spark.query.Settings;
  */
 record KeptFacts(Settings settings, int level) {
     /**
-     * Compares with what the partition keeps, and notes what is new.
+     * Compares with the facts that the partition keeps, and notes new ones.
      *
      * @throws OperatorFailure R716, something has changed that the states depend on, or Spark has other partitions
      */

@@ -21,7 +21,7 @@ final class LargeRow {
 
     private LargeRow() {}
 
-    /** Returns it, without the row: who wants it knows where it came from. */
+    /** Returns it, without the row: its reader knows where it came from. */
     static LetterFrame.Letter letter(RecordSource source, long sequence, long timeMs, byte[] value) {
         String error = String.format(Locale.ROOT, "a %s of %,d bytes; at most %,d are taken",
                 source.rows() ? "row" : "value", value.length, source.limit());

@@ -101,7 +101,7 @@ final class LevelOutput {
         return rows.iterator();
     }
 
-    /** Says whether what passes the last level leaves at once, and is not staged in order. */
+    /** Says whether messages that pass the last level leave at once, and are not staged in order. */
     boolean yieldsFrames() {
         return yieldsFrames;
     }

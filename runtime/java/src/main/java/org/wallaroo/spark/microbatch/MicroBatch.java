@@ -13,7 +13,7 @@ import org.wallaroo.spark.query.Settings;
 import org.wallaroo.spark.query.Ticks;
 import org.wallaroo.spark.state.StateStore;
 
-/** What the driver calls: the query of a plan in micro-batches. */
+/** The entry of the driver: the query of a plan in micro-batches. */
 public final class MicroBatch {
     private MicroBatch() {}
 
@@ -64,7 +64,7 @@ public final class MicroBatch {
         return levels(settings, clock, records, states).flatMap(new OutputRows(settings), Encoders.row(OutputRows.SCHEMA));
     }
 
-    /** Returns what leaves the last level, for what leaves level 0 over journals or a clock (null: there are none) and records. */
+    /** Returns the output of the last level, for the output of level 0 over journals or a clock (null: there are none) and records. */
     private static Dataset<byte[]> levels(
             Settings settings, Dataset<byte[]> journals, List<Dataset<Row>> records, List<Dataset<Row>> states) {
         Dataset<byte[]> rows = journals;

@@ -60,12 +60,12 @@ final class RecordTask implements MapPartitionsFunction<Row, byte[]> {
                         frames::partition)
                 : Origins.NONE;
         Fault.reach("task.before_stage");
-        SourceLevel level = SourceLevel.of(settings, source.stage(), attempt, new Rows(frames), origins, account);
+        SourceLevel level = SourceLevel.of(settings, source.stage(), attempt, new FrameRows(frames), origins, account);
         Iterator<byte[]> made = SourceTask.run(level, output, () -> ticks(frames.latest(), attempt));
         return Applied.is(settings) ? new WithLetters(made, letters, output) : made;
     }
 
-    /** The rows of a level, and the dead letters of what did not enter it, each soon after its time. */
+    /** The rows of a level, and the dead letters of messages that did not enter it, each soon after its time. */
     private record WithLetters(Iterator<byte[]> made, List<LetterFrame.Letter> letters, LevelOutput output)
             implements Iterator<byte[]> {
         @Override
@@ -88,7 +88,7 @@ final class RecordTask implements MapPartitionsFunction<Row, byte[]> {
     }
 
     /** Each frame as a row of no journal. */
-    private record Rows(RecordFrames frames) implements Iterator<JournalRow> {
+    private record FrameRows(RecordFrames frames) implements Iterator<JournalRow> {
         @Override
         public boolean hasNext() {
             return frames.hasNext();

@@ -34,7 +34,7 @@ record ShuffleRow(int target, Kind kind, int bucket, int origin, long number, Ma
      */
     record Maker(int level, int partition, long attempt) {}
 
-    /** What the next level does with a row. */
+    /** The work of the next level for a row. */
     enum Kind {
         /** Runs it. */
         DATA,

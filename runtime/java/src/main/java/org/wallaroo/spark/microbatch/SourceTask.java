@@ -61,7 +61,7 @@ final class SourceTask implements MapPartitionsFunction<byte[], byte[]> {
         context.addTaskFailureListener((failed, error) -> {
             output.abort();
         });
-        return new Rows(level, output, last);
+        return new TaskRows(level, output, last);
     }
 
     /** Returns the last rows of a task: those of items that follow all others, and those that finish it. */
@@ -81,14 +81,14 @@ final class SourceTask implements MapPartitionsFunction<byte[], byte[]> {
     }
 
     /** The outputs of all rows, then the last rows of the task. */
-    private static final class Rows implements Iterator<byte[]> {
+    private static final class TaskRows implements Iterator<byte[]> {
         private final SourceLevel level;
         private final LevelOutput output;
         private final Supplier<List<JournalRow.Item>> last;
         private Iterator<byte[]> current = List.<byte[]>of().iterator();
         private boolean isFinished;
 
-        private Rows(SourceLevel level, LevelOutput output, Supplier<List<JournalRow.Item>> last) {
+        private TaskRows(SourceLevel level, LevelOutput output, Supplier<List<JournalRow.Item>> last) {
             this.level = level;
             this.output = output;
             this.last = last;

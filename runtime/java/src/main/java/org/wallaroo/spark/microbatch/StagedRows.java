@@ -51,7 +51,7 @@ public final class StagedRows {
                     frames.close();
                 });
             }
-            return new Rows(frames);
+            return new SinkRows(frames);
         }
 
         private static List<Row> rows(Columns frame) {
@@ -65,11 +65,11 @@ public final class StagedRows {
         }
     }
 
-    private static final class Rows implements Iterator<Row> {
+    private static final class SinkRows implements Iterator<Row> {
         private final FileFrames frames;
         private Iterator<Row> current = List.<Row>of().iterator();
 
-        private Rows(FileFrames frames) {
+        private SinkRows(FileFrames frames) {
             this.frames = frames;
         }
 

@@ -69,7 +69,7 @@ final class StagedStream implements Staging {
         }
     }
 
-    /** Sends what waits: whole frames, or one frame in pieces. */
+    /** Sends the waiting frames: whole ones, or one in pieces. */
     private void send(int port, ByteArrayOutputStream mine) {
         ByteString data = ByteString.copyFrom(mine.toByteArray());
         mine.reset();

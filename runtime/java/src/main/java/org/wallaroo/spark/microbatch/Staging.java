@@ -7,7 +7,7 @@ import org.wallaroo.spark.query.Settings;
 
 /** Takes the output of one task attempt, before it is known whether the attempt counts. */
 interface Staging {
-    /** Returns what takes the output of an attempt: a directory of this machine, or a remote egress. */
+    /** Returns the receiver of an attempt's output: a directory of this machine, or a remote egress. */
     static Staging of(Settings settings, Attempt attempt) {
         return settings.staging().isEmpty()
                 ? new StagedStream(settings.egress(), settings.egressEpoch(), attempt)
@@ -26,6 +26,6 @@ interface Staging {
     /** Waits until all is safe; returns a descriptor of each file as JSON. */
     List<String> finish();
 
-    /** Removes what was written. */
+    /** Removes the written files. */
     void abort();
 }

@@ -13,7 +13,7 @@ import org.wallaroo.spark.query.Attempt;
 import org.wallaroo.spark.query.Json;
 import org.wallaroo.spark.worker.WorkerChannel;
 
-/** What one attempt of a task has counted; {@code spark/account.py} compares those of a micro-batch. */
+/** The counts of one attempt of a task; {@code spark/account.py} compares those of a micro-batch. */
 final class TaskAccount implements CallCounts {
     private final Attempt attempt;
     private final int level;

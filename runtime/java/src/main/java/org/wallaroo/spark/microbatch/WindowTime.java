@@ -42,7 +42,7 @@ final class WindowTime {
     }
 
     /**
-     * Returns what a task of level 0 sends at its end.
+     * Returns the rows that a task of level 0 sends at its end.
      *
      * @param source number of the source among those that Spark reads
      * @param latest the latest time of its rows; the least number: there is none
@@ -58,7 +58,7 @@ final class WindowTime {
         return ticks.are(Ticks.END) || ticks.are(Ticks.WATERMARKS);
     }
 
-    /** Returns what a partition runs in a level in the place of what level 0 has sent; notes the times. */
+    /** Returns the frames that a partition runs in a level in the place of level 0's; notes the times. */
     List<JournalRow.Item> taken(List<JournalRow.Item> items, SparkBucketStore store, int level) {
         if (!areOfData()) {
             return items;

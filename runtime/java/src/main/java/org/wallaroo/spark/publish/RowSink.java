@@ -29,7 +29,7 @@ import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 public abstract class RowSink implements TableProvider {
     private static final StructType SCHEMA = new StructType().add("row", DataTypes.BinaryType);
 
-    /** Does what is to be done before the tasks of a batch run. */
+    /** Prepares the batch before its tasks run. */
     protected abstract void begin(CaseInsensitiveStringMap options);
 
     /**
@@ -115,7 +115,7 @@ public abstract class RowSink implements TableProvider {
 
         @Override
         public void commit(long epoch, WriterCommitMessage[] messages) {
-            end(options, epoch, Arrays.stream(messages).map(message -> ((Rows) message).rows()).toList());
+            end(options, epoch, Arrays.stream(messages).map(message -> ((CommittedRows) message).rows()).toList());
         }
 
         @Override
@@ -124,7 +124,7 @@ public abstract class RowSink implements TableProvider {
         }
     }
 
-    private record Rows(List<byte[]> rows) implements WriterCommitMessage {}
+    private record CommittedRows(List<byte[]> rows) implements WriterCommitMessage {}
 
     private static final class Collected implements DataWriter<InternalRow> {
         private final List<byte[]> rows = new ArrayList<>();
@@ -136,7 +136,7 @@ public abstract class RowSink implements TableProvider {
 
         @Override
         public WriterCommitMessage commit() {
-            return new Rows(rows);
+            return new CommittedRows(rows);
         }
 
         @Override

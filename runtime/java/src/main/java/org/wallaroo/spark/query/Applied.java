@@ -6,12 +6,12 @@ import java.util.Map;
 import java.util.TreeMap;
 
 /**
- * What the driver says of an application that is applied: its steps are between DataFrames of a query that is not ours.
+ * The driver's settings of an applied application: its steps are between DataFrames of a query that is not ours.
  *
  * @param settings of the query
  */
 public record Applied(Settings settings) {
-    /** Says whether the application is applied; else its last level stages what leaves it. */
+    /** Says whether the application is applied; else its last level stages its output. */
     public static boolean is(Settings settings) {
         return settings.value().has("outputs");
     }
@@ -36,12 +36,12 @@ public record Applied(Settings settings) {
         return settings.value().path("gives_states").asBoolean();
     }
 
-    /** Returns what makes time pass for windows, timers and ttl. */
+    /** Returns the ticks that make time pass for windows, timers and ttl. */
     public Ticks ticks() {
         return Json.read(settings.value().get("ticks"), Ticks.class);
     }
 
-    /** Returns what later runs of the query must find as it was, by name. */
+    /** Returns the facts that later runs of the query must find as they were, by name. */
     public Map<String, String> facts(int level) {
         Map<String, String> facts = new TreeMap<>();
         settings.value().get("facts").get(level).properties()

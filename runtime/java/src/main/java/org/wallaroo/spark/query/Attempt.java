@@ -30,7 +30,7 @@ public record Attempt(String query, long batch, int partition, long attempt) {
         return new Attempt("", batch, partition, attempt);
     }
 
-    /** Returns what begins a stream of a stage, with the task in it. */
+    /** Returns the beginning of a stream of a stage, with the task in it. */
     public Opening opening(Opening stage) {
         return stage.toBuilder().setQuery(query).setBatch(batch).setPartition(partition).setAttempt(attempt).build();
     }

@@ -18,7 +18,7 @@ final class Catalogue {
     private Catalogue() {}
 
     /**
-     * Returns what people read of an error: code, message, and what to do.
+     * Returns the text of an error for people: code, message, and remedy.
      *
      * @param values name and value of each placeholder, one after the other; one that is missing stays as it is
      */

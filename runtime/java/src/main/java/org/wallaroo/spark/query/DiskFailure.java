@@ -18,7 +18,7 @@ public final class DiskFailure {
     private DiskFailure() {}
 
     /**
-     * Returns what an error comes to.
+     * Returns the failure for an error.
      *
      * @param place on the disk, which a user knows
      */

@@ -33,7 +33,7 @@ public final class OperatorFailure extends RuntimeException {
         this.text = text;
     }
 
-    /** Returns the same without what only a driver of ours reads. */
+    /** Returns the same without the fields that only a driver of ours reads. */
     public OperatorFailure forPeople() {
         OperatorFailure same = new OperatorFailure(text);
         same.setStackTrace(getStackTrace());
@@ -55,7 +55,7 @@ public final class OperatorFailure extends RuntimeException {
         return new OperatorFailure(Catalogue.text(code, texts), "{\"code\": \"" + code + "\", \"values\": " + fields + "}");
     }
 
-    /** Returns the same for who reads Spark's report himself, where no driver of ours does. */
+    /** Returns the same for readers of Spark's own report, where no driver of ours is. */
     public static OperatorFailure said(String code, String... values) {
         return new OperatorFailure(Catalogue.text(code, values));
     }
@@ -96,7 +96,7 @@ public final class OperatorFailure extends RuntimeException {
     }
 
     /**
-     * Returns what a worker has reported.
+     * Returns the failure that a worker has reported.
      *
      * @param worker its name
      * @param failure of the worker

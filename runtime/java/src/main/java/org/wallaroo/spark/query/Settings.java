@@ -15,7 +15,7 @@ import org.wallaroo.spark.message.Origins;
 import wallaroo.worker.v1.WorkerOuterClass.InitRequest;
 import wallaroo.worker.v1.WorkerOuterClass.Opening;
 
-/** What the driver says of a query; crosses to tasks as text. */
+/** The driver's settings of a query; they cross to tasks as text. */
 public final class Settings implements Serializable {
     private static final long serialVersionUID = 1L;
 
@@ -90,7 +90,7 @@ public final class Settings implements Serializable {
         return get("worker_directory").asText();
     }
 
-    /** Returns what the worker is started from where the driver has not started it, as JSON. */
+    /** Returns the spec from which the worker is started where the driver has not started it, as JSON. */
     public String start() {
         return get("start").toString();
     }
@@ -101,7 +101,7 @@ public final class Settings implements Serializable {
         return found.isMissingNode() ? 0 : Long.parseUnsignedLong(found.asText());
     }
 
-    /** Returns how many milliseconds a call may make no progress. */
+    /** Returns the milliseconds that a call may make no progress. */
     public long deadlineMs() {
         return get("deadline_ms").asLong();
     }
@@ -111,7 +111,7 @@ public final class Settings implements Serializable {
         return parsed("init", InitRequest.parser());
     }
 
-    /** Returns how many levels the plan has; the first one is over the sources, each other one begins with state. */
+    /** Returns the number of levels of the plan; the first one is over the sources, each other one begins with state. */
     public int levels() {
         return get("levels").size();
     }
@@ -134,7 +134,7 @@ public final class Settings implements Serializable {
         return ports;
     }
 
-    /** Returns what knows the topics that are read. */
+    /** Returns the client that knows the topics that are read. */
     public Origins origins() {
         Map<Integer, Origins.Topic> topics = new HashMap<>();
         get("topics").properties().forEach(each -> topics.put(Integer.valueOf(each.getKey()),
@@ -153,7 +153,7 @@ public final class Settings implements Serializable {
         return ports;
     }
 
-    /** Returns what begins a stream of this stage. */
+    /** Returns the beginning of a stream of this stage. */
     public Opening opening() {
         return parsed("opening", Opening.parser());
     }
@@ -182,7 +182,7 @@ public final class Settings implements Serializable {
         return new ErrorPolicy(get("fails").asBoolean(), parts);
     }
 
-    /** Returns what Spark's shuffle brings to each partition. */
+    /** Returns the input that Spark's shuffle brings to each partition. */
     public List<Integer> targets() {
         List<Integer> found = new ArrayList<>();
         get("targets").forEach(target -> found.add(target.asInt()));
@@ -220,47 +220,47 @@ public final class Settings implements Serializable {
         return get("staging").asText();
     }
 
-    /** Says whether the tasks only touch what they would use, before the first message. */
+    /** Says whether the tasks only touch the classes that they would use, before the first message. */
     public boolean isRehearsal() {
         return get("is_rehearsal").asBoolean();
     }
 
-    /** Returns how many tasks share a micro-batch of a journal at most. */
+    /** Returns the number of tasks that share a micro-batch of a journal at most. */
     public int parts() {
         return get("parts").asInt();
     }
 
-    /** Returns how long Spark waits for the next message before it looks at other sources. */
+    /** Returns the time that Spark waits for the next message before it looks at other sources. */
     public long waitMs() {
         return get("wait_ms").asLong();
     }
 
-    /** Returns after how many milliseconds open calls end. */
+    /** Returns the milliseconds after which open calls end. */
     public long flushMs() {
         return get("flush_ms").asLong();
     }
 
-    /** Returns how many bytes of frames a bucket may keep for a repetition. */
+    /** Returns the bytes of frames that a bucket may keep for a repetition. */
     public long flushBytes() {
         return get("flush_bytes").asLong();
     }
 
-    /** Returns how many bytes of the journal one row has at most. */
+    /** Returns the bytes of the journal that one row has at most. */
     public int rowBytes() {
         return get("row_bytes").asInt();
     }
 
-    /** Returns after how many bytes of the journal a batch ends early. */
+    /** Returns the bytes of the journal after which a batch ends early. */
     public long batchBytes() {
         return get("batch_bytes").asLong();
     }
 
-    /** Returns after how many milliseconds a batch ends that had input. */
+    /** Returns the milliseconds after which a batch ends that had input. */
     public long batchMs() {
         return get("batch_ms").asLong();
     }
 
-    /** Returns after how many milliseconds without input a batch ends early that had some. */
+    /** Returns the milliseconds without input after which a batch ends early that had some. */
     public long idleMs() {
         return get("idle_ms").asLong();
     }

@@ -4,7 +4,7 @@ import java.io.Serializable;
 import java.util.Map;
 
 /**
- * What makes time pass for the windows, timers and ttl of an application that is applied.
+ * The ticks that make time pass for the windows, timers and ttl of an applied application.
  *
  * @param kind {@link #CLOCK}, {@link #WATERMARKS} or {@link #END}; empty: nothing does
  * @param interval_ms from one tick of the clock to the next

@@ -31,7 +31,7 @@ final class BatchEnd {
     }
 
     /**
-     * Compares what is covered with what Spark is about to commit.
+     * Compares the covered offsets with those that Spark is about to commit.
      *
      * @throws OperatorFailure R756, it is not the same
      */

@@ -15,7 +15,7 @@ import org.wallaroo.spark.engine.Engine;
 import org.wallaroo.spark.journal.JournalHead;
 import org.wallaroo.spark.query.Settings;
 
-/** What the driver calls: the query of a plan, and its end. */
+/** The entry of the driver: the query of a plan, and its end. */
 public final class RealTime {
     private static final int ONLY_KEY = 0;
 
@@ -70,7 +70,7 @@ public final class RealTime {
     }
 
     /**
-     * Returns what visits came to whose output is all in the outbox, as JSON: {@code visits}, keys and failed ones by id;
+     * Returns the counts of visits whose output is all in the outbox, as JSON: {@code visits}, keys and failed ones by id;
      * {@code offset}, before which they are.
      *
      * @param text settings of the query
@@ -81,7 +81,7 @@ public final class RealTime {
     }
 
     /**
-     * Returns what the parts of a query have done, as JSON: {@code offset}, before which all output is in the outbox;
+     * Returns the counts of a query's parts, as JSON: {@code offset}, before which all output is in the outbox;
      * {@code steps}, in, out, dead letters and those that windows dropped by path; {@code stores}, keys and bytes by stage and bucket;
      * {@code times}, messages by stage and milliseconds, since the last call.
      *
@@ -92,7 +92,7 @@ public final class RealTime {
     }
 
     /**
-     * Lets the engine and the running batch of a query end now, so that what they have done is committed.
+     * Lets the engine and the running batch of a query end now, so that their work is committed.
      *
      * @param text its settings
      */

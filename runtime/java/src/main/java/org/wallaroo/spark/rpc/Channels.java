@@ -28,7 +28,7 @@ import java.util.concurrent.TimeUnit;
 
 /** gRPC over Unix sockets and TCP, and the methods that the operators call. */
 public final class Channels {
-    /** How many replies a call asks for ahead. */
+    /** The number of replies that a call asks for ahead. */
     public static final int REPLIES = 1024;
     private static final int WINDOW_BYTES = 16 << 20;
     private static final int MAX_MESSAGE_BYTES = 72 << 20; // a frame of 64 MiB, and what is around it

@@ -18,7 +18,7 @@ import javax.net.ssl.SSLException;
 import org.wallaroo.spark.query.OperatorFailure;
 
 /**
- * What remote services are called with. Tasks on executors get it with their code.
+ * The credentials for remote services. Tasks on executors get them with their code.
  *
  * <p>Settings of a query cross to Spark as text, which it shows in plans, logs and its web interface: a token must not
  * be in them.
@@ -54,12 +54,12 @@ public final class Credentials {
         return found;
     }
 
-    /** Takes what {@link #all} gave. */
+    /** Takes the credentials that {@link #all} gave. */
     public static void putAll(Map<String, String[]> given) {
         given.forEach((address, each) -> put(address, each[0], each[1]));
     }
 
-    /** Returns what puts the token of a service on each call. */
+    /** Returns the interceptor that puts the token of a service on each call. */
     static ClientInterceptor of(String address) {
         return new ClientInterceptor() {
             @Override

@@ -32,12 +32,12 @@ public final class LastingCall<Q, R> implements AutoCloseable {
     private volatile int failures; // in a row, of a service that is there
     private boolean isOver;
 
-    /** Who calls; all is called in gRPC's thread, or in that which opens the call. */
+    /** The caller; all is called in gRPC's thread, or in that which opens the call. */
     public interface Caller<Q, R> {
-        /** Returns the request of the next call; what came of the call before is all that came. */
+        /** Returns the request of the next call; the replies of the call before are all that came. */
         Q request();
 
-        /** Returns how many replies the next call may have before {@link LastingCall#ask}. */
+        /** Returns the number of replies that the next call may have before {@link LastingCall#ask}. */
         int ahead();
 
         /** Takes a reply. */

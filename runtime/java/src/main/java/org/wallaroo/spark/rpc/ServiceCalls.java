@@ -58,7 +58,7 @@ public final class ServiceCalls {
         }
     }
 
-    /** Returns what the end of a call means. */
+    /** Returns the meaning of the end of a call. */
     public RuntimeException failure(ReplyQueue.StreamEnded error) {
         return ServiceFailure.of(kind, address, error);
     }

@@ -24,7 +24,7 @@ public final class ServiceFailure {
     private ServiceFailure() {}
 
     /**
-     * Returns what the end of a call means.
+     * Returns the failure for the end of a call.
      *
      * @param kind gateway or egress
      * @param address where it is

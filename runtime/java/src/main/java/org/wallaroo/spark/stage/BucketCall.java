@@ -88,7 +88,7 @@ final class BucketCall {
         bytes += frames.length;
     }
 
-    /** Returns how many messages it has, by port. */
+    /** Returns the number of its messages, by port. */
     Map<Integer, Long> came() {
         return came;
     }
@@ -123,7 +123,7 @@ final class BucketCall {
         gone.clear();
     }
 
-    /** Sends what was not sent on this stream. */
+    /** Sends the frames that were not sent on this stream. */
     void send(StateStream stream) {
         if (sent == 0 && !hasSentEnd) {
             index = stream.nextIndex();

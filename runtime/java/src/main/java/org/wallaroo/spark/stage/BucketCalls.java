@@ -22,7 +22,7 @@ import wallaroo.worker.v1.WorkerOuterClass.Opening;
 
 /** The open bucket calls of a task; those of several buckets run side by side. */
 final class BucketCalls {
-    /** How many calls are open that end at once: each has a thread of the worker's, which other tasks call too. */
+    /** The number of open calls that end at once: each has a thread of the worker's, which other tasks call too. */
     static final int OPEN_CALLS = 16;
     private static final long OPEN_BYTES = 32 << 20; // of their frames; the last one may exceed it
 
@@ -111,7 +111,7 @@ final class BucketCalls {
         return call;
     }
 
-    /** Ends all open calls, and stores what they have changed. */
+    /** Ends all open calls, and stores their changes. */
     List<JournalRow.Item> flush() {
         open.values().forEach(BucketCall::end);
         return exchange(List.copyOf(open.values()));
@@ -134,7 +134,7 @@ final class BucketCalls {
     }
 
     /**
-     * Sends what was not sent of calls, and awaits their answers; of calls that end at once those of the first one.
+     * Sends the unsent frames of calls, and awaits their answers; of calls that end at once those of the first one.
      *
      * @return what may leave; calls that are done are stored
      */

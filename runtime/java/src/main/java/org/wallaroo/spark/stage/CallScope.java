@@ -4,7 +4,7 @@ import java.util.List;
 import java.util.stream.IntStream;
 
 /**
- * Which buckets of a stage run here, and how long their calls last.
+ * The buckets of a stage that run here, and the length of their calls.
  *
  * @param first bucket that runs here
  * @param step from one bucket that runs here to the next one

@@ -11,7 +11,7 @@ import org.wallaroo.spark.message.JournalRow;
 import org.wallaroo.spark.query.Attempt;
 import org.wallaroo.spark.query.Settings;
 
-/** The stages of a level, which run one after the other: what one sends, a later one takes. */
+/** The stages of a level, which run one after the other: a later one takes the output of an earlier one. */
 public final class Level implements AutoCloseable {
     private final List<LevelStage> stages;
 
@@ -36,17 +36,17 @@ public final class Level implements AutoCloseable {
         return new Level(made);
     }
 
-    /** Runs what enters the level; returns what leaves it, and what passes it. */
+    /** Runs rows that enter the level; returns those that leave it or pass it. */
     public List<JournalRow.Item> run(List<JournalRow.Item> items) {
         return all(new Leaving(items, false));
     }
 
-    /** Runs what the level before has given at its flush, then ends all calls; returns what leaves the level. */
+    /** Runs the rows that the level before has given at its flush, then ends all calls; returns the level's output. */
     public List<JournalRow.Item> flush(List<JournalRow.Item> items) {
         return all(new Leaving(items, true));
     }
 
-    /** Does the same in steps: the next one begins when it is asked for; returns what leaves the level in each. */
+    /** Does the same in steps: the next one begins when it is asked for; returns the output of each. */
     public Iterator<List<JournalRow.Item>> leaving(List<JournalRow.Item> items) {
         return new Leaving(items, true);
     }
@@ -57,7 +57,7 @@ public final class Level implements AutoCloseable {
         return found;
     }
 
-    /** What leaves the level, step by step; what a later stage takes is held until that runs. */
+    /** The output of the level, step by step; rows that a later stage takes are held until that runs. */
     private final class Leaving implements Iterator<List<JournalRow.Item>> {
         private final boolean flushes;
         private Iterator<List<JournalRow.Item>> steps; // what enters the level, then those of the stage that runs
@@ -112,7 +112,7 @@ public final class Level implements AutoCloseable {
         }
     }
 
-    /** Does before the first message what would hold it up. */
+    /** Does before the first message the work that would hold it up. */
     public void warm() {
         stages.forEach(LevelStage::warm);
     }

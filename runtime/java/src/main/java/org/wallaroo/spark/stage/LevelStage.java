@@ -24,7 +24,7 @@ interface LevelStage {
      */
     List<JournalRow.Item> flush();
 
-    /** Does before the first message what would hold it up. */
+    /** Does before the first message the work that would hold it up. */
     void warm();
 
     /** Ends the streams. */

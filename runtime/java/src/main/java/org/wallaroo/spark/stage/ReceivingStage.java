@@ -13,7 +13,7 @@ import org.wallaroo.spark.query.Settings;
 import org.wallaroo.spark.worker.WorkerChannel;
 
 /**
- * A stage without state that goes on with what other workers of its level send.
+ * A stage without state that goes on with the output of other workers of its level.
  *
  * <p>What comes by one port from one bucket of one stage is data of its own, so that its results are in the order of
  * sequences. Stages before this one have blocks before this one's: each of them, and the first stage, may send here.
@@ -52,13 +52,13 @@ final class ReceivingStage implements LevelStage {
     }
 
     /**
-     * What goes in one request.
+     * The content of one request.
      *
      * @param origin of what it gives
      */
     private record Part(int origin, List<byte[]> frames) {}
 
-    /** What comes for one part after the other; some are under way. */
+    /** The input for one part after the other; some are under way. */
     private final class Answers implements Iterator<List<JournalRow.Item>> {
         private final Deque<Part> waiting;
         private final Deque<Integer> underWay = new ArrayDeque<>(); // by origin
@@ -88,7 +88,7 @@ final class ReceivingStage implements LevelStage {
     }
 
     /**
-     * Returns a number of its own for what comes by one entry from one origin.
+     * Returns a number of its own for the messages of one entry from one origin.
      *
      * @param block this stage's first; the driver reserves one for each entry and sender
      * @param entry counted from 0

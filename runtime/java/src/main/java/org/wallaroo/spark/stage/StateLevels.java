@@ -30,7 +30,7 @@ public final class StateLevels implements AutoCloseable {
         levels.forEach(Level::warm);
     }
 
-    /** Runs a row; returns what is for sinks. After a FLUSH no call is open. */
+    /** Runs a row; returns the output for sinks. After a FLUSH no call is open. */
     public JournalRow run(JournalRow row) {
         List<JournalRow.Item> items = row.items();
         for (Level level : levels) {

@@ -23,7 +23,7 @@ final class LogEntry {
     final int count;
     /** Number of the piece that this is; -1: it has whole states. */
     final int piece;
-    /** How many pieces the state has. */
+    /** The number of pieces of the state. */
     final int pieces;
     private final byte[] data;
     private final int[] keyStarts; // of distinct keys, and the end of the last one
@@ -47,7 +47,7 @@ final class LogEntry {
         encoding = data[5] & 255;
         port = Frames.port(data, 0);
         count = (int) Frames.count(data, 0);
-        Columns columns = new Columns(data);
+        EntryColumns columns = new EntryColumns(data);
         int distinct = (flags & KEYS) != 0 ? columns.number() : 0;
         keyStarts = columns.pieces(distinct);
         keyIndexes = (flags & KEYS) != 0 ? columns.column(count) : new long[0];
@@ -112,10 +112,10 @@ final class LogEntry {
     }
 
     /** Takes the columns of a body from front to back, never past its end. */
-    private static final class Columns {
+    private static final class EntryColumns {
         private final ByteBuffer body;
 
-        Columns(byte[] data) {
+        EntryColumns(byte[] data) {
             body = ByteBuffer.wrap(data).order(ByteOrder.LITTLE_ENDIAN).position(Frames.HEADER_BYTES);
         }
 

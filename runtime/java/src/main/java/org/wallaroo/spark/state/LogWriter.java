@@ -36,7 +36,7 @@ final class LogWriter {
         private static final long serialVersionUID = 1L;
     }
 
-    private record Group(int bucket, int port, int encoding) {}
+    private record EntryGroup(int bucket, int port, int encoding) {}
 
     private static final class Pairs {
         private final List<byte[]> keys = new ArrayList<>();
@@ -48,7 +48,7 @@ final class LogWriter {
     private final int entryBytes;
     private final int pieceBytes;
     private final Consumer<LoadRow> out;
-    private final Map<Group, Pairs> held = new LinkedHashMap<>();
+    private final Map<EntryGroup, Pairs> held = new LinkedHashMap<>();
     private long heldBytes;
 
     LogWriter(Layout layout, Consumer<LoadRow> out) {
@@ -65,7 +65,7 @@ final class LogWriter {
     /** Writes a state, maybe later. */
     void add(StateKey key, StateValue value) {
         int bucket = Keys.bucketOf(key.key(), layout.buckets());
-        Group group = new Group(bucket, key.port(), value.encoding());
+        EntryGroup group = new EntryGroup(bucket, key.port(), value.encoding());
         if (value.size() > pieceBytes) {
             writePieces(group, key.key(), value.whole());
             return;
@@ -84,7 +84,7 @@ final class LogWriter {
         }
     }
 
-    /** Writes what is left. */
+    /** Writes the rest. */
     void end() {
         held.forEach(this::write);
         held.clear();
@@ -95,7 +95,7 @@ final class LogWriter {
         out.accept(new LoadRow(layout.targets()[0], -1, 0, 0, 1, bytes(Json.object(fields)), new byte[0]));
     }
 
-    private void write(Group group, Pairs pairs) {
+    private void write(EntryGroup group, Pairs pairs) {
         if (!pairs.keys.isEmpty()) {
             byte[] entry = frame(group, pairs.keys, pairs.values, null);
             out.accept(row(group, 0, 0, 1, entry, pairs.keys.size()));
@@ -106,7 +106,7 @@ final class LogWriter {
         pairs.bytes = 0;
     }
 
-    private void writePieces(Group group, byte[] key, byte[] value) {
+    private void writePieces(EntryGroup group, byte[] key, byte[] value) {
         int count = (value.length + pieceBytes - 1) / pieceBytes;
         long state = ThreadLocalRandom.current().nextLong();
         for (int number = 0; number < count; number++) {
@@ -119,7 +119,7 @@ final class LogWriter {
         }
     }
 
-    private LoadRow row(Group group, long state, int piece, int pieces, byte[] entry, int keys) {
+    private LoadRow row(EntryGroup group, long state, int piece, int pieces, byte[] entry, int keys) {
         byte[] note = bytes(Json.object("port", group.port(), "keys", keys, "bytes", entry.length));
         int target = layout.targets()[group.bucket() % layout.targets().length];
         return new LoadRow(target, layout.block() * layout.buckets() + group.bucket(), state, piece, pieces, note, entry);
@@ -129,7 +129,7 @@ final class LogWriter {
         return text.getBytes(StandardCharsets.UTF_8);
     }
 
-    private static byte[] frame(Group group, List<byte[]> keys, List<byte[]> values, byte[] header) {
+    private static byte[] frame(EntryGroup group, List<byte[]> keys, List<byte[]> values, byte[] header) {
         ByteArrayOutputStream body = new ByteArrayOutputStream();
         body.writeBytes(u32(keys.size()));
         column(body, keys.stream().mapToInt(key -> key.length).toArray());

@@ -18,7 +18,7 @@ import org.apache.spark.sql.types.DataTypes;
 import org.apache.spark.sql.types.StructType;
 import org.wallaroo.spark.bucket.SparkBucketStore;
 
-/** What the driver calls: to show states, and to write them into a new checkpoint. */
+/** The entry of the driver: to show states, and to write them into a new checkpoint. */
 public final class StateStore {
     private static final int NUMBER_BITS = 32;
     private static final StructType CHOSEN = new StructType()
@@ -105,7 +105,7 @@ public final class StateStore {
         return states.mapPartitions(function, Encoders.BINARY()).toDF("row");
     }
 
-    /** Returns what Spark's shuffle brings a row for {@link FirstLogs} by. */
+    /** Returns the columns by which Spark's shuffle brings a row for {@link FirstLogs}. */
     public static int targetOf(byte[] row) {
         return LoadRow.targetOf(row);
     }

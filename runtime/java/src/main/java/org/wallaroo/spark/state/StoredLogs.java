@@ -11,7 +11,7 @@ import org.wallaroo.spark.bucket.BucketVersion;
 import org.wallaroo.spark.bucket.SparkBucketStore;
 
 /**
- * What reads the logs of a partition of Spark's store, one bucket after the other.
+ * The reader of the logs of a partition of Spark's store, one bucket after the other.
  *
  * <p>Rows have a key and a value of {@link SparkBucketStore}; of each bucket its version comes first, then the entries of
  * its log in their order.
@@ -21,10 +21,10 @@ import org.wallaroo.spark.bucket.SparkBucketStore;
 abstract class StoredLogs<T> implements MapPartitionsFunction<Row, T> {
     private static final long serialVersionUID = 1L;
 
-    /** Returns what reads the log of the next bucket. */
+    /** Returns the reader of the next bucket's log. */
     abstract LatestStates reader();
 
-    /** Returns what the states of a bucket come to. */
+    /** Returns the totals of a bucket's states. */
     abstract Iterator<T> results(Map<StateKey, StateValue> states);
 
     @Override

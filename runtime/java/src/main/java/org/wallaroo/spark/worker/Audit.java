@@ -14,7 +14,7 @@ import wallaroo.worker.v1.WorkerOuterClass.Stage;
 import wallaroo.worker.v1.WorkerOuterClass.StepCount;
 import wallaroo.worker.v1.WorkerOuterClass.Visited;
 
-/** Checks what a worker sends: the form of each output and change, and that the messages of a call add up. */
+/** Checks the output of a worker: the form of each output and change, and that the messages of a call add up. */
 public final class Audit {
     static final Set<NodeKind> EXITS =
             EnumSet.of(NodeKind.NODE_KIND_KEY, NodeKind.NODE_KIND_SEND, NodeKind.NODE_KIND_SINK);
@@ -39,7 +39,7 @@ public final class Audit {
         }
     }
 
-    /** What the worker says of a node, or what passed it. */
+    /** The worker's count of a node, or the messages that passed it. */
     private record Row(long in, long out, long dead) {
         private static final Row NONE = new Row(0, 0, 0);
 
@@ -48,7 +48,7 @@ public final class Audit {
         }
     }
 
-    /** How many messages a node has passed on. */
+    /** The number of messages that a node has passed on. */
     private record Range(long least, long most) {}
 
     /**
@@ -104,7 +104,7 @@ public final class Audit {
         }
     }
 
-    /** Returns the numbers of a node without those of its SEND, which has its path: what that did not send died. */
+    /** Returns the numbers of a node without those of its SEND, which has its path: messages it did not send died. */
     private Row own(Node node, Row row, Map<Integer, Long> left) {
         Integer port = EXITS.contains(node.getKind()) ? null : sends.get(node.getPath());
         return port == null ? row : new Row(row.in(), row.out(), row.dead() - row.out() + sent(left, port));
@@ -126,7 +126,7 @@ public final class Audit {
         return told;
     }
 
-    /** A step counts what it has a counter for, and not more than came, unless time passes for it. */
+    /** A step counts its own counters, and not more than came, unless time passes for it. */
     private void more(StepCount count) {
         count.getMoreMap().forEach((name, number) -> {
             long most = stage.getNodesList().stream().filter(node ->
@@ -138,7 +138,7 @@ public final class Audit {
         });
     }
 
-    /** Returns how many keys were visited, by path. */
+    /** Returns the number of visited keys, by path. */
     private Map<String, Long> visited(List<Visited> visits) {
         Map<String, Long> keys = new HashMap<>();
         for (Visited visit : visits) {
@@ -162,7 +162,7 @@ public final class Audit {
         single(node, row, visited);
     }
 
-    /** What the inputs of a node emitted is what came to it, and what an exit got is what it sent. */
+    /** The output of a node's inputs is its own input, and an exit's input is its output. */
     private void flow(Node node, Row row, Range inputs, long sent) {
         String path = node.getPath();
         switch (node.getKind()) {

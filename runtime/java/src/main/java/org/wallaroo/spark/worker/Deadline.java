@@ -1,6 +1,6 @@
 package org.wallaroo.spark.worker;
 
-/** How long the calls of a task may make no progress. */
+/** The time that the calls of a task may make no progress. */
 public final class Deadline {
     private final long milliseconds;
     private long slowest; // that a call made no progress before it made some
@@ -9,17 +9,17 @@ public final class Deadline {
         this.milliseconds = milliseconds;
     }
 
-    /** Returns how long a worker may read, write, or wait for another call. */
+    /** Returns the time that a worker may read, write, or wait for another call. */
     long whole() {
         return milliseconds;
     }
 
-    /** Returns how long a message of a call may take. */
+    /** Returns the time that a message of a call may take. */
     long of(Quarantine quarantine) {
         return quarantine.milliseconds(milliseconds, slowest);
     }
 
-    /** Takes note of how long a call made no progress before it made some. */
+    /** Takes note of the time that a call made no progress before it made some. */
     void progressed(long waited) {
         slowest = Math.max(slowest, waited);
     }

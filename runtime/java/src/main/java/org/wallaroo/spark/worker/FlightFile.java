@@ -32,7 +32,7 @@ public final class FlightFile {
     private boolean isOpen;
 
     /**
-     * What a file says.
+     * The content of a file.
      *
      * @param call its number in the stream
      * @param message 1 + ordinal of the message in flight; 0: none
@@ -77,12 +77,12 @@ public final class FlightFile {
         return path.getFileName().toString();
     }
 
-    /** Returns what the worker has noted; zeros after the end of the stream. */
+    /** Returns the worker's mark; zeros after the end of the stream. */
     Mark read() {
         return Mark.of(read(0, MARK_BYTES));
     }
 
-    /** Returns what the worker has noted of what it does for no message; empty: nothing. */
+    /** Returns the worker's mark of its work for no message; empty: nothing. */
     String note() {
         String text = new String(read(MARK_BYTES, BYTES - MARK_BYTES), StandardCharsets.UTF_8);
         int end = text.indexOf('\0');
@@ -103,7 +103,7 @@ public final class FlightFile {
     }
 
     /**
-     * Returns what changes when the stream's call makes progress, by name of the files: its own mark.
+     * Returns the marks that change when the stream's call makes progress, by name of the files: its own mark.
      *
      * <p>While none of its messages is in flight, it may wait for another call of its process. Then it returns the marks
      * of all streams of that process, of any client, and of those that were given up.

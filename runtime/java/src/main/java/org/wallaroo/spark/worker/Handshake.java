@@ -13,7 +13,7 @@ import org.wallaroo.spark.rpc.ReplyQueue;
 import wallaroo.worker.v1.WorkerOuterClass.InitReply;
 import wallaroo.worker.v1.WorkerOuterClass.InitRequest;
 
-/** The first call to each endpoint of a process; what the worker can do is checked once, by those who start it. */
+/** The first call to each endpoint of a process; the worker's capabilities are checked once, by those who start it. */
 final class Handshake {
     private static final MethodDescriptor<InitRequest, InitReply> INIT = Channels.method(
             "wallaroo.worker.v1.Worker/Init", MethodType.UNARY, InitRequest.parser(), InitReply.parser());

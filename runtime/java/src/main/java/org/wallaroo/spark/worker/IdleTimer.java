@@ -1,7 +1,7 @@
 package org.wallaroo.spark.worker;
 
 /**
- * How long a call has made no progress, as one who looks now and then can tell.
+ * The time that a call has made no progress, as an occasional look can see it.
  *
  * <p>A look that comes late says little: what held it up, an overloaded or a stopped machine, has held up the worker, too.
  */
@@ -21,7 +21,7 @@ final class IdleTimer {
         this.looked = now;
     }
 
-    /** Returns how long there was no progress until now. */
+    /** Returns the time without progress until now. */
     long look(long now) {
         waited += Math.min(now - looked, longest);
         looked = now;

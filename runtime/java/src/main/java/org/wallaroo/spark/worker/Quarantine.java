@@ -6,7 +6,7 @@ import org.wallaroo.spark.worker.Suspect.Cause;
 import wallaroo.worker.v1.WorkerOuterClass.Skip;
 
 /**
- * What is known of one call that broke: which of its messages to leave out, and how it is repeated.
+ * The facts known of one call that broke: the messages to leave out, and the way of its repetition.
  *
  * <p>A call is repeated together with others, or alone: no other call of the process runs a message meanwhile. Once it is
  * careful, it stays so: messages run one by one, so that each is in flight while its state is written.
@@ -58,7 +58,7 @@ public final class Quarantine {
     }
 
     /**
-     * Takes note of what happened; says whether it is certain which message is the cause, and it is seen to.
+     * Takes note of an event; says whether it is certain which message is the cause, and it is seen to.
      *
      * @throws IllegalStateException the message was to be left out already
      */
@@ -93,7 +93,7 @@ public final class Quarantine {
     }
 
     /**
-     * Returns how many milliseconds a message may take: fewer for each one of the call that has hung before.
+     * Returns the milliseconds that a message may take: fewer for each one of the call that has hung before.
      *
      * @param deadline how long it may take where none has
      * @param slowest how long other messages took

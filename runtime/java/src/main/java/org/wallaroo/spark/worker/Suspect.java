@@ -38,7 +38,7 @@ public record Suspect(long index, long ordinal, Cause cause, String text, boolea
     }
 
     /**
-     * Returns what the end of a process shows about a stream; null: nothing.
+     * Returns the sign of the end of a process about a stream; null: nothing.
      *
      * @param ending what the supervisor knows; null: nothing
      * @param flight the stream's file

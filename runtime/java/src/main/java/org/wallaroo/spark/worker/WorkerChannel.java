@@ -61,7 +61,7 @@ public final class WorkerChannel {
         return Channels.method("wallaroo.worker.v1.Worker/" + name, type, request, reply);
     }
 
-    /** Returns how many endpoints share the work. */
+    /** Returns the number of endpoints that share the work. */
     public int width() {
         return connection.width();
     }
@@ -71,7 +71,7 @@ public final class WorkerChannel {
     }
 
     /**
-     * Takes note of what a broken stream shows about a message of its call.
+     * Takes note of the sign of a broken stream about a message of its call.
      *
      * @param quarantine of the call
      * @param suspect the message
@@ -104,7 +104,7 @@ public final class WorkerChannel {
         }
     }
 
-    /** Raises what a worker has reported, unless trying again may help. */
+    /** Raises the error that a worker has reported, unless trying again may help. */
     public synchronized void failed(Failure failure, int generation) {
         retries++;
         OperatorFailure error = OperatorFailure.reported(settings.worker(), failure);
@@ -114,7 +114,7 @@ public final class WorkerChannel {
         throw WorkerGone.serving(generation, error);
     }
 
-    /** Returns what is sent with the calls of a stream. */
+    /** Returns the metadata sent with the calls of a stream. */
     Metadata metadata(Opening opening) {
         return TraceParent.of(opening, settings.sampledBelow());
     }
@@ -145,7 +145,7 @@ public final class WorkerChannel {
         return connection.brokeRules(reason);
     }
 
-    /** Returns what checks the outputs of a stage. */
+    /** Returns the audit of a stage's outputs. */
     public Audit audit(Stage stage) {
         return new Audit(stage, settings.worker());
     }

@@ -79,7 +79,7 @@ final class WorkerConnection {
         return directory;
     }
 
-    /** Returns how many endpoints share the work. */
+    /** Returns the number of endpoints that share the work. */
     synchronized int width() {
         connect();
         return endpoints.size();
@@ -142,7 +142,7 @@ final class WorkerConnection {
     }
 
     /**
-     * Checks how many streams broke in a row.
+     * Checks the number of streams that broke in a row.
      *
      * @throws OperatorFailure W410, too many
      */

@@ -2,7 +2,7 @@ package org.wallaroo.spark.worker;
 
 import com.fasterxml.jackson.databind.JsonNode;
 
-/** The streams to a process of a worker broke: what was not answered is to be sent to the next one. */
+/** The streams to a process of a worker broke: calls without an answer are to be sent to the next one. */
 public final class WorkerGone extends RuntimeException {
     private static final long serialVersionUID = 1L;
     private final int generation;
@@ -20,7 +20,7 @@ public final class WorkerGone extends RuntimeException {
     }
 
     /**
-     * Returns what a broken stream shows.
+     * Returns the sign of a broken stream.
      *
      * @param generation which process it was
      * @param ending how it ended, as its supervisor knows; null: nobody knows
@@ -43,7 +43,7 @@ public final class WorkerGone extends RuntimeException {
     }
 
     /**
-     * Returns what a missed deadline shows.
+     * Returns the sign of a missed deadline.
      *
      * @param generation which process was killed
      * @param ending how it ended, as its supervisor knows; null: nobody knows
