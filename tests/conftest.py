@@ -66,13 +66,12 @@ APART = {
 # Files whose tests share what is started once for each language.
 BY_LANGUAGE = {"tests/test_run_word_count.py", "runtime/tests/test_poison.py"}
 # Files whose tests share the session of the fixture `spark`: a second process of pytest would start a second one.
+SHARING = "dataframe* goka_begin model_* neighbours rows spark spark_[lw]* state_store thrown"
 ON_ONE_SPARK = {
-    f"runtime/tests/test_{name}.py"
-    for name in (
-        *("dataframe", "dataframe_types", "goka_begin", "model_applied", "model_spark", "neighbours", "rows", "spark"),
-        *("spark_levels", "spark_windows", "state_store", "thrown"),
-    )
-}
+    f"runtime/tests/{path.name}"
+    for name in SHARING.split()
+    for path in (HERE.parent / "runtime" / "tests").glob(f"test_{name}.py")
+} - {"runtime/tests/test_dataframe_session.py"}
 
 
 def unit(nodeid: str) -> str:

@@ -10,7 +10,7 @@ from google.protobuf import text_format
 from conformance.process import CALL_S, Worker
 from support.annotated import message_parts, printed, read_back
 from support.run import TESTS
-from wallaroo.emit.program import Program, load
+from wallaroo.emit.program import LoadedProgram, load
 from wallaroo.emit.topology import topology
 from wallaroo.message.frame import FRAMED, FrameHeader, write_frame
 from wallaroo.worker._proto import worker_pb2 as pb
@@ -26,7 +26,7 @@ ARGS = ["--in", "127.0.0.1:7010", "--out", "127.0.0.1:7002"]
 PARTS = re.compile(r"(?<=\n### A call in hexadecimal digits\n)(.*?)(?=\n## 5\. )", re.DOTALL)
 
 
-def program() -> Program:
+def program() -> LoadedProgram:
     """Return the application, declared."""
     sys.modules.pop("app", None)
     return load(str(CASE / "app.py"), ARGS)
