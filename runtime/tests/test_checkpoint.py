@@ -302,7 +302,7 @@ def test_a_second_driver_is_refused(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_the_lock_ends_with_its_process(tmp_path: Path) -> None:
-    code = "import sys; from pathlib import Path; from wallaroo_runtime.checkpoint.directory import Place; Place.take(Path(sys.argv[1]))"  # noqa: E501
+    code = "import sys; from pathlib import Path; from wallaroo_runtime.checkpoint.directory import HeldDirectory; HeldDirectory.take(Path(sys.argv[1]))"  # noqa: E501
     subprocess.run([sys.executable, "-c", code, str(tmp_path)], check=True)
     HeldDirectory.take(tmp_path).release()
 

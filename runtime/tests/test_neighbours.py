@@ -133,18 +133,33 @@ def test_spark_listens_on_loopback_only(spark: Any) -> None:
     assert {address for address in found if address not in (LOOPBACK_4, *LOOPBACK_6)} == set()
 
 
+def paths_below(directory: Path) -> Iterator[Path]:
+    """Yield what is in a directory while Spark removes some of it."""
+    for folder, directories, files in os.walk(directory):
+        yield from (Path(folder, name) for name in (*directories, *files))
+
+
+def mode_of(path: Path) -> int:
+    """Return the mode of a file; 0: it is gone meanwhile."""
+    try:
+        return path.lstat().st_mode
+    except FileNotFoundError:
+        return 0
+
+
 def test_what_spark_writes_is_for_this_user_only(spark: Any) -> None:
     def passed(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         yield from batches
 
     directory = temporary_directory()
-    others = {*directory.rglob("*")}  # of tests before, whose programs make files as a user's do
+    others = {*paths_below(directory)}  # of tests before, whose programs make files as a user's do
     frame = spark.range(1000).mapInArrow(passed, "id LONG").repartition(2)
     assert frame.count() == 1000
-    found = [directory, *(path for path in directory.rglob("*") if path not in others)]
-    assert any(path.suffix == ".data" for path in found), "blocks of a shuffle"
-    open_to_others = [path for path in found if not path.is_socket() and stat.S_IMODE(path.lstat().st_mode) & 0o077]
-    assert open_to_others == []
+    modes = {
+        path: mode for path in (directory, *paths_below(directory)) if path not in others and (mode := mode_of(path))
+    }
+    assert any(path.suffix == ".data" for path in modes), "blocks of a shuffle"
+    assert [path for path, mode in modes.items() if not stat.S_ISSOCK(mode) and mode & 0o077] == []
     assert spark._jvm.System.getProperty("java.io.tmpdir") == str(directory), "for Spark's other files"
 
 
