@@ -195,8 +195,9 @@ conformance: ready ## run the conformance driver: make conformance WORKER='comma
 	@test -n "$(WORKER)" || { echo "usage: make conformance WORKER='command that starts the worker'"; exit 2; }
 	PYTHONPATH=tests $(BIN)/python -m conformance --worker '$(WORKER)' $(if $(WITHOUT),--without $(WITHOUT))
 
-golden: ready ## write the golden files of tests/cases, and the plans of the Go test kit
-	$(BIN)/pytest -q tests/test_cases.py tests/test_worked_call.py -m "not jvm" --golden
+golden: ready ## write the golden files of tests/cases, the programs in docs/, and the plans of the Go test kit
+	$(BIN)/pytest -q tests/test_cases.py tests/test_worked_call.py tests/test_samples.py::test_printed_files_are_as_they_are \
+		-m "not jvm" --golden
 	PYTHONPATH=tests $(BIN)/python -m model.plans
 
 generate: ready ## write the generated code

@@ -102,7 +102,7 @@ def outputs(tmp_path_factory: pytest.TempPathFactory) -> list[list[dict[str, Any
     cells = ["".join(cell["source"]) for cell in cells_of(notebook())]
     folder = copied(tmp_path_factory.mktemp("samples") / "job")
     for block in blocks(DOCS / "dataframes.md"):
-        if block.title and "--8<--" not in block.text:
+        if block.title and not block.file:
             (folder / block.title).write_text(block.text, encoding="utf-8")
     return outputs_of([*cells, FORGET, *(text for text, _ in samples())], folder)
 

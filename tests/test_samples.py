@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 import wallaroo
-from support.page import DOCS, Block, blocks
+from support.page import DOCS, PRINTS, Block, blocks
 from wallaroo import goka
 from wallaroo.testing import run
 
@@ -29,7 +29,7 @@ GO_PACKAGES = {
 def samples(language: str) -> list[tuple[str, Block]]:
     """Return the blocks of a language, with their page; those that print a file are left out."""
     found = ((page, block) for page in PAGES for block in blocks(page) if block.language == language)
-    return [(page.name, block) for page, block in found if "--8<--" not in block.text]
+    return [(page.name, block) for page, block in found if not block.file]
 
 
 def sample(page: str, text: str) -> str:
@@ -114,6 +114,38 @@ def test_parts_of_programs_are_those_of_their_files() -> None:
         code = "\n".join(line.strip() for line in (ROOT / file).read_text(encoding="utf-8").splitlines())
         for piece in part.split("\n...\n"):
             assert "\n".join(line.strip() for line in piece.strip().splitlines()) in code, file
+
+
+def with_files(text: str) -> str:
+    """Return a page's text with each file that it prints as the file is now."""
+    lines, above = [], ""
+    rest = iter(text.split("\n"))
+    for line in rest:
+        lines.append(line)
+        if (prints := PRINTS.fullmatch(above)) and line.lstrip().startswith("```"):
+            indent = line[: -len(line.lstrip())]
+            file = (ROOT / prints[1]).read_text(encoding="utf-8").rstrip("\n")
+            lines += [indent + each if each else "" for each in file.split("\n")]
+            lines.append(next(each for each in rest if each == f"{indent}```"))
+        above = line
+    return "\n".join(lines)
+
+
+def test_printed_files_are_as_they_are(rewrites_golden: bool) -> None:
+    for page in PAGES:
+        text = page.read_text(encoding="utf-8")
+        if rewrites_golden:
+            page.write_text(with_files(text), encoding="utf-8")
+        else:
+            wanted = "`pytest tests/test_samples.py -k printed_files --golden` writes it"
+            assert text == with_files(text), f"{page.name}: {wanted}"
+
+
+def test_planted_print_of_another_file() -> None:
+    page = "<!-- tests/feature.py -->\n```python\nold\n```\nafter"
+    first = (ROOT / "tests" / "feature.py").read_text(encoding="utf-8").partition("\n")[0]
+    assert with_files(page).split("\n")[2] == first and with_files(page).endswith("\n```\nafter")
+    assert with_files(with_files(page)) == with_files(page)
 
 
 def with_path(language: str) -> Iterator[tuple[re.Match[str], str]]:

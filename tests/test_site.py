@@ -92,6 +92,15 @@ def test_planted_dead_link(target: str) -> None:
     assert not is_dead("debug.md", "kafka.md#topics")
 
 
+def test_links_of_the_pages_are_files() -> None:
+    """A page is read in a clone, too, where no page is generated."""
+    for page in PAGES:
+        text = re.sub(r"```.*?```|`[^`\n]*`", "", (DOCS / page).read_text(encoding="utf-8"), flags=re.DOTALL)
+        for target in LINK.findall(text):
+            path = target.partition("#")[0]
+            assert "://" in target or not path or (DOCS / page).parent.joinpath(path).is_file(), f"{page}: {target}"
+
+
 def test_links_of_the_readme_are_files() -> None:
     for target in LINK.findall((ROOT / "README.md").read_text(encoding="utf-8")):
         assert (ROOT / target).is_file(), target

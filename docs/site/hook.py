@@ -13,6 +13,7 @@ import link
 import reference
 
 FETCHED = re.compile(r"<(?:script|img|iframe|link rel=.(?:stylesheet|preconnect).)[^>]*(?:src|href)=.https?://[^>]*>")
+PRINTS = re.compile(r"^ *<!-- \S+ -->\n", re.MULTILINE)  # names the file of the program below, for tests
 FURTHER = "Further pages"
 
 
@@ -32,6 +33,7 @@ def on_files(files: Files, config: Any) -> Files:
 
 def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
     """Make links of the documents and error codes that a page names."""
+    markdown = PRINTS.sub("", markdown)
     return link.with_links(markdown, page.file.src_uri, {entry["code"] for entry in reference.catalogue()})
 
 

@@ -1,4 +1,4 @@
-"""Pages of docs/ as tests read them: their blocks of commands and of output, and what the site shows of a snippet."""
+"""Pages of docs/ as tests read them: their blocks of programs, of commands and of output."""
 
 import re
 from dataclasses import dataclass
@@ -7,6 +7,7 @@ from pathlib import Path
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 FENCE = re.compile(r'( *)```(\w*)(?: title="([^"]*)")?')
 TAB = re.compile(r'=== "(.*)"')
+PRINTS = re.compile(r" *<!-- (\S+/\S+) -->")
 
 
 @dataclass(frozen=True)
@@ -18,12 +19,14 @@ class Block:
         title: Its title, "" for none.
         tab: The tab that it belongs to, "" for none.
         text: Its lines, without the indentation of a tab.
+        file: The file that it prints, named in a comment above the fence; "" for none.
     """
 
     language: str
     title: str
     tab: str
     text: str
+    file: str = ""
 
 
 def blocks(page: Path) -> list[Block]:
@@ -33,12 +36,13 @@ def blocks(page: Path) -> list[Block]:
 
 def blocks_of(text: str) -> list[Block]:
     """Return the blocks of code of a page's text, in their order."""
-    found, tab = [], ""
+    found, tab, above = [], "", ""
     lines = iter(text.splitlines())
     for line in lines:
         if line and not line.startswith(" "):
             tab = match[1] if (match := TAB.match(line)) else ""
         if not (fence := FENCE.fullmatch(line)):
+            above = line
             continue
         indent, language, title = fence[1], fence[2], fence[3] or ""
         body = []
@@ -46,5 +50,7 @@ def blocks_of(text: str) -> list[Block]:
             if inner.strip() == "```":
                 break
             body.append(inner.removeprefix(indent))
-        found.append(Block(language, title, tab, "\n".join(body) + "\n"))
+        prints = PRINTS.fullmatch(above)
+        found.append(Block(language, title, tab, "\n".join(body) + "\n", prints[1] if prints else ""))
+        above = ""
     return found
