@@ -1,16 +1,25 @@
 """Findings of a gateway or an egress that a new driver reports."""
 
+import time
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 from unittest.mock import Mock
 
 from hypothesis import given
 from hypothesis import strategies as st
 
+from support.run import wait_until
 from wallaroo.diagnostic.diagnostic import Diagnostic
+from wallaroo.message.frame import encode_frame
+from wallaroo_runtime.egress.kafka_session import Unavailable
+from wallaroo_runtime.egress.kafka_sink import KafkaSink
 from wallaroo_runtime.run.lasting_findings import lasting
 from wallaroo_runtime.run.monitor import Flow
 from wallaroo_runtime.run.peers import Peers
+from wallaroo_runtime.service._proto import service_pb2 as pb
+from wallaroo_runtime.storage.outbox.live import OUTPUT, Entry
+from wallaroo_runtime.storage.outbox.live_log import LiveLog
 from wallaroo_runtime.storage.progress import Progress
 from wallaroo_runtime.storage.record_count import Counted, RecordCount
 
@@ -70,9 +79,11 @@ def test_a_sink_that_is_back_is_told_once(looks: list[dict[str, str]]) -> None:
     query.exception.return_value, query.progress.return_value = None, Progress()
     flow = Flow(peers, query, notes.append, "", Mock(), Mock())
     for look in looks:
-        peers.egress.status.return_value = {"sinks": [{"name": name, "state": state} for name, state in look.items()]}
+        peers.egress.status.return_value = {
+            "sinks": [{"port": ord(name), "name": "one", "state": state} for name, state in look.items()]
+        }
         flow.check()
-        wanted += [f'sink "{name}" is reached again' for name in look if name in away and look[name] == "connected"]
+        wanted += ['sink "one" is reached again' for name in look if name in away and look[name] == "connected"]
         away = {name for name in look if look[name] == "unreachable" or (name in away and look[name] != "connected")}
     assert notes == wanted
 
@@ -141,3 +152,30 @@ def test_what_was_processed_has_come(
 
 def test_a_status_that_is_not_there_yet() -> None:
     assert lasting({}) == []
+
+
+def test_a_topic_that_is_missing_is_one_outage(tmp_path: Path) -> None:
+    """Brokers that answer, and take nothing: the sink is reached when they have the record."""
+    outbox = tmp_path / "outbox"
+    outbox.mkdir()
+    live = LiveLog(outbox, tmp_path)
+    live.append(Entry(OUTPUT, 3, sequence=0, count=1, content=encode_frame([b"a"], port=3)))
+    said, states, session = list[Diagnostic](), list[str](), Mock()
+    config = pb.Sink(port=3, name="out", kafka=pb.KafkaTopic(topic="gone", brokers=["h:1"]))
+    sink = KafkaSink(config, outbox, said.append)
+    sink._session = lambda: session  # type: ignore[method-assign]
+
+    def write(*_: object) -> None:
+        states.append(sink.state)
+        if len(states) < 4:
+            raise Unavailable("it has no topic gone", has_topic=False)
+
+    session.write = write
+    sink.start()
+    wait_until(lambda: sink.position.messages == 1 and sink.state == "connected", lambda: f"{states}", 30)
+    time.sleep(0.1)
+    sink.drain()
+    assert sink.join(10)
+    live.close()
+    assert states == ["connected", "unreachable", "unreachable", "unreachable"]
+    assert [finding.code for finding in said] == ["R613"]

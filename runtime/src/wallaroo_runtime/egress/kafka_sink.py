@@ -71,7 +71,6 @@ class KafkaSink(Sink):
             if isinstance(error, Lasting):
                 raise self._refused(error) from error
             raise
-        self._told = ""
         return session
 
     def _session(self) -> ProducerSession:
@@ -90,6 +89,15 @@ class KafkaSink(Sink):
         reason = f"it never takes message {number} of this sink: {error}"
         fix = RAISE_LIMIT if error.is_too_large else SET_ASIDE
         return RunError.of("R674", sink=self.config.name, place=topic, reason=reason, fix=fix)
+
+    def _tell_connected(self) -> None:
+        """Keep an outage: a broker that answers may still take no record, e.g. where there is no topic."""
+        if not self._told:
+            super()._tell_connected()
+
+    def _tell_taken(self) -> None:
+        self._told = ""
+        super()._tell_connected()
 
     def _tell_outage(self, error: OSError) -> None:
         self.state, reason = "unreachable", str(error)
@@ -120,6 +128,7 @@ class KafkaSink(Sink):
                 elif self._draining:
                     return True
                 else:
+                    self._tell_taken()
                     if select.select([self._wake], [], [], IDLE_S)[0]:
                         os.eventfd_read(self._wake)
                     session.look()
@@ -137,6 +146,7 @@ class KafkaSink(Sink):
         if any(piece.lengths for piece in pieces):
             self._prepare(end)
             end = self._write(session, pieces, end)
+            self._tell_taken()
             reach("egress.kafka_committed")
         self._take(pieces, end, durable=self._is_due(pieces))
 

@@ -114,7 +114,8 @@ class Sink:
             except OSError as error:
                 self._tell_outage(error)
             else:
-                self.state, before = "connected", self.position
+                before = self.position
+                self._tell_connected()
                 if self._use(stream):
                     return
                 if self._is_lasting(before):
@@ -130,6 +131,9 @@ class Sink:
 
     def _connect(self) -> Any:
         return SinkStream(self.config, self._wake)
+
+    def _tell_connected(self) -> None:
+        self.state = "connected"
 
     def _tell_outage(self, error: OSError) -> None:
         if self.state != "unreachable":

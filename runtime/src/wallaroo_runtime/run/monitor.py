@@ -48,7 +48,7 @@ class Flow:
         self._note, self._topics = note, topics
         self._ended: set[str] = set()
         self._gone: set[str] = set()
-        self._away: set[tuple[str, str]] = set()
+        self._away: set[int] = set()  # ports of sinks
         self._all = [*peers.gateways, peers.egress]
         self._released = [-1 for _ in peers.gateways]  # the offset that each gateway knows
         self._told: list[list[Any] | None] = [None for _ in self._all]
@@ -90,12 +90,12 @@ class Flow:
     def _tell_sinks(self) -> None:
         """Report that a sink is reached again; that it was not, its finding has said."""
         for sink in self._peers.egress.status().get("sinks", ()):
-            receiver = sink.get("name", ""), sink.get("address", "")
+            port = sink["port"]
             if sink["state"] == "unreachable":
-                self._away.add(receiver)
-            elif sink["state"] == "connected" and receiver in self._away:
-                self._away.discard(receiver)
-                self._note(f'sink "{receiver[0]}" is reached again')
+                self._away.add(port)
+            elif sink["state"] == "connected" and port in self._away:
+                self._away.discard(port)
+                self._note(f'sink "{sink["name"]}" is reached again')
 
     def _tell_sources(self, generators: Sequence[Mapping[str, Any]]) -> None:
         for generator in generators:
