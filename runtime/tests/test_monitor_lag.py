@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from support.manifest import put_manifest
 from wallaroo_runtime.cli.status import lines
-from wallaroo_runtime.monitor.board import Board
+from wallaroo_runtime.monitor.board import Board, Sample
 from wallaroo_runtime.monitor.lag import MAX_SAMPLES, Lag
 from wallaroo_runtime.monitor.metrics import render
 from wallaroo_runtime.plan.compile import compile_topology
@@ -45,3 +45,20 @@ def test_a_lag_that_is_not_known_is_not_0(tmp_path: Path) -> None:
     body, _ = render(document, {}, "")
     assert b"wallaroo_up" in body and b"wallaroo_lag" not in body
     assert "now: lag not known yet  waiting for sinks 0" in list(lines(document))
+
+
+def test_sinks_of_one_name_have_series_of_their_own(tmp_path: Path) -> None:
+    put_manifest(tmp_path)
+    topology = load((WORD_COUNT.parent / "outputs.json").read_bytes())
+    plan = compile_topology(topology, shuffle_partitions=2)
+    board = Board(topology, plan, tmp_path)
+    ports = [plan.ports[sink.path] for sink in topology.sinks()]
+    states = ["connected", "unreachable"]
+    egress = {"sinks": [{"port": port, "name": "o", "state": state} for port, state in zip(ports, states, strict=True)]}
+    board.update("running", Sample({}, egress=egress))
+    body, _ = render(board.read(), {}, "")
+    found = [line for line in body.decode().splitlines() if line.startswith("wallaroo_sink_")]
+    series = [line.rpartition(" ")[0] for line in found]
+    assert len(set(series)) == len(series) == 6
+    application = topology.name
+    assert f'wallaroo_sink_reachable{{application="{application}",path="0/sinks/1",sink="o"}} 0.0' in found

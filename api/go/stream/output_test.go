@@ -296,3 +296,22 @@ func TestWhatIsEmittedAfterTheReturn(t *testing.T) {
 		t.Errorf("the log has %q", said.String())
 	}
 }
+
+func TestTopicsOfOneApplicationAreNamedApart(t *testing.T) {
+	topic := func(name string) stream.Sink[string] {
+		return stream.KafkaSink(stream.Kafka{Topic: name, Brokers: []string{"h:1"}}, func(text string) (stream.Record, error) {
+			return stream.Record{Value: []byte(text)}, nil
+		})
+	}
+	app := stream.New("Alerts")
+	lines := stream.From(app, "lines", stream.TCPSource("127.0.0.1:7010", stream.U32BE, stream.Text.Decode))
+	lines.To(topic("alerts"), topic("totals"), sinkOf[string](7002))
+	if found := app.ToJson(); !strings.Contains(found, `"name": "alerts",`) || !strings.Contains(found, `"name": "totals",`) {
+		t.Errorf("two sinks have one name:\n%s", found)
+	}
+	alone := stream.New("Alerts")
+	stream.From(alone, "lines", stream.TCPSource("127.0.0.1:7010", stream.U32BE, stream.Text.Decode)).To(topic("alerts"))
+	if found := alone.ToJson(); strings.Contains(found, `"name": "alerts",`) {
+		t.Errorf("a single sink has not the application's name:\n%s", found)
+	}
+}

@@ -92,7 +92,8 @@ func (s Sink[T]) OnError(policy string) Sink[T] {
 	return s
 }
 
-// Named sets the name that messages and figures of a run have for the sink; without it that is the application's. It returns the sink.
+// Named sets the name that messages and figures of a run have for the sink; without it that is the application's, or, of one of
+// several sinks that writes a topic, the topic. It returns the sink.
 func (s Sink[T]) Named(name string) Sink[T] {
 	s.declared.Name = name
 	return s

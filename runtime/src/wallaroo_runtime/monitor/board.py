@@ -185,7 +185,7 @@ class Board:
             "edges": [self._edge(*edge) for edge in edges_of(self._topology)],
             "latency_ms": self.latencies.to_json(now),
             "gateways": list(self._gateways()),
-            "sinks": [_sink(status) for status in sample.egress.get("sinks", ())],
+            "sinks": list(self._sinks(sample.egress)),
             "states": list(self._states()),
             "batch": _batch(sample.batch),
             "workers": list(sample.workers),
@@ -193,6 +193,13 @@ class Board:
             "findings": list(self._findings),
             "earlier": self._earlier,
         }
+
+    def _sinks(self, egress: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+        paths = {port: path for path, port in self._plan.ports.items()}
+        names = ("name", "address", "state", "messages", "bytes", "pending_messages", "pending_bytes")
+        for status in egress.get("sinks", ()):
+            known = {name: status[name] for name in names if name in status}
+            yield {"path": paths.get(status["port"], ""), **known}
 
     def _counters(self, numbers: Mapping[str, Any]) -> dict[str, int]:
         counters = {"processed": numbers.get("messages_processed", 0)}
@@ -258,11 +265,6 @@ def _gateway(status: Mapping[str, Any], processed: int) -> dict[str, Any]:
 
 def _refused_of(egress: Mapping[str, Any]) -> Counter[int]:
     return Counter({sink["port"]: int(sink.get("refused", 0)) for sink in egress.get("sinks", ())})
-
-
-def _sink(status: Mapping[str, Any]) -> dict[str, Any]:
-    names = ("name", "address", "state", "messages", "bytes", "pending_messages", "pending_bytes")
-    return {name: status[name] for name in names if name in status}
 
 
 def _batch(report: Mapping[str, Any]) -> dict[str, Any]:

@@ -84,9 +84,11 @@ class _Collector:
         sinks = [{**sink, "reachable": sink.get("state") != "unreachable"} for sink in document["sinks"]]
         rows = {"sink": sinks, "state": states, "worker": document["workers"], "process": document["processes"]}
         for kind, label, name, text in TABLES:
-            family = kind(f"wallaroo_{label}_{name}", text, labels=("application", label))
+            more = ("path",) if label == "sink" else ()  # sinks may share a name
+            family = kind(f"wallaroo_{label}_{name}", text, labels=("application", label, *more))
             for row in rows[label]:
-                family.add_metric((self._application, row["name"]), row.get(name, 0))
+                values = (row[field] for field in ("name", *more))
+                family.add_metric((self._application, *values), row.get(name, 0))
             yield family
 
     def _latency(self) -> Metric:
