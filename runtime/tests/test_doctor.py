@@ -25,6 +25,7 @@ from wallaroo_runtime.cli.run_option import OWN, VISIBLE
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.program.application import unused_addresses
 from wallaroo_runtime.spark.machine import check as machine
+from wallaroo_runtime.spark.machine import jar
 from wallaroo_runtime.topology.load import load
 
 VALID = Path(__file__).parents[2] / "topology-schema" / "vectors" / "topologies" / "valid"
@@ -93,6 +94,7 @@ def test_doctor_of_a_machine_that_has_everything(capsys: pytest.CaptureFixture[s
     assert list(found) == [
         *(
             "Java",
+            "Java classes",
             "PySpark",
             "Go",
             "confluent-kafka",
@@ -122,6 +124,16 @@ def test_doctor_says_what_is_missing_and_what_to_do(
     assert "warning  W408 go cannot be used; it is not on PATH\n" in out
     assert f"missing  R742 checkpoints: {tmp_path / 'state'} cannot be written to\n" in out
     assert "         fix: give another directory with XDG_STATE_HOME\n" in out
+
+
+def test_doctor_looks_for_classes_that_are_not_built(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(jar, "NAME", "other.jar")
+    assert main(["doctor"]) == 1
+    out = capsys.readouterr().out
+    assert "missing  R758 the runtime's Java classes cannot be used; they are not built, there is no " in out
+    assert "\n         fix: run `make setup` in the checkout" in out
 
 
 def test_doctor_looks_at_limits(monkeypatch: pytest.MonkeyPatch) -> None:

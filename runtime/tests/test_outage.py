@@ -168,7 +168,8 @@ def test_a_topic_that_is_missing_is_one_outage(tmp_path: Path) -> None:
     def write(*_: object) -> None:
         states.append(sink.state)
         if len(states) < 4:
-            raise Unavailable("it has no topic gone", has_topic=False)
+            reason = "it has no topic gone"
+            raise Unavailable(reason, has_topic=False)
 
     session.write = write
     sink.start()

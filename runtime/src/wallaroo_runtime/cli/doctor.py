@@ -16,6 +16,7 @@ from wallaroo_runtime.console.json_line import print_json
 from wallaroo_runtime.errors import RUN, RunError
 from wallaroo_runtime.program.sdk import go_command
 from wallaroo_runtime.spark.machine.check import GIB, MachineFinding, caches, directory, lacks, limits, temporary_files
+from wallaroo_runtime.spark.machine.jar import operator_jar
 from wallaroo_runtime.spark.machine.java import check_java
 
 NEEDED_BYTES = 2 << 30  # a JVM and a worker
@@ -48,6 +49,14 @@ def java() -> list[MachineFinding]:
         return [MachineFinding("Java", f"version {check_java()}")]
     except RunError as error:
         return [MachineFinding("Java", finding=error.diagnostics[0])]
+
+
+def java_classes() -> list[MachineFinding]:
+    """Look for the runtime's own Java, which a checkout has to build."""
+    try:
+        return [MachineFinding("Java classes", str(operator_jar()))]
+    except RunError as error:
+        return [MachineFinding("Java classes", finding=error.diagnostics[0])]
 
 
 def go() -> list[MachineFinding]:
@@ -109,6 +118,7 @@ def directories() -> list[MachineFinding]:
 
 LOOKS: tuple[Callable[[], Iterable[MachineFinding]], ...] = (
     java,
+    java_classes,
     pyspark,
     go,
     kafka,
