@@ -315,3 +315,36 @@ func TestTopicsOfOneApplicationAreNamedApart(t *testing.T) {
 		t.Errorf("a single sink has not the application's name:\n%s", found)
 	}
 }
+
+func TestKeysMayHaveTypesOfTheProgram(t *testing.T) {
+	type customer string
+	type digest []byte
+	type decade uint64
+	for _, test := range []struct {
+		by   func(stream.Stream[string]) stream.Stream[string]
+		want string
+	}{
+		{func(s stream.Stream[string]) stream.Stream[string] {
+			return stream.KeyBy(s, "by", func(text string) customer { return customer(text) })
+		}, "ann"},
+		{func(s stream.Stream[string]) stream.Stream[string] {
+			return stream.KeyBy(s, "by", func(text string) digest { return digest(text) })
+		}, "ann"},
+		{func(s stream.Stream[string]) stream.Stream[string] {
+			return stream.KeyBy(s, "by", func(text string) decade { return decade(len(text)) })
+		}, "\x00\x00\x00\x00\x00\x00\x00\x03"},
+	} {
+		app := stream.New("Keys")
+		lines := stream.From(app, "lines", stream.TCPSource("127.0.0.1:7010", stream.U32BE, stream.Text.Decode))
+		counted := stream.MapState(test.by(lines), "count", func(_ context.Context, text string, count *added) (string, error) {
+			count.Sum++
+			return text, nil
+		})
+		counted.To(sinkOf[string](7002))
+		running := wallarootest.New(t, app)
+		running.Send("lines", "ann")
+		if state := wallarootest.State[added](running, "count", test.want); state.Sum != 1 {
+			t.Errorf("the key is not %q: %v", test.want, state)
+		}
+	}
+}

@@ -2,6 +2,7 @@ package stream
 
 import (
 	"context"
+	"reflect"
 
 	wa "wallarooapi"
 	"wallarooapi/internal/declaration"
@@ -41,7 +42,7 @@ func Filter[T any](s Stream[T], name string, keep func(ctx context.Context, in T
 }
 
 // Key is a type of message keys. A number is 8 bytes, big-endian.
-type Key interface{ string | []byte | uint64 }
+type Key interface{ ~string | ~[]byte | ~uint64 }
 
 // KeyBy gives each message the key that a function returns. It stays with the message and all that is made of it, until the next
 // KeyBy or Collect. The function must depend on the message alone; a panic makes the message a dead letter (C501).
@@ -57,9 +58,17 @@ func partition[T any, K Key](key func(in T) K) func(data any) []byte {
 		return func(data any) []byte { return append([]byte{}, function(data.(T))...) }
 	case func(T) []byte:
 		return func(data any) []byte { return function(data.(T)) }
+	case func(T) uint64:
+		return func(data any) []byte { return bytesOf(function(data.(T))) }
 	}
-	function := any(key).(func(T) uint64)
-	return func(data any) []byte { return bytesOf(function(data.(T))) }
+	of := func(data any) reflect.Value { return reflect.ValueOf(key(data.(T))) }
+	switch reflect.TypeFor[K]().Kind() {
+	case reflect.String:
+		return func(data any) []byte { return []byte(of(data).String()) }
+	case reflect.Slice:
+		return func(data any) []byte { return of(data).Bytes() }
+	}
+	return func(data any) []byte { return bytesOf(of(data).Uint()) }
 }
 
 // Collect gives all messages the empty key: the steps after it have a single state, and run in one place at a time.
