@@ -7,6 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from support.manifest import put_manifest
+from wallaroo_runtime.checkpoint.directory import default_directory
 from wallaroo_runtime.cli.document import split_document
 from wallaroo_runtime.cli.main import main
 
@@ -55,6 +57,23 @@ def test_commands_take_a_program(capsys: pytest.CaptureFixture[str], tmp_path: P
     assert said(capsys, "diff", app, document, "--in", "127.0.0.1:2") == "nothing changed\n"
     assert "reverse" in said(capsys, "graph", app, "--in", "127.0.0.1:1")
     assert said(capsys, "explain", app, "--in", "127.0.0.1:1").startswith('application "Reverse"')
+
+
+@pytest.mark.slow
+def test_a_program_is_compared_with_its_own_checkpoint(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    app = tmp_path / "app.py"
+    app.write_text(PROGRAM)
+    assert main(["diff", str(app), str(app), "--in", "127.0.0.1:2"]) == 2
+    assert "it is no checkpoint, and no program that was run without --checkpoint" in capsys.readouterr().err
+    checkpoint = default_directory("Reverse", "python", app)
+    checkpoint.mkdir(parents=True)
+    put_manifest(checkpoint, json.loads(said_document(app, "127.0.0.1:2")))
+    assert said(capsys, "diff", app, app, "--in", "127.0.0.1:2") == "nothing changed\n"
+    app.write_text(PROGRAM.replace('name="reverse"', 'name="turn"'))
+    assert "turn" in said(capsys, "diff", app, app, "--in", "127.0.0.1:2")
 
 
 def said_document(app: Path, address: str) -> str:

@@ -2,8 +2,9 @@
 
 Exit codes are like those of diff: 0 when a checkpoint of OLD can go on with NEW as it is, 1 when it must be drained
 before or cannot go on at all; whether it can is `unknown` (0) where only the run shows how a state's code reads what
-was kept; 2 and 3 when a file cannot be read or is no correct topology. Of a checkpoint it looks,
-too, whether results have left that are not committed: a run would warn of that (R754) or refuse NEW (R790).
+was kept; 2 and 3 when a file cannot be read or is no correct topology. A program that is given twice is compared with
+its own checkpoint. Of a checkpoint it looks, too, whether results have left that are not committed: a run would warn
+of that (R754) or refuse NEW (R790).
 """
 
 import argparse
@@ -14,10 +15,10 @@ from pathlib import Path
 from typing import Any
 
 from wallaroo.diagnostic.diagnostic import Kind
-from wallaroo_runtime.checkpoint.directory import MANIFEST, running_directory, what_runs
+from wallaroo_runtime.checkpoint.directory import MANIFEST, find_directory, running_directory, what_runs
 from wallaroo_runtime.checkpoint.manifest import read_manifest
 from wallaroo_runtime.checkpoint.uncommitted import find_repeated
-from wallaroo_runtime.cli.document import WHAT, add_app_options, read_topology, split_document
+from wallaroo_runtime.cli.document import WHAT, add_app_options, is_document, read_topology, split_document
 from wallaroo_runtime.console.json_line import print_json
 from wallaroo_runtime.errors import RUN, RunError
 from wallaroo_runtime.monitor.endpoint import driver_of
@@ -50,6 +51,8 @@ def add_parser(subparsers: Any) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Print every change, the gravest first."""
     new = _read(arguments.new, arguments)
+    if arguments.old == arguments.new and _is_program(arguments.old):
+        arguments.old = str(find_directory(arguments.old))
     changes = compare(_read(arguments.old, arguments), new)
     if arguments.json:
         for change in changes:
@@ -72,6 +75,10 @@ def _tell_repeated(path: Path, new: Topology, *, as_json: bool) -> None:
         print(json.dumps([finding.to_json()], ensure_ascii=False) if as_json else finding, file=sys.stderr)
     if note and not as_json:
         print(f"note: {note}", file=sys.stderr)
+
+
+def _is_program(name: str) -> bool:
+    return name != "-" and not is_document(Path(name)) and _checkpoint(name) is None
 
 
 def _checkpoint(name: str) -> Path | None:

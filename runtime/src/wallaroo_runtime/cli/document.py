@@ -50,7 +50,7 @@ def read_topology(name: str, arguments: argparse.Namespace) -> Topology:
     if name == "-":
         return load(sys.stdin.buffer.read(MAX_DOCUMENT_BYTES + 1))
     path = Path(name)
-    if not _is_document(path):
+    if not is_document(path):
         return load_application(name, arguments.parts.app, arguments.inputs, arguments.outputs).topology
     document = read_file(path)
     try:
@@ -60,7 +60,8 @@ def read_topology(name: str, arguments: argparse.Namespace) -> Topology:
         raise RunError(named, error.exit_code) from error
 
 
-def _is_document(path: Path) -> bool:
+def is_document(path: Path) -> bool:
+    """Say whether a file is a topology, not a program."""
     if path.suffix == ".json" or not path.is_file():
         return path.suffix == ".json"
     with path.open("rb") as file:
