@@ -105,6 +105,15 @@ def test_what_is_not_there(here: Path, app: str, reason: str) -> None:
     assert refused(app) == (USAGE, f"R609 {app} is not {kinds}; {reason} / give one of these")
 
 
+def test_a_file_in_the_folder_of_a_go_program(here: Path) -> None:
+    (here / "shop").mkdir()
+    (here / "shop" / "main.go").write_text("package main\n")
+    for app in ("shop/app.py", "shop/main.go"):
+        code, text = refused(app)
+        assert (code, text.split()[0]) == (USAGE, "R609")
+        assert text.endswith("is in Go, give the folder: `wallaroo run shop`")
+
+
 def test_a_file_of_another_kind(here: Path) -> None:
     (here / "notes.txt").write_text("hello")
     assert refused("notes.txt")[1].startswith(f"R609 {here / 'notes.txt'} is not a Python file or module")

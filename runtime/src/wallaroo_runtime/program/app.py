@@ -4,9 +4,10 @@ import importlib.machinery
 import os
 import platform
 import re
+import shlex
 import sys
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from pathlib import Path
 
@@ -76,7 +77,7 @@ def resolve(app: str) -> App:
         module = find_module(target)
         if module:
             return App(AppKind.PYTHON_MODULE, module, target + function)
-    raise RunError.of("R609", USAGE, app=app, reason=_reason(app, path))
+    raise _no_app(app, _reason(app, path))
 
 
 def find_module(name: str) -> str:
@@ -101,11 +102,21 @@ def _binary(path: Path) -> App:
         if machine != platform.machine():
             raise RunError([other_machine(str(path), machine)], WORKER)
     elif head[:2] != b"#!":
-        raise RunError.of("R609", USAGE, app=path, reason="the file is none of these")
+        raise _no_app(str(path), "the file is none of these")
     if not os.access(path, os.X_OK):
         reason, fix = "it has no execute permission", f"make it executable: `chmod +x {path}`"
         raise RunError.of("W404", WORKER, path=path, reason=reason, fix=fix)
     return App(AppKind.BINARY, str(path))
+
+
+def _no_app(app: str, reason: str) -> RunError:
+    error = RunError.of("R609", USAGE, app=app, reason=reason)
+    path = Path(split_app(app)[0])
+    if path.suffix not in (".py", ".go") or not any(path.parent.glob("*.go")):
+        return error
+    folder = os.path.relpath(path.parent)
+    fix = f"the program in {folder} is in Go, give the folder: `wallaroo run {shlex.quote(folder)}`"
+    return RunError([replace(error.diagnostics[0], fix=fix)], USAGE)
 
 
 def _reason(app: str, path: Path) -> str:
