@@ -52,6 +52,7 @@ def test_what_submit_has_is_marked() -> None:
     names = {each.names[0] for each in OPTIONS if not each.is_submitted}
     submitted = " ".join(command_parser()[1]["submit"].format_help().split())
     assert all((f" {each.names[0]}" in submitted) == (each.names[0] not in names) for each in OPTIONS)
+    assert "Go directory" not in submitted and "archive, as `wallaroo pack` makes it, or topology" in submitted
     assert frozenset(OWN) == run.USED
 
 

@@ -38,13 +38,16 @@ def add_parser(subparsers: Any) -> None:
     add_run_options(parser)
 
 
+PROGRAMS = "Python file, module or folder with app.py, Go directory, worker binary, topology file, archive"
+
+
 def add_run_options(parser: argparse.ArgumentParser, *, is_submitted: bool = False) -> None:
     """Declare application and options of `run`, or those that `submit` has."""
     parser.add_argument(
         "app",
         metavar="APP",
         nargs="?",
-        help="Python file, module or folder with app.py, Go directory, worker binary, topology file, archive",
+        help="archive, as `wallaroo pack` makes it, or topology file" if is_submitted else PROGRAMS,
     )
     add_options(parser, is_submitted=is_submitted)
 
