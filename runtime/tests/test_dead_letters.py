@@ -254,6 +254,11 @@ def changed(change: Callable[[pb.DeadLetter], object]) -> pb.DeadLetter:
     return letter
 
 
+def test_tabs_of_a_traceback_are_spaces(checkpoint: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write(checkpoint, "11-0", changed(lambda letter: setattr(letter, "traceback", "main.count\n\tmain.go:7\x1b")))
+    assert "  main.count\n      main.go:7\\x1b\n" in run(capsys, "show", checkpoint, "11-0-0")[1]
+
+
 @pytest.mark.parametrize(
     ("letter", "reason"),
     [

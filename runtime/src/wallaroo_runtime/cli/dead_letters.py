@@ -158,7 +158,7 @@ def _show(checkpoint: Path, arguments: argparse.Namespace) -> int:
         print(f"record    {printable(origin)}")
     if record.traceback:
         print("\ntraceback")
-        print("\n".join(f"  {printable(line)}" for line in record.traceback.splitlines()))
+        print("\n".join(f"  {printable(line.expandtabs(4))}" for line in record.traceback.splitlines()))
     form = {0: "as received", 1: "framed"}.get(record.encoding, "in the worker's own form")
     print(f"\ninput, {len(record.input)} bytes, {form if '/sources/' in record.path else 'serialized'}")
     print("\n".join(f"  {line}" for line in shown_input(record.input, room())))
