@@ -9,7 +9,7 @@ import (
 	"wallarooapi/internal/topology"
 )
 
-// Check returns every finding about the application, sorted by pointer.
+// Check gives sinks their last names, and returns every finding about the application, sorted by pointer.
 func (a *Application) Check() []diagnostic.Diagnostic {
 	checked := &Application{Name: a.Name, OnError: a.OnError, Place: a.Place, Pipelines: a.Pipelines, Offers: a.Offers}
 	checked.Found = append(checked.Found, a.Found...)
@@ -17,6 +17,9 @@ func (a *Application) Check() []diagnostic.Diagnostic {
 		checked.checkOffers()
 		diagnostic.Sort(checked.Found)
 		return checked.Found
+	}
+	for _, pipeline := range a.Pipelines {
+		pipeline.nameApart()
 	}
 	checked.checkNames()
 	checked.checkPolicies()
@@ -28,6 +31,21 @@ func (a *Application) Check() []diagnostic.Diagnostic {
 	checked.declareCodecs()
 	diagnostic.Sort(checked.Found)
 	return checked.Found
+}
+
+// nameApart names topics by themselves where several sinks have the name of the pipeline.
+func (p *Pipeline) nameApart() {
+	var same []*Sink
+	for _, sink := range p.Sinks {
+		if sink.Name == p.Name {
+			same = append(same, sink)
+		}
+	}
+	for _, sink := range same {
+		if topic, isTopic := sink.Edge.(*topology.Kafka); isTopic && len(same) > 1 {
+			sink.Name = topic.Topic
+		}
+	}
 }
 
 func (a *Application) checkNames() {

@@ -66,24 +66,10 @@ func (p *Pipeline) document() topology.Pipeline {
 	}
 	for _, sink := range p.Sinks {
 		out.Sinks = append(out.Sinks, topology.Sink{
-			Path: sink.Path, Name: p.nameOf(sink), Edge: sink.Edge, Inputs: sink.Inputs, OnError: sink.OnError,
+			Path: sink.Path, Name: sink.Name, Edge: sink.Edge, Inputs: sink.Inputs, OnError: sink.OnError,
 		})
 	}
 	return out
-}
-
-// nameOf returns the name of a sink; where several of the pipeline have its own, topics go by theirs.
-func (p *Pipeline) nameOf(sink *Sink) string {
-	topic, isTopic := sink.Edge.(*topology.Kafka)
-	if !isTopic || sink.Name != p.Name {
-		return sink.Name
-	}
-	for _, other := range p.Sinks {
-		if other != sink && other.Name == sink.Name {
-			return topic.Topic
-		}
-	}
-	return sink.Name
 }
 
 func (s *Step) document() topology.Step {

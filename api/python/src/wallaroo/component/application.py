@@ -1,7 +1,7 @@
 """The application that a program declares, of pipelines of sources, steps and sinks."""
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from wallaroo.diagnostic.location import Location
@@ -189,6 +189,13 @@ class Pipeline:
         """Name of the last step, else of the last source; its own where it has neither."""
         return [self.name, *(each.name for each in self.sources), *(each.name for each in self.steps)][-1]
 
+    def name_apart(self) -> None:
+        """Name topics by themselves where several sinks have the name of the pipeline."""
+        same = [number for number, sink in enumerate(self.sinks) if sink.name == self.name]
+        for number in same if len(same) > 1 else ():
+            sink = self.sinks[number]
+            self.sinks[number] = replace(sink, name=sink.fields.get("topic", sink.name))
+
 
 @dataclass(slots=True)
 class Application:
@@ -213,6 +220,10 @@ class Application:
     on_error: str = ""
     offers: dict[str, Step] = field(default_factory=dict)
     connectors: dict[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for pipeline in self.pipelines:
+            pipeline.name_apart()
 
     def programs(self) -> dict[str, str]:
         """Return name of the worker and target of each program whose components take part."""

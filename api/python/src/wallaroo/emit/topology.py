@@ -140,14 +140,8 @@ def _pipeline(pipeline: Pipeline) -> dict[str, Any]:
         "name": pipeline.name,
         "sources": [_source(source) for source in pipeline.sources],
         "steps": [_step(step) for step in pipeline.steps],
-        "sinks": [_sink(sink, _sink_name(pipeline, sink)) for sink in pipeline.sinks],
+        "sinks": [_sink(sink) for sink in pipeline.sinks],
     }
-
-
-def _sink_name(pipeline: Pipeline, sink: Sink) -> str:
-    """Return the name of a sink; where several of a pipeline have its own, topics go by theirs."""
-    is_shared = sink.name == pipeline.name and sum(other.name == sink.name for other in pipeline.sinks) > 1
-    return str(sink.fields["topic"]) if is_shared and "topic" in sink.fields else sink.name
 
 
 def _source(source: Source) -> dict[str, Any]:
@@ -180,8 +174,8 @@ def _key(state: State) -> dict[str, Any]:
     return {"kind": "partition", "values": list(map(key_json, state.keys)), "unknown": state.unknown}
 
 
-def _sink(sink: Sink, name: str) -> dict[str, Any]:
-    item = {"path": sink.path, "name": name, "kind": sink.kind, **sink.fields}
+def _sink(sink: Sink) -> dict[str, Any]:
+    item = {"path": sink.path, "name": sink.name, "kind": sink.kind, **sink.fields}
     return item | {"inputs": list(sink.inputs), "worker": WORKER} | _policy(sink)
 
 
