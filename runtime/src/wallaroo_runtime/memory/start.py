@@ -4,11 +4,13 @@ import os
 import shutil
 import tempfile
 import uuid
-from collections.abc import Callable, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+
+import grpc
 
 from wallaroo.emit.program import LoadedProgram, load, load_setup
 from wallaroo.worker.host.call import CallRunner
@@ -22,10 +24,11 @@ from wallaroo_runtime.program.emit import DEADLINE_SECONDS, join_programs, say_n
 from wallaroo_runtime.program.library import library_alone
 from wallaroo_runtime.topology.load import load_document
 from wallaroo_runtime.topology.model import Topology
-from wallaroo_runtime.worker.client import WorkerClient
+from wallaroo_runtime.worker.client import Endpoints, WorkerClient
 from wallaroo_runtime.worker.discovery import stop_worker
 from wallaroo_runtime.worker.spec import CACHE_BYTES, WorkerSpec
 
+ON_SPARK = "a run on Spark makes the message that ends it a dead letter, which names it"
 MAIN = "main"
 BUCKETS = 4  # more than one, so that keys meet a shuffle as on Spark
 
@@ -111,9 +114,42 @@ def _clients(
             clients[worker.name] = LocalClient(spec, CallRunner(program, CACHE_BYTES, checks_persist=check_persist))
             continue
         logs = tempfile.mkdtemp(prefix="wallaroo-memory-")
-        stack.callback(shutil.rmtree, logs, ignore_errors=True)
         spec = replace(spec, run=run, processes=1, check_persist=check_persist, log_directory=logs, topics=str(topics))
-        client = clients[worker.name] = WorkerClient(spec)
+        client = clients[worker.name] = ProcessClient(spec)
+        stack.callback(client.remove_logs)
         stack.callback(stop_worker, spec)
         stack.callback(client.close)
     return clients
+
+
+class ProcessClient(WorkerClient):
+    """The way to a worker that is another process; when it cannot go on, its log stays, which the error names."""
+
+    _is_lost = False
+
+    def endpoints(self) -> Endpoints:
+        """Return the worker's endpoints; parameters and errors are those of `WorkerClient`."""
+        with self._noting():
+            return super().endpoints()
+
+    def recover(self, endpoints: Endpoints, cause: grpc.RpcError) -> None:
+        """Wait until another process of the worker serves; parameters and errors are those of `WorkerClient`."""
+        with self._noting():
+            super().recover(endpoints, cause)
+
+    @contextmanager
+    def _noting(self) -> Iterator[None]:
+        try:
+            yield
+        except RunError as error:
+            self._is_lost = True
+            found = [
+                replace(each, fix=f"{each.fix}; {ON_SPARK}") if each.code == "W406" else each
+                for each in error.diagnostics
+            ]
+            raise RunError(found, error.exit_code) from error
+
+    def remove_logs(self) -> None:
+        """Remove the logs of a worker that could go on."""
+        if not self._is_lost:
+            shutil.rmtree(self.spec.log_directory, ignore_errors=True)
