@@ -1,6 +1,7 @@
 """Dead letters of Kafka's records: the place of the record is in them and shown, in both modes."""
 
 import json
+import shlex
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,7 +13,8 @@ from support.manifest import put_manifest
 from wallaroo.message.frame import FrameHeader, encode_frame, read_frame, write_frame
 from wallaroo.worker._proto import worker_pb2 as pb
 from wallaroo_runtime.checkpoint.dead_letter import FOLDER
-from wallaroo_runtime.cli.main import main
+from wallaroo_runtime.checkpoint.manifest import read_manifest
+from wallaroo_runtime.cli.main import command_parser, main
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.gateway.kafka_reader import FrameRecords
 from wallaroo_runtime.gateway.source_progress import POINT_HEADER
@@ -24,6 +26,7 @@ from wallaroo_runtime.topology.origin import record_place
 
 SOURCE, STEP = "0/sources/0", "0/steps/0"
 LETTERS = 65535
+VALID = Path(__file__).parents[2] / "topology-schema" / "vectors" / "topologies" / "valid"
 CLICKS = KafkaSource(
     path=SOURCE, name="clicks", kind="kafka", codec="native", worker="main", max_message_bytes=1000, topic="web",
     brokers=("b:1",), start="start", options={},
@@ -129,3 +132,35 @@ def test_a_place_is_shown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
     listed = [json.loads(line)["record"] for line in capsys.readouterr().out.splitlines()]
     assert listed == list(map(record_place, letters))
     assert listed[0] == {"source": "clicks", "topic": "web", "partition": 0, "offset": 13, "key": "b'ann'"}
+
+
+@pytest.mark.parametrize(
+    ("key", "data", "texts"),
+    [
+        (b"ann", b"3 pears", ["ann", "3 pears"]),
+        (None, b"3", ["3"]),
+        (b"ann", b"\xff", ["KEY", "VALUE"]),
+        (b"ann", b"-3", ["KEY", "VALUE"]),
+        (b"a" * 200, b"3", ["KEY", "VALUE"]),
+    ],
+)
+def test_the_refused_replay_of_a_record_gives_the_command_that_writes_it_again(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], key: bytes | None, data: bytes, texts: list[str]
+) -> None:
+    document = json.loads((VALID / "every_kind.json").read_bytes())
+    sources = {each["path"]: each for line in document["pipelines"] for each in line["sources"]}
+    path = next(path for path, source in sources.items() if source["kind"] == "kafka")
+    put_manifest(tmp_path, document)
+    made = letter(7, path, data)
+    made.port = read_manifest(tmp_path).ports.parts[path]
+    made.origin.CopyFrom(place(0, 7, key))
+    folder = tmp_path / FOLDER
+    folder.mkdir()
+    frame = encode_frame([made.SerializeToString()], port=LETTERS)
+    (folder / "0b9a1f60-1111-2222-3333-444455556666-3-0.frames").write_bytes(frame)
+    assert main(["dead-letters", "replay", str(tmp_path), "3-0-0"]) == 1
+    said = capsys.readouterr().err
+    command = said.partition("write its record again: `wallaroo ")[2].partition("`")[0]
+    parsed = command_parser()[0].parse_args(shlex.split(command))
+    assert (parsed.action, parsed.topic, parsed.texts) == ("emit", "web", texts)
+    assert parsed.brokers == ",".join(sources[path]["brokers"])

@@ -8,12 +8,14 @@ import json
 import shlex
 import socket
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from wallaroo.diagnostic.diagnostic import Diagnostic
 from wallaroo.message.frame import FRAMED, PLAIN
+from wallaroo.worker._proto import worker_pb2 as pb
 from wallaroo_runtime.checkpoint.dead_letter import StoredLetter
 from wallaroo_runtime.checkpoint.directory import MANIFEST
 from wallaroo_runtime.checkpoint.manifest import read_manifest
@@ -28,17 +30,27 @@ from wallaroo_runtime.topology.override import parse_address
 BLOCK_BYTES = 8 * 1024 * 1024
 ACKNOWLEDGE_SECONDS = 60.0
 MAX_FINDINGS = 20
+KEY_BYTES = 200  # of a key that is longer, a letter has the beginning
 STEP_FIX = "send what came to the source again, if its other results may come twice"
 RERUN = "a changed program has run its message again after a kill (R754), so states may have it already"
 
 
 @dataclass(frozen=True, slots=True)
 class SourceOf:
-    """The properties of a source that a replay needs."""
+    """The properties of a source that a replay needs.
+
+    Attributes:
+        topic: Of Kafka; empty: it is none, or only the driver's machine knows.
+        brokers: Of the topic.
+        is_whole: Whether its messages are whole records.
+    """
 
     name: str
     path: str
     framing: str
+    topic: str = ""
+    brokers: tuple[str, ...] = ()
+    is_whole: bool = False
 
 
 @dataclass
@@ -132,7 +144,9 @@ class Replay:
             return f'it failed at "{letter.record.step}", and only messages of sources are sent again', STEP_FIX
         if int(letter.id.partition("-")[0]) in self._rerun:
             return RERUN, "if its result is missing, --again sends it all the same"
-        return self._obstacle(letter), ""
+        source = self._sources.get(letter.record.port)
+        fix = _emit_again(letter.record, source) if source is not None and source.topic else ""
+        return self._obstacle(letter), fix
 
     def _obstacle(self, letter: StoredLetter) -> str:
         """Say why a letter cannot be replayed; empty when it can."""
@@ -190,7 +204,7 @@ def read_sources(directory: Path) -> dict[int, SourceOf]:
         path, manifest = directory / MANIFEST, read_manifest(directory)
         sources = [source for pipeline in manifest.topology["pipelines"] for source in pipeline["sources"]]
         ports = manifest.ports.parts
-        return {ports[source["path"]]: SourceOf(source["name"], source["path"], _framing(source)) for source in sources}
+        return {ports[source["path"]]: _source_of(source) for source in sources}
     except (KeyError, TypeError) as error:
         raise RunError.of("R698", what=path, reason=repr(error)) from error
 
@@ -204,6 +218,26 @@ def read_rerun(directory: Path) -> Sequence[int]:
     if (directory / ATTACHMENT_FILE).is_file():
         return ()
     return read_manifest(directory).rerun_batches
+
+
+def _source_of(source: Mapping[str, Any]) -> SourceOf:
+    known = source["name"], source["path"], _framing(source)
+    if source["kind"] != "kafka":
+        return SourceOf(*known)
+    return SourceOf(*known, source["topic"], tuple(source["brokers"]), source.get("content") == "record")
+
+
+def _emit_again(letter: pb.DeadLetter, source: SourceOf) -> str:
+    """Return the command that writes the record of a letter again, at the end of its topic."""
+    topic = letter.origin.topic or source.topic
+    command = ["wallaroo", "topics", "emit", "--brokers", ",".join(source.brokers), topic]
+    key, value = letter.origin.key, letter.input
+    is_whole = letter.encoding == PLAIN and bool(value) and not source.is_whole and len(key) < KEY_BYTES
+    with suppress(UnicodeDecodeError):
+        texts = [each.decode() for each in (key, value) if each]
+        if is_whole and all(each.isprintable() and each[0] != "-" for each in texts):
+            return f"write its record again: `{shlex.join([*command, *texts])}`"
+    return f"write its record again: `{shlex.join(command)} KEY VALUE`"
 
 
 def _framing(source: Mapping[str, Any]) -> str:
