@@ -341,17 +341,6 @@ def test_to_sinks_alone_is_an_application() -> None:
     ]
 
 
-def test_topics_of_one_pipeline_are_named_apart() -> None:
-    def topic(name: str) -> wallaroo.KafkaSinkConfig:
-        return wallaroo.KafkaSinkConfig(name, [("b", "1")], "error", 0, 0, encode)
-
-    def names(*sinks: Any) -> list[str]:
-        return [item["name"] for item in document(begin().to_sinks([*sinks]))["pipelines"][0]["sinks"]]
-
-    assert names(topic("alerts"), topic("totals"), sink()) == ["alerts", "totals", "one"]
-    assert names(topic("alerts")) == ["one"]
-
-
 def test_pipelines_may_share_a_state() -> None:
     builder = begin().to_state_partition(keep, State, "s", key, ["a"]).to_sink(sink())
     builder.new_pipeline("two", source("7011")).to_state_partition(keep, State, "s", key).done()

@@ -4,13 +4,11 @@ import os
 import shutil
 import tempfile
 import uuid
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
-
-import grpc
 
 from wallaroo.emit.program import LoadedProgram, load, load_setup
 from wallaroo.worker.host.call import CallRunner
@@ -24,7 +22,7 @@ from wallaroo_runtime.program.emit import DEADLINE_SECONDS, join_programs, say_n
 from wallaroo_runtime.program.library import library_alone
 from wallaroo_runtime.topology.load import load_document
 from wallaroo_runtime.topology.model import Topology
-from wallaroo_runtime.worker.client import Endpoints, WorkerClient
+from wallaroo_runtime.worker.client import WorkerClient
 from wallaroo_runtime.worker.discovery import stop_worker
 from wallaroo_runtime.worker.spec import CACHE_BYTES, WorkerSpec
 
@@ -127,26 +125,21 @@ class ProcessClient(WorkerClient):
 
     _is_lost = False
 
-    def endpoints(self) -> Endpoints:
-        """Return the worker's endpoints; parameters and errors are those of `WorkerClient`."""
-        with self._noting():
-            return super().endpoints()
-
-    def recover(self, endpoints: Endpoints, cause: grpc.RpcError) -> None:
-        """Wait until another process of the worker serves; parameters and errors are those of `WorkerClient`."""
-        with self._noting():
-            super().recover(endpoints, cause)
-
-    @contextmanager
-    def _noting(self) -> Iterator[None]:
+    def endpoints(self) -> Any:
+        """Return the worker's endpoints; errors are those of `WorkerClient`."""
         try:
-            yield
+            return super().endpoints()
+        except RunError:
+            self._is_lost = True
+            raise
+
+    def recover(self, endpoints: Any, cause: Any) -> None:
+        """Wait until another process of the worker serves; parameters and errors are those of `WorkerClient`."""
+        try:
+            super().recover(endpoints, cause)
         except RunError as error:
             self._is_lost = True
-            found = [
-                replace(each, fix=f"{each.fix}; {ON_SPARK}") if each.code == "W406" else each
-                for each in error.diagnostics
-            ]
+            found = [replace(each, fix=f"{each.fix}; {ON_SPARK}") for each in error.diagnostics]
             raise RunError(found, error.exit_code) from error
 
     def remove_logs(self) -> None:
