@@ -42,9 +42,9 @@ class Killed(Exception):  # noqa: N818
     """Ends a prune, as a kill between two letters does."""
 
 
-def letter(number: int, step: str = "count", age_s: int = 0) -> pb.DeadLetter:
-    time_ms = int(time.time() * 1000) - age_s * 1000
-    return pb.DeadLetter(code="C501", step=step, path="0/steps/1", sequence=number, timestamp_ms=time_ms)
+def letter(number: int, step: str = "count") -> pb.DeadLetter:
+    # The time is that of old data, which says nothing of when the letter was written.
+    return pb.DeadLetter(code="C501", step=step, path="0/steps/1", sequence=number, timestamp_ms=1_000_000)
 
 
 def stage(folder: Path, name: str, partition: int, frames: list[list[pb.DeadLetter]]) -> StagedFile:
@@ -120,7 +120,10 @@ def run(capsys: pytest.CaptureFixture[str], *arguments: object) -> tuple[int, st
 @pytest.fixture
 def checkpoint(tmp_path: Path) -> Path:
     path = tmp_path / "checkpoint"
-    publish(path, [[(0, [[letter(1, "split", 100), letter(2)], [letter(3, "split")]]), (1, [[letter(4, age_s=9000)]])]])
+    publish(path, [[(0, [[letter(1, "split"), letter(2)], [letter(3, "split")]]), (1, [[letter(4)]])]])
+    for partition, age_s in enumerate((100, 9000)):
+        at = time.time() - age_s
+        os.utime(path / "dead-letters" / f"{QUERY}-0-{partition}.frames", (at, at))
     (path / "dead-letters" / "replayed").write_text("0-0-1\n0-1-0\n")
     put_manifest(path)
     return path
@@ -131,7 +134,8 @@ def checkpoint(tmp_path: Path) -> Path:
     [
         (["--all"], []),
         (["--step", "split"], [2, 4]),
-        (["--step", "split", "--older-than", "90s"], [2, 3, 4]),
+        (["--step", "split", "--older-than", "90s"], [2, 4]),
+        (["--step", "split", "--older-than", "3m"], [1, 2, 3, 4]),
         (["--older-than", "2h"], [1, 2, 3]),
         (["--older-than", "0s", "--code", "C505"], [1, 2, 3, 4]),
         (["--replayed"], [1, 3]),
@@ -148,6 +152,11 @@ def test_options_choose(
     assert list(content(checkpoint).values()) == left
     if "--replayed" in choice:
         assert (checkpoint / "dead-letters" / "replayed").read_text() == ""
+
+
+def test_letters_that_are_left_keep_their_age(checkpoint: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(capsys, checkpoint, "--step", "split")[0] == 0
+    assert run(capsys, checkpoint, "--older-than", "90s")[2].startswith("2 removed")
 
 
 def test_a_choice_is_needed(checkpoint: Path, capsys: pytest.CaptureFixture[str]) -> None:

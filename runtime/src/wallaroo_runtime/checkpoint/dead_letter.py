@@ -1,5 +1,6 @@
 """The dead letters of a checkpoint: found by id, read one frame at a time, however many there are."""
 
+import os
 import re
 from collections import deque
 from collections.abc import Callable, Iterator
@@ -35,10 +36,12 @@ class StoredLetter:
     Attributes:
         id: `<batch>-<partition>-<number>`; it never changes.
         record: What the worker wrote.
+        written: When its file last got a letter, in seconds since 1970.
     """
 
     id: str
     record: pb.DeadLetter
+    written: float
 
     def summary(self) -> dict[str, Any]:
         """Return the fields that a list of dead letters shows of it, for JSON."""
@@ -134,19 +137,21 @@ def read_group(files: list[LetterFile]) -> Iterator[StoredLetter]:
     for batch, partition, _, path in files:
         if at != (batch, partition):
             at, number = (batch, partition), 0
-        for value in _values(path):
+        for value, written in _values(path):
             if value:
-                yield StoredLetter(f"{batch}-{partition}-{number}", pb.DeadLetter.FromString(value))
+                yield StoredLetter(f"{batch}-{partition}-{number}", pb.DeadLetter.FromString(value), written)
             number += 1
 
 
-def _values(path: Path) -> Iterator[bytes]:
+def _values(path: Path) -> Iterator[tuple[bytes, float]]:
+    """Yield the values of a file, each with when the file was written."""
     try:
         with path.open("rb") as file:
+            written = os.fstat(file.fileno()).st_mtime
             while head := file.read(HEADER_BYTES):
                 header: FrameHeader = read_header(head)
                 frame = head + file.read(header.body_bytes)
-                yield from read_frame(frame).values()
+                yield from ((value, written) for value in read_frame(frame).values())
     except FileNotFoundError:
         return  # `wallaroo dead-letters prune` has removed it since it was found
     except (OSError, FrameError) as error:

@@ -20,7 +20,9 @@ _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 
 def declare_prune(parser: argparse.ArgumentParser) -> None:
     """Declare the options that `prune` alone has."""
-    parser.add_argument("--older-than", type=_age, metavar="AGE", help="only those older than e.g. 90s, 30m, 12h or 7d")
+    parser.add_argument(
+        "--older-than", type=_age, metavar="AGE", help="only those written longer ago than e.g. 90s, 12h or 7d"
+    )
     parser.add_argument("--replayed", action="store_true", help="only those that were replayed")
     parser.add_argument("--all", action="store_true", help="all; needed when nothing else says which")
     parser.add_argument("--dry-run", action="store_true", help="only count them")
@@ -35,11 +37,11 @@ def run_prune(checkpoint: Path, arguments: argparse.Namespace) -> int:
         fix = "give --step, --code, --older-than or --replayed, or --all alone"
         raise wrong_usage(reason=reason, fix=fix)
     concerns = is_chosen(arguments.code, arguments.step)
-    before_ms = (time.time() - arguments.older_than) * 1000 if has_age else float("inf")
+    before = time.time() - arguments.older_than if has_age else float("inf")
 
     def choose(letter: StoredLetter, is_replayed: bool) -> bool:
         is_wanted = is_replayed or not arguments.replayed
-        return is_wanted and letter.record.timestamp_ms < before_ms and concerns(letter.record)
+        return is_wanted and letter.written < before and concerns(letter.record)
 
     result = prune(checkpoint, choose, dry_run=arguments.dry_run)
     if arguments.json:

@@ -2,13 +2,15 @@
 
 A letter's id has its number among those of its micro-batch and partition. So a file that keeps a letter, or that comes
 before one that does, is written again with an empty value in the place of each removed letter; the last files without
-letters are removed. Counts of a run come from the log of the outbox, not from these files.
+letters are removed. Counts of a run come from the log of the outbox, not from these files. A file that is written again
+keeps its time, which says how old its letters are.
 
 In real-time mode the live log has the letters of its last segment, too, and writes them once more after a crash. So the
 application must not run, and a new segment is begun first; the file of the last run, which the next one may go on with,
 stays as it is until another run has begun one of its own.
 """
 
+import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import groupby
@@ -163,6 +165,8 @@ def _rewrite(group: list[LetterFile], chosen: set[str]) -> int:
         if is_last:
             path.unlink()
         elif data != content:
+            times = path.stat()
             replace_file(path, content, durable=True)
+            os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
         saved += len(data) - (0 if is_last else len(content))
     return saved
