@@ -150,23 +150,32 @@ def test_another_state_class(tmp_path: Path) -> None:
     )
 
 
+def shaped(**shape: str) -> Callable[[Any], object]:
+    def change(document: Any) -> None:
+        parts = document["workers"][0]["components"]
+        next(part for part in parts if part["path"] == "0/steps/1/state")["shape"] = shape
+
+    return change
+
+
 def test_a_field_that_was_kept_and_is_gone_is_refused_unless_it_is_accepted(tmp_path: Path) -> None:
-    def shaped(**shape: str) -> Callable[[Any], object]:
-        def change(document: Any) -> None:
-            parts = document["workers"][0]["components"]
-            next(part for part in parts if part["path"] == "0/steps/1/state")["shape"] = shape
-
-        return change
-
     renamed = shaped(Name="string", Sum="int")
     open_checkpoint(tmp_path, shaped(Name="string", Total="int"))
     assert refused(tmp_path, renamed) == (
-        f'R605 state "word totals" of checkpoint {tmp_path} was written with {CLASS} {{Total int}}; '
-        f"the program now has {CLASS} {{Sum int}}\n  at app.py:45\n  fix: {RENAME}"
+        f'R605 state "word totals" of checkpoint {tmp_path} was written with {CLASS} {{Total int, ...}}; '
+        f"the program now has {CLASS} {{Sum int, ...}}\n  at app.py:45\n  fix: {RENAME}"
     )
     open_checkpoint(tmp_path, shaped(Name="string", Total="int", More="[]string"))
     open_checkpoint(tmp_path, renamed, accepts_changed=True)
     open_checkpoint(tmp_path, renamed)
+
+
+def test_a_new_field_that_old_states_lack_gets_a_value_in_the_class(tmp_path: Path) -> None:
+    open_checkpoint(tmp_path, shaped(Name="str!"))
+    text = refused(tmp_path, shaped(Name="str!", extra="list!"))
+    assert f"was written with {CLASS} {{...}}; the program now has {CLASS} {{extra list, ...}}\n" in text
+    fix = 'give field "extra" a value in the class\'s body, such as `extra = None` (no default_factory), change it back'
+    assert f"  fix: {fix}, or run the program that wrote it" in text
 
 
 def test_another_topology(tmp_path: Path) -> None:
@@ -302,7 +311,8 @@ def test_a_second_driver_is_refused(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_the_lock_ends_with_its_process(tmp_path: Path) -> None:
-    code = "import sys; from pathlib import Path; from wallaroo_runtime.checkpoint.directory import HeldDirectory; HeldDirectory.take(Path(sys.argv[1]))"  # noqa: E501
+    imports = "import sys; from pathlib import Path; from wallaroo_runtime.checkpoint.directory import HeldDirectory"
+    code = f"{imports}; HeldDirectory.take(Path(sys.argv[1]))"
     subprocess.run([sys.executable, "-c", code, str(tmp_path)], check=True)
     HeldDirectory.take(tmp_path).release()
 

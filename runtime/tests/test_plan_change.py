@@ -289,15 +289,18 @@ def of_shapes(language: str, old: Any, new: Any) -> list[tuple[Impact, str]]:
     ("language", "old", "new", "expected"),
     [
         ("go", {"N": "int", "T": "float"}, {"N": "int", "S": "float"},
-         (B, 'was T {T float} and is T {S float}; what was kept in field "T" would be lost')),
+         (B, 'was T {T float, ...} and is T {S float, ...}; what was kept in field "T" would be lost')),
         ("go", {"N": "float"}, {"N": "string"},
          (B, 'was T {N float} and is T {N string}; what was kept in field "N" cannot be read')),
         ("go", {"": "map[string]int"}, {"": "map[string]float"},
          (B, "was T {map[string]int} and is T {map[string]float}; what was kept in it cannot be read")),
         ("python", {"n": "int"}, {"n": "int | None"}, (U, 'reads old state at the run, in field "n"')),
         ("python", {"n": "int"}, {"n": "int", "m": "int!"},
-         (B, 'was T {} and is T {m int}; states that were kept have no field "m"; a value in the class\'s body, such '
-             "as None, is what they get")),
+         (B, 'was T {...} and is T {m int, ...}; states that were kept have none; give field "m" a value in the '
+             "class's body, such as `m = None` (no default_factory)")),
+        ("python", {}, {"m": "int!"},
+         (B, 'was T {} and is T {m int}; states that were kept have none; give field "m" a value in the '
+             "class's body, such as `m = None` (no default_factory)")),
         ("python", {"n": "int!"}, {}, (U, 'reads old state at the run, in field "n"')),
         ("python", {"n": "int!"}, {"n": "str!"},
          (B, 'was T {n int} and is T {n str}; what was kept in field "n" cannot be read')),

@@ -11,6 +11,7 @@ from wallaroo_runtime.topology.model import Step, Topology
 from wallaroo_runtime.topology.worker import Component
 
 MAX_REASONS = 3
+BACK = "change it back"
 
 
 def states_of(topology: Topology) -> dict[str, tuple[Step, str]]:
@@ -87,12 +88,18 @@ def _shape_findings(changes: Sequence[Change], topology: Topology, path: str) ->
     for change in changes:
         if change.shape:
             name, step = steps[change.path]
-            yield _other_class(name, state_component(topology, step), path, change.shape.was, change.shape.now)
+            shape = change.shape
+            yield _other_class(name, state_component(topology, step), path, shape.was, shape.now, shape.fix)
 
 
-def _other_class(name: str, component: Component | None, path: str, actual: str, expected: str) -> Diagnostic:
+def _other_class(
+    name: str, component: Component | None, path: str, actual: str, expected: str, fix: str = ""
+) -> Diagnostic:
     declared_at: dict[str, Any] = {"file": component.file, "line": component.line} if component else {}
-    return Diagnostic.of("R605", what=f'state "{name}"', path=path, actual=actual, expected=expected, **declared_at)
+    fix = f"{fix}, {BACK}" if fix else BACK
+    return Diagnostic.of(
+        "R605", what=f'state "{name}"', path=path, actual=actual, expected=expected, fix=fix, **declared_at
+    )
 
 
 def _state_findings(before: Topology, topology: Topology, path: str) -> Iterator[Diagnostic]:
@@ -105,7 +112,7 @@ def _state_findings(before: Topology, topology: Topology, path: str) -> Iterator
         if pair[0] != pair[1]:
             if pair not in languages:
                 actual, expected = f"a {pair[0]} worker", f"a {pair[1]} one"
-                yield Diagnostic.of("R605", what="the state", path=path, actual=actual, expected=expected)
+                yield Diagnostic.of("R605", what="the state", path=path, actual=actual, expected=expected, fix=BACK)
             languages.add(pair)
         elif was != symbol:
             yield _other_class(name, state_component(topology, step), path, was, symbol)

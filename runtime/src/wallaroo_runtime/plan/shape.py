@@ -26,16 +26,18 @@ class ShapeChange:
     """The differences between two shapes.
 
     Attributes:
-        was: The class and the fields that differ, as text.
+        was: The class and the fields that differ, as text; `...` stands for the others.
         now: The same of the new version.
         why: What that means for states that were kept.
         is_known: Whether that is known before a run.
+        fix: What makes old states fit, besides taking the change back; empty: nothing.
     """
 
     was: str
     now: str
     why: str
     is_known: bool = True
+    fix: str = ""
 
 
 def state_component(topology: Topology, step: Step) -> Component | None:
@@ -78,12 +80,18 @@ def compare_shapes(old: tuple[Topology, Step], new: tuple[Topology, Step]) -> Sh
     if "" in other:
         return ShapeChange(*texts, f"what was kept in {_listed(other)} cannot be read")
     if needed:
-        remedy = "a value in the class's body, such as None, is what they get"
-        return ShapeChange(*texts, f"states that were kept have no {_listed(needed)}; {remedy}")
+        example = f"`{needed[0].rpartition('.')[2]} = None`"
+        fix = f"give {_listed(needed)} a value in the class's body, such as {example} (no default_factory)"
+        return ShapeChange(*texts, f"states that were kept have none; {fix}", fix=fix)
     unsure = sorted({*changed, *(path for path in now if now[path].rstrip("!").endswith("?"))})
     if unsure and workers[0].code_hash != workers[1].code_hash:
         return ShapeChange(*texts, f"reads old state at the run, in {_listed(unsure)}", is_known=False)
     return None
+
+
+def is_needed(path: str, shape: Mapping[str, str]) -> bool:
+    """Return whether states that were kept before a field was added cannot be read without it."""
+    return shape[path].endswith("!") and not _reads_itself(path, shape, shape)
 
 
 def _narrows(was: str, now: str) -> bool | None:
@@ -140,4 +148,5 @@ def _listed(paths: list[str]) -> str:
 def _text(name: str, shape: Mapping[str, str], paths: list[str]) -> str:
     fields = [f"{path} {shape[path].rstrip('!?')}".strip() for path in sorted(paths) if path in shape]
     more = [f"and {len(fields) - SHOWN} more"] if len(fields) > SHOWN else []
+    more += ["..."] if any(path and not path.startswith(CLASSES) for path in shape.keys() - set(paths)) else []
     return f"{name} {{{', '.join(fields[:SHOWN] + more)}}}"
