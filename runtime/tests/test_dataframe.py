@@ -79,11 +79,20 @@ def test_dead_letters_and_outputs_are_rows_of_one_query(session: Any, steps: Ste
     assert "raise ValueError" in letter["traceback"]
 
 
+def test_a_state_that_cannot_be_written_is_for_no_rows(session: Any, tmp_path: Path) -> None:
+    file = tmp_path / "totals.py"
+    file.write_text(PROGRAM.replace("    state.total += order.amount", "    state.total, state.bad = 0, lambda: 0"))
+    with pytest.raises(Exception, match="R611 the query stopped.*C504") as caught:
+        load(file).apply(rows_of(session, [("a", 1, BEGIN)])).collect()
+    assert "keep only what can be pickled in the state" in str(caught.value)
+    assert "apply_all" not in str(caught.value)
+
+
 def test_a_dead_letter_ends_a_query_that_has_no_rows_for_it(session: Any, steps: Steps) -> None:
     with pytest.raises(Exception, match="R611 the query stopped") as caught:
         steps.apply(rows_of(session, [("a", -1, BEGIN)])).collect()
     said = str(caught.value)
-    assert 'step "sum": C501 ValueError: negative' in said
+    assert "step \"sum\": C501 ValueError: negative (key 'a'; Order(user='a', amount=-1, at=" in said
     assert "call apply_all" in said
     assert "raise ValueError" in said
     assert "wallaroo-operator" not in said
@@ -115,7 +124,10 @@ def test_null_in_a_column_that_takes_none_names_it(session: Any, steps: Steps) -
         (lambda steps, rows: steps.apply(), "given were none"),
         (lambda steps, rows: steps.apply(trades=rows), "given were trades"),
         (lambda steps, rows: steps.apply(orders=[1]), "orders is a list"),
-        (lambda steps, rows: steps.apply(rows, order_by="when"), 'it has no column "when"'),
+        (
+            lambda steps, rows: steps.apply(rows, order_by="when"),
+            'it has no column "when", which order_by names; it has user, amount, at',
+        ),
         (lambda steps, rows: steps.apply(rows, order_by="user"), "gives no order of messages"),
         (lambda steps, rows: steps.apply(rows, states=rows), "they have no column name"),
         (lambda steps, rows: steps.each(Totals=print), "functions were given for Totals"),
@@ -140,18 +152,23 @@ def test_a_query_refuses_what_its_states_do_not_fit(session: Any, steps: Steps, 
     rows_of(session, [("a", 1, BEGIN)]).coalesce(1).write.parquet(str(tmp_path / "in"))
     run_stream(session, tmp_path, lambda source: steps.apply(orders=source))
     rows_of(session, [("a", 2, BEGIN)]).coalesce(1).write.mode("append").parquet(str(tmp_path / "in"))
-    other = tmp_path / "renamed.py"
+    other = tmp_path / "totals.py"
     other.write_text(PROGRAM.replace('"sum"', '"sums"'))
     with pytest.raises(Exception, match='state "sum" was written as Sum of a worker in python'):
         run_stream(session, tmp_path, lambda source: load(str(other)).apply(orders=source))
     other.write_text(PROGRAM.replace("self.total = 0", "self.total: float = 0.5"))
     with pytest.raises(Exception, match='field "total" of state "sum"'):
         run_stream(session, tmp_path, lambda source: load(str(other)).apply(orders=source))
+    other.write_text(PROGRAM.replace("self.total = 0", "self.total, self.extra = 0, []"))
+    with pytest.raises(Exception, match=r'(?s)R716.*field "extra" of state "sum" is new.*such as `extra = None`'):
+        run_stream(session, tmp_path, lambda source: load(str(other)).apply(orders=source))
     session.conf.set("spark.sql.shuffle.partitions", "2")
     with pytest.raises(Exception, match="was 2 when `apply` was called; it has 3 partitions"):
         run_stream(session, tmp_path, lambda source: steps.apply(orders=source))
     session.conf.set("spark.sql.shuffle.partitions", "3")
-    found = run_stream(session, tmp_path, lambda source: steps.apply(orders=source))
+    with_values = "self.total = 0\n\n    total, extra = 0, None"
+    other.write_text(PROGRAM.replace("self.total = 0", with_values))
+    found = run_stream(session, tmp_path, lambda source: load(str(other)).apply(orders=source))
     assert sorted(row["total"] for row in found) == [1, 3]
 
 

@@ -15,6 +15,7 @@ from wallaroo_runtime.errors import USAGE, RunError
 from wallaroo_runtime.plan import Plan, Stage
 from wallaroo_runtime.plan.block import blocks_of
 from wallaroo_runtime.plan.compile import compile_topology
+from wallaroo_runtime.plan.shape import is_needed
 from wallaroo_runtime.spark.row import field_of
 from wallaroo_runtime.spark.state_store.choice import StateChoice
 from wallaroo_runtime.spark.state_store.layout import Stored, reason_of, state_store
@@ -54,8 +55,10 @@ def facts_of(plan: Plan, topology: Topology, level: int) -> dict[str, str]:
                 is_of_data = any(node.watermarks for node in stage.nodes if node.state == state)
                 facts[f"the time of {name}"] = "that of the data" if is_of_data else "that of a clock"
             facts[f"the place of {name}"] = f"number {port} in block {blocks[stage.id]} of {plan.bucket_count} buckets"
-            for field, kind in (found.shape if found and found.shape else {}).items():
-                facts[f'the field "{field}" of {name}' if field else f"the type of {name}"] = kind
+            shape = found.shape if found and found.shape else {}
+            for field, kind in shape.items():
+                kept = kind.rstrip("!") + ("!" if is_needed(field, shape) else "")
+                facts[f'the field "{field}" of {name}' if field else f"the type of {name}"] = kept
     return facts
 
 

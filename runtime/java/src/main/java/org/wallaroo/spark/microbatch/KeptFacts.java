@@ -3,6 +3,8 @@ package org.wallaroo.spark.microbatch;
 import java.nio.charset.StandardCharsets;
 import java.util.Map;
 import java.util.TreeMap;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
 import org.apache.spark.TaskContext;
 import org.wallaroo.spark.bucket.SparkBucketStore;
 import org.wallaroo.spark.query.Applied;
@@ -18,6 +20,9 @@ import org.wallaroo.spark.query.Settings;
  * <p>Nobody but a task knows which checkpoint it is.
  */
 record KeptFacts(Settings settings, int level) {
+    private static final String NEEDED = "!"; // at the end of a field's type: states without the field cannot be read
+    private static final Pattern FIELD = Pattern.compile("the field \"(?:.*\\.)?(?<name>.*)\" of (?<state>state \".*\")");
+
     /**
      * Compares with the facts that the partition keeps, and notes new ones.
      *
@@ -38,14 +43,26 @@ record KeptFacts(Settings settings, int level) {
                     .forEach(each -> before.put(each.getKey(), each.getValue().asText()));
         }
         before.forEach((name, value) -> {
-            if (!value.equals(now.get(name))) {
-                throw refused(name + " was written as " + value + "; the program now has " + now.getOrDefault(name, "none"),
-                        "change it back");
+            if (!type(value).equals(type(now.getOrDefault(name, "none")))) {
+                throw refused(name + " was written as " + type(value) + "; the program now has "
+                        + type(now.getOrDefault(name, "none")), "change it back");
+            }
+        });
+        now.forEach((name, value) -> {
+            Matcher field = FIELD.matcher(name);
+            if (value.endsWith(NEEDED) && !before.containsKey(name) && field.matches()
+                    && before.containsKey(field.group("state"))) {
+                throw refused(name + " is new, and the states that were kept have none", "give it a value in the class's "
+                        + "body, such as `" + field.group("name") + " = None` (no default_factory)");
             }
         });
         if (!now.equals(before)) {
             store.note(Json.write(now).getBytes(StandardCharsets.UTF_8));
         }
+    }
+
+    private static String type(String fact) {
+        return fact.endsWith(NEEDED) ? fact.substring(0, fact.length() - 1) : fact;
     }
 
     private static OperatorFailure refused(String reason, String fix) {
