@@ -62,6 +62,14 @@ def test_the_remedy_is_of_the_language_and_api_of_the_part(language: str, symbol
     assert stopped_by(letter, policy).diagnostics[0].fix.endswith("or run with --on-error dead_letter")
 
 
+def test_a_stop_shows_the_message() -> None:
+    policy = ErrorPolicy.of(load_document(copy.deepcopy(POLICIES)))
+    letter = pb.DeadLetter(code="C501", error="no", key=b"ann", has_key=True, preview="Order(\n'ann')")
+    assert "C501 no (key 'ann'; Order( 'ann'))" in stopped_by(letter, policy).diagnostics[0].message
+    letter.key, letter.preview = b"\xff" * 300, "x" * 200
+    assert len(stopped_by(letter, policy).diagnostics[0].message) < 350
+
+
 def test_a_topology_that_says_nothing_never_stops() -> None:
     policy = ErrorPolicy.of(load_document(json.loads((VECTORS / "reverse.json").read_bytes())))
     assert not policy.may_fail

@@ -9,7 +9,7 @@ from wallaroo.diagnostic.diagnostic import Diagnostic
 from wallaroo.worker._proto import worker_pb2 as pb
 from wallaroo_runtime.storage.outbox.letter_tail import LETTERS_PER_BATCH, Found, letters_of
 from wallaroo_runtime.storage.outbox.staging import StagedFile
-from wallaroo_runtime.topology.origin import record_words
+from wallaroo_runtime.topology.origin import letter_words
 
 TRACEBACK_LINES = 6
 FUNCTION_LINES = 3  # of a traceback in Python: its title, and the place in the function that the runtime called
@@ -38,9 +38,8 @@ class Notable:
         """
         letter, least = self.letter, "at least " if self.is_least else ""
         what = "a message is a dead letter" if self.count == 1 else f"{least}{self.count:,} messages are dead letters"
-        origin = (words := record_words(letter)) and f" ({words})"
         return Diagnostic.of(
-            "R740", what=what, step=letter.step, reason=f"{letter.code} {letter.error}{origin}",
+            "R740", what=what, step=letter.step, reason=f"{letter.code} {letter.error}{letter_words(letter)}",
             pointer=f"/{letter.path}", traceback="" if self.count > 1 else shortened(letter.traceback),
             command=f"{command} {self.id}",
         )  # fmt: skip

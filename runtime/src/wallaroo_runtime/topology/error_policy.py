@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from wallaroo.worker._proto import worker_pb2 as pb
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.topology.model import Topology
-from wallaroo_runtime.topology.origin import record_words
+from wallaroo_runtime.topology.origin import letter_words
 from wallaroo_runtime.topology.worker import Worker
 
 FAIL = "fail"
@@ -90,10 +90,9 @@ def stopped_by(letter: pb.DeadLetter, policy: ErrorPolicy) -> RunError:
     fix = "run with --on-error dead_letter"
     if letter.path in policy.parts:
         fix = policy.remedies.get(letter.path, REMEDY).format(name=letter.step)
-    origin = (words := record_words(letter)) and f" ({words})"
     return RunError.of(
         "R611",
-        reason=f"{letter.code} {letter.error}{origin}",
+        reason=f"{letter.code} {letter.error}{letter_words(letter)}",
         fix=f"correct the user code and run again, or {fix}",
         traceback=letter.traceback,
     )

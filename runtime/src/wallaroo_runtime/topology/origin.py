@@ -1,8 +1,9 @@
-"""Which record of Kafka a dead letter is of."""
+"""Which message a dead letter is of: its key, its record in Kafka, and how it begins."""
 
 from typing import Any
 
 from wallaroo.diagnostic.diagnostic import shown
+from wallaroo.message.key import readable
 from wallaroo.worker._proto import worker_pb2 as pb
 
 
@@ -27,3 +28,11 @@ def record_words(letter: pb.DeadLetter) -> str:
     if origin:
         origin["source"] = f'"{origin["source"]}"'
     return ", ".join(f"{name} {value}" for name, value in origin.items())
+
+
+def letter_words(letter: pb.DeadLetter) -> str:
+    """Return what a finding says of the message, with a space before it: `(key 'ann'; Order(count=0))`."""
+    key = f"key {shown(readable(letter.key))}" if letter.has_key else ""
+    preview = "".join(each if each.isprintable() else " " for each in letter.preview)
+    words = "; ".join(filter(None, (key, record_words(letter), preview)))
+    return f" ({words})" if words else ""

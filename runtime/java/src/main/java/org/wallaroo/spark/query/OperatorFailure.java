@@ -4,7 +4,9 @@ import com.fasterxml.jackson.databind.JsonNode;
 import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.Base64;
+import java.util.HexFormat;
 import java.util.List;
+import java.util.StringJoiner;
 import wallaroo.worker.v1.WorkerOuterClass.DeadLetter;
 import wallaroo.worker.v1.WorkerOuterClass.Failure;
 
@@ -19,6 +21,8 @@ public final class OperatorFailure extends RuntimeException {
     /** The code of a message that is larger than its source takes. */
     public static final String TOO_LARGE = "R606";
 
+    private static final String UNWRITABLE = "C504";
+    private static final int KEY_CHARACTERS = 80;
     private static final String MARK = "wallaroo-operator:";
 
     private final String text;
@@ -88,11 +92,26 @@ public final class OperatorFailure extends RuntimeException {
      */
     public static OperatorFailure ended(DeadLetter letter) {
         boolean isLarge = letter.getCode().equals(TOO_LARGE);
-        String text = Catalogue.text("R611", "reason", "%s \"%s\": %s %s".formatted(
-                isLarge ? "source" : "step", letter.getStep(), letter.getCode(), letter.getError()),
-                "fix", (isLarge ? "drop or shorten the column before `apply`" : "correct the user code")
-                        + ", or call apply_all, which gives dead letters as rows");
+        // What cannot be written is a fault of the program, not of one message: dead letters would hide it.
+        String other = letter.getCode().equals(UNWRITABLE) ? "" : ", or call apply_all, which gives dead letters as rows";
+        String text = Catalogue.text("R611", "reason", "%s \"%s\": %s %s%s".formatted(
+                isLarge ? "source" : "step", letter.getStep(), letter.getCode(), letter.getError(), message(letter)),
+                "fix", (isLarge ? "drop or shorten the column before `apply`" : "correct the user code") + other);
         return new OperatorFailure((text + "\n" + letter.getTraceback()).stripTrailing());
+    }
+
+    private static String message(DeadLetter letter) {
+        String key = letter.getKey().isValidUtf8() ? "'" + letter.getKey().toStringUtf8() + "'"
+                : "0x" + HexFormat.of().formatHex(letter.getKey().toByteArray());
+        String shown = key.length() > KEY_CHARACTERS ? key.substring(0, KEY_CHARACTERS - 1) + "…" : key;
+        StringJoiner words = new StringJoiner("; ", " (", ")").setEmptyValue("");
+        if (letter.getHasKey()) {
+            words.add("key " + shown);
+        }
+        if (!letter.getPreview().isEmpty()) {
+            words.add(letter.getPreview().replaceAll("\\p{Cntrl}", " "));
+        }
+        return words.toString();
     }
 
     /**
