@@ -157,9 +157,8 @@ def place_in_order(rows: DataFrame, name: str, what: str) -> Column:
     """
     field = field_of(rows, name, what)
     if field is None:
-        raise _refused(
-            what, f'it has no column "{name}"; it has {", ".join(rows.columns) or "none"}', "give one of these"
-        )
+        reason = f'it has no column "{name}", which order_by names; it has {", ".join(rows.columns) or "none"}'
+        raise _refused(what, reason, "give one of these")
     number = _number(F.col(_quoted(field.name)), field.dataType)
     if number is None:
         reason = f'its column "{field.name}" is {field.dataType.simpleString()}, which gives no order of messages'
