@@ -167,6 +167,10 @@ def test_before_the_first_micro_batch_there_is_nothing(run: MemoryRun) -> None:
     assert query.listed("totals") == (-1, [{"state": "totals", "stage": "s1", "worker": "main", "keys": 0, "bytes": 0}])
     batch, rows = query.page("totals")
     assert (batch, list(rows)) == (-1, [])
+    with pytest.raises(RunError) as caught:
+        query.get("totals", "ann")
+    lacks = 'R720 state "totals" has no key ann; it has none yet: nothing is committed'
+    assert str(caught.value) == f"{lacks}\n  fix: ask again after the first commit"
 
 
 def test_windows_show_their_accumulators() -> None:

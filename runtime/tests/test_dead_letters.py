@@ -122,7 +122,9 @@ def test_ls_names_the_checkpoint_of_a_program(
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     app = tmp_path / "word_count.py"
     app.touch()
-    assert run(capsys, "ls", app)[0] == 2
+    code, _, err = run(capsys, "ls", app)
+    assert code == 2
+    assert "no program that was run without --checkpoint; --engine memory keeps nothing\n" in err
     place = default_directory("Word Count", "python", app)
     place.parent.mkdir(parents=True)
     checkpoint.rename(place)

@@ -53,7 +53,7 @@ def find_directory(text: str) -> Path:
         return checkpoint
     reason = f"there is no such checkpoint or program{hint(path)}{what_runs()}"
     if app is not None:
-        reason = "it is no checkpoint, and no program that was run without --checkpoint"
+        reason = "it is no checkpoint, and no program that was run without --checkpoint; --engine memory keeps nothing"
     raise RunError.of("R616", USAGE, path=text, done="read", reason=reason)
 
 

@@ -119,13 +119,7 @@ class StateQuery:
         rows = {row.key: row for row in self._rows(state, choice, batch, buckets)}
         row = next((rows[each] for each in wanted if each in rows), None)
         if row is None:
-            raise RunError.of(
-                "R720",
-                place=f'state "{name}", as of micro-batch {batch},',
-                what="key",
-                name=key[:80],
-                known=f"what `wallaroo state dump {self._place} {shlex.quote(name)} --limit 20` shows",
-            )
+            raise self._lacks(name, key, batch)
         return batch, next(self._shown(state, [row]))
 
     def page(
@@ -169,6 +163,19 @@ class StateQuery:
                 break
             rows.append(row)
         return batch, list(self._shown(state, rows)), following
+
+    def _lacks(self, name: str, key: str, batch: int) -> RunError:
+        if batch < 0:
+            place, known = f'state "{name}"', "none yet: nothing is committed"
+            error = RunError.of("R720", place=place, what="key", name=key[:80], known=known)
+            return RunError([replace(each, fix="ask again after the first commit") for each in error.diagnostics])
+        return RunError.of(
+            "R720",
+            place=f'state "{name}", as of micro-batch {batch},',
+            what="key",
+            name=key[:80],
+            known=f"what `wallaroo state dump {self._place} {shlex.quote(name)} --limit 20` shows",
+        )
 
     def _state(self, name: str) -> StateOf:
         return state_named(self.states, name)
