@@ -57,6 +57,29 @@ def test_a_shortened_traceback_has_the_users_function_and_the_error(depth: int) 
     assert ("  ..." in shown) == (len(whole.splitlines()) > 9)
 
 
+@pytest.mark.parametrize(
+    ("data", "is_framed"),
+    [
+        (b"\0\0\0\x05hello", True),
+        (b"\0\0\0\x06hello", True),  # its line break was the end of the line
+        (b"\0\0\0\x02hi\0\0\0\x02ho", True),
+        (b"hello", False),
+        (b"", False),
+        (b"\0\0\0\0", False),
+    ],
+)
+def test_a_frame_at_a_source_of_lines_is_suspected(data: bytes, is_framed: bool) -> None:
+    letter = pb.DeadLetter(code="C505", path="0/sources/0", step="lines", error="no", input=data)
+    assert ("--framing newline" in Notable(1, False, "1-0-0", letter).finding("show").fix) == is_framed
+    letter.origin.topic = "orders"
+    assert Notable(1, False, "1-0-0", letter).hint == ""
+
+
+def test_a_report_shows_key_and_message() -> None:
+    letter = pb.DeadLetter(code="C501", path="0/steps/0", error="no", key=b"ann", has_key=True, preview="Order(1)")
+    assert "C501 no (key 'ann'; Order(1))" in Notable(1, False, "1-0-0", letter).finding("show").message
+
+
 class Named:
     """What the publisher asks of Spark's plans."""
 

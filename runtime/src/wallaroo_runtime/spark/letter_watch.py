@@ -2,7 +2,7 @@
 
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 
 from wallaroo.diagnostic.diagnostic import Diagnostic
@@ -13,6 +13,11 @@ from wallaroo_runtime.topology.origin import letter_words
 
 TRACEBACK_LINES = 6
 FUNCTION_LINES = 3  # of a traceback in Python: its title, and the place in the function that the runtime called
+LENGTH_BYTES = 4
+FRAMED = (
+    "; the message begins with its length, as of a frame: if its source reads lines, send with "
+    "`wallaroo send --framing newline`"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,11 +43,20 @@ class Notable:
         """
         letter, least = self.letter, "at least " if self.is_least else ""
         what = "a message is a dead letter" if self.count == 1 else f"{least}{self.count:,} messages are dead letters"
-        return Diagnostic.of(
+        finding = Diagnostic.of(
             "R740", what=what, step=letter.step, reason=f"{letter.code} {letter.error}{letter_words(letter)}",
             pointer=f"/{letter.path}", traceback="" if self.count > 1 else shortened(letter.traceback),
             command=f"{command} {self.id}",
         )  # fmt: skip
+        return replace(finding, fix=finding.fix + self.hint)
+
+    @property
+    def hint(self) -> str:
+        """What the bytes of the message suggest to correct; empty: nothing."""
+        letter = self.letter
+        length, left = int.from_bytes(letter.input[:LENGTH_BYTES], "big"), len(letter.input) - LENGTH_BYTES
+        is_payload = letter.code == "C505" and "/sources/" in letter.path and not letter.HasField("origin")
+        return FRAMED if is_payload and 0 < length <= left + 1 else ""  # 1: a line break at its end
 
 
 class LetterWatch:
