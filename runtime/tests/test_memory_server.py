@@ -126,6 +126,7 @@ def test_a_first_look_tells_of_dead_letters(
     assert ran(app, receiver, client=client) == (0 if good else 1)
     said = capsys.readouterr().err
     assert said.count('at "number"; C501 ValueError: invalid literal for int()') == len(str(bad))
+    assert "'x' ('x')" in said, "the message is shown"
     assert said.count("return int(text) + 1") == 1
     assert (f"R741 all messages of this run, {bad}, are dead letters" in said) == (good == 0)
     assert "wallaroo dead-letters" not in said

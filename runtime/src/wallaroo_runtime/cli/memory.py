@@ -12,6 +12,7 @@ from wallaroo.diagnostic.diagnostic import Diagnostic, DiagnosticError
 from wallaroo.message.kafka_record import KafkaRecord
 from wallaroo.message.kit import DeadLetter
 from wallaroo.worker._proto import worker_pb2 as pb
+from wallaroo.worker.value.dead_letter import preview
 from wallaroo_runtime.case.record_input import RecordInput
 from wallaroo_runtime.case.record_line import record_line
 from wallaroo_runtime.console import breakpoint as debugger
@@ -48,13 +49,19 @@ class LetterReporter:
 
     def tell(self, letters: Sequence[DeadLetter]) -> None:
         """Report those of a micro-batch."""
-        batch = [
-            pb.DeadLetter(step=each.step, path=each.step, code=each.code, error=each.error, traceback=each.traceback)
-            for each in letters
-        ]
+        batch = [_reported(each) for each in letters]
         self._watch.add([("", letter) for letter in batch], len(batch))
         for notable in self._watch.news():
             self._warn(replace(notable.finding(""), pointer="", fix=LETTER_FIX))
+
+
+def _reported(letter: DeadLetter) -> pb.DeadLetter:
+    key = letter.key.encode() if isinstance(letter.key, str) else letter.key
+    is_written = isinstance(letter.message, bytes) and letter.code != "C505"  # of another language
+    return pb.DeadLetter(
+        step=letter.step, path=letter.step, code=letter.code, error=letter.error, traceback=letter.traceback,
+        key=key or b"", has_key=key is not None, preview="" if is_written else preview(letter.message),
+    )  # fmt: skip
 
 
 @dataclass(slots=True)
