@@ -8,11 +8,10 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import partial
 
-from wallaroo.diagnostic.diagnostic import Diagnostic, DiagnosticError
+from wallaroo.diagnostic.diagnostic import Diagnostic, DiagnosticError, shown
 from wallaroo.message.kafka_record import KafkaRecord
 from wallaroo.message.kit import DeadLetter
 from wallaroo.worker._proto import worker_pb2 as pb
-from wallaroo.worker.value.dead_letter import preview
 from wallaroo_runtime.case.record_input import RecordInput
 from wallaroo_runtime.case.record_line import record_line
 from wallaroo_runtime.console import breakpoint as debugger
@@ -57,10 +56,14 @@ class LetterReporter:
 
 def _reported(letter: DeadLetter) -> pb.DeadLetter:
     key = letter.key.encode() if isinstance(letter.key, str) else letter.key
-    is_written = isinstance(letter.message, bytes) and letter.code != "C505"  # of another language
+    is_written = isinstance(letter.message, bytes) and letter.step != letter.source  # of another language
+    try:
+        preview = "" if is_written else shown(letter.message).encode("utf-8", "backslashreplace").decode()
+    except Exception:  # of its `__repr__`
+        preview = ""
     return pb.DeadLetter(
         step=letter.step, path=letter.step, code=letter.code, error=letter.error, traceback=letter.traceback,
-        key=key or b"", has_key=key is not None, preview="" if is_written else preview(letter.message),
+        key=key or b"", has_key=key is not None, preview=preview,
     )  # fmt: skip
 
 

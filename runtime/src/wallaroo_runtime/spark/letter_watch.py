@@ -55,7 +55,7 @@ class Notable:
         """What the bytes of the message suggest to correct; empty: nothing."""
         letter = self.letter
         length, left = int.from_bytes(letter.input[:LENGTH_BYTES], "big"), len(letter.input) - LENGTH_BYTES
-        is_payload = letter.code == "C505" and "/sources/" in letter.path and not letter.HasField("origin")
+        is_payload = "/sources/" in letter.path and not letter.HasField("origin")
         return FRAMED if is_payload and 0 < length <= left + 1 else ""  # 1: a line break at its end
 
 
