@@ -118,6 +118,16 @@ def part(side: str, mode: str, rows: int, keys: int, folder: Path) -> None:
     print(f"{side:7} {mode:7} {amount} {memory.most / 1e9:5.1f} GB at most", flush=True)
 
 
+def run(side: str, mode: str, rows: int, keys: int, folder: Path) -> None:
+    """Run one part in a process of its own, and show why it failed."""
+    command = [sys.executable, __file__, "--rows", rows, "--keys", keys, "--part", side, mode, folder]
+    environment, errors = {**os.environ, MARK: f"{folder}-{side}-{mode}"}, folder / "errors"
+    with errors.open("w") as file:
+        done = subprocess.run([*map(str, command)], stderr=file, env=environment, check=False)
+    if done.returncode:
+        sys.exit(errors.read_text(errors="replace")[-4000:])
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rows", type=int, default=2_000_000)
@@ -135,10 +145,7 @@ def main() -> None:
         for side, mode in parts:
             if not options.only or f"{side}-{mode}" in options.only:
                 least = 20 if side == "pandas" else 1
-                sizes = ["--rows", str(options.rows // least), "--keys", str(options.keys // least)]
-                command = [sys.executable, __file__, *sizes, "--part", side, mode, folder]
-                environment = {**os.environ, MARK: f"{folder}-{side}-{mode}"}
-                subprocess.run(command, check=True, stderr=subprocess.DEVNULL, env=environment)
+                run(side, mode, options.rows // least, options.keys // least, Path(folder))
 
 
 if __name__ == "__main__":
