@@ -30,7 +30,7 @@ MODE_OPTION = $(if $(MODE),--mode $(MODE))
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup ready browser run build go-module docs bench bench-dataframe bench-goka bench-keys bench-peers bench-realtime bench-windows lint test test-go test-java test-unit unit-python unit-go test-python test-rest test-connectors test-javascript test-kafka test-long features test-cluster soak soak-model fault fault-go fault-goka windows poison conformance golden generate check-generated clean
+.PHONY: help setup ready browser run build go-module docs bench bench-dataframe bench-expiry bench-goka bench-keys bench-peers bench-realtime bench-windows lint test test-go test-java test-unit unit-python unit-go test-python test-rest test-connectors test-javascript test-kafka test-long features test-cluster soak soak-model fault fault-go fault-goka windows poison conformance golden generate check-generated clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
@@ -111,6 +111,9 @@ bench-peers: ready ## ours, Kafka Streams, Quix Streams, Bytewax, Goka and PySpa
 bench-keys: ready ## a million keys with state, against PySpark's row-wise transformWithState, and in both modes
 	$(BIN)/python tests/bench/million_keys.py
 	$(BIN)/python tests/bench/mode_keys.py
+
+bench-expiry: ready ## memory while states of ten million keys end after a minute each: make bench-expiry ARGUMENTS='--sides go'
+	$(BIN)/python tests/bench/expiry.py $(ARGUMENTS)
 
 bench-dataframe: ready ## an application's steps between DataFrames, against PySpark's transformWithStateInPandas: make bench-dataframe ARGUMENTS='--rows 100000000 --only go-batch'
 	$(BIN)/python tests/bench/dataframe.py $(ARGUMENTS)
