@@ -81,7 +81,7 @@ def options(parser: Parser) -> set[str]:
 
 def test_options_of_the_documentation() -> None:
     known = {name for parser in parsers().values() for name in options(parser)}
-    ours = re.sub(r".*/bin/(?:spark-class|pip) .*", "", TEXT)
+    ours = re.sub(r".*(?:/bin/spark-class|\bpip) .*", "", TEXT)
     assert {name for name in re.findall(r"(?<![\w-])--[a-z][a-z-]+", ours)} <= known
     conf_of(re.findall(r"--conf (spark\.[\w.]+=[^\s`]+)", TEXT.replace("=N", "=1")))
 

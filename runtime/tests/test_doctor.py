@@ -126,6 +126,7 @@ def test_doctor_says_what_is_missing_and_what_to_do(
     assert "         fix: give another directory with XDG_STATE_HOME\n" in out
 
 
+@pytest.mark.slow
 def test_doctor_looks_for_classes_that_are_not_built(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
