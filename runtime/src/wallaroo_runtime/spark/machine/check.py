@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from wallaroo.diagnostic.diagnostic import Diagnostic
 from wallaroo_runtime.errors import USAGE, RunError
+from wallaroo_runtime.spark.machine.jar import packed_jar
 from wallaroo_runtime.spark.machine.java import check_java
 from wallaroo_runtime.system.cache import cache_directory
 
@@ -55,6 +56,8 @@ def lacks(what: str, reason: str, fix: str, *, needed: bool = True) -> MachineFi
 def no_pyspark(error: object) -> Diagnostic:
     """Return that PySpark is not installed."""
     install = "'wallaroo-spark-runtime[spark]'"
+    if not packed_jar().is_file():
+        install += ", or rather run `make setup` in the checkout, which also builds the Java classes"
     return Diagnostic.of("R728", what="a run on Spark", package="pyspark", error=error, install=install)
 
 

@@ -24,13 +24,18 @@ def check_spark() -> None:
         raise RunError.of("R755", USAGE, what=f"PySpark {installed}", fix=remedy)
 
 
+def packed_jar() -> Path:
+    """Return where a wheel has the jar; a checkout has none there."""
+    return Path(str(files("wallaroo_runtime"))) / "_java" / NAME
+
+
 def operator_jar() -> Path:
     """Return the jar.
 
     Raises:
         RunError: R758, it is missing, or of another build than this checkout.
     """
-    packed = Path(str(files("wallaroo_runtime"))) / "_java" / NAME
+    packed = packed_jar()
     built = Path(__file__).resolve().parents[4] / "build" / "java" / NAME
     if packed.is_file():
         return packed
