@@ -134,31 +134,41 @@ const mostTimers = 10_000
 func (s *KeyTime) Wake(at int64) iter.Seq[*SetTimer] {
 	return func(yield func(*SetTimer) bool) {
 		timers, ends := s.due(at)
-		goesThrough, isEnd, ran := s.rules.IsEvent && !s.rules.Waits, at > calendar.LastMs, map[string]bool{}
-		for count := 1; len(timers) > 0; count++ {
-			last := timers[0]
-			timers = timers[1:]
-			if s.take(last) && !yield(last) {
+		if s.rules.IsEvent && !s.rules.Waits {
+			if !s.goThrough(at, timers, yield) {
 				return
 			}
-			if goesThrough && count == mostTimers {
-				return
+		} else {
+			for _, timer := range timers {
+				if s.take(timer) && !yield(timer) {
+					return
+				}
 			}
-			if goesThrough {
-				ran[last.id] = true
-				timers, _ = s.due(at)
-				timers = slices.DeleteFunc(timers, func(t *SetTimer) bool {
-					return isEnd && ran[t.id] || !isEnd && s.rules.compare(t, last) <= 0
-				})
-			}
-		}
-		if goesThrough && isEnd {
-			s.timers = nil
 		}
 		if ends {
 			yield(nil)
 		}
 	}
+}
+
+// goThrough yields timers until a time of the data, and those that they set; it returns false where some are left.
+func (s *KeyTime) goThrough(at int64, timers []*SetTimer, yield func(*SetTimer) bool) bool {
+	isEnd, ran := at > calendar.LastMs, map[string]bool{}
+	for count := 1; len(timers) > 0; count++ {
+		last := timers[0]
+		if s.take(last) && !yield(last) || count == mostTimers {
+			return false
+		}
+		ran[last.id] = true
+		timers, _ = s.due(at)
+		timers = slices.DeleteFunc(timers, func(t *SetTimer) bool {
+			return isEnd && ran[t.id] || !isEnd && s.rules.compare(t, last) <= 0
+		})
+	}
+	if isEnd {
+		s.timers = nil
+	}
+	return true
 }
 
 // take takes a timer away that is about to run; is is false where it was deleted or has another time by now.
