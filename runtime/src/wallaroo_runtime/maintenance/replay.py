@@ -42,7 +42,7 @@ class SourceOf:
     Attributes:
         topic: Of Kafka; empty: it is none, or only the driver's machine knows.
         brokers: Of the topic.
-        is_whole: Whether its messages are whole records.
+        takes_records: Whether its messages are whole records.
     """
 
     name: str
@@ -50,7 +50,7 @@ class SourceOf:
     framing: str
     topic: str = ""
     brokers: tuple[str, ...] = ()
-    is_whole: bool = False
+    takes_records: bool = False
 
 
 @dataclass
@@ -145,24 +145,9 @@ class Replay:
         if int(letter.id.partition("-")[0]) in self._rerun:
             return RERUN, "if its result is missing, --again sends it all the same"
         source = self._sources.get(letter.record.port)
-        fix = _emit_again(letter.record, source) if source is not None and source.topic else ""
-        return self._obstacle(letter), fix
-
-    def _obstacle(self, letter: StoredLetter) -> str:
-        """Say why a letter cannot be replayed; empty when it can."""
-        record = letter.record
-        source = self._sources.get(record.port)
         if source is None:
-            return f'source "{record.step}" is no longer in the application'
-        if source.framing not in (*KINDS, "worker"):
-            return f'source "{source.name}" is of kind {source.framing}, which takes nothing over plain TCP'
-        if source.framing not in KINDS:
-            return f'only the decoder of source "{source.name}" knows the bytes around a message'
-        if record.encoding not in (PLAIN, FRAMED):
-            return "its input is in the worker's own form"
-        if not record.input and record.preview not in ("", "b''", "''", '""'):
-            return "its input was too long to be kept"
-        return misfit(source.framing, record.input)
+            return f'source "{letter.record.step}" is no longer in the application', ""
+        return _obstacle(letter.record, source), _emit_again(letter.record, source) if source.topic else ""
 
     def _address(self, port: int) -> tuple[str, int]:
         if self._to is not None:
@@ -186,6 +171,19 @@ class Replay:
             raise RunError.of("R618", address=f"{host}:{tcp_port}", reason=reason) from error
         mark(self._checkpoint, block.ids)
         return len(block.ids)
+
+
+def _obstacle(letter: pb.DeadLetter, source: SourceOf) -> str:
+    """Say why a letter cannot be replayed; empty when it can."""
+    if source.framing not in (*KINDS, "worker"):
+        return f'source "{source.name}" is of kind {source.framing}, which takes nothing over plain TCP'
+    if source.framing not in KINDS:
+        return f'only the decoder of source "{source.name}" knows the bytes around a message'
+    if letter.encoding not in (PLAIN, FRAMED):
+        return "its input is in the worker's own form"
+    if not letter.input and letter.preview not in ("", "b''", "''", '""'):
+        return "its input was too long to be kept"
+    return misfit(source.framing, letter.input)
 
 
 def _message(letter: StoredLetter, framing: str) -> bytes:
@@ -232,7 +230,7 @@ def _emit_again(letter: pb.DeadLetter, source: SourceOf) -> str:
     topic = letter.origin.topic or source.topic
     command = ["wallaroo", "topics", "emit", "--brokers", ",".join(source.brokers), topic]
     key, value = letter.origin.key, letter.input
-    is_whole = letter.encoding == PLAIN and bool(value) and not source.is_whole and len(key) < KEY_BYTES
+    is_whole = letter.encoding == PLAIN and bool(value) and not source.takes_records and len(key) < KEY_BYTES
     with suppress(UnicodeDecodeError):
         texts = [each.decode() for each in (key, value) if each]
         if is_whole and all(each.isprintable() and each[0] != "-" for each in texts):

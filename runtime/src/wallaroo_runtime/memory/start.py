@@ -139,8 +139,8 @@ class ProcessClient(WorkerClient):
             super().recover(endpoints, cause)
         except RunError as error:
             self._is_lost = True
-            found = [replace(each, fix=f"{each.fix}; {ON_SPARK}") for each in error.diagnostics]
-            raise RunError(found, error.exit_code) from error
+            diagnostics = [replace(each, fix=f"{each.fix}; {ON_SPARK}") for each in error.diagnostics]
+            raise RunError(diagnostics, error.exit_code) from error
 
     def remove_logs(self) -> None:
         """Remove the logs of a worker that could go on."""
