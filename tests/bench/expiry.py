@@ -10,14 +10,15 @@ import sys
 import tempfile
 import threading
 import time
+from collections import Counter
 from contextlib import ExitStack
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 import key
-from paced import Receiver
-from processor_time import descendants
+from paced import Receiver, name_of
+from processor_time import descendants, memory
 
 from support.run import Run
 from wallaroo_runtime.monitor.endpoint import status_of
@@ -56,20 +57,12 @@ class Sender:
         return not self._thread.is_alive()
 
 
-def memory(run: Run) -> dict[str, int]:
-    """Return what each kind of process has in memory, shared parts in shares, in MiB."""
-    sizes: dict[str, int] = {}
+def sizes_of(run: Run) -> dict[str, int]:
+    """Return the memory of each kind of process, in MiB."""
+    sizes = Counter[str]()
     for pid in [run.process.pid, *descendants(run.process.pid)]:
-        try:
-            command = Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
-            lines = Path(f"/proc/{pid}/smaps_rollup").read_text(encoding="ascii").splitlines()
-        except (FileNotFoundError, ProcessLookupError):
-            continue
-        kind = "JVM" if "java" in command else "gateway and egress" if "_runtime." in command else "worker and driver"
-        sizes[kind] = (
-            sizes.get(kind, 0) + sum(int(each.split()[1]) for each in lines if each.startswith("Pss:")) // 1024
-        )
-    return sizes
+        sizes[name_of(pid, run.process.pid)] += memory(pid)
+    return {name: size // MIB for name, size in sizes.items()}
 
 
 def disk(folder: Path) -> float:
@@ -98,7 +91,7 @@ def measure(side: str, mode: str, options: argparse.Namespace) -> None:
             assert set(results) <= {b"1"}, f"a state has not ended: {set(results)}"
             ones += len(results)
             expired = sum(part.get("expired", 0) for part in status_of(checkpoint)["parts"])
-            sizes = memory(run)
+            sizes = sizes_of(run)
             print(
                 f"{side}, {mode}: {time.monotonic() - begin:.0f} s, {sender.sent:,} sent, {ones:,} answered, "
                 f"{expired:,} expired; {sum(sizes.values()):,} MiB: {sizes}; checkpoint {disk(checkpoint):,.0f} MiB; "

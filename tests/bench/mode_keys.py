@@ -18,7 +18,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 import key
 from paced import Receiver
-from processor_time import descendants
+from processor_time import descendants, memory
 
 from support.run import Run
 
@@ -70,14 +70,8 @@ class Keys:
 
     def memory(self) -> float:
         """Return what all processes of the run have in memory, shared parts in shares, in MiB."""
-        total = 0
-        for pid in [self._run.process.pid, *descendants(self._run.process.pid)]:
-            try:
-                lines = Path(f"/proc/{pid}/smaps_rollup").read_text(encoding="ascii").splitlines()
-            except ProcessLookupError:
-                continue  # it has ended and its parent has not looked
-            total += sum(int(line.split()[1]) * 1024 for line in lines if line.startswith("Pss:"))
-        return total / MIB
+        pids = [self._run.process.pid, *descendants(self._run.process.pid)]
+        return sum(map(memory, pids)) / MIB
 
     def close(self) -> None:
         """Close the connection."""

@@ -136,7 +136,7 @@ class Bench:
     def _seconds(self) -> dict[str, float]:
         found: dict[str, float] = defaultdict(float)
         for pid in [self.run.process.pid, *descendants(self.run.process.pid)]:
-            found[_name(pid, self.run.process.pid)] += _own_seconds(pid)
+            found[name_of(pid, self.run.process.pid)] += _own_seconds(pid)
         return dict(found)
 
 
@@ -148,7 +148,8 @@ def _own_seconds(pid: int) -> float:
     return sum(map(int, fields[11:13])) / TICKS
 
 
-def _name(pid: int, driver: int) -> str:
+def name_of(pid: int, driver: int) -> str:
+    """Return the kind of a process of a run."""
     if pid == driver:
         return "driver"
     try:

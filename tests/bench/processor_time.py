@@ -1,4 +1,4 @@
-"""CPU seconds of the processes of a run, by what they are."""
+"""CPU seconds and memory of the processes of a run, by what they are."""
 
 import os
 from collections.abc import Iterator
@@ -57,3 +57,12 @@ def measure(driver: int, workers: dict[str, list[int]]) -> dict[str, float]:
     for name, pids in workers.items():
         found[f"worker {name}"] = sum(seconds(pid) + sum(map(seconds, descendants(pid))) for pid in pids)
     return found
+
+
+def memory(pid: int) -> int:
+    """Return the bytes that a process has in memory, shared parts in shares; 0: it has ended."""
+    try:
+        text = Path(f"/proc/{pid}/smaps_rollup").read_text(encoding="ascii")
+    except OSError:
+        return 0
+    return int(text.partition("\nPss:")[2].split(maxsplit=1)[0]) * 1024

@@ -10,10 +10,11 @@ import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from bench.processor_time import memory
 from wallaroo_runtime.system.process import dying_with_parent
 
 MARK = "PEERS_RUN"  # the variable of the environment by which the processes of a run are known
-WEIGH_S, KILL_S, KIB_PER_MB = 1.0, 60.0, 1024
+WEIGH_S, KILL_S, BYTES_PER_MB = 1.0, 60.0, 1 << 20
 
 
 class Processes:
@@ -99,9 +100,4 @@ class Processes:
 
     def _weigh(self) -> None:
         while not self._is_over.wait(WEIGH_S):
-            kib = 0
-            for pid in self.pids():
-                with contextlib.suppress(OSError):
-                    text = Path(f"/proc/{pid}/smaps_rollup").read_text()
-                    kib += int(text.partition("\nPss:")[2].split(maxsplit=1)[0])
-            self.peak_mb = max(self.peak_mb, kib / KIB_PER_MB)
+            self.peak_mb = max(self.peak_mb, sum(map(memory, self.pids())) / BYTES_PER_MB)
