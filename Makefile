@@ -10,6 +10,8 @@ GO_MODULES := api/go api/go/goka api/go/otel
 OPERATORS := runtime/build/java/realtime.jar
 CONTRACTS := $(wildcard topology-schema/*.proto) topology-schema/errors.json
 SPARK = $$($(BIN)/python -c 'from importlib.util import find_spec; print(find_spec("pyspark").submodule_search_locations[0])')
+# A short process loses more processor time to Java's optimizing compiler than it gains: Maven, and Sparks of tests.
+export MAVEN_OPTS ?= -XX:TieredStopAtLevel=1 -XX:+UseSerialGC
 MAVEN = mvn -q -B -f runtime/java/pom.xml -Dspark.jars=$(SPARK)/jars
 GO_TOOLS := $(CURDIR)/$(VENV)/gobin
 # Tests wait more than they compute: more processes of pytest than processors, each with at most one Spark (2 GiB).

@@ -1,10 +1,14 @@
 """What all suites share, whichever of their files is run."""
 
+import os
+
 import hypothesis
 
 from support.signals import usual_signals
 
 usual_signals()
+# Of PySpark jobs that tests start: a short process loses more to Java's optimizing compiler than it gains.
+os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
 # What one example takes says nothing on a machine that does much else.
 hypothesis.settings.register_profile("tests", deadline=None)
 hypothesis.settings.load_profile("tests")
