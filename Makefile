@@ -18,11 +18,12 @@ GO_TOOLS := $(CURDIR)/$(VENV)/gobin
 # tests/conftest.py says which tests stay together.
 PROCESSES = 4
 test-long test-cluster test-kafka: PROCESSES = 2
+test-long: export WALLAROO_LONG_TESTS = $(or $(DRAWN),0)
 SIDE_BY_SIDE = -n $(PROCESSES) --dist loadscope --no-loadscope-reorder
 # What fails beside other tests runs once more, alone: on a slow machine deadlines pass. The first that fails again ends it.
 define tests
 $(BIN)/pytest $(2) -m $(1) || { [ $$? = 1 ] && echo "--- what failed beside other tests runs once more, alone" && \
-	WALLAROO_TESTS_UNTIL=0 $(BIN)/pytest -x --last-failed --last-failed-no-failures none -m $(1); }
+	$(BIN)/pytest -x --last-failed --last-failed-no-failures none -m $(1); }
 endef
 
 # Of runs that are killed: make poison MODE=realtime
@@ -190,7 +191,7 @@ test-javascript: ready ## the worker in JavaScript; needs Node, and npm fetches 
 test-kafka: ready ## Kafka sources and sinks against a real broker, which Maven fetches
 	$(call tests,"kafka and not long",$(SIDE_BY_SIDE))
 
-test-long: ready ## the long runs: faults, guilty messages, bounds, changed applications
+test-long: ready ## the long runs, hours: faults, guilty messages, bounds; of these, eight are drawn: make test-long DRAWN=8
 	$(call tests,long,$(SIDE_BY_SIDE))
 
 features: ready ## the table of docs/wallaroo.md, and each feature switched off: make features WORDS='merge Kafka'

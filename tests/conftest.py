@@ -3,7 +3,6 @@
 import os
 import re
 import subprocess
-import time
 import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -19,8 +18,8 @@ if TYPE_CHECKING:
     from support.standalone import Cluster, Deployment
 
 HERE = Path(__file__).resolve().parent
-# When no further test is to be started, in seconds since 1970; 0: all are. CI must end in time on a slow machine, too.
-UNTIL = float(os.environ.get("WALLAROO_TESTS_UNTIL", "0"))
+# How many long tests are drawn for the commit; 0 runs all. CI has no time for all, and what is drawn must run.
+DRAWN = int(os.environ.get("WALLAROO_LONG_TESTS", "0"))
 REMARKS = pytest.StashKey[list[str]]()  # what the summary reports of how tests were run
 
 
@@ -116,10 +115,11 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Scheduler:
     return Scheduler(config, log)
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Let the units that take longest come first: at the end the processes then share what is short.
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Draw long tests where only some are to run, and let the units that take longest come first.
 
-    Where time may run out, another unit comes first after each commit.
+    At the end the processes then share what is short.
 
     Raises:
         UsageError: A file uses the one Spark session, and may get another.
@@ -128,10 +128,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     sharing = {item.nodeid.split("::")[0] for item in short if "spark" in getattr(item, "fixturenames", ())}
     if lost := sorted(sharing - ON_ONE_SPARK):
         raise pytest.UsageError(f"ON_ONE_SPARK in tests/conftest.py has not {', '.join(lost)}")  # noqa: EM102
-    if UNTIL:
-        begins = sorted({unit(item.nodeid) for item in items}, key=lambda name: zlib.crc32((head() + name).encode()))
-        items.sort(key=lambda item: begins.index(unit(item.nodeid)))
-        return
+    long = [item for item in items if item not in short]
+    if 0 < DRAWN < len(long):
+        commit = head()
+        drawn = sorted(long, key=lambda item: zlib.crc32(f"{commit} {item.nodeid}".encode()))[:DRAWN]
+        config.hook.pytest_deselected(items=[item for item in long if item not in drawn])
+        items[:] = [item for item in items if item in short or item in drawn]
+        remark = f"{DRAWN} of {len(long)} long tests, drawn for commit {commit[:8]}; `make test-long` runs all"
+        config.stash[REMARKS].append(remark)
     ranks: dict[str, int] = {}
     for item in items:
         names = {marker.name for marker in item.iter_markers()}
@@ -147,20 +151,9 @@ def head() -> str:
     return subprocess.run(command, cwd=HERE, capture_output=True, text=True, check=True).stdout.strip()
 
 
-class Deadline:
-    """Starts no test after a moment; as a plugin it sees the tests of every directory, not only those of its own."""
-
-    @pytest.hookimpl(tryfirst=True)
-    def pytest_runtest_setup(self, item: pytest.Item) -> None:
-        if time.time() > UNTIL:
-            pytest.skip("not started: the time of the long suites is over; it runs first after another commit")
-
-
 def pytest_configure(config: pytest.Config) -> None:
     config.stash[REMARKS] = []
     config.pluginmanager.register(ProcessGuard())
-    if UNTIL:
-        config.pluginmanager.register(Deadline())
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
