@@ -5,14 +5,16 @@ import (
 	"os"
 )
 
-// Args are the application's arguments: a program name, then the arguments left over after the runtime took
-// its own options. --in and --out stay visible. Programs read them and leave them alone.
+// Args are a program name and the application's arguments: those that remain after the runtime has taken its own
+// options.
+// --in and --out stay visible. Programs read Args and must not change it.
 //
-// Source: Wallaroo 0.4 and 0.5, wallarooapi.Args; the empty text that stood last is gone.
+// Source: Wallaroo 0.4 and 0.5, wallarooapi.Args. There the last argument was an empty text, which is left out here.
 var Args = arguments(os.Getenv("WALLAROO_ARGS"))
 
-// arguments reads the variable of the runtime; without it the program was started by hand or by a test. What is not a JSON
-// array is reported when the program starts to serve.
+// arguments reads the runtime's environment variable. Without the variable, the program was started by hand or by a
+// test.
+// A value that is not a JSON array is reported when the program starts to serve.
 func arguments(text string) []string {
 	if text == "" {
 		return append([]string(nil), os.Args...)

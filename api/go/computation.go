@@ -2,16 +2,17 @@ package wallarooapi
 
 // Computation turns one message into at most one other message.
 type Computation interface {
-	// Name names the step in the topology, in logs and in dead letters; it must always be the same.
+	// Name returns the name of the step in the topology, in logs and in dead letters. It must always return the same
+	// name.
 	Name() string
-	// Compute runs once per message. It must not change data, which other steps may get too. A nil result
-	// means that nothing goes on.
+	// Compute runs once per message. It must not change data, because other steps may get the same value. A nil result
+	// is no message.
 	Compute(data interface{}) interface{}
 }
 
 // ComputationBuilder makes computations for PipelineBuilder.To.
 type ComputationBuilder interface {
-	// Build returns a Computation. It is called for the declaration and once per stream.
+	// Build returns a Computation. The runtime calls it once for the declaration and once per stream.
 	Build() interface{}
 }
 
@@ -19,12 +20,12 @@ type ComputationBuilder interface {
 type ComputationMulti interface {
 	// Name names the step, as Computation.Name does.
 	Name() string
-	// Compute runs once per message and returns the messages that go on, in order. Nil items are left out.
+	// Compute runs once per message and returns its results in order. Nil items are left out.
 	Compute(data interface{}) []interface{}
 }
 
 // ComputationMultiBuilder makes computations for PipelineBuilder.ToMulti.
 type ComputationMultiBuilder interface {
-	// Build returns a ComputationMulti. It is called for the declaration and once per stream.
+	// Build returns a ComputationMulti. The runtime calls it once for the declaration and once per stream.
 	Build() interface{}
 }

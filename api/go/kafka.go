@@ -1,14 +1,14 @@
 package wallarooapi
 
-// KafkaEncoder makes the records that a Kafka sink writes; the form of Wallaroo 0.5.
+// KafkaEncoder makes the records that a Kafka sink writes, in the form of Wallaroo 0.5.
 type KafkaEncoder interface {
-	// Encode returns a record's value, its key (nil: none) and the number of its partition (-1: by the key). A nil
-	// value writes nothing.
+	// Encode returns the value, the key (nil for no key) and the partition number of a record. Partition -1 lets Kafka
+	// choose by the key. If the value is nil, nothing is written.
 	Encode(d interface{}) (value []byte, key []byte, partition int32)
 }
 
-// KafkaPairEncoder is a KafkaEncoder that leaves the partition to Kafka; the form of Wallaroo 0.4.
+// KafkaPairEncoder is a KafkaEncoder that lets Kafka choose the partition, in the form of Wallaroo 0.4.
 type KafkaPairEncoder interface {
-	// Encode returns a record's value and its key (nil: none). A nil value writes nothing.
+	// Encode returns a record's value and its key (nil for no key). If the value is nil, nothing is written.
 	Encode(d interface{}) (value []byte, key []byte)
 }

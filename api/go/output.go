@@ -1,19 +1,21 @@
 package wallarooapi
 
-// Output is a message for a named output of the computation that returns it, in the place of a message:
+// Output is a result for a named output. A computation returns it in place of a message:
 //
 //	return wa.Output{Name: "alerts", Value: alert}
 //
-// The computation declares the name, see WithOutputs; a message for another output is a dead letter (C527). A nil Value is no message.
-// When the computation fails on a message, nothing that it emitted for it goes on.
+// The computation must declare the name (see WithOutputs). An Output with another name makes the message a dead letter
+// (C527). An Output with a nil Value is no message. If the computation fails on a message, all outputs of that message
+// are discarded.
 type Output struct {
 	Name  string
 	Value interface{}
 }
 
-// WithOutputs is implemented by computations and state computations that emit to named outputs, too. A pipeline goes on from one with
-// PipelineBuilder.Output. Messages of an output that nothing goes on from are counted and dropped.
+// WithOutputs is implemented by computations and state computations that also emit to named outputs.
+// PipelineBuilder.Output continues a pipeline from a named output. Messages of an output without a continuation are
+// counted and dropped.
 type WithOutputs interface {
-	// Outputs returns the names, always the same.
+	// Outputs returns the names of the outputs. It must always return the same names.
 	Outputs() []string
 }

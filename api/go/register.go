@@ -6,10 +6,10 @@ import (
 	"wallarooapi/internal/known"
 )
 
-// RegisterType makes the type of a value known to the built-in serialization, so that another process of the same
-// program can read it. Types of the main package are registered by `wallaroo build`; a message type of
-// another package needs a call from an init function, with a value or a pointer of the type; without it such a message that has to
-// move is a dead letter (C504).
+// RegisterType registers the type of a value with the built-in serialization, so that another process of the same
+// program can read values of the type. `wallaroo build` registers the types of the main package. For a message type of
+// another package, call RegisterType from an init function, with a value of the type or a pointer to one. Without this
+// call, a message of the type becomes a dead letter (C504) when it has to move to another process.
 func RegisterType(value interface{}) {
 	if value != nil {
 		known.Register(reflect.TypeOf(value))

@@ -1,14 +1,14 @@
 package wallarooapi
 
-// StateComputation runs a message against the state of its key.
+// StateComputation processes a message with the state of its key.
 type StateComputation interface {
 	// Name names the step, as Computation.Name does.
 	Name() string
-	// Compute may change state in place and returns the message that goes on (nil: none) and whether the
-	// state is to be persisted. With false nothing is written for this message: what it changed is saved with the key's
-	// next true, and is undefined after the state has been read again (restart, failure, full cache).
-	// `wallaroo run --engine memory --check-persist` finds such changes (C510).
-	// Messages with one key come one after the other in arrival order; different keys run in parallel.
+	// Compute may change state in place. It returns the resulting message (nil for no message) and whether to persist
+	// the state. With false, nothing is written for this message. A change of the state is then saved when Compute
+	// next returns true for the key. It is undefined after the state has been read again (after a restart or failure,
+	// or if the cache is full). `wallaroo run --engine memory --check-persist` finds such changes (C510). Messages
+	// with the same key are processed one after the other in arrival order. Different keys run in parallel.
 	Compute(data interface{}, state interface{}) (interface{}, bool)
 }
 
@@ -16,26 +16,27 @@ type StateComputation interface {
 type StateComputationMulti interface {
 	// Name names the step, as Computation.Name does.
 	Name() string
-	// Compute is StateComputation.Compute with a list of messages, whose nil items are left out.
+	// Compute is StateComputation.Compute with a list of messages. Nil items are left out.
 	Compute(data interface{}, state interface{}) ([]interface{}, bool)
 }
 
 // StateBuilder makes the state of a new key.
 //
-// Wallaroo 0.4 had a method Name() string too; a builder may keep it.
+// In Wallaroo 0.4 it also had a method Name() string. A builder may keep this method.
 type StateBuilder interface {
-	// Build returns a new state object, usually a pointer, that no other key shares. Its type must have bytes (C504).
+	// Build returns a new state object, usually a pointer, that no other key shares. Its type must be serializable
+	// (C504).
 	Build() interface{}
 }
 
-// PartitionFunction gives the key of a message as bytes; the form of Wallaroo 0.5.
+// PartitionFunction returns the key of a message as bytes, in the form of Wallaroo 0.5.
 type PartitionFunction interface {
-	// Partition runs once per message, and again after a failure: it must depend on the message alone. A panic makes the message
-	// a dead letter (C501).
+	// Partition runs once per message, and again after a failure. Its result must depend on the message alone. A panic
+	// makes the message a dead letter (C501).
 	Partition(data interface{}) []byte
 }
 
-// PartitionFunctionU64 gives the key of a message as a number; the form of Wallaroo 0.4.
+// PartitionFunctionU64 returns the key of a message as a number, in the form of Wallaroo 0.4.
 type PartitionFunctionU64 interface {
 	// Partition is PartitionFunction.Partition for numbers.
 	Partition(data interface{}) uint64

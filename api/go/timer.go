@@ -2,15 +2,15 @@ package wallarooapi
 
 import "time"
 
-// Timer is the argument of a timer's function besides the state.
+// Timer is the argument that the function of a timer gets in addition to the state.
 type Timer struct {
-	Name    string    // of the timer
-	Key     []byte    // whose timer it is; it must not be changed
-	At      time.Time // to which it was set, in whole milliseconds
+	Name    string    // name of the timer
+	Key     []byte    // key to which the timer belongs; must not be changed
+	At      time.Time // time to which the timer was set, in whole milliseconds
 	deletes bool
 }
 
-// DeleteState deletes the state of the key and all its timers, once the function has returned.
+// DeleteState deletes the state of the key and all timers of the key, after the function has returned.
 func (t *Timer) DeleteState() { t.deletes = true }
 
 // DeletesState reports whether the function has called DeleteState.

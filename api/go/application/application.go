@@ -7,7 +7,7 @@
 //		ToSink(application.MakeTCPSinkConfig("127.0.0.1", "7002", &Encoder{}))
 //	return a.ToJson()
 //
-// A mistake in a declaration is never a panic: all findings are reported together when the application is emitted.
+// A mistake in a declaration never causes a panic. Check and ToJson report all findings together.
 //
 // Source: Wallaroo 0.4 and 0.5, package wallarooapi/application.
 package application
@@ -19,26 +19,27 @@ import (
 	"wallarooapi/internal/launch"
 )
 
-// Application is an application under declaration. It is not safe for use by several goroutines.
+// Application is an application during its declaration. It is not safe for concurrent use.
 type Application struct {
 	declared *declaration.Application
 }
 
-// MakeApplication begins the declaration of an application. A name that is not usable is found (T210), so is an application without
-// a sink (T204).
+// MakeApplication begins the declaration of an application. Check reports an unusable name (T210) and an application
+// without a sink (T204).
 func MakeApplication(name string) *Application {
 	return &Application{&declaration.Application{Name: name, Place: declaration.Caller()}}
 }
 
-// OnError sets the policy for failing user code, where source, step or sink have none of their own: "dead_letter"
-// (the default) puts the message aside, "fail" stops the query; another word is found (T207). It returns the application.
+// OnError sets the policy for failing user code: "dead_letter" (the default) puts the message aside, "fail" stops the
+// query. A source, step or sink can have its own policy. Another value is reported (T207). OnError returns the
+// application.
 func (a *Application) OnError(policy string) *Application {
 	a.declared.OnError = policy
 	return a
 }
 
-// NewPipeline begins a pipeline with its source. Its name must be usable (T210) and unique (T203); it must end with ToSink, ToSinks
-// or Done (T204), and nothing may follow them (T212).
+// NewPipeline begins a pipeline with its source. The name must be usable (T210) and unique (T203). The pipeline must
+// end with ToSink, ToSinks or Done (T204), and nothing may follow this end (T212).
 func (a *Application) NewPipeline(name string, sourceConfig SourceConfig) *PipelineBuilder {
 	place := declaration.Caller()
 	pipeline := &declaration.Pipeline{Name: name, Number: len(a.declared.Pipelines), Place: place}
@@ -59,7 +60,7 @@ func (a *Application) NewPipeline(name string, sourceConfig SourceConfig) *Pipel
 	return &PipelineBuilder{a.declared, pipeline, node, policies}
 }
 
-// Package wallarootest runs the declared application.
+// This registration lets package wallarootest run the declared application.
 var _ = declaration.Reveal(func(public any) *declaration.Application {
 	if a, is := public.(*Application); is && a != nil {
 		return a.declared
@@ -67,8 +68,8 @@ var _ = declaration.Reveal(func(public any) *declaration.Application {
 	return nil
 })
 
-// Check returns an error that describes everything that is wrong with the declaration, or nil: for each finding its code, what is
-// wrong, the place in the document and in the program, and a remedy.
+// Check returns an error that describes all findings in the declaration, or nil if there are none. Each finding has a
+// code, a description, the place in the document and in the program, and a remedy.
 func (a *Application) Check() error {
 	if found := a.declared.Check(); len(found) > 0 {
 		return diagnostic.Error(found)
@@ -76,6 +77,6 @@ func (a *Application) Check() error {
 	return nil
 }
 
-// ToJson ends the declaration and returns the topology document in its canonical form. If something is wrong
-// with the declaration it returns an object with the key "diagnostics" instead.
+// ToJson ends the declaration and returns the topology document in its canonical form. If the declaration has
+// findings, it returns an object with the key "diagnostics" instead.
 func (a *Application) ToJson() string { return launch.Text(a.declared) }

@@ -9,10 +9,11 @@ import (
 	"wallarooapi/internal/topology"
 )
 
-// Credits of connector sources, as Python's configs have them.
+// The credits of connector sources are the same as in Python's configs.
 const maxCredits, refillCredits = 100_000, 50_000
 
-// SourceConnectorConfig is a source that listens for a connector: a program that brings messages.
+// SourceConnectorConfig is a source that listens for a connector, i.e. a program that sends messages to the
+// application.
 type SourceConnectorConfig struct {
 	name, host, port string
 	decoder          wa.Decoder
@@ -20,15 +21,16 @@ type SourceConnectorConfig struct {
 	onError          string
 }
 
-// MakeSourceConnectorConfig describes a source that listens at host and port for the connector of a name. The decoder gets the
-// payload of a message, without its length and time. Go programs of Wallaroo had no connectors; those of Python's are started
-// with a Python module that declares a connector of this name and port. Wrong addresses are found as for MakeTCPSourceConfig.
+// MakeSourceConnectorConfig describes a source that listens at host and port for the connector called name. The
+// decoder gets the payload of a message, without its length and time. Wallaroo had no connectors for Go programs.
+// Connectors of Wallaroo's Python API are started with a Python module that declares a connector of this name and
+// port. Wrong addresses are reported as for MakeTCPSourceConfig.
 func MakeSourceConnectorConfig(name string, host string, port string, decoder wa.Decoder) *SourceConnectorConfig {
 	return &SourceConnectorConfig{name: name, host: host, port: port, decoder: decoder}
 }
 
-// Cookie lets the source speak the connector protocol, with this word: each message is acknowledged once it is processed.
-// A connector may send 100,000 messages before it gets new credits. It returns the config.
+// Cookie enables the connector protocol with this cookie. Each message is acknowledged after it has been processed. A
+// connector may send 100,000 messages before it gets new credits. Cookie returns the config.
 func (c *SourceConnectorConfig) Cookie(word string) *SourceConnectorConfig {
 	c.cookie = &word
 	return c
@@ -64,14 +66,15 @@ type SinkConnectorConfig struct {
 	onError          string
 }
 
-// MakeSinkConnectorConfig describes a sink that connects to the connector of a name at host and port. The encoder gives the payload
-// of a message; its length and time are put before it. Wrong addresses are found as for MakeTCPSinkConfig.
+// MakeSinkConnectorConfig describes a sink that connects to the connector called name at host and port. The encoder
+// returns the payload of a message; the sink puts length and time before it. Wrong addresses are reported as for
+// MakeTCPSinkConfig.
 func MakeSinkConnectorConfig(name string, host string, port string, encoder wa.Encoder) *SinkConnectorConfig {
 	return &SinkConnectorConfig{name: name, host: host, port: port, encoder: encoder}
 }
 
-// Cookie lets the sink speak the connector protocol, with this word: the connector takes messages in transactions, each exactly
-// once. It returns the config.
+// Cookie enables the connector protocol with this cookie. The connector receives messages in transactions, each
+// message exactly once. Cookie returns the config.
 func (c *SinkConnectorConfig) Cookie(word string) *SinkConnectorConfig {
 	c.cookie = &word
 	return c
@@ -97,7 +100,7 @@ func (c *SinkConnectorConfig) sink() *declaration.Sink {
 	return sink
 }
 
-// streamDecoder cuts the frames of a stream: a length and a time, both little-endian, and the payload.
+// streamDecoder decodes the frames of a stream. A frame is a length and a time, both little-endian, and the payload.
 type streamDecoder struct{ wa.Decoder }
 
 func (d *streamDecoder) GoSymbol() string { return fmt.Sprintf("%T", d.Decoder) }

@@ -37,13 +37,14 @@ type KafkaSinkConfig struct {
 //	MakeKafkaSourceConfig(name string, decoder wa.Decoder)
 //	MakeKafkaSourceConfig(topic string, brokers []*KafkaHostPort, logLevel string, decoder wa.Decoder)
 //
-// In the first, of Wallaroo 0.5, the application's arguments say the rest: --NAME_topic and --NAME_brokers (HOST:PORT,...)
-// must be there; --NAME_partitions (0,1:END), --NAME_consumer_offset_default (START, END, an offset, or -n: n before
-// the end) and the settings of the client, e.g. --NAME_min_fetch_bytes, may be. Reading begins at the start of the topic where nothing else is said.
+// The first form is that of Wallaroo 0.5. The application's arguments describe the topic. --NAME_topic and
+// --NAME_brokers (HOST:PORT,...) are required. --NAME_partitions (0,1:END), --NAME_consumer_offset_default (START,
+// END, an offset, or -n for n records before the end) and client settings such as --NAME_min_fetch_bytes are optional.
+// By default, reading begins at the start of the topic.
 //
-// In the second, of Wallaroo 0.4, they stand in the program. logLevel is Fine, Info, Warn or Error; nothing depends on it.
-// The decoder gets a record's value. Arguments that are missing or wrong are found (T240), so are wrong parameters (T207), brokers
-// (T211) and decoders (T223).
+// The second form is that of Wallaroo 0.4. The program itself contains topic and brokers. logLevel is Fine, Info, Warn
+// or Error and has no effect. The decoder gets a record's value. Missing or wrong arguments are reported (T240), and
+// so are wrong parameters (T207), brokers (T211) and decoders (T223).
 func MakeKafkaSourceConfig(nameOrTopic string, rest ...interface{}) *KafkaSourceConfig {
 	c := &KafkaSourceConfig{}
 	switch len(rest) {
@@ -66,11 +67,12 @@ func MakeKafkaSourceConfig(nameOrTopic string, rest ...interface{}) *KafkaSource
 //	MakeKafkaSinkConfig(name string, encoder wa.KafkaEncoder)
 //	MakeKafkaSinkConfig(topic string, brokers []*KafkaHostPort, logLevel string, maxProduceBufferMs, maxMessageSize uint64, encoder)
 //
-// In the first, of Wallaroo 0.5, the application's arguments say the rest: --NAME_topic and --NAME_brokers must be there;
-// settings of the client, e.g. --NAME_max_message_size and --NAME_produce_acks, may be, and --NAME_exactly_once, which has no value. In the second, of Wallaroo 0.4, they
-// stand in the program. The encoder is a wallarooapi.KafkaEncoder or a wallarooapi.KafkaPairEncoder in either form.
-// maxProduceBufferMs is how many milliseconds a record may wait for others, maxMessageSize the most bytes of a request. Findings
-// are as for MakeKafkaSourceConfig.
+// The first form is that of Wallaroo 0.5. The application's arguments describe the topic. --NAME_topic and
+// --NAME_brokers are required. --NAME_exactly_once, which has no value, and client settings such as
+// --NAME_max_message_size and --NAME_produce_acks are optional. The second form is that of Wallaroo 0.4. The program
+// itself contains topic and brokers. In both forms, encoder is a wallarooapi.KafkaEncoder or a
+// wallarooapi.KafkaPairEncoder. maxProduceBufferMs is the number of milliseconds for which a record may wait for
+// others. maxMessageSize is the maximum number of bytes of a request. Findings are as for MakeKafkaSourceConfig.
 func MakeKafkaSinkConfig(nameOrTopic string, rest ...interface{}) *KafkaSinkConfig {
 	c := &KafkaSinkConfig{}
 	switch len(rest) {
@@ -112,22 +114,23 @@ func (c *KafkaSinkConfig) setEncoder(given any) {
 	}
 }
 
-// OnError sets the policy for a failing decoder: "dead_letter" or "fail"; without it the
-// application's policy counts. It returns the config.
+// OnError sets the policy for a failing decoder: "dead_letter" or "fail". The default is the application's policy.
+// OnError returns the config.
 func (c *KafkaSourceConfig) OnError(policy string) *KafkaSourceConfig {
 	c.declared.OnError = policy
 	return c
 }
 
-// OnError sets the policy for a failing encoder: "dead_letter" or "fail"; without it the
-// application's policy counts. It returns the config.
+// OnError sets the policy for a failing encoder: "dead_letter" or "fail". The default is the application's policy.
+// OnError returns the config.
 func (c *KafkaSinkConfig) OnError(policy string) *KafkaSinkConfig {
 	c.declared.OnError = policy
 	return c
 }
 
-// ExactlyOnce lets readers of committed records (isolation.level=read_committed) see each record exactly once, whatever dies:
-// records are written in transactions. Without it a micro-batch may be written twice when the driver dies. It returns the config.
+// ExactlyOnce writes records in transactions. Readers of committed records (isolation.level=read_committed) then see
+// each record exactly once, even after the failure of any process. Without it, a micro-batch may be written twice if
+// the driver dies. ExactlyOnce returns the config.
 func (c *KafkaSinkConfig) ExactlyOnce() *KafkaSinkConfig {
 	c.edge.ExactlyOnce = true
 	return c
@@ -143,7 +146,7 @@ func (c *KafkaSinkConfig) sink() *declaration.Sink {
 	return &sink
 }
 
-// kafkaEdge makes the edge of the forms of Wallaroo 0.4.
+// kafkaEdge makes the edge for the forms of Wallaroo 0.4.
 func kafkaEdge(method, topic string, brokers, level any) (*topology.Kafka, []diagnostic.Diagnostic) {
 	edge := &topology.Kafka{Topic: topic}
 	addresses, isList := brokers.([]*KafkaHostPort)
@@ -177,7 +180,7 @@ func wrongForm(method string, given []any, expected string) []diagnostic.Diagnos
 		"expected", expected, "fix", "pass "+expected)}
 }
 
-// unsigned reads a number of any integer type, as an untyped constant is an int.
+// unsigned reads a uint64 or an int, which is the type of an untyped constant.
 func unsigned(value any) (uint64, bool) {
 	switch number := value.(type) {
 	case uint64:

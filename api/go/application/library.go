@@ -6,16 +6,16 @@ import (
 	"wallarooapi/internal/launch"
 )
 
-// Library declares components that other programs, in Python or Go, use in their applications. A program whose setup returns its
-// ToJson has no application of its own: it is run with those that name it.
+// Library declares components that other programs, in Python or Go, use in their applications. A program whose setup
+// returns the result of Library.ToJson has no application of its own. The applications that name the program run it.
 //
 //	library := application.MakeLibrary()
 //	library.Offer(&ScoreBuilder{}, "json", "float64")
 //	return library.ToJson()
 //
-// Messages come and go in codecs: "bytes" ([]byte), "string", "int64", "float64", "json" (nil, bool, string, int64, float64,
-// []interface{}, map[string]interface{}; an output may be anything that encoding/json writes), and "protobuf:FULL.NAME"
-// (pointers to the generated type of that name).
+// Messages arrive and leave in codecs: "bytes" ([]byte), "string", "int64", "float64", "json" and "protobuf:FULL.NAME"
+// (pointers to the generated type of that name). Inputs in "json" are nil, bool, string, int64, float64, []interface{}
+// or map[string]interface{}. Outputs in "json" are any values that encoding/json can write.
 type Library struct {
 	declared *declaration.Application
 }
@@ -23,9 +23,10 @@ type Library struct {
 // MakeLibrary begins the declaration of a library.
 func MakeLibrary() *Library { return &Library{declaration.NewLibrary()} }
 
-// Offer offers a computation under its name; builder is a wallarooapi.ComputationBuilder or a wallarooapi.ComputationMultiBuilder.
-// input is the codec of the messages that it takes, output that of those that it gives. A builder of
-// something else is found (T223), so are codecs that are none and names that are taken (T207). It returns the library.
+// Offer offers a computation under its name. builder is a wallarooapi.ComputationBuilder or a
+// wallarooapi.ComputationMultiBuilder. input and output are the codecs of its input and output messages. Other
+// builders are reported (T223), and so are unknown codecs and names that are already used (T207). Offer returns the
+// library.
 func (l *Library) Offer(builder interface{ Build() interface{} }, input, output string) *Library {
 	step := &declaration.Step{Kind: declaration.Computation, Place: declaration.Caller()}
 	if builder != nil {
@@ -37,7 +38,8 @@ func (l *Library) Offer(builder interface{ Build() interface{} }, input, output 
 	return l.offer("Offer", step, input, output)
 }
 
-// OfferState offers a state computation under its name; sb builds the state of a new key. Its key is the one that a message carries.
+// OfferState offers a state computation under its name. sb builds the state of a new key. The state computation uses
+// the key that a message carries.
 func (l *Library) OfferState(sc wa.StateComputation, sb wa.StateBuilder, input, output string) *Library {
 	step := &declaration.Step{Kind: declaration.StateComputation, Compute: sc, Place: declaration.Caller()}
 	return l.offerState("OfferState", step, sc, sb, input, output)
@@ -49,8 +51,8 @@ func (l *Library) OfferStateMulti(sc wa.StateComputationMulti, sb wa.StateBuilde
 	return l.offerState("OfferStateMulti", step, sc, sb, input, output)
 }
 
-// ToJson ends the declaration and returns the library's offers. If something is wrong with the declaration it returns an
-// object with the key "diagnostics" instead.
+// ToJson ends the declaration and returns the library's offers. If the declaration has findings, it returns an object
+// with the key "diagnostics" instead.
 func (l *Library) ToJson() string { return launch.Text(l.declared) }
 
 func (l *Library) offerState(method string, step *declaration.Step, sc interface{ Name() string }, sb wa.StateBuilder, input, output string) *Library {

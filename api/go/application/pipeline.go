@@ -8,17 +8,18 @@ import (
 	"wallarooapi/internal/topology"
 )
 
-// PipelineBuilder is one place of a pipeline. Each method returns a builder for the place after what it
-// added; a builder that is used twice makes a branch, whose messages go both ways.
+// PipelineBuilder is one place of a pipeline. Each method returns a builder for the place after the added part. A
+// builder that is used twice makes two branches, and each message goes to both.
 type PipelineBuilder struct {
 	application *declaration.Application
 	pipeline    *declaration.Pipeline
 	node        *declaration.Node
-	policies    []*string // of what was declared last
+	policies    []*string // policies of the part added last
 }
 
-// OnError sets the policy for a failure of the part added last (the source after NewPipeline, the sinks after ToSink) on a
-// message: "dead_letter" or "fail"; without it the application's policy counts; another word is found (T207). It returns the builder.
+// OnError sets the policy for a message on which the part added last fails: "dead_letter" or "fail". After NewPipeline
+// this part is the source, after ToSink the sinks. The default is the application's policy. Another value is reported
+// (T207). OnError returns the builder.
 func (p *PipelineBuilder) OnError(policy string) *PipelineBuilder {
 	for _, place := range p.policies {
 		*place = policy
@@ -26,32 +27,32 @@ func (p *PipelineBuilder) OnError(policy string) *PipelineBuilder {
 	return p
 }
 
-// To adds a computation, whose builder must build a wallarooapi.Computation (T223), or a component of another program: what e.g.
-// wallarooapi.OtherProgram(...).Computation returns. One with state takes the key that each message carries, so its messages must
-// have one.
+// To adds a computation or a component of another program, e.g. the result of
+// wallarooapi.OtherProgram(...).Computation. The builder of a computation must build a wallarooapi.Computation (T223).
+// A component with state uses the key that each message carries, so its messages must have keys.
 func (p *PipelineBuilder) To(builder wa.ComputationBuilder) *PipelineBuilder {
 	return p.addComputation("To", declaration.Computation, builder)
 }
 
-// ToMulti adds a computation with any number of results, or a component of another program, as To does.
+// ToMulti adds a computation with any number of results, or a component of another program like To.
 func (p *PipelineBuilder) ToMulti(builder wa.ComputationMultiBuilder) *PipelineBuilder {
 	return p.addComputation("ToMulti", declaration.ComputationMulti, builder)
 }
 
 // ToStatePartition sends each message to the state of its key and runs a state computation there.
 //
-// pf is a wallarooapi.PartitionFunction or a wallarooapi.PartitionFunctionU64. Messages with one key are processed in
-// arrival order; different keys run in parallel. Pipelines that use one state name share the state, and must agree on its
-// builder and its keys (T205).
+// pf is a wallarooapi.PartitionFunction or a wallarooapi.PartitionFunctionU64. Messages with the same key are
+// processed in arrival order. Different keys run in parallel. Pipelines that use the same state name share the state,
+// and must agree on its builder and its keys (T205).
 //
-// Without keys every new key gets new state (Wallaroo 0.5). A list of keys is closed (Wallaroo 0.4): a message
-// with another key becomes a dead letter (C502). Other findings: a key that is listed twice (T203), a partition function that gives
-// something else (T208, T223), a state that has no bytes (C504).
+// Without keys, every new key gets new state (as in Wallaroo 0.5). A list of keys is closed (as in Wallaroo 0.4): a
+// message with another key becomes a dead letter (C502). Other findings are a key that is listed twice (T203), a
+// partition function that returns another type (T208, T223), and a state that is not serializable (C504).
 func (p *PipelineBuilder) ToStatePartition(sc wa.StateComputation, sb wa.StateBuilder, name string, pf interface{}, keys ...[]uint64) *PipelineBuilder {
 	return p.addState("ToStatePartition", sc, nil, integerKeys(name, sb, keys), pf)
 }
 
-// ToStatePartitionWithKeys is ToStatePartition with keys that are known beforehand; other keys get new state too.
+// ToStatePartitionWithKeys is ToStatePartition with keys that are known in advance. Other keys get new state, too.
 func (p *PipelineBuilder) ToStatePartitionWithKeys(sc wa.StateComputation, sb wa.StateBuilder, name string, pf wa.PartitionFunction, keys [][]byte) *PipelineBuilder {
 	return p.addState("ToStatePartitionWithKeys", sc, nil, byteKeys(name, sb, keys), pf)
 }
@@ -66,26 +67,26 @@ func (p *PipelineBuilder) ToStatePartitionMultiWithKeys(sc wa.StateComputationMu
 	return p.addState("ToStatePartitionMultiWithKeys", nil, sc, byteKeys(name, sb, keys), pf)
 }
 
-// Output goes on with the messages for a named output of the computation that was added last, which declares it: see
-// wallarooapi.WithOutputs (T273). The other messages go on from the builder itself.
+// Output continues with the messages for a named output of the computation added last. The computation must declare
+// this output (T273); see wallarooapi.WithOutputs. The other messages continue from the original builder.
 func (p *PipelineBuilder) Output(name string) *PipelineBuilder {
 	node := p.application.OutputOf(p.pipeline, p.node.Path, name)
 	return &PipelineBuilder{p.application, p.pipeline, node, nil}
 }
 
-// ToSink ends the pipeline: messages are encoded and sent.
+// ToSink ends the pipeline with a sink, which encodes and sends the messages.
 func (p *PipelineBuilder) ToSink(sinkConfig SinkConfig) *PipelineBuilder {
 	return p.addSinks("ToSink", sinkConfig)
 }
 
-// ToSinks ends the pipeline: every message goes to each of the sinks, at least one (T207).
+// ToSinks ends the pipeline. Every message goes to each of the sinks. At least one sink is required (T207).
 //
 // Source: Wallaroo 0.5.
 func (p *PipelineBuilder) ToSinks(sinkConfigs ...SinkConfig) *PipelineBuilder {
 	return p.addSinks("ToSinks", sinkConfigs...)
 }
 
-// Done ends the pipeline without a sink: messages are dropped.
+// Done ends the pipeline without a sink. Its messages are dropped.
 func (p *PipelineBuilder) Done() {
 	p.follow("Done", declaration.Caller())
 	p.node.Ended = true
@@ -162,7 +163,7 @@ func (p *PipelineBuilder) wrongParameter(method, path string, place declaration.
 		"expected", "a sink", "fix", "pass what e.g. MakeTCPSinkConfig returns for an encoder"), declaration.Pointer(path), place)
 }
 
-// follow reports a call after one that ended the pipeline.
+// follow reports a method that is called after the end of the pipeline.
 func (p *PipelineBuilder) follow(method string, place declaration.Place) {
 	if p.node.Ended {
 		p.application.Report(diagnostic.Of("T212", "method", method, "previous", "the end of pipeline \""+p.pipeline.Name+"\"",

@@ -6,7 +6,8 @@ import (
 	"wallarooapi/internal/topology"
 )
 
-// SinkConfig is a destination of messages: MakeTCPSinkConfig or MakeKafkaSinkConfig returns one.
+// SinkConfig is a destination of messages. MakeTCPSinkConfig, MakeKafkaSinkConfig and MakeSinkConnectorConfig return
+// one.
 type SinkConfig interface {
 	sink() *declaration.Sink
 }
@@ -18,14 +19,14 @@ type TCPSinkConfig struct {
 	onError    string
 }
 
-// MakeTCPSinkConfig describes a sink that connects to host and port, e.g. "127.0.0.1" and "7002". The encoder
-// gives all bytes, framing included. An address that is none is found (T211), so is a nil encoder (T207).
+// MakeTCPSinkConfig describes a sink that connects to host and port, e.g. "127.0.0.1" and "7002". The encoder returns
+// all bytes, including framing. An unusable address (T211) and a nil encoder (T207) are reported.
 func MakeTCPSinkConfig(host string, port string, encoder wa.Encoder) *TCPSinkConfig {
 	return &TCPSinkConfig{host: host, port: port, encoder: encoder}
 }
 
-// OnError sets the policy for a failing encoder: "dead_letter" or "fail"; without it the
-// application's policy counts. It returns the config.
+// OnError sets the policy for a failing encoder: "dead_letter" or "fail". The default is the application's policy.
+// OnError returns the config.
 func (c *TCPSinkConfig) OnError(policy string) *TCPSinkConfig {
 	c.onError = policy
 	return c

@@ -6,7 +6,8 @@ import (
 	"wallarooapi/internal/topology"
 )
 
-// SourceConfig is a source of messages: MakeTCPSourceConfig or MakeKafkaSourceConfig returns one.
+// SourceConfig is a source of messages. MakeTCPSourceConfig, MakeKafkaSourceConfig and MakeSourceConnectorConfig
+// return one.
 type SourceConfig interface {
 	source() *declaration.Source
 }
@@ -18,14 +19,15 @@ type TCPSourceConfig struct {
 	onError    string
 }
 
-// MakeTCPSourceConfig describes a source that listens at host and port, e.g. "127.0.0.1" and "7010"; port "0" is any free one. The
-// decoder must be a wallarooapi.FramedDecoder or LineDecoder (T223). An address that is none is found (T211), so are two sources at one (T203).
+// MakeTCPSourceConfig describes a source that listens at host and port, e.g. "127.0.0.1" and "7010". With port "0" it
+// listens at any free port. The decoder must be a wallarooapi.FramedDecoder or a wallarooapi.LineDecoder (T223). An
+// unusable address (T211) and two sources with the same address (T203) are reported.
 func MakeTCPSourceConfig(host string, port string, decoder wa.Decoder) *TCPSourceConfig {
 	return &TCPSourceConfig{host: host, port: port, decoder: decoder}
 }
 
-// OnError sets the policy for a failing decoder: "dead_letter" or "fail"; without it the
-// application's policy counts. It returns the config.
+// OnError sets the policy for a failing decoder: "dead_letter" or "fail". The default is the application's policy.
+// OnError returns the config.
 func (c *TCPSourceConfig) OnError(policy string) *TCPSourceConfig {
 	c.onError = policy
 	return c

@@ -1,8 +1,8 @@
-// Package cstring replaces the few names of import "C" that Wallaroo's tutorials use. `wallaroo build`
-// puts it in place of "C", so that the program needs no C compiler.
+// Package cstring replaces the few names of import "C" that Wallaroo's tutorials use. `wallaroo build` replaces the
+// import of "C" with this package, so that the program needs no C compiler.
 package cstring
 
-// Char stands for C.char; a pointer to it is a text.
+// Char stands for C.char. A *Char represents a text.
 type Char struct{ text string }
 
 // CString stands for C.CString.

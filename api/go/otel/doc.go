@@ -1,22 +1,25 @@
-// Package otel lets a worker continue the trace of a micro-batch, for OpenTelemetry. A program imports it for its effect on import:
+// Package otel continues the OpenTelemetry trace of a micro-batch in a worker. Import it for its side effect:
 //
 //	import _ "wallarooapi/otel"
 //
-// An import is enough, so programs of all three kinds have it: those that call worker.Main or goka.Serve, and Wallaroo's own, whose main
-// function `wallaroo build` makes.
+// The import is sufficient. It works in all three kinds of programs: with worker.Main, with goka.Serve, and with a
+// main function that `wallaroo build` makes for Wallaroo's own programs.
 //
-// Where OpenTelemetry's variables name a receiver (OTEL_EXPORTER_OTLP_ENDPOINT), each call of the runtime to the worker, Process or
-// ProcessState, has a span: a child of the span of its task, past gRPC. The service is the application's name unless OTEL_SERVICE_NAME
-// or OTEL_RESOURCE_ATTRIBUTES say otherwise; OTEL_TRACES_SAMPLER, OTEL_BSP_SCHEDULE_DELAY and the others mean what OpenTelemetry says.
-// OTEL_EXPORTER_OTLP_PROTOCOL is `http/protobuf` or `grpc`. Without these variables nothing is started.
+// If OpenTelemetry's environment variables name a receiver (OTEL_EXPORTER_OTLP_ENDPOINT), each call from the runtime
+// to the worker, Process or ProcessState, has a span. Its parent is the span of the calling task. The service name is
+// the application's name, unless OTEL_SERVICE_NAME or OTEL_RESOURCE_ATTRIBUTES set another one. OTEL_TRACES_SAMPLER,
+// OTEL_BSP_SCHEDULE_DELAY and the others work as OpenTelemetry defines them. OTEL_EXPORTER_OTLP_PROTOCOL is
+// `http/protobuf` or `grpc`. Without these variables the package starts nothing.
 //
-// The context that functions of package stream and callbacks of package goka get has the span. What they begin with it is a child:
+// The context of functions of package stream and of callbacks of package goka contains this span. A span that is
+// started with the context is its child:
 //
 //	func price(ctx context.Context, order Order) (Priced, error) {
 //		ctx, span := otel.Tracer("shop").Start(ctx, "price") // go.opentelemetry.io/otel
 //		defer span.End()
 //		...
 //
-// For that the package sets OpenTelemetry's global provider of tracers at the first call. A program that has set one of its SDK before
-// keeps it, and spans of calls go there, too. A span for each message costs more than most functions: begin one where it is rare or long.
+// For this purpose the package sets OpenTelemetry's global tracer provider at the first call. If the program has
+// already set a provider of the SDK, this provider stays and also gets the spans of calls. A span for each message
+// costs more than most functions. Start spans only for rare or long work.
 package otel

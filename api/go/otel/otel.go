@@ -19,13 +19,13 @@ const scope = "wallaroo"
 
 func init() { span.Register(&tracer{}) }
 
-// tracer starts at the first call that has a parent.
+// tracer starts the provider at the first call that has a parent span.
 type tracer struct {
 	start sync.Once
-	made  *sdk.TracerProvider // nil: nobody wants spans
+	made  *sdk.TracerProvider // nil if no receiver is configured
 }
 
-// Begin begins the span of a call.
+// Begin starts the span of a call. It returns nil as the call if there is no parent or no receiver.
 func (t *tracer) Begin(around context.Context, application, method, header string) (context.Context, span.Call) {
 	parent := propagation.TraceContext{}.Extract(around, propagation.MapCarrier{span.Header: header})
 	if !trace.SpanContextFromContext(parent).IsValid() {
@@ -42,7 +42,7 @@ func (t *tracer) Begin(around context.Context, application, method, header strin
 
 // Flush sends the ended spans.
 func (t *tracer) Flush(ctx context.Context) {
-	t.start.Do(func() {}) // nothing is started for it
+	t.start.Do(func() {}) // prevents a start of the provider just for Flush
 	if t.made == nil {
 		return
 	}

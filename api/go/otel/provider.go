@@ -15,7 +15,8 @@ import (
 	sdk "go.opentelemetry.io/otel/sdk/trace"
 )
 
-// isWanted reports whether the environment names a receiver of spans. The library itself knows neither of the first two variables.
+// isWanted reports whether the environment names a receiver of spans. The OpenTelemetry library does not evaluate the
+// first two variables itself.
 func isWanted() bool {
 	if strings.EqualFold(os.Getenv("OTEL_SDK_DISABLED"), "true") {
 		return false
@@ -26,7 +27,8 @@ func isWanted() bool {
 	return first("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT") != ""
 }
 
-// provider returns the maker of spans: the program's own, else a new one, which becomes that of the program; nil: nobody wants spans.
+// provider returns the tracer provider that the program has set. Without one, it makes and sets a new provider. It
+// returns nil if no receiver is configured.
 func provider(application string) *sdk.TracerProvider {
 	if own, is := opentelemetry.GetTracerProvider().(*sdk.TracerProvider); is {
 		return own
@@ -51,7 +53,7 @@ func newExporter(ctx context.Context) (*otlptrace.Exporter, error) {
 	return otlptracehttp.New(ctx)
 }
 
-// resourceOf describes this process; the settings of the environment count.
+// resourceOf describes this process. Settings in the environment have precedence.
 func resourceOf(application string) *resource.Resource {
 	found, err := resource.New(context.Background(), resource.WithAttributes(attribute.String("service.name", application)),
 		resource.WithTelemetrySDK(), resource.WithProcessPID(), resource.WithFromEnv())
@@ -61,7 +63,7 @@ func resourceOf(application string) *resource.Resource {
 	return found
 }
 
-// first returns the first of some variables that is set.
+// first returns the value of the first variable that is not empty.
 func first(names ...string) string {
 	for _, name := range names {
 		if value := os.Getenv(name); value != "" {

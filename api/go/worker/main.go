@@ -1,4 +1,4 @@
-// Package worker makes a program one that the runtime can start: new programs call Main from their own main.
+// Package worker lets the runtime start a program. New programs call Main from their main function.
 //
 //	func main() { worker.Main(setup) }
 //
@@ -17,19 +17,21 @@ import (
 	"wallarooapi/internal/trace"
 )
 
-// Application is the declaration of a setup: an *application.Application or a *stream.Application; or a library, an
-// *application.Library or a *stream.Library.
+// Application is the result of a setup function: an *application.Application or *stream.Application, or a library as
+// an *application.Library or *stream.Library.
 type Application interface {
 	comparable
 	// ToJson ends the declaration and returns the topology document.
 	ToJson() string
 }
 
-// Main declares the application and runs the mode that the runtime asks for: emit its topology, or host its computations. It
-// does not return. setup runs once per process and gets the application's arguments without a program name; it must
-// declare the same application for the same arguments. A panic of setup (T217) and a nil application (T201) are findings.
+// Main declares the application and runs the mode that the runtime requests: it emits the topology or hosts the
+// computations. It does not return. setup runs once per process. Its arguments are the application's, without a
+// program name. For the same arguments it must declare the same application. Main reports a panic of setup (T217) and
+// a nil application (T201) as findings.
 //
-// The exit status is 0, 2 when the runtime did not start the program (W412), 3 when a worker's declaration has findings, else 1.
+// The exit status is 0 on success, 2 if the runtime did not start the program (W412), 3 if the declaration in a worker
+// has findings, and 1 for other failures.
 func Main[A Application](setup func(args []string) A) {
 	os.Exit(launch.Run(trace.Name(setup), func() string {
 		args := wa.Args
@@ -45,8 +47,8 @@ func Main[A Application](setup func(args []string) A) {
 	}))
 }
 
-// MainJSON is Main for programs whose setup returns the text of ToJson, as Wallaroo's ApplicationSetup does. The
-// main function that `wallaroo build` makes calls it. Another text is a finding (T201).
+// MainJSON is Main for programs whose setup returns the text of ToJson, as Wallaroo's ApplicationSetup does. The main
+// function made by `wallaroo build` calls it. A text of another form is a finding (T201).
 //
 // Source: Wallaroo 0.4 and 0.5, ApplicationSetup.
 func MainJSON(setup func() string) {
