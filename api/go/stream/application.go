@@ -11,19 +11,20 @@
 //
 //	func main() { worker.Main(setup) }
 //
-// It compiles to the same topology as package application and runs on the same worker. What differs is the shape of user
-// code: a function gets a context and a value of its type, and returns a value and an error.
+// The package compiles to the same topology as package application and runs on the same worker. Only the form of user
+// code differs: a function gets a context and a value of its type, and returns a value and an error.
 //
 // # Errors
 //
-// A function that returns an error, or panics, makes a dead letter of the message; the state of its key stays as it was before.
-// The error ErrSkip stands for "nothing goes on". The context ends when the worker gives up calls in flight.
+// If a function returns an error or panics, its message becomes a dead letter, and the state of the message's key
+// stays as it was before. The error ErrSkip means that the message has no result; it is not a failure. The context
+// ends when the worker gives up its calls in flight.
 //
 // # Values
 //
-// Functions of several streams run at once, on several goroutines; messages with one key come one after the other.
-// A function must not change a message, which other steps may get too. Messages that move to another partition, and states,
-// must have bytes: see Codec.
+// Functions of several streams run concurrently on several goroutines. Messages with the same key are processed one
+// after the other. A function must not change a message, because other steps may get the same value. Messages that
+// move to another partition, and states, must be serializable: see Codec.
 package stream
 
 import (
@@ -33,15 +34,15 @@ import (
 	"wallarooapi/internal/launch"
 )
 
-// Application is an application under declaration. It is not safe for use by several goroutines.
+// Application is an application during its declaration. It is not safe for concurrent use.
 type Application struct {
 	declared *declaration.Application
 	pipeline *declaration.Pipeline
 	states   map[string]bool
 }
 
-// New begins the declaration of an application. A name that is not usable is found (T210), so is an application without a sink
-// (T204).
+// New begins the declaration of an application. Check reports an unusable name (T210) and an application without a
+// sink (T204).
 func New(name string) *Application {
 	codec.IsTyped.Store(true)
 	place := declaration.Caller()
@@ -51,14 +52,15 @@ func New(name string) *Application {
 	}
 }
 
-// OnError sets the policy for failing user code, where source, step or sink have none of their own: "dead_letter"
-// (the default) puts the message aside, "fail" stops the query; another word is found (T207). It returns the application.
+// OnError sets the policy for failing user code: "dead_letter" (the default) puts the message aside, "fail" stops the
+// query. A source, step or sink can have its own policy. Another value is reported (T207). OnError returns the
+// application.
 func (a *Application) OnError(policy string) *Application {
 	a.declared.OnError = policy
 	return a
 }
 
-// Package wallarootest runs the declared application.
+// This registration lets package wallarootest run the declared application.
 var _ = declaration.Reveal(func(public any) *declaration.Application {
 	if a, is := public.(*Application); is && a != nil {
 		return a.declared
@@ -66,8 +68,8 @@ var _ = declaration.Reveal(func(public any) *declaration.Application {
 	return nil
 })
 
-// Check returns an error that describes everything that is wrong with the declaration, or nil: for each finding its code, what is
-// wrong, the place in the document and in the program, and a remedy.
+// Check returns an error that describes all findings in the declaration, or nil if there are none. Each finding has a
+// code, a description, the place in the document and in the program, and a remedy.
 func (a *Application) Check() error {
 	if found := a.declared.Check(); len(found) > 0 {
 		return diagnostic.Error(found)
@@ -75,6 +77,6 @@ func (a *Application) Check() error {
 	return nil
 }
 
-// ToJson ends the declaration and returns the topology document in its canonical form. If something is wrong
-// with the declaration it returns an object with the key "diagnostics" instead.
+// ToJson ends the declaration and returns the topology document in its canonical form. If the declaration has
+// findings, it returns an object with the key "diagnostics" instead.
 func (a *Application) ToJson() string { return launch.Text(a.declared) }

@@ -15,21 +15,21 @@ import (
 	"wallarooapi/internal/known"
 )
 
-// Codec turns messages of one type into bytes and back. Both functions may be called from several goroutines; Decode may keep data
-// but not change it.
+// Codec turns messages of one type into bytes and back. Several goroutines may call both functions. Decode may keep
+// data but must not change it. An error of Encode or Decode makes the message a dead letter.
 //
-// A codec serves at the edges, where its methods are handed to sources and sinks, and with Register between processes and for states.
-// Without one, values of the basic types are written as they are, others with encoding/gob, which needs exported fields (C504).
-// A value comes back without what gob does not tell apart: an empty slice as nil, an empty map that is no nil map, two pointers to one
-// value as two values, a time.Time with the offset of its zone and without the name of its location. One that leads back to itself is refused (C504).
-// Messages of generated protobuf types need none: between programs, a Component has the codec "protobuf:FULL.NAME".
-// An error of Encode or Decode makes the message a dead letter.
+// Pass the methods of a codec to sources and sinks, or use the codec with Register for messages between processes and
+// for states. Types without a registered codec are written as they are if they are basic types, and with encoding/gob
+// otherwise, which needs exported fields (C504). Gob does not preserve everything. An empty slice becomes nil, and a
+// nil map may become an empty map. Two pointers to the same value become pointers to two values. A time.Time keeps the
+// offset of its zone but loses the name of its location. A value with a pointer cycle is refused (C504). Generated
+// protobuf types need no codec. Between programs, a component uses the codec "protobuf:FULL.NAME" for them.
 type Codec[T any] interface {
 	Encode(value T) ([]byte, error)
 	Decode(data []byte) (T, error)
 }
 
-// functions is a codec of two functions.
+// functions is a codec that consists of two functions.
 type functions[T any] struct {
 	encode func(T) ([]byte, error)
 	decode func([]byte) (T, error)
@@ -38,14 +38,15 @@ type functions[T any] struct {
 func (f functions[T]) Encode(value T) ([]byte, error) { return f.encode(value) }
 func (f functions[T]) Decode(data []byte) (T, error)  { return f.decode(data) }
 
-// formed is a codec whose bytes follow from the type: its shape describes them.
+// formed is a codec whose bytes follow from the type. Its shape describes these bytes.
 type formed[T any] struct {
 	functions[T]
 	shape map[string]string
-	check func(reflect.Type) (unreadable, incomplete error) // nil: what the type has is no error
+	check func(reflect.Type) (unreadable, incomplete error) // nil if every type is accepted
 }
 
-// The built-in codecs, whose bytes are the same in all languages: UTF-8, the bytes themselves, and 8 bytes big-endian.
+// The built-in codecs have the same bytes in all languages: UTF-8 for Text, the bytes themselves for Bytes, and 8
+// bytes big-endian for Int64 and Float64.
 var (
 	Text  Codec[string] = functions[string]{encodeText, decodeText}
 	Bytes Codec[[]byte] = functions[[]byte]{
@@ -88,10 +89,12 @@ func decodeText(data []byte) (string, error) {
 	return string(data), nil
 }
 
-// JSON returns a codec with encoding/json. Members that T does not have are left out; bytes after the value are an error. A number in an
-// `any` comes as float64, one that float64 cannot hold as json.Number. Register refuses a T that encoding/json cannot read back (C504):
-// interfaces with methods, func, chan, one of MarshalJSON and UnmarshalJSON; of states also fields that are not exported. What an `any`
-// holds comes back as JSON has it, an int as float64 and a struct as a map: gob.Register in place of this codec keeps its type.
+// JSON returns a codec that uses encoding/json. It ignores object members that T does not have. Bytes after the value
+// are an error. A number in an `any` is decoded as float64, or as json.Number if float64 cannot represent it. Other
+// values in an `any` are decoded as JSON types, too: a struct becomes a map. To keep their types, use gob.Register in
+// place of this codec. Register refuses a T that encoding/json cannot read back (C504): interfaces with methods, func,
+// chan, or a type with only one of MarshalJSON and UnmarshalJSON. For states it also refuses fields that are not
+// exported.
 func JSON[T any]() Codec[T] {
 	return formed[T]{functions[T]{
 		func(value T) ([]byte, error) { return json.Marshal(&value) },
@@ -102,8 +105,9 @@ func JSON[T any]() Codec[T] {
 	}, codec.JSONShape(reflect.TypeFor[T]()), codec.CheckJSON}
 }
 
-// Gob returns a codec with encoding/gob. Each value stands for itself, with the description of its type. What encoding/gob leaves out comes
-// back as it does there: fields that are not exported as zero values, a pointer to a zero value as nil, -0.0 as 0.0, an empty slice as nil.
+// Gob returns a codec that uses encoding/gob. Each encoded value includes the description of its type. Some values
+// change as usual with encoding/gob: fields that are not exported become zero values, a pointer to a zero value
+// becomes nil, -0.0 becomes 0.0, and an empty slice becomes nil.
 func Gob[T any]() Codec[T] {
 	return formed[T]{functions[T]{
 		func(value T) ([]byte, error) {
@@ -118,9 +122,9 @@ func Gob[T any]() Codec[T] {
 	}, codec.GobShape(reflect.TypeFor[T]()), codec.CheckGob}
 }
 
-// Register makes a codec the form of a type's values, and of values of pointers to it, where they move between processes or
-// are states. Call it before the application is declared, e.g. in an init function; T is no interface or pointer. The last call
-// for a type counts. States that were written with another form must stay readable by Decode.
+// Register sets the codec for values of type T and of type *T, where they move between processes or are states. Call
+// it before the declaration of the application, e.g. in an init function. T must not be an interface or a pointer. The
+// last call for a type counts. Decode must be able to read states that were written in another form before.
 func Register[T any](codec Codec[T]) {
 	made, _ := codec.(formed[T])
 	var unreadable, incomplete error

@@ -10,11 +10,11 @@ import (
 	"wallarooapi/internal/topology"
 )
 
-// dataFrame is the format of rows that a job of PySpark hands to the application, or takes from it.
+// dataFrame is the format of rows that a PySpark job passes to the application or receives from it.
 const dataFrame = "dataframe"
 
-// DataFrameSource takes the rows of a DataFrame: a job of PySpark of your own loads the application, and its `apply` gets a DataFrame for each
-// source by the source's name. T is a struct whose fields are the columns:
+// DataFrameSource reads the rows of a DataFrame. Your own PySpark job loads the application and calls its `apply` with
+// a DataFrame for each source, by the name of the source. T is a struct whose fields are the columns:
 //
 //	type Trade struct {
 //		Symbol string      `json:"symbol"`
@@ -23,50 +23,55 @@ const dataFrame = "dataframe"
 //		At     time.Time   `json:"at"`
 //	}
 //
-// The types of Go and of Spark:
+// Go types correspond to these Spark types:
 //
 //	string                       STRING
 //	bool                         BOOLEAN
 //	int, int64                   BIGINT
 //	int32, int16, int8           INT, SMALLINT, TINYINT
 //	float64, float32             DOUBLE, FLOAT
-//	json.Number                  DECIMAL(38,18), by a tag another: spark:"DECIMAL(10,2)"
-//	time.Time                    TIMESTAMP, by a tag TIMESTAMP_NTZ (its time as UTC) or DATE (midnight UTC)
+//	json.Number                  DECIMAL(38,18), or the type in a tag: spark:"DECIMAL(10,2)"
+//	time.Time                    TIMESTAMP, or with a tag TIMESTAMP_NTZ (its time as UTC) or DATE (midnight UTC)
 //	[]byte                       BINARY
 //	[]E                          ARRAY<E>
 //	map[string]E                 MAP<STRING, E>
 //	a struct                     STRUCT<...>
-//	*E                           E, which may be null: nil
+//	*E                           E, with nil for null
 //
-// Named types are as those that they are made of. The tag of a slice or map has the whole type, such as spark:"ARRAY<DATE>".
+// A named type is treated like its underlying type. The tag of a slice or map contains the whole type, such as
+// spark:"ARRAY<DATE>".
 //
-// A column has the name of the field's json tag, or that of the field; Spark compares names without regard to case. Other options of the tag
-// do not count. Fields of embedded structs are columns, as in encoding/json; the tag `json:"-"` leaves a field out. A field that is not
-// exported, or whose type is not in the list, is found (T207), so is a tag that does not fit.
+// A column has the name in the field's json tag, or else the name of the field. Spark ignores case when it compares
+// names. Other options of the json tag are ignored. Fields of embedded structs are columns, as in encoding/json. The
+// tag `json:"-"` leaves a field out. These are reported (T207): a field that is not exported, a type that is not in
+// the list, and a tag that does not fit the type.
 //
-// A row becomes a message as it is, or a dead letter (C505) that names the column: one that is missing, has a value of another type, or is
-// null where its type is no pointer; the same goes for items of slices and maps. Columns that T does not have are passed over. Times come in UTC.
+// A row whose columns do not fit T becomes a dead letter (C505) that names the column: a column is missing, has a
+// value of another type, or is null although its type is not a pointer. The same applies to items of slices and maps.
+// Columns that T does not have are ignored. Times are in UTC.
 func DataFrameSource[T any]() Source[T] {
 	return rowSource[T]("DataFrameSource", Spark{Format: dataFrame})
 }
 
-// DataFrameSink gives messages as the rows of a DataFrame, which `apply` returns under the sink's name (Named). Columns and findings are
-// those of DataFrameSource, and every row has all columns. Nil slices and maps are empty ones; nil is null of pointers alone. What is less
-// than a microsecond is cut off.
+// DataFrameSink writes messages as rows of a DataFrame. `apply` returns the DataFrame under the sink's name (see
+// Named). Columns and findings are those of DataFrameSource, and every row has all columns. Nil slices and maps are
+// written as empty ones. Only nil pointers are written as null. Times are truncated to microseconds.
 //
-// A message is a dead letter (C501) that names the column where Spark has no such value: a DATE that is not midnight UTC, a time outside of
-// the years 1 to 9999, a json.Number that is no number or has more digits than its DECIMAL, a text that is not UTF-8.
+// A message becomes a dead letter (C501) that names the column if Spark cannot represent a value: a DATE that is not
+// midnight UTC, a time outside the years 1 to 9999, a json.Number that is not a number or has more digits than its
+// DECIMAL, or a text that is not UTF-8.
 func DataFrameSink[T any]() Sink[T] {
 	return rowSink[T]("DataFrameSink", Spark{Format: dataFrame})
 }
 
-// SparkRowSource reads a source of Spark, as SparkSource does, with whole rows as messages: T is as for DataFrameSource. Schema and Value
-// follow from it; to pass them is found (T207). Key and Timestamp give messages a key and a time, and do so for a DataFrame, too, whose format
-// is "dataframe".
+// SparkRowSource reads a Spark source like SparkSource, but with whole rows as messages. T is as for DataFrameSource.
+// Schema and Value follow from T and must be empty (T207). Key and Timestamp give messages a key and a time. For a
+// DataFrame with a key or a time, set the format to "dataframe".
 func SparkRowSource[T any](format Spark) Source[T] { return rowSource[T]("SparkRowSource", format) }
 
-// SparkRowSink writes a sink of Spark, with messages as whole rows: T is as for DataFrameSink. Value, a select list over the columns, is all of
-// them when it is empty. Schema follows from T; to pass it is found (T207), so is a field of sources.
+// SparkRowSink writes messages as whole rows to a Spark sink. T is as for DataFrameSink. Value is a select list over
+// the columns; empty selects all columns. Schema follows from T and must be empty (T207). Fields that only sources
+// have are reported (T207).
 func SparkRowSink[T any](format Spark) Sink[T] { return rowSink[T]("SparkRowSink", format) }
 
 const allColumns = "*"
@@ -93,7 +98,7 @@ func rowSink[T any](method string, format Spark) Sink[T] {
 	return Sink[T]{declaration.Sink{Edge: edge, Given: made, Encoder: made, Found: found}}
 }
 
-// follows reports options that were passed although they follow from the type of the rows.
+// follows reports an option that must be empty because its value follows from the row type.
 func follows(method, parameter, value string) []diagnostic.Diagnostic {
 	if value == "" {
 		return nil

@@ -18,17 +18,18 @@ const (
 	mostCreated, mostReplicas = 10_000, 1000
 )
 
-// limitingOptions are options of Spark's source that would read a table in parts, or a partition of it in several tasks.
+// limitingOptions are options of Spark's source that would split a table over micro-batches, or a partition over
+// tasks.
 var limitingOptions = []string{
 	"maxoffsetspertrigger", "maxrecordsperpartition", "maxtriggerdelay", "minoffsetspertrigger", "minpartitions",
 }
 
-// sparkOptions are those of Spark's source that have another name than Kafka's client has; Spark reads them in any case.
+// sparkOptions are the options of Spark's source that Kafka's client does not have. Spark ignores their case.
 var sparkOptions = append([]string{
 	"failondataloss", "fetchoffset.numretries", "fetchoffset.retryintervalms", "groupidprefix", "kafkaconsumer.polltimeoutms",
 }, limitingOptions...)
 
-// fields of a topic hold the options of Spark and Kafka's client.
+// fields maps options of Spark and of Kafka's client to the fields of Kafka that replace them.
 var fields = map[string]string{
 	"bootstrap.servers": "Brokers", "topic": "Topic",
 }
@@ -37,7 +38,7 @@ var fieldsOfSources = map[string]string{"subscribe": "Topic", "assign": "Partiti
 
 var startPattern = regexp.MustCompile(`^(start|end|-[1-9][0-9]*|0|[1-9][0-9]*)$`)
 
-// topicCheck collects the faults of a topic as it is passed to a method.
+// topicCheck collects the faults of a topic that was passed to a method.
 type topicCheck struct {
 	method string
 	topic  Kafka
@@ -96,7 +97,8 @@ func (c *topicCheck) brokers() {
 	}
 }
 
-// options finds those that nothing would look at: settings of Kafka's client without their prefix, and those that a field has.
+// options reports options without effect: settings of Kafka's client without their prefix, and settings that have a
+// field.
 func (c *topicCheck) options() {
 	for _, name := range slices.Sorted(maps.Keys(c.topic.Options)) {
 		setting, isClient := strings.CutPrefix(name, clientOption)
@@ -153,7 +155,7 @@ func (c *topicCheck) table() {
 	}
 }
 
-// sink finds options that sources alone have, and that would not be looked at.
+// sink reports fields that only sources have and that have no effect in a sink.
 func (c *topicCheck) sink() {
 	const onlySources = ": it is of sources"
 	if c.topic.Start != "" {

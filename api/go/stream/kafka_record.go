@@ -15,23 +15,24 @@ import (
 
 const mostShown = 200 // bytes
 
-// KafkaRecord is a whole record of Kafka, as messages of KafkaRecordSource and of KafkaRecordSink are. It is written and read as
-// its bytes are between processes: as the protobuf message Record of record.proto.
+// KafkaRecord is a whole Kafka record, the message type of KafkaRecordSource and the output type of KafkaRecordSink.
+// Between processes and in states it is the protobuf message Record of record.proto.
 type KafkaRecord struct {
-	// Topic is where the record was read; sinks ignore it.
+	// Topic is the topic from which the record was read. Sinks ignore it.
 	Topic string
-	// Key is nil where the record has none, which is not an empty one.
+	// Key is nil if the record has no key. An empty key is not nil.
 	Key []byte
-	// Value is nil where the record has none: a tombstone.
+	// Value is nil for a tombstone.
 	Value []byte
-	// Headers are in order; names may repeat.
+	// Headers are in the order of the record. Names may repeat.
 	Headers []KafkaHeader
-	// Time is the record's, also before 1970; a millisecond before 1970 is what Kafka has for none. Of a sink's records that
-	// and the zero time mean that Kafka says.
+	// Time is the record's timestamp, which may be before 1970. Kafka uses one millisecond before 1970 for a record
+	// without a timestamp. In a record for a sink, this value and the zero time let Kafka set the timestamp.
 	Time time.Time
-	// Partition is where the record was read; of a sink's records nil means that the partitioner says.
+	// Partition is the partition from which the record was read. In a record for a sink, nil lets the partitioner
+	// choose.
 	Partition *int32
-	// Offset is where the record was read; sinks ignore it.
+	// Offset is the offset at which the record was read. Sinks ignore it.
 	Offset int64
 }
 
@@ -45,7 +46,7 @@ func init() {
 	Register(Codec[KafkaRecord](functions[KafkaRecord]{KafkaRecord.MarshalBinary, readRecord}))
 }
 
-// String shows the record to people: topic, partition and offset, key, value, headers; of long ones the beginning.
+// String formats the record for people: topic, partition, offset, key, value and headers. Long values are cut.
 func (r KafkaRecord) String() string {
 	place := r.Topic
 	if r.Partition != nil {
@@ -69,7 +70,7 @@ func shownBytes(data []byte) string {
 	return text
 }
 
-// MarshalBinary returns the bytes of the record; an error where a header's name is not UTF-8.
+// MarshalBinary returns the serialized record. It returns an error if a header's name is not UTF-8.
 func (r KafkaRecord) MarshalBinary() ([]byte, error) {
 	record := &pb.Record{Topic: r.Topic, Key: r.Key, Value: r.Value, Partition: r.Partition, Offset: r.Offset}
 	for number, header := range r.Headers {
@@ -81,11 +82,11 @@ func (r KafkaRecord) MarshalBinary() ([]byte, error) {
 	if !r.Time.IsZero() {
 		record.TimestampMs = r.Time.UnixMilli()
 	}
-	// A record without anything has no bytes; nil would be no message.
+	// The result must not be nil, because nil would be no message. A record in which nothing is set has zero bytes.
 	return proto.MarshalOptions{Deterministic: true}.MarshalAppend([]byte{}, record)
 }
 
-// UnmarshalBinary makes the record that of its bytes, which it does not keep.
+// UnmarshalBinary sets the record from serialized bytes. It does not keep data.
 func (r *KafkaRecord) UnmarshalBinary(data []byte) error {
 	var record pb.Record
 	if err := proto.Unmarshal(data, &record); err != nil {
@@ -106,8 +107,9 @@ func readRecord(data []byte) (record KafkaRecord, err error) {
 	return record, err
 }
 
-// KafkaRecordSource reads a topic as whole records, tombstones included; those of aborted transactions are none. Messages carry the keys of the records; one without a key
-// has the empty one. What is wrong is found as for KafkaSource.
+// KafkaRecordSource reads a topic as whole records, including tombstones but not records of aborted transactions.
+// Messages carry the keys of the records. A record without a key gives its message the empty key. Faults are reported
+// as for KafkaSource.
 func KafkaRecordSource(topic Kafka) Source[KafkaRecord] {
 	edge := sourceEdge(topic)
 	edge.Content = topology.Record
@@ -116,8 +118,8 @@ func KafkaRecordSource(topic Kafka) Source[KafkaRecord] {
 	}}
 }
 
-// KafkaRecordSink writes whole records to a topic; faults are found as for KafkaSink (T207). A nil value is a tombstone;
-// the error ErrSkip writes nothing.
+// KafkaRecordSink writes whole records to a topic. Faults are reported as for KafkaSink (T207). A nil value writes a
+// tombstone. With the error ErrSkip, nothing is written.
 func KafkaRecordSink[T any](topic Kafka, encode func(message T) (KafkaRecord, error)) Sink[T] {
 	edge := sinkEdge(topic)
 	edge.Content = topology.Record

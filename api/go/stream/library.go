@@ -11,8 +11,8 @@ import (
 	"wallarooapi/internal/launch"
 )
 
-// Library declares components that other programs, in Python or Go, use in their applications. A program whose setup returns one has
-// no application of its own: it is run with those that name it.
+// Library declares components that other programs, in Python or Go, use in their applications. A program whose setup
+// returns a library has no application of its own. The applications that name the program run it.
 //
 //	func setup(args []string) *stream.Library {
 //		library := stream.NewLibrary()
@@ -20,10 +20,11 @@ import (
 //		return library
 //	}
 //
-// Messages come and go in codecs: "bytes", "string", "int64", "float64", "json" and "protobuf:FULL.NAME". A codec must be able to
-// write the type (T262): json anything that encoding/json does, protobuf the pointer to the generated type of that name, the others
-// what their names say. Other findings: a codec that is none, or a message whose generated package is not imported, a name that is
-// taken, a nil function (T207).
+// Messages arrive and leave in codecs: "bytes", "string", "int64", "float64", "json" and "protobuf:FULL.NAME". A codec
+// must be able to write the type (T262): "json" any type that encoding/json can write, "protobuf:FULL.NAME" the
+// pointer to the generated type of that name, and the others the type in their name. Other findings (T207) are an
+// unknown codec, a protobuf message whose generated package is not imported, a name that is already used, and a nil
+// function.
 type Library struct{ declared *declaration.Application }
 
 // NewLibrary begins the declaration of a library.
@@ -32,33 +33,34 @@ func NewLibrary() *Library {
 	return &Library{declaration.NewLibrary()}
 }
 
-// ToJson ends the declaration and returns the library's offers. If something is wrong with the declaration it returns an
-// object with the key "diagnostics" instead.
+// ToJson ends the declaration and returns the library's offers. If the declaration has findings, it returns an object
+// with the key "diagnostics" instead.
 func (l *Library) ToJson() string { return launch.Text(l.declared) }
 
-// OfferMap offers a function with one result under a name; input and output are the codecs of the messages that it takes and gives.
-// The function is as that of Map.
+// OfferMap offers a function with one result under a name. input and output are the codecs of its input and output
+// messages. The function is the same as for Map.
 func OfferMap[In, Out any](l *Library, name string, function func(ctx context.Context, in In) (Out, error), input, output string, outputs ...Outputs) {
 	made := &computation[In, Out]{nameOf(name, outputs), function, resultsOf[Out]()}
 	step := &declaration.Step{Outputs: namesOf(outputs), Kind: declaration.Computation, Build: func() (wa.Computation, wa.ComputationMulti) { return made, nil }}
 	offer[In, Out](l, "OfferMap", name, step, function, input, output)
 }
 
-// OfferFlatMap is OfferMap for a function with any number of results, as that of FlatMap.
+// OfferFlatMap is OfferMap for a function with any number of results, as for FlatMap.
 func OfferFlatMap[In, Out any](l *Library, name string, function func(ctx context.Context, in In) ([]Out, error), input, output string, outputs ...Outputs) {
 	made := &multi[In, Out]{nameOf(name, outputs), function, resultsOf[Out]()}
 	step := &declaration.Step{Outputs: namesOf(outputs), Kind: declaration.ComputationMulti, Build: func() (wa.Computation, wa.ComputationMulti) { return nil, made }}
 	offer[In, Out](l, "OfferFlatMap", name, step, function, input, output)
 }
 
-// OfferMapState is OfferMap for a function with the state of the key that a message carries, as that of MapState.
+// OfferMapState is OfferMap for a function with state, as for MapState. The state is that of the key that a message
+// carries.
 func OfferMapState[In, S, Out any](l *Library, name string, function func(ctx context.Context, in In, state *S) (Out, error), input, output string, outputs ...Outputs) {
 	made := &stateful[In, S, Out]{nameOf(name, outputs), function, resultsOf[Out](), nil, nil}
 	step := &declaration.Step{Outputs: namesOf(outputs), Kind: declaration.StateComputation, Compute: made, State: &declaration.State{Name: name, Builder: builder[S]{}, ByKey: true}}
 	offer[In, Out](l, "OfferMapState", name, step, function, input, output)
 }
 
-// OfferFlatMapState is OfferMapState for a function with any number of results, as that of FlatMapState.
+// OfferFlatMapState is OfferMapState for a function with any number of results, as for FlatMapState.
 func OfferFlatMapState[In, S, Out any](l *Library, name string, function func(ctx context.Context, in In, state *S) ([]Out, error), input, output string, outputs ...Outputs) {
 	made := &statefulMulti[In, S, Out]{nameOf(name, outputs), function, resultsOf[Out](), nil, nil}
 	step := &declaration.Step{Outputs: namesOf(outputs), Kind: declaration.StateComputationMulti, Multi: made, State: &declaration.State{Name: name, Builder: builder[S]{}, ByKey: true}}
@@ -80,12 +82,12 @@ func offer[In, Out any](l *Library, method, name string, step *declaration.Step,
 	l.declared.Offer(method, &declaration.Offer{Step: step, Input: input, Output: output})
 }
 
-// Through sends each message through a component of another program, which gives messages of type Out:
+// Through sends each message through a component of another program. The component's results have the type Out:
 //
 //	scores := stream.Through[float64](orders, wallarooapi.OtherProgram("scorer", "scorer.py").Computation("score", "json", "float64"))
 //
-// A component with state takes the key that each message carries: put KeyBy or Collect before it, unless the source gives keys
-// (T229).
+// A component with state uses the key that each message carries. Put KeyBy or Collect before it, unless the source
+// gives keys (T229).
 func Through[Out, In any](s Stream[In], component *wa.RemoteComponent) Stream[Out] {
 	if component == nil {
 		component = &wa.RemoteComponent{}

@@ -8,7 +8,8 @@ import (
 	"wallarooapi/internal/emission"
 )
 
-// Output is a named output of a step, for messages of one type. A step declares it, emits to it, and FromOutput goes on from it:
+// Output is a named output of a step, for messages of one type. A step declares the output and emits to it. FromOutput
+// continues from it:
 //
 //	var alerts = stream.NewOutput[Alert]("alerts")
 //
@@ -22,27 +23,27 @@ import (
 //		return reading, nil
 //	}
 //
-// When the function fails on a message, nothing that it emitted for it goes on. Messages of an output that nothing goes on from are
-// counted and dropped.
+// If the function fails on a message, all outputs of that message are discarded. Messages of an output without a
+// continuation are counted and dropped.
 type Output[T any] struct{ name, codec string }
 
-// Outputs is any Output.
+// Outputs is an Output of any type.
 type Outputs interface {
 	StateOption
 	named() declaration.NamedOutput
 }
 
-// NewOutput describes an output. Steps may share a description; each has an output of its own.
+// NewOutput describes an output. Several steps may use the same description. Each of them then has a separate output.
 func NewOutput[T any](name string) Output[T] { return Output[T]{name: name} }
 
-// Emit emits a message from a function of a step that declares the output; ctx is what the function got, or derived from it. It is called
-// before the function returns; what a goroutine emits later is lost, and the log of the worker says so. A
-// step that does not declare the output fails on the message (C527).
+// Emit emits a message to the output. Call it in a function of a step that declares the output, with the context of
+// the function or a context derived from it, and before the function returns. A later message from a goroutine is lost
+// and reported in the worker's log. If the step does not declare the output, the step fails on the message (C527).
 func (o Output[T]) Emit(ctx context.Context, message T) {
 	emission.Emit(ctx, o.name, resultsOf[T]().message(message))
 }
 
-// As returns the output with the codec in which its messages go to other programs, for a component of a Library.
+// As returns the output with a codec for its messages to other programs. Use it for a component of a Library.
 func (o Output[T]) As(codec string) Output[T] { return Output[T]{o.name, codec} }
 
 func (o Output[T]) named() declaration.NamedOutput {
@@ -52,8 +53,8 @@ func (o Output[T]) named() declaration.NamedOutput {
 
 func (o Output[T]) ofState(step *declaration.Step) { step.Outputs = append(step.Outputs, o.named()) }
 
-// FromOutput goes on with the messages that the step at the end of a stream emits to an output. A stream that ends in several steps has
-// none, and a step only those that it was declared with (T273).
+// FromOutput continues with the messages that a step emits to an output. The stream must end in this single step, and
+// the step must declare the output (T273).
 func FromOutput[T, Out any](s Stream[Out], output Output[T]) Stream[T] {
 	from := ""
 	if len(s.nodes) == 1 {

@@ -9,11 +9,11 @@ import (
 	"wallarooapi/internal/topology"
 )
 
-// Sink is where messages of a type go.
+// Sink is a destination for messages of one type.
 type Sink[T any] struct{ declared declaration.Sink }
 
-// TCPSink sends messages to the server at an address, HOST:PORT (T211). encode returns the bytes of one message, framing
-// included; nil, or the error ErrSkip, sends nothing.
+// TCPSink sends messages to the server at address, HOST:PORT (T211). encode returns the bytes of one message,
+// including framing. With nil or the error ErrSkip, nothing is sent.
 func TCPSink[T any](address string, encode func(message T) ([]byte, error)) Sink[T] {
 	host, port, found := split("sink", address)
 	declared := declaration.Sink{Edge: &topology.TCP{Host: host, Port: port}, Given: &encoder[T]{encode}, Found: found}
@@ -23,8 +23,8 @@ func TCPSink[T any](address string, encode func(message T) ([]byte, error)) Sink
 	return Sink[T]{declared}
 }
 
-// LineSink sends lines to the server at an address, HOST:PORT (T211). encode returns a line without its end; a line break in it makes the
-// message a dead letter (C501). Nil, or the error ErrSkip, sends nothing.
+// LineSink sends lines to the server at address, HOST:PORT (T211). encode returns a line without its end. A line break
+// in the line makes the message a dead letter (C501). With nil or the error ErrSkip, nothing is sent.
 func LineSink[T any](address string, encode func(message T) ([]byte, error)) Sink[T] {
 	sink := TCPSink(address, encode)
 	if encode != nil {
@@ -34,8 +34,8 @@ func LineSink[T any](address string, encode func(message T) ([]byte, error)) Sin
 	return sink
 }
 
-// PlainConnectorSink sends messages to a connector that listens at an address, HOST:PORT, and does not speak the connector protocol.
-// encode returns the payload of one message, as for TCPSink without framing.
+// PlainConnectorSink sends messages to a connector that listens at address, HOST:PORT, and does not use the connector
+// protocol. encode returns the payload of one message without framing; otherwise it is as for TCPSink.
 func PlainConnectorSink[T any](address string, encode func(message T) ([]byte, error)) Sink[T] {
 	sink := TCPSink(address, encode)
 	if encode != nil {
@@ -45,8 +45,9 @@ func PlainConnectorSink[T any](address string, encode func(message T) ([]byte, e
 	return sink
 }
 
-// ConnectorSink sends messages to a connector that listens at an address, HOST:PORT, speaks the connector protocol and knows the
-// word cookie: it takes them in transactions, each exactly once. encode returns the payload of one message.
+// ConnectorSink sends messages to a connector that listens at address, HOST:PORT, uses the connector protocol and
+// knows the cookie. The connector receives messages in transactions, each message exactly once. encode returns the
+// payload of one message.
 func ConnectorSink[T any](address, cookie string, encode func(message T) ([]byte, error)) Sink[T] {
 	sink := TCPSink(address, encode)
 	host, port, _ := split("sink", address)
@@ -54,27 +55,27 @@ func ConnectorSink[T any](address, cookie string, encode func(message T) ([]byte
 	return sink
 }
 
-// KafkaSink writes records to a topic; one that cannot be written as it is described is found (T207). encode returns a record's value, key and
-// partition; a nil value, or the error ErrSkip, writes nothing.
+// KafkaSink writes records to a topic. A wrong description of the topic is reported (T207). encode returns a record's
+// value, key and partition. With a nil value or the error ErrSkip, nothing is written.
 func KafkaSink[T any](topic Kafka, encode func(message T) (Record, error)) Sink[T] {
 	return recordSink(declaration.Sink{Edge: sinkEdge(topic), Found: checkTopic("KafkaSink", topic)}, encode)
 }
 
-// KafkaSinkOf is KafkaSink for a topic that the application's arguments describe: --NAME_topic, --NAME_brokers and so on, as
-// Wallaroo's programs have it. What is missing or wrong is found (T240).
+// KafkaSinkOf is KafkaSink for a topic that the application's arguments describe: --NAME_topic, --NAME_brokers and so
+// on, as in Wallaroo's programs. Missing or wrong arguments are reported (T240).
 func KafkaSinkOf[T any](name string, args []string, encode func(message T) (Record, error)) Sink[T] {
 	edge, found := kafka.Sink(name, args)
 	return recordSink(declaration.Sink{Edge: edge, Found: found}, encode)
 }
 
-// SparkSink writes by a sink of Spark: one row per message, from the columns value and key. A format without
-// a name or a value is found (T207), so is a field of sources.
+// SparkSink writes to a Spark sink. Each message is one row with the columns value and key. A format without a name or
+// a value is reported (T207), and so are fields that only sources have.
 func SparkSink[T any](format Spark, encode func(message T) (Record, error)) Sink[T] {
 	edge := &topology.Spark{Format: format.Format, Options: format.Options, Value: format.Value}
 	return recordSink(declaration.Sink{Edge: edge, Found: append(checkFormat("SparkSink", format), checkSinkFormat("SparkSink", format)...)}, encode)
 }
 
-// checkSinkFormat reports fields of sources in the format of a sink.
+// checkSinkFormat reports fields that only sources have in the format of a sink.
 func checkSinkFormat(method string, format Spark) (found []diagnostic.Diagnostic) {
 	for _, field := range [][2]string{{"Schema", format.Schema}, {"Key", format.Key}, {"Timestamp", format.Timestamp}} {
 		if name, value := field[0], field[1]; value != "" {
@@ -85,15 +86,15 @@ func checkSinkFormat(method string, format Spark) (found []diagnostic.Diagnostic
 	return found
 }
 
-// OnError sets the policy for a failing encoder: "dead_letter" or "fail"; without it the application's
-// policy counts. It returns the sink.
+// OnError sets the policy for a failing encoder: "dead_letter" or "fail". The default is the application's policy.
+// OnError returns the sink.
 func (s Sink[T]) OnError(policy string) Sink[T] {
 	s.declared.OnError = policy
 	return s
 }
 
-// Named sets the name that messages and figures of a run have for the sink; without it that is the application's, or, of one of
-// several sinks that writes a topic, the topic. It returns the sink.
+// Named sets the name of the sink in the log messages and figures of a run. The default is the application's name. If
+// the application has several sinks, the default for a Kafka sink is its topic. Named returns the sink.
 func (s Sink[T]) Named(name string) Sink[T] {
 	s.declared.Name = name
 	return s

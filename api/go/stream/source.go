@@ -15,11 +15,11 @@ import (
 	"wallarooapi/internal/topology"
 )
 
-// Source is where messages of a type come from.
+// Source is an origin of messages of one type.
 type Source[T any] struct{ declared declaration.Source }
 
-// Framing says how a TCP stream is cut into messages: each follows its length in bytes, an unsigned integer of 8, 16, 32
-// or 64 bits, big-endian or little-endian; or each is a line.
+// Framing is the way in which a TCP stream is cut into messages. Either each message follows its length in bytes, an
+// unsigned integer of 8, 16, 32 or 64 bits, big-endian or little-endian. Or each message is a line.
 type Framing string
 
 // The framings.
@@ -31,7 +31,8 @@ const (
 	U32LE Framing = "u32le"
 	U64BE Framing = "u64be"
 	U64LE Framing = "u64le"
-	// Newline is that of lines: decode gets a line without its end, LF or CR LF; a last line without one ends with the connection.
+	// Newline is the framing of lines. decode gets a line without its line end (LF or CR LF). If the last line has no
+	// line end, the end of the connection ends it.
 	Newline Framing = "newline"
 )
 
@@ -39,20 +40,20 @@ var headerBytes = map[Framing]uint64{U8: 1, U16BE: 2, U16LE: 2, U32BE: 4, U32LE:
 
 const maxCredits = 100_000
 
-// ErrEnd is the error of a generator that makes no more messages; it is no failure.
+// ErrEnd is the error of a generator that has no more messages. It is not a failure.
 var ErrEnd = errors.New("no more messages")
 
-// Record is a message of Kafka, of a connector or of a row of Spark, with the properties besides its value.
+// Record is a Kafka record, a message of a connector, or a row of Spark: a value with its properties.
 type Record struct {
-	// Value is what the message consists of; nil where Kafka has none (a tombstone).
+	// Value is the content of the message. It is nil for a tombstone of Kafka.
 	Value []byte
-	// Key is empty where the message has none.
+	// Key is empty if the message has no key.
 	Key []byte
-	// Time is the record's own; of a sink's records nothing depends on it.
+	// Time is the record's timestamp. In a record for a sink it has no effect.
 	Time time.Time
-	// Headers are Kafka's; a sink writes none.
+	// Headers are the headers of a Kafka record. Sinks do not write them.
 	Headers []Header
-	// Partition, in a record for a Kafka sink, names the partition; nil lets Kafka choose by the key.
+	// Partition is the partition for a record of a Kafka sink. With nil, Kafka chooses by the key.
 	Partition *int32
 }
 
@@ -62,34 +63,37 @@ type Header struct {
 	Value []byte
 }
 
-// Kafka describes a topic. A field of sources in a sink is found (T207), so is one of sinks in a source.
+// Kafka describes a topic. A sink with a field that only sources have is reported (T207), and so is a source with a
+// field of sinks.
 type Kafka struct {
 	Topic string
-	// Brokers are addresses, HOST:PORT.
+	// Brokers are addresses of the form HOST:PORT.
 	Brokers []string
-	// Start is of sources, where they begin: "start", "end", an offset, or "-n" for n before the end. Empty: "start".
+	// Start is the place where a source begins: "start", "end", an offset, or "-n" for n records before the end. The
+	// default is "start".
 	Start string
-	// Partitions are of sources, those that are read; none: all.
+	// Partitions are the partitions that a source reads. An empty list means all.
 	Partitions []int
-	// Options are settings of Kafka's client, with "kafka." in front of their names; of sources also those of Spark's source, such
-	// as maxOffsetsPerTrigger.
+	// Options are settings of Kafka's client, with the prefix "kafka.". A source also accepts options of Spark's
+	// source, such as maxOffsetsPerTrigger.
 	Options map[string]string
-	// ExactlyOnce is of sinks: readers of committed records see each record exactly once, whatever dies. Without it none is lost,
-	// and some may come again after a kill.
+	// ExactlyOnce is for sinks. Readers of committed records then see each record exactly once, even after the failure
+	// of any process. Without it no record is lost, but some may be written again after a kill.
 	ExactlyOnce bool
-	// Table is of sources of whole records: the topic is a table, the latest record of each key. Its records precede the other
-	// messages of a micro-batch, and the first micro-batch reads all of it.
+	// Table is for sources of whole records. The topic is a table that holds the latest record of each key. Its
+	// records precede the other messages of a micro-batch, and the first micro-batch reads the whole table.
 	Table bool
-	// Create says how the topic is created before a run if it does not exist; nil: it must exist.
+	// Create describes how to create the topic before a run if it does not exist. With nil, the topic must exist.
 	Create *TopicCreation
 }
 
-// TopicCreation says how a topic is created: like another one, or with a number of partitions.
+// TopicCreation describes how to create a topic: either like another topic, or with a number of partitions.
 type TopicCreation struct {
-	// Like is the name of a topic; the new one gets as many partitions. Empty: Partitions counts.
+	// Like is the name of another topic. The new topic gets the same number of partitions. If Like is empty,
+	// Partitions counts.
 	Like       string
 	Partitions int
-	// Replicas is how many copies there are of each partition; 0: one.
+	// Replicas is the number of copies of each partition. 0 means 1.
 	Replicas int
 	// Options are settings of the topic, such as cleanup.policy.
 	Options map[string]string
@@ -99,28 +103,30 @@ type TopicCreation struct {
 type Spark struct {
 	Format  string
 	Options map[string]string
-	// Schema is that of a source's rows, where the format needs one, as Spark's DDL.
+	// Schema is the schema of a source's rows as Spark DDL. Only some formats need it.
 	Schema string
-	// Value is an SQL expression over the rows: of a source, what gives a message's bytes or text; of a sink, a select list over
-	// the columns value and key, or over those of whole rows (SparkRowSink).
+	// Value is an SQL expression over the rows. In a source it returns the bytes or text of a message. In a sink it is
+	// a select list over the columns value and key, or over the columns of whole rows (SparkRowSink).
 	Value string
-	// Key and Timestamp are SQL expressions that give a source's messages a key and a time; empty: they have none.
+	// Key and Timestamp are SQL expressions for the key and the time of a source's messages. If empty, messages have
+	// no key or time.
 	Key, Timestamp string
 }
 
-// Connector describes a listener for programs that speak the connector protocol.
+// Connector describes a listener for programs that use the connector protocol.
 type Connector struct {
-	// Cookie is a word that a connector must say; empty: none.
+	// Cookie is the word that a connector must send. If it is empty, no cookie is required.
 	Cookie string
-	// MaxCredits is how many messages a connector may send before it gets new credits, 1 to 1,000,000; 0: 100,000.
+	// MaxCredits is the number of messages that a connector may send before it gets new credits, 1 to 1,000,000. 0
+	// means 100,000.
 	MaxCredits int
-	// RefillCredits: new credits are given when fewer than so many are left; 0: half of MaxCredits, at least 1.
+	// RefillCredits is the limit below which a connector gets new credits. 0 means half of MaxCredits, but at least 1.
 	RefillCredits int
 }
 
-// TCPSource listens at an address, HOST:PORT; port 0 is any free one. decode gets the payload, may keep but not change it, and
-// with the error ErrSkip discards it. An address that is none is found (T211), so are two sources at one (T203), another framing
-// and a nil function (T207).
+// TCPSource listens at address, HOST:PORT. Port 0 means any free port. decode gets the payload. It may keep the
+// payload but must not change it. The error ErrSkip discards the message. These are reported: an unusable address
+// (T211), two sources with the same address (T203), an unknown framing and a nil function (T207).
 func TCPSource[T any](address string, framing Framing, decode func(payload []byte) (T, error)) Source[T] {
 	host, port, found := split("source", address)
 	made := decoder[T]{func(r Record) (T, error) { return decode(r.Value) }, symbolOf(decode), resultsOf[T]()}
@@ -133,8 +139,9 @@ func TCPSource[T any](address string, framing Framing, decode func(payload []byt
 	return Source[T]{declaration.Source{Edge: &topology.TCP{Host: host, Port: port}, Given: &framed[T]{made, framing}, Found: found}}
 }
 
-// PlainConnectorSource listens at an address, HOST:PORT, for a connector that does not speak the connector protocol: it is not informed
-// what was processed. Its frames are a length of 4 bytes and a time of 8, which is not looked at, before the payload.
+// PlainConnectorSource listens at address, HOST:PORT, for a connector that does not use the connector protocol and
+// therefore gets no acknowledgements. Its frames consist of a length of 4 bytes, a time of 8 bytes, which is ignored,
+// and the payload.
 func PlainConnectorSource[T any](address string, decode func(payload []byte) (T, error)) Source[T] {
 	if decode == nil {
 		return TCPSource[T](address, U32LE, nil)
@@ -151,14 +158,14 @@ func PlainConnectorSource[T any](address string, decode func(payload []byte) (T,
 	return Source[T]{declaration.Source{Edge: &topology.TCP{Host: host, Port: port}, Given: made, Found: found}}
 }
 
-// KafkaSource reads a topic. Its messages carry the keys of the records. Value makes a decoder of one that needs the value alone. A
-// topic that cannot be read as it is described is found (T207).
+// KafkaSource reads a topic. Its messages carry the keys of the records. Use Value to decode only the values. A wrong
+// description of the topic is reported (T207).
 func KafkaSource[T any](topic Kafka, decode func(record Record) (T, error)) Source[T] {
 	return recordSource("KafkaSource", sourceEdge(topic), decode, checkTopic("KafkaSource", topic))
 }
 
-// KafkaSourceOf is KafkaSource for a topic that the application's arguments describe: --NAME_topic, --NAME_brokers and so on, as
-// Wallaroo's programs have it. What is missing or wrong is found (T240).
+// KafkaSourceOf is KafkaSource for a topic that the application's arguments describe: --NAME_topic, --NAME_brokers and
+// so on, as in Wallaroo's programs. Missing or wrong arguments are reported (T240).
 //
 // Source: Wallaroo 0.5, MakeKafkaSourceConfig.
 func KafkaSourceOf[T any](name string, args []string, decode func(record Record) (T, error)) Source[T] {
@@ -166,9 +173,9 @@ func KafkaSourceOf[T any](name string, args []string, decode func(record Record)
 	return recordSource("KafkaSourceOf", edge, decode, found)
 }
 
-// ConnectorSource listens at an address, HOST:PORT, for programs that speak the connector protocol: each message is acknowledged
-// once it is processed. Messages carry the keys and times that a connector gives them. Wrong numbers of credits are
-// found (T207).
+// ConnectorSource listens at address, HOST:PORT, for programs that use the connector protocol. Each message is
+// acknowledged after it has been processed. Messages carry the keys and times that the connector sends. Wrong numbers
+// of credits are reported (T207).
 func ConnectorSource[T any](address string, connector Connector, decode func(record Record) (T, error)) Source[T] {
 	host, port, found := split("source", address)
 	most, refill := cmp.Or(connector.MaxCredits, maxCredits), connector.RefillCredits
@@ -183,15 +190,17 @@ func ConnectorSource[T any](address string, connector Connector, decode func(rec
 	return recordSource("ConnectorSource", edge, decode, found)
 }
 
-// SparkSource reads by a source of Spark: one message per row. A format without a name or a value is found (T207).
+// SparkSource reads from a Spark source. Each row is one message. A format without a name or a value is reported
+// (T207).
 func SparkSource[T any](format Spark, decode func(record Record) (T, error)) Source[T] {
 	edge := &topology.Spark{Format: format.Format, Options: format.Options, Schema: format.Schema, Value: format.Value,
 		Key: format.Key, Timestamp: format.Timestamp}
 	return recordSource("SparkSource", edge, decode, checkFormat("SparkSource", format))
 }
 
-// GeneratorSource makes messages: the first, and each from the one before, until next returns the error ErrEnd. It must depend on the
-// message before alone: after a restart it goes on from a message that was made.
+// GeneratorSource generates messages: first, and then the result of next for the previous message, until next returns
+// the error ErrEnd. The result must depend on the previous message alone, because a restart continues from an earlier
+// message.
 //
 // Source: Wallaroo 0.5.4, GenSource of Python.
 func GeneratorSource[T any](first T, next func(ctx context.Context, previous T) (T, error)) Source[T] {
@@ -203,28 +212,30 @@ func GeneratorSource[T any](first T, next func(ctx context.Context, previous T) 
 	return Source[T]{declaration.Source{Edge: &topology.Generator{}, Given: made}}
 }
 
-// Value makes a decoder for records of one for values.
+// Value turns a decoder of values into a decoder of records.
 func Value[T any](decode func(value []byte) (T, error)) func(Record) (T, error) {
 	return func(record Record) (T, error) { return decode(record.Value) }
 }
 
-// OnError sets the policy for a failing decoder: "dead_letter" or "fail"; without it the application's
-// policy counts. It returns the source.
+// OnError sets the policy for a failing decoder: "dead_letter" or "fail". The default is the application's policy.
+// OnError returns the source.
 func (s Source[T]) OnError(policy string) Source[T] {
 	s.declared.OnError = policy
 	return s
 }
 
-// EventTime says when each message of a TCP source happened; windows after it go by these times, not by those of arrival. The function is called
-// after decode, for messages that windows follow; one for which it panics is a dead letter, C505, as one for which decode fails.
-// Parts of a millisecond are cut off. It returns the source.
+// EventTime sets a function that returns the event time of each message of a TCP source. Windows downstream use this
+// time in place of the arrival time. The function is called after decode, but only for messages that go to windows. If
+// it panics, the message becomes a dead letter (C505), as with a failing decode. The time is truncated to
+// milliseconds. EventTime returns the source.
 func (s Source[T]) EventTime(when func(payload []byte) time.Time) Source[T] {
 	s.declared.EventTime = func(payload []byte) int64 { return when(payload).UnixMilli() }
 	return s
 }
 
-// Timestamp says when each row of a source of Spark happened, as Spark.Timestamp does: SQL over the columns, such as the name of one.
-// Windows after it go by these times, not by those of arrival. For other sources it is found (T207). It returns the source.
+// Timestamp sets the event time of each row of a Spark source as SQL over the columns, e.g. the name of a column. It
+// is the same as Spark.Timestamp. Windows downstream use this time in place of the arrival time. Other sources are
+// reported (T207). Timestamp returns the source.
 func (s Source[T]) Timestamp(expression string) Source[T] {
 	edge, is := s.declared.Edge.(*topology.Spark)
 	if !is || expression == "" {
@@ -260,7 +271,7 @@ func checkFormat(method string, format Spark) []diagnostic.Diagnostic {
 	return nil
 }
 
-// split cuts an address; a bad one is a finding.
+// split cuts an address into host and port. It returns a finding for a bad address.
 func split(what, address string) (host, port string, found []diagnostic.Diagnostic) {
 	host, port, err := net.SplitHostPort(address)
 	if err != nil {
@@ -269,7 +280,7 @@ func split(what, address string) (host, port string, found []diagnostic.Diagnost
 	return host, port, found
 }
 
-// decoder makes messages of records.
+// decoder turns records into messages.
 type decoder[T any] struct {
 	function func(Record) (T, error)
 	symbol   string
@@ -288,7 +299,7 @@ func (d *decoder[T]) DecodeRecord(value []byte, record declaration.Record) any {
 	}))
 }
 
-// headers reads the headers of a message as they stand in a frame: repeated length, name, length, value.
+// headers decodes the headers of a message from a frame: for each header a length, the name, a length and the value.
 func headers(encoded []byte) (all []Header) {
 	for len(encoded) >= 6 {
 		size := int(binary.LittleEndian.Uint16(encoded))
@@ -301,7 +312,7 @@ func headers(encoded []byte) (all []Header) {
 	return all
 }
 
-// framed is a decoder of a TCP source.
+// framed is the decoder of a TCP source whose messages follow their lengths.
 type framed[T any] struct {
 	decoder[T]
 	framing Framing
@@ -313,7 +324,7 @@ func (f *framed[T]) PayloadLength(header []byte) uint64 {
 	return topology.Framing{Kind: string(f.framing)}.Length(header)
 }
 
-// lines is a decoder of a TCP source whose messages are lines.
+// lines is the decoder of a TCP source whose messages are lines.
 type lines[T any] struct{ decoder[T] }
 
 func (*lines[T]) DecodesLines() {}

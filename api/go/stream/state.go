@@ -19,12 +19,14 @@ type Initial interface {
 	Init()
 }
 
-// MapState runs each message against the state of its key, with one result. A new key has the zero value of S, or an empty map, on which
-// Init is called if *S is an Initial. The function may change the state in place; every change is persisted, and a message that fails leaves
-// the state as it was. What is kept in variables of the package is no state: each worker has its own, and it is not saved. Messages with one key come in the order of their arrival.
+// MapState processes each message with the state of its key and returns one result. A new key has the zero value of S,
+// or an empty map. If *S implements Initial, Init is called on the new state. The function may change the state in
+// place. Every change is persisted. If the function fails on a message, the state stays as it was. Package variables
+// are not state: each worker has its own, and they are not saved. Messages with the same key are processed in arrival
+// order.
 //
-// Messages need a key: put KeyBy or Collect before it, unless the source gives keys (T229). Types of messages and states must have
-// bytes (C504): see Codec.
+// Messages need a key: put KeyBy or Collect before this step, unless the source gives keys (T229). Types of messages
+// and states must be serializable (C504): see Codec.
 func MapState[In, S, Out any](s Stream[In], name string, function func(ctx context.Context, in In, state *S) (Out, error), options ...StateOption) Stream[Out] {
 	made := &stateful[In, S, Out]{named{name: name}, function, resultsOf[Out](), visitors[S, Out]{}, timers[S, Out]{}}
 	step := &declaration.Step{Name: name, Kind: declaration.StateComputation, Compute: made, State: keyedState[S](s.application, name)}
@@ -43,7 +45,7 @@ type StateOption interface {
 	ofState(step *declaration.Step)
 }
 
-// withOptions is withState for a step with options; emits is whether it has named outputs.
+// withOptions is withState for a step with options. It sets emits if the step has named outputs.
 func withOptions[In, Out any](s Stream[In], step *declaration.Step, function any, emits *bool, options []StateOption) Stream[Out] {
 	for _, option := range options {
 		option.ofState(step)
@@ -62,7 +64,7 @@ func keyedState[S any](a *Application, name string) *declaration.State {
 	return &declaration.State{Name: a.stateName(name), Builder: builder[S]{}, ByKey: true}
 }
 
-// stateName makes a name of a state that is used once: that of its step, with a number from the second on.
+// stateName returns a unique name for a state: the name of its step, with a number if the name is already used.
 func (a *Application) stateName(name string) string {
 	unique := name
 	for number := 2; a.states[unique]; number++ {
@@ -72,7 +74,8 @@ func (a *Application) stateName(name string) string {
 	return unique
 }
 
-// withState adds a step whose messages move to the place of their key, so they must have bytes.
+// withState adds a step with state. Its messages move to the place of their key, so it reports a type that is not
+// serializable.
 func withState[In, Out any](s Stream[In], step *declaration.Step, function any) Stream[Out] {
 	next := add[In, Out](s, step, function)
 	a := s.application
@@ -85,7 +88,7 @@ func withState[In, Out any](s Stream[In], step *declaration.Step, function any) 
 	return next
 }
 
-// builder makes states.
+// builder builds new states.
 type builder[S any] struct{}
 
 func (builder[S]) Build() any {
@@ -117,7 +120,7 @@ func (c *stateful[In, S, Out]) Compute(data, state any) (any, bool) {
 	return c.ComputeAt(nil, data, state)
 }
 
-// ComputeAt is Compute for a step with timers, or whose state ends.
+// ComputeAt is Compute for a step with timers or a TTL.
 func (c *stateful[In, S, Out]) ComputeAt(at *timing.Changes, data, state any) (any, bool) {
 	ctx, call := c.begin()
 	return call.With(c.results.settle(c.function(at.Within(ctx), data.(In), state.(*S)))), true
@@ -141,7 +144,7 @@ func (c *statefulMulti[In, S, Out]) Compute(data, state any) ([]any, bool) {
 	return c.ComputeAt(nil, data, state)
 }
 
-// ComputeAt is Compute for a step with timers, or whose state ends.
+// ComputeAt is Compute for a step with timers or a TTL.
 func (c *statefulMulti[In, S, Out]) ComputeAt(at *timing.Changes, data, state any) ([]any, bool) {
 	ctx, call := c.begin()
 	return call.All(c.results.all(c.function(at.Within(ctx), data.(In), state.(*S)))), true

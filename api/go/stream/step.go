@@ -9,8 +9,8 @@ import (
 	"wallarooapi/internal/emission"
 )
 
-// Map sends each message through a function with one result. A nil pointer, or the error ErrSkip, means that nothing goes on but what
-// the function emitted to outputs: see Output.
+// Map sends each message through a function with one result. With a nil pointer or the error ErrSkip, there is no
+// result. Messages that the function emitted to outputs continue (see Output).
 func Map[In, Out any](s Stream[In], name string, function func(ctx context.Context, in In) (Out, error), outputs ...Outputs) Stream[Out] {
 	made := &computation[In, Out]{nameOf(name, outputs), function, resultsOf[Out]()}
 	return add[In, Out](s, &declaration.Step{Name: name, Kind: declaration.Computation, Build: func() (wa.Computation, wa.ComputationMulti) {
@@ -18,8 +18,9 @@ func Map[In, Out any](s Stream[In], name string, function func(ctx context.Conte
 	}, Outputs: namesOf(outputs)}, function)
 }
 
-// FlatMap sends each message through a function with any number of results. They go on in order; nil pointers among them
-// are left out, and with the error ErrSkip nothing goes on but what the function emitted to outputs.
+// FlatMap sends each message through a function with any number of results. The results continue in order, without nil
+// pointers. With the error ErrSkip, there are no results. Messages that the function emitted to outputs continue (see
+// Output).
 func FlatMap[In, Out any](s Stream[In], name string, function func(ctx context.Context, in In) ([]Out, error), outputs ...Outputs) Stream[Out] {
 	made := &multi[In, Out]{nameOf(name, outputs), function, resultsOf[Out]()}
 	return add[In, Out](s, &declaration.Step{Name: name, Kind: declaration.ComputationMulti, Build: func() (wa.Computation, wa.ComputationMulti) {
@@ -27,7 +28,7 @@ func FlatMap[In, Out any](s Stream[In], name string, function func(ctx context.C
 	}, Outputs: namesOf(outputs)}, function)
 }
 
-// Filter lets the messages go on for which a function returns true.
+// Filter passes on the messages for which keep returns true.
 func Filter[T any](s Stream[T], name string, keep func(ctx context.Context, in T) (bool, error)) Stream[T] {
 	made := &computation[T, T]{nameOf(name, nil), func(ctx context.Context, in T) (T, error) {
 		kept, err := keep(ctx, in)
@@ -41,11 +42,12 @@ func Filter[T any](s Stream[T], name string, keep func(ctx context.Context, in T
 	}}, keep)
 }
 
-// Key is a type of message keys. A number is 8 bytes, big-endian.
+// Key is a type of message keys. A number becomes 8 bytes, big-endian.
 type Key interface{ ~string | ~[]byte | ~uint64 }
 
-// KeyBy gives each message the key that a function returns. It stays with the message and all that is made of it, until the next
-// KeyBy or Collect. The function must depend on the message alone; a panic makes the message a dead letter (C501).
+// KeyBy gives each message the key that a function returns. The message and everything computed from it carry this key
+// until the next KeyBy or Collect. The function must depend on the message alone. A panic makes the message a dead
+// letter (C501).
 //
 // Source: Wallaroo 0.6, key_by.
 func KeyBy[T any, K Key](s Stream[T], name string, key func(in T) K) Stream[T] {
@@ -71,25 +73,26 @@ func partition[T any, K Key](key func(in T) K) func(data any) []byte {
 	return func(data any) []byte { return bytesOf(of(data).Uint()) }
 }
 
-// Collect gives all messages the empty key: the steps after it have a single state, and run in one place at a time.
+// Collect gives all messages the empty key. The steps after it have a single state, and run in only one place at a
+// time.
 //
 // Source: Wallaroo 0.6, collect.
 func Collect[T any](s Stream[T]) Stream[T] {
 	return add[T, T](s, &declaration.Step{Name: "collect", Kind: declaration.Collect}, Collect[T])
 }
 
-// named gives a step its name, and its functions their context.
+// named holds the name of a step and the context of its functions.
 type named struct {
 	name   string
-	emits  bool            // to named outputs
-	around context.Context // of the call; nil: that of the worker's life
+	emits  bool            // whether the step has named outputs
+	around context.Context // context of the call; if nil, that of the worker
 }
 
 func nameOf(name string, outputs []Outputs) named { return named{name: name, emits: len(outputs) > 0} }
 
 func (n named) Name() string { return n.name }
 
-// begin returns the context of a call, and the list of its emissions; nil where the step declares no outputs.
+// begin returns the context of a call and the list of its emissions. The list is nil if the step declares no outputs.
 func (n named) begin() (context.Context, *emission.Context) {
 	around := n.around
 	if around == nil {

@@ -16,18 +16,20 @@ import (
 	"wallarooapi/internal/life"
 )
 
-// ErrSkip is the error of a function that has nothing to pass on; it is no failure.
+// ErrSkip is the error of a function that has no result for a message. It is not a failure.
 var ErrSkip = errors.New("nothing goes on")
 
-// Stream stands for messages of one type at one place of an application. A stream that is used twice goes both ways.
+// Stream represents the messages of one type at one place of an application. If a stream is used twice, each message
+// goes to both uses.
 type Stream[T any] struct {
 	application *Application
 	nodes       []*declaration.Node
-	policies    []*string // of what was declared last
-	timed       bool      // messages have a time of their own
+	policies    []*string // policies of the part added last
+	timed       bool      // whether messages have an event time
 }
 
-// From begins with the messages of a source. The name must distinguish the source from others. A stream must go on to To or Done (T204).
+// From begins a stream with the messages of a source. The name of the source must be unique. A stream must end with To
+// or Done (T204).
 func From[T any](a *Application, name string, source Source[T]) Stream[T] {
 	place := declaration.Caller()
 	learn[T]()
@@ -45,7 +47,8 @@ func From[T any](a *Application, name string, source Source[T]) Stream[T] {
 	return Stream[T]{a, []*declaration.Node{node}, []*string{&declared.OnError}, declared.GivesTimes()}
 }
 
-// Merge gives the messages of several streams, in the order of their arrival. No two of them may end in the same step (T212).
+// Merge combines the messages of several streams in arrival order. No two of the streams may end in the same step
+// (T212).
 //
 // Source: Wallaroo 0.6, merge.
 func Merge[T any](first Stream[T], others ...Stream[T]) Stream[T] {
@@ -66,7 +69,7 @@ func Merge[T any](first Stream[T], others ...Stream[T]) Stream[T] {
 	return merged
 }
 
-// inDocument compares paths of sources and steps of the pipeline: sources come first.
+// inDocument compares the paths of sources and steps by their place in the document. Sources come first.
 func inDocument(a, b string) int {
 	first, second := strings.Split(a, "/"), strings.Split(b, "/")
 	if order := strings.Compare(first[1], second[1]); order != 0 {
@@ -77,8 +80,8 @@ func inDocument(a, b string) int {
 	return cmp.Compare(one, other)
 }
 
-// OnError sets the policy for a failure on a message of the part that was added last: "dead_letter" or "fail"; without it the
-// application's policy counts. It returns the stream.
+// OnError sets the policy for a message on which the part added last fails: "dead_letter" or "fail". The default is
+// the application's policy. OnError returns the stream.
 func (s Stream[T]) OnError(policy string) Stream[T] {
 	for _, place := range s.policies {
 		*place = policy
@@ -86,7 +89,7 @@ func (s Stream[T]) OnError(policy string) Stream[T] {
 	return s
 }
 
-// To sends every message to each of one or more sinks; none is found (T207).
+// To sends every message to each of the sinks. At least one sink is required (T207).
 func (s Stream[T]) To(sinks ...Sink[T]) Stream[T] {
 	place := declaration.Caller()
 	a := s.application
@@ -114,7 +117,7 @@ func (s Stream[T]) To(sinks ...Sink[T]) Stream[T] {
 	return s
 }
 
-// Done ends the stream without a sink: messages are dropped.
+// Done ends the stream without a sink. Its messages are dropped.
 func (s Stream[T]) Done() {
 	for _, node := range s.nodes {
 		node.Ended = true
@@ -155,7 +158,7 @@ func (a *Application) wrong(method, parameter, actual, expected, path string, pl
 		"fix", "pass "+expected), declaration.Pointer(path), place)
 }
 
-// learn makes a type known by its name, so that messages of it can be read back.
+// learn registers a type by its name, so that messages of the type can be read back.
 func learn[T any]() {
 	if t := reflect.TypeFor[T](); t.Kind() != reflect.Interface {
 		known.Register(t)
@@ -172,8 +175,8 @@ func symbolOf(function any) string {
 	return name[strings.LastIndexByte(name, '/')+1:]
 }
 
-// results turns the results of functions into those that the worker passes on. An error leaves as a panic, as which the
-// worker takes every failure of user code.
+// results converts the results of functions into results for the worker. It turns an error into a panic, because the
+// worker handles every failure of user code as a panic.
 type results[Out any] struct{ isPointer bool }
 
 func resultsOf[Out any]() results[Out] {
@@ -187,7 +190,7 @@ func (r results[Out]) settle(out Out, err error) any {
 	return r.message(out)
 }
 
-// message returns a message, nil for a nil pointer.
+// message returns the message, or nil for a nil pointer.
 func (r results[Out]) message(out Out) any {
 	var none Out
 	if r.isPointer && any(out) == any(none) {

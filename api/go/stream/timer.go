@@ -9,9 +9,10 @@ import (
 	"wallarooapi/internal/timing"
 )
 
-// TTL is the time that the state of a key lives after the last message of the key, in whole milliseconds and at most 100 years: then it is
-// gone, with all its timers, and the next message of the key begins with a new state. What counts is the time of arrival, or the messages'
-// own where all sources give one. Timers and visits do not prolong it. Without TTL a state stays.
+// TTL is how long the state of a key lives after the last message of the key, in whole milliseconds and at most 100
+// years. Then the state and all timers of the key are deleted, and the next message of the key gets a new state. Time
+// is the arrival time, or the event time if all sources give event times. Timers and visits do not prolong the life of
+// a state. Without a TTL, a state is never deleted for its age.
 //
 //	stream.MapState(clicks, "session", track, stream.TTL(30*time.Minute))
 type TTL time.Duration
@@ -23,18 +24,20 @@ func (t TTL) isValid() bool {
 	return d >= time.Millisecond && d%time.Millisecond == 0 && d.Milliseconds() <= 3_153_600_000_000
 }
 
-// Timer is the argument of a timer's function besides the state.
+// Timer is the argument that the function of a timer gets in addition to the state.
 type Timer = wa.Timer
 
-// OnTimer adds a timer to the MapState that a stream comes from: its function sets it for the key of its message, with SetTimer or
-// SetTimerAfter, and when that time has come handler runs once, and gives what MapState's function gives. Every change of the state is
-// persisted; timer.DeleteState deletes it, with all timers of the key. An error or panic is a dead letter of that key; its state is as
-// before, and the timer is gone. Each key has one timer of a name; handler may set it again.
+// OnTimer adds a timer to the MapState that a stream comes from. The function of the MapState sets the timer for the
+// key of its message with SetTimer or SetTimerAfter. When the time has come, handler runs once and returns the same
+// values as the function of the MapState. Every change of the state is persisted. timer.DeleteState deletes the state
+// and all timers of the key. An error or panic makes a dead letter for the key: its state stays as it was, and the
+// timer is deleted. Each key has at most one timer of a name. handler may set the timer again.
 //
-// Time is that of arrival, or the messages' own where all sources give one: then a key's time is the latest one of its messages, and
-// goes on with the clock while none come. Timers of a key run in the order of their times; those that are due run before a message.
+// Time is the arrival time, or the event time if all sources give event times. With event times, the time of a key is
+// the latest time of its messages, and advances with the clock while no messages arrive. The timers of a key run in
+// the order of their times. Timers that are due run before the next message.
 //
-// S and Out must be those of the MapState, and a name is used once (T207).
+// S and Out must be the types of the MapState, and each name can be used only once (T207).
 func OnTimer[S, Out any](s Stream[Out], name string, handler func(ctx context.Context, timer *Timer, state *S) (Out, error)) Stream[Out] {
 	addTimer(s, "OnTimer", name, handler)
 	return s
@@ -46,24 +49,25 @@ func OnTimerFlat[S, Out any](s Stream[Out], name string, handler func(ctx contex
 	return s
 }
 
-// SetTimer sets a timer for the key of the message, or of the timer, that is at hand; ctx is what the function got, or derived from it. It
-// replaces the one of that name. If the function fails, or a goroutine calls this after its return, nothing is set. A time that is
-// over, or less than a millisecond away, is due at the key's next message or the next tick. A name that the step has no OnTimer for,
-// and a time outside of the years 1 to 9999, fail (C529).
+// SetTimer sets a timer for the key of the current message or timer. It replaces a timer of the same name. ctx is the
+// context of the function or a context derived from it. Nothing is set if the function fails, or if a goroutine calls
+// SetTimer after the function has returned. A time in the past, or less than a millisecond away, is due at the key's
+// next message or at the next tick. The call fails (C529) if the step has no OnTimer with this name or the time is
+// outside the years 1 to 9999.
 func SetTimer(ctx context.Context, name string, at time.Time) {
 	timing.Of(ctx, "SetTimer").Set(name, at)
 }
 
-// SetTimerAfter is SetTimer for a time from Now on, which is not negative (C529).
+// SetTimerAfter is SetTimer with a duration from Now. The duration must not be negative (C529).
 func SetTimerAfter(ctx context.Context, name string, after time.Duration) {
 	timing.Of(ctx, "SetTimerAfter").SetAfter(name, after)
 }
 
-// DeleteTimer deletes the timer of a name, if it is set; else it is like SetTimer.
+// DeleteTimer deletes a timer if it is set. The rules for ctx and name are those of SetTimer.
 func DeleteTimer(ctx context.Context, name string) { timing.Of(ctx, "DeleteTimer").Delete(name) }
 
-// Now returns the time that counts in a function of a MapState or FlatMapState with TTL or timers: that of the message, or the one to which
-// the timer was set. In other functions it panics.
+// Now returns the current time of a function of a MapState or FlatMapState with TTL or timers: the time of the
+// message, or the time to which the timer was set. In other functions it panics.
 func Now(ctx context.Context) time.Time { return time.UnixMilli(timing.Of(ctx, "Now").Now) }
 
 func addTimer[S, Out, R any](s Stream[Out], method, name string, handler func(context.Context, *Timer, *S) (R, error)) {
@@ -76,7 +80,7 @@ func addTimer[S, Out, R any](s Stream[Out], method, name string, handler func(co
 	})
 }
 
-// timers are the functions of a step's timers, by name.
+// timers holds the functions of a step's timers by name.
 type timers[S, R any] map[string]func(context.Context, *Timer, *S) (R, error)
 
 // Handlers returns the functions of the step's timers.

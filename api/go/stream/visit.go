@@ -9,15 +9,16 @@ import (
 	"wallarooapi/internal/diagnostic"
 )
 
-// Visit is the argument of a visitor besides the state: an application that runs is asked for a visit with `wallaroo visit`, and then a
-// visitor runs for every key that has state.
+// Visit is the argument that a visitor gets in addition to the state. The command `wallaroo visit` requests a visit
+// from a running application. Then the visitor runs for every key that has state.
 type Visit = wa.Visit
 
-// OnVisit adds a visitor to the MapState that a stream comes from: it runs once for each key that has state, at its place among the
-// messages, and gives what MapState's function gives. Every change of the state is persisted; visit.DeleteState deletes it. An
-// error or panic is a dead letter of that key and visit, and the key's state is as before it.
+// OnVisit adds a visitor to the MapState that a stream comes from. The visitor runs once for each key that has state,
+// at a fixed place in the order of the messages, and returns the same values as the function of the MapState. Every
+// change of the state is persisted. visit.DeleteState deletes the state. An error or panic makes a dead letter for
+// this key and visit, and the state stays as it was.
 //
-// S and Out must be those of the MapState, and a name is used once (T207).
+// S and Out must be the types of the MapState, and each name can be used only once (T207).
 func OnVisit[S, Out any](s Stream[Out], name string, visitor func(ctx context.Context, visit *Visit, state *S) (Out, error)) Stream[Out] {
 	addVisitor(s, "OnVisit", name, visitor)
 	return s
@@ -29,7 +30,7 @@ func OnVisitFlat[S, Out any](s Stream[Out], name string, visitor func(ctx contex
 	return s
 }
 
-// addVisitor adds a visitor, whose results have the type R, to the step that a stream comes from.
+// addVisitor adds a visitor to the step that a stream comes from. R is the type of the visitor's results.
 func addVisitor[S, Out, R any](s Stream[Out], method, name string, visitor func(context.Context, *Visit, *S) (R, error)) {
 	addFunction(s, method, name, visitor == nil, "visitor", func(step *declaration.Step, of any) (names *[]string, fits bool) {
 		visited, fits := of.(visitable[S, R])
@@ -40,8 +41,8 @@ func addVisitor[S, Out, R any](s Stream[Out], method, name string, visitor func(
 	})
 }
 
-// addFunction adds a function of a visit or timer to the step that a stream comes from, by add, which returns the step's names of such,
-// and whether the function fits its types.
+// addFunction adds a function of a visit or timer to the step that a stream comes from. add adds the function to the
+// step, and returns the names of the step's functions of this kind and whether the function fits its types.
 func addFunction[Out any](s Stream[Out], method, name string, isNil bool, what string, add func(*declaration.Step, any) (*[]string, bool)) {
 	place := declaration.Caller()
 	for _, step := range s.application.pipeline.Steps {
@@ -74,7 +75,7 @@ type visitable[S, R any] interface {
 	Add(name string, visitor func(context.Context, *Visit, *S) (R, error))
 }
 
-// visitors are the visitors of a state step, by name.
+// visitors holds the visitors of a step with state by name.
 type visitors[S, R any] map[string]func(context.Context, *Visit, *S) (R, error)
 
 // Add adds a visitor.
@@ -82,7 +83,7 @@ func (v visitors[S, R]) Add(name string, visitor func(context.Context, *Visit, *
 	v[name] = visitor
 }
 
-// Visits returns nothing: the step knows the names.
+// Visits returns nil, because the step itself has the names.
 func (v visitors[S, R]) Visits() []string { return nil }
 
 func (c *stateful[In, S, Out]) Visit(visit *Visit, state any) (any, bool) {

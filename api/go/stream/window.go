@@ -10,29 +10,31 @@ import (
 	"wallarooapi/internal/topology"
 )
 
-// Aggregation is a window's function over its messages. All functions but Update must leave their arguments as they are, and
-// depend on it alone.
+// Aggregation computes the result of a window from its messages. Except for Update, its functions must not change
+// their arguments. All functions must depend on their arguments alone.
 type Aggregation[In, Acc, Out any] struct {
 	// Name names the step.
 	Name string
-	// Initial returns the accumulator of no messages.
+	// Initial returns the accumulator of an empty window.
 	Initial func() Acc
-	// Update adds a message to an accumulator, which it may change, and returns it.
+	// Update adds a message to an accumulator and returns the accumulator. It may change the accumulator in place.
 	Update func(in In, accumulator Acc) Acc
-	// Combine joins the accumulators of earlier and later messages into another one. Initial() changes nothing.
+	// Combine joins the accumulators of earlier and later messages into a new one. To combine with Initial() must have
+	// no effect.
 	Combine func(earlier, later Acc) Acc
-	// Output makes the result of a window; the error ErrSkip means that it has none.
+	// Output returns the result of a window. The error ErrSkip means that the window has no result.
 	Output func(key string, accumulator Acc) (Out, error)
-	// OutputTo is in the place of Output where it emits to outputs, see Output.Emit, or asks for WindowBounds.
+	// OutputTo replaces Output in an aggregation that emits to outputs (see Output.Emit) or calls WindowBounds.
 	OutputTo func(ctx context.Context, key string, accumulator Acc) (Out, error)
-	// Outputs are those to which OutputTo emits.
+	// Outputs are the outputs to which OutputTo emits.
 	Outputs []Outputs
 }
 
 type boundsOf struct{}
 
-// WindowBounds returns when the window of an OutputTo begins and ends: it holds the times from start to before end. Of a late message
-// that is emitted alone, and of a CountWindow, both are times of messages, the first and the last one. In other functions both are zero.
+// WindowBounds returns the start and end of the current window in a function OutputTo. The window includes start and
+// excludes end. For a late message that is emitted alone, and for a CountWindow, start and end are the times of the
+// first and the last message. In other functions both times are zero.
 func WindowBounds(ctx context.Context) (start, end time.Time) {
 	bounds, is := ctx.Value(boundsOf{}).(declaration.Bounds)
 	if !is {
@@ -44,50 +46,51 @@ func WindowBounds(ctx context.Context) (start, end time.Time) {
 // Late is the policy for a message that is older than all open windows.
 type Late string
 
-// The policies for late messages: leave them out (the run counts them), emit a window of that message alone, whose bounds are equal,
-// or add it to the oldest open window.
+// The policies for late messages: Drop discards them (the run counts them), FirePerMessage emits a window of the
+// message alone, whose bounds are equal, and PlaceInOldestWindow adds them to the oldest open window.
 const (
 	Drop                Late = "drop"
 	FirePerMessage      Late = "fire_per_message"
 	PlaceInOldestWindow Late = "place_in_oldest_window"
 )
 
-// Range describes windows over a span of time, in whole milliseconds.
+// Range describes windows of time. All durations are in whole milliseconds.
 type Range struct {
-	// Length is how long a window is.
+	// Length is the length of a window.
 	Length time.Duration
-	// Slide is the time from the begin of one window to that of the next, at most Length. 0: Length. At most 100,000 windows of a key
-	// are open at once: (Length + Delay) / Slide.
+	// Slide is the time from the start of one window to the start of the next, at most Length. 0 means Length. A key
+	// can have at most 100,000 open windows: (Length + Delay) / Slide.
 	Slide time.Duration
-	// Delay is how long a window waits for late messages; it is rounded up to a multiple of Slide.
+	// Delay is how long a window waits for late messages. It is rounded up to a multiple of Slide.
 	Delay time.Duration
-	// Late is Drop unless it says otherwise.
+	// Late is the policy for late messages. The default is Drop.
 	Late Late
 }
 
-// Session describes windows of messages without a longer gap between them, in whole milliseconds.
+// Session describes windows of messages without a longer gap between them. All durations are in whole milliseconds.
 type Session struct {
-	// Gap is how long a session waits for its next message: one that comes exactly then begins another session.
+	// Gap is how long a session waits for its next message. A message that arrives exactly after Gap begins another
+	// session.
 	Gap time.Duration
-	// Delay is how long a session that is over waits for late messages. At most 100,000 sessions of a key can be open at once:
+	// Delay is how long a session waits for late messages after its end. A key can have at most 100,000 open sessions:
 	// (Gap + Delay) / Gap.
 	Delay time.Duration
-	// Late is Drop unless it says otherwise.
+	// Late is the policy for late messages. The default is Drop.
 	Late Late
 }
 
-// Count describes windows of a number of messages.
+// Count describes windows of a fixed number of messages.
 type Count struct {
-	// Size is how many messages make a window.
+	// Size is the number of messages in a window.
 	Size int
-	// Flush is how long a key may be without a message until a window that is not full is emitted. 0: 5 s.
+	// Flush is how long a key may be without a message before an incomplete window is emitted. 0 means 5 s.
 	Flush time.Duration
 }
 
-// RangeWindow gives, for each key, a result per window of time. Windows begin with a key's first message; time is that of arrival, or
-// the messages' own where all sources give one. Windows without messages between others have a result too. Times that cannot be
-// are found (T207), so are too many open windows (T271); messages need keys as for MapState. A panic of Output costs that result
-// (C517).
+// RangeWindow returns one result per key and window of time. The first window of a key begins with the key's first
+// message. Time is the arrival time, or the event time if all sources give event times. A window without messages
+// between other windows also has a result. Impossible durations (T207) and too many open windows (T271) are reported.
+// Messages need keys as for MapState. If Output panics, the result of the window is lost (C517).
 //
 // Source: Wallaroo 0.6, range_windows.
 func RangeWindow[In, Acc, Out any](s Stream[In], window Range, aggregation Aggregation[In, Acc, Out]) Stream[Out] {
@@ -111,9 +114,9 @@ func RangeWindow[In, Acc, Out any](s Stream[In], window Range, aggregation Aggre
 	return next
 }
 
-// SessionWindow gives, for each key, a result per session. Where a message falls between two sessions that are open, with less than the
-// gap to both, Combine joins them, and the accumulator that it returns is updated. Time is as for RangeWindow. Times that cannot be are
-// found (T207), so are too many open sessions (T271); messages need keys as for MapState.
+// SessionWindow returns one result per key and session. If a message is within the gap of two open sessions, Combine
+// joins them, and Update adds the message to the joined accumulator. Time is as for RangeWindow. Impossible durations
+// (T207) and too many open sessions (T271) are reported. Messages need keys as for MapState.
 func SessionWindow[In, Acc, Out any](s Stream[In], window Session, aggregation Aggregation[In, Acc, Out]) Stream[Out] {
 	if window.Late == "" {
 		window.Late = Drop
@@ -130,7 +133,7 @@ func SessionWindow[In, Acc, Out any](s Stream[In], window Session, aggregation A
 	return next
 }
 
-// timeOf returns which time counts for the windows of a stream.
+// timeOf returns the kind of time that the windows of a stream use.
 func timeOf[T any](s Stream[T]) string {
 	if s.timed {
 		return topology.EventTime
@@ -138,10 +141,10 @@ func timeOf[T any](s Stream[T]) string {
 	return topology.IngestTime
 }
 
-// maxOpenWindows is the number of windows of one key that can be open at once.
+// maxOpenWindows is the maximum number of open windows of one key.
 const maxOpenWindows = 100_000
 
-// checkTimed finds an unknown policy, and too many windows that would be open at once: one for each stepMs of wholeMs.
+// checkTimed reports an unknown policy and too many open windows. One window is open for each stepMs of wholeMs.
 func checkTimed(app *Application, function string, late Late, wholeMs, stepMs int, step *declaration.Step) {
 	if open := (wholeMs + stepMs - 1) / max(stepMs, 1); open > maxOpenWindows && stepMs > 0 {
 		app.declared.Report(diagnostic.Of("T271", "count", open, "limit", maxOpenWindows), declaration.Pointer(step.Path), step.Place)
@@ -151,7 +154,8 @@ func checkTimed(app *Application, function string, late Late, wholeMs, stepMs in
 	}
 }
 
-// CountWindow gives, for each key, a result for every so many messages. Less than one message or a millisecond is found (T207).
+// CountWindow returns one result per key for every Size messages. Less than one message or one millisecond is reported
+// (T207).
 //
 // Source: Wallaroo 0.6, count_windows.
 func CountWindow[In, Acc, Out any](s Stream[In], window Count, aggregation Aggregation[In, Acc, Out]) Stream[Out] {
@@ -181,7 +185,8 @@ func addWindow[In, Acc, Out any](s Stream[In], window topology.Window, a Aggrega
 	return next, step
 }
 
-// accumulators makes the accumulators of a window, for its state's class and to see whether they have bytes.
+// accumulators builds the accumulators of a window. It shows the class of the state and whether accumulators are
+// serializable.
 type accumulators[Acc any] struct{ initial func() Acc }
 
 func (a accumulators[Acc]) Build() any { return a.initial() }
