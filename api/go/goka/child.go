@@ -19,9 +19,9 @@ import (
 const (
 	readyLine = "Application has successfully initialized."
 	keptLines = 40
-	// The runtime delivers what is there before it ends.
+	// The runtime delivers pending output before it ends.
 	endTime = 90 * time.Second
-	// Processes of the runtime's own may hold its output open for a while.
+	// Child processes of the runtime may hold its output open for a while.
 	outputTime = 10 * time.Second
 )
 
@@ -32,20 +32,21 @@ type child struct {
 	ready   func()
 
 	mutex sync.Mutex
-	rest  []byte   // of a line
-	lines []string // the last ones
-	quiet bool     // the finding that the checkpoint is in use has begun: the caller writes one of its own
+	rest  []byte   // incomplete last line
+	lines []string // last keptLines lines
+	quiet bool     // the output now reports that the checkpoint is in use, for which the caller writes its own message
 }
 
-// run starts the runtime and returns when it has ended: nil if the context ended it.
+// run starts the runtime and waits until it has ended. It returns nil if the context ended the runtime.
 func (c *child) run(ctx context.Context) error {
 	command := exec.Command(c.command[0], c.command[1:]...)
 	command.Stdout, command.Stderr, command.WaitDelay = c, c, outputTime
-	// A group of its own: Ctrl-C is the program's to handle. The runtime gets SIGTERM when this process dies, however it does.
+	// The runtime gets a process group of its own, because the program handles Ctrl-C. It gets SIGTERM if this process
+	// dies for any reason.
 	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGTERM}
 	started, ended := make(chan error, 1), make(chan error, 1)
 	go func() {
-		runtime.LockOSThread() // the signal is sent when the thread dies that started the child
+		runtime.LockOSThread() // the signal is sent when the thread that started the child ends
 		err := command.Start()
 		started <- err
 		if err == nil {
@@ -64,7 +65,7 @@ func (c *child) run(ctx context.Context) error {
 	}
 }
 
-// end ends the runtime in order, and with force after a while.
+// end stops the runtime with SIGTERM and kills it after endTime.
 func (c *child) end(pid int, ended <-chan error) {
 	syscall.Kill(pid, syscall.SIGTERM)
 	select {
@@ -76,7 +77,7 @@ func (c *child) end(pid int, ended <-chan error) {
 	}
 }
 
-// failure says why the runtime ended, in its own words.
+// failure returns an error with the output of the runtime as the reason for its end.
 func (c *child) failure(err error) error {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
@@ -87,14 +88,14 @@ func (c *child) failure(err error) error {
 	return fmt.Errorf("`wallaroo run` failed (%w):\n%s", err, text)
 }
 
-// reports says whether the last lines have a finding of a kind.
+// reports reports whether the last lines contain a finding of a kind.
 func (c *child) reports(kind string) bool {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
 	return diagnostic.Reports(strings.Join(c.lines, "\n"), kind)
 }
 
-// holder returns the run that uses the checkpoint, where the runtime has found one.
+// holder returns a description of the run that uses the checkpoint, if the runtime has reported one.
 func (c *child) holder() string {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
@@ -103,7 +104,7 @@ func (c *child) holder() string {
 	return holder
 }
 
-// Write takes output of the runtime; stdout and stderr are one.
+// Write gets the output of the runtime, both stdout and stderr.
 func (c *child) Write(data []byte) (int, error) {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
@@ -132,7 +133,8 @@ func (c *child) take(line string) {
 	}
 }
 
-// runtimeCommand finds the runtime: $WALLAROO, else on PATH, else in a virtual environment, here or above.
+// runtimeCommand finds the command of the runtime: in $WALLAROO, on PATH, or in a virtual environment of this
+// directory or a parent.
 func runtimeCommand() ([]string, error) {
 	if own := strings.Fields(os.Getenv("WALLAROO")); len(own) > 0 {
 		return own, nil

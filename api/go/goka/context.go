@@ -19,19 +19,19 @@ import (
 	"wallarooapi/stream"
 )
 
-// call is the Context of one call of a callback. What is wrong panics with Goka's texts.
+// call is the Context of one call of a callback. Its methods panic with Goka's error texts.
 type call struct {
 	group    *group
 	emission context.Context // of the step, for its outputs
 	record   stream.KafkaRecord
 	topic    Stream
 	isVisit  bool
-	headers  Headers // of the record, once they were asked for
+	headers  Headers // of the record, set by the first call of Headers
 
-	mutex    sync.Mutex           // of what follows, and of what is written: goroutines of a callback may share its context
+	mutex    sync.Mutex           // guards the following fields and the outputs, because goroutines of a callback may share its context
 	state    *recordpb.GroupState // nil in a group without table and joins
 	deferred []chan error
-	isOver   bool // the callback has returned, and so has what it deferred: the state is that of other calls
+	isOver   bool // the callback and its deferred functions have returned; the state now belongs to other calls
 }
 
 var _ theirs.Context = (*call)(nil)
@@ -48,7 +48,8 @@ func (c *call) Group() Group { return c.group.graph.Group() }
 
 func (c *call) Timestamp() time.Time { return c.record.Time }
 
-// Context ends with the processor, and has the span of the call from the worker's runtime, where there is one.
+// Context returns a context that ends with the processor. If the runtime traces the call, it also contains the span of
+// the call.
 func (c *call) Context() context.Context { return span.Carry(c.group.context(), c.emission) }
 
 func (c *call) Fail(err error) { panic(err) }
@@ -110,7 +111,7 @@ func (c *call) Delete(options ...ContextOption) {
 		c.Fail(errStateless)
 	}
 	c.state.Value = nil
-	c.send(own.Topic(), c.Key(), nil, headersIn(options)) // Goka does not count it either
+	c.send(own.Topic(), c.Key(), nil, headersIn(options)) // Goka does not count deletions either
 }
 
 func (c *call) Join(topic Table) any {
@@ -196,7 +197,7 @@ func (c *call) emit(topic, key string, value []byte, headers Headers) {
 	c.group.counts.emitted(c.Partition(), topic, len(value))
 }
 
-// send hands a record to the output of its topic. Its bytes are copied: the callback may change them.
+// send passes a record to the output of its topic. It copies the bytes, because the callback may change them.
 func (c *call) send(topic, key string, value []byte, headers Headers) {
 	record := stream.KafkaRecord{Topic: topic, Key: []byte(key), Value: bytes.Clone(value)}
 	for _, name := range slices.Sorted(maps.Keys(headers)) {
@@ -219,7 +220,8 @@ func (c *call) DeferCommit() func(error) {
 	return func(err error) { once.Do(func() { done <- err }) }
 }
 
-// enter lets one method at a time use state and outputs, which then unlocks the mutex; false: the call is over, and nothing may be written.
+// enter locks the mutex for a method that uses state and outputs. The method must unlock it. If the call is over,
+// enter returns false without the lock, and the method must not write anything.
 func (c *call) enter(method string) bool {
 	c.mutex.Lock()
 	if !c.isOver {
@@ -231,14 +233,14 @@ func (c *call) enter(method string) bool {
 	return false
 }
 
-// finish lets nothing more be written.
+// finish forbids further writes.
 func (c *call) finish() {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
 	c.isOver = true
 }
 
-// String names the message of the call.
+// String describes the message of the call for errors and logs.
 func (c *call) String() string {
 	if c.isVisit {
 		return fmt.Sprintf("key %s in the visit %s", c.Key(), c.topic)
@@ -246,7 +248,7 @@ func (c *call) String() string {
 	return fmt.Sprintf("key %s from %s/%d, offset %d", c.Key(), c.topic, c.Partition(), c.Offset())
 }
 
-// wait returns when every function of DeferCommit was called, with the error that they got.
+// wait waits until all functions of DeferCommit have been called, and returns their errors.
 func (c *call) wait() error {
 	var all *multierror.Error
 	for number := 0; ; number++ {
@@ -269,7 +271,8 @@ func (c *call) wait() error {
 	return fmt.Errorf("asynchronous error from callback: could not commit message with key '%s': %w", c.Key(), all)
 }
 
-// deferredAt returns the message that a call of DeferCommit waits for, by its number; nil: there is none.
+// deferredAt returns the channel of the call of DeferCommit with a number. If there is no such call, it returns nil
+// and ends the call.
 func (c *call) deferredAt(number int) chan error {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
@@ -283,7 +286,8 @@ func (c *call) deferredAt(number int) chan error {
 //lint:ignore ST1005 the text is Goka's
 var errStateless = errors.New("Cannot access state in stateless processor")
 
-// headersIn returns the headers that options name. Goka has them in a type of its own, which only its options and reflection reach.
+// headersIn returns the headers in options. Goka keeps them in an unexported type, which is accessible only by its
+// options and by reflection.
 func headersIn(options []ContextOption) Headers {
 	if len(options) == 0 {
 		return nil
@@ -299,7 +303,7 @@ func headersIn(options []ContextOption) Headers {
 	return headers
 }
 
-// headersOf returns the headers of a record; of two with one name, the last one's value.
+// headersOf returns the headers of a record. If a name repeats, the last value counts.
 func headersOf(record stream.KafkaRecord) Headers {
 	headers := Headers{}
 	for _, header := range record.Headers {

@@ -1,19 +1,21 @@
-// Package goka runs programs for Goka (github.com/lovoo/goka) on Spark: a program changes its import paths and nothing else.
+// Package goka runs programs for Goka (github.com/lovoo/goka) on Spark. A program only has to change its import paths:
 //
 //	import (
 //		"wallarooapi/goka"       // was github.com/lovoo/goka
 //		"wallarooapi/goka/codec" // was github.com/lovoo/goka/codec
 //	)
 //
-// Emitters, views, codecs, storages, the tester and the web pages are Goka's own, by alias. Graphs, contexts and processors are ours: a
-// [Processor] serves the callbacks from the program's own process and starts `wallaroo run`, which reads the inputs, keeps the state of
-// each key in a checkpoint, and writes table, loop and outputs in transactions of Kafka. Positions and state are committed together, so
-// a count stays exact whatever is killed, and no table topic is read to recover.
+// Emitters, views, codecs, storages, the tester and the web pages are aliases of Goka's own. Graphs, contexts and
+// processors are implemented here. A [Processor] runs the callbacks in the program's own process and starts `wallaroo
+// run`. This command reads the inputs, keeps the state of each key in a checkpoint, and writes table, loop and outputs
+// in Kafka transactions. Positions and state are committed together, so counts stay exact even if a process is killed.
+// Recovery does not read the table topic.
 //
-// # What is needed
+// # Requirements
 //
-// The command `wallaroo` (pip install 'wallaroo-spark-runtime[kafka]') on PATH, in the .venv of the working directory or one above it,
-// or in the variable WALLAROO; Java 17. The checkpoint of a group is in $XDG_STATE_HOME/wallaroo/goka; [Processor.Checkpoint] says where.
+// Java 17 and the command `wallaroo` are required (pip install 'wallaroo-spark-runtime[kafka]'). The command must be
+// on PATH, in the .venv of the working directory or of a directory above it, or in the variable WALLAROO. The
+// checkpoint of a group is in $XDG_STATE_HOME/wallaroo/goka; [Processor.Checkpoint] returns its path.
 //
 // # Tests
 //
@@ -21,14 +23,20 @@
 //
 // # Clusters
 //
-// A program that calls [Serve] first in main is one that `wallaroo run DIR`, `wallaroo pack DIR` and `wallaroo submit` take.
+// If a program calls [Serve] first in main, the commands `wallaroo run DIR`, `wallaroo pack DIR` and `wallaroo submit`
+// accept it.
 //
-// # What differs
+// # Differences
 //
-//   - Messages come in micro-batches: what a callback writes is delivered some tenths of a second later, all of a micro-batch at once.
-//   - Messages of one key come in the order of their topic and partition; those of two keys in no order, on outputs neither.
-//   - Inputs and joined tables need not have the same number of partitions, and a key has one state, whatever its partitions are.
-//   - A callback may run again for a message, when a worker ends or another message fails; what it wrote the first time is dropped.
-//   - A table topic that exists is not read: the state is that of the checkpoint. One processor of a group runs at a time.
-//   - [Processor.Get] reads the keys of all partitions, from the table topic.
+//   - Messages are processed in micro-batches. The output of a callback is delivered some tenths of a second later,
+//     together with all output of its micro-batch.
+//   - Messages of the same key are in the order of their topic and partition. Messages of different keys have no
+//     order, neither as inputs nor as outputs.
+//   - Inputs and joined tables may have different numbers of partitions. A key has one state, independent of its
+//     partitions.
+//   - A callback may run again for a message, if a worker ends or another message fails. The output of the earlier
+//     attempt is dropped.
+//   - An existing table topic is not read. The state is that of the checkpoint. Only one processor of a group can run
+//     at a time.
+//   - [Processor.Get] reads the table topic and returns the values of keys of all partitions.
 package goka

@@ -11,7 +11,7 @@ import (
 type processing struct {
 	partition int32
 	err       error
-	stack     string // of a panic: the lines of the program
+	stack     string // lines of the program in a panic's stack
 }
 
 func (p *processing) Error() string {
@@ -20,7 +20,7 @@ func (p *processing) Error() string {
 
 func (p *processing) Unwrap() error { return p.err }
 
-// withStack is a failure as Run returns it, with the lines of the program as Goka has them.
+// withStack is a failure as Run returns it. For a panic it includes the lines of the program, as in Goka.
 type withStack struct{ *processing }
 
 func (w withStack) Error() string {
@@ -30,7 +30,7 @@ func (w withStack) Error() string {
 	return w.processing.Error() + "\n" + w.stack
 }
 
-// failures keeps the first failure: the runtime runs a message again before it gives up, and Spark its task.
+// failures keeps only the first failure, because the runtime runs a failed message again, and Spark a failed task.
 type failures struct {
 	mutex sync.Mutex
 	first error
@@ -55,7 +55,8 @@ const (
 	ownPrefix = "wallarooapi/goka."
 )
 
-// userStack returns the frames of a panic between the runtime and this package. Call it from the deferred function that recovers.
+// userStack returns the frames of a panic between Go's runtime and this package. Call it from the deferred function
+// that recovers.
 func userStack() string {
 	var counters [maxFrames]uintptr
 	frames := runtime.CallersFrames(counters[:runtime.Callers(3, counters[:])])

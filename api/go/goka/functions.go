@@ -5,22 +5,24 @@ import (
 	theirs "github.com/lovoo/goka"
 )
 
-// DefaultSaramaConsumerBuilder is Goka's, and reads committed records alone: tables are written in transactions.
+// DefaultSaramaConsumerBuilder is like Goka's, but reads only committed records, because tables are written in
+// transactions.
 func DefaultSaramaConsumerBuilder(brokers []string, clientID string) (sarama.Consumer, error) {
 	return SaramaConsumerBuilderWithConfig(globalConfig())(brokers, clientID)
 }
 
-// DefaultTopicManagerBuilder is Goka's; its newest offset of a partition is the one after the last committed record.
+// DefaultTopicManagerBuilder is like Goka's, but the newest offset of a partition is the offset after its last
+// committed record.
 func DefaultTopicManagerBuilder(brokers []string) (TopicManager, error) {
 	return withVisibleEnds(theirs.DefaultTopicManagerBuilder, globalConfig)(brokers)
 }
 
-// NewTopicManager is Goka's; its newest offset of a partition is the one after the last committed record.
+// NewTopicManager is like Goka's, but the newest offset of a partition is the offset after its last committed record.
 func NewTopicManager(brokers []string, saramaConfig *sarama.Config, topicManagerConfig *TopicManagerConfig) (TopicManager, error) {
 	return TopicManagerBuilderWithConfig(saramaConfig, topicManagerConfig)(brokers)
 }
 
-// NewView is Goka's; it takes for the end of a table the last record that its readers get, and reads committed records alone.
+// NewView is like Goka's, but reads only committed records. It takes the last committed record as the end of a table.
 func NewView(brokers []string, topic Table, codec Codec, options ...ViewOption) (*View, error) {
 	ours := []ViewOption{
 		WithViewTopicManagerBuilder(DefaultTopicManagerBuilder), WithViewConsumerSaramaBuilder(DefaultSaramaConsumerBuilder),
@@ -28,7 +30,7 @@ func NewView(brokers []string, topic Table, codec Codec, options ...ViewOption) 
 	return theirs.NewView(brokers, topic, codec, append(ours, options...)...)
 }
 
-// SaramaConsumerBuilderWithConfig is Goka's, and reads committed records alone, whatever the configuration says.
+// SaramaConsumerBuilderWithConfig is like Goka's, but reads only committed records, independent of the configuration.
 func SaramaConsumerBuilderWithConfig(config *sarama.Config) SaramaConsumerBuilder {
 	return func(brokers []string, clientID string) (sarama.Consumer, error) {
 		own := *config
@@ -37,12 +39,14 @@ func SaramaConsumerBuilderWithConfig(config *sarama.Config) SaramaConsumerBuilde
 	}
 }
 
-// TopicManagerBuilderWithConfig is Goka's; the newest offset of a partition is the one after the last committed record.
+// TopicManagerBuilderWithConfig is like Goka's, but the newest offset of a partition is the offset after its last
+// committed record.
 func TopicManagerBuilderWithConfig(config *sarama.Config, tmConfig *TopicManagerConfig) TopicManagerBuilder {
 	return withVisibleEnds(theirs.TopicManagerBuilderWithConfig(config, tmConfig), func() *sarama.Config { return config })
 }
 
-// TopicManagerBuilderWithTopicManagerConfig is Goka's; the newest offset of a partition is the one after the last committed record.
+// TopicManagerBuilderWithTopicManagerConfig is like Goka's, but the newest offset of a partition is the offset after
+// its last committed record.
 func TopicManagerBuilderWithTopicManagerConfig(tmConfig *TopicManagerConfig) TopicManagerBuilder {
 	return withVisibleEnds(theirs.TopicManagerBuilderWithTopicManagerConfig(tmConfig), globalConfig)
 }

@@ -9,15 +9,16 @@ import (
 	"github.com/lovoo/goka/storage"
 )
 
-// tableView reads the group's table topic for Get, from the first call on.
+// tableView is a view of the group's table topic for Get. The first call of Get starts it.
 type tableView struct {
 	mutex sync.Mutex
 	view  *View
 	ended chan struct{}
 }
 
-// Get returns the value of a key in the group's table; nil if it has none. It reads the table topic, which has what the last
-// micro-batch that was delivered wrote; the first call waits until all of the topic was read. Keys of all partitions can be read.
+// Get returns the value of a key in the group's table, nil if it has none. It reads the table topic, which contains
+// the output of all delivered micro-batches. The first call waits until the whole topic has been read. Keys of all
+// partitions can be read.
 func (p *Processor) Get(key string) (any, error) {
 	switch {
 	case p.tested != nil:
@@ -41,7 +42,8 @@ func (p *Processor) Get(key string) (any, error) {
 	return value, nil
 }
 
-// openTable returns the view, and the channel that is closed when it has ended; the first call during the run starts it.
+// openTable returns the view and a channel that is closed when the view has ended. The first call during a run starts
+// the view.
 func (p *Processor) openTable() (*View, <-chan struct{}, error) {
 	t := &p.table
 	t.mutex.Lock()
@@ -67,7 +69,7 @@ func (p *Processor) openTable() (*View, <-chan struct{}, error) {
 	return view, ended, nil
 }
 
-// wait returns when the view has ended; its context has ended before, so that no other one starts.
+// wait waits until the view has ended. The context of the run must have ended before, so that no other view starts.
 func (t *tableView) wait() {
 	t.mutex.Lock()
 	defer t.mutex.Unlock()

@@ -23,7 +23,7 @@ const (
 	output
 )
 
-// edge is one of Goka's, with the callback, which Goka keeps to itself.
+// edge is one of Goka's edges with its callback, which Goka does not export.
 type edge struct {
 	theirs.Edge
 	kind     kind
@@ -31,13 +31,14 @@ type edge struct {
 	parts    []*edge // of inputs
 }
 
-// Input is a stream of messages: the callback is called for each. The first run begins at the newest message, as Goka's does, unless
-// [ReplaceGlobalConfig] says otherwise; later ones go on where the last one ended.
+// Input is a stream of messages. The callback is called for each message. The first run begins after the newest
+// message, as in Goka, unless [ReplaceGlobalConfig] sets another start. Later runs continue where the last run ended.
 func Input(topic Stream, c Codec, cb ProcessCallback) Edge {
 	return &edge{Edge: theirs.Input(topic, c, cb), kind: input, callback: cb}
 }
 
-// Inputs are several streams with one codec and one callback; without topics it is nil, which DefineGroup leaves out.
+// Inputs are several streams with the same codec and callback. Without topics, Inputs returns nil, which DefineGroup
+// ignores.
 func Inputs(topics Streams, c Codec, cb ProcessCallback) Edge {
 	if len(topics) == 0 {
 		return nil
@@ -54,37 +55,37 @@ func Visitor(name string, cb ProcessCallback) Edge {
 	return &edge{Edge: theirs.Visitor(name, cb), kind: visitor, callback: cb}
 }
 
-// Loop is the group's own stream, to which Context.Loopback writes; the callback is called for each of its messages.
+// Loop is the group's own stream. Context.Loopback writes to it, and the callback is called for each of its messages.
 func Loop(c Codec, cb ProcessCallback) Edge {
 	return &edge{Edge: theirs.Loop(c, cb), kind: loop, callback: cb}
 }
 
-// Join is a table whose value under the key of a message Context.Join returns. It is kept next to the group's own state and need
-// not have as many partitions as the inputs.
+// Join is a table from which Context.Join returns the value for the key of the current message. The values are kept
+// next to the group's own state. The table may have another number of partitions than the inputs.
 func Join(topic Table, c Codec) Edge { return &edge{Edge: theirs.Join(topic, c), kind: joint} }
 
-// Lookup is a table of which every worker holds the whole: Context.Lookup returns the value of any key.
+// Lookup is a table of which every worker holds a complete copy. Context.Lookup returns the value of any key.
 func Lookup(topic Table, c Codec) Edge { return &edge{Edge: theirs.Lookup(topic, c), kind: lookup} }
 
-// Persist gives the group a table, a value for each key.
+// Persist gives the group a table with one value per key.
 func Persist(c Codec) Edge { return &edge{Edge: theirs.Persist(c), kind: table} }
 
 // Output is a topic to which Context.Emit may write.
 func Output(topic Stream, c Codec) Edge { return &edge{Edge: theirs.Output(topic, c), kind: output} }
 
-// GroupGraph has the inputs and outputs of a group, and its callbacks.
+// GroupGraph holds the inputs, outputs and callbacks of a group.
 type GroupGraph struct {
-	goka       *theirs.GroupGraph // checks it, and names the topics
+	goka       *theirs.GroupGraph // checks the graph and names the topics
 	edges      map[kind][]*edge
 	codecs     map[string]Codec
 	callbacks  map[string]ProcessCallback
 	options    []ProcessorOption
-	tableTopic string // the topics of the group's own, whether it has them or not
+	tableTopic string // topics of the group's own table and loop, set even if the group has none
 	loopTopic  string
 }
 
-// DefineGroup makes a graph of edges. Nil edges are left out. It panics on an input without a topic, and on a topic that is consumed
-// twice, as Goka does.
+// DefineGroup makes a graph of edges. It ignores nil edges. Like Goka, it panics on an input without a topic and on a
+// topic that is consumed twice.
 func DefineGroup(group Group, edges ...Edge) *GroupGraph {
 	g := &GroupGraph{edges: map[kind][]*edge{}, codecs: map[string]Codec{}, callbacks: map[string]ProcessCallback{}}
 	all := flat(edges)
@@ -93,7 +94,7 @@ func DefineGroup(group Group, edges ...Edge) *GroupGraph {
 		inner = append(inner, e.Edge)
 	}
 	g.goka = theirs.DefineGroup(group, inner...)
-	// Goka reads the suffixes of names now; they may change.
+	// Goka evaluates the suffixes of names now, because they may change later.
 	own := theirs.DefineGroup(group, theirs.Loop(nil, nil), theirs.Persist(nil))
 	g.tableTopic, g.loopTopic = own.GroupTable().Topic(), own.LoopStream().Topic()
 	for _, e := range all {
@@ -108,7 +109,7 @@ func DefineGroup(group Group, edges ...Edge) *GroupGraph {
 	return g
 }
 
-// flat puts the parts of Inputs in their place.
+// flat replaces each Inputs edge by its parts.
 func flat(edges []Edge) (all []*edge) {
 	for _, each := range edges {
 		switch e, is := each.(*edge); {
@@ -122,40 +123,41 @@ func flat(edges []Edge) (all []*edge) {
 	return all
 }
 
-// WithOptions returns the graph with options for every processor of it, those of [Serve] included. Options of NewProcessor come after them.
+// WithOptions returns a copy of the graph with options for all of its processors, including those of [Serve]. Options
+// of NewProcessor are applied after them.
 func (g *GroupGraph) WithOptions(options ...ProcessorOption) *GroupGraph {
 	with := *g
 	with.options = append(slices.Clone(g.options), options...)
 	return &with
 }
 
-// Group returns the group's name.
+// Group returns the name of the group.
 func (g *GroupGraph) Group() Group { return g.goka.Group() }
 
-// InputStreams returns the inputs, without the loop.
+// InputStreams returns the inputs without the loop.
 func (g *GroupGraph) InputStreams() Edges { return g.of(input) }
 
-// JointTables returns the tables that are joined.
+// JointTables returns the joined tables.
 func (g *GroupGraph) JointTables() Edges { return g.of(joint) }
 
-// LookupTables returns the tables that are looked up.
+// LookupTables returns the lookup tables.
 func (g *GroupGraph) LookupTables() Edges { return g.of(lookup) }
 
-// LoopStream returns the loop, nil if there is none.
+// LoopStream returns the loop, or nil if there is none.
 func (g *GroupGraph) LoopStream() Edge { return g.first(loop) }
 
-// GroupTable returns the group's table, nil if there is none.
+// GroupTable returns the group's table, or nil if there is none.
 func (g *GroupGraph) GroupTable() Edge { return g.first(table) }
 
-// OutputStreams returns the outputs, without table and loop.
+// OutputStreams returns the outputs without table and loop.
 func (g *GroupGraph) OutputStreams() Edges { return g.of(output) }
 
-// AllEdges returns every edge, for a graph that is made from this one.
+// AllEdges returns all edges, e.g. to make another graph from them.
 func (g *GroupGraph) AllEdges() Edges {
 	return g.of(joint, lookup, input, output, loop, table, visitor)
 }
 
-// Validate returns the error in the graph, in Goka's words.
+// Validate returns an error in Goka's words if the graph is invalid.
 func (g *GroupGraph) Validate() error { return g.goka.Validate() }
 
 func (g *GroupGraph) of(kinds ...kind) (found Edges) {
@@ -174,12 +176,12 @@ func (g *GroupGraph) first(k kind) Edge {
 	return g.edges[k][0]
 }
 
-// has reports whether there is an edge of a kind with a topic.
+// has reports whether the graph has an edge of a kind with a topic.
 func (g *GroupGraph) has(k kind, topic string) bool {
 	return slices.ContainsFunc(g.edges[k], func(e *edge) bool { return e.Topic() == topic })
 }
 
-// checkTopics refuses names of topics that Kafka does not take; those of table and loop begin with the group's.
+// checkTopics refuses topic names that are invalid in Kafka. The names of table and loop begin with the group's name.
 func (g *GroupGraph) checkTopics() error {
 	for _, e := range g.of(input, joint, lookup, output, table, loop) {
 		if name := e.Topic(); !topology.IsTopic(name) {
@@ -192,7 +194,7 @@ func (g *GroupGraph) checkTopics() error {
 // isStateful reports whether callbacks need the state of their key.
 func (g *GroupGraph) isStateful() bool { return len(g.edges[table])+len(g.edges[joint]) > 0 }
 
-// written returns the topics that the group writes, each once.
+// written returns the topics that the group writes, each of them once.
 func (g *GroupGraph) written() (topics []string) {
 	for _, e := range g.of(output, table, loop) {
 		if !slices.Contains(topics, e.Topic()) {

@@ -13,21 +13,22 @@ import (
 	"wallarooapi/stream"
 )
 
-// joinedPrefix precedes the topic of a record of a joined table on its way to the step: no topic of Kafka has a colon.
+// joinedPrefix marks the topic of a record of a joined table on its way to the step. Kafka topics cannot contain a
+// colon.
 const joinedPrefix = "table:"
 
-// group runs the callbacks of a graph. The streams of several partitions run at once.
+// group runs the callbacks of a graph. Streams of several partitions run concurrently.
 type group struct {
 	graph      *GroupGraph
 	options    *poptions
 	outputs    map[string]stream.Output[stream.KafkaRecord]
 	lookups    map[string]*View
-	memory     map[string]*memoryTable // in their place, where the runtime has no Kafka
-	count      int32                   // of partitions of the input with the most, as far as it is known
-	reach      map[string]string       // settings by which the runtime reaches the brokers
-	partitions map[string]int32        // of the topics that the group writes, where a hasher of the program places records
+	memory     map[string]*memoryTable // replaces lookups if the runtime has no Kafka
+	count      int32                   // partitions of the input that has the most, as far as known
+	reach      map[string]string       // settings of the runtime's connections to brokers
+	partitions map[string]int32        // partitions of the written topics, set if the program has a hasher
 	context    func() context.Context
-	abort      func(error) // ends the run of the program; nil where the runtime has started it
+	abort      func(error) // ends the run of the program; nil if the runtime started the program
 	failed     failures
 	late       late
 	calls      calls
@@ -54,14 +55,14 @@ func newGroup(graph *GroupGraph, options *poptions, running func() context.Conte
 	return g, nil
 }
 
-// logNotes writes which options change nothing here.
+// logNotes logs which options have no effect.
 func (g *group) logNotes() {
 	for _, note := range g.options.notes {
 		g.options.log.Printf("processor %s: %s", g.graph.Group(), note)
 	}
 }
 
-// assign calls the rebalance callback, with all partitions of the inputs.
+// assign calls the rebalance callback with all partitions of the inputs.
 func (g *group) assign() {
 	if g.options.rebalanceCallback == nil {
 		return
@@ -73,15 +74,15 @@ func (g *group) assign() {
 	g.options.rebalanceCallback(all)
 }
 
-// errNone stands for a message that emitted all its results itself.
+// errNone is the result of a message that has already emitted all its outputs.
 var errNone = stream.ErrSkip
 
-// stateless runs a record in a group without table and joins.
+// stateless processes a record in a group without table and joins.
 func (g *group) stateless(ctx context.Context, record stream.KafkaRecord) (*stream.KafkaRecord, error) {
 	return nil, g.handle(ctx, record, nil)
 }
 
-// stateful runs a record of an input, or of a joined table.
+// stateful processes a record of an input or of a joined table.
 func (g *group) stateful(ctx context.Context, record stream.KafkaRecord, state *recordpb.GroupState) (*stream.KafkaRecord, error) {
 	if topic, isJoined := strings.CutPrefix(record.Topic, joinedPrefix); isJoined {
 		return nil, g.update(topic, record, state)
@@ -115,7 +116,8 @@ func (g *group) handle(ctx context.Context, record stream.KafkaRecord, state *re
 	return g.run(c, callback, message)
 }
 
-// run calls a callback and waits for its deferred commits. A panic goes on, as a failure in Goka's words.
+// run calls a callback and waits for its deferred commits. It converts a panic into a panic with a failure in Goka's
+// words.
 func (g *group) run(c *call, callback ProcessCallback, message any) error {
 	if err := g.late.take(); err != nil {
 		return g.fail(c.record, err)
@@ -143,8 +145,9 @@ func (g *group) fail(record stream.KafkaRecord, err error) error {
 	return failed
 }
 
-// noteLate refuses calls of a callback after its return: Run ends, or without Run the next message, with which the query ends. With
-// dead letters no other message pays for it: the log says it.
+// noteLate handles a method that a callback's goroutine calls after the callback has returned. With Run, the run ends.
+// Without Run, the next message fails, which ends the query. With dead letters the error is only logged, so that no
+// other message suffers from it.
 func (g *group) noteLate(err error) {
 	g.options.log.Printf("processor %s: %v", g.graph.Group(), err)
 	switch {
@@ -157,14 +160,15 @@ func (g *group) noteLate(err error) {
 	g.abort(fmt.Errorf("processor %s: %w", g.graph.Group(), err))
 }
 
-// note keeps a failure for Run to return, unless it makes a dead letter, or the processor is being stopped.
+// note records a failure for Run to return, unless the message becomes a dead letter or the processor is being
+// stopped.
 func (g *group) note(failed *processing) {
 	if !g.options.keepsDeadLetters && !errors.Is(failed, context.Canceled) {
 		g.failed.record(failed)
 	}
 }
 
-// placed sets the partition of a record for which the program has a hasher.
+// placed sets the partition of a record if the program has a hasher.
 func (g *group) placed(record stream.KafkaRecord) stream.KafkaRecord {
 	count := g.partitions[record.Topic]
 	if g.options.hasher == nil || count == 0 {
@@ -175,14 +179,14 @@ func (g *group) placed(record stream.KafkaRecord) stream.KafkaRecord {
 	return record
 }
 
-// placeOf returns the partition of a key, as sarama has it.
+// placeOf returns the partition of a key. The calculation is that of sarama.
 func placeOf(hasher hash.Hash32, key []byte, count int32) int32 {
 	hasher.Write(key)
 	place := int32(hasher.Sum32()) % count
 	return max(place, -place)
 }
 
-// partitionOf returns where a record was read.
+// partitionOf returns the partition from which a record was read.
 func partitionOf(record stream.KafkaRecord) int32 {
 	if record.Partition == nil {
 		return 0

@@ -20,13 +20,13 @@ import (
 
 const (
 	hashDigits = 8
-	// A run that was killed takes some time to give its checkpoint up.
+	// A run that was killed needs some time to release its checkpoint.
 	takeoverStep = time.Second
 )
 
 var takeoverTime = 2 * time.Minute
 
-// host serves the worker of processors from this process and runs the runtime until either ends.
+// host serves the worker of processors from this process and runs the runtime until one of the two ends.
 func host(ctx context.Context, all []*Processor, checkpoint string) error {
 	directory, err := launch.SocketDirectory("wallaroo-goka-")
 	if err != nil {
@@ -61,7 +61,7 @@ func hostOf(app *stream.Application, directory string) (*launch.Hosted, error) {
 	return launch.Host(declaration.Revealed(app), directory)
 }
 
-// supervise runs the runtime, again where another run, which was killed, has not given up the checkpoint yet.
+// supervise runs the runtime. It tries again while a killed run has not yet released the checkpoint.
 func supervise(ctx context.Context, all []*Processor, command []string) error {
 	log, waits := all[0].group.options.log, false
 	for began := time.Now(); ; {
@@ -86,7 +86,7 @@ func supervise(ctx context.Context, all []*Processor, command []string) error {
 	}
 }
 
-// groupsOf names the groups of processors in errors.
+// groupsOf returns the names of the processors' groups for errors.
 func groupsOf(all []*Processor) string {
 	var names []string
 	for _, p := range all {
@@ -98,7 +98,7 @@ func groupsOf(all []*Processor) string {
 	return "groups " + strings.Join(names, ", ")
 }
 
-// checkpointOf returns where the state of a group on some brokers is kept.
+// checkpointOf returns the directory of the checkpoint for a group on some brokers.
 func checkpointOf(group Group, brokers []string) string {
 	base := os.Getenv("XDG_STATE_HOME")
 	if base == "" {
@@ -115,8 +115,8 @@ func checkpointOf(group Group, brokers []string) string {
 	return filepath.Join(base, "wallaroo", "goka", name+"-"+hex.EncodeToString(digest[:])[:hashDigits])
 }
 
-// Checkpoint returns the directory that has the group's state and positions: remove it to start over. After [RunTogether] it is the
-// one of all its groups. Goka has no such method.
+// Checkpoint returns the directory with the group's state and positions. Remove it to start over. After [RunTogether]
+// it is the common directory of all its groups. Goka has no such method.
 func (p *Processor) Checkpoint() string {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()

@@ -7,7 +7,7 @@ import (
 	"github.com/lovoo/goka/storage"
 )
 
-// makeLookups makes the views of the tables that are looked up; they connect to Kafka.
+// makeLookups creates the views of lookup tables. They connect to Kafka.
 func (g *group) makeLookups(brokers []string) error {
 	for _, e := range g.graph.LookupTables() {
 		view, err := g.view(brokers, e, g.options.storage)
@@ -19,7 +19,7 @@ func (g *group) makeLookups(brokers []string) error {
 	return nil
 }
 
-// lookedUp returns the table of a lookup.
+// lookedUp returns the lookup table of a topic.
 func (g *group) lookedUp(topic string) (lookupTable, bool) {
 	if table, has := g.memory[topic]; has {
 		return table, true
@@ -28,7 +28,8 @@ func (g *group) lookedUp(topic string) (lookupTable, bool) {
 	return view, has
 }
 
-// view makes a view that connects again after a broker was away: Spark waits for it, too, so a worker must not end.
+// view creates a view that reconnects after an outage of a broker. Spark waits for the broker, too, so the worker must
+// not end.
 func (g *group) view(brokers []string, e Edge, kept storage.Builder) (*View, error) {
 	options := []ViewOption{
 		WithViewLogger(g.options.log), WithViewClientID(g.options.clientID), WithViewStorageBuilder(kept),
@@ -41,8 +42,8 @@ func (g *group) view(brokers []string, e Edge, kept storage.Builder) (*View, err
 	return NewView(brokers, Table(e.Topic()), e.Codec(), options...)
 }
 
-// runLookups runs the views until the context ends, and returns when all of them have recovered. The first that fails later
-// is reported.
+// runLookups runs the views until the context ends. It returns when all views have recovered. If a view fails, it
+// calls failed.
 func (g *group) runLookups(ctx context.Context, failed func(error)) error {
 	ended := make(chan error, len(g.lookups))
 	for topic, view := range g.lookups {

@@ -15,21 +15,23 @@ import (
 	"wallarooapi/internal/recordpb"
 )
 
-// topicsVariable names the directory with the topics of the runtime's engine in memory; it is empty where topics are Kafka's.
+// topicsVariable names the directory with the topics of the runtime's in-memory engine. The variable is empty if
+// topics are in Kafka.
 const topicsVariable = "WALLAROO_TOPICS"
 
-// lookupTable is a table of which a worker has the whole.
+// lookupTable is a complete copy of a table in a worker.
 type lookupTable interface {
 	Get(key string) (any, error)
 }
 
-// memoryTable is a topic in memory, read as a table: the file of a test's engine, which grows between calls of the worker.
+// memoryTable reads a topic of the in-memory engine as a table. The topic is a file, which grows between calls of the
+// worker.
 type memoryTable struct {
 	path  string
 	codec Codec
 
 	mutex  sync.Mutex
-	offset int64 // up to which the file is in values
+	offset int64 // position in the file up to which values is current
 	values map[string][]byte
 }
 
@@ -38,7 +40,7 @@ func newMemoryTable(directory, topic string, codec Codec) *memoryTable {
 	return &memoryTable{path: filepath.Join(directory, hex.EncodeToString(name[:])), codec: codec, values: map[string][]byte{}}
 }
 
-// declare makes the topic's file, by which a test's engine knows that the topic is looked up.
+// declare creates the topic's file. The file informs the in-memory engine that the topic is looked up.
 func (t *memoryTable) declare() error {
 	file, err := os.OpenFile(t.path, os.O_CREATE|os.O_RDONLY, 0o600)
 	if err != nil {
@@ -61,7 +63,7 @@ func (t *memoryTable) Get(key string) (any, error) {
 	return t.codec.Decode(data)
 }
 
-// catchUp reads the records written since the last time. A topic without records has no file.
+// catchUp reads the records that were written since the last call. A topic without records has no file.
 func (t *memoryTable) catchUp() error {
 	file, err := os.Open(t.path)
 	if os.IsNotExist(err) {

@@ -2,45 +2,45 @@ package goka
 
 import theirs "github.com/lovoo/goka"
 
-// The types are Goka's.
+// These types are aliases of Goka's types.
 type (
-	// MockAutoConsumer is Goka's.
+	// MockAutoConsumer is an alias of Goka's type.
 	MockAutoConsumer = theirs.MockAutoConsumer
-	// MockAutoPartitionConsumer is Goka's.
+	// MockAutoPartitionConsumer is an alias of Goka's type.
 	MockAutoPartitionConsumer = theirs.MockAutoPartitionConsumer
-	// MockBroker is Goka's.
+	// MockBroker is an alias of Goka's type.
 	MockBroker = theirs.MockBroker
-	// MockBrokerMockRecorder is Goka's.
+	// MockBrokerMockRecorder is an alias of Goka's type.
 	MockBrokerMockRecorder = theirs.MockBrokerMockRecorder
-	// MockClient is Goka's.
+	// MockClient is an alias of Goka's type.
 	MockClient = theirs.MockClient
-	// MockClientMockRecorder is Goka's.
+	// MockClientMockRecorder is an alias of Goka's type.
 	MockClientMockRecorder = theirs.MockClientMockRecorder
-	// MockClusterAdmin is Goka's.
+	// MockClusterAdmin is an alias of Goka's type.
 	MockClusterAdmin = theirs.MockClusterAdmin
-	// MockClusterAdminMockRecorder is Goka's.
+	// MockClusterAdminMockRecorder is an alias of Goka's type.
 	MockClusterAdminMockRecorder = theirs.MockClusterAdminMockRecorder
-	// MockConsumerGroup is Goka's.
+	// MockConsumerGroup is an alias of Goka's type.
 	MockConsumerGroup = theirs.MockConsumerGroup
-	// MockConsumerGroupClaim is Goka's.
+	// MockConsumerGroupClaim is an alias of Goka's type.
 	MockConsumerGroupClaim = theirs.MockConsumerGroupClaim
-	// MockConsumerGroupSession is Goka's.
+	// MockConsumerGroupSession is an alias of Goka's type.
 	MockConsumerGroupSession = theirs.MockConsumerGroupSession
-	// MockProducer is Goka's.
+	// MockProducer is an alias of Goka's type.
 	MockProducer = theirs.MockProducer
-	// MockProducerMockRecorder is Goka's.
+	// MockProducerMockRecorder is an alias of Goka's type.
 	MockProducerMockRecorder = theirs.MockProducerMockRecorder
-	// MockStorage is Goka's.
+	// MockStorage is an alias of Goka's type.
 	MockStorage = theirs.MockStorage
-	// MockStorageMockRecorder is Goka's.
+	// MockStorageMockRecorder is an alias of Goka's type.
 	MockStorageMockRecorder = theirs.MockStorageMockRecorder
-	// MockTopicManager is Goka's.
+	// MockTopicManager is an alias of Goka's type.
 	MockTopicManager = theirs.MockTopicManager
-	// MockTopicManagerMockRecorder is Goka's.
+	// MockTopicManagerMockRecorder is an alias of Goka's type.
 	MockTopicManagerMockRecorder = theirs.MockTopicManagerMockRecorder
 )
 
-// The functions are Goka's, as [github.com/lovoo/goka] describes them.
+// These are Goka's functions. See [github.com/lovoo/goka].
 var (
 	NewMockAutoConsumer       = theirs.NewMockAutoConsumer
 	NewMockBroker             = theirs.NewMockBroker

@@ -2,121 +2,121 @@ package goka
 
 import theirs "github.com/lovoo/goka"
 
-// The types are Goka's.
+// These types are aliases of Goka's types.
 type (
-	// Assignment is Goka's.
+	// Assignment is an alias of Goka's type.
 	Assignment = theirs.Assignment
-	// Backoff is Goka's.
+	// Backoff is an alias of Goka's type.
 	Backoff = theirs.Backoff
-	// BackoffBuilder is Goka's.
+	// BackoffBuilder is an alias of Goka's type.
 	BackoffBuilder = theirs.BackoffBuilder
-	// Broker is Goka's.
+	// Broker is an alias of Goka's type.
 	Broker = theirs.Broker
-	// Codec is Goka's.
+	// Codec is an alias of Goka's type.
 	Codec = theirs.Codec
-	// ConsumerGroupBuilder is Goka's.
+	// ConsumerGroupBuilder is an alias of Goka's type.
 	ConsumerGroupBuilder = theirs.ConsumerGroupBuilder
-	// Context is Goka's.
+	// Context is an alias of Goka's type.
 	Context = theirs.Context
-	// ContextOption is Goka's.
+	// ContextOption is an alias of Goka's type.
 	ContextOption = theirs.ContextOption
-	// ContextWrapper is Goka's.
+	// ContextWrapper is an alias of Goka's type.
 	ContextWrapper = theirs.ContextWrapper
-	// DefaultUpdateContext is Goka's.
+	// DefaultUpdateContext is an alias of Goka's type.
 	DefaultUpdateContext = theirs.DefaultUpdateContext
-	// Edge is Goka's.
+	// Edge is an alias of Goka's type.
 	Edge = theirs.Edge
-	// Edges is Goka's.
+	// Edges is an alias of Goka's type.
 	Edges = theirs.Edges
-	// Emitter is Goka's.
+	// Emitter is an alias of Goka's type.
 	Emitter = theirs.Emitter
-	// EmitterOption is Goka's.
+	// EmitterOption is an alias of Goka's type.
 	EmitterOption = theirs.EmitterOption
-	// Getter is Goka's.
+	// Getter is an alias of Goka's type.
 	Getter = theirs.Getter
-	// Group is Goka's.
+	// Group is an alias of Goka's type.
 	Group = theirs.Group
-	// Headers is Goka's.
+	// Headers is an alias of Goka's type.
 	Headers = theirs.Headers
-	// InputStats is Goka's.
+	// InputStats is an alias of Goka's type.
 	InputStats = theirs.InputStats
-	// Iterator is Goka's.
+	// Iterator is an alias of Goka's type.
 	Iterator = theirs.Iterator
-	// Logger is Goka's.
+	// Logger is an alias of Goka's type.
 	Logger = theirs.Logger
-	// NilHandling is Goka's.
+	// NilHandling is an alias of Goka's type.
 	NilHandling = theirs.NilHandling
-	// OutputStats is Goka's.
+	// OutputStats is an alias of Goka's type.
 	OutputStats = theirs.OutputStats
-	// PPRunMode is Goka's.
+	// PPRunMode is an alias of Goka's type.
 	PPRunMode = theirs.PPRunMode
-	// PartitionProcStats is Goka's.
+	// PartitionProcStats is an alias of Goka's type.
 	PartitionProcStats = theirs.PartitionProcStats
-	// PartitionProcessor is Goka's.
+	// PartitionProcessor is an alias of Goka's type.
 	PartitionProcessor = theirs.PartitionProcessor
-	// PartitionStatus is Goka's.
+	// PartitionStatus is an alias of Goka's type.
 	PartitionStatus = theirs.PartitionStatus
-	// PartitionTable is Goka's.
+	// PartitionTable is an alias of Goka's type.
 	PartitionTable = theirs.PartitionTable
-	// ProcessCallback is Goka's.
+	// ProcessCallback is an alias of Goka's type.
 	ProcessCallback = theirs.ProcessCallback
-	// ProcessorStats is Goka's.
+	// ProcessorStats is an alias of Goka's type.
 	ProcessorStats = theirs.ProcessorStats
-	// Producer is Goka's.
+	// Producer is an alias of Goka's type.
 	Producer = theirs.Producer
-	// ProducerBuilder is Goka's.
+	// ProducerBuilder is an alias of Goka's type.
 	ProducerBuilder = theirs.ProducerBuilder
-	// Promise is Goka's.
+	// Promise is an alias of Goka's type.
 	Promise = theirs.Promise
-	// PromiseFinisher is Goka's.
+	// PromiseFinisher is an alias of Goka's type.
 	PromiseFinisher = theirs.PromiseFinisher
-	// RebalanceCallback is Goka's.
+	// RebalanceCallback is an alias of Goka's type.
 	RebalanceCallback = theirs.RebalanceCallback
-	// RecoveryStats is Goka's.
+	// RecoveryStats is an alias of Goka's type.
 	RecoveryStats = theirs.RecoveryStats
-	// SaramaConsumerBuilder is Goka's.
+	// SaramaConsumerBuilder is an alias of Goka's type.
 	SaramaConsumerBuilder = theirs.SaramaConsumerBuilder
-	// Signal is Goka's.
+	// Signal is an alias of Goka's type.
 	Signal = theirs.Signal
-	// State is Goka's.
+	// State is an alias of Goka's type.
 	State = theirs.State
-	// StateChangeObserver is Goka's.
+	// StateChangeObserver is an alias of Goka's type.
 	StateChangeObserver = theirs.StateChangeObserver
-	// StateReader is Goka's.
+	// StateReader is an alias of Goka's type.
 	StateReader = theirs.StateReader
-	// Stream is Goka's.
+	// Stream is an alias of Goka's type.
 	Stream = theirs.Stream
-	// Streams is Goka's.
+	// Streams is an alias of Goka's type.
 	Streams = theirs.Streams
-	// TMConfigMismatchBehavior is Goka's.
+	// TMConfigMismatchBehavior is an alias of Goka's type.
 	TMConfigMismatchBehavior = theirs.TMConfigMismatchBehavior
-	// Table is Goka's.
+	// Table is an alias of Goka's type.
 	Table = theirs.Table
-	// TableStats is Goka's.
+	// TableStats is an alias of Goka's type.
 	TableStats = theirs.TableStats
-	// Tester is Goka's.
+	// Tester is an alias of Goka's type.
 	Tester = theirs.Tester
-	// TopicManager is Goka's.
+	// TopicManager is an alias of Goka's type.
 	TopicManager = theirs.TopicManager
-	// TopicManagerBuilder is Goka's.
+	// TopicManagerBuilder is an alias of Goka's type.
 	TopicManagerBuilder = theirs.TopicManagerBuilder
-	// TopicManagerConfig is Goka's.
+	// TopicManagerConfig is an alias of Goka's type.
 	TopicManagerConfig = theirs.TopicManagerConfig
-	// UpdateCallback is Goka's.
+	// UpdateCallback is an alias of Goka's type.
 	UpdateCallback = theirs.UpdateCallback
-	// UpdateContext is Goka's.
+	// UpdateContext is an alias of Goka's type.
 	UpdateContext = theirs.UpdateContext
-	// View is Goka's.
+	// View is an alias of Goka's type.
 	View = theirs.View
-	// ViewOption is Goka's.
+	// ViewOption is an alias of Goka's type.
 	ViewOption = theirs.ViewOption
-	// ViewState is Goka's.
+	// ViewState is an alias of Goka's type.
 	ViewState = theirs.ViewState
-	// ViewStats is Goka's.
+	// ViewStats is an alias of Goka's type.
 	ViewStats = theirs.ViewStats
 )
 
-// The constants are Goka's.
+// These are Goka's constants.
 const (
 	NilIgnore                      = theirs.NilIgnore
 	NilProcess                     = theirs.NilProcess
@@ -148,7 +148,7 @@ const (
 	ViewStateRunning               = theirs.ViewStateRunning
 )
 
-// The variables are Goka's.
+// These are Goka's variables.
 var (
 	CopartitioningStrategy       = theirs.CopartitioningStrategy
 	ErrEmitterAlreadyClosed      = theirs.ErrEmitterAlreadyClosed
@@ -156,7 +156,7 @@ var (
 	StrictCopartitioningStrategy = theirs.StrictCopartitioningStrategy
 )
 
-// The functions are Goka's, as [github.com/lovoo/goka] describes them.
+// These are Goka's functions. See [github.com/lovoo/goka].
 var (
 	ConsumerGroupBuilderWithConfig = theirs.ConsumerGroupBuilderWithConfig
 	Debug                          = theirs.Debug

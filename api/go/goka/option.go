@@ -9,32 +9,32 @@ import (
 	"github.com/lovoo/goka/storage"
 )
 
-// ProcessorOption changes how a processor works.
+// ProcessorOption changes the settings of a processor.
 type ProcessorOption func(*poptions, *GroupGraph)
 
-// poptions has the values of options.
+// poptions holds the values of the options.
 type poptions struct {
-	goka     []theirs.ProcessorOption // the same for Goka's own processor, under its tester
+	goka     []theirs.ProcessorOption // the same options for Goka's own processor, under its tester
 	isTested bool
-	notes    []string // options that change nothing here, and why
+	notes    []string // why options have no effect here
 
 	log               Logger
 	clientID          string
 	updateCallback    UpdateCallback
 	rebalanceCallback RebalanceCallback
 	contextWrapper    ContextWrapper
-	hasher            func() hash.Hash32 // nil: Goka's
+	hasher            func() hash.Hash32 // nil for Goka's default
 	nilHandling       NilHandling
 	defaultHeaders    Headers
-	storage           storage.Builder // of lookups
+	storage           storage.Builder // storage of lookups
 	topicManager      TopicManagerBuilder
 	consumer          SaramaConsumerBuilder
 
 	keepsDeadLetters bool
 	murmur2          bool
-	replicas         int // of topics of table and loop; 0: the default
+	replicas         int // of the topics of table and loop; 0 for the default
 	runArguments     []string
-	kafka            map[string]string // settings by which the runtime reaches brokers
+	kafka            map[string]string // settings of the runtime's connections to brokers
 }
 
 func newOptions(graph *GroupGraph, options []ProcessorOption) *poptions {
@@ -52,7 +52,7 @@ func newOptions(graph *GroupGraph, options []ProcessorOption) *poptions {
 	return o
 }
 
-// topicManagerOf returns Goka's builder, with so many copies of the topics it creates; 0: as many as Goka, two.
+// topicManagerOf returns Goka's builder with a number of replicas for new topics. 0 means Goka's default, two.
 func topicManagerOf(replicas int) TopicManagerBuilder {
 	if replicas == 0 {
 		return DefaultTopicManagerBuilder
@@ -62,7 +62,7 @@ func topicManagerOf(replicas int) TopicManagerBuilder {
 	return TopicManagerBuilderWithTopicManagerConfig(config)
 }
 
-// mapped makes an option that has the same meaning here as in Goka.
+// mapped makes an option that has the same effect here as in Goka.
 func mapped(same theirs.ProcessorOption, apply func(*poptions)) ProcessorOption {
 	return func(o *poptions, _ *GroupGraph) {
 		o.goka = append(o.goka, same)
@@ -70,57 +70,59 @@ func mapped(same theirs.ProcessorOption, apply func(*poptions)) ProcessorOption 
 	}
 }
 
-// noted makes an option that changes nothing here.
+// noted makes an option that has no effect here. note says why.
 func noted(same theirs.ProcessorOption, note string) ProcessorOption {
 	return mapped(same, func(o *poptions) { o.notes = append(o.notes, note) })
 }
 
-// WithClientID sets the name under which topic manager and lookups connect to Kafka.
+// WithClientID sets the client ID with which topic manager and lookups connect to Kafka.
 func WithClientID(clientID string) ProcessorOption {
 	return mapped(theirs.WithClientID(clientID), func(o *poptions) { o.clientID = clientID })
 }
 
-// WithUpdateCallback sets the function that is called for each record of a joined table. Its storage has the record's key alone.
+// WithUpdateCallback sets the function that is called for each record of a joined table. The storage that it gets
+// contains only the key of the record.
 func WithUpdateCallback(cb UpdateCallback) ProcessorOption {
 	return mapped(theirs.WithUpdateCallback(cb), func(o *poptions) { o.updateCallback = cb })
 }
 
-// WithRebalanceCallback sets the function that is called once in each process, before its first message, with all partitions of the inputs.
+// WithRebalanceCallback sets a function that each process calls once, before its first message, with all partitions of
+// the inputs.
 func WithRebalanceCallback(cb RebalanceCallback) ProcessorOption {
 	return mapped(theirs.WithRebalanceCallback(cb), func(o *poptions) { o.rebalanceCallback = cb })
 }
 
-// WithContextWrapper sets the function that wraps the context of a callback. It is called concurrently.
+// WithContextWrapper sets a function that wraps the context of each callback. It is called concurrently.
 func WithContextWrapper(wrapper ContextWrapper) ProcessorOption {
 	return mapped(theirs.WithContextWrapper(wrapper), func(o *poptions) { o.contextWrapper = wrapper })
 }
 
-// WithLogger sets the logger; the lines of `wallaroo run` go there too.
+// WithLogger sets the logger. It also gets the output lines of `wallaroo run`.
 func WithLogger(l Logger) ProcessorOption {
 	return mapped(theirs.WithLogger(l), func(o *poptions) { o.log = l })
 }
 
-// WithHasher sets the function that assigns keys to the partitions of the topics that the group writes.
+// WithHasher sets the hash function that assigns keys to partitions in the topics that the group writes.
 func WithHasher(hasher func() hash.Hash32) ProcessorOption {
 	return mapped(theirs.WithHasher(hasher), func(o *poptions) { o.hasher = hasher })
 }
 
-// WithNilHandling sets the handling of a message of an input that has no value.
+// WithNilHandling sets the handling of input messages without a value.
 func WithNilHandling(nh NilHandling) ProcessorOption {
 	return mapped(theirs.WithNilHandling(nh), func(o *poptions) { o.nilHandling = nh })
 }
 
-// WithProducerDefaultHeaders sets headers of every message of Emit and Loopback.
+// WithProducerDefaultHeaders sets headers for every message of Emit and Loopback.
 func WithProducerDefaultHeaders(hdr Headers) ProcessorOption {
 	return mapped(theirs.WithProducerDefaultHeaders(hdr), func(o *poptions) { o.defaultHeaders = hdr })
 }
 
-// WithStorageBuilder sets where lookups keep their tables; the group's own state is in the checkpoint.
+// WithStorageBuilder sets the storage for the tables of lookups. The group's own state is in the checkpoint.
 func WithStorageBuilder(sb storage.Builder) ProcessorOption {
 	return mapped(theirs.WithStorageBuilder(sb), func(o *poptions) { o.storage = sb })
 }
 
-// WithTopicManagerBuilder sets the builder of the manager that looks at topics, and creates those of table and loop.
+// WithTopicManagerBuilder sets the builder of the manager that inspects topics and creates those of table and loop.
 func WithTopicManagerBuilder(tmb TopicManagerBuilder) ProcessorOption {
 	return mapped(theirs.WithTopicManagerBuilder(tmb), func(o *poptions) { o.topicManager = tmb })
 }
@@ -130,65 +132,67 @@ func WithConsumerSaramaBuilder(cgb SaramaConsumerBuilder) ProcessorOption {
 	return mapped(theirs.WithConsumerSaramaBuilder(cgb), func(o *poptions) { o.consumer = cgb })
 }
 
-// WithGroupGraphHook calls a function with the graph.
+// WithGroupGraphHook calls hook with the graph.
 func WithGroupGraphHook(hook func(gg *GroupGraph)) ProcessorOption {
 	return func(_ *poptions, graph *GroupGraph) { hook(graph) }
 }
 
-// WithConsumerGroupBuilder changes nothing: Spark reads the inputs, and there is no consumer group.
+// WithConsumerGroupBuilder has no effect: Spark reads the inputs, and there is no consumer group.
 func WithConsumerGroupBuilder(cgb ConsumerGroupBuilder) ProcessorOption {
 	return noted(theirs.WithConsumerGroupBuilder(cgb), "WithConsumerGroupBuilder: Spark reads the inputs, there is no consumer group")
 }
 
-// WithProducerBuilder changes nothing: the runtime writes outputs, in transactions.
+// WithProducerBuilder has no effect: the runtime writes the outputs, in transactions.
 func WithProducerBuilder(pb ProducerBuilder) ProcessorOption {
 	return noted(theirs.WithProducerBuilder(pb), "WithProducerBuilder: the runtime writes the outputs, in transactions")
 }
 
-// WithBackoffBuilder changes nothing: the runtime connects again by itself.
+// WithBackoffBuilder has no effect: the runtime reconnects by itself.
 func WithBackoffBuilder(bb BackoffBuilder) ProcessorOption {
 	return noted(theirs.WithBackoffBuilder(bb), "WithBackoffBuilder: the runtime connects again by itself")
 }
 
-// WithBackoffResetTimeout changes nothing, as WithBackoffBuilder.
+// WithBackoffResetTimeout has no effect, like WithBackoffBuilder.
 func WithBackoffResetTimeout(duration time.Duration) ProcessorOption {
 	return noted(theirs.WithBackoffResetTimeout(duration), "WithBackoffResetTimeout: the runtime connects again by itself")
 }
 
-// WithPartitionChannelSize changes nothing: messages come in micro-batches.
+// WithPartitionChannelSize has no effect: messages are processed in micro-batches.
 func WithPartitionChannelSize(size int) ProcessorOption {
 	return noted(theirs.WithPartitionChannelSize(size), "WithPartitionChannelSize: messages come in micro-batches")
 }
 
-// WithHotStandby changes nothing: state is in the checkpoint, from which any executor goes on.
+// WithHotStandby has no effect: the state is in the checkpoint, from which any executor can continue.
 func WithHotStandby() ProcessorOption {
 	return noted(theirs.WithHotStandby(), "WithHotStandby: state is in the checkpoint, from which any executor goes on")
 }
 
-// WithRecoverAhead changes nothing: the table topic is not read to recover.
+// WithRecoverAhead has no effect: recovery does not read the table topic.
 func WithRecoverAhead() ProcessorOption {
 	return noted(theirs.WithRecoverAhead(), "WithRecoverAhead: the table topic is not read to recover")
 }
 
-// WithTester hands the graph over to Goka's own processor, under Goka's tester: tests run without Spark and Kafka.
+// WithTester runs the graph on Goka's own processor under Goka's tester. Such tests need neither Spark nor Kafka.
 func WithTester(t Tester) ProcessorOption {
 	return mapped(theirs.WithTester(t), func(o *poptions) { o.isTested = true })
 }
 
-// WithDeadLetters puts a message aside on which a callback fails, and goes on with the next one, instead of ending the processor. `wallaroo
-// dead-letters` shows them. Goka has no such option.
+// WithDeadLetters makes a message a dead letter if a callback fails on it. The processor then continues with the next
+// message, where Goka would end. `wallaroo dead-letters` shows these messages. Goka has no such option.
 func WithDeadLetters() ProcessorOption { return own(func(o *poptions) { o.keepsDeadLetters = true }) }
 
-// WithMurmur2 assigns keys to partitions as Kafka's own clients and Kafka Streams do, instead of Goka's FNV-1a. Goka has no such option.
+// WithMurmur2 assigns keys to partitions with the hash of Kafka's own clients and Kafka Streams in place of Goka's
+// FNV-1a. Goka has no such option.
 func WithMurmur2() ProcessorOption { return own(func(o *poptions) { o.murmur2 = true }) }
 
-// WithReplicas sets the number of copies of the topics of table and loop that are created. Without it a program with [Serve] has one,
-// and [NewProcessor] asks for two, as Goka does, which a broker that is alone refuses; what [WithTopicManagerBuilder] says comes first.
-// Goka has no such option.
+// WithReplicas sets the number of replicas for new topics of table and loop. The default is one in a program with
+// [Serve]. [NewProcessor] requests two, as Goka does; a single broker refuses this. [WithTopicManagerBuilder] has
+// precedence. Goka has no such option.
 func WithReplicas(count int) ProcessorOption { return own(func(o *poptions) { o.replicas = count }) }
 
-// WithContinueGoka lets the first run begin with what a processor of Goka's own has left in Kafka: the values of the group's table, and the
-// offsets that its consumer group has committed. That processor must have ended. Later runs go on as always. Goka has no such option.
+// WithContinueGoka lets the first run continue the work of Goka's own processor. It begins with the values of the
+// group's table in Kafka and the committed offsets of its consumer group. That processor must have ended. Later runs
+// continue from the checkpoint. Goka has no such option.
 func WithContinueGoka() ProcessorOption { return WithRunArguments("--continue-goka") }
 
 // WithRunArguments adds arguments of `wallaroo run`, such as "--master" and "local[4]". Goka has no such option.
@@ -199,10 +203,10 @@ func WithRunArguments(arguments ...string) ProcessorOption {
 // own makes an option that Goka does not have.
 func own(apply func(*poptions)) ProcessorOption { return func(o *poptions, _ *GroupGraph) { apply(o) } }
 
-// replacement is the configuration that ReplaceGlobalConfig got; nil: none.
+// replacement is the configuration passed to ReplaceGlobalConfig, nil if there is none.
 var replacement *sarama.Config
 
-// globalConfig returns a copy of the configuration that views and topic managers use, which Goka does not show.
+// globalConfig returns a copy of the configuration that views and topic managers use. Goka does not export it.
 func globalConfig() *sarama.Config {
 	if replacement == nil {
 		return DefaultConfig()
@@ -211,11 +215,12 @@ func globalConfig() *sarama.Config {
 	return &config
 }
 
-// startOfInputs is where the first run begins, as the configuration that ReplaceGlobalConfig got says.
+// startOfInputs is the place where the first run begins. ReplaceGlobalConfig sets it.
 var startOfInputs = "end"
 
-// ReplaceGlobalConfig sets Goka's configuration of sarama, for emitters, views and topic managers; the first run of a group
-// begins at its Consumer.Offsets.Initial, and its Producer.MaxMessageBytes bounds what callbacks write.
+// ReplaceGlobalConfig sets Goka's sarama configuration for emitters, views and topic managers. The first run of a
+// group begins at its Consumer.Offsets.Initial. Its Producer.MaxMessageBytes limits the size of records that callbacks
+// write.
 func ReplaceGlobalConfig(config *sarama.Config) {
 	theirs.ReplaceGlobalConfig(config)
 	own := *config

@@ -8,12 +8,12 @@ import (
 	theirs "github.com/lovoo/goka"
 )
 
-// Processor runs the callbacks of a group. Its methods but Run may be called by several goroutines.
+// Processor runs the callbacks of a group. Except for Run, its methods may be called concurrently.
 type Processor struct {
 	brokers    []string
 	graph      *GroupGraph
 	group      *group
-	tested     *theirs.Processor // Goka's own, under its tester; then nothing else is used
+	tested     *theirs.Processor // Goka's own processor, under its tester; then the other fields are not used
 	state      *Signal
 	running    atomic.Pointer[context.Context]
 	table      tableView
@@ -25,8 +25,8 @@ type Processor struct {
 	done   chan struct{}
 }
 
-// NewProcessor makes a processor of a graph. It connects to the brokers, looks whether the topics that the group reads exist, and creates
-// those of its loop and table. Errors have Goka's texts.
+// NewProcessor makes a processor of a graph. It connects to the brokers, checks that the topics which the group reads
+// exist, and creates the topics of its loop and table. Errors have Goka's texts.
 func NewProcessor(brokers []string, gg *GroupGraph, options ...ProcessorOption) (*Processor, error) {
 	if err := gg.Validate(); err != nil {
 		return nil, err
@@ -56,11 +56,12 @@ func NewProcessor(brokers []string, gg *GroupGraph, options ...ProcessorOption) 
 	return p, p.group.makeLookups(brokers)
 }
 
-// Graph returns the graph.
+// Graph returns the graph of the processor.
 func (p *Processor) Graph() *GroupGraph { return p.graph }
 
-// Run serves the callbacks from this process and runs `wallaroo run` until the context ends, Stop is called, or something fails; it returns
-// nil in the first two cases. An error of a callback has Goka's text. No process that it started is left. It can be called once.
+// Run serves the callbacks from this process and runs `wallaroo run` until the context ends, Stop is called, or an
+// error occurs. In the first two cases it returns nil. The error of a callback has Goka's text. When Run returns, all
+// processes that it started have ended. Run can be called only once.
 func (p *Processor) Run(ctx context.Context) error {
 	if p.tested != nil {
 		return p.tested.Run(ctx)
@@ -68,7 +69,7 @@ func (p *Processor) Run(ctx context.Context) error {
 	return runAll(ctx, []*Processor{p}, p.checkpoint)
 }
 
-// begin notes that the processor runs, as long as a context.
+// begin marks the processor as running. ctx is the context of the run.
 func (p *Processor) begin(ctx context.Context, cancel context.CancelCauseFunc, checkpoint string) {
 	p.running.Store(&ctx)
 	p.mutex.Lock()
@@ -77,7 +78,7 @@ func (p *Processor) begin(ctx context.Context, cancel context.CancelCauseFunc, c
 	p.state.SetState(ProcStateStarting)
 }
 
-// finish notes how the run has ended; its context has ended before.
+// finish stores the result of the run. The context of the run must have ended before.
 func (p *Processor) finish(err error) {
 	p.table.wait()
 	p.state.SetState(ProcStateStopped)
@@ -94,7 +95,7 @@ func (p *Processor) abort(err error) {
 	p.cancel(err)
 }
 
-// context returns that of the run.
+// context returns the context of the run.
 func (p *Processor) context() context.Context {
 	if running := p.running.Load(); running != nil {
 		return *running
@@ -102,7 +103,7 @@ func (p *Processor) context() context.Context {
 	return context.Background()
 }
 
-// Stop ends the run, as the end of its context does. It does not wait.
+// Stop ends the run, like the end of Run's context. It does not wait.
 func (p *Processor) Stop() {
 	if p.tested != nil {
 		p.tested.Stop()
@@ -115,7 +116,7 @@ func (p *Processor) Stop() {
 	}
 }
 
-// Done is closed when the run has ended.
+// Done returns a channel that is closed when the run has ended.
 func (p *Processor) Done() <-chan struct{} {
 	if p.tested != nil {
 		return p.tested.Done()
@@ -123,7 +124,7 @@ func (p *Processor) Done() <-chan struct{} {
 	return p.done
 }
 
-// Error returns the error that Run returned.
+// Error returns the error of Run.
 func (p *Processor) Error() error {
 	if p.tested != nil {
 		return p.tested.Error()
@@ -133,7 +134,7 @@ func (p *Processor) Error() error {
 	return p.err
 }
 
-// Recovered reports whether messages are being processed.
+// Recovered reports whether the processor is processing messages.
 func (p *Processor) Recovered() bool { return p.StateReader().IsState(ProcStateRunning) }
 
 // StateReader returns the state of the processor.
@@ -144,10 +145,10 @@ func (p *Processor) StateReader() StateReader {
 	return p.state
 }
 
-// WaitForReady returns when messages are being processed, or the run has ended.
+// WaitForReady waits until the processor processes messages or the run has ended.
 func (p *Processor) WaitForReady() error { return p.WaitForReadyContext(context.Background()) }
 
-// WaitForReadyContext is WaitForReady, until the context ends.
+// WaitForReadyContext is WaitForReady with a context. It returns the context's error if the context ends first.
 func (p *Processor) WaitForReadyContext(ctx context.Context) error {
 	if p.tested != nil {
 		return p.tested.WaitForReadyContext(ctx)
@@ -162,10 +163,10 @@ func (p *Processor) WaitForReadyContext(ctx context.Context) error {
 	}
 }
 
-// Stats returns the counts of this process, in the shape of Goka's statistics.
+// Stats returns the counts of this process in the form of Goka's statistics.
 func (p *Processor) Stats() *ProcessorStats { return p.StatsWithContext(context.Background()) }
 
-// StatsWithContext is Stats, until the context ends.
+// StatsWithContext is Stats with a context for the statistics of lookups.
 func (p *Processor) StatsWithContext(ctx context.Context) *ProcessorStats {
 	if p.tested != nil {
 		return p.tested.StatsWithContext(ctx)

@@ -12,17 +12,18 @@ import (
 	"github.com/IBM/sarama"
 )
 
-// WithKafkaOptions adds settings by which the runtime reaches the brokers, in names of librdkafka with "kafka." in front, such as
-// "kafka.ssl.ca.location". Those of a name and a password, and of a client's certificate, come from [ReplaceGlobalConfig]; what is
-// given here counts before them. Goka has no such option.
+// WithKafkaOptions adds settings for the runtime's connections to the brokers. Their names are those of librdkafka
+// with the prefix "kafka.", such as "kafka.ssl.ca.location". The runtime takes user name, password and client
+// certificate from the configuration of [ReplaceGlobalConfig]. Options given here have precedence. Goka has no such
+// option.
 func WithKafkaOptions(options map[string]string) ProcessorOption {
 	return own(func(o *poptions) { maps.Copy(o.kafka, options) })
 }
 
-// protocols of Kafka, by whether connections are encrypted and whether clients log in.
+// protocols maps whether connections are encrypted and whether clients log in to Kafka's name of the protocol.
 var protocols = map[[2]bool]string{{true, false}: "SSL", {false, true}: "SASL_PLAINTEXT", {true, true}: "SASL_SSL"}
 
-// reach returns the settings by which the runtime reaches the brokers as sarama does.
+// reach returns the settings with which the runtime connects to the brokers in the same way as sarama.
 func reach(config *sarama.Config, own map[string]string) (map[string]string, error) {
 	found := map[string]string{}
 	if protocol := protocols[[2]bool{config.Net.TLS.Enable, config.Net.SASL.Enable}]; protocol != "" {
@@ -39,7 +40,7 @@ func reach(config *sarama.Config, own map[string]string) (map[string]string, err
 	return found, err
 }
 
-// login sets the credentials of a client.
+// login sets the credentials of the client.
 func login(config *sarama.Config, own, found map[string]string) error {
 	mechanism := config.Net.SASL.Mechanism
 	switch mechanism {
@@ -54,7 +55,7 @@ func login(config *sarama.Config, own, found map[string]string) error {
 	return nil
 }
 
-// certificates sets the authorities that a client trusts, and its own certificate.
+// certificates sets the trusted authorities and the client's own certificate.
 func certificates(config *tls.Config, own, found map[string]string) (err error) {
 	if config.RootCAs != nil {
 		err = needed(own, "kafka.ssl.ca.", "RootCAs of Net.TLS.Config")
@@ -78,7 +79,8 @@ func certificates(config *tls.Config, own, found map[string]string) (err error) 
 	return err
 }
 
-// needed returns an error unless the program itself sets the fields that cannot be taken over from sarama's configuration.
+// needed returns an error unless the program itself sets options with a prefix. They replace a setting that cannot be
+// taken from sarama's configuration.
 func needed(own map[string]string, prefix, what string) error {
 	for name := range own {
 		if strings.HasPrefix(name, prefix) {

@@ -11,15 +11,16 @@ import (
 	"wallarooapi/internal/life"
 )
 
-// brokersVariable names the brokers, HOST:PORT,..., that count in place of the program's.
+// brokersVariable names the variable with brokers, HOST:PORT,..., that replace the brokers of the program.
 const brokersVariable = "WALLAROO_BROKERS"
 
-// Serve does what the runtime asks for where it started the program, and exits: it emits the topology of groups, or hosts their callbacks.
-// Otherwise it returns at once. Call it first in main, and `wallaroo run DIR`, `wallaroo pack DIR` and clusters take the program as
-// they take every other; Run is then for development. Options of processors come from [GroupGraph.WithOptions].
+// Serve does the work that the runtime requests if the runtime started the program, and then exits: it emits the
+// topology of groups or hosts their callbacks. In all other cases it returns at once. Call it first in main. Then
+// `wallaroo run DIR`, `wallaroo pack DIR` and clusters accept the program like any other, and Run is only for
+// development. Set the options of processors with [GroupGraph.WithOptions].
 //
-// What is wrong with a graph is reported as a panic of the setup (T217). Tables of Lookup edges are read before the worker serves, which
-// may take a minute.
+// Faults in a graph are reported as a panic of the setup (T217). The worker reads the tables of Lookup edges before it
+// serves, which may take a minute.
 func Serve(brokers []string, groups ...*GroupGraph) {
 	mode := os.Getenv("WALLAROO_MODE")
 	if mode == "" {
@@ -50,7 +51,7 @@ func Serve(brokers []string, groups ...*GroupGraph) {
 	}))
 }
 
-// reached returns the brokers of groups: those that the environment names, else the program's.
+// reached returns the brokers from the environment, or else the program's.
 func reached(brokers []string) []string {
 	if given := os.Getenv(brokersVariable); given != "" {
 		return strings.Split(given, ",")
@@ -58,7 +59,8 @@ func reached(brokers []string) []string {
 	return brokers
 }
 
-// prepareWorker connects to Kafka for the reads of callbacks there; in a test without Kafka, to the topics in memory.
+// prepareWorker connects to Kafka for the lookups and topic data of callbacks. In a test without Kafka it uses the
+// topics in memory.
 func (g *group) prepareWorker(brokers []string) {
 	g.logNotes()
 	if directory := os.Getenv(topicsVariable); directory != "" {
@@ -69,7 +71,7 @@ func (g *group) prepareWorker(brokers []string) {
 	if err == nil {
 		err = g.runLookups(life.Context(), func(err error) {
 			fmt.Fprintln(os.Stderr, err)
-			os.Exit(1) // the supervisor starts another process
+			os.Exit(1) // the supervisor starts a new process
 		})
 	}
 	if err == nil && g.asksPartitions() {
@@ -81,7 +83,7 @@ func (g *group) prepareWorker(brokers []string) {
 	g.assign()
 }
 
-// useMemory reads lookups from topics in memory, of one partition each.
+// useMemory reads lookups from topics in memory, which have one partition each.
 func (g *group) useMemory(directory string) {
 	for _, e := range g.graph.LookupTables() {
 		g.memory[e.Topic()] = newMemoryTable(directory, e.Topic(), e.Codec())
@@ -96,7 +98,7 @@ func (g *group) useMemory(directory string) {
 	g.assign()
 }
 
-// asksPartitions reports whether something of the program depends on the number of partitions of topics.
+// asksPartitions reports whether the program depends on the partition counts of topics.
 func (g *group) asksPartitions() bool {
 	return g.options.hasher != nil || g.options.rebalanceCallback != nil || len(g.graph.edges[visitor]) > 0
 }

@@ -6,7 +6,7 @@ import (
 	"wallarooapi/stream"
 )
 
-// showing lets people see the states of groups as the codecs of their edges read them, e.g. in `wallaroo state get`.
+// showing displays the states of groups as the codecs of their edges decode them, e.g. for `wallaroo state get`.
 func showing(app *stream.Application, groups []*group) {
 	shows := map[string]func(any) any{}
 	for _, g := range groups {
@@ -21,7 +21,7 @@ func showing(app *stream.Application, groups []*group) {
 	}
 }
 
-// shown returns a state as people see it, the form that it has in Python, too.
+// shown returns a state for display. The form is the same as in Python.
 func (g *group) shown(value any) any {
 	state, is := value.(*recordpb.GroupState)
 	if !is {
@@ -44,7 +44,8 @@ func (g *group) shown(value any) any {
 	return map[string]any{"value": own, "joined": joined}
 }
 
-// decoded returns the value that a codec reads from bytes, or these where it fails: another version of the program has written them.
+// decoded returns the value that a codec decodes. If the codec fails, e.g. for data of another program version, it
+// returns data.
 func decoded(codec Codec, data []byte) (value any) {
 	if codec == nil {
 		return data

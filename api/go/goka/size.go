@@ -10,14 +10,15 @@ import (
 	"wallarooapi/stream"
 )
 
-// brokersLimit is the number of bytes a broker takes in one record with its defaults (message.max.bytes); batchBytes is the part counted besides.
+// brokersLimit is the maximum number of bytes of a record with a broker's defaults (message.max.bytes). batchBytes is
+// the overhead of a batch, which the broker counts, too.
 const brokersLimit, batchBytes = 1_048_588, 61
 
-// saramasLimit is the value in a configuration that nobody has changed.
+// saramasLimit is the default limit in sarama's configuration.
 var saramasLimit = sarama.NewConfig().Producer.MaxMessageBytes
 
-// limitOfRecords returns how many bytes a record may have that a callback writes: what the program has set as Producer.MaxMessageBytes, and
-// whether it has.
+// limitOfRecords returns the maximum number of bytes of a record that a callback writes, and whether the program has
+// set this limit as Producer.MaxMessageBytes.
 func limitOfRecords() (limit int, isSet bool) {
 	if replacement == nil || replacement.Producer.MaxMessageBytes == saramasLimit {
 		return brokersLimit, false
@@ -25,7 +26,7 @@ func limitOfRecords() (limit int, isSet bool) {
 	return replacement.Producer.MaxMessageBytes, true
 }
 
-// limited adds the limit of records to the options of a sink, if the program has set it.
+// limited adds the limit to the options of a sink if the program has set it.
 func limited(options map[string]string) map[string]string {
 	if limit, isSet := limitOfRecords(); isSet {
 		options["kafka.max.request.size"] = strconv.Itoa(limit)
@@ -44,7 +45,7 @@ func checkSize(record stream.KafkaRecord) error {
 		"Producer.MaxMessageBytes by goka.ReplaceGlobalConfig and max.message.bytes of the topic", record.Key, record.Topic, size, limit)
 }
 
-// sizeOf returns the number of bytes of a record as brokers count them: alone in its batch, and not compressed.
+// sizeOf returns the size of a record in bytes as brokers count it: uncompressed and alone in its batch.
 func sizeOf(record stream.KafkaRecord) int {
 	size := 3 + pieceBytes(record.Key) + pieceBytes(record.Value) + varintBytes(len(record.Headers))
 	for _, header := range record.Headers {
@@ -53,7 +54,7 @@ func sizeOf(record stream.KafkaRecord) int {
 	return batchBytes + varintBytes(size) + size
 }
 
-// pieceBytes returns the number of bytes of data with their length; none are a length of -1.
+// pieceBytes returns the number of bytes of data with its length prefix. Nil data has only the length -1.
 func pieceBytes(data []byte) int {
 	if data == nil {
 		return 1

@@ -7,14 +7,14 @@ import (
 	"wallarooapi/stream"
 )
 
-// counts has the counts of this process's callbacks, by the partition of their messages, in the shape of Goka's statistics. A
-// message that ran again, e.g. since its worker had ended, counts again.
+// counts holds the counts of this process's callbacks by the partition of their messages, in the form of Goka's
+// statistics. A message that is processed again, e.g. after the end of its worker, is counted again.
 type counts struct {
 	mutex      sync.Mutex
 	partitions map[int32]*PartitionProcStats
 }
 
-// of returns the counts of a partition; call it with the mutex.
+// of returns the counts of a partition. The caller must hold the mutex.
 func (c *counts) of(partition int32) *PartitionProcStats {
 	if c.partitions == nil {
 		c.partitions = map[int32]*PartitionProcStats{}
@@ -32,7 +32,7 @@ func newTableStats() *TableStats {
 	return &TableStats{Status: PartitionRunning, Recovery: &RecoveryStats{}, Input: &InputStats{}, Writes: &OutputStats{}}
 }
 
-// came counts a record of an input.
+// came counts an input record.
 func (c *counts) came(partition int32, record stream.KafkaRecord) {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
@@ -63,7 +63,7 @@ func add(stats *InputStats, record stream.KafkaRecord) {
 	}
 }
 
-// emitted counts a message to a topic.
+// emitted counts a message that was sent to a topic.
 func (c *counts) emitted(partition int32, topic string, size int) {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
@@ -75,7 +75,7 @@ func (c *counts) emitted(partition int32, topic string, size int) {
 	own.Output[topic].Bytes += size
 }
 
-// wrote counts a change of the table.
+// wrote counts a change of the group's table.
 func (c *counts) wrote(partition int32, size int) {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
@@ -84,7 +84,7 @@ func (c *counts) wrote(partition int32, size int) {
 	writes.Bytes += size
 }
 
-// snapshot returns the counts of a group, with every partition and topic that it has.
+// snapshot returns the counts of a group for all partitions and topics of the group.
 func (c *counts) snapshot(graph *GroupGraph, partitions int32) map[int32]*PartitionProcStats {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
@@ -126,7 +126,7 @@ func cloneTable(of *TableStats) *TableStats {
 	return &made
 }
 
-// cloneOf copies the target of a pointer; nil: nothing was counted.
+// cloneOf copies the target of a pointer. For nil it returns a zero value, because nothing was counted.
 func cloneOf[T any](of *T) *T {
 	made := new(T)
 	if of != nil {

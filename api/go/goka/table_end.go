@@ -8,7 +8,8 @@ import (
 	"github.com/IBM/sarama"
 )
 
-// Bytes of one fetch, and the distance from the end where the search for the last record begins; it goes back further by factors.
+// These constants limit one fetch and the search for the last record, which begins at a distance from the end and
+// multiplies it.
 const (
 	fetchBytes  = 1 << 20
 	fetchWaitMs = 500
@@ -16,15 +17,16 @@ const (
 	windowTimes = 16
 )
 
-// visibleEnds is a topic manager for whom the newest offset is the one after the last record that a reader of committed records
-// gets. Kafka's own counts the ends of transactions, which are records that nobody gets: Goka's tables would wait for them for ever.
+// visibleEnds is a topic manager whose newest offset is the offset after the last committed record. Kafka's own newest
+// offset also counts the markers of transaction ends, which no reader gets. Goka's tables would wait for them for
+// ever.
 type visibleEnds struct {
 	TopicManager
 	brokers []string
 	config  *sarama.Config
 }
 
-// withVisibleEnds wraps the topic manager of a builder of Goka's.
+// withVisibleEnds wraps the topic manager of one of Goka's builders.
 func withVisibleEnds(builder TopicManagerBuilder, config func() *sarama.Config) TopicManagerBuilder {
 	return func(brokers []string) (TopicManager, error) {
 		manager, err := builder(brokers)
@@ -35,7 +37,7 @@ func withVisibleEnds(builder TopicManagerBuilder, config func() *sarama.Config) 
 	}
 }
 
-// GetOffset returns the offset of a partition at a time, as Kafka gives it but for sarama.OffsetNewest.
+// GetOffset returns Kafka's offset of a partition at a time, except for sarama.OffsetNewest.
 func (m *visibleEnds) GetOffset(topic string, partition int32, time int64) (int64, error) {
 	if time != sarama.OffsetNewest {
 		return m.TopicManager.GetOffset(topic, partition, time)
@@ -51,7 +53,7 @@ func (m *visibleEnds) GetOffset(topic string, partition int32, time int64) (int6
 	return end, errors.Join(err, client.Close())
 }
 
-// visibleEnd returns the offset after the last record that a reader of committed records gets; the oldest offset if there is none.
+// visibleEnd returns the offset after the last committed record, or the oldest offset if there is no such record.
 func visibleEnd(client sarama.Client, topic string, partition int32) (int64, error) {
 	oldest, err := client.GetOffset(topic, partition, sarama.OffsetOldest)
 	if err != nil {
@@ -75,7 +77,8 @@ func visibleEnd(client sarama.Client, topic string, partition int32) (int64, err
 	}
 }
 
-// visibleEndAfter returns the offset after the last committed record at or after begin; begin if there is none.
+// visibleEndAfter returns the offset after the last committed record at or after begin, or begin if there is no such
+// record.
 func visibleEndAfter(client sarama.Client, topic string, partition int32, begin, newest int64) (int64, error) {
 	leader, err := client.Leader(topic, partition)
 	if err != nil {
@@ -100,15 +103,15 @@ func visibleEndAfter(client sarama.Client, topic string, partition int32, begin,
 		}
 		found, next := endOfVisible(block)
 		if next <= offset {
-			break // what follows is of a transaction that goes on
+			break // the next records belong to an open transaction
 		}
 		end, offset = max(end, found), next
 	}
 	return end, nil
 }
 
-// endOfVisible returns, for fetched bytes, the offset after the last record that a reader of committed records gets, 0 if there
-// is none, and the offset from which to fetch on, 0 if nothing was fetched.
+// endOfVisible returns for a fetched block the offset after its last committed record (0 if it has none) and the
+// offset of the next fetch (0 if nothing was fetched).
 func endOfVisible(block *sarama.FetchResponseBlock) (end, next int64) {
 	begun := slices.Clone(block.AbortedTransactions)
 	slices.SortFunc(begun, func(a, b *sarama.AbortedTransaction) int { return int(a.FirstOffset - b.FirstOffset) })

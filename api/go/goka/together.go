@@ -12,10 +12,11 @@ import (
 	"github.com/lovoo/goka/multierr"
 )
 
-// RunTogether runs processors as one application: one runtime for all of them, where [Processor.Run] starts one for each. It returns when
-// the context ends, one of them is stopped, or something of any of them fails. Their state is in one checkpoint, which belongs to these
-// groups together: what they had when they ran alone, or with others, is not in it. Brokers must be the same, in any order, and names
-// of visitors differ. Goka has no such function.
+// RunTogether runs processors as one application with one runtime. [Processor.Run] would start a runtime for each of
+// them. RunTogether returns when the context ends, one of the processors is stopped, or one of them fails. The state
+// of all processors is in one checkpoint for this combination of groups. State from runs alone or in other
+// combinations is not in it. All processors must have the same brokers, in any order, and different names of visitors.
+// Goka has no such function.
 func RunTogether(ctx context.Context, processors ...*Processor) error {
 	if len(processors) == 0 {
 		return errors.New("no processors to run together")
@@ -23,7 +24,7 @@ func RunTogether(ctx context.Context, processors ...*Processor) error {
 	if slices.Contains(processors, nil) {
 		return errors.New("one of the processors to run together is nil: NewProcessor has failed for it and returned an error")
 	}
-	if !slices.ContainsFunc(processors, func(p *Processor) bool { return p.tested == nil }) { // under Goka's tester each runs by itself
+	if !slices.ContainsFunc(processors, func(p *Processor) bool { return p.tested == nil }) { // under Goka's tester, each processor runs by itself
 		running, inner := multierr.NewErrGroup(ctx)
 		for _, p := range processors {
 			running.Go(func() error { return p.Run(inner) })
@@ -41,11 +42,11 @@ func RunTogether(ctx context.Context, processors ...*Processor) error {
 	for _, p := range processors {
 		names = append(names, string(p.graph.Group()))
 	}
-	slices.Sort(names) // the order of the arguments is not what a checkpoint belongs to
+	slices.Sort(names) // the checkpoint must not depend on the order of the arguments
 	return runAll(ctx, processors, checkpointOf(Group(strings.Join(names, " + ")), first.brokers))
 }
 
-// canRunTogether returns why processors cannot be one application.
+// canRunTogether returns an error if processors cannot be one application.
 func canRunTogether(processors []*Processor) error {
 	groups, visitors := map[Group]bool{}, map[string]Group{}
 	for _, p := range processors {
@@ -67,7 +68,7 @@ func canRunTogether(processors []*Processor) error {
 	return nil
 }
 
-// canMeet returns why two processors do not find the same topics. In which order brokers are named does not matter.
+// canMeet returns an error if two processors have different brokers. The order of the brokers does not matter.
 func canMeet(one, other *Processor) error {
 	if one.tested != nil && other.tested == nil {
 		one, other = other, one
@@ -81,7 +82,7 @@ func canMeet(one, other *Processor) error {
 	return nil
 }
 
-// runAll runs processors on a checkpoint.
+// runAll runs processors with a common checkpoint.
 func runAll(ctx context.Context, all []*Processor, checkpoint string) error {
 	for _, p := range all {
 		select {
@@ -102,7 +103,8 @@ func runAll(ctx context.Context, all []*Processor, checkpoint string) error {
 	return err
 }
 
-// outcome returns the error for a run's callers: the first failure of a callback, the error that ended the run, or nil if that was the program.
+// outcome returns the error of a run: the first failure of a callback, or the error that ended the run. It returns nil
+// if the program ended the run.
 func outcome(ctx context.Context, all []*Processor, err error) error {
 	for _, p := range all {
 		if failed := p.group.failed.get(); failed != nil {
@@ -122,7 +124,7 @@ func outcome(ctx context.Context, all []*Processor, err error) error {
 	return err
 }
 
-// serve starts lookups, worker and runtime, and waits for their end.
+// serve starts lookups, worker and runtime, and waits until the runtime ends.
 func serve(ctx context.Context, all []*Processor, checkpoint string) error {
 	if mode := os.Getenv("WALLAROO_MODE"); mode != "" {
 		return fmt.Errorf("the runtime started this program (WALLAROO_MODE=%s), and Run would start the runtime: call goka.Serve first in main", mode)

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// prepareTopics looks whether the topics that the group reads exist, and creates those of loop and table, with as many partitions as
-// the input with the most. Inputs and tables need not have the same number.
+// prepareTopics checks that the topics which the group reads exist. It creates the topics of loop and table with the
+// partition count of the largest input. Inputs and tables may have different numbers of partitions.
 func (g *group) prepareTopics(brokers []string) error {
 	return g.withManager(brokers, func(manager TopicManager) error {
 		if err := g.countInputs(manager); err != nil {
@@ -27,7 +27,7 @@ func (g *group) prepareTopics(brokers []string) error {
 	})
 }
 
-// withRemedy adds a remedy to Goka's text where there are fewer brokers than copies of a new topic.
+// withRemedy adds a remedy to Goka's error if there are fewer brokers than replicas of a new topic.
 func withRemedy(err error) error {
 	text := strings.ToLower(err.Error())
 	if !strings.Contains(text, "rfactor=") || !strings.Contains(text, "replication") {
@@ -36,14 +36,14 @@ func withRemedy(err error) error {
 	return fmt.Errorf("%w; fix: give NewProcessor the option goka.WithReplicas(1) where there is one broker", err)
 }
 
-// countTopics finds out the facts of existing topics that callbacks ask for.
+// countTopics determines the partition counts of existing topics for the callbacks.
 func (g *group) countTopics(brokers []string) error {
 	return g.withManager(brokers, func(manager TopicManager) error {
 		return errors.Join(g.countInputs(manager), g.countPartitions(manager))
 	})
 }
 
-// withManager does something with a topic manager of its own.
+// withManager calls do with a new topic manager and closes the manager.
 func (g *group) withManager(brokers []string, do func(TopicManager) error) (err error) {
 	manager, err := g.options.topicManager(brokers)
 	if err != nil {
@@ -57,7 +57,8 @@ func (g *group) withManager(brokers []string, do func(TopicManager) error) (err 
 	return do(manager)
 }
 
-// countInputs finds out the largest number of partitions of an input, and whether inputs and joined tables exist.
+// countInputs determines the largest number of partitions of an input. It returns an error if an input or joined table
+// does not exist.
 func (g *group) countInputs(manager TopicManager) error {
 	for _, topic := range g.graph.of(input, joint).Topics() {
 		partitions, err := manager.Partitions(topic)
@@ -71,7 +72,7 @@ func (g *group) countInputs(manager TopicManager) error {
 	return nil
 }
 
-// countPartitions finds out the number of partitions of the topics to which a hasher of the program assigns keys.
+// countPartitions determines the number of partitions of the written topics if the program has a hasher.
 func (g *group) countPartitions(manager TopicManager) error {
 	if g.options.hasher == nil {
 		return nil

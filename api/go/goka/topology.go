@@ -8,7 +8,8 @@ import (
 	"wallarooapi/stream"
 )
 
-// application declares groups: what each reads feeds one step, with an output for each topic that the group writes.
+// application declares groups. All inputs of a group go to one step, which has an output for each topic that the group
+// writes.
 func application(brokers []string, groups []*group) *stream.Application {
 	names := make([]string, len(groups))
 	for i, g := range groups {
@@ -23,8 +24,9 @@ func application(brokers []string, groups []*group) *stream.Application {
 	return app
 }
 
-// declare adds the group; sources has the names that are taken. A source has the name of its topic, as in Python; where several edges
-// read one topic, the later ones have their kind and group in it, too.
+// declare adds the group to the application. sources contains the source names in use. A source has the name of its
+// topic, as in Python. If several edges read the same topic, the names of later sources also contain their kind and
+// group.
 func (g *group) declare(app *stream.Application, brokers []string, sources map[string]bool) {
 	name := string(g.graph.Group())
 	sourceName := func(kind, topic string) string {
@@ -54,7 +56,7 @@ func (g *group) declare(app *stream.Application, brokers []string, sources map[s
 	g.writeTo(step, brokers)
 }
 
-// asJoined marks a record as one of a joined table: its topic may be an input too.
+// asJoined marks a record as one of a joined table, because the same topic may also be an input.
 func asJoined(_ context.Context, record stream.KafkaRecord) (stream.KafkaRecord, error) {
 	record.Topic = joinedPrefix + record.Topic
 	return record, nil
@@ -72,7 +74,8 @@ func (g *group) step(name string, records stream.Stream[stream.KafkaRecord]) str
 	return stream.Map(records, name, g.stateless, outputs...)
 }
 
-// writeTo ends a step in the topics that it writes. What writes none ends in Spark's sink for nothing: an application has a sink.
+// writeTo connects a step to the topics that it writes. Without such topics it uses Spark's "noop" sink, because an
+// application needs a sink.
 func (g *group) writeTo(step stream.Stream[*stream.KafkaRecord], brokers []string) {
 	topics := g.graph.written()
 	if len(topics) == 0 {
@@ -101,7 +104,7 @@ func (g *group) writeTo(step stream.Stream[*stream.KafkaRecord], brokers []strin
 
 func asIs(record stream.KafkaRecord) (stream.KafkaRecord, error) { return record, nil }
 
-// creation says how a topic of the group's own is created where no processor has done it.
+// creation describes how to create the group's own topics if no processor has created them.
 func (g *group) creation(policy string) *stream.TopicCreation {
 	options := map[string]string{"cleanup.policy": policy}
 	return &stream.TopicCreation{Like: g.graph.InputStreams()[0].Topic(), Replicas: g.options.replicas, Options: options}

@@ -12,7 +12,7 @@ import (
 	"wallarooapi/stream"
 )
 
-// update takes a record of a joined table into the state of its key.
+// update applies a record of a joined table to the state of its key.
 func (g *group) update(topic string, record stream.KafkaRecord, state *recordpb.GroupState) error {
 	g.counts.joined(partitionOf(record), topic, record)
 	kept := &joinedStorage{key: string(record.Key), topic: topic, state: state}
@@ -26,7 +26,7 @@ func (g *group) update(topic string, record stream.KafkaRecord, state *recordpb.
 	return errNone
 }
 
-// updateContext is a record as an update callback sees it.
+// updateContext presents a record to an update callback.
 type updateContext struct {
 	topic  string
 	record stream.KafkaRecord
@@ -42,7 +42,7 @@ func (u updateContext) Headers() Headers { return headersOf(u.record) }
 
 func (u updateContext) Timestamp() time.Time { return u.record.Time }
 
-// joinedStorage is the storage of a joined table as an update callback sees it: the key of its record.
+// joinedStorage presents a joined table to an update callback. It contains only the key of the record.
 type joinedStorage struct {
 	key, topic string
 	state      *recordpb.GroupState

@@ -20,12 +20,12 @@ import (
 	"wallarooapi/stream"
 )
 
-// metaMagic precedes the metadata that VisitAll sends; other metadata are those of `wallaroo visit`.
+// metaMagic is the prefix of metadata that VisitAll sends. Metadata of `wallaroo visit` do not have it.
 var metaMagic = []byte("\x00goka\x00")
 
 const tokenBytes = 26
 
-// visits are the visits that this process asked for and that are not done.
+// visits are the unfinished visits that this process requested.
 type visits struct {
 	mutex sync.Mutex
 	open  map[string]*visited
@@ -34,19 +34,22 @@ type visits struct {
 type visited struct {
 	meta    any
 	mutex   sync.Mutex
-	without map[string]bool // keys without a value, whose visitors did not run
+	without map[string]bool // keys without a value, for which the visitor did not run
 }
 
-// VisitAll calls the visitor of a name for every key of the group's table, at one place among the messages, and returns when its effects
-// are committed. The visit is in the journal: when this process dies meanwhile, the next one goes on with it, with meta as its bytes
-// were, if it is a basic value or one that encoding/gob writes. It waits until the processor runs. It is [ErrVisitAborted] if that has ended,
-// or the context, or ends before the visit does, e.g. since a visitor panics; it panics in the next run too, until the program is corrected.
+// VisitAll calls a visitor for every key of the group's table, at one place in the order of the messages. It waits
+// until the processor runs, and returns when the effects of the visit are committed. The visit is in the journal. If
+// this process dies during the visit, the next process continues it. That process decodes meta again if it is a basic
+// value or one that encoding/gob can write.
+//
+// VisitAll returns [ErrVisitAborted] if the processor ends before the visit, e.g. because a visitor panics. Such a
+// visitor panics again in each run until the program is corrected. If ctx ends first, VisitAll returns an error, too.
 func (p *Processor) VisitAll(ctx context.Context, name string, meta any) error {
 	_, err := p.VisitAllWithStats(ctx, name, meta)
 	return err
 }
 
-// VisitAllWithStats is VisitAll, and returns the number of keys for which the visitor ran.
+// VisitAllWithStats is VisitAll and also returns the number of keys for which the visitor ran.
 func (p *Processor) VisitAllWithStats(ctx context.Context, name string, meta any) (int64, error) {
 	switch {
 	case p.tested != nil:
@@ -73,7 +76,7 @@ func (p *Processor) VisitAllWithStats(ctx context.Context, name string, meta any
 	return keys - int64(len(open.without)), nil
 }
 
-// visit asks the runtime for a visit and waits for it.
+// visit requests a visit from the runtime and waits until it is done.
 func (p *Processor) visit(ctx context.Context, name string, metadata []byte) (keys int64, err error) {
 	directory, err := os.MkdirTemp("", "wallaroo-visit-")
 	if err != nil {
@@ -113,19 +116,19 @@ func (p *Processor) visit(ctx context.Context, name string, metadata []byte) (ke
 	return done.Keys, nil
 }
 
-// encoded returns the bytes of a visitor's metadata, none if it has none.
+// encoded returns the serialized metadata of a visitor, or nil if there are none or they cannot be serialized.
 func encoded(meta any) []byte {
 	if meta == nil {
 		return nil
 	}
 	data, err := codec.NewEncoder().Append(nil, meta)
 	if err != nil {
-		return nil // it is in memory
+		return nil // this process still has meta in memory
 	}
 	return append([]byte{codec.NewEncoder().Encoding()}, data...)
 }
 
-// begin opens a visit, and returns the metadata by which it is found again.
+// begin opens a visit and returns its token and its metadata, which contain the token.
 func (v *visits) begin(meta any) (token string, open *visited, metadata []byte) {
 	v.mutex.Lock()
 	defer v.mutex.Unlock()
@@ -144,7 +147,7 @@ func (v *visits) end(token string) {
 	delete(v.open, token)
 }
 
-// of returns the visitor's value for metadata, and the visit where this process asked for it.
+// of returns the visitor's value for metadata. It also returns the visit if this process requested it.
 func (v *visits) of(metadata []byte) (meta any, open *visited, err error) {
 	rest, isOurs := bytes.CutPrefix(metadata, metaMagic)
 	if !isOurs || len(rest) < tokenBytes {
@@ -164,7 +167,7 @@ func (v *visits) of(metadata []byte) (meta any, open *visited, err error) {
 	return meta, nil, err
 }
 
-// addVisitors adds the visitors of the graph to the step with its state.
+// addVisitors adds the visitors of the graph to the step that has the group's state.
 func (g *group) addVisitors(step stream.Stream[*stream.KafkaRecord]) stream.Stream[*stream.KafkaRecord] {
 	for _, e := range g.graph.edges[visitor] {
 		step = stream.OnVisit(step, e.Topic(), func(ctx context.Context, visit *stream.Visit, state *recordpb.GroupState) (*stream.KafkaRecord, error) {
@@ -174,7 +177,7 @@ func (g *group) addVisitors(step stream.Stream[*stream.KafkaRecord]) stream.Stre
 	return step
 }
 
-// visited calls a visitor for a key, if the table has a value for it.
+// visited calls a visitor for a key if the table has a value for the key.
 func (g *group) visited(ctx context.Context, e *edge, visit *stream.Visit, state *recordpb.GroupState) error {
 	meta, open, err := g.visits.of(visit.Metadata)
 	record := stream.KafkaRecord{Topic: e.Topic(), Key: visit.Key, Time: time.Now()}

@@ -4,12 +4,12 @@ import (
 	theirs "github.com/lovoo/goka/codec"
 )
 
-// The types are Goka's.
+// These types are aliases of Goka's types.
 type (
-	// Bytes is Goka's.
+	// Bytes is an alias of Goka's type.
 	Bytes = theirs.Bytes
-	// Int64 is Goka's.
+	// Int64 is an alias of Goka's type.
 	Int64 = theirs.Int64
-	// String is Goka's.
+	// String is an alias of Goka's type.
 	String = theirs.String
 )

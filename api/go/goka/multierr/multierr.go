@@ -2,17 +2,17 @@ package multierr
 
 import theirs "github.com/lovoo/goka/multierr"
 
-// The types are Goka's.
+// These types are aliases of Goka's types.
 type (
-	// ErrGroup is Goka's.
+	// ErrGroup is an alias of Goka's type.
 	ErrGroup = theirs.ErrGroup
-	// Errors is Goka's.
+	// Errors is an alias of Goka's type.
 	Errors = theirs.Errors
-	// MultiWait is Goka's.
+	// MultiWait is an alias of Goka's type.
 	MultiWait = theirs.MultiWait
 )
 
-// The functions are Goka's, as [github.com/lovoo/goka/multierr] describes them.
+// These are Goka's functions. See [github.com/lovoo/goka/multierr].
 var (
 	NewErrGroup  = theirs.NewErrGroup
 	NewMultiWait = theirs.NewMultiWait

@@ -2,21 +2,21 @@ package storage
 
 import theirs "github.com/lovoo/goka/storage"
 
-// The types are Goka's.
+// These types are aliases of Goka's types.
 type (
-	// Builder is Goka's.
+	// Builder is an alias of Goka's type.
 	Builder = theirs.Builder
-	// Iterator is Goka's.
+	// Iterator is an alias of Goka's type.
 	Iterator = theirs.Iterator
-	// Null is Goka's.
+	// Null is an alias of Goka's type.
 	Null = theirs.Null
-	// NullIter is Goka's.
+	// NullIter is an alias of Goka's type.
 	NullIter = theirs.NullIter
-	// Storage is Goka's.
+	// Storage is an alias of Goka's type.
 	Storage = theirs.Storage
 )
 
-// The functions are Goka's, as [github.com/lovoo/goka/storage] describes them.
+// These are Goka's functions. See [github.com/lovoo/goka/storage].
 var (
 	BuilderWithOptions = theirs.BuilderWithOptions
 	DefaultBuilder     = theirs.DefaultBuilder

@@ -2,21 +2,21 @@ package tester
 
 import theirs "github.com/lovoo/goka/tester"
 
-// The types are Goka's.
+// These types are aliases of Goka's types.
 type (
-	// EmitOption is Goka's.
+	// EmitOption is an alias of Goka's type.
 	EmitOption = theirs.EmitOption
-	// MockTopicManager is Goka's.
+	// MockTopicManager is an alias of Goka's type.
 	MockTopicManager = theirs.MockTopicManager
-	// QueueTracker is Goka's.
+	// QueueTracker is an alias of Goka's type.
 	QueueTracker = theirs.QueueTracker
-	// T is Goka's.
+	// T is an alias of Goka's type.
 	T = theirs.T
-	// Tester is Goka's.
+	// Tester is an alias of Goka's type.
 	Tester = theirs.Tester
 )
 
-// The functions are Goka's, as [github.com/lovoo/goka/tester] describes them.
+// These are Goka's functions. See [github.com/lovoo/goka/tester].
 var (
 	New                 = theirs.New
 	NewMockTopicManager = theirs.NewMockTopicManager

@@ -2,7 +2,7 @@ package redis
 
 import theirs "github.com/lovoo/goka/storage/redis"
 
-// The functions are Goka's, as [github.com/lovoo/goka/storage/redis] describes them.
+// These are Goka's functions. See [github.com/lovoo/goka/storage/redis].
 var (
 	New          = theirs.New
 	RedisBuilder = theirs.RedisBuilder

@@ -2,17 +2,17 @@ package actions
 
 import theirs "github.com/lovoo/goka/web/actions"
 
-// The types are Goka's.
+// These types are aliases of Goka's types.
 type (
-	// Actor is Goka's.
+	// Actor is an alias of Goka's type.
 	Actor = theirs.Actor
-	// Option is Goka's.
+	// Option is an alias of Goka's type.
 	Option = theirs.Option
-	// Server is Goka's.
+	// Server is an alias of Goka's type.
 	Server = theirs.Server
 )
 
-// The functions are Goka's, as [github.com/lovoo/goka/web/actions] describes them.
+// These are Goka's functions. See [github.com/lovoo/goka/web/actions].
 var (
 	FuncActor  = theirs.FuncActor
 	NewServer  = theirs.NewServer

@@ -2,13 +2,13 @@ package index
 
 import theirs "github.com/lovoo/goka/web/index"
 
-// The types are Goka's.
+// These types are aliases of Goka's types.
 type (
-	// ComponentPathProvider is Goka's.
+	// ComponentPathProvider is an alias of Goka's type.
 	ComponentPathProvider = theirs.ComponentPathProvider
-	// Server is Goka's.
+	// Server is an alias of Goka's type.
 	Server = theirs.Server
 )
 
-// NewServer is Goka's, as [github.com/lovoo/goka/web/index] describes it.
+// NewServer is Goka's function. See [github.com/lovoo/goka/web/index].
 var NewServer = theirs.NewServer

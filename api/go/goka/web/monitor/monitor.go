@@ -19,7 +19,7 @@ import (
 
 const statsTime = 10 * time.Second
 
-// Server serves the pages; it is safe for use by several goroutines.
+// Server serves the pages. It is safe for concurrent use.
 type Server struct {
 	log        goka.Logger
 	basePath   string
@@ -28,13 +28,13 @@ type Server struct {
 	processors []*goka.Processor
 }
 
-// Option changes a server.
+// Option changes the settings of a server.
 type Option func(s *Server)
 
 // WithLogger sets the logger.
 func WithLogger(l goka.Logger) Option { return func(s *Server) { s.log = l } }
 
-// NewServer serves the pages below a path of a router, at the paths that Goka has.
+// NewServer serves the pages below basePath of a router, at the same paths as in Goka.
 func NewServer(basePath string, router *mux.Router, opts ...Option) *Server {
 	s := &Server{log: goka.DefaultLogger(), basePath: basePath}
 	for _, option := range opts {
@@ -48,17 +48,17 @@ func NewServer(basePath string, router *mux.Router, opts ...Option) *Server {
 	return s
 }
 
-// BasePath returns the path.
+// BasePath returns the path below which the server serves its pages.
 func (s *Server) BasePath() string { return s.basePath }
 
-// AttachProcessor adds a processor.
+// AttachProcessor adds a processor to the pages.
 func (s *Server) AttachProcessor(processor *goka.Processor) {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
 	s.processors = append(s.processors, processor)
 }
 
-// AttachView adds a view.
+// AttachView adds a view to the pages.
 func (s *Server) AttachView(view *goka.View) {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
@@ -92,7 +92,7 @@ func (s *Server) view(answer http.ResponseWriter, request *http.Request) {
 	})
 }
 
-// data answers with the statistics as JSON.
+// data responds with the statistics as JSON.
 func (s *Server) data(answer http.ResponseWriter, request *http.Request) {
 	ctx, cancel := context.WithTimeout(request.Context(), statsTime)
 	defer cancel()
@@ -116,7 +116,7 @@ func (s *Server) data(answer http.ResponseWriter, request *http.Request) {
 	}
 }
 
-// at returns the component that a request names by its number.
+// at returns the component whose number is in a request.
 func at[T any](s *Server, all *[]T, request *http.Request) (found T, has bool) {
 	s.mutex.RLock()
 	defer s.mutex.RUnlock()
@@ -127,7 +127,7 @@ func at[T any](s *Server, all *[]T, request *http.Request) (found T, has bool) {
 	return (*all)[number], true
 }
 
-// render fills one of Goka's templates.
+// render responds with one of Goka's templates.
 func (s *Server) render(answer http.ResponseWriter, name string, values map[string]any) {
 	files := append(slices.Clone(templates.BaseTemplates), "web/templates/monitor/menu.go.html", "web/templates/monitor/"+name+".go.html")
 	page, err := templates.LoadTemplates(files...)

@@ -2,19 +2,19 @@ package query
 
 import theirs "github.com/lovoo/goka/web/query"
 
-// The types are Goka's.
+// These types are aliases of Goka's types.
 type (
-	// Humanizer is Goka's.
+	// Humanizer is an alias of Goka's type.
 	Humanizer = theirs.Humanizer
-	// HumanizerFunc is Goka's.
+	// HumanizerFunc is an alias of Goka's type.
 	HumanizerFunc = theirs.HumanizerFunc
-	// Option is Goka's.
+	// Option is an alias of Goka's type.
 	Option = theirs.Option
-	// Server is Goka's.
+	// Server is an alias of Goka's type.
 	Server = theirs.Server
 )
 
-// The functions are Goka's, as [github.com/lovoo/goka/web/query] describes them.
+// These are Goka's functions. See [github.com/lovoo/goka/web/query].
 var (
 	DefaultHumanizer = theirs.DefaultHumanizer
 	NewServer        = theirs.NewServer

@@ -2,21 +2,21 @@ package templates
 
 import theirs "github.com/lovoo/goka/web/templates"
 
-// The types are Goka's.
+// These types are aliases of Goka's types.
 type (
-	// EmbedLoader is Goka's.
+	// EmbedLoader is an alias of Goka's type.
 	EmbedLoader = theirs.EmbedLoader
-	// Loader is Goka's.
+	// Loader is an alias of Goka's type.
 	Loader = theirs.Loader
 )
 
-// The variables are Goka's.
+// These are Goka's variables.
 var (
 	BaseTemplates = theirs.BaseTemplates
 	DefaultLoader = theirs.DefaultLoader
 )
 
-// The functions are Goka's, as [github.com/lovoo/goka/web/templates] describes them.
+// These are Goka's functions. See [github.com/lovoo/goka/web/templates].
 var (
 	LoadTemplates  = theirs.LoadTemplates
 	NewEmbedLoader = theirs.NewEmbedLoader
