@@ -12,18 +12,18 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 )
 
-// Plain is the encoding of values in a built-in codec, as in a frame's header.
+// Plain is the encoding of values in a built-in codec, as it is in the header of a frame.
 const Plain = 0
 
-// oneNaN is the one of the many that all languages write.
+// oneNaN holds the bits that all languages write for NaN.
 const oneNaN = 0x7ff8 << 48
 
-// Builtin is a codec whose bytes are the same in every language. Its methods may be called from several goroutines.
+// Builtin is a codec whose bytes are the same in every language. Its methods may be called concurrently.
 type Builtin struct {
 	Name   string
 	append func(out []byte, value any) ([]byte, error)
 	decode func(data []byte) (any, error)
-	holds  func(t reflect.Type) bool // whether it writes values of a type and reads them back
+	holds  func(t reflect.Type) bool // whether values of a type can be written and read back
 }
 
 var builtins = []Builtin{
@@ -34,7 +34,7 @@ var builtins = []Builtin{
 	{"json", appendJSON, decodeJSON, func(reflect.Type) bool { return true }},
 }
 
-// BuiltinOf returns the codec of a name; of a protobuf message where the program links its generated package.
+// BuiltinOf returns the codec with a name. For a protobuf message, the program must link the generated package.
 func BuiltinOf(name string) (Builtin, bool) {
 	if message, named := strings.CutPrefix(name, messagePrefix); named {
 		return messageCodec(name, message)
@@ -47,7 +47,7 @@ func BuiltinOf(name string) (Builtin, bool) {
 	return Builtin{}, false
 }
 
-// Expected returns the replacement for a name that no codec has, and how to correct it.
+// Expected returns a description of the valid names and a remedy, for a name that no codec has.
 func Expected(name string) (expected, fix string) {
 	if message, named := strings.CutPrefix(name, messagePrefix); named && protoreflect.FullName(message).IsValid() {
 		return "a message whose generated package is imported", "import what protoc generated for " + message
@@ -60,13 +60,13 @@ func Expected(name string) (expected, fix string) {
 	return expected, "pass " + expected
 }
 
-// Append appends the bytes of a value. After an error out is as it was.
+// Append appends the serialized value. After an error, out is unchanged.
 func (b Builtin) Append(out []byte, value any) ([]byte, error) { return b.append(out, value) }
 
 // Encoding returns the encoding of the bytes that Append writes.
 func (Builtin) Encoding() byte { return Plain }
 
-// Reset does nothing: each value stands for itself.
+// Reset does nothing, because values of built-in codecs are independent of each other.
 func (Builtin) Reset() {}
 
 // Decode reads a value.
@@ -77,12 +77,14 @@ func (b Builtin) Decode(encoding byte, data []byte) (any, error) {
 	return b.decode(data)
 }
 
-// Holds reports whether values of a type can be written and read back. Nil, no type in particular, can.
+// Holds reports whether values of a type can be written and read back. It returns true for nil, which means no
+// particular type.
 func (b Builtin) Holds(t reflect.Type) bool {
 	return t == nil || t.Kind() == reflect.Interface || b.holds(t)
 }
 
-// As returns the codec so that it reads values of a type that it holds; nil: as they come.
+// As returns the codec with Decode results converted to a type that the codec supports. For nil, results are not
+// converted.
 func (b Builtin) As(t reflect.Type) Builtin {
 	if t == nil || t.Kind() == reflect.Interface {
 		return b
@@ -101,7 +103,7 @@ func (b Builtin) As(t reflect.Type) Builtin {
 	return b
 }
 
-// convert turns the value that a codec reads into one of a type that it holds.
+// convert converts a decoded value to another type that the codec supports.
 func convert(value any, t reflect.Type) (any, error) {
 	from, into := reflect.ValueOf(value), reflect.New(t).Elem()
 	switch number := value.(type) {

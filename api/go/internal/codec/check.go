@@ -15,15 +15,16 @@ var (
 	checked sync.Map // reflect.Type → error or nil
 	closed  sync.Map // reflect.Type → bool
 
-	// What gob, and what fmt asks a value for: gob first for its own method.
+	// These are the interfaces that gob and fmt look for in a value, in the order in which gob prefers them.
 	writingTypes = []reflect.Type{reflect.TypeFor[gob.GobEncoder](), reflect.TypeFor[encoding.BinaryMarshaler]()}
 	readingTypes = []reflect.Type{reflect.TypeFor[gob.GobDecoder](), reflect.TypeFor[encoding.BinaryUnmarshaler]()}
 	codingTypes  = slices.Concat(writingTypes, readingTypes)
 	showingTypes = []reflect.Type{reflect.TypeFor[fmt.Formatter](), reflect.TypeFor[fmt.Stringer](), reflect.TypeFor[error]()}
 )
 
-// CheckType states why values of a type cannot be serialized without wa.Serialize; nil when they can. encoding/gob leaves
-// out, without a word, what is not exported: here that is an error, because the state would come back without it.
+// CheckType returns an error if values of a type cannot be serialized without wa.Serialize. encoding/gob silently
+// leaves out fields that are not exported. CheckType reports such a field, because a state would be read back without
+// it.
 func CheckType(t reflect.Type) error {
 	if form, ok := known.FormOf(pointedTo(t)); ok || t != nil && t.Implements(messageType) {
 		return form.Unreadable
@@ -40,12 +41,12 @@ func CheckType(t reflect.Type) error {
 	return err
 }
 
-// CheckGob names the parts of a type that encoding/gob leaves out without a word.
+// CheckGob returns an error for a part of a type that encoding/gob silently leaves out.
 func CheckGob(t reflect.Type) (unreadable, incomplete error) {
 	return nil, checkType(t, part{root: pointedTo(t)}, map[reflect.Type]bool{})
 }
 
-// CheckState states the same of a state, which also may not come back without a part of it.
+// CheckState is CheckType for a state. It also reports a part that the state's codec silently leaves out.
 func CheckState(t reflect.Type) error {
 	if form, ok := known.FormOf(pointedTo(t)); ok && form.Unreadable == nil {
 		return form.Incomplete
@@ -53,7 +54,7 @@ func CheckState(t reflect.Type) error {
 	return CheckType(t)
 }
 
-// pointedTo returns the type that a pointer points to, else the type itself.
+// pointedTo returns the target type of a pointer type, and any other type unchanged.
 func pointedTo(t reflect.Type) reflect.Type {
 	if t != nil && t.Kind() == reflect.Pointer {
 		return t.Elem()
@@ -61,7 +62,7 @@ func pointedTo(t reflect.Type) reflect.Type {
 	return t
 }
 
-// part is a place in a type: `Items[].Done` is a field of what the field Items has.
+// part is a place in a type: `Items[].Done` is the field Done of the items of the field Items.
 type part struct {
 	root reflect.Type
 	path string
@@ -112,7 +113,8 @@ func checkType(t reflect.Type, at part, seen map[reflect.Type]bool) error {
 	return nil
 }
 
-// checkMethods states that values write themselves in one way and cannot be read in the same way.
+// checkMethods returns an error if a type has its own method for writing without the matching method for reading, or
+// the reverse.
 func checkMethods(t reflect.Type) error {
 	writes, reads := methodOf(t, writingTypes), methodOf(t, readingTypes)
 	names := [][]string{{"GobEncode", "GobDecode"}, {"MarshalBinary", "UnmarshalBinary"}}
@@ -125,7 +127,8 @@ func checkMethods(t reflect.Type) error {
 	return fmt.Errorf("%s has %s and no %s, so it is not written as it is read", t, names[reads][1], names[reads][0])
 }
 
-// methodOf returns which of the forms a type has first; their number if it has none.
+// methodOf returns the index of the first interface in forms that a type implements, or len(forms) if it implements
+// none.
 func methodOf(t reflect.Type, forms []reflect.Type) int {
 	at := slices.IndexFunc(forms, func(form reflect.Type) bool {
 		return t.Implements(form) || reflect.PointerTo(t).Implements(form)
@@ -144,7 +147,7 @@ func checkFields(t reflect.Type, at part, seen map[reflect.Type]bool) error {
 			continue
 		}
 		found := at.field(field.Name)
-		if !field.IsExported() { // an embedded struct neither: encoding/gob leaves it out with all that is in it
+		if !field.IsExported() { // gob leaves out an embedded struct that is not exported with all its fields
 			return fmt.Errorf("field %s of %s is not exported", found.path, at.root)
 		}
 		if err := checkType(field.Type, found, seen); err != nil {
@@ -154,12 +157,12 @@ func checkFields(t reflect.Type, at part, seen map[reflect.Type]bool) error {
 	return nil
 }
 
-// NeedsNoCode reports whether values of a type are written and shown without methods of the program.
+// NeedsNoCode reports whether values of a type are serialized and shown without methods of the program.
 func NeedsNoCode(t reflect.Type) bool {
 	return ReadsWithoutCode(t) && (t == nil || t.Implements(messageType) || needsNoCode(t, showingTypes, map[reflect.Type]bool{}))
 }
 
-// ReadsWithoutCode reports whether values of a type are written and read without methods of the program.
+// ReadsWithoutCode reports whether values of a type are serialized without methods of the program.
 func ReadsWithoutCode(t reflect.Type) bool {
 	return t == nil || t.Implements(messageType) || needsNoCode(t, codingTypes, map[reflect.Type]bool{})
 }
@@ -195,7 +198,8 @@ func needsNoCode(t reflect.Type, asked []reflect.Type, seen map[reflect.Type]boo
 	return true
 }
 
-// isClosed reports whether gob describes all of a value's types with the first value: the type leads to no interface.
+// isClosed reports whether gob describes all types of a value with the first value, because the type contains no
+// interface.
 func isClosed(t reflect.Type) bool {
 	if before, ok := closed.Load(t); ok {
 		return before.(bool)
@@ -227,8 +231,8 @@ func leadsToInterface(t reflect.Type, seen map[reflect.Type]bool) bool {
 	return false
 }
 
-// FillMaps makes the maps that are nil in a state read back and not nil in a new state: gob does not tell an
-// empty map from a nil map, and a state computation must be able to write to a map that its builder made.
+// FillMaps replaces nil maps in a decoded state by empty maps, where a new state has a map. Gob does not distinguish
+// an empty map from a nil map, and a state computation must be able to write to a map that its builder made.
 func FillMaps(value, prototype any) {
 	into, from := reflect.ValueOf(value), reflect.ValueOf(prototype)
 	if into.IsValid() && from.IsValid() && into.Type() == from.Type() {

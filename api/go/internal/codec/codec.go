@@ -1,5 +1,5 @@
-// Package codec turns messages and states into bytes and back: with the program's Serialize and Deserialize when it
-// set them, else by itself.
+// Package codec serializes messages and states. It uses the program's Serialize and Deserialize if they are set, and
+// its own format otherwise.
 package codec
 
 import (
@@ -14,11 +14,11 @@ import (
 	"wallarooapi/internal/trace"
 )
 
-// The encodings of values that this worker writes, as in a frame's header.
+// These are the encodings of values that this worker writes, as they are in the header of a frame.
 const (
-	Custom = 16 // what Serialize returned
+	Custom = 16 // the result of Serialize
 	Native = 17 // a tag byte and the value
-	Timed  = 18 // of a state: the time of its key, and a value of one of the others; see package timing
+	Timed  = 18 // for states only: the time of the key, and a value in another encoding; see package timing
 )
 
 // Fix is the remedy for a type that cannot be serialized.
@@ -33,10 +33,10 @@ const (
 	ownTypedFix = "correct the Codec of the type: Decode must read what Encode returns"
 )
 
-// IsTyped is set in a program of package stream: its remedies are other ones.
+// IsTyped is set in a program of package stream, for which errors have other remedies.
 var IsTyped atomic.Bool
 
-// Remedy is the remedy for a value that could not be serialized.
+// Remedy returns the remedy for a value that could not be serialized.
 func Remedy(err error) string {
 	fix := Fix
 	if IsTyped.Load() {
@@ -55,24 +55,24 @@ func Remedy(err error) string {
 	return "call gob.Register with a value of that type in an init function, or " + own
 }
 
-// Error says why a value cannot be serialized or read. Code: C504.
+// Error is the reason why a value cannot be serialized or read. Its code is C504.
 type Error struct {
 	Type   string
 	Reason string
 	Stack  string // of a panic in user code
-	Fix    string // empty: the usual one
+	Fix    string // empty for the usual remedy
 }
 
 // Error returns the reason.
 func (e *Error) Error() string { return e.Reason }
 
-// Encoder writes the values of one frame after the other; it is used by one goroutine at a time.
+// Encoder writes the values of a sequence of frames. It is not safe for concurrent use.
 type Encoder struct {
 	serialize func(any) []byte
 	gob       gobEncoder
 }
 
-// NewEncoder makes an encoder of the form that the program chose.
+// NewEncoder makes an encoder for the format that the program has chosen.
 func NewEncoder() *Encoder { return &Encoder{serialize: wa.Serialize} }
 
 // Encoding returns the encoding of the bytes that Append writes.
@@ -83,16 +83,16 @@ func (e *Encoder) Encoding() byte {
 	return Native
 }
 
-// Reset begins a new frame: later bytes are read without the earlier ones.
+// Reset begins a new frame. Bytes of the new frame can be read without earlier frames.
 func (e *Encoder) Reset() { e.gob.reset() }
 
-// Described returns the number of bytes that describe types, written since it was last asked.
+// Described returns the number of bytes of type descriptions written since its last call.
 func (e *Encoder) Described() (size int) {
 	size, e.gob.described = e.gob.described, 0
 	return size
 }
 
-// Append appends the bytes of a value. After an error out is as it was.
+// Append appends the serialized value. After an error, out is unchanged.
 func (e *Encoder) Append(out []byte, value any) (result []byte, err error) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -110,8 +110,8 @@ func (e *Encoder) Append(out []byte, value any) (result []byte, err error) {
 	return append(out, serialized...), nil
 }
 
-// AppendState appends the bytes of a state. It reads them back where the program has a form for them: an error of that
-// names the message at fault, and not the next run.
+// AppendState appends the serialized state. If the program has its own format for the state, AppendState also reads
+// the bytes back. So an error is reported for the current message, not in the next run.
 func (e *Encoder) AppendState(out []byte, value any) ([]byte, error) {
 	result, err := e.Append(out, value)
 	if err != nil {
@@ -138,7 +138,7 @@ func StackOf(err error) string {
 	return ""
 }
 
-// Decoder reads the values of one frame after the other, all of them and in order; it is used by one goroutine at a time.
+// Decoder reads the values of a sequence of frames, all of them and in order. It is not safe for concurrent use.
 type Decoder struct {
 	deserialize func([]byte) any
 	gob         gobDecoder
@@ -150,21 +150,22 @@ func NewDecoder() *Decoder { return &Decoder{deserialize: wa.Deserialize} }
 // Reset begins a new frame.
 func (d *Decoder) Reset() { d.gob.reset() }
 
-// Described returns the number of bytes that describe types, read since it was last asked.
+// Described returns the number of bytes of type descriptions read since its last call.
 func (d *Decoder) Described() (size int) {
 	size, d.gob.described = d.gob.described, 0
 	return size
 }
 
-// Types are the types that a frame has described so far of its values.
+// Types are the types of values that a frame has described so far.
 type Types struct{ streams []*decodeStream }
 
-// Exchange lets a decoder go on with a frame that it was in the middle of, and puts where it was in place of that.
+// Exchange swaps types with the types of the decoder's current frame. So a decoder can switch between unfinished
+// frames.
 func (d *Decoder) Exchange(types *Types) {
 	d.gob.streams, types.streams = types.streams, d.gob.streams
 }
 
-// Decode reads a value of an encoding.
+// Decode reads a value in an encoding.
 func (d *Decoder) Decode(encoding byte, data []byte) (value any, err error) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -187,8 +188,9 @@ func (d *Decoder) Decode(encoding byte, data []byte) (value any, err error) {
 	return value, nil
 }
 
-// Pass reads a native value that is not to be run, in its turn: its type's description serves later ones. It returns nil
-// for a value whose type has methods that would read it; they run only where the type may describe further ones.
+// Pass skips a native value that is not to be processed. It must be called at the value's place in the frame, because
+// later values need its type description. It returns the value for display, or nil if methods of the program would
+// have to read the value. It calls such methods only if the value may describe further types.
 func (d *Decoder) Pass(data []byte) any {
 	if len(data) == 0 || data[0] == tagForm || data[0] == tagFormPointer {
 		return nil

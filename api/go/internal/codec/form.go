@@ -8,7 +8,7 @@ import (
 	"wallarooapi/internal/known"
 )
 
-// appendForm writes a value of a type for which the program has a form; done is false for other types.
+// appendForm writes a value whose type has a registered form. For other types, done is false.
 func appendForm(out []byte, value any) (result []byte, done bool, err error) {
 	t, tag := reflect.TypeOf(value), byte(tagForm)
 	if t != nil && t.Kind() == reflect.Pointer {
@@ -33,7 +33,7 @@ func appendForm(out []byte, value any) (result []byte, done bool, err error) {
 	return append(out, data...), true, nil
 }
 
-// decodeForm reads the bytes that appendForm wrote.
+// decodeForm reads bytes that appendForm wrote.
 func decodeForm(tag byte, data []byte) (any, error) {
 	name, rest, err := cutName(data)
 	if err != nil {

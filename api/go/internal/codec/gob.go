@@ -10,23 +10,23 @@ import (
 	"wallarooapi/internal/known"
 )
 
-// maxDescriptions bounds the descriptions of types kept beyond a frame.
+// maxDescriptions limits the number of type descriptions kept after a frame.
 const maxDescriptions = 256
 
-// gobEncoder writes values of any type with encoding/gob. gob describes a type before its first value; each frame has
-// the description of a type once, with the first value that has it. A stream of gob goes on over frames, unless values
-// of its type may describe further types.
+// gobEncoder writes values of any type with encoding/gob. Gob describes a type before its first value. In each frame,
+// the first value of a type has the description. A gob stream continues in the next frame, unless values of its type
+// may describe further types.
 type gobEncoder struct {
-	streams map[reflect.Type]*encodeStream // all that can go on
-	inFrame map[reflect.Type]uint64        // the number of each type that this frame has described
-	count   uint64                         // of types described in this frame
+	streams map[reflect.Type]*encodeStream // streams that can continue
+	inFrame map[reflect.Type]uint64        // number of each type described in this frame
+	count   uint64                         // types described in this frame
 
-	described int // bytes that describe types
+	described int // bytes of type descriptions
 }
 
 type encodeStream struct {
-	isClosed  bool   // its values describe no further types
-	described []byte // by the first value of a stream that is closed
+	isClosed  bool   // values of the type describe no further types
+	described []byte // type descriptions before the first value of a closed stream
 	buffer    bytes.Buffer
 	encoder   *gob.Encoder
 }
@@ -85,7 +85,7 @@ func (g *gobEncoder) append(out []byte, value any) ([]byte, error) {
 	return append(out, written...), nil
 }
 
-// stream returns the stream of a type of which values can be read again.
+// stream returns the stream of a type. It returns an error if values of the type cannot be read back.
 func (g *gobEncoder) stream(t reflect.Type, value any) (*encodeStream, error) {
 	if stream := g.streams[t]; stream != nil {
 		return stream, nil
@@ -106,7 +106,7 @@ func (g *gobEncoder) stream(t reflect.Type, value any) (*encodeStream, error) {
 	return stream, nil
 }
 
-// splitLast divides the messages of gob, each after its length, before the last one.
+// splitLast splits gob's messages, which are prefixed with their lengths, before the last message.
 func splitLast(written []byte) (before, last []byte) {
 	at, rest := 0, written
 	for len(rest) > 0 {
@@ -116,12 +116,12 @@ func splitLast(written []byte) (before, last []byte) {
 	return written[:at], written[at:]
 }
 
-// gobMessage returns the length of the message of gob at the start of data, its own length included.
+// gobMessage returns the length of the gob message at the start of data, including its length prefix.
 func gobMessage(data []byte) int {
 	if first := data[0]; first < 0x80 {
 		return 1 + int(first)
 	}
-	size := -int(int8(data[0])) // of the length
+	size := -int(int8(data[0])) // size of the length prefix
 	length := 0
 	for _, b := range data[1 : 1+size] {
 		length = length<<8 | int(b)
@@ -129,18 +129,18 @@ func gobMessage(data []byte) int {
 	return 1 + size + length
 }
 
-// gobDecoder reads the bytes that gobEncoder wrote.
+// gobDecoder reads bytes that gobEncoder wrote.
 type gobDecoder struct {
-	streams []*decodeStream          // of the types that this frame has described
-	known   map[string]*decodeStream // by name and description, those that go on over frames
-	passes  bool                     // over values of closed types that methods of the program read, which are not called
+	streams []*decodeStream          // of the types described in this frame
+	known   map[string]*decodeStream // streams that continue over frames, by name and description
+	passes  bool                     // skips values of closed types that the program's methods would read, without a call of these methods
 
-	described int // bytes that described types
+	described int // bytes of type descriptions
 }
 
 type decodeStream struct {
 	t       reflect.Type
-	isOpen  bool // values may describe further types, which gob would not learn from one that it passes over
+	isOpen  bool // values may describe further types, and gob would miss these descriptions in a skipped value
 	reader  bytes.Reader
 	decoder *gob.Decoder
 }
@@ -182,7 +182,7 @@ func (g *gobDecoder) read(stream *decodeStream, data []byte, isPointer bool) (an
 	return stream.decode(data, isPointer)
 }
 
-// whole reads a value that comes with its description, as far as that is new.
+// whole reads a value with its type description. Only a new description is evaluated.
 func (g *gobDecoder) whole(data []byte, isPointer bool) (any, error) {
 	name, rest, err := cutName(data)
 	if err != nil {

@@ -18,8 +18,8 @@ import (
 	"wallarooapi/internal/topology"
 )
 
-// appendJSON writes a value as every language does: no spaces, object keys sorted, as few escapes as possible, and a float as
-// ECMAScript writes it.
+// appendJSON writes a value in the form that is the same in every language: no spaces, sorted object keys, as few
+// escapes as possible, and floats in the format of ECMAScript.
 func appendJSON(out []byte, value any) ([]byte, error) {
 	result, err := appendTree(out, value)
 	if err != nil {
@@ -56,7 +56,7 @@ func appendTree(out []byte, value any) ([]byte, error) {
 	return appendOther(out, value)
 }
 
-// appendOther writes a value of a type of the program's, as encoding/json has it.
+// appendOther writes a value of one of the program's types with encoding/json.
 func appendOther(out []byte, value any) ([]byte, error) {
 	text, err := json.Marshal(value)
 	if wrong := (*json.UnsupportedTypeError)(nil); errors.As(err, &wrong) {
@@ -76,7 +76,8 @@ func appendOther(out []byte, value any) ([]byte, error) {
 	return appendTree(out, tree)
 }
 
-// fieldOf returns where in a type the first field of a type is that encoding/json writes; empty: there is none.
+// fieldOf returns the path of the first field of type wanted that encoding/json writes, or the empty string if there
+// is no such field.
 func fieldOf(t, wanted reflect.Type, path string, seen map[reflect.Type]bool) string {
 	switch {
 	case t == wanted:
@@ -118,7 +119,7 @@ func appendArray(out []byte, items []any) (_ []byte, err error) {
 
 func appendObject(out []byte, members map[string]any) (_ []byte, err error) {
 	out = append(out, '{')
-	// UTF-8 in the order of its bytes is in the order of code points.
+	// For UTF-8, the order of bytes is the order of code points.
 	for i, name := range slices.Sorted(maps.Keys(members)) {
 		if i > 0 {
 			out = append(out, ',')
@@ -152,11 +153,11 @@ func appendFloat(out []byte, number float64) ([]byte, error) {
 		return strconv.AppendFloat(out, number, 'f', -1, 64), nil
 	}
 	mantissa, exponent, _ := strings.Cut(strconv.FormatFloat(number, 'e', -1, 64), "e")
-	// Go writes two digits of an exponent at least.
+	// Go writes at least two digits of an exponent.
 	return fmt.Appendf(out, "%se%c%s", mantissa, exponent[0], strings.TrimPrefix(exponent[1:], "0")), nil
 }
 
-// appendNumber writes a number that came as a text.
+// appendNumber writes a number that is given as a text.
 func appendNumber(out []byte, text json.Number) ([]byte, error) {
 	value, err := number(string(text))
 	if err != nil {
@@ -165,7 +166,8 @@ func appendNumber(out []byte, text json.Number) ([]byte, error) {
 	return appendTree(out, value)
 }
 
-// decodeJSON reads a value: nil, bool, string, int64 (*big.Int where that is too small), float64, []any, map[string]any.
+// decodeJSON reads a value as nil, bool, string, int64, *big.Int (if int64 is too small), float64, []any or
+// map[string]any.
 func decodeJSON(data []byte) (any, error) {
 	if !utf8.Valid(data) {
 		return nil, errors.New("the text is not UTF-8")
@@ -187,9 +189,10 @@ func decodeJSON(data []byte) (any, error) {
 
 var errLoneSurrogate = errors.New("a text has a lone surrogate")
 
-// HasLoneSurrogate reports whether an escape of a text stands for half a character, for which encoding/json would put another one.
+// HasLoneSurrogate reports whether an escape sequence represents half a character. encoding/json would replace it with
+// another character.
 func HasLoneSurrogate(data []byte) bool {
-	isHigh := false // whether the escape that ends here is a first half
+	isHigh := false // whether the previous escape is a high surrogate
 	for {
 		at := bytes.IndexByte(data, '\\')
 		if at < 0 || len(data) < at+2 {
@@ -218,7 +221,7 @@ func notJSON(err error) error {
 	return err
 }
 
-// withNumbers puts numbers in the place of their texts.
+// withNumbers replaces the texts of numbers by numbers.
 func withNumbers(tree any) (_ any, err error) {
 	switch v := tree.(type) {
 	case json.Number:
@@ -252,7 +255,7 @@ func number(text string) (any, error) {
 	return nil, fmt.Errorf("%q is not a number of JSON", text)
 }
 
-// decodeJSONInto reads a value of a type, as encoding/json has it; null is nil.
+// decodeJSONInto reads a value of a type with encoding/json. It returns nil for null.
 func decodeJSONInto(data []byte, t reflect.Type) (any, error) {
 	switch {
 	case !utf8.Valid(data):
@@ -269,7 +272,8 @@ func decodeJSONInto(data []byte, t reflect.Type) (any, error) {
 	return into.Elem().Interface(), nil
 }
 
-// UnmarshalJSON is json.Unmarshal, but that a number in an interface is a json.Number where float64 does not hold it.
+// UnmarshalJSON is json.Unmarshal, except for a number in an interface that float64 cannot represent. Such a number
+// becomes a json.Number.
 func UnmarshalJSON(data []byte, into any) error {
 	if isClosed(reflect.TypeOf(into)) {
 		return json.Unmarshal(data, into)
@@ -286,10 +290,10 @@ func UnmarshalJSON(data []byte, into any) error {
 	return nil
 }
 
-// toFloats puts a float64 in the place of each json.Number that an interface holds, where that keeps its value.
+// toFloats replaces each json.Number in an interface by a float64, if float64 can represent the number.
 func toFloats(v reflect.Value) {
 	if v.Kind() != reflect.Interface && v.IsValid() && v.Type().PkgPath() != "" && methodOf(v.Type(), jsonReadingTypes) < len(jsonReadingTypes) {
-		return // it read itself
+		return // its own method has read it
 	}
 	switch v.Kind() {
 	case reflect.Interface:
@@ -329,7 +333,8 @@ func toFloats(v reflect.Value) {
 	}
 }
 
-// asFloat returns a number of JSON as float64, and whether that holds it: whole numbers to the digit, others as near as any text does.
+// asFloat returns a JSON number as float64, and whether float64 can represent it: integers exactly, other numbers
+// approximately.
 func asFloat(text string) (float float64, exact bool) {
 	float, err := strconv.ParseFloat(text, 64)
 	if err != nil || strings.ContainsAny(text, ".eE") {

@@ -16,13 +16,14 @@ var (
 	jsonTypes        = slices.Concat(jsonWritingTypes, jsonReadingTypes)
 	jsonMethods      = [][]string{{"MarshalJSON", "UnmarshalJSON"}, {"MarshalText", "UnmarshalText"}}
 
-	// They have nothing that is to be kept.
+	// These types have no content to serialize.
 	emptyTypes = []reflect.Type{reflect.TypeFor[sync.Mutex](), reflect.TypeFor[sync.RWMutex](), reflect.TypeFor[sync.Once]()}
 )
 
 const ownCodec = ", or register a Codec with Encode and Decode of your own"
 
-// CheckJSON states why encoding/json cannot read its own form of a type, and which part of a type it leaves out without a word.
+// CheckJSON returns two errors for a type: why encoding/json cannot read back what it writes, and which part it
+// silently leaves out.
 func CheckJSON(t reflect.Type) (unreadable, incomplete error) {
 	c := jsonCheck{seen: map[reflect.Type]bool{}}
 	c.visit(t, part{root: t})
@@ -37,7 +38,7 @@ func CheckJSON(t reflect.Type) (unreadable, incomplete error) {
 
 type jsonCheck struct {
 	seen                   map[reflect.Type]bool
-	unreadable, incomplete *Error // the first of each
+	unreadable, incomplete *Error // the first error of each kind
 }
 
 func (c *jsonCheck) refuse(at part, fix, reason string, values ...any) {
@@ -91,7 +92,8 @@ func (c *jsonCheck) visit(t reflect.Type, at part) {
 	}
 }
 
-// key looks at the type of a map's keys: a text, an integer, or a type that writes and reads itself as a text.
+// key checks the key type of a map: a string, an integer, or a type that implements both MarshalText and
+// UnmarshalText.
 func (c *jsonCheck) key(t reflect.Type, at part) {
 	text := methodOf(t, jsonWritingTypes[1:]) == 0
 	switch {

@@ -11,10 +11,10 @@ import (
 	"google.golang.org/protobuf/reflect/protoregistry"
 )
 
-// messagePrefix precedes the full name of a protobuf message in the name of its codec.
+// messagePrefix is the prefix of a protobuf codec's name, before the full name of the message.
 const messagePrefix = "protobuf:"
 
-// messageCodec returns the codec of a protobuf message, whose values are pointers as the generated functions take them.
+// messageCodec returns the codec of a protobuf message. Its values are pointers to the generated type.
 func messageCodec(name, message string) (Builtin, bool) {
 	kind, err := protoregistry.GlobalTypes.FindMessageByName(protoreflect.FullName(message))
 	if err != nil {
@@ -37,7 +37,8 @@ func messageCodec(name, message string) (Builtin, bool) {
 	return Builtin{name, encode, decode, func(other reflect.Type) bool { return other == t }}, true
 }
 
-// AppendMessage appends the bytes of a protobuf message in the built-in codec of its type. After an error out is as it was.
+// AppendMessage appends the serialized protobuf message in the built-in codec of its type. After an error, out is
+// unchanged.
 func AppendMessage(out []byte, message proto.Message) ([]byte, error) {
 	if !message.ProtoReflect().IsValid() {
 		return out, errors.New("the message is a nil pointer")
@@ -51,7 +52,7 @@ func AppendMessage(out []byte, message proto.Message) ([]byte, error) {
 
 var messageType = reflect.TypeFor[proto.Message]()
 
-// appendNativeMessage writes a protobuf message with the name of its type; done is false for other values.
+// appendNativeMessage writes a protobuf message with the name of its type. For other values, done is false.
 func appendNativeMessage(out []byte, value any) (result []byte, done bool, err error) {
 	message, ok := value.(proto.Message)
 	if !ok {
@@ -66,7 +67,7 @@ func appendNativeMessage(out []byte, value any) (result []byte, done bool, err e
 	return result, true, nil
 }
 
-// decodeNativeMessage reads the bytes that appendNativeMessage wrote.
+// decodeNativeMessage reads bytes that appendNativeMessage wrote.
 func decodeNativeMessage(data []byte) (any, error) {
 	name, rest, err := cutName(data)
 	if err != nil {
@@ -83,7 +84,7 @@ func decodeNativeMessage(data []byte) (any, error) {
 	return value, nil
 }
 
-// cutName returns a name that follows its length, and the rest.
+// cutName returns a name with a length prefix at the start of data, and the remaining bytes.
 func cutName(data []byte) (name string, rest []byte, err error) {
 	size, rest, err := uvarint(data)
 	if err != nil {

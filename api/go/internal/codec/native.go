@@ -6,7 +6,7 @@ import (
 	"math"
 )
 
-// The tags: which type the bytes after the tag have. They stand in state logs and never change their meaning.
+// The tags state the type of the bytes after the tag. They are stored in state logs, so their meaning never changes.
 const (
 	tagString = iota + 1
 	tagStringPointer
@@ -29,15 +29,15 @@ const (
 
 const (
 	tagGobFirst        = iota + 64 // name of the type, then the type's description and the value
-	tagGobFirstPointer             // the same; of a pointer to the value
+	tagGobFirstPointer             // the same for a pointer to the value
 	tagGobNext                     // number of the type in this frame, then the value
 	tagGobNextPointer
 	tagForm        // name of the type, then the bytes of its form
-	tagFormPointer // the same; of a pointer to the value
-	tagGobWhole    // name of the type, its description, then the value: one that is read like others of the same description
+	tagFormPointer // the same for a pointer to the value
+	tagGobWhole    // name of the type, its description, then the value; values with the same description share a gob stream
 	tagGobWholePointer
 	tagMessage // full name of a protobuf message, then its bytes
-	tagZeros   // numbers of pointers that lead to zero values, then the value with a tag of its own
+	tagZeros   // numbers of pointers to zero values, then the value with another tag
 )
 
 func (e *Encoder) appendNative(out []byte, value any) ([]byte, error) {
@@ -107,7 +107,7 @@ func integer(value any) (tag byte, bits uint64, ok bool) {
 	return 0, 0, false
 }
 
-// zigzag gives numbers near zero of either sign few bits.
+// zigzag encodes numbers near zero in few bits, independent of their sign.
 func zigzag(number int64) uint64 { return uint64(number)<<1 ^ uint64(number>>63) }
 
 func unzigzag(bits uint64) int64 { return int64(bits>>1) ^ -int64(bits&1) }

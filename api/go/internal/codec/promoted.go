@@ -8,7 +8,8 @@ import (
 	"strings"
 )
 
-// checkPromoted states that a struct has a method of its bytes from a field that it embeds, which writes or reads that field alone.
+// checkPromoted returns an error if a struct inherits a serialization method from an embedded field. This method
+// handles only that field.
 func checkPromoted(t reflect.Type, methods []string, tag string) error {
 	t = pointedTo(t)
 	if t.Kind() != reflect.Struct {
@@ -40,8 +41,8 @@ func checkPromoted(t reflect.Type, methods []string, tag string) error {
 	return fmt.Errorf("%s has %s of the field %s that it embeds, which %s; give that field a name of its own", t, methods[at], from, why)
 }
 
-// isPromoted reports whether a method is one of an embedded field: the compiler writes it. Of a method of the type's own it writes
-// the form for pointers alone.
+// isPromoted reports whether a method is inherited from an embedded field, which means that the compiler generated it.
+// For a method of the type itself, the compiler generates only the form for pointers.
 func isPromoted(t reflect.Type, name string) bool {
 	method, ok := t.MethodByName(name)
 	if !ok {

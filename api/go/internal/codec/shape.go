@@ -9,14 +9,14 @@ import (
 	"wallarooapi/internal/known"
 )
 
-// maxShape bounds the number of fields that a shape names.
+// maxShape is the maximum number of fields in a shape.
 const maxShape = 1000
 
-// standard has packages whose types write themselves in one way in all releases of Go.
+// standard lists packages whose types have the same serialized form in all releases of Go.
 var standard = map[string]bool{"time": true, "math/big": true, "net/netip": true, "net/url": true}
 
-// Shape returns the types of a state's fields by their paths, as far as they decide whether and how old bytes are
-// read; the specification, section 1, has its form. Nil: the program writes the type in a way of its own.
+// Shape returns the types of a state's fields by their paths, as far as they decide whether and how old bytes can be
+// read. Section 1 of the specification defines this form. Shape returns nil if the program serializes the type itself.
 func Shape(t reflect.Type) map[string]string {
 	if t == nil || wa.Serialize != nil {
 		return nil
@@ -24,18 +24,18 @@ func Shape(t reflect.Type) map[string]string {
 	if form, ok := known.FormOf(pointedTo(t)); ok {
 		return form.Shape
 	}
-	if t.Implements(messageType) { // numbers of fields say what old bytes are
+	if t.Implements(messageType) { // field numbers describe old bytes
 		return map[string]string{"": "protobuf"}
 	}
 	return GobShape(t)
 }
 
-// GobShape returns the shape of encoding/gob's form.
+// GobShape returns the shape of a type as encoding/gob writes it.
 func GobShape(t reflect.Type) map[string]string {
 	return shapeOf(t, codingTypes, func(field reflect.StructField) string { return field.Name })
 }
 
-// JSONShape returns the shape of encoding/json's form.
+// JSONShape returns the shape of a type as encoding/json writes it.
 func JSONShape(t reflect.Type) map[string]string {
 	return shapeOf(t, jsonTypes, func(field reflect.StructField) string {
 		tag := field.Tag.Get("json")
@@ -62,13 +62,13 @@ func shapeOf(t reflect.Type, opaque []reflect.Type, name func(reflect.StructFiel
 }
 
 type shaper struct {
-	opaque []reflect.Type                   // interfaces of types that write themselves
-	name   func(reflect.StructField) string // of a field in the bytes; empty: it is left out
+	opaque []reflect.Type                   // interfaces of types that serialize themselves
+	name   func(reflect.StructField) string // serialized name of a field; empty if the field is left out
 	fields map[string]string
-	within map[reflect.Type]bool // types that the one at hand is part of
+	within map[reflect.Type]bool // types that contain the current type
 }
 
-// text describes a type; the fields of structs are noted below path. A pointer is written as its target.
+// text describes a type and adds the fields of structs below path. A pointer is described as its target.
 func (s *shaper) text(t reflect.Type, path string) string {
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()
@@ -95,7 +95,7 @@ func (s *shaper) text(t reflect.Type, path string) string {
 	return t.Kind().String()
 }
 
-// parts describes a type that has others in it.
+// parts describes a type that contains other types.
 func (s *shaper) parts(t reflect.Type, path string) string {
 	text := ""
 	switch t.Kind() {

@@ -10,12 +10,12 @@ import (
 	"sync"
 )
 
-// encoding/gob leaves out a pointer to a zero value, which then comes back as nil. Such pointers are written next to
-// the value: by their numbers, in the order of a walk through it that both sides make.
+// encoding/gob leaves out a pointer to a zero value, which is then read back as nil. Therefore the numbers of such
+// pointers are written before the value. Encoder and decoder number the pointers by the same walk through the value.
 
-var pointing sync.Map // reflect.Type → whether values lead to pointers
+var pointing sync.Map // reflect.Type → whether its values contain pointers
 
-// leadsToPointer reports whether a part of a value may be a pointer, or the value itself.
+// leadsToPointer reports whether a value of a type is or contains a pointer.
 func leadsToPointer(t reflect.Type) bool {
 	if before, ok := pointing.Load(t); ok {
 		return before.(bool)
@@ -49,13 +49,13 @@ func leadsTo(t reflect.Type, outer map[reflect.Type]bool) bool {
 	return false
 }
 
-// isOpaque reports whether values of a type write themselves.
+// isOpaque reports whether values of a type serialize themselves.
 func isOpaque(t reflect.Type) bool {
 	return t.Kind() != reflect.Interface && methodOf(t, codingTypes) < len(codingTypes)
 }
 
-// appendZeros writes which pointers in a value gob would leave out; nothing if there is none. A value that has itself in
-// it is an error: gob would go round for ever.
+// appendZeros writes the numbers of the pointers that gob would leave out. It writes nothing if there are none. A
+// value with a cycle is an error, because gob would never finish.
 func appendZeros(out []byte, value any) ([]byte, error) {
 	root := reflect.Indirect(reflect.ValueOf(value))
 	if !root.IsValid() || !leadsToPointer(root.Type()) {
@@ -96,7 +96,7 @@ func isEmpty(v reflect.Value) bool {
 	return v.IsZero()
 }
 
-// decodeZeros reads a value that appendZeros has written something before.
+// decodeZeros reads a value after the numbers that appendZeros wrote.
 func (d *Decoder) decodeZeros(data []byte) (any, error) {
 	count, rest, err := uvarint(data)
 	numbers := map[uint64]bool{}
@@ -136,24 +136,25 @@ func addressable(v reflect.Value) reflect.Value {
 	return into
 }
 
-// walk meets the pointers in a value in an order that does not depend on where they lead to, until it finds a cycle.
+// walk visits the pointers in a value until it finds a cycle. The order does not depend on the targets of the
+// pointers.
 type walk struct {
-	fills bool // what is met may be set
+	fills bool // whether meet may set pointers
 	meet  func(number uint64, pointer reflect.Value)
 	count uint64
 	depth int
-	outer map[place]bool // that the walk is in, beyond usualDepth
-	cycle reflect.Type   // of what has itself in it; nil: nothing was found
+	outer map[place]bool // places that contain the current value, recorded beyond usualDepth
+	cycle reflect.Type   // type of the value that contains itself; nil if no cycle was found
 }
 
-// place is where a pointer, map or slice leads to.
+// place is the target of a pointer, map or slice.
 type place struct {
 	at   uintptr
 	t    reflect.Type
 	size int
 }
 
-// usualDepth is how deep values are without a look for cycles.
+// usualDepth is the depth below which the walk does not look for cycles.
 const usualDepth = 1000
 
 func (w *walk) value(v reflect.Value) {
@@ -170,7 +171,7 @@ func (w *walk) value(v reflect.Value) {
 	}
 }
 
-// enter notes the target of a value, and returns a function that takes the note back.
+// enter records the target of a value. It returns a function that removes the record.
 func (w *walk) enter(v reflect.Value) func() {
 	if v.Kind() == reflect.Interface && !v.IsNil() {
 		v = v.Elem()
@@ -223,7 +224,7 @@ func (w *walk) parts(v reflect.Value) {
 	}
 }
 
-// items walks through the values of a map in the order of its keys.
+// items walks through the values of a map in the order of the keys.
 func (w *walk) items(v reflect.Value) {
 	keys := v.MapKeys()
 	slices.SortFunc(keys, compare)
@@ -239,7 +240,7 @@ func (w *walk) items(v reflect.Value) {
 	}
 }
 
-// within walks through the value of an interface, which gob writes in any case.
+// within walks through the value in an interface, which gob never leaves out.
 func (w *walk) within(v reflect.Value) {
 	held := v.Elem()
 	switch {
@@ -257,7 +258,7 @@ func (w *walk) within(v reflect.Value) {
 	}
 }
 
-// compare orders keys of one map by their values.
+// compare orders the keys of a map by their values.
 func compare(a, b reflect.Value) int {
 	switch a.Kind() {
 	case reflect.Bool:

@@ -1,4 +1,4 @@
-// Package emission carries the emissions of a computation besides its results.
+// Package emission carries the messages that a computation emits in addition to its results.
 package emission
 
 import (
@@ -14,16 +14,16 @@ import (
 	wa "wallarooapi"
 )
 
-// List has the emissions of one call, in order: messages, and wallarooapi.Output for named outputs.
+// List holds the emissions of one call in order: messages, and wallarooapi.Output for named outputs.
 type List []any
 
-// Undeclared is the panic of a computation that emits to an output which it does not declare. Code: C527.
+// Undeclared is the panic of a computation that emits to an undeclared output. Its code is C527.
 type Undeclared struct {
 	Name     string
 	Declared []string
 }
 
-// Error says to which output, and which there are.
+// Error names the output and the declared outputs.
 func (u *Undeclared) Error() string {
 	declared := "none"
 	if len(u.Declared) > 0 {
@@ -41,7 +41,7 @@ type Context struct {
 	context.Context
 	mutex  sync.Mutex
 	list   List
-	isOver bool // the function has returned, and the list is that of the caller
+	isOver bool // the function has returned, and list belongs to the caller
 }
 
 var lost atomic.Int64 // emissions after the end of their call
@@ -58,7 +58,7 @@ type key struct{}
 // Begin returns the context of a call.
 func Begin(around context.Context) *Context { return &Context{Context: around} }
 
-// Value returns the context itself for Emit, however it was derived.
+// Value returns the context itself to Emit, even through derived contexts.
 func (c *Context) Value(asked any) any {
 	if asked == (key{}) {
 		return c
@@ -66,8 +66,8 @@ func (c *Context) Value(asked any) any {
 	return c.Context.Value(asked)
 }
 
-// Emit adds a message for an output; it panics where the call's computation declares none. After the end of the call only the log
-// gets it: the message to which it belongs has its results.
+// Emit adds a message for an output. It panics if the call's computation declares no outputs. After the end of the
+// call it only logs the loss, because the results of the call have already been returned.
 func Emit(ctx context.Context, name string, value any) {
 	c, is := ctx.Value(key{}).(*Context)
 	if !is {
@@ -85,7 +85,7 @@ func Emit(ctx context.Context, name string, value any) {
 	c.list = append(c.list, wa.Output{Name: name, Value: value})
 }
 
-// end ends the call, and returns its emissions.
+// end ends the call and returns its emissions.
 func (c *Context) end() List {
 	if c == nil {
 		return nil
@@ -96,7 +96,7 @@ func (c *Context) end() List {
 	return c.list
 }
 
-// With returns a result after the emissions before it; the result alone if there are none, or there is no context.
+// With returns the emissions followed by a result. Without emissions or context it returns only the result.
 func (c *Context) With(result any) any {
 	list := c.end()
 	switch {
@@ -108,7 +108,7 @@ func (c *Context) With(result any) any {
 	return append(list, result)
 }
 
-// All returns results after the emissions before them.
+// All returns the emissions followed by the results.
 func (c *Context) All(results []any) []any {
 	list := c.end()
 	if len(list) == 0 {

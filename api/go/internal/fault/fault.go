@@ -1,4 +1,4 @@
-// Package fault holds the places at which tests let a worker die, in the code that production runs.
+// Package fault contains the points in production code at which a test can kill the worker.
 package fault
 
 import (
@@ -10,14 +10,14 @@ import (
 	"syscall"
 )
 
-// Point is a named place; SPECIFICATION.md states the work done when it is reached.
+// Point is a named place in the code. SPECIFICATION.md states what has been done when a point is reached.
 type Point struct {
 	name   string
 	counts map[uint64]bool
 	count  atomic.Uint64
 }
 
-// The points of a call.
+// These are the points of a call.
 var (
 	BeforeCompute = point("worker.before_compute")
 	AfterCompute  = point("worker.after_compute")
@@ -28,7 +28,7 @@ func point(name string) *Point {
 	return &Point{name: name, counts: counts(os.Getenv("WALLAROO_FAULT"), name)}
 }
 
-// counts returns at which times a process dies at a point.
+// counts returns the set of visits at which the process dies at a point.
 func counts(text, name string) map[uint64]bool {
 	var found map[uint64]bool
 	for _, part := range strings.Split(text, ",") {
@@ -46,7 +46,7 @@ func counts(text, name string) map[uint64]bool {
 	return found
 }
 
-// Reach dies when the time has come; it costs one comparison unless a test has asked for a fault.
+// Reach kills the process if a test has requested this. Otherwise it costs one comparison.
 func (p *Point) Reach() {
 	if p.counts == nil {
 		return
@@ -56,7 +56,8 @@ func (p *Point) Reach() {
 	}
 }
 
-// isFirst reports whether no process has died of an entry yet; without a directory to remember it, every process dies.
+// isFirst reports whether no process has died for an entry yet. Without a directory to record this, every process
+// dies.
 func isFirst(entry string) bool {
 	directory := os.Getenv("WALLAROO_FAULT_DIR")
 	if directory == "" {

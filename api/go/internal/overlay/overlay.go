@@ -1,5 +1,5 @@
-// Package overlay prepares programs in the style of Wallaroo's tutorials for the Go compiler, without touching
-// them: import "C" gives way to a stand-in, the empty main function to one that starts the worker.
+// Package overlay prepares programs in the style of Wallaroo's tutorials for the Go compiler without changing their
+// files. It replaces import "C" by a stand-in, and an empty main function by one that starts the worker.
 package overlay
 
 import (
@@ -21,17 +21,18 @@ import (
 const (
 	generatedName = "wallaroo_generated.go"
 	setupName     = "ApplicationSetup"
-	module        = "wallarooapi" // the path by which programs import the SDK
+	module        = "wallarooapi" // import path of the SDK in programs
 )
 
-// starters are the functions by which a program of its own main serves as a worker, by the name of their package.
+// starters are the functions with which a program that has its own main serves as a worker, by the name of their
+// package.
 var starters = []struct{ name, function string }{{"worker", "Main"}, {"goka", "Serve"}}
 
-// Build says how a program is to be built.
+// Build describes how to build a program.
 type Build struct {
-	Replace     map[string]string       `json:"replace"`     // path → path of what the compiler reads instead
-	Cgo         []string                `json:"cgo"`         // names of C that keep the program with cgo
-	Diagnostics []diagnostic.Diagnostic `json:"diagnostics"` // why it cannot be built
+	Replace     map[string]string       `json:"replace"`     // path → path of its replacement for the compiler
+	Cgo         []string                `json:"cgo"`         // names of C for which the program needs cgo
+	Diagnostics []diagnostic.Diagnostic `json:"diagnostics"` // why the program cannot be built
 }
 
 // program is a parsed main package.
@@ -50,7 +51,7 @@ type sourceFile struct {
 	syntax  *ast.File
 }
 
-// Prepare analyses the program in a directory and writes the replacements of its files into another one.
+// Prepare analyses the program in directory and writes the replacements of its files to another directory.
 func Prepare(directory, into string) (*Build, error) {
 	directory, err := filepath.Abs(directory)
 	if err != nil {
@@ -74,7 +75,7 @@ func (p *program) report(d diagnostic.Diagnostic, at token.Pos) {
 	p.found = append(p.found, d.At("", position.Filename, position.Line))
 }
 
-// parse reads the files that belong to the package on this platform, with cgo.
+// parse reads the files that belong to the package on this platform with cgo enabled.
 func parse(directory string) (*program, error) {
 	p := &program{directory: directory, set: token.NewFileSet()}
 	context := build.Default
@@ -122,7 +123,7 @@ func (p *program) reportSyntax(wrong scanner.ErrorList) {
 	p.found = append(p.found, diagnostic.Of("W407").At("", first.Filename, first.Line).With(wrong.Error()))
 }
 
-// check finds out the style of the program and its faults.
+// check determines the style of the program and reports its faults.
 func (p *program) check() {
 	callsWorker := false
 	for _, file := range p.files {
@@ -155,7 +156,8 @@ func (p *program) isMain() bool {
 	return len(p.files) == 0 || p.files[0].syntax.Name.Name == "main"
 }
 
-// reportNoSetup names the missing parts of a program, in terms of the package with which it declares.
+// reportNoSetup reports the missing parts of a program. The text depends on the package that the program uses for its
+// declaration.
 func (p *program) reportNoSetup(where, first string) {
 	lacks, fix := "call of worker.Main", "call `worker.Main(setup)` in main, with the function that returns the application"
 	switch declares := func(name string) bool {
@@ -179,7 +181,7 @@ func (f *sourceFile) imports(path string) bool {
 	})
 }
 
-// callsWorker reports whether the file uses worker.Main of the SDK, or its stand-in.
+// callsWorker reports whether the file calls worker.Main or goka.Serve of the SDK.
 func (f *sourceFile) callsWorker() bool {
 	for _, imported := range f.syntax.Imports {
 		for _, starter := range starters {
@@ -214,8 +216,9 @@ func (p *program) checkSetup() {
 	}
 }
 
-// arguments returns the arguments of the setup in the generated main function; empty when the setup cannot be called. Wallaroo
-// called it from C, which did not look at parameters: its celsius example declares a bool and was called like any other.
+// arguments returns the arguments for the setup in the generated main function, or the empty string if the setup
+// cannot be called. Wallaroo called the setup from C, which ignored parameters: its celsius example declares a bool
+// parameter.
 func (p *program) arguments() string {
 	parameters := p.setup.Type.Params
 	switch parameters.NumFields() {
@@ -229,7 +232,8 @@ func (p *program) arguments() string {
 	return ""
 }
 
-// resultForm returns how the generated main function gets the text of the setup; empty when it cannot.
+// resultForm returns the expression for the setup's text in the generated main function, or the empty string if the
+// type is wrong.
 func (p *program) resultForm() string {
 	switch result := p.setup.Type.Results.List[0].Type.(type) {
 	case *ast.Ident:
@@ -249,7 +253,7 @@ func isIdent(expression ast.Expr, name string) bool {
 	return ok && ident.Name == name
 }
 
-// selections returns the names that a file selects from a package name: X in name.X, with its places.
+// selections returns the names that a file selects from a package (X in name.X) with their places.
 func selections(file *ast.File, name string) map[string][]*ast.Ident {
 	found := map[string][]*ast.Ident{}
 	ast.Inspect(file, func(node ast.Node) bool {

@@ -2,14 +2,14 @@ package server
 
 import "fmt"
 
-// protocolMin is the lowest version of the protocol that this release speaks; declaration.Protocol is the highest.
+// protocolMin is the lowest protocol version that this release supports. The highest is declaration.Protocol.
 const protocolMin = 1
 
-// capabilities are the parts of the protocol that a worker may leave out; SPECIFICATION.md, section 9, has what each
-// one means.
+// capabilities are the optional parts of the protocol that this worker supports. SPECIFICATION.md, section 9,
+// describes each of them.
 var capabilities = []string{"windows", "crossing", "protobuf", "generate", "split_frames", "in_flight", "check_persist", "outputs", "visits", "timers", "release", "show_state", "sessions", "watermarks"}
 
-// commonVersion returns the highest version in both ranges; 0: there is none.
+// commonVersion returns the highest version in both ranges, or 0 if they have no common version.
 func commonVersion(ourLow, ourHigh, low, high uint32) uint32 {
 	highest := min(ourHigh, high)
 	if max(ourLow, low, 1) > highest {
@@ -18,7 +18,7 @@ func commonVersion(ourLow, ourHigh, low, high uint32) uint32 {
 	return highest
 }
 
-// shownVersions returns a range of versions as a message shows it.
+// shownVersions formats a range of versions for messages.
 func shownVersions(low, high uint32) string {
 	if low == high {
 		return fmt.Sprint(low)

@@ -29,17 +29,17 @@ type conversation struct {
 	x       *stage.Executor
 	turn    func(alone bool) turn
 	owner   state.Owner
-	waiting []*pb.Bucket // that arrived while a state log was awaited
-	open    *openCall    // the call that goes on with the next request
+	waiting []*pb.Bucket // requests that arrived while a state log was awaited
+	open    *openCall    // the call that continues with the next request
 }
 
-// openCall is a bucket call that has begun.
+// openCall is a bucket call in progress.
 type openCall struct {
 	index   uint64
 	version state.Version
 	turn    turn
 	run     *stage.BucketCall
-	whole   bool // the whole state is wanted
+	whole   bool // the client wants a snapshot of the whole state
 }
 
 func (w *Host) processState(stream stateStream) (err error) {
@@ -72,7 +72,7 @@ func (w *Host) processState(stream stateStream) (err error) {
 	}
 }
 
-// nextBucket returns the next request of a bucket call, nil at the end of the stream.
+// nextBucket returns the next request of a bucket call, or nil at the end of the stream.
 func (c *conversation) nextBucket() (*pb.Bucket, error) {
 	if len(c.waiting) > 0 {
 		bucket := c.waiting[0]
@@ -89,7 +89,7 @@ func (c *conversation) nextBucket() (*pb.Bucket, error) {
 	return request.GetBucket(), nil
 }
 
-// nextLog returns the next request of a state log; bucket calls that were sent before it wait.
+// nextLog returns the next request of a state log. It queues requests of bucket calls that arrive before.
 func (c *conversation) nextLog() (*pb.StateLog, error) {
 	for {
 		request, err := c.stream.Recv()
@@ -106,7 +106,8 @@ func (c *conversation) nextLog() (*pb.StateLog, error) {
 	}
 }
 
-// part runs a part of a bucket call, whose first request is at hand: up to its end, or to where its outputs are released.
+// part runs a part of a bucket call, up to the end of the call or to the release of outputs. first is the first
+// request of the part.
 func (c *conversation) part(first *pb.Bucket) (err error) {
 	fault.BeforeCompute.Reach()
 	call := c.open
@@ -161,7 +162,7 @@ func (c *conversation) begin(first *pb.Bucket) (*openCall, error) {
 	return call, nil
 }
 
-// requests returns the frames of the requests of a part, and its last request.
+// requests returns the frames of a part's requests, and the last request of the part.
 func (c *conversation) requests(call *openCall, first *pb.Bucket) (pieces [][]byte, last *pb.Bucket, err error) {
 	for request := first; ; {
 		call.whole = call.whole || request.GetWantsSnapshot()
@@ -181,7 +182,7 @@ func (c *conversation) requests(call *openCall, first *pb.Bucket) (pieces [][]by
 	}
 }
 
-// release sends the outputs of a part; the call goes on.
+// release sends the outputs of a part. The call continues.
 func (c *conversation) release(call *openCall) error {
 	if err := c.compute(call, call.run.Release); err != nil {
 		return err
@@ -194,7 +195,7 @@ func (c *conversation) release(call *openCall) error {
 	return nil
 }
 
-// compute sends the outputs that a call gives when it is its turn.
+// compute gets outputs from give when it is the call's turn, and sends them.
 func (c *conversation) compute(call *openCall, give func() ([]stage.OutputFrame, error)) error {
 	var outputs []stage.OutputFrame
 	err := call.turn.run(func() (err error) {
@@ -239,7 +240,8 @@ func (c *conversation) finish(call *openCall) error {
 		Index: index, Nonce: bucket.Version.Nonce, Snapshot: call.whole, Keys: uint64(bucket.Keys()),
 		CachedBytes: uint64(bucket.Bytes()), Counts: c.x.Counts(), Visits: c.x.Visited(),
 	}
-	// The copy is filed before the reply: the client may ask for the new version at once, on another stream.
+	// The copy is put into the cache before the reply, because the client may request the new version at once on
+	// another stream.
 	c.cache.Put(c.owner, bucket)
 	if err := c.send(&pb.StateReply{Kind: &pb.StateReply_Done{Done: done}}); err != nil {
 		return err
@@ -248,7 +250,7 @@ func (c *conversation) finish(call *openCall) error {
 	return nil
 }
 
-// load builds the bucket of a version from its log; states are read when it is the call's turn, as messages are run.
+// load builds a version of a bucket from its log. It reads states only when it is the call's turn, as for messages.
 func (c *conversation) load(call *openCall, rollback bool) (*state.Bucket, error) {
 	index, loader := call.index, c.x.NewLoader()
 	if call.version == (state.Version{}) {
@@ -279,7 +281,7 @@ func (c *conversation) load(call *openCall, rollback bool) (*state.Bucket, error
 
 func (c *conversation) send(reply *pb.StateReply) error { return send(c.stream.Send(reply)) }
 
-// nonce draws a random number that is not 0, which stands for the empty state.
+// nonce returns a random number except 0, which represents the empty state.
 func nonce() uint64 {
 	for {
 		if n := rand.Uint64(); n != 0 {

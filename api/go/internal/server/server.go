@@ -1,5 +1,4 @@
-// Package server answers the calls of the worker protocol, which topology-schema/worker.proto and SPECIFICATION.md
-// describe.
+// Package server implements the worker protocol, which topology-schema/worker.proto and SPECIFICATION.md describe.
 package server
 
 import (
@@ -47,18 +46,18 @@ type Host struct {
 	cache         *state.Cache
 	checksPersist bool
 	maxStateBytes int
-	users         sync.RWMutex // held while messages run; exclusively by a call that runs alone
+	users         sync.RWMutex // held for reading while messages are processed, and exclusively by a call that runs alone
 	work          *work
 }
 
-// Server answers the calls to a worker.
+// Server serves the worker protocol.
 type Server struct {
 	*grpc.Server
 	work *work
 }
 
-// New makes the gRPC server of an application, whose worker is own in its topology, that listens at an endpoint, a gRPC target. Its state cache holds
-// at most cacheBytes, and the state of one key has at most stateBytes.
+// New makes the gRPC server of an application. own is the worker's entry in the topology, and endpoint is the gRPC
+// target at which the server listens. cacheBytes limits the state cache, and stateBytes the state of one key.
 func New(application *declaration.Application, own topology.Worker, endpoint string, cacheBytes int64, stateBytes int) *Server {
 	w := &Host{
 		application: application, own: own, endpoint: endpoint,
@@ -79,10 +78,10 @@ func New(application *declaration.Application, own topology.Worker, endpoint str
 	return &Server{server, w.work}
 }
 
-// stopTime is for calls that notice the end of their context.
+// stopTime is the time in which calls can react to the end of their context.
 const stopTime = 500 * time.Millisecond
 
-// End finishes the calls that are in flight, for a while, and ends the server; others are refused.
+// End refuses new calls, waits up to grace for the calls in flight, and ends the server.
 func (s *Server) End(grace time.Duration) {
 	s.work.end()
 	finished := make(chan struct{})
@@ -94,7 +93,7 @@ func (s *Server) End(grace time.Duration) {
 	case <-finished:
 	case <-time.After(grace):
 		stopped := make(chan struct{})
-		go func() { // for ever, where user code does not return
+		go func() { // does not return if user code does not return
 			s.Stop()
 			close(stopped)
 		}()
@@ -105,7 +104,7 @@ func (s *Server) End(grace time.Duration) {
 	}
 }
 
-// Init is the handshake.
+// Init responds to the handshake.
 func (w *Host) Init(_ context.Context, request *pb.InitRequest) (*pb.InitReply, error) {
 	own := w.own
 	reply := &pb.InitReply{
@@ -132,7 +131,7 @@ func (w *Host) Init(_ context.Context, request *pb.InitRequest) (*pb.InitReply, 
 	return reply, nil
 }
 
-// SplitFrames cuts bytes where only the decoder knows the framing.
+// SplitFrames cuts bytes into messages for a source whose framing only the decoder knows.
 func (w *Host) SplitFrames(_ context.Context, request *pb.SplitRequest) (*pb.SplitReply, error) {
 	source, ok := w.sources[request.GetPath()]
 	if !ok || source.Framed == nil {
@@ -165,7 +164,7 @@ func (w *Host) Generate(_ context.Context, request *pb.GenerateRequest) (*pb.Gen
 	return reply, nil
 }
 
-// ShowState shows people the states at the end of a state log.
+// ShowState returns the states at the end of a state log for display.
 func (w *Host) ShowState(_ context.Context, request *pb.ShowStateRequest) (reply *pb.ShowStateReply, err error) {
 	w.users.RLock()
 	defer w.users.RUnlock()
@@ -220,7 +219,7 @@ func (w *Host) process(stream processStream) (err error) {
 	}
 }
 
-// call runs one data and answers it.
+// call processes one data request and sends its results.
 func (w *Host) call(stream processStream, x *stage.Executor, record *flight.Region, data *pb.Data) error {
 	fault.BeforeCompute.Reach()
 	turn := w.turn(stream.Context(), record, data.GetAlone())
@@ -245,7 +244,8 @@ func (w *Host) call(stream processStream, x *stage.Executor, record *flight.Regi
 	return nil
 }
 
-// open compiles the stage of an opening, whose functions get a context, and maps its file; the caller closes the record.
+// open compiles the stage of an opening and maps its in-flight file. ctx is the context of the stage's functions. The
+// caller must close the record.
 func (w *Host) open(ctx context.Context, opening *pb.Opening) (*stage.Executor, *flight.Region, error) {
 	if opening.GetStage() == nil {
 		return nil, nil, protocol("the stream does not begin with an opening")
@@ -269,21 +269,21 @@ func (w *Host) open(ctx context.Context, opening *pb.Opening) (*stage.Executor, 
 	return x, record, nil
 }
 
-// closing is deferred: it ends a stream's record.
+// closing closes the record of a stream. It is called by defer.
 func closing(record *flight.Region, err *error) {
 	if failed := record.Close(); *err == nil {
 		*err = failed
 	}
 }
 
-// errBroken says that the client is gone; it cannot be notified.
+// errBroken means that the client is gone and cannot be notified.
 type errBroken struct{ cause error }
 
 func (e errBroken) Error() string { return e.cause.Error() }
 
 func (e errBroken) Unwrap() error { return e.cause }
 
-// broken distinguishes the client's proper end of a stream from a failure of the connection.
+// broken returns nil if the client ended the stream properly, and errBroken for a failure of the connection.
 func broken(err error) error {
 	if errors.Is(err, io.EOF) {
 		return nil
@@ -308,14 +308,14 @@ func unknown(stageID, path string) diagnostic.Diagnostic {
 		"reason", fmt.Sprintf("%q names %q, which this worker does not host", stageID, path))
 }
 
-// guard turns a panic of the SDK itself into a failure: user code is guarded where it is called.
+// guard converts a panic of the SDK itself into a failure. Panics of user code are handled where it is called.
 func guard(err *error) {
 	if r := recover(); r != nil {
 		*err = &stage.Failure{Code: "I901", Reason: fmt.Sprintf("panic: %v", r), Traceback: string(debug.Stack())}
 	}
 }
 
-// end reports to the client why a stream ends, unless it ended it itself.
+// end reports the reason for the end of a stream to the client, unless the client has ended the stream.
 func end(err error, tell func(*pb.Failure) error) error {
 	if gone := (errBroken{}); err == nil || errors.As(err, &gone) {
 		return err
@@ -326,7 +326,7 @@ func end(err error, tell func(*pb.Failure) error) error {
 func failure(err error) *pb.Failure {
 	failed := &stage.Failure{Code: "I901", Reason: err.Error()}
 	errors.As(err, &failed)
-	// Only our own bugs may go away by themselves.
+	// Only a bug of our own may disappear in a retry.
 	return &pb.Failure{Code: failed.Code, Message: failed.Reason, Traceback: failed.Traceback, Retriable: failed.Code == "I901"}
 }
 

@@ -13,8 +13,8 @@ import (
 	pb "wallarooapi/internal/workerpb"
 )
 
-// traced returns the interceptor that gives each stream of an application's worker a span, where its client and this program want one. The span is as
-// long as the stream.
+// traced returns an interceptor that gives each stream of the worker a span, if the client sends a trace and this
+// program has package otel. The span lasts as long as the stream.
 func traced(application string) grpc.StreamServerInterceptor {
 	return func(service any, stream grpc.ServerStream, info *grpc.StreamServerInfo, handler grpc.StreamHandler) error {
 		header := ""
@@ -34,7 +34,7 @@ func traced(application string) grpc.StreamServerInterceptor {
 	}
 }
 
-// tracedStream is a stream with a span, which notes the failure that the worker reports.
+// tracedStream is a stream with a span. It records the worker's failure in the span.
 type tracedStream struct {
 	grpc.ServerStream
 	within context.Context
@@ -43,7 +43,7 @@ type tracedStream struct {
 
 type withinKey struct{}
 
-// Context has the context for the user's functions, which must not end with the stream.
+// Context returns a context that contains the context for user functions, which must not end with the stream.
 func (s *tracedStream) Context() context.Context {
 	return context.WithValue(s.ServerStream.Context(), withinKey{}, s.within)
 }
@@ -55,7 +55,7 @@ func (s *tracedStream) SendMsg(message any) error {
 	return s.ServerStream.SendMsg(message)
 }
 
-// within returns the context for the functions of a stream.
+// within returns the context for the user functions of a stream.
 func within(stream grpc.ServerStream) context.Context {
 	if found, is := stream.Context().Value(withinKey{}).(context.Context); is {
 		return found

@@ -7,7 +7,7 @@ import (
 	"wallarooapi/internal/flight"
 )
 
-// turn is a call's right to run messages: many calls have it together, or one alone.
+// turn is a call's right to process messages. Several calls share the right, or one call has it alone.
 type turn struct {
 	stream context.Context // of the call
 	lock   sync.Locker
@@ -21,8 +21,8 @@ func (w *Host) turn(stream context.Context, record *flight.Region, alone bool) t
 	return turn{stream, w.users.RLocker(), record}
 }
 
-// run runs messages when it is the call's turn. Of a stream that the client has given up none begins: nobody looks at the
-// record any longer.
+// run processes messages when it is the call's turn. If the client has given up the stream, run processes nothing,
+// because the record in the in-flight file is no longer read.
 func (t turn) run(messages func() error) error {
 	t.lock.Lock()
 	defer t.lock.Unlock()
@@ -32,7 +32,7 @@ func (t turn) run(messages func() error) error {
 	return messages()
 }
 
-// pause is called within run: it does the work that has to wait for the client, while others may have their turn.
+// pause is called within run. It waits for the client and lets other calls have their turn during this time.
 func (t turn) pause(wait func() error) error {
 	at := t.record.Rest()
 	t.lock.Unlock()

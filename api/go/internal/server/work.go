@@ -8,20 +8,21 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// errEnding is for calls that come when the worker has been asked to end: the client repeats them with another process.
+// errEnding is returned for calls that arrive after the worker was asked to end. The client repeats them with another
+// process.
 var errEnding = errBroken{status.Error(codes.Unavailable, "the worker ends")}
 
-// work counts the calls that are in flight. When the worker shall end they are finished, and no other begins.
+// work counts the calls in flight. After the request to end, these calls are finished and no new call begins.
 type work struct {
 	mutex sync.Mutex
 	calls int
 	ends  bool
-	idle  chan struct{} // closed when the worker shall end and no call is in flight
+	idle  chan struct{} // closed when no call is in flight after the request to end
 }
 
 func newWork() *work { return &work{idle: make(chan struct{})} }
 
-// do runs a call, unless the worker shall end.
+// do runs a call, unless the worker is ending.
 func (w *work) do(call func() error) error {
 	if !w.add(1) {
 		return errEnding
@@ -30,7 +31,7 @@ func (w *work) do(call func() error) error {
 	return call()
 }
 
-// add changes the number of calls in flight; a call more is refused when the worker shall end.
+// add changes the number of calls in flight. It refuses a new call if the worker is ending.
 func (w *work) add(change int) bool {
 	w.mutex.Lock()
 	defer w.mutex.Unlock()
@@ -44,7 +45,7 @@ func (w *work) add(change int) bool {
 	return true
 }
 
-// end lets no other call begin.
+// end prevents new calls.
 func (w *work) end() {
 	w.mutex.Lock()
 	defer w.mutex.Unlock()
@@ -57,8 +58,8 @@ func (w *work) end() {
 	}
 }
 
-// stream runs the handler of a stream. A handler waits for its client most of the time; when the worker shall end and no
-// call is in flight, the stream ends all the same.
+// stream runs the handler of a stream. A handler mostly waits for its client. If the worker is ending and no call is
+// in flight, the stream ends without waiting for the client.
 func (w *work) stream(service any, stream grpc.ServerStream, _ *grpc.StreamServerInfo, handler grpc.StreamHandler) error {
 	finished := make(chan error, 1)
 	go func() { finished <- handler(service, stream) }()

@@ -1,4 +1,4 @@
-// Package trace describes a panic of user code: one line, and the stack down to the SDK.
+// Package trace describes a panic of user code by one line of text and the stack without frames of the SDK.
 package trace
 
 import (
@@ -16,19 +16,19 @@ const (
 	maxCharacters = 1000
 )
 
-// Panic describes a value that recover returned: call it from the deferred function itself, while the stack of
-// the panic is still active.
+// Panic describes a recovered value. It must be called in the deferred function itself, while the stack of the panic
+// is still active.
 func Panic(recovered any) (reason, stack string) {
 	return describe(recovered), userStack()
 }
 
-// describe survives values whose own Error or String method panics, because package fmt does.
+// describe formats a recovered value. Package fmt handles panics in the value's own Error or String method.
 func describe(recovered any) string {
 	text := strings.Join(strings.Fields(fmt.Sprint(recovered)), " ")
 	return diagnostic.Cut(text, maxCharacters)
 }
 
-// userStack lists the innermost frames first, without those of the runtime and the SDK.
+// userStack lists the innermost frames first and leaves out the frames of Go's runtime and the SDK.
 func userStack() string {
 	var counters [maxFrames]uintptr
 	frames := runtime.CallersFrames(counters[:runtime.Callers(4, counters[:])])
@@ -49,15 +49,15 @@ func isForeign(function string) bool {
 		strings.HasPrefix(function, "testing.")
 }
 
-// InSDK reports whether a function, named as package runtime does, belongs to this module. Its tests and examples count as
-// a user's program.
+// InSDK reports whether a function belongs to this module. function is a name in the form of package runtime. The
+// module's tests and examples count as user programs.
 func InSDK(function string) bool {
 	isUser := strings.Contains(function, "_test.") || strings.HasPrefix(function, "wallarooapi/internal/example.")
 	return !isUser && (strings.HasPrefix(function, "wallarooapi/") || strings.HasPrefix(function, "wallarooapi."))
 }
 
-// Name returns the name of a function as its program knows it, without its package; a literal has that of the function
-// around it and a number.
+// Name returns the name of a function without its package. A function literal has the name of the surrounding function
+// and a number.
 func Name(function any) string {
 	full := runtime.FuncForPC(reflect.ValueOf(function).Pointer()).Name()
 	_, name, _ := strings.Cut(full[strings.LastIndexByte(full, '/')+1:], ".")
@@ -70,7 +70,7 @@ type Line struct {
 	Line int
 }
 
-// First returns the innermost place of a stack that Panic described.
+// First returns the innermost line of a stack that Panic described.
 func First(stack string) Line {
 	for line := range strings.Lines(stack) {
 		file, number, ok := strings.Cut(strings.TrimSpace(line), ".go:")
