@@ -9,7 +9,7 @@ import (
 	"wallarooapi/internal/topology"
 )
 
-// Check gives sinks their last names, and returns every finding about the application, sorted by pointer.
+// Check sets the final names of sinks and returns all findings about the application, sorted by pointer.
 func (a *Application) Check() []diagnostic.Diagnostic {
 	checked := &Application{Name: a.Name, OnError: a.OnError, Place: a.Place, Pipelines: a.Pipelines, Offers: a.Offers}
 	checked.Found = append(checked.Found, a.Found...)
@@ -33,7 +33,7 @@ func (a *Application) Check() []diagnostic.Diagnostic {
 	return checked.Found
 }
 
-// nameApart names topics by themselves where several sinks have the name of the pipeline.
+// nameApart gives Kafka sinks the names of their topics if several sinks have the name of the pipeline.
 func (p *Pipeline) nameApart() {
 	var same []*Sink
 	for _, sink := range p.Sinks {
@@ -59,7 +59,7 @@ func (a *Application) checkNames() {
 		}
 		seen[pipeline.Name] = true
 		for _, step := range pipeline.Steps {
-			// A step without a symbol has been reported already: its name is unknown.
+			// A step without a symbol has already been reported, and its name is unknown.
 			if step.Symbol != "" {
 				a.checkName("step", step.Name, Pointer(step.Path, "name"), step.Place)
 			}
@@ -70,7 +70,7 @@ func (a *Application) checkNames() {
 	}
 }
 
-// checkPolicies reports values of error policies that are none.
+// checkPolicies reports unknown error policies.
 func (a *Application) checkPolicies() {
 	a.checkPolicy(a.OnError, "/on_error", a.Place)
 	for source := range a.Sources() {
@@ -141,7 +141,7 @@ func (a *Application) checkAddresses() {
 	}
 }
 
-// checkListener checks the address of a source that listens; names has the sources by their addresses so far.
+// checkListener reports an unusable or repeated address of a source. names maps the addresses so far to their sources.
 func (a *Application) checkListener(source *Source, names map[string]string) {
 	host, port, has := address(source.Edge, source.Found)
 	if !has {
@@ -161,7 +161,8 @@ func (a *Application) checkListener(source *Source, names map[string]string) {
 	}
 }
 
-// address returns where an edge listens or connects to. One whose address could not be cut in two has been reported.
+// address returns the address of an edge. has is false if the edge has no address, or if a malformed address has
+// already been reported.
 func address(edge topology.Edge, found []diagnostic.Diagnostic) (host, port string, has bool) {
 	switch of := edge.(type) {
 	case *topology.TCP:

@@ -26,7 +26,7 @@ func (a *Application) checkStates() {
 	}
 }
 
-// checkKeys finds keys that are listed twice, and lists that differ from an earlier one of the same state.
+// checkKeys reports keys that are listed twice, and a list that differs from an earlier list of the same state.
 func (a *Application) checkKeys(step *Step, lists map[string][]topology.DeclaredKey) {
 	state := step.State
 	pointer := Pointer(step.Path, "state", "key", "values")
@@ -61,10 +61,10 @@ func sameKeys(first, second []topology.DeclaredKey) bool {
 	return true
 }
 
-// checkMessageKeys finds steps that take the key of each message where messages without one arrive.
+// checkMessageKeys reports steps that use the key of the message but get messages without keys.
 func (a *Application) checkMessageKeys() {
 	sources, steps := a.parts()
-	var keyless func(path string) string // the name of a source whose messages arrive without a key
+	var keyless func(path string) string // returns the name of a source whose messages arrive without a key
 	keyless = func(path string) string {
 		if source := sources[path]; source != nil {
 			if source.GivesKeys() {

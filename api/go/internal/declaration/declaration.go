@@ -1,5 +1,5 @@
-// Package declaration holds a program's declarations: the applications, with the user's objects, that package
-// application fills in, the checks on them, and the topology document made of them.
+// Package declaration holds applications and libraries as a program has declared them, with the user's objects. It
+// checks them and makes the topology document. Packages application and stream fill it in.
 package declaration
 
 import (
@@ -12,13 +12,13 @@ import (
 	"wallarooapi/internal/trace"
 )
 
-// Place is where in the user's program something was declared.
+// Place is a place in the user's program at which something was declared.
 type Place struct {
 	File string
 	Line int
 }
 
-// Caller returns the first place on the stack that is not in this SDK.
+// Caller returns the first place on the stack that is outside this SDK.
 func Caller() Place {
 	var counters [16]uintptr
 	frames := runtime.CallersFrames(counters[:runtime.Callers(2, counters[:])])
@@ -39,8 +39,8 @@ type Application struct {
 	OnError   string
 	Place     Place
 	Pipelines []*Pipeline
-	Offers    map[string]*Offer       // by name; of a library, which has no pipelines
-	Found     []diagnostic.Diagnostic // what was wrong at the time of declaration
+	Offers    map[string]*Offer       // by name; only for a library, which has no pipelines
+	Found     []diagnostic.Diagnostic // findings from the time of declaration
 }
 
 // Pipeline is one declared pipeline.
@@ -51,20 +51,20 @@ type Pipeline struct {
 	Sources []*Source
 	Steps   []*Step
 	Sinks   []*Sink
-	Nodes   []*Node // the sources and the steps, to find open ends
+	Nodes   []*Node // sources and steps, to find open ends
 }
 
-// Sources yields those of all pipelines.
+// Sources yields the sources of all pipelines.
 func (a *Application) Sources() iter.Seq[*Source] {
 	return each(a, func(p *Pipeline) []*Source { return p.Sources })
 }
 
-// Steps yields those of all pipelines.
+// Steps yields the steps of all pipelines.
 func (a *Application) Steps() iter.Seq[*Step] {
 	return each(a, func(p *Pipeline) []*Step { return p.Steps })
 }
 
-// Sinks yields those of all pipelines.
+// Sinks yields the sinks of all pipelines.
 func (a *Application) Sinks() iter.Seq[*Sink] {
 	return each(a, func(p *Pipeline) []*Sink { return p.Sinks })
 }
@@ -81,16 +81,17 @@ func each[T any](a *Application, of func(*Pipeline) []T) iter.Seq[T] {
 	}
 }
 
-// Node is a place in a pipeline that messages leave from.
+// Node is a place in a pipeline from which messages continue.
 type Node struct {
 	Path      string
-	What      string // the name, for messages
+	What      string // its name in findings
 	Place     Place
 	Consumers int
 	Ended     bool // a sink or Done follows
 }
 
-// Pointer returns the JSON pointer of a part of the document: of a path, or of a member below it; none without a path.
+// Pointer returns the JSON pointer of a part of the document, or of a member of the part. For an empty path it returns
+// an empty pointer.
 func Pointer(path string, members ...string) string {
 	if path == "" {
 		return ""
@@ -103,7 +104,7 @@ func (p *Pipeline) Path(collection string, number int) string {
 	return strconv.Itoa(p.Number) + "/" + collection + "/" + strconv.Itoa(number)
 }
 
-// Report files a finding.
+// Report adds a finding.
 func (a *Application) Report(d diagnostic.Diagnostic, pointer string, place Place) {
 	a.Found = append(a.Found, d.At(pointer, place.File, place.Line))
 }

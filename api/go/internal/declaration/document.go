@@ -15,7 +15,7 @@ const (
 	Protocol   = 1
 )
 
-// Document makes the topology of a checked application; without the code hash, which takes a while.
+// Document makes the topology of a checked application without the code hash, because the hash takes some time.
 func (a *Application) Document() (*topology.Document, error) {
 	worker, err := own()
 	if err != nil {
@@ -30,7 +30,7 @@ func (a *Application) Document() (*topology.Document, error) {
 	return document, nil
 }
 
-// own describes this program.
+// own returns the worker entry of this program.
 func own() (worker topology.Worker, err error) {
 	executable, err := os.Executable()
 	if err != nil {
@@ -46,7 +46,7 @@ func own() (worker topology.Worker, err error) {
 	}, nil
 }
 
-// Arguments returns those of the program.
+// Arguments returns the arguments of the program without the program name.
 func Arguments() []string {
 	if len(wa.Args) == 0 {
 		return nil

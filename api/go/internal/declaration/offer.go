@@ -10,10 +10,11 @@ import (
 	"wallarooapi/internal/topology"
 )
 
-// LibraryName is the library's name in the place of an application's.
+// LibraryName replaces the name of an application in a library.
 const LibraryName = "library"
 
-// Offer is a component that a library offers to other programs. Its step has no inputs, and its name as its path.
+// Offer is a component that a library offers to other programs. Its step has no inputs. The path of the step is its
+// name.
 type Offer struct {
 	Step   *Step
 	Input  string // codecs
@@ -25,7 +26,7 @@ func NewLibrary() *Application {
 	return &Application{Name: LibraryName, Place: Caller(), Offers: map[string]*Offer{}}
 }
 
-// Offer adds a component whose step is complete.
+// Offer adds a component. Its step must be complete.
 func (a *Application) Offer(method string, offer *Offer) {
 	step := offer.Step
 	if step.Symbol == "" {
@@ -42,7 +43,7 @@ func (a *Application) Offer(method string, offer *Offer) {
 	a.Offers[step.Name] = offer
 }
 
-// checkCodec reports a codec that is none, or cannot write messages of a type.
+// checkCodec reports an unknown codec, or one that cannot write messages of a type.
 func (a *Application) checkCodec(pointer string, step *Step, method, parameter, name string, t reflect.Type) {
 	form, ok := codec.BuiltinOf(name)
 	if !ok {
@@ -56,7 +57,7 @@ func (a *Application) checkCodec(pointer string, step *Step, method, parameter, 
 	}
 }
 
-// Wrong reports a parameter that is not as a method of the program's expects.
+// Wrong reports a wrong argument for a parameter of a public method.
 func (a *Application) Wrong(pointer string, place Place, method, parameter, actual, expected string) {
 	a.Report(diagnostic.Of("T207", "method", method, "parameter", parameter, "actual", actual, "expected", expected,
 		"fix", "pass "+expected), pointer, place)
@@ -68,7 +69,7 @@ func (a *Application) checkOffers() {
 	}
 }
 
-// Library makes the document of a checked library in mode emit; without the code hash.
+// Library makes the document of a checked library for mode emit, without the code hash.
 func (a *Application) Library() (*topology.Library, error) {
 	worker, err := own()
 	if err != nil {
@@ -90,7 +91,7 @@ func (a *Application) Library() (*topology.Library, error) {
 	return library, nil
 }
 
-// codecs returns the outputs of a component, as other programs must name them.
+// codecs returns the outputs of a component with the codecs that other programs must give.
 func (s *Step) codecs() (outputs []topology.OfferedOutput) {
 	for _, output := range s.Outputs {
 		outputs = append(outputs, topology.OfferedOutput{Name: output.Name, Codec: output.Codec})

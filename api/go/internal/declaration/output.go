@@ -12,11 +12,11 @@ import (
 // NamedOutput is an output that a step declares.
 type NamedOutput struct {
 	Name  string
-	Type  reflect.Type // of its messages; nil where the program does not say
-	Codec string       // of a component of another program, or for one; else empty
+	Type  reflect.Type // type of its messages; nil if the program does not state it
+	Codec string       // codec for other programs; otherwise empty
 }
 
-// OutputsOf returns the outputs of an object of the program.
+// OutputsOf returns the named outputs that an object of the program declares.
 func OutputsOf(object any) (outputs []NamedOutput) {
 	if declared, is := object.(wa.WithOutputs); is {
 		for _, name := range declared.Outputs() {
@@ -26,7 +26,7 @@ func OutputsOf(object any) (outputs []NamedOutput) {
 	return outputs
 }
 
-// AddOutputs adds the outputs of a step right after it, whether they are used or not.
+// AddOutputs adds the outputs of a step directly after the step, even if they are not used.
 func (a *Application) AddOutputs(pipeline *Pipeline, step *Step) {
 	seen := map[string]bool{}
 	for _, output := range step.Outputs {
@@ -43,7 +43,8 @@ func (a *Application) AddOutputs(pipeline *Pipeline, step *Step) {
 	}
 }
 
-// OutputOf returns the place after an output of another step, which must go on from there; one that stands for it after a report.
+// OutputOf returns the place after an output of the step at from. If the step has no such output, it reports this and
+// returns a placeholder.
 func (a *Application) OutputOf(pipeline *Pipeline, from, name string) *Node {
 	place, what, declared := Caller(), "this place", []string{}
 	node := &Node{Path: from, What: name, Place: place, Ended: true}
@@ -69,7 +70,7 @@ func (a *Application) OutputOf(pipeline *Pipeline, from, name string) *Node {
 	return node
 }
 
-// checkOutputs reports codecs of outputs that are none, or cannot write their messages.
+// checkOutputs reports unknown codecs of outputs, and codecs that cannot write the messages of their output.
 func (a *Application) checkOutputs(pointer string, step *Step, method string) {
 	for _, output := range step.Outputs {
 		a.checkCodec(pointer, step, method, "output "+diagnostic.Shown(output.Name), output.Codec, output.Type)

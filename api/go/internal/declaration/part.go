@@ -15,18 +15,18 @@ type Source struct {
 	Name      string
 	Place     Place
 	OnError   string
-	Codec     string       // of its messages where they go to another worker; empty: this worker's own form
-	Output    reflect.Type // of its messages; nil where the program does not say
+	Codec     string       // codec of its messages for another worker; empty for this worker's own format
+	Output    reflect.Type // type of its messages; nil if the program does not state it
 	Edge      topology.Edge
-	Given     any              // the decoder or generator, as the program gave it
+	Given     any              // decoder or generator, as the program passed it
 	Decoder   wa.Decoder       // nil for a generator
-	Framed    wa.FramedDecoder // the decoder of a TCP source; nil when something else was given
+	Framed    wa.FramedDecoder // decoder of a TCP source; nil if another object was passed
 	Generator Generator
-	EventTime func(payload []byte) int64 // nil where messages have the time of their arrival; a panic is a failure of the decoder
-	Found     []diagnostic.Diagnostic    // what was wrong with how it was described
+	EventTime func(payload []byte) int64 // nil if messages have their arrival time; a panic counts as a failure of the decoder
+	Found     []diagnostic.Diagnostic    // findings in the description of the source
 }
 
-// Framing returns how the bytes of a TCP source are cut; no kind for other sources.
+// Framing returns the framing of a TCP source, and the zero value for other sources.
 func (s *Source) Framing() topology.Framing {
 	if edge, ok := s.Edge.(*topology.TCP); ok {
 		return edge.Framing
@@ -45,7 +45,7 @@ func (s *Source) GivesKeys() bool {
 	return false
 }
 
-// GivesTimes reports whether the messages of the source have a time of their own, rather than that of their arrival.
+// GivesTimes reports whether the messages of the source have event times in place of arrival times.
 func (s *Source) GivesTimes() bool {
 	switch edge := s.Edge.(type) {
 	case *topology.Kafka:
@@ -56,28 +56,29 @@ func (s *Source) GivesTimes() bool {
 	return s.EventTime != nil
 }
 
-// Generator makes the messages of a source, each from the one before, until one is nil.
+// Generator makes the messages of a source. It makes each message from the previous one, until the result is nil.
 type Generator interface {
 	InitialValue() any
 	Apply(previous any) any
 }
 
-// RecordDecoder is a decoder that sees more of a record than its value.
+// RecordDecoder is a decoder that gets the whole record in place of its value.
 type RecordDecoder interface {
 	DecodeRecord(value []byte, record Record) any
 }
 
-// RowDecoder is a decoder whose messages are rows of Spark.
+// RowDecoder is a decoder whose messages are Spark rows.
 type RowDecoder interface {
-	// EncodeRow returns the bytes of which the decoder makes a message.
+	// EncodeRow returns the bytes that the decoder would decode to the message.
 	EncodeRow(message any) ([]byte, error)
 }
 
-// Record has the properties of a message of Kafka, Spark or a connector besides its value. The bytes must not be changed.
+// Record contains the properties of a message from Kafka, Spark or a connector, except its value. The bytes must not
+// be changed.
 type Record struct {
 	Key         []byte
 	TimestampMs int64
-	Headers     []byte // as in a frame
+	Headers     []byte // encoded as in a frame
 }
 
 // Sink is a declared sink.
@@ -88,16 +89,16 @@ type Sink struct {
 	OnError string
 	Inputs  []string
 	Edge    topology.Edge
-	Given   any           // the encoder, as the program gave it
-	Encoder wa.Encoder    // gives bytes alone, or nil:
-	Keyed   RecordEncoder // gives what a record of Kafka has
+	Given   any           // encoder, as the program passed it
+	Encoder wa.Encoder    // returns only bytes; nil if Keyed is set
+	Keyed   RecordEncoder // returns a Kafka record
 	Found   []diagnostic.Diagnostic
 }
 
-// RecordEncoder makes the records of a sink. A nil value writes nothing; partition is -1 where Kafka may choose.
+// RecordEncoder makes the records of a sink. A nil value writes nothing. Partition -1 lets Kafka choose.
 type RecordEncoder func(data any) (value, key []byte, partition int32)
 
-// The kinds of steps, as in the document.
+// These are the kinds of steps, as they are in the document.
 const (
 	Computation           = "computation"
 	ComputationMulti      = "computation_multi"
@@ -109,8 +110,8 @@ const (
 	Output                = "output"
 )
 
-// Step is a declared step. What its kind needs of Build, Compute, Multi, Partition and Aggregation is set; Build makes
-// a computation of either stateless kind.
+// Step is a declared step. Of Build, Compute, Multi, Partition and Aggregation, those that its kind needs are set.
+// Build makes a computation of either stateless kind.
 type Step struct {
 	Path        string
 	Name        string
@@ -123,18 +124,18 @@ type Step struct {
 	Compute     wa.StateComputation
 	Multi       wa.StateComputationMulti
 	State       *State
-	Partition   func(data any) []byte // of a key_by too
+	Partition   func(data any) []byte // also of a key_by
 	Given       any                   // the partition function
 	Window      topology.Window
 	Aggregation Aggregation
-	Codec       string           // as that of a Source
-	Input       reflect.Type     // of the messages that it takes; nil where the program does not say
-	Output      reflect.Type     // as that of a Source
+	Codec       string           // as in Source
+	Input       reflect.Type     // type of its input messages; nil if the program does not state it
+	Output      reflect.Type     // as in Source
 	Outputs     []NamedOutput    // each becomes a step of kind Output
-	Visits      []string         // names of the visits that a state step takes
+	Visits      []string         // names of the visits that a state step accepts
 	Timers      []string         // names of the timers that a state step sets
-	IsEvent     bool             // where the step has timers or its state ends: the time that counts is the messages' own
-	Remote      *topology.Remote // what another program runs in its place; nil: this program runs it
+	IsEvent     bool             // whether TTL and timers use event time
+	Remote      *topology.Remote // component of another program; nil if this program runs the step
 }
 
 // State is the state of a state step.
@@ -142,15 +143,15 @@ type State struct {
 	Name    string
 	Builder wa.StateBuilder
 	Class   string            // type of the objects that Builder makes
-	Shape   map[string]string // of that type
-	ByKey   bool              // each message brings its key
+	Shape   map[string]string // shape of that type
+	ByKey   bool              // the key is that of the message
 	Keys    []topology.DeclaredKey
-	TTLMs   int                 // how long a state lives after the last message of its key; 0: it stays
-	Closed  bool                // keys outside Keys make dead letters
-	Show    func(state any) any // what people see of a state; nil: the state itself
+	TTLMs   int                 // lifetime of a state after the last message of its key; 0 if it never ends
+	Closed  bool                // keys that are not in Keys make dead letters
+	Show    func(state any) any // converts a state for display; nil shows the state itself
 }
 
-// IsTimed reports whether the step is concerned with time: it has timers, or its state ends.
+// IsTimed reports whether the step has timers or a TTL.
 func (s *Step) IsTimed() bool { return len(s.Timers) > 0 || s.State != nil && s.State.TTLMs > 0 }
 
 // Timed is a wallarooapi.StateComputation whose functions may set timers.
@@ -166,8 +167,8 @@ type TimedMulti interface {
 	Fire(call *timing.Changes, timer *wa.Timer, state any) ([]any, bool)
 }
 
-// Aggregation is a window's function over its messages. Accumulators are immutable but for Update, which may change the
-// one that it gets.
+// Aggregation computes the result of a window from its messages. Its functions must not change accumulators, except
+// that Update may change its argument.
 type Aggregation interface {
 	InitialAccumulator() any
 	Update(input, accumulator any) any
@@ -175,6 +176,6 @@ type Aggregation interface {
 	Output(key []byte, accumulator any, bounds Bounds) any
 }
 
-// Bounds is when a window begins and ends, in milliseconds since 1970: of a window of time the first time that it holds and the
-// first one that it does not, of others times of messages.
+// Bounds are the start and end of a window in milliseconds since 1970. A window of time includes StartMs and excludes
+// EndMs. For other windows both are times of messages.
 type Bounds struct{ StartMs, EndMs int64 }

@@ -10,16 +10,16 @@ import (
 type SetupResult struct {
 	Application *Application
 	Text        string
-	Programs    map[string]string // whose components the application names, by worker
+	Programs    map[string]string // targets of the programs whose components the application uses, by worker
 	Found       []diagnostic.Diagnostic
 }
 
 var registry struct {
 	sync.Mutex
-	results map[string]SetupResult // by the text that ToJson gave
+	results map[string]SetupResult // by the text that ToJson returned
 }
 
-// File remembers a result by its text, which a tutorial-style ApplicationSetup returns.
+// File stores a result under its text, which an ApplicationSetup in the style of the tutorials returns.
 func File(result SetupResult) {
 	registry.Lock()
 	defer registry.Unlock()
@@ -29,7 +29,7 @@ func File(result SetupResult) {
 	registry.results[result.Text] = result
 }
 
-// Lookup returns the result that was filed under a text.
+// Lookup returns the result that was stored under a text.
 func Lookup(text string) (SetupResult, bool) {
 	registry.Lock()
 	defer registry.Unlock()

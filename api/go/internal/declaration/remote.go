@@ -8,10 +8,11 @@ import (
 	"wallarooapi/internal/topology"
 )
 
-// IsStateful reports whether a kind of steps has state.
+// IsStateful reports whether a kind of step has state.
 func IsStateful(kind string) bool { return strings.HasPrefix(kind, StateComputation) }
 
-// NewRemote completes a step that another program runs; one with state takes the key of each message, and its state has a name.
+// NewRemote completes a step that another program runs. A step with state uses the key of each message; state is the
+// name of its state.
 func (a *Application) NewRemote(step *Step, method string, component *wa.RemoteComponent, state string) {
 	program, pointer := component.Program, Pointer(step.Path)
 	step.Kind, step.Name, step.Symbol, step.Codec = component.Kind, component.Name, "", component.Output
@@ -38,7 +39,7 @@ func (a *Application) NewRemote(step *Step, method string, component *wa.RemoteC
 	a.checkOutputs(pointer, step, method)
 }
 
-// Programs returns name of the worker and target of each program whose components take part.
+// Programs returns the target of each program whose components the application uses, by the name of its worker.
 func (a *Application) Programs() map[string]string {
 	programs := map[string]string{}
 	for step := range a.Steps() {
@@ -49,7 +50,7 @@ func (a *Application) Programs() map[string]string {
 	return programs
 }
 
-// declareCodecs gives the messages that go to another program the codec that it takes.
+// declareCodecs sets the codec of messages that go to another program to the input codec of its component.
 func (a *Application) declareCodecs() {
 	sources, steps := a.parts()
 	for step := range a.Steps() {

@@ -1,15 +1,16 @@
 package declaration
 
-// reveals find the declarations of the public packages' applications.
+// reveals are the registered functions that return the declaration of a public application.
 var reveals []func(public any) *Application
 
-// Reveal lets Revealed look into applications of a public package. It is called while the program is initialized.
+// Reveal registers a function that returns the declaration of a public package's application. Call it during
+// initialization.
 func Reveal(reveal func(public any) *Application) struct{} {
 	reveals = append(reveals, reveal)
 	return struct{}{}
 }
 
-// Revealed returns the declaration of a public package's application; nil: it is none.
+// Revealed returns the declaration of a public package's application, or nil if public is not an application.
 func Revealed(public any) *Application {
 	for _, reveal := range reveals {
 		if found := reveal(public); found != nil {

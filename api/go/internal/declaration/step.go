@@ -12,7 +12,7 @@ import (
 	"wallarooapi/internal/topology"
 )
 
-// NewSource fills in the properties that the decoder or generator reports about itself.
+// NewSource completes a source with properties of its decoder or generator.
 func (a *Application) NewSource(source *Source) {
 	for _, found := range source.Found {
 		a.Report(found, Pointer(source.Path), source.Place)
@@ -60,7 +60,7 @@ func (a *Application) newListener(source *Source, edge *topology.TCP) {
 	edge.Framing = topology.ProbeFraming(int(length), framed.PayloadLength)
 }
 
-// NewComputation makes a stateless step of a builder's computation.
+// NewComputation completes a stateless step with the computation of a builder.
 func (a *Application) NewComputation(step *Step, method string, builder interface{ Build() interface{} }) {
 	if builder == nil {
 		a.wrongParameter(step, method, "builder", "nil", "a value with a method Build")
@@ -91,7 +91,7 @@ func (a *Application) NewComputation(step *Step, method string, builder interfac
 		"method", signature, "signature", "Name() string and "+signature), Pointer(step.Path), step.Place)
 }
 
-// NewStateComputation completes a state step, whose Compute or Multi is set.
+// NewStateComputation completes a state step whose Compute or Multi is set.
 func (a *Application) NewStateComputation(step *Step, method string, named interface{ Name() string }) {
 	if named == nil {
 		a.wrongParameter(step, method, "sc", "nil", "a state computation")
@@ -109,8 +109,8 @@ func (a *Application) NewStateComputation(step *Step, method string, named inter
 	}
 }
 
-// LearnState looks at one state object, for its class and to find out before the first failure whether it can
-// be serialized.
+// LearnState builds one state object to determine its type, and reports before the first failure if it cannot be
+// serialized.
 func (a *Application) LearnState(step *Step) {
 	built := step.State.Builder.Build()
 	step.State.Class, step.State.Shape = typeName(built), codec.Shape(reflect.TypeOf(built))
@@ -132,7 +132,7 @@ func (a *Application) LearnState(step *Step) {
 	}
 }
 
-// fixed returns why a state cannot be changed in place; empty: it can.
+// fixed returns the reason why a state cannot be changed in place, or the empty string if it can.
 func fixed(state reflect.Value) string {
 	switch kind := state.Kind(); {
 	case kind == reflect.Pointer || kind == reflect.Map:
@@ -182,9 +182,9 @@ func (a *Application) wrongParameter(step *Step, method, parameter, actual, expe
 	a.Wrong(Pointer(step.Path), step.Place, method, parameter, actual, expected)
 }
 
-// Symbolic is implemented by objects that stand for a function of the program.
+// Symbolic is implemented by objects that represent a function of the program.
 type Symbolic interface {
-	// GoSymbol returns the function's name.
+	// GoSymbol returns the name of the function.
 	GoSymbol() string
 }
 

@@ -5,7 +5,8 @@ import (
 	"wallarooapi/internal/diagnostic"
 )
 
-// visitsOf returns the visits that an object of the program takes, whose visitor must fit its kind.
+// visitsOf returns the visits that a state computation accepts. It reports a visitor that does not fit the kind of the
+// step.
 func (a *Application) visitsOf(step *Step, object any) []string {
 	declared, is := object.(wa.WithVisits)
 	if !is || len(declared.Visits()) == 0 {
@@ -24,7 +25,7 @@ func (a *Application) visitsOf(step *Step, object any) []string {
 	return declared.Visits()
 }
 
-// checkVisits reports names of visits and timers that are not usable, or listed twice.
+// checkVisits reports unusable and repeated names of visits and timers.
 func (a *Application) checkVisits() {
 	for step := range a.Steps() {
 		a.checkListed(step, "visit", step.Visits)

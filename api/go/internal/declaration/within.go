@@ -6,13 +6,13 @@ import (
 	wa "wallarooapi"
 )
 
-// Contextual is implemented by objects that call functions with a context.
+// Contextual is implemented by objects that pass a context to functions.
 type Contextual interface {
-	// Within returns the same, whose functions get another context.
+	// Within returns a copy that passes another context.
 	Within(context.Context) any
 }
 
-// Within returns a step whose functions get another context.
+// Within returns a copy of the step that passes another context to its functions.
 func (s *Step) Within(ctx context.Context) *Step {
 	bound := *s
 	if s.Build != nil {

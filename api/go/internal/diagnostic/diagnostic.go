@@ -1,5 +1,5 @@
-// Package diagnostic describes findings about a program, each with a stable code and a remedy. The texts stand in
-// the error catalogue, which all languages share.
+// Package diagnostic describes findings about a program, each with a stable code and a remedy. Their texts are in the
+// error catalogue, which all languages share.
 package diagnostic
 
 import (
@@ -52,7 +52,7 @@ type Diagnostic struct {
 	Traceback string `json:"traceback,omitempty"`
 }
 
-// Kinds of errors on which a program decides; the catalogue says which code is of which.
+// These are kinds of errors on which programs base decisions. The catalogue contains the kind of each code.
 const (
 	InUse   = "in_use"
 	NoVisit = "no_visit"
@@ -60,12 +60,12 @@ const (
 
 var codes = regexp.MustCompile(`\b[TPWCRI][0-9]{3}\b`)
 
-// Reports says whether the output of a command of the runtime has a finding of a kind.
+// Reports reports whether the output of a runtime command contains a finding of a kind.
 func Reports(output, kind string) bool {
 	return slices.ContainsFunc(codes.FindAllString(output, -1), func(code string) bool { return catalogue()[code].Kind == kind })
 }
 
-// Of makes the diagnostic of a code of the catalogue. The pairs are names and values for its texts.
+// Of makes the diagnostic of a code in the catalogue. pairs are names and values for placeholders in the texts.
 func Of(code string, pairs ...any) Diagnostic {
 	e, ok := catalogue()[code]
 	if !ok {
@@ -79,25 +79,25 @@ func Of(code string, pairs ...any) Diagnostic {
 	return Diagnostic{Code: code, Message: fill.Replace(e.Message), Fix: fill.Replace(e.Fix)}
 }
 
-// NoApplication reports a setup that gives none.
+// NoApplication returns the finding for a setup that returns no application.
 func NoApplication(setup, reason string) Diagnostic {
 	return Of("T201", "program", setup, "reason", reason,
 		"fix", "return the application of package stream, or `C.CString(app.ToJson())` for one of Wallaroo's own API")
 }
 
-// At returns the diagnostic with the place in the document and in the program.
+// At returns a copy with a place in the document and in the program.
 func (d Diagnostic) At(pointer, file string, line int) Diagnostic {
 	d.Pointer, d.File, d.Line = pointer, file, line
 	return d
 }
 
-// With returns the diagnostic with a stack or a compiler's output.
+// With returns a copy with a stack trace or the output of a compiler.
 func (d Diagnostic) With(traceback string) Diagnostic {
 	d.Traceback = traceback
 	return d
 }
 
-// String returns the text for people.
+// String returns the diagnostic in the form for people.
 func (d Diagnostic) String() string {
 	var text strings.Builder
 	text.WriteString(d.Code + " " + d.Message)
@@ -118,7 +118,7 @@ func (d Diagnostic) String() string {
 	return text.String()
 }
 
-// Sort orders diagnostics by pointer, then code.
+// Sort sorts diagnostics by pointer, then by code.
 func Sort(found []Diagnostic) {
 	sort.SliceStable(found, func(i, j int) bool {
 		if found[i].Pointer != found[j].Pointer {
@@ -128,7 +128,7 @@ func Sort(found []Diagnostic) {
 	})
 }
 
-// Error carries one or more diagnostics.
+// Error is an error that consists of one or more diagnostics.
 type Error []Diagnostic
 
 // Error returns the texts of all diagnostics.
@@ -140,7 +140,7 @@ func (e Error) Error() string {
 	return strings.Join(texts, "\n")
 }
 
-// Shown returns a value as a message shows it: quoted when it is text, cut at 80 characters.
+// Shown formats a value for messages: texts are quoted, and long values are cut to 80 characters.
 func Shown(value any) string {
 	text := fmt.Sprint(value)
 	if s, ok := value.(string); ok {
@@ -149,7 +149,7 @@ func Shown(value any) string {
 	return Cut(text, shownCharacters)
 }
 
-// Cut shortens a text to a number of characters, with an ellipsis where something is missing.
+// Cut shortens a text to a number of characters. A shortened text ends with an ellipsis.
 func Cut(text string, characters int) string {
 	if utf8.RuneCountInString(text) <= characters {
 		return text

@@ -8,9 +8,9 @@ import (
 
 type object = map[string]any
 
-// Show prints what an application or library declares: of each of its "sources", "steps", "sinks" or "components", the members
-// named, inner ones as "state.key"; "-" stands for one that is not there. Of a declaration with mistakes it prints what was
-// found.
+// Show prints what an application or library declares. part is "sources", "steps", "sinks" or "components". For each
+// such part it prints the given members, with inner members in the form "state.key", and "-" for a missing member. If
+// the declaration has mistakes, it prints the findings.
 func Show(document, part string, members ...string) {
 	var content struct {
 		Components  []object

@@ -1,4 +1,4 @@
-// Package example has the applications that tests and benchmarks of the SDK run.
+// Package example contains the applications that the SDK's tests and benchmarks run.
 package example
 
 import (
@@ -11,16 +11,16 @@ import (
 	wa "wallarooapi"
 )
 
-// Lines decodes text after a length of 4 bytes.
+// Lines decodes texts that follow a length of 4 bytes.
 type Lines struct{}
 
-// HeaderLength is 4.
+// HeaderLength returns 4.
 func (Lines) HeaderLength() uint64 { return 4 }
 
-// PayloadLength reads big-endian.
+// PayloadLength reads the length in big-endian order.
 func (Lines) PayloadLength(b []byte) uint64 { return uint64(binary.BigEndian.Uint32(b)) }
 
-// Decode gives a string; "undecodable" panics, "skipped" is discarded.
+// Decode returns a string. It panics for "undecodable" and discards "skipped".
 func (Lines) Decode(b []byte) interface{} {
 	switch text := string(b); text {
 	case "undecodable":
@@ -38,10 +38,10 @@ type Split struct{}
 // Build returns the computation.
 func (Split) Build() interface{} { return Split{} }
 
-// Name names the step.
+// Name returns the name of the step.
 func (Split) Name() string { return "split" }
 
-// Compute cuts at spaces. "explode" panics.
+// Compute splits a line at spaces. It panics for "explode".
 func (Split) Compute(data interface{}) []interface{} {
 	if data == "explode" {
 		panic("cannot split")
@@ -57,28 +57,28 @@ func (Split) Compute(data interface{}) []interface{} {
 // FirstLetter is a partition function that panics for the empty word.
 type FirstLetter struct{}
 
-// Partition gives the first byte.
+// Partition returns the first byte of a word.
 func (FirstLetter) Partition(data interface{}) []byte { return []byte(data.(string)[:1]) }
 
-// Totals is a state.
+// Totals is the state of a key.
 type Totals struct{ Counts map[string]uint64 }
 
-// TotalsBuilder builds it.
+// TotalsBuilder builds the state.
 type TotalsBuilder struct{}
 
-// Build makes an empty state.
+// Build returns an empty state.
 func (TotalsBuilder) Build() interface{} { return &Totals{map[string]uint64{}} }
 
-// WordCount is a result.
+// WordCount is the result for a word.
 type WordCount struct {
 	Word  string
 	Count uint64
 }
 
-// CountWords counts; a word that begins with "boom" panics after it has been counted.
+// CountWords counts words. For a word that begins with "boom" it panics after it has counted the word.
 type CountWords struct{}
 
-// Name names the step.
+// Name returns the name of the step.
 func (CountWords) Name() string { return "count" }
 
 // Compute counts a word.
@@ -100,7 +100,7 @@ func (CountEncoder) Encode(data interface{}) []byte {
 	return fmt.Appendf(nil, "%s => %d\n", count.Word, count.Count)
 }
 
-// Serialize is an example of a program's wa.Serialize; it does not cover ints.
+// Serialize is an example of a program's wa.Serialize. It does not support integers.
 func Serialize(value interface{}) []byte {
 	switch v := value.(type) {
 	case string:
@@ -115,7 +115,7 @@ func Serialize(value interface{}) []byte {
 	return nil
 }
 
-// Deserialize reads the bytes that Serialize wrote.
+// Deserialize reads bytes that Serialize wrote.
 func Deserialize(b []byte) interface{} {
 	if b[0] == 's' {
 		return string(b[1:])
@@ -127,7 +127,7 @@ func Deserialize(b []byte) interface{} {
 	return totals
 }
 
-// SetSerialize sets or clears the program's own serialization and returns a function that clears it.
+// SetSerialize sets or clears the program's own serialization. It returns a function that clears it.
 func SetSerialize(own bool) func() {
 	if own {
 		wa.Serialize, wa.Deserialize = Serialize, Deserialize

@@ -1,4 +1,4 @@
-// Package flight notes which message is in flight where the runtime finds it after this process is gone.
+// Package flight records which message is in flight in a file that the runtime can read after this process has ended.
 package flight
 
 import (
@@ -8,22 +8,23 @@ import (
 	"unsafe"
 )
 
-// Bytes is the size of the words at the file's beginning: index of the call, 1 + ordinal of the message, process id, keys visited.
+// Bytes is the size of the words at the start of the file: index of the call, 1 + ordinal of the message, process id,
+// keys visited.
 const Bytes = 32
 
-// NoteBytes is the size of the text after the words, where the file has it.
+// NoteBytes is the size of the text after the words. A file may lack the text.
 const NoteBytes = 224
 
-// outside is in place of a message: states are read or written.
+// outside replaces the ordinal of a message while states are read or written.
 const outside = 1 << 62
 
-// Region is the memory that holds the message in flight. It is used by one goroutine at a time.
+// Region is the memory that records the message in flight. It is not safe for concurrent use.
 type Region struct {
 	memory []byte
 	words  *[Bytes / 8]uint64
 }
 
-// Open maps the file that a stream's opening names; with no name the record is seen by nobody.
+// Open maps the file that a stream's opening names. Without a path the record stays in this process.
 func Open(path string) (*Region, error) {
 	if path == "" {
 		return &Region{words: &[Bytes / 8]uint64{}}, nil
@@ -37,7 +38,7 @@ func Open(path string) (*Region, error) {
 	if err != nil {
 		return nil, err
 	}
-	// A store after the file's end would end this process.
+	// Access beyond the end of the file would kill this process.
 	if info.Size() < Bytes {
 		return nil, fmt.Errorf("%s has %d bytes; expected %d", path, info.Size(), Bytes)
 	}
@@ -54,20 +55,21 @@ func Open(path string) (*Region, error) {
 	return r, nil
 }
 
-// Begin notes the call whose messages come next.
+// Begin records the call to which the next messages belong.
 func (r *Region) Begin(index uint64) { r.words[1], r.words[0] = 0, index }
 
-// At notes the message of the call that enters user code. The store is a plain one: nobody reads it in step with us,
-// and the call of user code after it keeps it from being moved or left out.
+// At records the message of the call that enters user code. A plain store is enough: the runtime reads it only after
+// the process has ended or hangs, and the following call of user code prevents the compiler from moving or removing
+// it.
 func (r *Region) At(ordinal uint64) { r.words[1] = ordinal + 1 }
 
-// Advance notes that a visit, the message at hand, has come to its next key.
+// Advance records that the current message, a visit, has reached its next key.
 func (r *Region) Advance() { r.words[3]++ }
 
-// Outside notes that user code runs for no message: states are read or written.
+// Outside records that user code runs without a message, to read or write states.
 func (r *Region) Outside() { r.words[1] = outside }
 
-// Note records work for no message; it costs more than the rest.
+// Note records a description of work without a message. It is more expensive than the other methods.
 func (r *Region) Note(text string) {
 	if len(r.memory) > Bytes {
 		note := r.memory[Bytes:]
@@ -75,16 +77,16 @@ func (r *Region) Note(text string) {
 	}
 }
 
-// Rest notes that no message is in flight, and returns the argument of Resume.
+// Rest records that no message is in flight. It returns the argument for Resume.
 func (r *Region) Rest() (at uint64) {
 	at, r.words[1] = r.words[1], 0
 	return at
 }
 
-// Resume undoes Rest.
+// Resume restores the record from before Rest.
 func (r *Region) Resume(at uint64) { r.words[1] = at }
 
-// Close ends the mapping.
+// Close unmaps the file.
 func (r *Region) Close() error {
 	if r.memory == nil {
 		return nil

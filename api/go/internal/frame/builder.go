@@ -6,8 +6,8 @@ import (
 	"slices"
 )
 
-// Builder collects the messages of one frame. Set the exported fields, add messages, take Frame, and go on with
-// Reset; buffers are reused. Either every message has a key or none.
+// Builder collects the messages of one frame. Set the exported fields, add messages and call Frame. Reset prepares the
+// builder for the next frame and keeps the buffers. Either all messages have keys or none has.
 type Builder struct {
 	Port        uint16
 	Encoding    byte
@@ -19,7 +19,7 @@ type Builder struct {
 	sequences  []uint64
 	timestamps []int64
 	headers    []byte
-	headEnds   []int // for each message, where its headers end; empty while none has any
+	headEnds   []int // end of each message's headers; empty while no message has headers
 	lengths    []uint32
 	values     []byte
 	absent     []int
@@ -31,7 +31,7 @@ type Builder struct {
 // Count returns the number of messages.
 func (b *Builder) Count() int { return len(b.lengths) }
 
-// BodyBytes returns about the length of the body: never less than it will be.
+// BodyBytes returns an upper bound for the length of the body.
 func (b *Builder) BodyBytes() int {
 	return 64 + len(b.values) + len(b.keyBytes) + 4*(len(b.keyLengths)+len(b.keyIndexes)+len(b.lengths)) +
 		8*(len(b.sequences)+len(b.timestamps)) + len(b.headers) + 4*len(b.headEnds) + len(b.absent)
@@ -45,16 +45,16 @@ func (b *Builder) AddKey(key []byte) uint32 {
 	return uint32(len(b.keyLengths) - 1)
 }
 
-// UseKey gives the message added next the key of a position.
+// UseKey sets the key of the next message to the key at a position.
 func (b *Builder) UseKey(position uint32) { b.keyIndexes = append(b.keyIndexes, position) }
 
-// UseSequence gives the message added next a sequence number.
+// UseSequence sets the sequence number of the next message.
 func (b *Builder) UseSequence(sequence uint64) { b.sequences = append(b.sequences, sequence) }
 
-// UseTimestamp gives the message added next a time of its own, in milliseconds since 1970 UTC.
+// UseTimestamp sets the time of the next message, in milliseconds since 1970 UTC.
 func (b *Builder) UseTimestamp(timestampMs int64) { b.timestamps = append(b.timestamps, timestampMs) }
 
-// UseHeader gives the message added next one more header.
+// UseHeader adds a header to the next message.
 func (b *Builder) UseHeader(name string, value []byte) {
 	for len(b.headEnds) < len(b.lengths) {
 		b.headEnds = append(b.headEnds, len(b.headers))
@@ -70,10 +70,10 @@ func (b *Builder) UseHeader(name string, value []byte) {
 	b.headEnds = append(b.headEnds, len(b.headers))
 }
 
-// Buffer returns the bytes of all values so far. The next value is appended to it and then filed with Extend.
+// Buffer returns the bytes of all values so far. To add a value, append it to the buffer and call Extend.
 func (b *Builder) Buffer() []byte { return b.values }
 
-// Extend adds the content of the buffer after the values so far as the value of one message.
+// Extend adds a message. Its value consists of the bytes in buffer after the previous values.
 func (b *Builder) Extend(buffer []byte) {
 	length := uint32(len(buffer) - len(b.values))
 	b.lengths = append(b.lengths, length)
@@ -90,7 +90,7 @@ func (b *Builder) AddAbsent() {
 	b.lengths = append(b.lengths, 0)
 }
 
-// Reset forgets the messages; Port, Encoding and TimestampMs stay.
+// Reset removes the messages and keeps Port, Encoding and TimestampMs.
 func (b *Builder) Reset() {
 	*b = Builder{
 		Port: b.Port, Encoding: b.Encoding, TimestampMs: b.TimestampMs,
@@ -99,7 +99,7 @@ func (b *Builder) Reset() {
 	}
 }
 
-// Frame returns the frame. It fails when the body is longer than a frame may be.
+// Frame returns the frame. It returns an error if the body is longer than MaxBodyBytes.
 func (b *Builder) Frame() ([]byte, error) {
 	out := make([]byte, HeaderBytes, HeaderBytes+b.BodyBytes()+len(b.lengths)/8)
 	flags, sequence, timestamp := byte(0), uint64(0), b.TimestampMs
@@ -137,8 +137,8 @@ func (b *Builder) Frame() ([]byte, error) {
 	return out, nil
 }
 
-// appendSequences writes the sequence numbers as differences from the smallest, which it returns. It leaves
-// the differences in place of the numbers, so it runs once per frame.
+// appendSequences writes the differences to the smallest sequence number, and returns this number. It replaces the
+// sequence numbers by the differences, so it can run only once per frame.
 func (b *Builder) appendSequences(out []byte) ([]byte, uint64) {
 	least, top := b.sequences[0], b.sequences[0]
 	for _, sequence := range b.sequences {
@@ -150,7 +150,7 @@ func (b *Builder) appendSequences(out []byte) ([]byte, uint64) {
 	return appendColumn(out, b.sequences, top-least), least
 }
 
-// appendTimestamps writes the times as differences from the earliest, which it returns.
+// appendTimestamps writes the differences to the earliest time, and returns this time.
 func (b *Builder) appendTimestamps(out []byte) ([]byte, int64) {
 	least, top := slices.Min(b.timestamps), slices.Max(b.timestamps)
 	differences := make([]uint64, len(b.timestamps))
@@ -178,7 +178,8 @@ func (b *Builder) appendAbsent(out []byte) []byte {
 	return out
 }
 
-// WriteFramed writes a frame of messages as they stand on the wire, each header and payload.
+// WriteFramed writes a frame of messages in the form in which they arrive on the wire, each with its header and
+// payload.
 func WriteFramed(port uint16, sequence uint64, timestampMs int64, count int, values []byte) ([]byte, error) {
 	if len(values) > MaxBodyBytes {
 		return nil, damaged("the body has %d bytes; at most %d fit into a frame", len(values), MaxBodyBytes)
@@ -188,7 +189,7 @@ func WriteFramed(port uint16, sequence uint64, timestampMs int64, count int, val
 	return out, nil
 }
 
-// seal fills in the header of a frame whose body is there.
+// seal fills in the header of a frame after its body has been written.
 func seal(out []byte, h Header) {
 	copy(out, magic)
 	out[4], out[5] = h.Flags, h.Encoding

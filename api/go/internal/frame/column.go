@@ -2,7 +2,7 @@ package frame
 
 import "encoding/binary"
 
-// Column is a row of unsigned integers of one width, as it is in a frame. The zero value is empty.
+// Column is a list of unsigned integers of one width, as it is stored in a frame. The zero value is empty.
 type Column struct {
 	width int
 	data  []byte
@@ -29,7 +29,7 @@ func (c Column) At(i int) uint64 {
 	return binary.LittleEndian.Uint64(c.data[8*i:])
 }
 
-// Max returns the largest integer, 0 when there is none.
+// Max returns the largest integer, or 0 if the column is empty.
 func (c Column) Max() uint64 {
 	var top uint64
 	for i, n := 0, c.Len(); i < n; i++ {
@@ -38,7 +38,7 @@ func (c Column) Max() uint64 {
 	return top
 }
 
-// sum adds the integers up; ok is false when the sum exceeds the limit.
+// sum adds up the integers. It returns false if the sum exceeds the limit.
 func (c Column) sum(limit uint64) (total uint64, ok bool) {
 	for i, n := 0, c.Len(); i < n; i++ {
 		value := c.At(i)
@@ -50,7 +50,7 @@ func (c Column) sum(limit uint64) (total uint64, ok bool) {
 	return total, true
 }
 
-// appendColumn writes integers in the narrowest width that holds top, the largest of them.
+// appendColumn writes integers in the narrowest width that can hold top, the largest integer.
 func appendColumn[T uint32 | uint64](out []byte, values []T, top T) []byte {
 	switch wide := uint64(top); {
 	case wide < 1<<8:

@@ -1,4 +1,4 @@
-// Package frame reads and writes frames: the bytes of many messages as one value. SPECIFICATION.md, section 2,
+// Package frame reads and writes frames. A frame contains many messages as one value. SPECIFICATION.md, section 2,
 // describes the layout.
 package frame
 
@@ -8,14 +8,15 @@ import (
 	"hash/crc32"
 )
 
-// HeaderBytes is the length of a frame's header; MaxBytes that of a whole frame at most.
+// HeaderBytes is the length of a frame's header, MaxBytes the maximum length of a whole frame, and MaxBodyBytes that
+// of its body.
 const (
 	HeaderBytes  = 40
 	MaxBytes     = 64 * 1024 * 1024
 	MaxBodyBytes = MaxBytes - HeaderBytes
 )
 
-// The flags: which columns a frame has.
+// These flags state which columns a frame has.
 const (
 	FlagKeys = 1 << iota
 	FlagSequences
@@ -25,38 +26,38 @@ const (
 	allFlags = 1<<iota - 1
 )
 
-// The encodings of values that this package knows.
+// These are the encodings of values that this package handles.
 const (
 	Plain  = 0
 	Framed = 1
 )
 
-// DeadLetterPort is the port of frames whose values are dead letters; in a dead letter it says "not known".
+// DeadLetterPort is the port of frames whose values are dead letters. As a port in a dead letter it means "not known".
 const DeadLetterPort = 65535
 
-// TickPort is the port of ticks, frames without messages.
+// TickPort is the port of ticks, which are frames without messages.
 const TickPort = 65534
 
 // VisitPort is the port of visits, whose only value is a Visit of the worker protocol.
 const VisitPort = 65533
 
-// MaxPorts is the number of ports an application can have: those above are of frames that are no messages.
+// MaxPorts is the maximum number of ports of an application. Greater port numbers are for control frames.
 const MaxPorts = VisitPort
 
-// IsControl says whether frames of a port are no messages and go to all buckets of a stage.
+// IsControl reports whether frames of a port contain no messages and go to all buckets of a stage.
 func IsControl(port uint16) bool { return port == TickPort || port == VisitPort }
 
 const magic = "WFR1"
 
-// Error describes the damage of a frame. Code: W410.
+// Error describes the damage of a frame. Its code is W410.
 type Error string
 
-// Error returns the text.
+// Error returns the description.
 func (e Error) Error() string { return string(e) }
 
 func damaged(format string, args ...any) error { return Error(fmt.Sprintf(format, args...)) }
 
-// Header has the fields of the first 40 bytes of a frame.
+// Header contains the fields in the first 40 bytes of a frame.
 type Header struct {
 	Flags       byte
 	Encoding    byte
@@ -67,16 +68,16 @@ type Header struct {
 	TimestampMs int64
 }
 
-// Frame is a frame whose columns have been found. Its slices point into the bytes that were read.
+// Frame is a frame whose columns have been located. Its slices refer to the bytes that were read.
 type Frame struct {
 	Header
 	Keys       [][]byte // the distinct keys
-	KeyIndexes Column   // for each message the position of its key
+	KeyIndexes Column   // position of each message's key in Keys
 	sequences  Column
 	timestamps Column
-	Headers    [][]byte // for each message its encoded headers
+	Headers    [][]byte // encoded headers of each message
 	absent     []byte
-	Lengths    Column // of the values; empty for framed values
+	Lengths    Column // lengths of the values; empty for framed values
 	Values     []byte // all values, one after the other
 }
 
@@ -96,7 +97,7 @@ func (f *Frame) TimestampOf(i int) int64 {
 	return f.TimestampMs + int64(f.timestamps.At(i))
 }
 
-// HasAbsent reports whether some message may have no value.
+// HasAbsent reports whether messages may lack a value.
 func (f *Frame) HasAbsent() bool { return f.Flags&FlagAbsent != 0 }
 
 // IsAbsent reports whether a message has no value.
@@ -104,7 +105,7 @@ func (f *Frame) IsAbsent(i int) bool {
 	return f.absent != nil && f.absent[i>>3]>>(i&7)&1 == 1
 }
 
-// readHeader reads the header at the start of data and checks it against the length of data.
+// readHeader reads the header at the start of data. It returns an error if data is shorter than the frame.
 func readHeader(data []byte) (h Header, err error) {
 	if len(data) < HeaderBytes {
 		return h, damaged("%d bytes are left; a header has %d", len(data), HeaderBytes)
@@ -134,8 +135,8 @@ func readHeader(data []byte) (h Header, err error) {
 	return h, nil
 }
 
-// Read verifies the frame at the start of data, finds its columns, and returns the bytes after it. It reuses the
-// slices of f. After an error f must not be used.
+// Read verifies the frame at the start of data, locates its columns, and returns the bytes after the frame. It reuses
+// the slices of f. After an error, f must not be used.
 func (f *Frame) Read(data []byte) (rest []byte, err error) {
 	header, err := readHeader(data)
 	if err != nil {
@@ -218,7 +219,7 @@ func (f *Frame) readValues(body *body) (err error) {
 	return nil
 }
 
-// body takes the sections of a body from front to back, never past its end.
+// body returns the sections of a frame's body in order, and an error beyond its end.
 type body struct{ data []byte }
 
 func (b *body) take(size uint64) ([]byte, error) {
@@ -259,7 +260,7 @@ func (b *body) pieces(count int, into [][]byte) ([][]byte, error) {
 	return into, nil
 }
 
-// skipKeys passes over the keys of a frame and the column that names them.
+// skipKeys skips the keys of a frame and the column of key positions.
 func (b *body) skipKeys(messages int) error {
 	raw, err := b.take(4)
 	if err != nil {

@@ -1,14 +1,15 @@
 package frame
 
-// Span is where the messages of a frame stand among those of others.
+// Span describes the sequence numbers of a frame's messages, and thus the order among frames.
 type Span struct {
 	Port        uint16
 	Count       int
-	First, Last uint64 // the least and the greatest of the sequence numbers; without messages, the frame's own
-	IsInOrder   bool   // whether they never fall
+	First, Last uint64 // least and greatest sequence number; without messages, that of the frame
+	IsInOrder   bool   // whether the sequence numbers never decrease
 }
 
-// ReadSpan finds the span of the frame at the start of data, and the bytes after it. It does not verify the checksum.
+// ReadSpan returns the span of the frame at the start of data, and the bytes after the frame. It does not verify the
+// checksum.
 func ReadSpan(data []byte) (s Span, rest []byte, err error) {
 	h, err := readHeader(data)
 	if err != nil {

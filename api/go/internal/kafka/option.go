@@ -1,4 +1,4 @@
-// Package kafka reads the options that Wallaroo's programs take on the command line for their topics.
+// Package kafka reads the command-line options with which Wallaroo's programs describe their Kafka topics.
 package kafka
 
 import (
@@ -12,7 +12,7 @@ import (
 	"wallarooapi/internal/topology"
 )
 
-// kind is the form of an option's values.
+// kind describes the valid values of an option.
 type kind struct {
 	expected string
 	example  string
@@ -31,7 +31,8 @@ var (
 		regexp.MustCompile(`^[0-9]{1,9}(:(START|END|0|-?[1-9][0-9]*))?(,[0-9]{1,9}(:(START|END|0|-?[1-9][0-9]*))?)*$`)}
 )
 
-// option is the meaning of one option: a setting of Kafka's client, or, without one, something that is read here.
+// option describes one option. Its setting is a setting of Kafka's client, or empty if this package evaluates the
+// option.
 type option struct {
 	name    string
 	kind    kind
@@ -68,7 +69,7 @@ var sinkOptions = []option{
 	{"producer_compression", packer, "kafka.compression.type"},
 }
 
-// The settings that need more than to be passed on, or that the older functions name too.
+// These settings need a conversion, or functions of Wallaroo 0.4 also set them.
 const (
 	fetchWait   = "kafka.fetch.max.wait.ms"
 	linger      = "kafka.linger.ms"
@@ -102,7 +103,7 @@ func Source(name string, args []string) (*topology.Kafka, []diagnostic.Diagnosti
 	return edge, found
 }
 
-// Sink reads the options of a sink.
+// Sink reads the options --NAME_topic, --NAME_brokers and so on of a sink.
 func Sink(name string, args []string) (*topology.Kafka, []diagnostic.Diagnostic) {
 	values, found := read("sink", name, args, sinkOptions)
 	return &topology.Kafka{
@@ -111,14 +112,14 @@ func Sink(name string, args []string) (*topology.Kafka, []diagnostic.Diagnostic)
 	}, found
 }
 
-// SinkSettings gives the settings that the functions of Wallaroo 0.4 take as parameters.
+// SinkSettings returns the settings that functions of Wallaroo 0.4 take as parameters.
 func SinkSettings(maxProduceBufferMs, maxMessageSize uint64) map[string]string {
 	return map[string]string{
 		linger: strconv.FormatUint(maxProduceBufferMs, 10), messageSize: strconv.FormatUint(maxMessageSize, 10),
 	}
 }
 
-// CheckLevel finds a level of logging that Wallaroo does not have.
+// CheckLevel reports a log level that Wallaroo does not have.
 func CheckLevel(method, value string) []diagnostic.Diagnostic {
 	if level.pattern.MatchString(value) {
 		return nil
@@ -127,7 +128,8 @@ func CheckLevel(method, value string) []diagnostic.Diagnostic {
 		"actual", diagnostic.Shown(value), "expected", level.expected, "fix", "pass e.g. "+diagnostic.Shown(level.example))}
 }
 
-// read finds the options of a name among arguments, each as "--NAME_OPTION VALUE" or "--NAME_OPTION=VALUE"; the last wins.
+// read reads the options of a name from arguments of the form "--NAME_OPTION VALUE" or "--NAME_OPTION=VALUE". The last
+// one counts.
 func read(what, name string, args []string, options []option) (map[string]string, []diagnostic.Diagnostic) {
 	values := map[string]string{}
 	var found []diagnostic.Diagnostic
@@ -174,7 +176,8 @@ func brokers(list string) (addresses []string) {
 	return addresses
 }
 
-// settings translates options to Kafka's own settings. Intervals are nanoseconds in Wallaroo, milliseconds in Kafka.
+// settings converts options to settings of Kafka's client. Intervals are nanoseconds in Wallaroo and milliseconds in
+// Kafka.
 func settings(values map[string]string, options []option) map[string]string {
 	set := map[string]string{}
 	for _, o := range options {

@@ -5,17 +5,17 @@ import (
 	"sync/atomic"
 )
 
-// Form is how a program writes the values of a type, and those of a pointer to it.
+// Form describes how a program serializes values of a type, and of a pointer to the type.
 type Form struct {
 	Encode func(value any) ([]byte, error)
 	Decode func(data []byte, behindPointer bool) (any, error)
-	Shape  map[string]string // of its bytes, where they are those of a well known form; else nil
+	Shape  map[string]string // shape of the bytes if they have a well-known form, else nil
 
 	Unreadable error // why Decode cannot read what Encode writes
-	Incomplete error // what is left out without a word
+	Incomplete error // which part Encode silently leaves out
 }
 
-// forms is replaced as a whole, so that reading it takes no lock. Nil: the program has none.
+// forms is replaced as a whole, so that readers need no lock. It is nil if the program has no forms.
 var forms atomic.Pointer[map[reflect.Type]Form]
 
 // RegisterForm sets the form of a type.

@@ -1,5 +1,5 @@
-// Package known maps the names of types to types, so that bytes written by one process of a program can be
-// read by another, which may not have met the type yet.
+// Package known maps the names of types to types. So a process of a program can read bytes of a type that it has not
+// used yet, if another process of the program wrote them.
 package known
 
 import (
@@ -21,7 +21,7 @@ func init() {
 	}
 }
 
-// Register makes a type known; of a pointer, the type it points to.
+// Register registers a type. For a pointer type it registers the target type.
 func Register(t reflect.Type) {
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()
@@ -31,11 +31,11 @@ func Register(t reflect.Type) {
 
 var registersMain atomic.Bool
 
-// RegisterMain makes types of package main known when they are asked for: `wallaroo build` adds a file to a program that registers
-// them, and a test of the program has no such file.
+// RegisterMain enables the registration of types of package main at their first use. `wallaroo build` adds a file to a
+// program that registers them, but a test of the program does not have this file.
 func RegisterMain() { registersMain.Store(true) }
 
-// Has reports whether a type is known by its name.
+// Has reports whether a type is registered under its name.
 func Has(t reflect.Type) bool {
 	if found, ok := Lookup(Name(t)); ok {
 		return found == t
@@ -48,7 +48,7 @@ func Has(t reflect.Type) bool {
 	return false
 }
 
-// Lookup returns the type of a name.
+// Lookup returns the type that is registered under a name.
 func Lookup(name string) (reflect.Type, bool) {
 	found, ok := byName.Load(name)
 	if !ok {
@@ -57,7 +57,7 @@ func Lookup(name string) (reflect.Type, bool) {
 	return found.(reflect.Type), true
 }
 
-// Name returns the name under which a type is known: stable between processes of one program.
+// Name returns the name for the registration of a type. It is the same in all processes of a program.
 func Name(t reflect.Type) string {
 	if path := t.PkgPath(); path != "" && t.Name() != "" {
 		return strings.Join([]string{path, t.Name()}, ".")

@@ -1,5 +1,5 @@
-// Package piece writes and joins the pieces of large states in state logs. SPECIFICATION.md, section 4, describes the
-// layout: the header "piece" of a value says which piece of how many it is.
+// Package piece splits large states in state logs into pieces, and joins them again. SPECIFICATION.md, section 4,
+// describes the layout. The header "piece" of a value contains the number of the piece and the count of pieces.
 package piece
 
 import (
@@ -10,7 +10,7 @@ import (
 	"wallarooapi/internal/frame"
 )
 
-// Bytes is the size of a piece, and of the largest state that a log has in one.
+// Bytes is the size of a piece. A state that is not larger is stored as a single entry.
 const Bytes = 4 << 20
 
 const (
@@ -19,7 +19,7 @@ const (
 	headerBytes = 2 + len(name) + 4 + numberBytes
 )
 
-// Write returns the log entries of one state in pieces of a size.
+// Write returns the log entries of one state, split into pieces of at most size bytes.
 func Write(port uint16, encoding byte, key, value []byte, size int) (entries [][]byte, err error) {
 	count := (len(value) + size - 1) / size
 	for number := range count {
@@ -37,17 +37,18 @@ func Write(port uint16, encoding byte, key, value []byte, size int) (entries [][
 	return entries, nil
 }
 
-// Joiner joins the pieces of states that stand one after the other. The zero value is ready.
+// Joiner joins the pieces of states. The pieces of a state must follow each other in order. The zero value is ready to
+// use.
 type Joiner struct {
 	data  []byte
 	next  uint32
-	first [3]string // what the pieces of one state have in common
+	first [3]string // port, encoding, key and count, which all pieces of a state share
 }
 
 // Is reports whether a frame is a piece of a state.
 func Is(f *frame.Frame) bool { return f.Flags&frame.FlagHeaders != 0 }
 
-// Take adds a piece; it returns the whole state with the last one, and nil with the others.
+// Take adds a piece. It returns the whole state after the last piece, and nil before.
 func (j *Joiner) Take(f *frame.Frame) (state []byte, err error) {
 	number, count, err := numbers(f)
 	if err != nil {
@@ -66,7 +67,7 @@ func (j *Joiner) Take(f *frame.Frame) (state []byte, err error) {
 	return state, nil
 }
 
-// End notes that no piece follows now; it fails when pieces of a state are missing.
+// End must be called when no piece follows. It returns an error if pieces of a state are missing.
 func (j *Joiner) End() error {
 	if j.next > 0 {
 		return fmt.Errorf("a state of %s pieces ends after %d", j.first[2], j.next)

@@ -1,5 +1,5 @@
-// Package plan cuts an application into stages at the shuffles, exactly as the runtime's planner does: a test compares the two.
-// It plans programs that run all steps themselves.
+// Package plan cuts an application into stages at the shuffles. The result is the same as that of the runtime's
+// planner; a test compares the two. The package handles only programs that run all steps themselves.
 package plan
 
 import (
@@ -12,40 +12,40 @@ import (
 	pb "wallarooapi/internal/workerpb"
 )
 
-// Plan is a topology, cut into stages.
+// Plan is a topology that is cut into stages.
 type Plan struct {
-	Ports      map[string]uint16 // of each source, state step and sink, by path
-	States     map[string]int    // the level of each state, by name
-	StatePorts map[string]uint16 // of each state in logs, by name
-	Levels     []*pb.Stage       // 0: over the sources; k: after k shuffles
+	Ports      map[string]uint16 // port of each source, state step and sink, by path
+	States     map[string]int    // level of each state, by name
+	StatePorts map[string]uint16 // port of each state in logs, by name
+	Levels     []*pb.Stage       // Levels[0] begins with the sources, Levels[k] after k shuffles
 }
 
 // part is a source, step or sink.
 type part struct {
 	path   string
-	name   string // of a step
-	kind   string // of a step; empty for others
+	name   string // name of a step
+	kind   string // kind of a step; empty for sources and sinks
 	inputs []string
 	state  *topology.State
 	isSink bool
-	window topology.Window // nil where it is none
+	window topology.Window // nil if the step is not a window
 	visits []string
 	timers []string
-	time   string // empty where the step has no timers and its state stays
+	time   string // empty if the step has no timers and its state has no TTL
 	remote *topology.Remote
 }
 
-// draft has the parts of the plan that the passes fill in.
+// draft holds the parts of the plan that the passes fill in.
 type draft struct {
-	parts  []*part // each after its inputs
+	parts  []*part // each part after its inputs
 	byPath map[string]*part
 	plan   *Plan
-	levels map[string][]int // at which a part passes messages on; of a sink, at which it is an exit
-	timed  map[string]bool  // parts that must know when messages came
+	levels map[string][]int // levels at which a part passes on messages; for a sink, levels at which it is an exit
+	timed  map[string]bool  // parts that need the timestamps of messages
 	found  []diagnostic.Diagnostic
 }
 
-// Compile cuts a topology into stages, for a number of buckets of keys. It reports steps of other programs and a state that
+// Compile cuts a topology into stages for a number of buckets. It reports steps of other programs and a state that
 // feeds itself (P303), and too many parts (T104).
 func Compile(document *topology.Document, buckets, frameBytes uint32) (*Plan, []diagnostic.Diagnostic) {
 	d := &draft{
@@ -106,7 +106,7 @@ func (d *draft) checkPrograms() {
 	}
 }
 
-// numberPorts numbers sources, state steps and sinks in document order; a state has the port of its first step.
+// numberPorts numbers sources, state steps and sinks in document order. A state has the port of its first step.
 func (d *draft) numberPorts() {
 	number := 0
 	for _, p := range d.parts {
@@ -129,8 +129,9 @@ func (d *draft) numberPorts() {
 	}
 }
 
-// findLevels puts all steps of one state at one level: the deepest that any of them needs. Lifting a step may lift the ones that follow
-// it, so this repeats until nothing moves; a state that feeds itself would move forever.
+// findLevels puts all steps of a state on the same level, the deepest that any of the steps needs. If a step is moved
+// down, its successors may have to move, too. Therefore this repeats until no step moves. A state that feeds itself
+// would move forever.
 func (d *draft) findLevels() {
 	for moved := true; moved && len(d.found) == 0; {
 		moved = false
@@ -156,7 +157,8 @@ func (d *draft) putOnLevels(p *part) (moved bool) {
 	return moved
 }
 
-// levelsOf returns at which levels some parts pass messages on, and the last of them; of no part, level 0.
+// levelsOf returns the levels at which parts pass on messages, and the deepest of them. Without parts it returns level
+// 0.
 func (d *draft) levelsOf(paths []string) (levels []int, deepest int) {
 	if len(paths) == 0 {
 		return []int{0}, 0
@@ -174,7 +176,8 @@ func (d *draft) levelsOf(paths []string) (levels []int, deepest int) {
 	return levels, deepest
 }
 
-// findTimed finds which frames must carry timestamps: messages keep them, and windows and steps of states with times need them.
+// findTimed determines which frames must carry timestamps. Windows and steps of states with times need timestamps, and
+// so does every part upstream of them.
 func (d *draft) findTimed() {
 	states := map[string]bool{}
 	for _, p := range d.parts {
@@ -201,7 +204,7 @@ func (d *draft) deepest() (level int) {
 	return level
 }
 
-// nodesAt returns the nodes of a level: its entries, then all that follows them up to the next shuffle.
+// nodesAt returns the nodes of a level: the entries, then their successors up to the next shuffle.
 func (d *draft) nodesAt(level int) (nodes []*pb.Node) {
 	for _, p := range d.parts {
 		if entry := d.entryAt(level, p); entry != nil {
@@ -231,7 +234,7 @@ func (d *draft) entryAt(level int, p *part) *pb.Node {
 	return nil
 }
 
-// inputsAt returns the inputs of a part that pass messages on at a level.
+// inputsAt returns the inputs of a part that pass on messages at a level.
 func (d *draft) inputsAt(level int, p *part) (inputs []string) {
 	for _, input := range p.inputs {
 		for _, each := range d.levels[input] {
@@ -259,7 +262,7 @@ func (d *draft) follower(p *part, inputs []string) *pb.Node {
 	return node
 }
 
-// kindOf returns the protocol's kind of a kind of steps.
+// kindOf returns the protocol's constant for a kind of step.
 func kindOf(kind string) pb.NodeKind {
 	return pb.NodeKind(pb.NodeKind_value["NODE_KIND_"+strings.ToUpper(kind)])
 }

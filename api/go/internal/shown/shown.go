@@ -1,4 +1,4 @@
-// Package shown makes JSON of any value, for people: values that JSON does not have are written as text.
+// Package shown formats any value as JSON for people. Values that JSON cannot represent become texts.
 package shown
 
 import (
@@ -22,23 +22,24 @@ const (
 	cut        = "..."
 )
 
-// JSON returns a value as JSON in UTF-8: types with JSON or text of their own in that way, structs as all their fields, maps in the
-// order of their keys, bytes as text or in hexadecimal digits, and functions and channels as their type.
+// JSON returns a value as JSON in UTF-8. A type with its own JSON or text form has this form. Structs have all their
+// fields, maps are sorted by key, bytes are a text or hexadecimal digits, and functions and channels are shown as
+// their type.
 func JSON(value any) []byte { return made(value, false) }
 
-// Plain returns a value as JSON does, but without running methods of the program: only times make text of themselves.
+// Plain is JSON, but does not call methods of the program. Only times are shown by their own methods.
 func Plain(value any) []byte { return made(value, true) }
 
 func made(value any, isPlain bool) []byte {
 	w := walk{left: mostValues, isPlain: isPlain}
 	text, err := json.Marshal(w.plain(reflect.ValueOf(value), 0))
-	if err != nil { // only a field whose JSON the user's own code makes wrong
+	if err != nil { // only if the user's own code returns wrong JSON for a field
 		text, _ = json.Marshal(fmt.Sprintf("%T: %v", value, err))
 	}
 	return text
 }
 
-// walk counts the parts of a value, so that one that refers to itself comes to an end.
+// walk limits the number of parts of a value, so that a value that refers to itself is cut.
 type walk struct {
 	left    int
 	isPlain bool
@@ -94,13 +95,14 @@ func scalar(v reflect.Value) any {
 	return v.Type().String()
 }
 
-// ownForm returns a value's own form of itself. A field that is not exported cannot be asked.
+// ownForm returns the JSON or text form that a value makes of itself. It is not available for fields that are not
+// exported.
 func ownForm(v reflect.Value) (form any, ok bool) {
 	if !v.CanInterface() || (v.Kind() == reflect.Pointer && v.IsNil()) {
 		return nil, false
 	}
 	defer func() {
-		if r := recover(); r != nil { // the user's code
+		if r := recover(); r != nil { // a panic of the user's code
 			form, ok = fmt.Sprintf("%s: %v", v.Type(), r), true
 		}
 	}()
@@ -120,7 +122,7 @@ func ownForm(v reflect.Value) (form any, ok bool) {
 	return json.RawMessage(text), err == nil && json.Valid(text)
 }
 
-// fields returns a struct's fields, in the order of their names.
+// fields returns the fields of a struct by name.
 func (w *walk) fields(v reflect.Value, depth int) any {
 	made := map[string]any{}
 	for i := range v.NumField() {
@@ -129,7 +131,7 @@ func (w *walk) fields(v reflect.Value, depth int) any {
 	return made
 }
 
-// entries returns a map as an object, or as pairs where keys that differ have one text.
+// entries returns a map as an object, or as a list of pairs if different keys have the same text.
 func (w *walk) entries(v reflect.Value, depth int) any {
 	type pair struct {
 		name       string
@@ -163,7 +165,7 @@ func (w *walk) entries(v reflect.Value, depth int) any {
 	return list
 }
 
-// items returns the elements of a slice or array; bytes are one text.
+// items returns the elements of a slice or array. Bytes become a text.
 func (w *walk) items(v reflect.Value, depth int) any {
 	if v.Kind() == reflect.Slice && v.IsNil() {
 		return nil

@@ -10,25 +10,26 @@ import (
 	"wallarooapi/internal/calendar"
 )
 
-// Changes collects the changes that one call of a function asks of its key's timers. It takes effect if the call succeeds.
+// Changes collects the timer changes that one call of a function requests for its key. They are applied if the call
+// succeeds.
 type Changes struct {
 	Now    int64
-	names  []string // of the timers that the step declares
+	names  []string // names of the timers that the step declares
 	mutex  sync.Mutex
 	asked  []change
 	isOver bool
 }
 
-// change is a timer that is set, or deleted: due None.
+// change sets a timer to due, or deletes it if due is None.
 type change struct {
 	name string
 	due  int64
 }
 
-// NewChanges begins the changes of a call at a time.
+// NewChanges makes the changes of a call. now is the time of the call.
 func NewChanges(now int64, names []string) *Changes { return &Changes{Now: now, names: names} }
 
-// Wrong is the panic of a function that asks a timer for something impossible. Code: C529.
+// Wrong is the panic for an impossible request for a timer. Its code is C529.
 type Wrong struct{ Name, Reason string }
 
 // Error describes the fault.
@@ -36,7 +37,7 @@ func (w *Wrong) Error() string { return fmt.Sprintf("timer %q %s", w.Name, w.Rea
 
 type key struct{}
 
-// Within returns the context of the call.
+// Within returns a context that contains the changes of the call.
 func (c *Changes) Within(ctx context.Context) context.Context {
 	if c == nil {
 		return ctx
@@ -44,7 +45,7 @@ func (c *Changes) Within(ctx context.Context) context.Context {
 	return context.WithValue(ctx, key{}, c)
 }
 
-// Of returns the call of a context; it panics where there is none.
+// Of returns the changes that a context contains. It panics if there are none.
 func Of(ctx context.Context, what string) *Changes {
 	call, is := ctx.Value(key{}).(*Changes)
 	if !is {
@@ -53,7 +54,7 @@ func Of(ctx context.Context, what string) *Changes {
 	return call
 }
 
-// Set sets a timer, in whole milliseconds and not before the time.
+// Set sets a timer. The time is rounded up to whole milliseconds.
 func (c *Changes) Set(name string, at time.Time) {
 	if year := at.UTC().Year(); year < 1 || year > 9999 {
 		panic(&Wrong{name, fmt.Sprintf("is set to %v; expected a time of the years 1 to 9999", at)})
@@ -61,7 +62,7 @@ func (c *Changes) Set(name string, at time.Time) {
 	c.ask(name, min(at.Add(time.Millisecond-1).UnixMilli(), calendar.LastMs))
 }
 
-// SetAfter sets a timer to a time from now.
+// SetAfter sets a timer to a duration after Now.
 func (c *Changes) SetAfter(name string, after time.Duration) {
 	if after < 0 {
 		panic(&Wrong{name, fmt.Sprintf("is set to %v from now; expected no time before", after)})
@@ -83,7 +84,7 @@ func (c *Changes) ask(name string, due int64) {
 	}
 }
 
-// end ends the call; later requests of a goroutine are lost.
+// end ends the call. Later requests of goroutines are lost.
 func (c *Changes) end() []change {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()

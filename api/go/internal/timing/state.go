@@ -1,5 +1,5 @@
-// Package timing has the time of the keys of state steps: how long their states live, and their timers. SPECIFICATION.md,
-// section 8, says what is right.
+// Package timing handles the time of the keys of state steps: the lifetime of states, and timers. SPECIFICATION.md,
+// section 8, defines the behaviour.
 package timing
 
 import (
@@ -15,16 +15,16 @@ import (
 	"wallarooapi/internal/calendar"
 )
 
-// None is no time.
+// None means that there is no time.
 const None = math.MinInt64
 
 // KeyTime is the time of one key.
 type KeyTime struct {
 	calendar.Slot
 	Key    string
-	time   int64       // the latest time of a message
-	silent int64       // the first tick after the last message, where ticks report silence
-	timers []*SetTimer // by id
+	time   int64       // latest time of a message
+	silent int64       // time of the first tick after the last message, if ticks indicate silence
+	timers []*SetTimer // sorted by id
 	rules  *StateRules
 }
 
@@ -37,15 +37,15 @@ type SetTimer struct {
 // Path returns the path of the step that has set the timer.
 func (t *SetTimer) Path() string { return t.id[:strings.IndexByte(t.id, '\n')] }
 
-// Name returns the timer's name.
+// Name returns the name of the timer.
 func (t *SetTimer) Name() string { return t.id[strings.IndexByte(t.id, '\n')+1:] }
 
-// StateRules are those of all keys of a state.
+// StateRules apply to all keys of a state.
 type StateRules struct {
-	TTL     int64    // in milliseconds; 0: states stay
-	IsEvent bool     // times are those of the data
-	Waits   bool     // ticks report silence; else they move time
-	Paths   []string // of the steps, in their order
+	TTL     int64    // in milliseconds; 0 if states never end
+	IsEvent bool     // times are event times
+	Waits   bool     // ticks indicate silence; otherwise they advance time
+	Paths   []string // paths of the steps, in their order
 }
 
 func (r *StateRules) rank(t *SetTimer) int { return slices.Index(r.Paths, t.Path()) }
@@ -59,20 +59,21 @@ func (r *StateRules) New(key string) *KeyTime {
 	return &KeyTime{Key: key, time: None, silent: None, rules: r}
 }
 
-// Calendar makes a calendar of such keys.
+// Calendar makes a calendar of keys with these rules.
 func (r *StateRules) Calendar() *calendar.Calendar[*KeyTime] {
 	return calendar.New(calendar.Rules[*KeyTime]{Due: (*KeyTime).next, Waits: r.Waits, Compare: func(a, b *KeyTime) int {
 		return strings.Compare(a.Key, b.Key)
 	}})
 }
 
-// Overhead returns about the number of bytes of memory that it takes.
+// Overhead returns the approximate memory in bytes.
 func (s *KeyTime) Overhead() int { return 120 + 80*len(s.timers) }
 
-// SilentSince returns the time of the first tick after the last message.
+// SilentSince returns the time of the first tick after the last message. is is false if no tick followed it.
 func (s *KeyTime) SilentSince() (time int64, is bool) { return s.silent, s.silent != None }
 
-// FallSilent notes the time of that tick. A key whose log has no time, for its step had none, begins to have one.
+// FallSilent records the time of the first tick after the last message. A key whose log has no time gets this time;
+// its step had no TTL or timers when the log was written.
 func (s *KeyTime) FallSilent(time int64) {
 	if s.time == None {
 		s.time = time
@@ -82,7 +83,7 @@ func (s *KeyTime) FallSilent(time int64) {
 	}
 }
 
-// next returns the time of the first tick that does something.
+// next returns the time of the first tick that has an effect.
 func (s *KeyTime) next() (time int64, known bool) {
 	if s.time == None {
 		return 0, false
@@ -100,7 +101,7 @@ func (s *KeyTime) next() (time int64, known bool) {
 	return s.silent + next - s.time, s.silent != None
 }
 
-// At returns the key's time at a tick.
+// At returns the time of the key at a tick.
 func (s *KeyTime) At(tick int64) int64 {
 	if s.rules.Waits {
 		return s.time + tick - s.silent
@@ -108,10 +109,11 @@ func (s *KeyTime) At(tick int64) int64 {
 	return tick
 }
 
-// Arrive notes a message.
+// Arrive records the time of a message.
 func (s *KeyTime) Arrive(time int64) { s.time, s.silent = max(s.time, time), None }
 
-// due returns the timers that are due at a time, in their order, as far as they come before the end of the state.
+// due returns the timers that are due at a time and not after the end of the state, in their order. It also returns
+// whether the state ends.
 func (s *KeyTime) due(at int64) (timers []*SetTimer, ends bool) {
 	if s.time != None && s.rules.TTL > 0 && s.time+s.rules.TTL <= at {
 		at, ends = s.time+s.rules.TTL, true
@@ -125,12 +127,12 @@ func (s *KeyTime) due(at int64) (timers []*SetTimer, ends bool) {
 	return timers, ends
 }
 
-// mostTimers are the timers that run as a key wakes, where they set timers that run as well.
+// mostTimers is the maximum number of timers that run at one wake-up, if timers set other timers that are due, too.
 const mostTimers = 10_000
 
-// Wake yields the timers that are due at a time, in their order, taken away to run at once, and nil for the end of the state.
-// Where ticks have times of the data it goes through all times, and takes what is set meanwhile. At the end of the data, which is
-// later than all times, each timer is due once.
+// Wake yields the timers that are due at a time, in their order, and nil for the end of the state. It removes each
+// timer before it yields it. If ticks have event times, Wake also yields timers that are set meanwhile and are due.
+// The end of the data is later than all times; at the end of the data each timer runs at most once.
 func (s *KeyTime) Wake(at int64) iter.Seq[*SetTimer] {
 	return func(yield func(*SetTimer) bool) {
 		timers, ends := s.due(at)
@@ -151,7 +153,8 @@ func (s *KeyTime) Wake(at int64) iter.Seq[*SetTimer] {
 	}
 }
 
-// goThrough yields timers until a time of the data, and those that they set; it returns false where some are left.
+// goThrough yields the timers that are due until a time, including those set meanwhile. It returns false if it stops
+// early.
 func (s *KeyTime) goThrough(at int64, timers []*SetTimer, yield func(*SetTimer) bool) bool {
 	isEnd, ran := at > calendar.LastMs, map[string]bool{}
 	for count := 1; len(timers) > 0; count++ {
@@ -171,7 +174,8 @@ func (s *KeyTime) goThrough(at int64, timers []*SetTimer, yield func(*SetTimer) 
 	return true
 }
 
-// take takes a timer away that is about to run; is is false where it was deleted or has another time by now.
+// take removes a timer that is about to run. It returns false if the timer was deleted or set to another time
+// meanwhile.
 func (s *KeyTime) take(timer *SetTimer) (is bool) {
 	at := slices.IndexFunc(s.timers, func(t *SetTimer) bool { return *t == *timer })
 	if at >= 0 {
@@ -180,7 +184,7 @@ func (s *KeyTime) take(timer *SetTimer) (is bool) {
 	return at >= 0
 }
 
-// Apply applies the changes that a function of the step at a path asked for.
+// Apply applies the changes that a function of the step with a path has requested.
 func (s *KeyTime) Apply(path string, call *Changes) {
 	for _, change := range call.end() {
 		timer := &SetTimer{path + "\n" + change.name, change.due}
@@ -196,8 +200,8 @@ func (s *KeyTime) Apply(path string, call *Changes) {
 	}
 }
 
-// Append appends the bytes before a state in the log: the encoding of the state, time, silence, and the timers. s is nil for a key
-// without time.
+// Append appends the bytes that precede a state in the log: the encoding of the state, time, silence, and the timers.
+// s is nil for a key without time.
 func (s *KeyTime) Append(out []byte, encoding byte) []byte {
 	time, silent, timers := int64(None), int64(None), []*SetTimer(nil)
 	if s != nil {
@@ -217,7 +221,7 @@ var errCut = errors.New("the time of a state is cut")
 
 const headerBytes = 1 + 8 + 8 + 2
 
-// Read reads the bytes that Append wrote; it returns the state's bytes and their encoding, too.
+// Read reads bytes that Append wrote. It also returns the encoding and the bytes of the state.
 func (r *StateRules) Read(key string, data []byte) (s *KeyTime, encoding byte, body []byte, err error) {
 	if len(data) < headerBytes {
 		return nil, 0, nil, errCut
@@ -242,7 +246,7 @@ func (r *StateRules) Read(key string, data []byte) (s *KeyTime, encoding byte, b
 	return s, encoding, data, nil
 }
 
-// String shows the timers, in the order of their ids.
+// String lists the timers, sorted by id.
 func (s *KeyTime) String() string {
 	shown := []string{}
 	for _, timer := range s.timers {

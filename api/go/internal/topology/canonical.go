@@ -1,4 +1,4 @@
-// Package topology writes the topology document: its canonical form, its hash, names, keys, framing and addresses.
+// Package topology writes the topology document, and handles its names, hash, keys, framings and addresses.
 // SPECIFICATION.md, section 1, is the contract.
 package topology
 
@@ -19,12 +19,12 @@ type Object []Member
 // Array is a JSON array.
 type Array []any
 
-// Canonical returns the canonical form of a document, with one newline at the end.
+// Canonical returns the canonical form of a document with a newline at the end.
 func Canonical(document any) []byte {
 	return append(appendValue(nil, document, "\n"), '\n')
 }
 
-// appendValue writes a value; newline is a line feed and the indentation of the surrounding value.
+// appendValue writes a value. newline is a line feed and the indentation of the surrounding value.
 func appendValue(out []byte, value any, newline string) []byte {
 	switch v := value.(type) {
 	case string:
@@ -47,7 +47,8 @@ func appendValue(out []byte, value any, newline string) []byte {
 	panic(fmt.Sprintf("a topology document has no values of type %T", value))
 }
 
-// appendItems writes the items of an object or array, each on a line of its own; brackets are the two that enclose them.
+// appendItems writes the items of an object or array, one per line. brackets contains the opening and the closing
+// bracket.
 func appendItems(out []byte, brackets string, count int, newline string, item func(out []byte, i int, inner string) []byte) []byte {
 	if count == 0 {
 		return append(out, brackets...)
@@ -63,8 +64,8 @@ func appendItems(out []byte, brackets string, count int, newline string, item fu
 	return append(append(out, newline...), brackets[1])
 }
 
-// AppendString writes a JSON string in which only quotes, backslashes and control characters below U+0020 are
-// escaped. encoding/json escapes U+2028 and U+2029 as well, so it cannot be used.
+// AppendString writes a JSON string in which only quotes, backslashes and control characters below U+0020 are escaped.
+// encoding/json cannot be used, because it also escapes U+2028 and U+2029.
 func AppendString(out []byte, text string) []byte {
 	const short = "btn\x00fr"
 	out = append(out, '"')

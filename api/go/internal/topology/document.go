@@ -10,22 +10,22 @@ import (
 // Version is the version of the document format.
 const Version = 1
 
-// MaxMessageBytes is the longest payload that a source takes unless the topology is edited.
+// MaxMessageBytes is the maximum length of a payload, unless the topology is edited.
 const MaxMessageBytes = 16 * 1024 * 1024
 
-// CallDeadlineMs is the time that one call may run unless the topology is edited.
+// CallDeadlineMs is the deadline of one call in milliseconds, unless the topology is edited.
 const CallDeadlineMs = 60000
 
-// Codec is how messages and states are serialized: in the worker's own form.
+// Codec is the codec of messages and states in the worker's own format.
 const Codec = "native"
 
 // WorkerName is the name of the only worker entry that a front-end writes.
 const WorkerName = "main"
 
-// Document is an application as the topology describes it.
+// Document is an application in the form of the topology.
 type Document struct {
 	Name      string
-	OnError   string // like that of its parts: a policy, or empty where the program says nothing
+	OnError   string // a policy, or empty if the program sets none; the same for parts
 	Worker    Worker
 	Pipelines []Pipeline
 }
@@ -49,10 +49,10 @@ type Component struct {
 	Symbol string
 	File   string
 	Line   int
-	Shape  map[string]string // of a state: the types of its fields by their paths; nil: not known
+	Shape  map[string]string // types of a state's fields by their paths; nil if not known
 }
 
-// Pipeline has the parts that were declared together.
+// Pipeline holds the parts that were declared together.
 type Pipeline struct {
 	Name    string
 	Sources []Source
@@ -69,7 +69,7 @@ func (d *Document) head() Object {
 	return withSome(Object{{"topology_version", Version}, {"name", d.Name}}, "on_error", d.OnError)
 }
 
-// Hash returns the interface hash: of everything but workers and addresses.
+// Hash returns the interface hash, which covers everything except workers and addresses.
 func (d *Document) Hash() string {
 	return interfaceHash(append(d.head(), Member{"pipelines", d.pipelines()}))
 }
@@ -80,7 +80,7 @@ func interfaceHash(document Object) string {
 	return Notation(digest[:])
 }
 
-// withoutAddresses leaves out the workers, and where and how sources and sinks are reached.
+// withoutAddresses removes the workers and the addresses and options of sources and sinks.
 func withoutAddresses(tree any) any {
 	switch tree := tree.(type) {
 	case Array:
@@ -105,7 +105,7 @@ func withoutAddresses(tree any) any {
 	return tree
 }
 
-// Notation writes a SHA-256 digest as the document does.
+// Notation formats a SHA-256 digest for the document.
 func Notation(digest []byte) string { return "sha256:" + hex.EncodeToString(digest) }
 
 func (d *Document) pipelines() Array {
@@ -134,7 +134,7 @@ func (w *Worker) tree() Object {
 	}
 }
 
-// symbol returns the members that say which code it is.
+// symbol returns the members that identify the code.
 func (c *Component) symbol() Object {
 	members := Object{{"symbol", c.Symbol}}
 	if c.File != "" {
@@ -154,7 +154,7 @@ func texts(items []string) Array {
 	return arrayOf(items, func(item *string) string { return *item })
 }
 
-// arrayOf returns the trees of items.
+// arrayOf returns an array of the trees of items.
 func arrayOf[T, V any](items []T, tree func(*T) V) Array {
 	array := make(Array, len(items))
 	for i := range items {

@@ -5,15 +5,15 @@ import (
 	"slices"
 )
 
-// Edge is the outside of a source or sink; its type is its kind.
+// Edge describes the external side of a source or sink. Each type is one kind.
 type Edge interface {
-	// kind names the kind in the document.
+	// kind returns the name of the kind in the document.
 	kind() string
-	// members are those between the kind and what every source (every sink) has.
+	// members returns the members between the kind and the common members of all sources or sinks.
 	members() Object
 }
 
-// TCP is a listener of its own (source) or a connection (sink). Framing is set for sources alone.
+// TCP is a TCP listener of a source, or a TCP connection of a sink. Only sources have a framing.
 type TCP struct {
 	Host    string
 	Port    string
@@ -35,28 +35,28 @@ func address(host, port string) Object {
 	return Object{{"host", host}, {"port", number}}
 }
 
-// Kafka is a topic. Start, Partitions and Table are those of sources, ExactlyOnce is of sinks.
+// Kafka is a topic. Start, Partitions and Table are only for sources, and ExactlyOnce is only for sinks.
 type Kafka struct {
 	Topic      string
 	Brokers    []string
-	Start      string // start, end, an offset, or -n: n before the end; empty for sinks
+	Start      string // start, end, an offset, or -n for n records before the end; empty for sinks
 	Partitions []Partition
 	Options    map[string]string
 
 	ExactlyOnce bool
-	Content     string // Record: whole records; empty: values
+	Content     string // Record for whole records; empty for values
 	Table       bool
-	Create      *Creation // nil: the topic exists
+	Create      *Creation // nil if the topic must exist
 }
 
-// Record is the content of whole records.
+// Record is the content of a topic that is read or written as whole records.
 const Record = "record"
 
-// Creation is how a topic is created that does not exist: like another one, or with a number of partitions.
+// Creation describes how to create a missing topic: like another topic, or with a number of partitions.
 type Creation struct {
 	Like       string
 	Partitions int
-	Replicas   int // 0 or 1: one
+	Replicas   int // 0 or 1 means one
 	Options    map[string]string
 }
 
@@ -71,7 +71,7 @@ func (c *Creation) tree() Object {
 	return members
 }
 
-// Partition is a partition of a topic that is read; Start is empty where the topic's counts.
+// Partition is a partition to read. If Start is empty, the start of the topic counts.
 type Partition struct {
 	Number int
 	Start  string
@@ -94,7 +94,7 @@ func (e *Kafka) members() Object {
 	return members
 }
 
-// Generator is a source whose messages user code makes.
+// Generator is a source whose messages are made by user code.
 type Generator struct{}
 
 func (*Generator) kind() string { return "generator" }
@@ -130,8 +130,9 @@ func (e *ConnectorSink) members() Object {
 	return append(address(e.Host, e.Port), Member{"cookie", e.Cookie})
 }
 
-// Spark is any format that Spark reads or writes as a stream. Schema has the columns of a source's rows, where the format needs
-// them, and of a sink's whole rows, which the encoder gives as JSON. It may be empty, as may Key and Timestamp, which are of sources.
+// Spark is any format that Spark reads or writes as a stream. Schema contains the columns of a source's rows, if the
+// format needs them, or of a sink's whole rows, which the encoder returns as JSON. Schema may be empty. Key and
+// Timestamp are only for sources and may be empty.
 type Spark struct {
 	Format    string
 	Options   map[string]string
@@ -157,7 +158,7 @@ func options(given map[string]string) Object {
 	return members
 }
 
-// withSome appends a member unless its value says nothing: an empty text, 0 or false.
+// withSome appends a member unless its value is the zero value.
 func withSome[T comparable](object Object, key string, value T) Object {
 	var nothing T
 	if value == nothing {

@@ -9,13 +9,13 @@ import (
 
 const maxHeaderBytes = 64
 
-// Framing says how a byte stream is cut: by a length of a known kind, or by the worker.
+// Framing describes how a byte stream is cut into messages: by a length prefix of a known kind, or by the worker.
 type Framing struct {
 	Kind        string
 	HeaderBytes int
 }
 
-// WorkerFraming is the kind of framing that only the user's decoder knows.
+// WorkerFraming is the kind of framing that only the user's decoder can apply.
 const WorkerFraming = "worker"
 
 // NewlineFraming is the kind of framing whose messages are lines.
@@ -28,7 +28,7 @@ func (f Framing) tree() Object {
 	return Object{{"kind", f.Kind}, {"header_bytes", f.HeaderBytes}}
 }
 
-// Length reads a header of a known kind.
+// Length returns the length in a header of a known kind.
 func (f Framing) Length(header []byte) uint64 {
 	switch f.Kind {
 	case "u8":
@@ -47,7 +47,7 @@ func (f Framing) Length(header []byte) uint64 {
 	return binary.LittleEndian.Uint64(header)
 }
 
-// ProbeFraming finds out the framing of a decoder whose headers have headerBytes bytes, 1 to 64.
+// ProbeFraming determines the framing of a decoder with calls of payloadLength. headerBytes is 1 to 64.
 func ProbeFraming(headerBytes int, payloadLength func([]byte) uint64) Framing {
 	for _, kind := range kinds(headerBytes) {
 		framing := Framing{Kind: kind, HeaderBytes: headerBytes}
@@ -58,7 +58,7 @@ func ProbeFraming(headerBytes int, payloadLength func([]byte) uint64) Framing {
 	return Framing{Kind: WorkerFraming, HeaderBytes: headerBytes}
 }
 
-// kinds lists the framings with a header of a width, the preferred one first.
+// kinds lists the framings with a header length, the preferred framing first.
 func kinds(headerBytes int) []string {
 	switch headerBytes {
 	case 1:
@@ -70,8 +70,8 @@ func kinds(headerBytes int) []string {
 	return nil
 }
 
-// explains reports whether payloadLength gives this framing's answer for every probe header. A panic is a
-// different answer.
+// explains reports whether payloadLength returns the same as this framing for every probe header. A panic counts as a
+// different result.
 func (f Framing) explains(payloadLength func([]byte) uint64) (same bool) {
 	defer func() {
 		if recover() != nil {
@@ -87,7 +87,7 @@ func (f Framing) explains(payloadLength func([]byte) uint64) (same bool) {
 	return true
 }
 
-// probes makes the headers that distinguish the framings.
+// probes returns headers that distinguish the framings.
 func probes(width int) [][]byte {
 	headers := [][]byte{make([]byte, width), make([]byte, width)}
 	for i := range headers[1] {

@@ -8,13 +8,13 @@ import (
 	"unicode/utf8"
 )
 
-// DeclaredKey is a key that was declared up front.
+// DeclaredKey is a key that was declared in advance.
 type DeclaredKey struct {
 	Bytes   []byte
 	Integer bool // the user gave a number
 }
 
-// IntegerKey returns the key of a number.
+// IntegerKey returns the key for a number.
 func IntegerKey(number uint64) DeclaredKey {
 	return DeclaredKey{Bytes: binary.BigEndian.AppendUint64(nil, number), Integer: true}
 }
@@ -44,13 +44,13 @@ func isText(text string) bool {
 
 func isControl(r rune) bool { return r < 0x20 || r >= 0x7F && r <= 0x9F }
 
-// Bucket returns the bucket of a key. count is at least 1.
+// Bucket returns the bucket of a key. count is the number of buckets and at least 1.
 func Bucket(key []byte, count uint32) uint32 {
 	hash := crc32.ChecksumIEEE(key) * 0x9E3779B1
 	return uint32(uint64(hash) * uint64(count) >> 32)
 }
 
-// String returns the key as a message shows it.
+// String returns the key in the form for messages.
 func (k DeclaredKey) String() string {
 	if k.Integer {
 		return strconv.FormatUint(binary.BigEndian.Uint64(k.Bytes), 10)
@@ -58,9 +58,9 @@ func (k DeclaredKey) String() string {
 	return ShowKey(k.Bytes)
 }
 
-// ShowKey returns a key's bytes as a message shows them.
+// ShowKey returns a key in the form for messages.
 func ShowKey(key []byte) string {
-	if len(key) == 8 && !isText(string(key)) { // a number, as programs of Wallaroo 0.4 have them
+	if len(key) == 8 && !isText(string(key)) { // a number, as in programs of Wallaroo 0.4
 		return strconv.FormatUint(binary.BigEndian.Uint64(key), 10)
 	}
 	return strconv.Quote(string(key))

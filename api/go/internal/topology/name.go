@@ -12,18 +12,18 @@ import (
 
 const maxNameCharacters = 200
 
-// TopicNames is the form of the names that Kafka takes for a topic.
+// TopicNames describes valid names of Kafka topics.
 const TopicNames = "a name of 1 to 249 of the characters a-z, A-Z, 0-9, '.', '_', '-'"
 
-// TopicPattern is the same but for "." and "..", which Kafka does not take either.
+// TopicPattern matches valid topic names. It also matches "." and "..", which Kafka refuses.
 var TopicPattern = regexp.MustCompile(`^[a-zA-Z0-9._-]{1,249}$`)
 
-// IsTopic reports whether Kafka takes the name for a topic.
+// IsTopic reports whether Kafka accepts the name for a topic.
 func IsTopic(name string) bool {
 	return TopicPattern.MatchString(name) && name != "." && name != ".."
 }
 
-// NameFault says why a name is not usable; empty when it is.
+// NameFault returns the reason why a name is not usable, or the empty string if it is usable.
 func NameFault(name string) string {
 	switch count := utf8.RuneCountInString(name); {
 	case count == 0:
@@ -45,7 +45,7 @@ func NameFault(name string) string {
 
 var hostPattern = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9_.])?$`)
 
-// Address checks a host and reads a port; the fault is empty when both are usable.
+// Address checks a host and parses a port. The fault is empty if both are usable.
 func Address(host, port string) (number int, fault string) {
 	if host == "" {
 		return 0, "the host is empty"

@@ -2,12 +2,12 @@ package topology
 
 import "cmp"
 
-// Source is where messages come from.
+// Source is a source of messages.
 type Source struct {
 	Path    string
 	Name    string
 	Edge    Edge
-	Codec   string // empty: native
+	Codec   string // empty for native
 	OnError string
 }
 
@@ -18,31 +18,31 @@ type Step struct {
 	Kind    string
 	Inputs  []string
 	State   *State
-	Window  Window // nil where the step is no window
+	Window  Window // nil if the step is not a window
 	Visits  []string
 	Timers  []string
-	Time    string  // IngestTime or EventTime; empty where the step has no timers and its state stays
-	Codec   string  // empty: native
-	Remote  *Remote // nil: this program runs it
+	Time    string  // IngestTime or EventTime; empty if the step has no timers and its state has no TTL
+	Codec   string  // empty for native
+	Remote  *Remote // nil if this program runs the step
 	OnError string
 }
 
-// The times that count for windows, timers and states that end.
+// These are the kinds of time for windows, timers and TTL.
 const (
 	IngestTime = "ingest"
 	EventTime  = "event"
 )
 
-// State says which state a step uses and how messages find it.
+// State describes the state of a step and how messages find it.
 type State struct {
 	Name    string
-	TTLMs   int  // 0: it stays
-	ByKey   bool // of the message: neither Keys nor Unknown counts
+	TTLMs   int  // 0 if the state never ends
+	ByKey   bool // by the key of the message; Keys and Unknown are then ignored
 	Keys    []DeclaredKey
 	Unknown string
 }
 
-// Sink is where messages go.
+// Sink is a destination of messages.
 type Sink struct {
 	Path    string
 	Name    string
@@ -51,10 +51,10 @@ type Sink struct {
 	OnError string
 }
 
-// Window says which messages of a key an aggregation takes together: a RangeWindow, a SessionWindow or a CountWindow.
+// Window describes which messages of a key are aggregated together: a RangeWindow, a SessionWindow or a CountWindow.
 type Window interface{ tree() Object }
 
-// RangeWindow takes the messages of a span of time; all times are milliseconds.
+// RangeWindow aggregates the messages of a span of time. All times are in milliseconds.
 type RangeWindow struct {
 	RangeMs int
 	SlideMs int
@@ -70,11 +70,11 @@ func (w *RangeWindow) tree() Object {
 	}
 }
 
-// SessionWindow takes messages without a longer gap between them; all times are milliseconds.
+// SessionWindow aggregates messages without a longer gap between them. All times are in milliseconds.
 type SessionWindow struct {
 	GapMs   int
 	DelayMs int
-	Late    string // as of a RangeWindow
+	Late    string // as in RangeWindow
 	Time    string // IngestTime or EventTime
 }
 
@@ -82,7 +82,7 @@ func (w *SessionWindow) tree() Object {
 	return Object{{"kind", "session"}, {"gap_ms", w.GapMs}, {"delay_ms", w.DelayMs}, {"late", w.Late}, {"time", w.Time}}
 }
 
-// CountWindow takes a number of messages, or those there are after FlushMs without one.
+// CountWindow aggregates a number of messages. After FlushMs without a message it aggregates the messages so far.
 type CountWindow struct {
 	Count   int
 	FlushMs int

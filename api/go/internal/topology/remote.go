@@ -4,15 +4,15 @@ import "crypto/sha256"
 
 // Remote is a component of another program.
 type Remote struct {
-	Worker string // name that its worker gets in the document
-	Target string // the program, as this one names it
-	Name   string // under which that program offers it
-	Kind   string // of the step
+	Worker string // name of the program's worker in the document
+	Target string // path of the other program, as this program gives it
+	Name   string // name under which the other program offers the component
+	Kind   string // kind of the step
 	Input  string // codecs
 	Output string
 }
 
-// Offered is a component of a library, as other programs must name it.
+// Offered is a component of a library, as other programs must describe it.
 type Offered struct {
 	Name    string
 	Kind    string
@@ -44,13 +44,13 @@ type Library struct {
 	Components []Offered // sorted by name
 }
 
-// Hash returns the interface hash: of the parts that other programs must agree with.
+// Hash returns the interface hash, which covers the parts on which other programs must agree.
 func (l *Library) Hash() string {
 	digest := sha256.Sum256(Canonical(Object{{"components", arrayOf(l.Components, (*Offered).tree)}}))
 	return Notation(digest[:])
 }
 
-// Tree returns the library as mode emit writes it.
+// Tree returns the library in the form that mode emit writes.
 func (l *Library) Tree() Object {
 	components := arrayOf(l.Components, func(o *Offered) Object { return append(o.tree(), o.symbol()...) })
 	return Object{{"worker", l.Worker.tree()}, {"components", components}}

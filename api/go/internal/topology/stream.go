@@ -5,10 +5,10 @@ import (
 	"fmt"
 )
 
-// StreamTimeBytes is the size of the time that precedes a payload in a frame between a connector and an application.
+// StreamTimeBytes is the size of the time before a payload in a frame between a connector and an application.
 const StreamTimeBytes = 8
 
-// StreamFrame puts length and time before a payload, both little-endian; it has no time of its own, 0. Nil stays nil.
+// StreamFrame puts the length and a time of 0 before a payload, both little-endian. For nil it returns nil.
 func StreamFrame(payload []byte) []byte {
 	if payload == nil {
 		return nil
@@ -18,7 +18,7 @@ func StreamFrame(payload []byte) []byte {
 	return append(frame, payload...)
 }
 
-// StreamTooShort returns the error of a frame that has no room for its time.
+// StreamTooShort returns the error for a frame that is too short for its time.
 func StreamTooShort(size int) error {
 	return fmt.Errorf("a frame has %d bytes; at least %d are a time", size, StreamTimeBytes)
 }

@@ -5,7 +5,7 @@ import (
 	"wallarooapi/internal/topology"
 )
 
-// span gives a result per span of time.
+// span computes one result per window of time.
 type span struct {
 	*timed
 	length, slide int64
@@ -24,7 +24,7 @@ func newRange(b base, w *topology.RangeWindow) *timed {
 	return made
 }
 
-// oldest returns the begin of the oldest open window.
+// oldest returns the start of the oldest open window.
 func (r *span) oldest(s *KeyState) int64 { return s.first + s.oldest*r.slide }
 
 func (r *span) isLate(s *KeyState, time int64) bool { return time < r.oldest(s) }

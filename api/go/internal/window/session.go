@@ -7,8 +7,9 @@ import (
 	"wallarooapi/internal/topology"
 )
 
-// session gives a result per session: messages without a longer gap between them. A pane is a session, its number the time of the first
-// message. As long as a key has a state, at least one is open. State.oldest is the latest time of a tick that ended one.
+// session computes one result per session. Messages without a longer gap between them are one session. A pane is a
+// session; its number is the time of the first message. A key with state has at least one open session.
+// KeyState.oldest is the time of the latest tick that ended a session.
 type session struct {
 	*timed
 	gap int64
@@ -27,7 +28,7 @@ func (w *session) begin(s *KeyState, time int64) {
 
 func (w *session) end(s *KeyState) int64 { return s.panes[0].last + w.gap }
 
-// of returns where the sessions are that a time belongs to.
+// of returns the range of the panes to which a time belongs.
 func (w *session) of(s *KeyState, time int64) (from, to int) {
 	from = len(s.panes)
 	for from > 0 && s.panes[from-1].last+w.gap > time {

@@ -13,47 +13,47 @@ import (
 type KeyState struct {
 	calendar.Slot
 	Key         []byte
-	low, high   int64 // a message from low to before high only updates current
+	low, high   int64 // current can take a message from low to before high without other effects
 	current     *pane
 	first       int64   // time of the first message
-	latest      int64   // the latest time of a message; of a count window that of its last
-	oldest      int64   // number of the oldest open window; of a count window how many messages it has; see session
-	silentSince int64   // when it fell silent
+	latest      int64   // latest time of a message; for a count window, time of the last message
+	oldest      int64   // number of the oldest open window; number of messages of a count window; see also session
+	silentSince int64   // time at which the key fell silent
 	panes       []*pane // by number
 	hasLasts    bool    // panes are sessions
 	hasBegun    bool    // a window with messages was emitted
-	isLate      bool    // messages came after the last one in time, and all were late
-	isSilent    bool    // a tick came after the last message in time, where that matters; where ticks move time, a late message
+	isLate      bool    // messages arrived after the one with the latest time, and all were late
+	isSilent    bool    // a tick followed the last message, if ticks indicate silence; otherwise a late message arrived
 }
 
 // pane holds the accumulator of the messages of one pane.
 type pane struct {
 	number      int64
-	last        int64 // of a session: the time of its last message
+	last        int64 // for a session, the time of its last message
 	accumulator any
 }
 
 const (
-	stateBytes = 200 // about what a state takes in memory, its place in the calendar included
+	stateBytes = 200 // approximate memory of a state with its entry in the calendar
 	paneBytes  = 56
 )
 
 // NewState returns the state of a key without messages.
 func NewState(key []byte) *KeyState { return &KeyState{Key: key} }
 
-// SilentSince returns when the key fell silent.
+// SilentSince returns the time at which the key fell silent. is is false if the key is not silent.
 func (s *KeyState) SilentSince() (time int64, is bool) { return s.silentSince, s.isSilent }
 
-// FallSilent notes that a tick came after the last message.
+// FallSilent records that a tick followed the last message.
 func (s *KeyState) FallSilent(time int64) {
 	s.isSilent, s.silentSince = true, time
 	s.low, s.high = 0, 0
 }
 
-// Overhead returns about the number of bytes of memory that a state takes besides its key and its accumulators.
+// Overhead returns the approximate memory of a state in bytes, without its key and accumulators.
 func (s *KeyState) Overhead() int { return stateBytes + paneBytes*len(s.panes) }
 
-// Accumulators returns those of the panes, oldest first.
+// Accumulators returns the accumulators of the panes, oldest first.
 func (s *KeyState) Accumulators() []any {
 	all := make([]any, len(s.panes))
 	for i, p := range s.panes {
@@ -62,12 +62,12 @@ func (s *KeyState) Accumulators() []any {
 	return all
 }
 
-// reset makes it the state of a key without messages; the calendar keeps it.
+// reset changes s into the state of a key without messages. Its entry in the calendar stays.
 func (s *KeyState) reset() {
 	*s = KeyState{Slot: s.Slot, Key: s.Key}
 }
 
-// pane returns the pane of a number, a new one if need be.
+// pane returns the pane with a number. If there is none, it makes a new pane.
 func (s *KeyState) pane(number int64, initial func() any) *pane {
 	at, ok := s.find(number)
 	if !ok {
@@ -76,26 +76,27 @@ func (s *KeyState) pane(number int64, initial func() any) *pane {
 	return s.panes[at]
 }
 
-// find returns where the pane of a number is, or belongs.
+// find returns the index of the pane with a number, or the index at which to insert this pane.
 func (s *KeyState) find(number int64) (at int, ok bool) {
 	return slices.BinarySearchFunc(s.panes, number, func(p *pane, number int64) int { return cmp.Compare(p.number, number) })
 }
 
-// between returns the panes from a number to before another one.
+// between returns the panes with numbers from begin to before end.
 func (s *KeyState) between(begin, end int64) []*pane {
 	from, _ := s.find(begin)
 	to, _ := s.find(end)
 	return s.panes[from:to]
 }
 
-// forget takes away the panes before a number.
+// forget removes the panes with numbers less than before.
 func (s *KeyState) forget(before int64) {
 	to, _ := s.find(before)
 	s.panes = slices.Delete(s.panes, 0, to)
 }
 
-// Append appends the bytes of a state: first, latest and oldest as varints, a byte of flags, when it fell silent, then number and bytes of each
-// accumulator, between them the time from first to last message of a session. write serializes an accumulator as states are.
+// Append appends the serialized state: first, latest and oldest as varints, a byte of flags, silentSince, then for
+// each pane its number, for a session the time from its first to its last message, and its accumulator. write
+// serializes an accumulator like a state.
 func (s *KeyState) Append(out []byte, write func(out []byte, value any) ([]byte, error)) ([]byte, error) {
 	start := len(out)
 	out = binary.AppendVarint(binary.AppendVarint(binary.AppendVarint(out, s.first), s.latest), s.oldest)
@@ -130,7 +131,7 @@ func (s *KeyState) Append(out []byte, write func(out []byte, value any) ([]byte,
 
 var errCut = errors.New("the state of a window is cut")
 
-// Read reads the bytes that Append wrote.
+// Read reads bytes that Append wrote.
 func Read(key, data []byte, read func(data []byte) (any, error)) (*KeyState, error) {
 	s := NewState(key)
 	r := reader{data: data}
@@ -164,7 +165,7 @@ func Read(key, data []byte, read func(data []byte) (any, error)) (*KeyState, err
 	return s, nil
 }
 
-// reader takes numbers from the front of bytes.
+// reader reads numbers and bytes from the front of data.
 type reader struct {
 	data  []byte
 	isCut bool

@@ -2,7 +2,7 @@ package window
 
 import "wallarooapi/internal/declaration"
 
-// timed are windows that a time ends: the base of those of ranges and sessions.
+// timed is the base of windows that end at a time: ranges and sessions.
 type timed struct {
 	base
 	kind    kind
@@ -10,26 +10,26 @@ type timed struct {
 	silence int64 // how long a key without messages keeps its state
 	late    string
 	isEvent bool
-	waits   bool // ticks have times of the clock, messages those of the data
+	waits   bool // ticks have clock times while messages have event times
 }
 
-// kind has the operations in which ranges and sessions differ.
+// kind contains the operations that differ between ranges and sessions.
 type kind interface {
-	// begin makes a state that of a key whose first message has this time.
+	// begin initializes the state of a key. time is the time of the first message.
 	begin(s *KeyState, time int64)
 	// end returns the end of the oldest open window.
 	end(s *KeyState) int64
-	// isLate reports whether no window takes a message.
+	// isLate reports whether a message is too late for all open windows.
 	isLate(s *KeyState, time int64) bool
 	// add adds a message that is not late.
 	add(s *KeyState, message any, time int64)
-	// oldestPane returns the pane of the oldest open window that takes late messages.
+	// oldestPane returns the pane of the oldest open window, which receives late messages.
 	oldestPane(s *KeyState) *pane
-	// advance emits the windows that are due at the time until; time is that of what makes them due.
+	// advance emits the windows that are due at until. time is the time of the message or tick that makes them due.
 	advance(s *KeyState, until, time int64, given []Result) []Result
 }
 
-// movedBy says whether ticks have times of the data, which move windows as messages do.
+// movedBy sets whether ticks have watermarks as times, which advance windows like the times of messages.
 func (w *timed) movedBy(watermarks bool) *timed {
 	w.waits = w.isEvent && !watermarks
 	return w
@@ -78,7 +78,8 @@ func (w *timed) Enter(s *KeyState, isNew bool, message any, time int64) (given [
 	return given
 }
 
-// isStuck reports whether messages have been late for the longest silence; by event time only ticks decide.
+// isStuck reports whether messages have been late for longer than the silence. With event times only ticks decide
+// this.
 func (w *timed) isStuck(s *KeyState, time int64) bool {
 	return !w.isEvent && s.isSilent && time >= s.silentSince+w.silence && w.kind.isLate(s, time)
 }

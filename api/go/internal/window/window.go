@@ -1,5 +1,5 @@
-// Package window computes the effect of a message or a tick on the windows of one key, and their results. SPECIFICATION.md,
-// section 8, says what is right.
+// Package window computes how a message or a tick changes the windows of one key, and the results of windows.
+// SPECIFICATION.md, section 8, defines the behaviour.
 package window
 
 import (
@@ -12,41 +12,41 @@ import (
 	"wallarooapi/internal/trace"
 )
 
-// Result is a value that a window emitted.
+// Result is the outcome of a window or of a late message.
 type Result struct {
-	Value       any // nil where it failed
+	Value       any // nil if the window failed
 	Time        int64
-	Failed      string // why combine or output failed
+	Failed      string // error of Combine or Output
 	Stack       string
-	Accumulator any  // that output was to get, or that could not be combined
-	IsDropped   bool // nothing was emitted: the message came too late
-	IsStuck     bool // nothing was emitted: a message of the time Latest had made all others late, and the key begins again
+	Accumulator any  // accumulator for which Output or Combine failed
+	IsDropped   bool // there is no value, because the message was too late
+	IsStuck     bool // there is no value; a message with the time Latest had made all others late, and the key starts again
 	Latest      int64
 }
 
 // Windows are the windows of one step.
 type Windows interface {
-	// Enter adds a message to the state of its key. A panic of the aggregation's functions that make or update accumulators goes
-	// through; the state is then spoilt.
+	// Enter adds a message to the state of its key. If Update or InitialAccumulator panics, Enter does not recover,
+	// and the state is unusable.
 	Enter(s *KeyState, isNew bool, message any, time int64) []Result
-	// IsOver reports whether a key has no more state after a message.
+	// IsOver reports whether the state of a key ends after a message.
 	IsOver(s *KeyState) bool
-	// Due returns the time of the first tick that emits something; ok is false where only a tick can tell.
+	// Due returns the time of the first tick that has an effect. ok is false if this time is unknown.
 	Due(s *KeyState) (time int64, ok bool)
-	// Tick returns what a tick that is due emits, and whether the key has no more state.
+	// Tick returns the results of a tick that is due, and whether the state of the key ends.
 	Tick(s *KeyState, time int64) (given []Result, isOver bool)
-	// Waits reports whether ticks report silence instead of advancing time.
+	// Waits reports whether ticks indicate silence in place of advancing time.
 	Waits() bool
 }
 
-// NewCalendar makes the calendar of windows.
+// NewCalendar makes a calendar of keys for windows.
 func NewCalendar(windows Windows) *calendar.Calendar[*KeyState] {
 	return calendar.New(calendar.Rules[*KeyState]{Due: windows.Due, Waits: windows.Waits(), Compare: func(a, b *KeyState) int {
 		return bytes.Compare(a.Key, b.Key)
 	}})
 }
 
-// Of returns the windows of a declared step; hasWatermarks: ticks have times of the data, not of the clock.
+// Of returns the windows of a declared step. hasWatermarks states that ticks have event times in place of clock times.
 func Of(step *declaration.Step, hasWatermarks bool) (Windows, error) {
 	base := base{step.Aggregation}
 	switch described := step.Window.(type) {
@@ -60,14 +60,14 @@ func Of(step *declaration.Step, hasWatermarks bool) (Windows, error) {
 	return nil, fmt.Errorf("step %s has windows of type %T", step.Path, step.Window)
 }
 
-// base has the fields of all kinds.
+// base contains the fields of all kinds of windows.
 type base struct{ aggregation declaration.Aggregation }
 
 func (b base) update(p *pane, message any) {
 	p.accumulator = b.aggregation.Update(message, p.accumulator)
 }
 
-// give adds the result of a window whose accumulators are joined; a panic of output is a result too.
+// give adds the result of a window with a joined accumulator. If Output panics, it adds a failed result.
 func (b base) give(s *KeyState, accumulator any, time int64, bounds declaration.Bounds, given []Result) (after []Result) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -81,7 +81,7 @@ func (b base) give(s *KeyState, accumulator any, time int64, bounds declaration.
 	return given
 }
 
-// join combines panes in order; a panic is a result.
+// join combines panes in order. It returns a failed result if a function panics.
 func (b base) join(panes []*pane, time int64) (accumulator any, failed *Result) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -96,7 +96,7 @@ func (b base) join(panes []*pane, time int64) (accumulator any, failed *Result) 
 	return accumulator, nil
 }
 
-// count gives a result for every so many messages; State.oldest counts them.
+// count computes one result per number of messages. KeyState.oldest is the number of messages so far.
 type count struct {
 	base
 	size, flush int64
