@@ -224,18 +224,18 @@ func (s Source[T]) OnError(policy string) Source[T] {
 	return s
 }
 
-// EventTime sets a function that returns the event time of each message of a TCP source. Windows downstream use this
-// time in place of the arrival time. The function is called after decode, but only for messages that go to windows. If
-// it panics, the message becomes a dead letter (C505), as with a failing decode. The time is truncated to
-// milliseconds. EventTime returns the source.
+// EventTime sets a function that returns the event time of each message of a TCP source. Windows, timers and TTLs
+// downstream use this time in place of the arrival time. The function is called after decode, and only if such a step
+// is downstream. If it panics, the message becomes a dead letter (C505), as with a failing decode. The time is
+// truncated to milliseconds. EventTime returns the source.
 func (s Source[T]) EventTime(when func(payload []byte) time.Time) Source[T] {
 	s.declared.EventTime = func(payload []byte) int64 { return when(payload).UnixMilli() }
 	return s
 }
 
 // Timestamp sets the event time of each row of a Spark source as SQL over the columns, e.g. the name of a column. It
-// is the same as Spark.Timestamp. Windows downstream use this time in place of the arrival time. Other sources are
-// reported (T207). Timestamp returns the source.
+// is the same as Spark.Timestamp. Windows, timers and TTLs downstream use this time in place of the arrival time.
+// Other sources are reported (T207). Timestamp returns the source.
 func (s Source[T]) Timestamp(expression string) Source[T] {
 	edge, is := s.declared.Edge.(*topology.Spark)
 	if !is || expression == "" {

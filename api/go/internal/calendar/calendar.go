@@ -1,4 +1,4 @@
-// Package calendar knows which keys of a step in one bucket the next ticks concern.
+// Package calendar determines which keys of a step in one bucket the next ticks concern.
 package calendar
 
 import (
@@ -8,48 +8,50 @@ import (
 	"slices"
 )
 
-// FirstMs and LastMs are the times that messages of windows and timed steps can have: the years 1 to 9999.
+// FirstMs and LastMs limit the times of messages for windows and timed steps. They are the start of year 1 and the end
+// of year 9999.
 const FirstMs, LastMs = -62_135_596_800_000, 253_402_300_799_999
 
-// Never is when a key is due that no tick concerns before its next message.
+// Never is the due time of a key that no tick concerns before its next message.
 const Never = math.MaxInt64
 
 // Item is a step's record of a key's time.
 type Item interface {
 	comparable
-	// Place returns the item's place in the calendar, for the calendar alone.
+	// Place returns the item's slot. Only the calendar uses it.
 	Place() *Slot
-	// SilentSince returns the time of the first tick after the key's last message in time; is is false where none came.
+	// SilentSince returns the time of the first tick after the key's last message. is is false if no tick followed.
 	SilentSince() (time int64, is bool)
-	// FallSilent notes that time; Due is then known.
+	// FallSilent sets the time that SilentSince returns. Afterwards Due is known.
 	FallSilent(time int64)
 }
 
-// Slot is the place of an item.
+// Slot is the place of an item in the calendar.
 type Slot struct {
-	time  int64 // under which it was filed; it may be due later
-	index int   // in the heap, from 1; 0: it is not there
+	time  int64 // due time at which the item was stored; the item may be due later
+	index int   // index in the heap plus 1; 0 if the item is not in the heap
 }
 
-// Place returns the slot, for items that embed it.
+// Place returns the slot itself, for items that embed it.
 func (s *Slot) Place() *Slot { return s }
 
-// Rules are a calendar's questions about items.
+// Rules are the functions with which a calendar handles items.
 type Rules[I Item] struct {
-	// Due returns the time of the first tick that gives the item something to do; known is false until the next tick.
+	// Due returns the time of the first tick that has an effect on the item. known is false if this depends on the
+	// next tick.
 	Due func(I) (time int64, known bool)
 	// Compare orders items by their keys.
 	Compare func(a, b I) int
-	// Waits says that ticks report silence instead of advancing time.
+	// Waits means that ticks indicate silence in place of advancing time.
 	Waits bool
 }
 
-// Calendar knows which keys of one step in one bucket a tick concerns. Each has one place in it at most.
+// Calendar contains the keys of one step in one bucket that wait for ticks. Each key is in it at most once.
 type Calendar[I Item] struct {
 	rules Rules[I]
-	fresh map[I]bool // the next tick has to look at them: they got a message since the last one
+	fresh map[I]bool // items with a message since the last tick; the next tick must check them
 	dues  dues[I]
-	last  int64 // time of the last tick, as far as it matters to a key
+	last  int64 // time of the last tick, as far as keys depend on it
 }
 
 // New makes the calendar of a step without keys.
@@ -57,7 +59,7 @@ func New[I Item](rules Rules[I]) *Calendar[I] {
 	return &Calendar[I]{rules: rules, fresh: map[I]bool{}, last: math.MinInt64}
 }
 
-// Enroll sees that the tick that concerns an item next will find it.
+// Enroll adds or moves an item, so that the next tick that concerns the item finds it.
 func (c *Calendar[I]) Enroll(item I) {
 	at, known := c.rules.Due(item)
 	slot := item.Place()
@@ -75,7 +77,7 @@ func (c *Calendar[I]) Enroll(item I) {
 	}
 }
 
-// Drop forgets an item.
+// Drop removes an item.
 func (c *Calendar[I]) Drop(item I) {
 	delete(c.fresh, item)
 	if slot := item.Place(); slot.index > 0 {
@@ -83,7 +85,7 @@ func (c *Calendar[I]) Drop(item I) {
 	}
 }
 
-// Fill enrolls the items that a state log gave.
+// Fill enrolls the items that were loaded from a state log.
 func (c *Calendar[I]) Fill(items iter.Seq[I]) {
 	for item := range items {
 		if since, is := item.SilentSince(); is {
@@ -93,8 +95,9 @@ func (c *Calendar[I]) Fill(items iter.Seq[I]) {
 	}
 }
 
-// Silence reports the keys without a message since the last tick that this one came; changed is called for each. A key that fell silent
-// at a later time does so now: the clock was set back.
+// Silence notifies the keys without a message since the last tick that a tick has come. It calls changed for each of
+// them. If a key fell silent at a later time, the clock was set back. Then the key's time of silence is set to this
+// tick.
 func (c *Calendar[I]) Silence(time int64, all iter.Seq[I], changed func(I)) {
 	if c.rules.Waits && time < c.last {
 		for item := range all {
@@ -117,7 +120,7 @@ func (c *Calendar[I]) silence(item I, time int64, changed func(I)) {
 	c.Enroll(item)
 }
 
-// Due takes the items out of the calendar to which a tick gives something to do, in the order of their keys.
+// Due removes the items on which a tick has an effect, and returns them in the order of their keys.
 func (c *Calendar[I]) Due(time int64) (items []I) {
 	for len(c.dues) > 0 && c.dues[0].Place().time <= time {
 		item := heap.Pop(&c.dues).(I)
@@ -131,7 +134,7 @@ func (c *Calendar[I]) Due(time int64) (items []I) {
 	return items
 }
 
-// Next returns a time before which no tick concerns a key; Never if none does.
+// Next returns a time before which no tick concerns a key, or Never if no tick will.
 func (c *Calendar[I]) Next() int64 {
 	switch {
 	case len(c.fresh) > 0:
@@ -142,7 +145,7 @@ func (c *Calendar[I]) Next() int64 {
 	return c.dues[0].Place().time
 }
 
-// dues is a heap, the earliest first.
+// dues is a heap with the earliest due time first.
 type dues[I Item] []I
 
 func (d dues[I]) Len() int           { return len(d) }

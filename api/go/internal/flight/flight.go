@@ -58,9 +58,8 @@ func Open(path string) (*Region, error) {
 // Begin records the call to which the next messages belong.
 func (r *Region) Begin(index uint64) { r.words[1], r.words[0] = 0, index }
 
-// At records the message of the call that enters user code. A plain store is enough: the runtime reads it only after
-// the process has ended or hangs, and the following call of user code prevents the compiler from moving or removing
-// it.
+// At records the message of the call that enters user code. A plain store is enough: the runtime does not read it in
+// step with this process, and the following call of user code prevents the compiler from moving or removing the store.
 func (r *Region) At(ordinal uint64) { r.words[1] = ordinal + 1 }
 
 // Advance records that the current message, a visit, has reached its next key.

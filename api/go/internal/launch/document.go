@@ -13,8 +13,8 @@ import (
 	"wallarooapi/internal/topology"
 )
 
-// Text ends the declaration of an application or library: it returns its document, or an object with the diagnostics, and files it
-// under this text.
+// Text ends the declaration of an application or library. It returns the document, or an object with the diagnostics,
+// and stores the result under this text.
 func Text(declared *declaration.Application) string {
 	result := resultOf(declared)
 	declaration.File(result)
@@ -54,7 +54,7 @@ func treeOf(declared *declaration.Application) (topology.Object, error) {
 	return library.Tree(), err
 }
 
-// Document makes the whole topology of an application, hashes included.
+// Document makes the whole topology of an application, including hashes.
 func Document(application *declaration.Application) (*topology.Document, error) {
 	document, err := application.Document()
 	if err != nil {
@@ -64,7 +64,7 @@ func Document(application *declaration.Application) (*topology.Document, error) 
 	return document, err
 }
 
-// worker returns the worker's description of an application or library.
+// worker returns the worker entry of an application or library.
 func worker(declared *declaration.Application) (own topology.Worker, err error) {
 	if declared.Offers == nil {
 		document, err := Document(declared)
@@ -81,7 +81,8 @@ func worker(declared *declaration.Application) (own topology.Worker, err error) 
 	return library.Worker, err
 }
 
-// codeHash is computed once: the binary does not change under a running program.
+// codeHash returns the hash of this program's binary. It is computed only once, because the binary of a running
+// program does not change.
 var codeHash = sync.OnceValues(func() (string, error) {
 	path, err := os.Executable()
 	if err != nil {

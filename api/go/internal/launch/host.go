@@ -9,16 +9,17 @@ import (
 	"wallarooapi/internal/stage"
 )
 
-// Hosted is an application whose worker is this process, whatever else it does: `wallaroo run --attach` finds it at its endpoint.
+// Hosted is an application whose worker is this process. The process may do other work, too. `wallaroo run --attach`
+// connects to its endpoint.
 type Hosted struct {
-	// Topology is the document.
+	// Topology is the topology document.
 	Topology string
 	// Endpoint is the gRPC target, unix:///PATH.
 	Endpoint string
 	server   *server.Server
 }
 
-// Host serves an application on a socket in a directory, which is private to this user.
+// Host serves an application on a socket in a directory. The directory must be private to this user.
 func Host(application *declaration.Application, directory string) (*Hosted, error) {
 	result := resultOf(application)
 	if len(result.Found) > 0 {
@@ -41,11 +42,11 @@ func Host(application *declaration.Application, directory string) (*Hosted, erro
 	if err != nil {
 		return nil, err
 	}
-	go hosted.server.Serve(listener) // its error is that of Stop, or of the runtime's next call
+	go hosted.server.Serve(listener) // Stop, or the next call of the runtime, reports its error
 	return hosted, nil
 }
 
-// End finishes the calls in flight, for a while.
+// End waits a limited time for the calls in flight and ends the server.
 func (h *Hosted) End() {
 	h.server.End(gracePeriod)
 	flush()

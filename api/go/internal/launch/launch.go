@@ -1,4 +1,4 @@
-// Package launch starts a program in the way that the runtime asks for: as a worker, or to emit its topology.
+// Package launch starts a program in the mode that the runtime requests: as a worker, or to emit its topology.
 package launch
 
 import (
@@ -14,7 +14,7 @@ import (
 	"wallarooapi/internal/trace"
 )
 
-// The exit statuses of a program.
+// These are the exit statuses of a program.
 const (
 	exitGood  = 0
 	exitBad   = 1
@@ -25,7 +25,8 @@ const (
 // Setup declares the application and returns the text of ToJson.
 type Setup func() string
 
-// Run does the work that the environment asks for and returns the exit status. Findings name the setup by its function.
+// Run does the work that the environment requests, and returns the exit status. Findings contain the name of the setup
+// function.
 func Run(function string, setup Setup) int {
 	mode := os.Getenv("WALLAROO_MODE")
 	if mode == "" {
@@ -57,7 +58,7 @@ func fail(err error) int {
 	return exitBad
 }
 
-// declare runs the user's setup; a panic of it is a finding.
+// declare runs the user's setup. A panic of the setup becomes a finding.
 func declare(function string, setup Setup) (result declaration.SetupResult) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -92,7 +93,7 @@ func checkArguments(text string) []diagnostic.Diagnostic {
 		"fix", `set it to e.g. ["--in", "127.0.0.1:7010"]`)}
 }
 
-// emit writes the result of the setup.
+// emit writes the result of the setup for mode emit.
 func emit(result declaration.SetupResult, path string) int {
 	if path == "" {
 		return fail(errors.New("WALLAROO_EMIT_FILE is not set"))
@@ -103,7 +104,7 @@ func emit(result declaration.SetupResult, path string) int {
 	return exitGood
 }
 
-// writeDeclared writes the declaration, and the programs whose components it names.
+// writeDeclared writes the document, and the programs whose components the application uses.
 func writeDeclared(content *bytes.Buffer, result declaration.SetupResult) error {
 	what := "topology"
 	if result.Application.Offers != nil {
@@ -121,7 +122,7 @@ func writeDeclared(content *bytes.Buffer, result declaration.SetupResult) error 
 	return nil
 }
 
-// write writes a result in one step, so that nobody reads half of it.
+// write writes a result atomically.
 func write(path string, result declaration.SetupResult) error {
 	var content bytes.Buffer
 	if len(result.Found) == 0 {

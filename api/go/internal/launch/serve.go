@@ -22,15 +22,15 @@ import (
 
 const (
 	socketName        = "worker.sock"
-	defaultCacheBytes = 512 << 20 // as SPECIFICATION.md says
-	// besideCacheBytes is for the program itself and for messages on their way.
+	defaultCacheBytes = 512 << 20 // as in SPECIFICATION.md
+	// besideCacheBytes is the memory for the program itself and for messages in flight.
 	besideCacheBytes = 192 << 20
-	// gracePeriod is for calls in flight; the whole end may take 5 s.
+	// gracePeriod is the time for calls in flight. The whole shutdown may take 5 s.
 	gracePeriod = 3 * time.Second
-	flushPeriod = 1500 * time.Millisecond // for spans; who takes them may be gone
+	flushPeriod = 1500 * time.Millisecond // limit for sending spans, because their receiver may be gone
 )
 
-// serve answers calls on the socket in a directory until the program is asked to end.
+// serve serves calls on the socket in a directory until the program gets a signal to end.
 func serve(application *declaration.Application, directory string) error {
 	if directory == "" {
 		return errors.New("WALLAROO_WORKER_DIR is not set")
@@ -53,7 +53,7 @@ func serve(application *declaration.Application, directory string) error {
 		return err
 	}
 	ending := []os.Signal{syscall.SIGTERM, os.Interrupt}
-	if !signal.Ignored(syscall.SIGHUP) { // as under nohup
+	if !signal.Ignored(syscall.SIGHUP) { // ignored e.g. under nohup
 		ending = append(ending, syscall.SIGHUP)
 	}
 	stop, forget := signal.NotifyContext(context.Background(), ending...)
@@ -80,14 +80,14 @@ func serve(application *declaration.Application, directory string) error {
 	}
 }
 
-// flush sends the spans that have ended, for a while.
+// flush sends the ended spans within a limited time.
 func flush() {
 	some, done := context.WithTimeout(context.Background(), flushPeriod)
 	defer done()
 	span.Flush(some)
 }
 
-// listen binds the socket under a temporary name: the final name appears when the worker serves.
+// listen binds the socket under a temporary name. It gets its final name when the worker serves.
 func listen(path string) (net.Listener, error) {
 	temporary := path + ".part"
 	if err := os.Remove(temporary); err != nil && !errors.Is(err, os.ErrNotExist) {
@@ -109,7 +109,7 @@ func appear(path string) error {
 	return nil
 }
 
-// sizeOf reads a number of bytes from the environment.
+// sizeOf reads a number of bytes from an environment variable. If the variable is not set, it returns otherwise.
 func sizeOf(variable string, otherwise int64) (int64, error) {
 	text := os.Getenv(variable)
 	if text == "" {
@@ -122,9 +122,9 @@ func sizeOf(variable string, otherwise int64) (int64, error) {
 	return size, nil
 }
 
-// tune trades memory for time: the live heap is small compared with the data that passes through, and at Go's default the collector
-// takes a third of the time. Near the memory limit, a quarter and besideCacheBytes above the cache, it becomes eager
-// again. What the user sets in the environment stays.
+// tune trades memory for time. The live heap is small compared with the data that passes through, and with Go's
+// default the garbage collector takes a third of the time. It becomes aggressive again near the memory limit, which is
+// 1.25 times the cache plus besideCacheBytes. Settings of the user in the environment have precedence.
 func tune(cacheBytes int64) {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(400)

@@ -9,16 +9,16 @@ import (
 	"wallarooapi/internal/topology"
 )
 
-// mostEntries is the length of a log at which all states of a bucket are written again.
+// mostEntries is the maximum length of a log. A longer log is compacted.
 const mostEntries = 16
 
-// bucket is the state of one bucket's keys: its log, and its live copy where that is kept.
+// bucket is the state of one bucket's keys: its log, and its live copy if there is one.
 type bucket struct {
 	log  [][]byte
 	live *state.Bucket
 }
 
-// run runs one bucket's frames of a micro-batch.
+// run processes the frames of one bucket in a micro-batch.
 func (b *bucket) run(executor *stage.Executor, frames []byte, settings Settings) ([]stage.OutputFrame, error) {
 	live, err := b.take(executor)
 	if err != nil {
@@ -32,7 +32,7 @@ func (b *bucket) run(executor *stage.Executor, frames []byte, settings Settings)
 	return outputs, err
 }
 
-// call runs frames on the live states and writes those that changed, or all.
+// call processes frames with the live states, and writes the changed states or all states.
 func (b *bucket) call(executor *stage.Executor, live *state.Bucket, frames []byte, isWhole, keepsLive bool) ([]stage.OutputFrame, error) {
 	call := executor.NewCall(live, func() (*state.Bucket, error) { return b.load(executor) })
 	if err := call.Run(frames); err != nil {
@@ -52,7 +52,7 @@ func (b *bucket) call(executor *stage.Executor, live *state.Bucket, frames []byt
 	return outputs, nil
 }
 
-// compact writes the log again, as short as it can be.
+// compact rewrites the log with the minimum number of entries.
 func (b *bucket) compact(executor *stage.Executor) error {
 	loaded, err := b.load(executor)
 	if err == nil {
@@ -61,7 +61,7 @@ func (b *bucket) compact(executor *stage.Executor) error {
 	return err
 }
 
-// take returns the live states, which the caller may change.
+// take returns the live states. The caller may change them.
 func (b *bucket) take(executor *stage.Executor) (*state.Bucket, error) {
 	live := b.live
 	if live == nil {
@@ -71,7 +71,7 @@ func (b *bucket) take(executor *stage.Executor) (*state.Bucket, error) {
 	return live, nil
 }
 
-// load reads the log.
+// load builds the live states from the log.
 func (b *bucket) load(executor *stage.Executor) (*state.Bucket, error) {
 	loader := executor.NewLoader()
 	for _, entry := range b.log {
@@ -82,7 +82,7 @@ func (b *bucket) load(executor *stage.Executor) (*state.Bucket, error) {
 	return loader.Bucket(), loader.End()
 }
 
-// HasState reports whether the application has a state of a name.
+// HasState reports whether the application has a state with a name.
 func (e *Engine) HasState(name string) bool {
 	_, has := e.plan.States[name]
 	return has
@@ -91,7 +91,7 @@ func (e *Engine) HasState(name string) bool {
 // States returns the names of the states.
 func (e *Engine) States() []string { return slices.Sorted(maps.Keys(e.plan.States)) }
 
-// State returns the state of a key as its log has it, nil if there is none.
+// State returns the state of a key from its log, or nil if there is none.
 func (e *Engine) State(name string, key []byte) (any, error) {
 	table, err := e.table(name, topology.Bucket(key, e.settings.Buckets))
 	if err != nil {
@@ -103,7 +103,7 @@ func (e *Engine) State(name string, key []byte) (any, error) {
 	return nil, nil
 }
 
-// Keys returns the keys that have state, in no order.
+// Keys returns the keys with state in no particular order.
 func (e *Engine) Keys(name string) (keys []string, err error) {
 	for number := range e.settings.Buckets {
 		table, err := e.table(name, number)
@@ -115,7 +115,7 @@ func (e *Engine) Keys(name string) (keys []string, err error) {
 	return keys, nil
 }
 
-// table returns a bucket's states of a name, which the application must have.
+// table returns the states of a name in one bucket. The application must have a state with this name.
 func (e *Engine) table(name string, number uint32) (*state.Table, error) {
 	level := e.levels[e.plan.States[name]]
 	kept := level.buckets[number]

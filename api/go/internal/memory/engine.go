@@ -1,5 +1,5 @@
-// Package memory runs the plan of an application in this process: the executors of the worker do the work, and slices and maps
-// stand in for journal, shuffle and state store. Nothing of it survives the process.
+// Package memory runs the plan of an application in this process. It uses the executors of the worker, with slices and
+// maps in place of journal, shuffle and state store. Nothing survives the process.
 package memory
 
 import (
@@ -16,35 +16,35 @@ import (
 	pb "wallarooapi/internal/workerpb"
 )
 
-// Engine runs one application. It is used by one goroutine.
+// Engine runs one application. It is not safe for concurrent use.
 type Engine struct {
 	document *topology.Document
 	plan     *plan.Plan
 	levels   []*level
 	settings Settings
 	batches  uint64
-	visited  map[uint64]int // keys, by the visit's id
-	fired    uint64         // timers, since Fired was asked last
+	visited  map[uint64]int // number of keys, by the id of the visit
+	fired    uint64         // timers fired since the last call of Fired
 }
 
-// level is a stage and its data.
+// level is a stage with its data.
 type level struct {
 	executor *stage.Executor
-	entries  map[uint16]bool // ports of the frames that it takes; that of ticks is among them where it has windows or timed steps
-	later    map[uint16]bool // those that later levels take
+	entries  map[uint16]bool // ports of the accepted frames; includes ticks if the level has windows or timed steps
+	later    map[uint16]bool // ports that later levels accept
 	buckets  map[uint32]*bucket
 }
 
-// row is a frame on its way from one level to the next.
+// row is a frame on the way from one level to the next.
 type row struct {
-	bucket   int32 // -1: it leaves the application
+	bucket   int32 // -1 if the frame leaves the application
 	port     uint16
 	sequence uint64
 	ordinal  int
 	frame    []byte
 }
 
-// New compiles an application. Its findings are those of the declaration and of the planner.
+// New compiles an application. It returns the findings of the declaration and of the planner.
 func New(application *declaration.Application, settings Settings) (*Engine, []diagnostic.Diagnostic, error) {
 	if found := application.Check(); len(found) > 0 {
 		return nil, found, nil
@@ -106,8 +106,8 @@ func newLevel(application *declaration.Application, described *pb.Stage, setting
 // PortOf returns the port of a source or sink.
 func (e *Engine) PortOf(path string) uint16 { return e.plan.Ports[path] }
 
-// Run runs the frames of one micro-batch and returns the application's output: frames of sinks and of dead letters. After an
-// error the engine is of no more use.
+// Run processes the frames of one micro-batch. It returns the output of the application: frames of sinks and of dead
+// letters. After an error the engine must not be used.
 func (e *Engine) Run(frames [][]byte) (left [][]byte, err error) {
 	e.batches++
 	rows, err := e.runSources(frames)
@@ -123,8 +123,8 @@ func (e *Engine) Run(frames [][]byte) (left [][]byte, err error) {
 	return left, nil
 }
 
-// runSources runs level 0 over frames of sources, some of them at a time. Ticks and visits go to every bucket of the levels that take
-// them, before the messages of their sequence.
+// runSources runs level 0 on the frames of sources, a chunk at a time. Ticks and visits go to every bucket of the
+// levels that accept them, before messages of the same sequence number.
 func (e *Engine) runSources(frames [][]byte) (rows []row, err error) {
 	first := e.levels[0]
 	var mine [][]byte
@@ -163,7 +163,8 @@ func newRow(bucket int32, ordinal int, data []byte) (row, error) {
 	return row{bucket, span.Port, span.First, ordinal, data}, err
 }
 
-// runLevel runs the state steps of a level, bucket by bucket, on the frames that are theirs; the others pass.
+// runLevel runs the state steps of a level, bucket by bucket, on the frames for the level. It passes on the other
+// frames.
 func (e *Engine) runLevel(k int, rows []row) (made []row, err error) {
 	level := e.levels[k]
 	mine := map[uint32][]row{}
@@ -214,12 +215,12 @@ func (e *Engine) runBucket(level *level, number uint32, rows []row) ([]stage.Out
 	return outputs, err
 }
 
-// Fired reports whether timers have fired since it was asked last.
+// Fired reports whether timers have fired since its last call.
 func (e *Engine) Fired() bool {
 	fired := e.fired
 	e.fired = 0
 	return fired > 0
 }
 
-// Visited returns the number of keys for which visitors ran in a visit.
+// Visited returns the number of keys for which a visit ran.
 func (e *Engine) Visited(id uint64) int { return e.visited[id] }

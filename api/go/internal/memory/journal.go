@@ -9,10 +9,10 @@ import (
 	pb "wallarooapi/internal/workerpb"
 )
 
-// Arrival is a message as it comes to a source.
+// Arrival is a message that arrives at a source.
 type Arrival struct {
 	Value       []byte
-	IsAbsent    bool // there is none, as in a tombstone
+	IsAbsent    bool // the record has no value, as in a tombstone
 	Key         []byte
 	TimestampMs int64
 	Headers     []RecordHeader
@@ -24,10 +24,10 @@ type RecordHeader struct {
 	Value []byte
 }
 
-// Journal writes the input as frames, and numbers the messages in the order of their arrival.
+// Journal writes the input as frames and numbers the messages in arrival order.
 type Journal struct{ next uint64 }
 
-// Write returns the frame of messages of one source.
+// Write returns a frame with messages of one source.
 func (j *Journal) Write(port uint16, encoding byte, hasKeys bool, arrivals []Arrival) ([]byte, error) {
 	b := frame.Builder{Port: port, Encoding: encoding}
 	for _, each := range arrivals {
@@ -49,19 +49,19 @@ func (j *Journal) Write(port uint16, encoding byte, hasKeys bool, arrivals []Arr
 	return b.Frame()
 }
 
-// Wire returns the frame of messages of a TCP source as they stand on the wire.
+// Wire returns a frame with messages of a TCP source in the form in which they arrive on the wire.
 func (j *Journal) Wire(port uint16, timestampMs int64, count int, data []byte) ([]byte, error) {
 	first := j.next
 	j.next += uint64(count)
 	return frame.WriteFramed(port, first, timestampMs, count, data)
 }
 
-// Tick returns a tick, whose place is before the message that comes next.
+// Tick returns a tick. Its place is before the next message.
 func (j *Journal) Tick(timestampMs int64) ([]byte, error) {
 	return frame.WriteFramed(frame.TickPort, j.next, timestampMs, 0, nil)
 }
 
-// Visit returns a visit, which has the place of a message, and its id.
+// Visit returns a visit and its id. The visit has a place like a message.
 func (j *Journal) Visit(name string, metadata []byte, timestampMs int64) (data []byte, id uint64, err error) {
 	id = j.next
 	value, err := proto.Marshal(&pb.Visit{Id: id, Name: name, Metadata: metadata})
@@ -71,16 +71,16 @@ func (j *Journal) Visit(name string, metadata []byte, timestampMs int64) (data [
 	return data, id, err
 }
 
-// Message is a message that left the application.
+// Message is an output message of the application.
 type Message struct {
 	Port     uint16
-	Sequence uint64 // of the source message that it is made of, or of the tick
+	Sequence uint64 // sequence number of the source message from which it was made, or of the tick
 	Key      []byte
-	Headers  []byte // as in a frame
+	Headers  []byte // encoded as in a frame
 	Value    []byte
 }
 
-// Messages reads the frames that left the application.
+// Messages reads the output frames of the application.
 func Messages(frames [][]byte) (messages []Message, err error) {
 	for _, data := range frames {
 		var f frame.Frame
@@ -104,8 +104,9 @@ func Messages(frames [][]byte) (messages []Message, err error) {
 	return messages, nil
 }
 
-// Batch returns the number of some frames, which Journal wrote, that one micro-batch may have. Ticks without a message between them have one
-// sequence, so what windows give at the first of them would come after the last one to the windows of the next level.
+// Batch returns how many of the frames, which Journal wrote, one micro-batch can contain. Consecutive ticks have the
+// same sequence number. In the same micro-batch, window results at the first tick would reach the windows of the next
+// level after the last tick.
 func Batch(frames [][]byte) int {
 	for i := 1; i < len(frames); i++ {
 		if isTick(frames[i-1]) && isTick(frames[i]) {

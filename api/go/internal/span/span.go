@@ -1,23 +1,24 @@
-// Package span is the seam for traces: the module wallarooapi/otel registers the maker of the spans of calls. Without it a worker makes none.
+// Package span is the interface between the worker and tracing. The module wallarooapi/otel registers a tracer.
+// Without it a worker makes no spans.
 package span
 
 import "context"
 
-// Header is the metadata of a call that has its parent, a traceparent of W3C's Trace Context.
+// Header is the name of the metadata that carries the parent of a call's span, as traceparent of W3C's Trace Context.
 const Header = "traceparent"
 
-// Tracer makes the spans of calls to a worker. Its methods may be called at the same time.
+// Tracer makes the spans of calls to a worker. Its methods may be called concurrently.
 type Tracer interface {
-	// Begin begins the span of a call to an application's worker, as a child of what the header names. The context that it returns has
-	// all of the given one, and the span. The Call is nil where there is nobody to send spans to.
+	// Begin starts the span of a call to an application's worker. Its parent is given in header. The returned context
+	// is derived from around and contains the span. The Call is nil if no receiver of spans is configured.
 	Begin(around context.Context, application, method, header string) (context.Context, Call)
-	// Flush sends the spans that have ended, until the context ends.
+	// Flush sends the ended spans. It stops when the context ends.
 	Flush(context.Context)
 }
 
-// Call is the span of a call. Its methods may be called at the same time; after End they do nothing.
+// Call is the span of a call. Its methods may be called concurrently. After End they have no effect.
 type Call interface {
-	// Fail notes why the call failed.
+	// Fail records the reason for the failure of the call.
 	Fail(reason string)
 	// End ends the span.
 	End()
@@ -25,12 +26,13 @@ type Call interface {
 
 var tracer Tracer
 
-// Register makes a tracer that of this program. An init function calls it.
+// Register sets the tracer of this program. Call it from an init function.
 func Register(made Tracer) { tracer = made }
 
 type key struct{}
 
-// Begin begins the span of a call whose client has sent a header; the Call is nil where it has not, or where nobody takes spans.
+// Begin starts the span of a call whose client has sent a header. The Call is nil if header is empty or no receiver of
+// spans is configured.
 func Begin(around context.Context, application, method, header string) (context.Context, Call) {
 	if tracer == nil || header == "" {
 		return around, nil
@@ -42,17 +44,17 @@ func Begin(around context.Context, application, method, header string) (context.
 	return context.WithValue(within, key{}, true), call
 }
 
-// IsIn reports whether a context has the span of a call.
+// IsIn reports whether a context contains the span of a call.
 func IsIn(ctx context.Context) bool { return ctx.Value(key{}) != nil }
 
-// Flush sends the ended spans, until the context ends.
+// Flush sends the ended spans. It stops when the context ends.
 func Flush(ctx context.Context) {
 	if tracer != nil {
 		tracer.Flush(ctx)
 	}
 }
 
-// Carry returns a context that ends as one does, and has the span and other values of the call whose function got the other.
+// Carry returns a context that ends when around ends, and contains the span and the other values of the context call.
 func Carry(around, call context.Context) context.Context {
 	if !IsIn(call) {
 		return around

@@ -12,27 +12,27 @@ import (
 
 const changeBytes = 1 << 20
 
-// OutputFrame is one frame that leaves a bucket call.
+// OutputFrame is one output frame of a bucket call.
 type OutputFrame struct {
 	Port   uint16
 	Bucket int32
 	Frame  []byte
 }
 
-// BucketCall is the run of one bucket's messages of one micro-batch, as a whole or in parts, each of which ends with Release or
-// with Finish. The outputs of a part are kept until it is sure to succeed.
+// BucketCall processes the messages of one bucket in one micro-batch, as a whole or in parts. Each part ends with
+// Release or Finish. The outputs of a part are kept until the part is certain to succeed.
 type BucketCall struct {
 	x        *Executor
 	bucket   *state.Bucket
 	rebuild  func() (*state.Bucket, error)
-	parts    [][]byte // of the part at hand
+	parts    [][]byte // of the current part
 	outputs  []OutputFrame
-	released [][][]byte // parts whose outputs have left
-	account  account    // of these
+	released [][][]byte // parts whose outputs have been sent
+	account  account    // counts of the released parts
 }
 
-// NewCall begins a call on a bucket that holds the committed state. rebuild gives another copy of it; it
-// is called once at most, when a state computation failed.
+// NewCall begins a call on a bucket that holds the committed state. rebuild returns another copy of the bucket. It is
+// called at most once, after a state computation has failed.
 func (x *Executor) NewCall(bucket *state.Bucket, rebuild func() (*state.Bucket, error)) *BucketCall {
 	c := &BucketCall{x: x, bucket: bucket, rebuild: rebuild}
 	x.keyed.careful, x.keyed.ordered = x.keyed.checks || x.keyed.notes, false
@@ -40,8 +40,9 @@ func (x *Executor) NewCall(bucket *state.Bucket, rebuild func() (*state.Bucket, 
 	return c
 }
 
-// Careful says whether messages of the calls that follow run with each state written after each message, so that the
-// message that spoils a state is in flight while it is written, and what is done to states outside of messages is noted.
+// Careful sets whether later calls write each state after each message. Then a message that makes a state unwritable
+// is in flight while the state is written. Careful calls also record which state is read or written outside of
+// messages.
 func (x *Executor) Careful(is bool) {
 	x.keyed.notes = is
 	if is {
@@ -49,16 +50,17 @@ func (x *Executor) Careful(is bool) {
 	}
 }
 
-// CheckPersist makes a dead letter (C510) of each message that changes a state without persisting it; slow.
+// CheckPersist makes a dead letter (C510) of each message that changes a state without persisting it. This is slow.
 func (x *Executor) CheckPersist() { x.keyed.checks = true }
 
-// RunPart is Run in a call of which parts are released: messages leave at each exit in the order of their sequences.
+// RunPart is Run for a call with released parts. At each exit, messages leave in the order of their sequence numbers.
 func (c *BucketCall) RunPart(pieces ...[]byte) error {
 	c.x.keyed.ordered = true
 	return c.Run(pieces...)
 }
 
-// Run runs the messages of a part; each of its pieces holds whole frames, which must not change until the call has ended.
+// Run processes the messages of a part. Each piece consists of whole frames, which must not change until the call has
+// ended.
 func (c *BucketCall) Run(parts ...[]byte) error {
 	c.parts = parts
 	c.x.keyed.bucket = c.bucket
@@ -69,7 +71,7 @@ func (c *BucketCall) Run(parts ...[]byte) error {
 	return c.replay()
 }
 
-// Release ends a part: it returns its outputs. The call goes on with another Run.
+// Release ends a part and returns its outputs. The call continues with another Run.
 func (c *BucketCall) Release() ([]OutputFrame, error) {
 	err := c.again(func() error { return c.close(c.keep) })
 	if err != nil {
@@ -81,7 +83,7 @@ func (c *BucketCall) Release() ([]OutputFrame, error) {
 	return outputs, nil
 }
 
-// again ends a part; if a message of it has to be found, all messages run again before.
+// again ends a part. If the failing message must be found, it first processes all messages again.
 func (c *BucketCall) again(end func() error) error {
 	err := end()
 	if !runsAgain(err) || c.x.keyed.careful {
@@ -93,8 +95,8 @@ func (c *BucketCall) again(end func() error) error {
 	return end()
 }
 
-// replay runs all messages again on another copy of the committed state. From the part at hand on each state is saved
-// before a message, so that a failure costs no more than going back to it.
+// replay processes all messages again on another copy of the committed state. In the current part, each state is saved
+// before a message, so that a failure of a message only reverts to the saved state.
 func (c *BucketCall) replay() error {
 	bucket, err := c.rebuild()
 	if err != nil {
@@ -110,8 +112,8 @@ func (c *BucketCall) replay() error {
 	return c.x.feedBucket(c.parts, c.keep)
 }
 
-// repeat runs the released parts again as they ran the first time, so that the states become the same. Nothing of
-// it is sent or counted.
+// repeat processes the released parts again in the same way as before, so that the states become the same. It sends
+// and counts nothing.
 func (c *BucketCall) repeat() error {
 	drop := func(uint16, int32, []byte) error { return nil }
 	for _, parts := range c.released {
@@ -136,10 +138,11 @@ func (c *BucketCall) keep(port uint16, bucket int32, bytes []byte) error {
 	return nil
 }
 
-// Finish ends the call: it returns the outputs of its last part, the frames of the changed states (with whole: of all
-// states), and the bucket, which has no version yet.
+// Finish ends the call. It returns the outputs of the last part, the frames of the changed states (of all states if
+// whole is set), and the bucket without a version.
 //
-// A state that cannot be written is the fault of a message: all run again, with each state written after each message.
+// If a state cannot be written, a message is the cause. Then all messages are processed again, and each state is
+// written after each message.
 func (c *BucketCall) Finish(whole bool) (outputs []OutputFrame, changes [][]byte, bucket *state.Bucket, err error) {
 	err = c.again(func() (err error) {
 		changes, err = c.settle(whole)
@@ -152,7 +155,7 @@ func (c *BucketCall) Finish(whole bool) (outputs []OutputFrame, changes [][]byte
 	return c.outputs, changes, c.bucket, nil
 }
 
-// close runs the windows of a part and closes the frames of its outputs.
+// close processes the messages and ticks of windows, and closes the output frames of a part.
 func (c *BucketCall) close(emit Emit) error {
 	if err := c.x.runWindows(emit); err != nil {
 		return err
@@ -177,7 +180,7 @@ func (c *BucketCall) settle(whole bool) (changes [][]byte, err error) {
 	return changes, err
 }
 
-// changes writes the states of a table that are to be persisted.
+// changes writes the changed states of a table, or all of them.
 func (x *Executor) changes(table *state.Table, whole bool) ([][]byte, error) {
 	w := x.newStateWriter(table)
 	if err := table.Changes(whole, w.write); err != nil {
@@ -195,7 +198,7 @@ func (x *Executor) changes(table *state.Table, whole bool) ([][]byte, error) {
 	return w.entries, err
 }
 
-// stepOf returns the first step of a state, nil when the stage does not use it.
+// stepOf returns the first step of a state, or nil if the stage does not use the state.
 func (x *Executor) stepOf(port uint16) *node {
 	for _, n := range x.nodes {
 		if n.stateful != nil && n.stateful.port == port {
@@ -214,7 +217,7 @@ type Loader struct {
 	pieces  piece.Joiner
 }
 
-// NewLoader begins with the empty state.
+// NewLoader begins with an empty bucket.
 func (x *Executor) NewLoader() *Loader {
 	return &Loader{x: x, bucket: state.NewBucket(), decoder: codec.NewDecoder()}
 }
@@ -222,7 +225,7 @@ func (x *Executor) NewLoader() *Loader {
 // Bucket returns the loaded bucket.
 func (l *Loader) Bucket() *state.Bucket { return l.bucket }
 
-// Load reads the next entry of the log; later ones win.
+// Load reads the next entry of the log. A later state of a key replaces an earlier one.
 func (l *Loader) Load(entry []byte) error {
 	rest, err := l.frame.Read(entry)
 	switch {
@@ -240,7 +243,7 @@ func (l *Loader) Load(entry []byte) error {
 	return l.x.attended(func() error { return l.loadStates(owner) })
 }
 
-// End notes that the log has been loaded to its end.
+// End must be called after the last entry of the log. It returns an error if pieces of a state are missing.
 func (l *Loader) End() error {
 	if err := l.pieces.End(); err != nil {
 		return damaged(err)

@@ -7,7 +7,7 @@ import (
 	pb "wallarooapi/internal/workerpb"
 )
 
-// account has the counts of a call's steps.
+// account holds the counts of a call's steps.
 type account struct {
 	counts  []count
 	visited []*pb.Visited
@@ -18,7 +18,7 @@ type count struct {
 	more          map[string]uint64
 }
 
-// add counts a message in a counter of the node's own, which the runtime declares (plan/counter.py).
+// add increments a counter of the node. The runtime declares the counters (plan/counter.py).
 func (n *node) add(name string) {
 	if n.more == nil {
 		n.more = map[string]uint64{}
@@ -26,7 +26,7 @@ func (n *node) add(name string) {
 	n.more[name]++
 }
 
-// account returns the counts, which go on.
+// account returns a copy of the counts. Counting continues.
 func (x *Executor) account() account {
 	counts := make([]count, len(x.nodes))
 	for i, n := range x.nodes {
@@ -35,7 +35,7 @@ func (x *Executor) account() account {
 	return account{counts, slices.Clone(x.visited)}
 }
 
-// resume goes on with an account.
+// resume resets the counts to an account.
 func (x *Executor) resume(a account) {
 	for i, c := range a.counts {
 		n := x.nodes[i]
@@ -44,7 +44,7 @@ func (x *Executor) resume(a account) {
 	x.visited = slices.Clone(a.visited)
 }
 
-// Reset forgets outputs that were not sent and counts, after a call that did not end well.
+// Reset discards unsent outputs and counts after a failed call.
 func (x *Executor) Reset() {
 	x.emit = func(uint16, int32, []byte) error { return nil }
 	x.flush()
@@ -52,8 +52,9 @@ func (x *Executor) Reset() {
 	x.Visited()
 }
 
-// Counts returns the messages that each step got, made and failed on since the last call. Messages for a shuffle are counted
-// where it arrives, and what goes to another stage where it was made: there only dead letters count.
+// Counts returns, for each step, the messages received, emitted and failed since the last call. Messages for a shuffle
+// are counted where they arrive, and messages for another stage in a task where they were made. At those nodes only
+// dead letters count.
 func (x *Executor) Counts() []*pb.StepCount {
 	counts := make([]*pb.StepCount, 0, len(x.nodes))
 	for _, n := range x.nodes {

@@ -9,14 +9,14 @@ import (
 	pb "wallarooapi/internal/workerpb"
 )
 
-// writing writes the values of one frame after the other: in this worker's own form, or in a built-in codec.
+// writing writes the values of consecutive frames, in this worker's own format or in a built-in codec.
 type writing interface {
 	Append(out []byte, value any) ([]byte, error)
 	Encoding() byte
 	Reset()
 }
 
-// reading reads the values of frames.
+// reading reads values of frames.
 type reading interface {
 	Decode(encoding byte, data []byte) (any, error)
 }
@@ -28,7 +28,8 @@ func writingOf(d *pb.Node) (writing, error) {
 	return builtinOf(d)
 }
 
-// readingOf returns the reader of a node's messages whose frames enter the stage, as values of a type if it is known.
+// readingOf returns the reader for messages that enter the stage at a node. If t is known, values are read as this
+// type.
 func (x *Executor) readingOf(d *pb.Node, t reflect.Type) (reading, error) {
 	if d.GetCodec() == "" {
 		return x.decoder, nil
@@ -46,20 +47,20 @@ func builtinOf(d *pb.Node) (codec.Builtin, error) {
 	return form, nil
 }
 
-// received is where messages of another stage enter.
+// received is an entry for messages of another stage.
 type received struct {
 	description *pb.Node
-	output      reflect.Type // of the part that they left; nil where this program does not know
+	output      reflect.Type // output type of the part that sent the messages; nil if unknown in this program
 	groups      []group
 }
 
-// group is nodes after an entry that get a message as a value of one type.
+// group is a set of nodes after an entry that get messages as values of the same type.
 type group struct {
 	form  reading
 	nodes []*node
 }
 
-// newReceived makes an entry for the messages of a part, which another program may have.
+// newReceived makes an entry for the messages of a part, which may belong to another program.
 func newReceived(d *pb.Node, parts parts) *received {
 	r := &received{description: d}
 	if source := parts.sources[d.GetPath()]; source != nil {
@@ -70,8 +71,8 @@ func newReceived(d *pb.Node, parts parts) *received {
 	return r
 }
 
-// divide finds the type as which each of the nodes after an entry gets its messages: where this program does not know the type
-// of the part that sent them, as what the node's own function takes.
+// divide groups the nodes after an entry by the type of their messages. If this program does not know the output type
+// of the sender, a node gets messages as the input type of its own function.
 func (n *node) divide() error {
 	last := reflect.Type(nil)
 	for i, next := range n.next {
@@ -92,7 +93,7 @@ func (n *node) divide() error {
 	return nil
 }
 
-// runReceived runs the messages of the frame at hand.
+// runReceived processes the messages of the current frame.
 func (x *Executor) runReceived(n *node) error {
 	f := &x.frame
 	if f.Encoding == frame.Framed || f.HasAbsent() || (n.received.description.GetCodec() != "") != (f.Encoding == codec.Plain) {
@@ -122,7 +123,7 @@ func (x *Executor) runReceived(n *node) error {
 	return nil
 }
 
-// readBack reads a message of the frame at hand; one that cannot be read becomes a dead letter.
+// readBack reads a message of the current frame. An unreadable message becomes a dead letter.
 func (n *node) readBack(form reading, value []byte) (message any, ok bool) {
 	message, err := form.Decode(n.x.frame.Encoding, value)
 	if err != nil {
@@ -131,7 +132,7 @@ func (n *node) readBack(form reading, value []byte) (message any, ok bool) {
 	return message, err == nil
 }
 
-// buryUnread makes a dead letter of a message of the frame at hand that cannot be read.
+// buryUnread makes a dead letter of an unreadable message in the current frame.
 func (n *node) buryUnread(form reading, value []byte, err error) {
 	if form, coded := form.(codec.Builtin); coded {
 		n.buryBytes("C505", value, n.x.frame.Encoding, fmt.Sprintf("it is not in codec %q; %v", form.Name, err), "")
@@ -140,7 +141,7 @@ func (n *node) buryUnread(form reading, value []byte, err error) {
 	}
 }
 
-// buryUnwritten makes a dead letter of a message that cannot leave the stage.
+// buryUnwritten makes a dead letter of a message that cannot be serialized at an exit.
 func (n *node) buryUnwritten(form writing, value any, err error) {
 	if form, coded := form.(codec.Builtin); coded {
 		n.bury("C504", value, fmt.Sprintf("it cannot be written in codec %q; %v", form.Name, err), "")
@@ -149,7 +150,7 @@ func (n *node) buryUnwritten(form writing, value any, err error) {
 	n.bury("C504", value, fmt.Sprintf("%T cannot be serialized; %v; %s", value, err, codec.Remedy(err)), codec.StackOf(err))
 }
 
-// leadTo files a node that reads from this one. A SEND has the name of its input, which may be a library's component.
+// leadTo adds a successor. A SEND gets the name of its input, which may be a component of a library.
 func (n *node) leadTo(next *node, d *pb.Node) {
 	switch next.kind {
 	case pb.NodeKind_NODE_KIND_OUTPUT:
@@ -161,7 +162,7 @@ func (n *node) leadTo(next *node, d *pb.Node) {
 	n.next = append(n.next, next)
 }
 
-// sendExit writes the messages of a part for other stages of the task.
+// sendExit serializes the messages of a part for other stages in the same task.
 type sendExit struct {
 	node    *node
 	writer  *writer

@@ -27,7 +27,8 @@ func userFailure(n *node, recovered any) error {
 	return newFailure("C501", n.name+": "+reason, stack)
 }
 
-// rescue is deferred around user code that gets a live message: a panic makes it a dead letter.
+// rescue is deferred around user code that processes a message. If user code panics, the message becomes a dead
+// letter.
 func (n *node) rescue(input any) {
 	if r := recover(); r != nil {
 		reason, stack := trace.Panic(r)
@@ -35,7 +36,7 @@ func (n *node) rescue(input any) {
 	}
 }
 
-// kept returns the bytes of a message as a dead letter has them: those of protobuf in the form that all languages read.
+// kept returns the serialized message for a dead letter. A protobuf message has the form that all languages can read.
 func kept(input any) (data []byte, encoding byte, err error) {
 	encoder := codec.NewEncoder()
 	if message, ok := input.(proto.Message); ok && encoder.Encoding() == codec.Native {
@@ -59,7 +60,7 @@ func (n *node) buryShown(code string, input any, shown, reason, stack string) {
 	n.file(letter)
 }
 
-// buryBytes makes a dead letter of a message of which only the bytes are there.
+// buryBytes makes a dead letter of a message that is available only as bytes.
 func (n *node) buryBytes(code string, input []byte, encoding byte, reason, stack string) {
 	letter := &pb.DeadLetter{Code: code, Error: reason, Traceback: stack, Preview: previewOf(input)}
 	if n.fits(input) {
@@ -68,7 +69,7 @@ func (n *node) buryBytes(code string, input []byte, encoding byte, reason, stack
 	n.file(letter)
 }
 
-// fits reports whether a dead letter has room for an input besides the key.
+// fits reports whether a dead letter has room for an input in addition to the key.
 func (n *node) fits(input []byte) bool { return len(input)+len(n.x.keyed.key) <= maxValueBytes }
 
 func (n *node) file(letter *pb.DeadLetter) {
@@ -81,7 +82,7 @@ func (n *node) file(letter *pb.DeadLetter) {
 	}
 	value, err := proto.Marshal(letter)
 	if err != nil {
-		// Only text that is not UTF-8 can fail; what user code said may be such text.
+		// Only text that is not valid UTF-8 can fail here. Error texts of user code may be such text.
 		letter.Preview, letter.Error, letter.Traceback = valid(letter.Preview), valid(letter.Error), valid(letter.Traceback)
 		if value, err = proto.Marshal(letter); err != nil {
 			x.err = &Failure{Code: "I901", Reason: err.Error()}
@@ -93,7 +94,7 @@ func (n *node) file(letter *pb.DeadLetter) {
 
 func valid(text string) string { return string([]rune(text)) }
 
-// preview shows a live message to people.
+// preview formats a live message for people.
 func preview(value any) (text string) {
 	switch v := value.(type) {
 	case []byte:
@@ -108,7 +109,8 @@ func preview(value any) (text string) {
 	return diagnostic.Cut(valid(fmt.Sprintf("%+v", value)), previewCharacters)
 }
 
-// skippedPreview shows a message that is not to be run: no method of the program may run for it, as its String would.
+// skippedPreview formats a message that must not be processed. It calls no method of the program, such as the
+// message's String.
 func skippedPreview(value any) string {
 	if codec.NeedsNoCode(reflect.TypeOf(value)) {
 		return preview(value)
@@ -116,7 +118,7 @@ func skippedPreview(value any) string {
 	return diagnostic.Cut(string(shown.Plain(value)), previewCharacters)
 }
 
-// previewOf shows bytes: as text where they are text, else in hexadecimal.
+// previewOf formats bytes as a text if they are one, and otherwise in hexadecimal digits.
 func previewOf(input []byte) string {
 	start := input[:min(len(input), previewBytes)]
 	if len(start) < len(input) {
@@ -148,10 +150,10 @@ type writer struct {
 	x          *Executor
 	bucket     int32
 	frameBytes int
-	frames     uint32 // emitted so far; positions of keys are good within one frame
-	timestamps bool   // each message has its own
+	frames     uint32 // frames emitted so far; key positions are valid only within one frame
+	timestamps bool   // each message has a timestamp
 	builder    frame.Builder
-	encoder    writing // nil where values are bytes already
+	encoder    writing // nil if values are already bytes
 }
 
 func newWriter(x *Executor, port uint16, bucket int32, frameBytes int, encoding byte) *writer {
@@ -163,7 +165,7 @@ func newWriter(x *Executor, port uint16, bucket int32, frameBytes int, encoding 
 // add adds the bytes of the message in flight.
 func (w *writer) add(value []byte) { w.extend(append(w.builder.Buffer(), value...)) }
 
-// extend adds the message in flight, whose value has been appended to the builder's buffer.
+// extend adds the message in flight, after its value has been appended to the builder's buffer.
 func (w *writer) extend(buffer []byte) {
 	if w.builder.Count() == 0 {
 		w.builder.TimestampMs = w.x.timestamp
@@ -178,7 +180,8 @@ func (w *writer) extend(buffer []byte) {
 	}
 }
 
-// abandon gives up a value that the encoder has written: a gob stream of this frame has a gap now, so the next value needs a new one.
+// abandon discards a value that the encoder has written. The gob stream of this frame now has a gap, so the next value
+// needs a new frame.
 func (w *writer) abandon() {
 	w.flush()
 	w.encoder.Reset()

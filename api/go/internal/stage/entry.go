@@ -15,11 +15,11 @@ import (
 	pb "wallarooapi/internal/workerpb"
 )
 
-// entry is where the messages of a source enter: wire bytes are cut and decoded.
+// entry is where the messages of a source enter. It cuts and decodes bytes from the wire.
 type entry struct {
 	decoder     wa.Decoder
-	framed      wa.FramedDecoder          // nil unless the source is framed
-	record      declaration.RecordDecoder // the decoder, where it wants more than values
+	framed      wa.FramedDecoder          // nil if the source is not framed
+	record      declaration.RecordDecoder // the decoder if it needs the whole record
 	eventTime   func(payload []byte) int64
 	generated   bool
 	framing     topology.Framing
@@ -35,7 +35,7 @@ func newEntry(source *declaration.Source) *entry {
 	return e
 }
 
-// runSource runs the messages of the frame at hand.
+// runSource processes the messages of the current frame.
 func (x *Executor) runSource(n *node) error {
 	f := &x.frame
 	switch f.Encoding {
@@ -54,7 +54,7 @@ func (x *Executor) runSource(n *node) error {
 	return damaged(fmt.Errorf("values of a source have encoding %d", f.Encoding))
 }
 
-// runPlain runs messages whose values stand one after the other.
+// runPlain processes messages whose values follow each other in the frame.
 func (x *Executor) runPlain(n *node, read func(payload []byte, i int) any) error {
 	f := &x.frame
 	data := f.Values
@@ -74,7 +74,7 @@ func (x *Executor) runPlain(n *node, read func(payload []byte, i int) any) error
 	return nil
 }
 
-// read decodes the payload of a message of the frame at hand, and reads its time where windows go by it.
+// read decodes the payload of a message in the current frame. It also determines the event time if the stage needs it.
 func (e *entry) read(payload []byte, i int) any {
 	message := e.decode(payload, i)
 	if message != nil && e.eventTime != nil && e.x.hasTimes {
@@ -94,7 +94,7 @@ func (e *entry) decode(payload []byte, i int) any {
 	return e.record.DecodeRecord(payload, record)
 }
 
-// readBack reads a message that a generator made.
+// readBack reads a message of a generator.
 func (x *Executor) readBack(value []byte, _ int) any {
 	message, err := x.decoder.Decode(x.frame.Encoding, value)
 	if err != nil {
@@ -103,7 +103,7 @@ func (x *Executor) readBack(value []byte, _ int) any {
 	return message
 }
 
-// begin notes which message of the frame is in flight.
+// begin records which message of the frame is in flight.
 func (x *Executor) begin(i int) {
 	x.fromPort, x.sequence, x.timestamp, x.key = x.frame.Port, x.frame.SequenceOf(i), x.frame.TimestampOf(i), nil
 }
@@ -140,7 +140,7 @@ func (x *Executor) runFramed(n *node) error {
 	return nil
 }
 
-// runLines runs messages that are lines.
+// runLines processes messages that are lines.
 func (x *Executor) runLines(n *node) error {
 	data, read := x.frame.Values, n.source.read
 	for i := 0; i < x.frame.Count && x.err == nil; i++ {
@@ -159,7 +159,8 @@ func (x *Executor) runLines(n *node) error {
 	return nil
 }
 
-// length reads a header. Where the topology names the framing the decoder's answer is only compared, or not asked for.
+// length returns the length in a header. If the topology has the framing, the result of the decoder is only compared
+// with it, or not requested.
 func (e *entry) length(header []byte, compare bool) (length uint64, fault string, err error) {
 	if !compare && e.framing.Kind != topology.WorkerFraming {
 		return e.framing.Length(header), "", nil
@@ -200,7 +201,7 @@ func (n *node) runPayload(payload []byte, i int, skip *pb.Skip, read func(payloa
 	n.forward(n.decode(payload, i, read))
 }
 
-// encoding returns how the input of a dead letter of the source is written.
+// encoding returns the encoding of the input in a dead letter of the source.
 func (e *entry) encoding() byte {
 	if e.generated {
 		return e.x.frame.Encoding
@@ -218,8 +219,8 @@ func (n *node) decode(payload []byte, i int, read func(payload []byte, i int) an
 	return read(payload, i)
 }
 
-// Split returns the lengths of the whole messages at the start of data, and the length of the message after them when its
-// header is there. A message longer than limit is not whole, however much is there.
+// Split returns the lengths of the complete messages at the start of data, and the length of the next message if its
+// header is complete. A message longer than limit never counts as complete.
 func Split(source *declaration.Source, data []byte, limit uint64) (lengths []uint32, wanted uint64, err error) {
 	err = apart("C505", source.Name, func() (err error) {
 		lengths, wanted, err = split(source, data, limit)
@@ -252,7 +253,7 @@ func split(source *declaration.Source, data []byte, limit uint64) (lengths []uin
 	return lengths, 0, nil
 }
 
-// splitLines returns the lengths of whole lines, their ends included.
+// splitLines returns the lengths of complete lines, including their ends.
 func splitLines(data []byte) (lengths []uint32) {
 	for {
 		end := bytes.IndexByte(data, '\n')

@@ -6,7 +6,7 @@ import (
 	pb "wallarooapi/internal/workerpb"
 )
 
-// maxKnownKeys bounds the keys that a key exit remembers.
+// maxKnownKeys is the maximum number of keys that a key exit caches.
 const maxKnownKeys = 1 << 16
 
 // sinkExit encodes messages for a sink.
@@ -35,23 +35,23 @@ func (s *sinkExit) encode(value any) []byte {
 
 func (s *sinkExit) flush() { s.writer.flush() }
 
-// keyExit serializes messages for a state step, into frames per bucket.
+// keyExit serializes messages for a state step into frames per bucket.
 type keyExit struct {
 	node      *node
-	partition func(any) []byte // nil: the key is the one that the message carries
+	partition func(any) []byte // nil to use the key of the message
 	known     map[string]*knownKey
 	buckets   []*writer
 }
 
-// knownKey remembers the bucket of a key and its position in the frame of that bucket under way.
+// knownKey caches the bucket of a key and the position of the key in the current frame of this bucket.
 type knownKey struct {
 	writer   *writer
-	frames   uint32 // of the writer when position was taken
+	frames   uint32 // frame count of the writer when position was assigned
 	position uint32
 }
 
-// newKeyExit makes the exit to a state step. Where another program runs the step, the key is the one that the message carries, or the
-// empty one.
+// newKeyExit makes the exit to a state step. If another program runs the step, the key is that of the message, or the
+// empty key.
 func newKeyExit(n *node, d *pb.Node, description *pb.Stage) (*keyExit, error) {
 	k := &keyExit{node: n, known: map[string]*knownKey{}}
 	switch {

@@ -9,8 +9,8 @@ import (
 	pb "wallarooapi/internal/workerpb"
 )
 
-// Generate fills a reply with the messages of a generator source after the one that the request names. The content of the
-// reply is valid also when user code fails.
+// Generate adds to a reply the messages of a generator source after the message in the request. If user code fails,
+// the messages in the reply are still valid.
 func Generate(source *declaration.Source, request *pb.GenerateRequest, reply *pb.GenerateReply) error {
 	return apart("C501", source.Name, func() error { return generate(source, request, reply) })
 }
@@ -48,7 +48,7 @@ func generate(source *declaration.Source, request *pb.GenerateRequest, reply *pb
 	}
 }
 
-// first returns the function that makes the first message of a reply.
+// first returns the function that generates the first message of a reply.
 func first(source *declaration.Source, request *pb.GenerateRequest) (func() any, error) {
 	if request.GetBegins() {
 		return source.Generator.InitialValue, nil

@@ -6,11 +6,11 @@ import (
 	"runtime/debug"
 )
 
-// goexitStatus is the exit status of a worker whose goroutine user code has ended.
+// goexitStatus is the exit status of a worker after user code has called runtime.Goexit.
 const goexitStatus = 70
 
-// InTest makes this the executor of a test kit: sources also take messages past their decoders, and user code that calls
-// runtime.Goexit ends the goroutine, which is the test's.
+// InTest prepares the executor for a test kit. Sources also accept messages that are already decoded. If user code
+// calls runtime.Goexit, only the goroutine of the test ends.
 func (x *Executor) InTest() {
 	x.inTest = true
 	for _, n := range x.nodes {
@@ -20,8 +20,8 @@ func (x *Executor) InTest() {
 	}
 }
 
-// attended runs user code, and notes then that no message is in flight. User code that calls runtime.Goexit takes the call's
-// goroutine away, which nothing can bring back: the process ends, so that the runtime finds the message in flight.
+// attended runs user code and then records that no message is in flight. If user code calls runtime.Goexit, the
+// goroutine of the call is lost. Then the process ends, so that the runtime finds the message in flight.
 func (x *Executor) attended(run func() error) (err error) {
 	hasReturned := false
 	defer func() {
@@ -44,8 +44,8 @@ func (x *Executor) attended(run func() error) (err error) {
 	return err
 }
 
-// apart runs user code of a call without a stream in a goroutine of its own: one that user code ends by runtime.Goexit is
-// the failure of this call, and the process goes on.
+// apart runs user code of a call without a stream in a separate goroutine. If user code calls runtime.Goexit there,
+// only this call fails, and the process continues.
 func apart(code, name string, run func() error) error {
 	var err error = &Failure{Code: code, Reason: name + ": called runtime.Goexit, which ends a goroutine of the worker"}
 	ended := make(chan struct{})

@@ -2,7 +2,7 @@ package stage
 
 import "wallarooapi/internal/trace"
 
-// rekey gives a message the key of a key_by, or the empty key of a collect, for all that is after the node.
+// rekey gives a message the key of a key_by, or the empty key of a collect, for everything downstream.
 func (n *node) rekey(value any) {
 	var key []byte
 	if n.keyOf != nil {
@@ -17,7 +17,7 @@ func (n *node) rekey(value any) {
 	n.x.key = before
 }
 
-// askKey asks user code for the key of a message, which becomes a dead letter where it gets none.
+// askKey gets the key of a message from user code. If user code returns no key, the message becomes a dead letter.
 func (n *node) askKey(function func(any) []byte, value any) (key []byte, ok bool) {
 	defer func() {
 		if r := recover(); r != nil {

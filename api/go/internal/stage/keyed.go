@@ -19,46 +19,46 @@ import (
 	pb "wallarooapi/internal/workerpb"
 )
 
-// errRollback says that a state computation failed and may have left its state half changed.
+// errRollback means that a state computation failed and may have left its state partly changed.
 var errRollback = errors.New("a state computation failed")
 
-// rollBack notes whose code failed.
+// rollBack records the step that failed.
 func (n *node) rollBack() error {
 	n.x.keyed.failing = n.name
 	return errRollback
 }
 
-// keyed is an executor's knowledge while it runs messages against states.
+// keyed holds data that an executor needs to process messages with states.
 type keyed struct {
 	bucket               *state.Bucket
-	careful              bool // states are saved between messages
-	ordered              bool // window steps run in turn with others
-	checks               bool // a change of state that is not persisted is a failure
-	maxBytes, pieceBytes int  // of a state, and of a piece of one
+	careful              bool // each state is saved after each message
+	ordered              bool // window steps are processed in order with others
+	checks               bool // a change of state without persistence is a failure
+	maxBytes, pieceBytes int  // maximum size of a state, and size of a piece
 
-	notes   bool                    // what is done to states outside of messages is noted: it has ended a process before
-	saved   map[*state.Entry][]byte // the states to go back to, as far as they can be serialized
-	entries []*state.Entry          // of the keys of the frame at hand
-	key     []byte                  // of the message in flight
+	notes   bool                    // work on states outside of messages is recorded, because it has ended a process before
+	saved   map[*state.Entry][]byte // saved states for a rollback, if they can be serialized
+	entries []*state.Entry          // entries of the keys in the current frame
+	key     []byte                  // key of the message in flight
 
 	hasNoKey bool            // a tick is in flight
-	asked    *timing.Changes // what the function in flight asks of timers
-	failing  string          // the step that was rolled back last
+	asked    *timing.Changes // timer changes of the running function
+	failing  string          // name of the last step that was rolled back
 }
 
-// stateful is the state side of a state step.
+// stateful is the state part of a state step.
 type stateful struct {
 	single  wa.StateComputation
 	multi   wa.StateComputationMulti
-	windows window.Windows // nil unless the step is a window
+	windows window.Windows // nil if the step is not a window
 	state   *declaration.State
-	port    uint16  // of the state in state logs
-	form    reading // of the messages
+	port    uint16  // port of the state in state logs
+	form    reading // form of the messages
 	allowed map[string]bool
-	visits  map[string]bool // by name, those that it takes
-	timed   *timed          // nil unless the state has times
-	ticks   bool            // the step has timers, or its state ends
-	timers  []string        // those that it sets
+	visits  map[string]bool // names of the visits that the step accepts
+	timed   *timed          // nil if the state has no times
+	ticks   bool            // the step has timers or a TTL
+	timers  []string        // names of the timers that the step sets
 }
 
 func newStateful(step *declaration.Step, port uint16, form reading) *stateful {
@@ -72,7 +72,7 @@ func newStateful(step *declaration.Step, port uint16, form reading) *stateful {
 	return s
 }
 
-// runState runs the messages of the frame at hand against the states of their keys.
+// runState processes the messages of the current frame with the states of their keys.
 func (x *Executor) runState(n *node) error {
 	f := &x.frame
 	if err := x.checkKeyed(n); err != nil {
@@ -93,7 +93,7 @@ func (x *Executor) runState(n *node) error {
 	return nil
 }
 
-// checkKeyed says why the frame at hand is none for a state step, if so.
+// checkKeyed returns an error if the current frame is invalid for a state step.
 func (x *Executor) checkKeyed(n *node) error {
 	f := &x.frame
 	switch {
@@ -105,8 +105,8 @@ func (x *Executor) checkKeyed(n *node) error {
 	return nil
 }
 
-// arrive notes that a message is in flight, with the key at a position of the frame's keys; it returns why it must not
-// run, if so.
+// arrive records that a message is in flight. position is the position of its key in the frame. arrive returns the
+// skip entry if the message must be skipped.
 func (n *node) arrive(position int, ordinal uint64) *pb.Skip {
 	n.in++
 	n.x.keyed.key = n.x.frame.Keys[position]
@@ -114,7 +114,8 @@ func (n *node) arrive(position int, ordinal uint64) *pb.Skip {
 	return n.x.enterAt(ordinal)
 }
 
-// runKeyed reads one message and runs it against the state of the key at a position of the frame's keys.
+// runKeyed reads a message and processes it with the state of its key. position is the position of the key in the
+// frame.
 func (n *node) runKeyed(table *state.Table, position int, value []byte) error {
 	if skip := n.arrive(position, n.x.count(1)); skip != nil {
 		n.skip(skip, value)
@@ -127,7 +128,8 @@ func (n *node) runKeyed(table *state.Table, position int, value []byte) error {
 	return n.runMessage(table, position, message)
 }
 
-// runMessage runs the message in flight against the state of the key at a position of the frame's keys.
+// runMessage processes the message in flight with the state of its key. position is the position of the key in the
+// frame.
 func (n *node) runMessage(table *state.Table, position int, message any) error {
 	x := n.x
 	if n.stateful.timed != nil {
@@ -180,7 +182,7 @@ func (n *node) runMessage(table *state.Table, position int, message any) error {
 	return nil
 }
 
-// skip makes a dead letter of a message that is not to be run.
+// skip makes a dead letter of a message that must not be processed.
 func (n *node) skip(skip *pb.Skip, value []byte) {
 	var message any
 	if n.x.frame.Encoding == codec.Native {
@@ -189,13 +191,14 @@ func (n *node) skip(skip *pb.Skip, value []byte) {
 	n.burySkipped(skip, message, value)
 }
 
-// pass reads a message that is not to be run, for later ones may go by its types. None is in flight meanwhile.
+// pass reads a message that must not be processed, because later messages may need its types. Meanwhile no message is
+// in flight.
 func (x *Executor) pass(value []byte) any {
 	x.flight.Outside()
 	return x.decoder.Pass(value)
 }
 
-// burySkipped makes the dead letter of a message that is not run; message is its value, nil if it was not read.
+// burySkipped makes a dead letter of a message that is skipped. message is its value, or nil if it was not read.
 func (n *node) burySkipped(skip *pb.Skip, message any, value []byte) {
 	if message != nil && codec.ReadsWithoutCode(reflect.TypeOf(message)) {
 		n.buryShown(skip.GetCode(), message, skippedPreview(message), skip.GetReason(), "")
@@ -204,7 +207,8 @@ func (n *node) burySkipped(skip *pb.Skip, message any, value []byte) {
 	n.buryBytes(skip.GetCode(), value, n.x.frame.Encoding, skip.GetReason(), "")
 }
 
-// create gives the key of the message in flight a new state; nil when it must not or cannot have one.
+// create creates the state for the key of the message in flight. It returns nil if the key is not allowed or the state
+// cannot be built.
 func (n *node) create(table *state.Table, message any) *state.Entry {
 	key := n.x.keyed.key
 	if n.stateful.allowed != nil && !n.stateful.allowed[string(key)] {
@@ -249,19 +253,20 @@ func (n *node) computeState(message, value any) (single any, many []any, persist
 	return nil, n.admitAll(many), persist, nil
 }
 
-// save keeps the bytes of a state before its first message, to go back to them when one fails.
+// save saves a serialized state before its first message. If a message fails, the state is reset to it.
 func (x *Executor) save(entry *state.Entry) {
 	if _, known := x.keyed.saved[entry]; known {
 		return
 	}
-	// A state that was never persisted need not be serializable; a failure then costs the key all of it.
+	// A state that was never persisted need not be serializable. After a failure, the key then loses the whole state.
 	if serialized, err := codec.NewEncoder().Append(nil, entry.Value); err == nil {
 		x.keyed.saved[entry] = serialized
 	}
 }
 
-// inspect looks at a state after a message: it must be serializable if the message asked for persistence, and, where
-// that is checked, unchanged if not. What it finds is the message's fault; else the state is saved.
+// inspect checks a state after a message. If the message requested persistence, the state must be serializable.
+// Otherwise, with checks enabled, it must be unchanged. A violation is the fault of the message. Without one the state
+// is saved.
 func (x *Executor) inspect(n *node, entry *state.Entry, persist bool) (fault *Failure, err error) {
 	now, notWritten := codec.NewEncoder().AppendState(nil, entry.Value)
 	if notWritten != nil {
@@ -290,12 +295,12 @@ func (x *Executor) inspect(n *node, entry *state.Entry, persist bool) (fault *Fa
 	return nil, nil
 }
 
-// differ says whether two serialized states of one key are different states.
+// differ reports whether two serialized states of a key are different states.
 func differ(before, now []byte) (bool, error) {
 	if bytes.Equal(before, now) {
 		return false, nil
 	}
-	// The entries of a map are written in any order.
+	// The entries of a map may be serialized in any order.
 	var values [2]any
 	for i, serialized := range [2][]byte{before, now} {
 		var err error
@@ -306,12 +311,12 @@ func differ(before, now []byte) (bool, error) {
 	return !reflect.DeepEqual(values[0], values[1]), nil
 }
 
-// restore gives a key the state that it had before the message in flight.
+// restore resets the state of a key to the state before the message in flight.
 func (x *Executor) restore(n *node, table *state.Table, entry *state.Entry, fresh bool) error {
 	saved, known := x.keyed.saved[entry]
 	if fresh || !known {
 		table.Remove(entry.Key)
-		clear(x.keyed.entries) // of the keys of the frame at hand, as far as they are known
+		clear(x.keyed.entries) // the entries found so far for the keys of the current frame
 		return nil
 	}
 	value, err := codec.NewDecoder().Decode(codec.NewEncoder().Encoding(), saved)
@@ -323,24 +328,24 @@ func (x *Executor) restore(n *node, table *state.Table, entry *state.Entry, fres
 	return nil
 }
 
-// note records whose state is read or written while no message is in flight, in a call that is careful.
+// note records the state that a careful call reads or writes while no message is in flight.
 func (n *node) note(done string, key []byte) {
 	n.x.flight.Note(fmt.Sprintf("%s the state of step %q, key %s", done, n.name, topology.ShowKey(key)))
 }
 
-// notSerializable is the fault of a message that left a state which cannot be written.
+// notSerializable returns the failure of a message that left a state which cannot be serialized.
 func notSerializable(step string, value any, err error) *Failure {
 	return newFailure("C504", diagnostic.Of("C504", "step", step, "type", fmt.Sprintf("%T", value),
 		"error", err, "fix", "").Message+"; "+codec.Remedy(err), codec.StackOf(err))
 }
 
-// notWritten is the failure of a state that cannot be written when no message is in flight.
+// notWritten returns the failure for a state that cannot be written while no message is in flight.
 func (n *node) notWritten(key []byte, err error) *Failure {
 	return &Failure{Code: "C511", Reason: diagnostic.Of("C511", "step", n.name, "key", topology.ShowKey(key), "error", err).Message,
 		Traceback: codec.StackOf(err), IsOfState: true}
 }
 
-// notReadable is the failure of a state that cannot be read back.
+// notReadable returns the failure for a state that cannot be read back.
 func (n *node) notReadable(key []byte, err error) *Failure {
 	return newFailure("C507", diagnostic.Of("C507", "key", topology.ShowKey(key), "error", err).Message, codec.StackOf(err))
 }

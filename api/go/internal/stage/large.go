@@ -12,7 +12,8 @@ import (
 	"wallarooapi/internal/topology"
 )
 
-// MaxStateBytes is the number of bytes that the state of one key may have; the copies of a call are a few times as large.
+// MaxStateBytes is the maximum size of the state of one key in bytes. The copies during a call need a few times as
+// much.
 const MaxStateBytes = 256 << 20
 
 const (
@@ -21,10 +22,11 @@ const (
 	forgetFix  = "give the messages more keys, or let the state forget what it no longer needs; it stays as it was"
 )
 
-// LimitStates sets the number of bytes that the state of one key may have; one that has more already may not grow.
+// LimitStates sets the maximum size of the state of one key in bytes. A state that is already larger must not grow.
 func (x *Executor) LimitStates(bytes int) { x.keyed.maxBytes = bytes }
 
-// buryIfTooLarge makes a dead letter of a message that is too large, with its key, to leave the stage.
+// buryIfTooLarge makes a dead letter of a message that is too large with its key to leave the stage. It reports
+// whether it did.
 func (n *node) buryIfTooLarge(message any, size, keySize int) bool {
 	if size+keySize <= maxValueBytes {
 		return false
@@ -33,7 +35,7 @@ func (n *node) buryIfTooLarge(message any, size, keySize int) bool {
 	return true
 }
 
-// tooLarge reports a value or key that is too large.
+// tooLarge returns the finding for a value or key that is too large.
 func tooLarge(step string, size, keySize int) diagnostic.Diagnostic {
 	if keySize > maxValueBytes/2 {
 		return diagnostic.Of("C525", "step", step, "what", "its key", "size", keySize, "limit", maxValueBytes, "hint", shortenFix)
@@ -41,7 +43,7 @@ func tooLarge(step string, size, keySize int) diagnostic.Diagnostic {
 	return diagnostic.Of("C525", "step", step, "what", "its value", "size", size, "limit", maxValueBytes, "hint", splitFix)
 }
 
-// checkSize finds a state too large that has more bytes than one may have, unless the log has one of that size already.
+// checkSize returns a failure if a state is larger than the limit and larger than the state in the log.
 func (x *Executor) checkSize(n *node, entry *state.Entry, size int) *Failure {
 	if size <= max(x.keyed.maxBytes, entry.Logged()) {
 		return nil
@@ -51,7 +53,7 @@ func (x *Executor) checkSize(n *node, entry *state.Entry, size int) *Failure {
 	return &Failure{Code: found.Code, Reason: strings.TrimPrefix(found.Message, n.name+": "), IsOfState: true}
 }
 
-// stateWriter writes the states of one table as entries of the log.
+// stateWriter writes the states of one table as log entries.
 type stateWriter struct {
 	x       *Executor
 	n       *node
@@ -59,7 +61,7 @@ type stateWriter struct {
 	builder frame.Builder
 	entries [][]byte
 	table   *state.Table
-	timed   *timed // nil where the state has no time
+	timed   *timed // nil if the state has no times
 }
 
 func (x *Executor) newStateWriter(table *state.Table) *stateWriter {
@@ -109,7 +111,7 @@ func (w *stateWriter) write(entry *state.Entry) error {
 	return nil
 }
 
-// cut adds a large state in pieces; no other state is in the frame under way.
+// cut adds a large state in pieces. The current frame must be empty.
 func (w *stateWriter) cut(key, serialized []byte) error {
 	entries, err := piece.Write(w.builder.Port, w.builder.Encoding, key, serialized, w.x.keyed.pieceBytes)
 	if err != nil {
@@ -119,7 +121,7 @@ func (w *stateWriter) cut(key, serialized []byte) error {
 	return nil
 }
 
-// drop adds that a key no longer has state.
+// drop adds an entry that removes the state of a key.
 func (w *stateWriter) drop(key string) error {
 	w.builder.UseKey(w.builder.AddKey([]byte(key)))
 	w.builder.AddAbsent()
@@ -129,7 +131,7 @@ func (w *stateWriter) drop(key string) error {
 	return nil
 }
 
-// end closes the frame under way, whose last key is given.
+// end closes the current frame. key is the last key in the frame.
 func (w *stateWriter) end(key []byte) error {
 	if w.builder.Count() == 0 {
 		return nil

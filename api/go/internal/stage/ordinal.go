@@ -2,7 +2,7 @@ package stage
 
 import pb "wallarooapi/internal/workerpb"
 
-// Begin begins a call: its messages are counted from 0, and those that skips name are not run.
+// Begin begins a call. Its messages are counted from 0. Messages that are listed in skips are not processed.
 func (x *Executor) Begin(index uint64, skips []*pb.Skip) {
 	x.ordinal, x.skips = 0, nil
 	x.flight.Begin(index)
@@ -15,17 +15,18 @@ func (x *Executor) Begin(index uint64, skips []*pb.Skip) {
 	}
 }
 
-// count returns the ordinal of the first of the next messages of the call.
+// count counts messages of the call and returns the ordinal of the first of them.
 func (x *Executor) count(messages int) (ordinal uint64) {
 	ordinal = x.ordinal
 	x.ordinal += uint64(messages)
 	return ordinal
 }
 
-// enter counts the next message of the call and notes that it is in flight; it returns why it must not run, if so.
+// enter counts the next message of the call and records that it is in flight. It returns the skip entry if the message
+// must be skipped.
 func (x *Executor) enter() *pb.Skip { return x.enterAt(x.count(1)) }
 
-// enterAt is enter for a message that has its ordinal.
+// enterAt is enter for a message that already has an ordinal.
 func (x *Executor) enterAt(ordinal uint64) *pb.Skip {
 	if skip := x.skips[ordinal]; skip != nil {
 		return skip

@@ -17,7 +17,7 @@ func (n *node) addOutput(name string, output *node) {
 	n.outputs[name] = output
 }
 
-// emitTo sends a message to a named output; a message for none is a dead letter.
+// emitTo passes a message to a named output. A message for an undeclared output becomes a dead letter.
 func (n *node) emitTo(message wa.Output) {
 	output := n.outputs[message.Name]
 	switch {
@@ -33,8 +33,8 @@ func (n *node) undeclared(name string) *emission.Undeclared {
 	return &emission.Undeclared{Name: name, Declared: slices.Collect(maps.Keys(n.outputs))}
 }
 
-// admit returns a result of user code. It panics if a message is for an output that the step does not declare, before anything of the
-// result goes on.
+// admit returns a result of user code. If a message is for an undeclared output, it panics before any part of the
+// result is passed on.
 func (n *node) admit(result any) any {
 	switch found := result.(type) {
 	case wa.Output:
@@ -54,7 +54,7 @@ func (n *node) admitAll(results []any) []any {
 	return results
 }
 
-// codeOf returns the code of a panic of user code.
+// codeOf returns the error code for a panic of user code.
 func codeOf(recovered any) string {
 	switch recovered.(type) {
 	case *emission.Undeclared:
@@ -65,7 +65,7 @@ func codeOf(recovered any) string {
 	return "C501"
 }
 
-// watched is an aggregation whose results are admitted.
+// watched is an aggregation whose results are checked with admit.
 type watched struct {
 	declaration.Aggregation
 	n *node

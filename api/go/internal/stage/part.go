@@ -8,7 +8,7 @@ import (
 	pb "wallarooapi/internal/workerpb"
 )
 
-// parts finds the declared parts by path.
+// parts maps paths to declared parts.
 type parts struct {
 	sources map[string]*declaration.Source
 	steps   map[string]*declaration.Step
@@ -29,7 +29,7 @@ func partsOf(application *declaration.Application) parts {
 	return p
 }
 
-// nameOf returns the name of a part, or its path where another program has it.
+// nameOf returns the name of a part, or its path if the part belongs to another program.
 func (p parts) nameOf(path string) string {
 	if step := p.steps[path]; step != nil {
 		return step.Name
@@ -40,7 +40,8 @@ func (p parts) nameOf(path string) string {
 	return path
 }
 
-// hosted returns the step of a node, of the application or a component of the library, whose functions get a context.
+// hosted returns the step of a node, from the application or from the offers of the library. Its functions get the
+// context ctx.
 func (p parts) hosted(ctx context.Context, d *pb.Node, application *declaration.Application) *declaration.Step {
 	step := p.steps[d.GetPath()]
 	if d.GetComponent() != "" {
@@ -55,7 +56,7 @@ func (p parts) hosted(ctx context.Context, d *pb.Node, application *declaration.
 	return step.Within(ctx)
 }
 
-// New compiles a stage of an application, whose functions get the context of the worker's life.
+// New compiles a stage of an application. Its functions get the context of the worker.
 func New(application *declaration.Application, description *pb.Stage) (*Executor, error) {
 	return NewWithin(life.Context(), application, description)
 }

@@ -6,10 +6,10 @@ import (
 	"wallarooapi/internal/declaration"
 )
 
-// partitionHeader names the header of a record's partition.
+// partitionHeader is the name of the header for the partition of a record.
 const partitionHeader = "partition"
 
-// recordExit makes records, with keys, for a sink.
+// recordExit encodes messages as records with keys for a sink.
 type recordExit struct {
 	node   *node
 	encode declaration.RecordEncoder
@@ -17,13 +17,13 @@ type recordExit struct {
 	keys   positions
 }
 
-// positions finds where keys stand in the frame under way.
+// positions maps keys to their positions in the current frame.
 type positions struct {
 	known  map[string]uint32
-	frames uint32 // of the writer when known was begun
+	frames uint32 // frame count of the writer when known was cleared
 }
 
-// use gives the message that is added next its key.
+// use sets the key of the next message.
 func (p *positions) use(w *writer, key []byte) {
 	if p.frames != w.frames {
 		clear(p.known)

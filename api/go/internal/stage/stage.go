@@ -1,5 +1,5 @@
 // Package stage runs stages: the steps of a topology between two shuffles. Messages pass from step to step as live
-// objects; they are decoded or deserialized where they enter and encoded or serialized where they leave.
+// objects. They are decoded or deserialized at the entry of a stage, and encoded or serialized at its exit.
 package stage
 
 import (
@@ -22,18 +22,18 @@ const (
 	maxFrameBytes     = 15 << 20
 )
 
-// maxValueBytes is the length that a value may have, with its key; a frame has room for it after other messages.
+// maxValueBytes is the maximum length of a value with its key. A frame has room for such a value after other messages.
 var maxValueBytes = 48 << 20
 
-// Emit takes one output of a stage: its port, its bucket (-1: none) and the frame, which it may keep.
+// Emit receives one output of a stage: its port, its bucket (-1 for none) and the frame. It may keep the frame.
 type Emit func(port uint16, bucket int32, frame []byte) error
 
-// Failure is why a stage cannot go on: not a message's fault.
+// Failure is the reason why a stage cannot continue. It does not concern a single message.
 type Failure struct {
 	Code      string
 	Reason    string
 	Traceback string
-	// IsOfState says that a state cannot be written: the call runs once more, message by message, to find which makes it so.
+	// IsOfState means that a state cannot be written. The call then runs again message by message to find the cause.
 	IsOfState bool
 }
 
@@ -41,14 +41,14 @@ func newFailure(code, reason, traceback string) *Failure {
 	return &Failure{Code: code, Reason: reason, Traceback: traceback}
 }
 
-// Error returns the reason.
+// Error returns code and reason.
 func (f *Failure) Error() string { return f.Code + " " + f.Reason }
 
 func damaged(err error) error {
 	return &Failure{Code: "W410", Reason: "a frame is damaged; " + err.Error()}
 }
 
-// Executor runs one stage for one stream. It is used by one goroutine at a time.
+// Executor runs one stage for one stream. It is not safe for concurrent use.
 type Executor struct {
 	nodes   []*node
 	entries map[uint16]*node
@@ -56,24 +56,24 @@ type Executor struct {
 	dead    *writer
 	decoder *codec.Decoder
 	emit    Emit
-	err     error // of emit, or another reason to stop
+	err     error // error of emit, or another reason to stop
 
 	frame     frame.Frame
 	fromPort  uint16
 	sequence  uint64
 	timestamp int64
-	key       []byte // that the message in flight carries; nil: none, which is the empty key
+	key       []byte // key of the message in flight; nil for none, which means the empty key
 
 	flight  *flight.Region
-	ordinal uint64 // of the next message that is counted, among those of the call
+	ordinal uint64 // ordinal of the next message in the call
 	skips   map[uint64]*pb.Skip
 
 	keyed      keyed
-	hasTimes   bool // messages leave with their times
+	hasTimes   bool // outputs have timestamps
 	hasWindows bool
-	hasStates  bool      // of steps that are no windows
+	hasStates  bool      // the stage has state steps that are not windows
 	timed      []*timed  // states with times
-	arrivals   []arrival // at the windows, in the call at hand
+	arrivals   []arrival // messages and ticks of windows in the current call
 	visited    []*pb.Visited
 
 	inTest bool // see InTest
@@ -85,28 +85,28 @@ type node struct {
 	kind       pb.NodeKind
 	x          *Executor
 	next       []*node
-	outputs    map[string]*node // the OUTPUT nodes of a computation or window, by name
+	outputs    map[string]*node // OUTPUT nodes of a computation or window, by name
 
 	in, out, dead uint64
-	more          map[string]uint64 // by counter
+	more          map[string]uint64 // further counts by the name of the counter
 
-	step        *declaration.Step // of what runs user code; nil for others
+	step        *declaration.Step // step that runs user code; nil for other nodes
 	source      *entry
 	received    *received
 	computation wa.Computation
 	multi       wa.ComputationMulti
 	stateful    *stateful
-	keyOf       func(any) []byte // of a key_by; a collect has none and no other of these
+	keyOf       func(any) []byte // for a key_by; a collect has none of these fields
 	exit        exit
 }
 
-// exit is where messages leave a stage.
+// exit is a place where messages leave a stage.
 type exit interface {
 	write(value any)
 	flush()
 }
 
-// NewWithin compiles a stage of an application, whose functions get the context of a call.
+// NewWithin compiles a stage of an application. Its functions get the context ctx.
 func NewWithin(ctx context.Context, application *declaration.Application, description *pb.Stage) (*Executor, error) {
 	unseen, err := flight.Open("")
 	if err != nil {
@@ -150,7 +150,7 @@ func frameBytes(description *pb.Stage) int {
 	}
 }
 
-// connect files a node under its path and appends it to the nodes that it reads from.
+// connect stores a node under its path and adds it to the successors of its inputs.
 func (x *Executor) connect(n *node, d *pb.Node, byPath map[string]*node) error {
 	for _, input := range d.GetInputs() {
 		from, ok := byPath[input]
@@ -159,7 +159,7 @@ func (x *Executor) connect(n *node, d *pb.Node, byPath map[string]*node) error {
 		}
 		from.leadTo(n, d)
 	}
-	// An exit KEY has the path of its state step, from which other nodes of the stage cannot read.
+	// A KEY exit has the path of its state step. Other nodes of the stage cannot read from it.
 	if n.exit == nil {
 		byPath[n.path] = n
 	}
@@ -222,13 +222,13 @@ func (x *Executor) compile(n *node, d *pb.Node, description *pb.Stage, parts par
 	return &Failure{Code: "W403", Reason: fmt.Sprintf("this worker has no %s at %s", what, n.path)}
 }
 
-// leave files an exit.
+// leave adds an exit to the stage.
 func (x *Executor) leave(n *node, err error) error {
 	x.exits = append(x.exits, n.exit)
 	return err
 }
 
-// enterState makes the state side of a node.
+// enterState sets up the state part of a node.
 func (x *Executor) enterState(n *node, d *pb.Node) error {
 	form, err := x.readingOf(d, n.step.Input)
 	if err != nil {
@@ -246,17 +246,17 @@ func (x *Executor) enterState(n *node, d *pb.Node) error {
 	return err
 }
 
-// isStep reports whether a step is there and is of a kind.
+// isStep reports whether step is not nil and of a kind.
 func isStep(step *declaration.Step, kind pb.NodeKind) bool {
 	return step != nil && strings.ToUpper(step.Kind) == kindName(kind)
 }
 
-// kindName returns the name of a kind as people know it: the protocol's without its prefix.
+// kindName returns the name of a kind for people, which is the protocol's name without its prefix.
 func kindName(kind pb.NodeKind) string {
 	return strings.TrimPrefix(kind.String(), "NODE_KIND_")
 }
 
-// build makes the computation of a stateless step for this stream.
+// build builds the computation of a stateless step for this stream.
 func (x *Executor) build(n *node, step *declaration.Step) (err error) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -267,10 +267,10 @@ func (x *Executor) build(n *node, step *declaration.Step) (err error) {
 	return nil
 }
 
-// Watch lets an executor note in a record which message is in flight.
+// Watch sets the record in which the executor notes the message in flight.
 func (x *Executor) Watch(record *flight.Region) { x.flight = record }
 
-// Run runs the messages of one or more whole frames, then sends the rest of the outputs.
+// Run processes the messages of one or more whole frames, and then emits the remaining outputs.
 func (x *Executor) Run(frames []byte, emit Emit) error {
 	if err := x.feed(frames, emit); err != nil {
 		return err
@@ -319,7 +319,7 @@ func (x *Executor) feedAll(frames []byte) (err error) {
 	return nil
 }
 
-// entry returns the node that takes the frame at hand.
+// entry returns the node that receives the current frame.
 func (x *Executor) entry() (*node, error) {
 	n, ok := x.entries[x.frame.Port]
 	if !ok {
@@ -335,7 +335,7 @@ func (x *Executor) flush() {
 	x.dead.flush()
 }
 
-// receive runs one message through a node and the nodes after it.
+// receive processes one message in a node and in its successors.
 func (n *node) receive(value any) {
 	n.in++
 	switch {
@@ -352,7 +352,8 @@ func (n *node) receive(value any) {
 	}
 }
 
-// forward sends a result to the nodes that read from this one; nil goes nowhere, and results for a named output to that.
+// forward passes a result to the successors of a node. It drops nil, and passes a result for a named output to the
+// output.
 func (n *node) forward(value any) {
 	switch result := value.(type) {
 	case nil:

@@ -9,8 +9,8 @@ import (
 	pb "wallarooapi/internal/workerpb"
 )
 
-// feedBucket runs the messages of a bucket call in the order of their sequences; ticks, and messages of windows, wait
-// for runWindows.
+// feedBucket processes the messages of a bucket call in the order of their sequence numbers. Ticks and messages of
+// windows wait for runWindows.
 func (x *Executor) feedBucket(parts [][]byte, emit Emit) error {
 	inOrder, err := x.isInOrder(parts)
 	if err != nil {
@@ -27,10 +27,12 @@ func (x *Executor) feedBucket(parts [][]byte, emit Emit) error {
 	return nil
 }
 
-// runsWindowsInTurn reports whether messages and ticks of windows run at their place among those of other steps.
+// runsWindowsInTurn reports whether messages and ticks of windows are processed in order with the messages of other
+// steps.
 func (x *Executor) runsWindowsInTurn() bool { return x.keyed.ordered && x.hasWindows && x.hasStates }
 
-// isInOrder reports whether frames, one after the other, hold the messages of state steps in the order of their sequences.
+// isInOrder reports whether consecutive frames contain the messages of state steps in the order of their sequence
+// numbers.
 func (x *Executor) isInOrder(parts [][]byte) (bool, error) {
 	last := uint64(0)
 	for _, frames := range parts {
@@ -60,14 +62,14 @@ func (x *Executor) isOfWindow(port uint16) bool {
 	return n != nil && n.stateful != nil && n.stateful.windows != nil
 }
 
-// overlapping is a frame whose messages take turns with those of others.
+// overlapping is a frame whose messages alternate with those of other frames.
 type overlapping struct {
 	frame   frame.Frame
 	node    *node
-	ordinal uint64   // of the first message
-	starts  []uint32 // of the values
+	ordinal uint64   // of the first message in the frame
+	starts  []uint32 // start of each value
 	types   codec.Types
-	next    int          // the first message that has not been read
+	next    int          // index of the first unread message
 	ahead   map[int]read // messages that were read before their turn
 }
 
@@ -93,8 +95,8 @@ func inTurn(a, b place) int {
 	return cmp.Compare(a.index, b.index)
 }
 
-// feedInTurn runs the messages of frames that overlap, visits, and ticks for timed steps. They are read one by one when it is their turn, as frames are
-// read from front to back; so no more of them than the frames' bytes are in memory.
+// feedInTurn processes the messages of overlapping frames, visits, and ticks of timed steps. A frame can only be read
+// from front to back, but a message is read not before its turn. So memory use is limited by the size of the frames.
 func (x *Executor) feedInTurn(parts [][]byte, emit Emit) error {
 	x.emit, x.err = emit, nil
 	return x.attended(func() error { return x.runTurns(parts) })
@@ -145,7 +147,7 @@ func (x *Executor) runTurnInOrder(t *turn) error {
 	return x.runTurn(t)
 }
 
-// runArrivalsBefore runs the messages and ticks of windows before a sequence, where that is their turn.
+// runArrivalsBefore processes the messages and ticks of windows before a sequence number, if windows run in turn.
 func (x *Executor) runArrivalsBefore(sequence uint64) (has bool, err error) {
 	if !x.runsWindowsInTurn() {
 		return false, nil
@@ -163,7 +165,8 @@ func (x *Executor) runArrivalsBefore(sequence uint64) (has bool, err error) {
 	return true, x.runArrivals(arrivals)
 }
 
-// takeFrames reads the frames of a call and returns where the messages of its state steps stand, the visits, and the ticks of timed steps.
+// takeFrames reads the frames of a call. It returns the places of the messages of state steps, and the visits and
+// ticks of timed steps.
 func (x *Executor) takeFrames(parts [][]byte) (frames []*overlapping, places []place, turns []*turn, err error) {
 	for _, data := range parts {
 		for len(data) > 0 {
@@ -210,7 +213,7 @@ func (x *Executor) takeFrames(parts [][]byte) (frames []*overlapping, places []p
 	return frames, places, turns, nil
 }
 
-// keepFrame takes the frame at hand away, whose messages get their ordinals.
+// keepFrame takes over the current frame and assigns ordinals to its messages.
 func (x *Executor) keepFrame(n *node) *overlapping {
 	o := &overlapping{frame: x.frame, node: n, ordinal: x.count(x.frame.Count), starts: make([]uint32, 1, x.frame.Count+1)}
 	x.frame = frame.Frame{}
@@ -222,12 +225,12 @@ func (x *Executor) keepFrame(n *node) *overlapping {
 	return o
 }
 
-// runInTurn runs a message of the frame at hand.
+// runInTurn processes a message of the current frame.
 func (x *Executor) runInTurn(o *overlapping, i int) error {
 	n := o.node
 	x.fromPort, x.sequence, x.timestamp = frame.DeadLetterPort, x.frame.SequenceOf(i), x.frame.TimestampOf(i)
 	position := int(x.frame.KeyIndexes.At(i))
-	x.keyed.entries[position] = nil // another frame's message may have given the key another state
+	x.keyed.entries[position] = nil // a message of another frame may have given the key another state
 	skip := n.arrive(position, o.ordinal+uint64(i))
 	found := x.readInTurn(o, i, skip)
 	switch {
@@ -243,7 +246,8 @@ func (x *Executor) runInTurn(o *overlapping, i int) error {
 	return x.err
 }
 
-// readInTurn reads a message, and those before it in its frame, which may have described its type.
+// readInTurn reads a message. First it reads the earlier messages in the frame, which may contain the description of
+// its type.
 func (x *Executor) readInTurn(o *overlapping, i int, skip *pb.Skip) (found read) {
 	if o.frame.Encoding != codec.Native {
 		if skip == nil {

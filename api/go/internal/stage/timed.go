@@ -16,17 +16,18 @@ import (
 	pb "wallarooapi/internal/workerpb"
 )
 
-// timed has the parts that the steps of a state with times share.
+// timed holds the data that all steps of a state with times share.
 type timed struct {
 	rules timing.StateRules
 	port  uint16
 	steps []*node
 }
 
-// IsTimed reports whether a node has timers, or its state ends.
+// IsTimed reports whether a node has timers or a TTL.
 func IsTimed(d *pb.Node) bool { return d.GetTtlMs() > 0 || len(d.GetTimers()) > 0 }
 
-// findTimed finds the states with times: those of which a step is timed. All their steps wake keys and move their times.
+// findTimed finds the states with times. A state has times if one of its steps is timed. All steps of such a state
+// update times and wake keys.
 func (x *Executor) findTimed(description *pb.Stage) error {
 	for i, d := range description.GetNodes() {
 		n, port := x.nodes[i], uint16(d.GetStatePort())
@@ -56,7 +57,7 @@ func (x *Executor) findTimed(description *pb.Stage) error {
 	return nil
 }
 
-// timedOf returns the parts that the steps of a state with times share, nil where it has none.
+// timedOf returns the shared data of a state with times, or nil if the state has no times.
 func (x *Executor) timedOf(port uint16) *timed {
 	for _, t := range x.timed {
 		if t.port == port {
@@ -66,7 +67,8 @@ func (x *Executor) timedOf(port uint16) *timed {
 	return nil
 }
 
-// readTime reads the time of a key before its state, nil where the log has none or the state no timed step.
+// readTime reads the time of a key, which precedes its state. It returns nil if the log has no time or the state has
+// no timed step.
 func (l *Loader) readTime(key, data []byte) (time *timing.KeyTime, encoding byte, body []byte, err error) {
 	if l.frame.Encoding != codec.Timed {
 		return nil, l.frame.Encoding, data, nil
@@ -78,21 +80,22 @@ func (l *Loader) readTime(key, data []byte) (time *timing.KeyTime, encoding byte
 	return nil, encoding, body, err
 }
 
-// wakeFor wakes the key of the message in flight; runs is false where that is buried for its time.
+// wakeFor wakes the key of the message in flight. runs is false if the message became a dead letter because of its
+// time.
 func (n *node) wakeFor(table *state.Table, position int, message any) (runs bool, err error) {
 	x := n.x
 	if x.timestamp < calendar.FirstMs || x.timestamp > calendar.LastMs {
 		n.bury("C523", message, diagnostic.Of("C523", "step", n.name, "key", topology.ShowKey(x.keyed.key), "time", x.timestamp).Message, "")
 		return false, nil
 	}
-	x.keyed.entries[position] = nil // another step's message, or what is due, may have given the key another state
+	x.keyed.entries[position] = nil // a message of another step, or a due timer, may have given the key another state
 	if entry := table.Get(x.keyed.key); entry != nil && entry.Time != nil {
 		err = n.stateful.timed.wake(x, table, entry, x.timestamp)
 	}
 	return true, err
 }
 
-// computeTimed runs the function of a step for a message where the state has times.
+// computeTimed runs the function of a step for a message of a state with times.
 func (n *node) computeTimed(message, value any) (single any, many []any) {
 	n.x.keyed.asked = timing.NewChanges(n.x.timestamp, n.stateful.timers)
 	if step, is := n.step.Compute.(declaration.Timed); is {
@@ -107,7 +110,7 @@ func (n *node) computeTimed(message, value any) (single any, many []any) {
 	return single, many
 }
 
-// arrive notes a message that succeeded, and applies the timers that its function asked for.
+// arrive records the time of a successful message and applies the timers that its function has set.
 func (t *timed) arrive(n *node, table *state.Table, entry *state.Entry) {
 	times := table.Times(&t.rules)
 	if entry.Time == nil {
@@ -118,7 +121,8 @@ func (t *timed) arrive(n *node, table *state.Table, entry *state.Entry) {
 	times.Enroll(entry.Time)
 }
 
-// tickKeys runs a tick for the keys of a state that it concerns; the first step that takes ticks does so for all.
+// tickKeys runs a tick for all keys of a state that it concerns. Only the first step with ticks does this, for all
+// steps.
 func (n *node) tickKeys(tick *turn) error {
 	t, x := n.stateful.timed, n.x
 	if n != t.steps[slices.IndexFunc(t.steps, func(each *node) bool { return each.stateful.ticks })] {
@@ -137,7 +141,7 @@ func (n *node) tickKeys(tick *turn) error {
 	return x.err
 }
 
-// wake runs the due timers of a key at a time, once.
+// wake runs the timers of a key that are due at a time, and ends its state if its TTL is over.
 func (t *timed) wake(x *Executor, table *state.Table, entry *state.Entry, at int64) error {
 	for timer := range entry.Time.Wake(at) {
 		if timer == nil {
@@ -157,7 +161,7 @@ func (t *timed) wake(x *Executor, table *state.Table, entry *state.Entry, at int
 	return nil
 }
 
-// fire runs the function of a timer that has been taken away; of a step that no longer has it, there is none.
+// fire runs the function of a timer that has been removed. It does nothing if the step no longer has the timer.
 func (t *timed) fire(x *Executor, table *state.Table, entry *state.Entry, timer *timing.SetTimer) error {
 	at := slices.IndexFunc(t.steps, func(n *node) bool { return n.path == timer.Path() && slices.Contains(n.stateful.timers, timer.Name()) })
 	if at < 0 {

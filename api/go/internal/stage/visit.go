@@ -15,16 +15,17 @@ import (
 	pb "wallarooapi/internal/workerpb"
 )
 
-// turn is a visit or a tick of a call, which concern keys without messages.
+// turn is a visit or a tick of a call. It concerns keys without a message.
 type turn struct {
 	sequence  uint64
 	timestamp int64
 	ordinal   uint64
 	skip      *pb.Skip
-	visit     *pb.Visit // nil: a tick
+	visit     *pb.Visit // nil for a tick
 }
 
-// turnsInOrder compares by sequence; ticks stand before visits, by their time.
+// turnsInOrder compares turns by sequence number. Ticks precede visits of the same sequence number and are sorted by
+// time.
 func turnsInOrder(a, b *turn) int {
 	switch order := cmp.Compare(a.sequence, b.sequence); {
 	case order != 0:
@@ -39,7 +40,7 @@ func turnsInOrder(a, b *turn) int {
 	return cmp.Compare(a.visit.GetId(), b.visit.GetId())
 }
 
-// takeVisits lets a state step take visits.
+// takeVisits sets the names of the visits that a state step accepts.
 func (n *node) takeVisits(names []string) error {
 	n.stateful.visits = map[string]bool{}
 	for _, name := range names {
@@ -51,7 +52,7 @@ func (n *node) takeVisits(names []string) error {
 	return nil
 }
 
-// takeVisit takes the visit that is the frame at hand.
+// takeVisit reads the visit in the current frame.
 func (x *Executor) takeVisit() (*turn, error) {
 	f := &x.frame
 	if f.Count != 1 || f.Encoding != frame.Plain || f.HasAbsent() || x.keyed.bucket == nil {
@@ -72,7 +73,7 @@ func (x *Executor) Visited() []*pb.Visited {
 	return visited
 }
 
-// runTurn runs a visit for all keys of the steps that take it, or a tick for the keys that it concerns.
+// runTurn runs a visit for all keys of the steps that accept it, or a tick for the keys that it concerns.
 func (x *Executor) runTurn(t *turn) error {
 	x.sequence, x.timestamp, x.fromPort = t.sequence, t.timestamp, frame.DeadLetterPort
 	x.keyed.entries = x.keyed.entries[:0]
@@ -97,7 +98,7 @@ func (x *Executor) runTurn(t *turn) error {
 	return x.err
 }
 
-// takes reports whether a visit or a tick concerns a step.
+// takes reports whether a step accepts a visit or a tick.
 func (s *stateful) takes(t *turn) bool {
 	if t.visit == nil {
 		return s.ticks
@@ -105,7 +106,7 @@ func (s *stateful) takes(t *turn) bool {
 	return s.visits[t.visit.GetName()]
 }
 
-// visitKeys runs a visit for each key that the log has, or will have, a state of, in the order of their bytes.
+// visitKeys runs a visit for each key whose state is or will be in the log. The keys are in the order of their bytes.
 func (n *node) visitKeys(t *turn) error {
 	table := n.x.keyed.bucket.Table(n.stateful.port)
 	var entries []*state.Entry
@@ -130,7 +131,7 @@ func (n *node) visitKeys(t *turn) error {
 	return n.x.err
 }
 
-// turnTo notes that a key has its turn.
+// turnTo records the key whose turn it is.
 func (x *Executor) turnTo(t *turn, entry *state.Entry) {
 	x.flight.At(t.ordinal)
 	x.flight.Advance()
@@ -138,7 +139,7 @@ func (x *Executor) turnTo(t *turn, entry *state.Entry) {
 	x.key = x.keyed.key
 }
 
-// visitKey runs the visitor on the state of a key.
+// visitKey runs the visitor with the state of a key.
 func (n *node) visitKey(table *state.Table, entry *state.Entry, v *pb.Visit) (failed bool, err error) {
 	given := &wa.Visit{Name: v.GetName(), Metadata: v.GetMetadata(), Key: n.x.keyed.key}
 	return n.runOn(table, entry, &function{input: v.GetMetadata(), deletes: given.DeletesState, run: func(value any) (any, []any, bool) {
@@ -151,15 +152,15 @@ func (n *node) visitKey(table *state.Table, entry *state.Entry, v *pb.Visit) (fa
 	}})
 }
 
-// function is a function of a step that runs on the state of a key without a message.
+// function is a function of a step that runs with the state of a key but without a message.
 type function struct {
 	run     func(value any) (single any, many []any, persist bool)
-	deletes func() bool // the state, once it has run
-	done    func()      // nil: nothing else is to be done where it succeeds
-	input   []byte      // of its dead letter
+	deletes func() bool // whether to delete the state after the call
+	done    func()      // called after success; may be nil
+	input   []byte      // input for a dead letter
 }
 
-// runOn runs a function on the state of the key that has its turn.
+// runOn runs a function with the state of the current key.
 func (n *node) runOn(table *state.Table, entry *state.Entry, f *function) (failed bool, err error) {
 	x := n.x
 	if x.keyed.careful {

@@ -19,10 +19,10 @@ import (
 	pb "wallarooapi/internal/workerpb"
 )
 
-// moment is how a time is shown to people.
+// moment is the format of times for people.
 const moment = "2006-01-02T15:04:05.000Z"
 
-// newWindow makes the state side of a window step.
+// newWindow makes the state part of a window step.
 func newWindow(step *declaration.Step, d *pb.Node, form reading) (*stateful, error) {
 	windows, err := window.Of(step, d.GetWatermarks())
 	if err != nil {
@@ -31,7 +31,7 @@ func newWindow(step *declaration.Step, d *pb.Node, form reading) (*stateful, err
 	return &stateful{state: step.State, port: uint16(d.GetStatePort()), windows: windows, form: form}, nil
 }
 
-// tick takes a tick of the frame at hand.
+// tick reads the tick in the current frame.
 func (x *Executor) tick() *turn {
 	t := &turn{sequence: x.frame.Sequence, timestamp: x.frame.TimestampMs, ordinal: x.ordinal, skip: x.enter()}
 	if x.hasWindows {
@@ -40,7 +40,8 @@ func (x *Executor) tick() *turn {
 	return t
 }
 
-// takeWindow takes the messages of the frame at hand, which run when all of the call are there.
+// takeWindow reads the window messages of the current frame. They are processed after all frames of the call have been
+// read.
 func (x *Executor) takeWindow(n *node) error {
 	f := &x.frame
 	if x.keyed.bucket == nil || f.Flags&frame.FlagKeys == 0 || f.Encoding == frame.Framed || f.HasAbsent() {
@@ -75,7 +76,7 @@ func (x *Executor) takeWindow(n *node) error {
 	return nil
 }
 
-// runWindows runs the messages and ticks of a call in the order of their sequences.
+// runWindows processes the window messages and ticks of a call in the order of their sequence numbers.
 func (x *Executor) runWindows(emit Emit) error {
 	if len(x.arrivals) == 0 {
 		return nil
@@ -105,7 +106,7 @@ func (x *Executor) runArrivals(arrivals []arrival) error {
 	return x.err
 }
 
-// calendarOf returns the calendar of a table, made of its states where it has none yet.
+// calendarOf returns the calendar of a table. If the table has none yet, it makes one from the states.
 func (n *node) calendarOf(table *state.Table) *calendar.Calendar[*window.KeyState] {
 	made, _ := table.Calendar.(*calendar.Calendar[*window.KeyState])
 	if made == nil {
@@ -123,7 +124,7 @@ func statesOf(table *state.Table) iter.Seq[*window.KeyState] {
 	}
 }
 
-// windowRun runs one window step in one call.
+// windowRun processes the messages and ticks of one window step in one call.
 type windowRun struct {
 	n        *node
 	table    *state.Table
@@ -169,7 +170,7 @@ func (r *windowRun) drop(s *window.KeyState) {
 	r.table.Drop(string(s.Key))
 }
 
-// message adds a message to its key's state. A failure leaves the state as it was.
+// message adds a message to the state of its key. A failure leaves the state unchanged.
 func (r *windowRun) message(a *arrival) error {
 	x, windows := r.n.x, r.n.stateful.windows
 	entry := r.table.Get(a.key)
@@ -221,7 +222,7 @@ func (r *windowRun) enter(s *window.KeyState, isNew bool, a *arrival) (given []w
 	return r.n.stateful.windows.Enter(s, isNew, a.message, a.timestamp), nil
 }
 
-// restore gives a key the state that it had before a message.
+// restore resets the state of a key to the state before a message.
 func (r *windowRun) restore(entry *state.Entry, isNew bool, saved []byte) error {
 	r.calendar.Drop(entry.Value.(*window.KeyState))
 	if isNew {
@@ -237,7 +238,7 @@ func (r *windowRun) restore(entry *state.Entry, isNew bool, saved []byte) error 
 	return nil
 }
 
-// give passes on the results of windows; those without one become dead letters.
+// give passes on the results of windows. Failed results become dead letters.
 func (r *windowRun) give(key []byte, given []window.Result) {
 	n := r.n
 	x := n.x
@@ -261,8 +262,8 @@ func (r *windowRun) give(key []byte, given []window.Result) {
 	}
 }
 
-// write appends the bytes of a state; of a window's state, those of each of its accumulators. Each is complete in itself,
-// for logs of states are sorted by other buckets without this program.
+// write appends a serialized state, or for a window the serialized state with its accumulators. Each value can be read
+// without others, because the runtime may sort the states in logs into other buckets without this program.
 func (n *node) write(encoder *codec.Encoder, out []byte, value any) ([]byte, error) {
 	alone := func(out []byte, value any) ([]byte, error) {
 		encoder.Reset()
@@ -274,7 +275,7 @@ func (n *node) write(encoder *codec.Encoder, out []byte, value any) ([]byte, err
 	return alone(out, value)
 }
 
-// overheadOf returns the bytes that a state takes in memory besides its serialized form.
+// overheadOf returns the memory in bytes that a state takes in addition to its serialized form.
 func overheadOf(entry *state.Entry) int {
 	if s, ok := entry.Value.(*window.KeyState); ok {
 		return s.Overhead()
@@ -298,7 +299,7 @@ func (n *node) read(decoder *codec.Decoder, encoding byte, key, data []byte) (an
 	return s, nil
 }
 
-// runsAgain reports whether a call that failed so is run once more, message by message.
+// runsAgain reports whether a call that failed with this error runs again message by message.
 func runsAgain(err error) bool {
 	failed := (*Failure)(nil)
 	return errors.Is(err, errRollback) || errors.As(err, &failed) && failed.IsOfState

@@ -6,7 +6,7 @@ import (
 	pb "wallarooapi/internal/workerpb"
 )
 
-// arrival is a message of a window step, or a tick: then node is nil.
+// arrival is a message of a window step, or a tick if node is nil.
 type arrival struct {
 	node      *node
 	sequence  uint64
@@ -14,10 +14,11 @@ type arrival struct {
 	ordinal   uint64
 	key       []byte
 	message   any
-	skip      *pb.Skip // of a tick
+	skip      *pb.Skip // only for a tick
 }
 
-// inOrder compares by sequence; ticks stand before the messages of their sequence, by their time.
+// inOrder compares arrivals by sequence number. Ticks precede messages of the same sequence number and are sorted by
+// time.
 func inOrder(a, b arrival) int {
 	if order := cmp.Compare(a.sequence, b.sequence); order != 0 {
 		return order

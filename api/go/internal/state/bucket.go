@@ -8,14 +8,14 @@ import (
 )
 
 const (
-	// entryBytes is what a key costs besides its state.
+	// entryBytes is the estimated memory of a key without its state.
 	entryBytes = 128
-	// liveFactor is how much more memory a state takes than its serialized form: maps and texts three to five times as
-	// much, one long text hardly more.
+	// liveFactor is the estimated ratio of a state's memory to its serialized size. Maps and texts take three to five
+	// times as much, and one long text hardly more.
 	liveFactor = 3
 )
 
-// Bucket is the live state of one bucket's keys, used by one call at a time.
+// Bucket is the live state of one bucket's keys. Only one call at a time uses it.
 type Bucket struct {
 	Version Version
 	tables  map[uint16]*Table // by the port of the state in state logs
@@ -25,7 +25,7 @@ type Bucket struct {
 // NewBucket returns the empty bucket.
 func NewBucket() *Bucket { return &Bucket{tables: map[uint16]*Table{}} }
 
-// Bytes returns the estimated size.
+// Bytes returns the estimated memory in bytes.
 func (b *Bucket) Bytes() int64 { return b.bytes }
 
 // Keys returns the number of keys.
@@ -37,7 +37,7 @@ func (b *Bucket) Keys() int {
 	return keys
 }
 
-// Table returns the states of one name, by the port in state logs.
+// Table returns the states of one name. port is the port of the state in state logs.
 func (b *Bucket) Table(port uint16) *Table {
 	table, ok := b.tables[port]
 	if !ok {
@@ -60,38 +60,38 @@ func (b *Bucket) Tables(visit func(*Table) error) error {
 // Table holds the states of one name in one bucket.
 type Table struct {
 	Port     uint16
-	Calendar any // what a window step keeps in addition to the states
+	Calendar any // additional data of a window step
 	times    *calendar.Calendar[*timing.KeyTime]
 	bucket   *Bucket
 	entries  map[string]*Entry
 	dirty    []*Entry
-	dropped  map[string]bool // keys whose states are to be taken out of the log
+	dropped  map[string]bool // keys whose states must be removed from the log
 }
 
 // Entry is the state of one key.
 type Entry struct {
 	Key   string
 	Value any
-	Time  *timing.KeyTime // nil where the key has none
+	Time  *timing.KeyTime // nil if the key has no time
 	bytes int
 	dirty bool
-	saved bool // the log has a state of the key
-	size  int  // of the state in the log
+	saved bool // the log contains a state of the key
+	size  int  // serialized size of the state in the log
 }
 
-// Logged returns the serialized size of the state that the log has of the key, 0 if none.
+// Logged returns the serialized size of the key's state in the log, or 0 if the log has none.
 func (e *Entry) Logged() int { return e.size }
 
-// SetLogged notes that size.
+// SetLogged sets the serialized size of the key's state in the log.
 func (e *Entry) SetLogged(size int) { e.size = size }
 
-// IsKept reports whether the log has, or will get, a state of the key.
+// IsKept reports whether the log contains, or will contain, a state of the key.
 func (e *Entry) IsKept() bool { return e.saved || e.dirty }
 
-// Get returns the entry of a key, nil when it has no state.
+// Get returns the entry of a key, or nil if the key has no state.
 func (t *Table) Get(key []byte) *Entry { return t.entries[string(key)] }
 
-// Add gives a key, which must not have state, a state.
+// Add adds a state for a key that has none.
 func (t *Table) Add(key []byte, value any) *Entry {
 	entry := &Entry{Key: string(key), Value: value, bytes: entryBytes + len(key)}
 	t.entries[entry.Key] = entry
@@ -99,7 +99,8 @@ func (t *Table) Add(key []byte, value any) *Entry {
 	return entry
 }
 
-// Times returns the calendar of the keys' times, made of them where the table has none yet. A key that has no time begins to have one.
+// Times returns the calendar of the keys' times. If the table has none yet, it makes one and gives a time to each key
+// without one.
 func (t *Table) Times(rules *timing.StateRules) *calendar.Calendar[*timing.KeyTime] {
 	if t.times == nil {
 		t.times = rules.Calendar()
@@ -124,7 +125,7 @@ func (t *Table) EachTime() iter.Seq[*timing.KeyTime] {
 	}
 }
 
-// Drop takes the state of a key away, out of the log too.
+// Drop removes the state of a key from the table and from the log.
 func (t *Table) Drop(key string) {
 	entry, ok := t.entries[key]
 	if !ok {
@@ -139,7 +140,8 @@ func (t *Table) Drop(key string) {
 	t.Remove(key)
 }
 
-// Dropped calls visit for each key whose state in the log Changes has not replaced. Then none are left.
+// Dropped calls visit for each key whose state must be removed from the log and was not replaced by Changes. Then it
+// clears the list of these keys.
 func (t *Table) Dropped(visit func(key string) error) error {
 	for key := range t.dropped {
 		if err := visit(key); err != nil {
@@ -157,7 +159,7 @@ func (t *Table) Entries(visit func(*Entry)) {
 	}
 }
 
-// Remove takes the state of a key away, if it has one.
+// Remove removes the state of a key from the table, if it has one.
 func (t *Table) Remove(key string) {
 	entry, ok := t.entries[key]
 	if !ok {
@@ -170,7 +172,8 @@ func (t *Table) Remove(key string) {
 	}
 }
 
-// Resize notes the serialized size of an entry's state, which the log has, and the bytes it takes in memory besides that.
+// Resize sets the sizes of an entry after its state was written to the log: the serialized size, and the additional
+// memory in bytes.
 func (t *Table) Resize(entry *Entry, serialized, overhead int) {
 	size := entryBytes + len(entry.Key) + liveFactor*serialized + overhead
 	entry.saved = true
@@ -178,7 +181,7 @@ func (t *Table) Resize(entry *Entry, serialized, overhead int) {
 	entry.bytes = size
 }
 
-// Touch notes that an entry's state is to be persisted.
+// Touch marks the state of an entry as changed.
 func (t *Table) Touch(entry *Entry) {
 	if !entry.dirty {
 		entry.dirty = true
@@ -186,8 +189,8 @@ func (t *Table) Touch(entry *Entry) {
 	}
 }
 
-// Changes calls visit for each entry to be persisted, in the order of their first change, or with all for every
-// entry that was ever persisted. Then nothing is left to be persisted.
+// Changes calls visit for each changed entry, in the order of the first changes. With all, it calls visit for every
+// entry that was ever persisted. Afterwards no entry is marked as changed.
 func (t *Table) Changes(all bool, visit func(*Entry) error) error {
 	changed := t.dirty
 	t.dirty = nil

@@ -1,4 +1,4 @@
-// Package state keeps the live states of buckets between calls, within a bound.
+// Package state keeps the live states of buckets between calls, up to a limit.
 package state
 
 import (
@@ -12,7 +12,7 @@ type Version struct {
 	Nonce   uint64
 }
 
-// Owner says whose bucket it is.
+// Owner identifies a bucket.
 type Owner struct {
 	Application string
 	Query       string
@@ -20,7 +20,7 @@ type Owner struct {
 	Bucket      uint32
 }
 
-// Cache holds buckets that no call is using. It may be used by several goroutines.
+// Cache holds buckets that no call is using. It is safe for concurrent use.
 type Cache struct {
 	mutex  sync.Mutex
 	limit  int64
@@ -39,8 +39,8 @@ func NewCache(limit int64) *Cache {
 	return &Cache{limit: limit, byUse: list.New(), owners: map[Owner]*list.Element{}}
 }
 
-// Take removes and returns the bucket of an owner if it has exactly this version. A copy of another version is
-// dropped: only one version is ever committed, and it is the one asked for.
+// Take removes the bucket of an owner from the cache, and returns it if it has exactly this version. A copy of another
+// version is dropped, because only the requested version was committed.
 func (c *Cache) Take(owner Owner, version Version) (*Bucket, bool) {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
@@ -52,8 +52,7 @@ func (c *Cache) Take(owner Owner, version Version) (*Bucket, bool) {
 	return bucket, bucket.Version == version
 }
 
-// Put files a bucket under its version and drops the buckets that were not used for longest, as far as the
-// bound demands it.
+// Put stores a bucket under its version. If the limit is exceeded, it drops the least recently used buckets.
 func (c *Cache) Put(owner Owner, bucket *Bucket) {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
@@ -70,7 +69,7 @@ func (c *Cache) Put(owner Owner, bucket *Bucket) {
 	}
 }
 
-// Bytes returns the estimated size of all buckets held.
+// Bytes returns the estimated size of all buckets in the cache.
 func (c *Cache) Bytes() int64 {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
