@@ -18,7 +18,7 @@ type ComputationBuilder interface {
 
 // ComputationMulti turns one message into any number of messages.
 type ComputationMulti interface {
-	// Name names the step, as Computation.Name does.
+	// Name returns the name of the step, as Computation.Name does.
 	Name() string
 	// Compute runs once per message and returns its results in order. Nil items are left out.
 	Compute(data interface{}) []interface{}

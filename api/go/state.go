@@ -2,7 +2,7 @@ package wallarooapi
 
 // StateComputation processes a message with the state of its key.
 type StateComputation interface {
-	// Name names the step, as Computation.Name does.
+	// Name returns the name of the step, as Computation.Name does.
 	Name() string
 	// Compute may change state in place. It returns the resulting message (nil for no message) and whether to persist
 	// the state. With false, nothing is written for this message. A change of the state is then saved when Compute
@@ -14,7 +14,7 @@ type StateComputation interface {
 
 // StateComputationMulti is a StateComputation with any number of results.
 type StateComputationMulti interface {
-	// Name names the step, as Computation.Name does.
+	// Name returns the name of the step, as Computation.Name does.
 	Name() string
 	// Compute is StateComputation.Compute with a list of messages. Nil items are left out.
 	Compute(data interface{}, state interface{}) ([]interface{}, bool)

@@ -8,8 +8,8 @@ import (
 	"github.com/IBM/sarama"
 )
 
-// These constants limit one fetch and the search for the last record, which begins at a distance from the end and
-// multiplies it.
+// These constants are the limits of one fetch, and the distance from the end at which the search for the last record
+// begins. Each further step of the search multiplies the distance by windowTimes.
 const (
 	fetchBytes  = 1 << 20
 	fetchWaitMs = 500

@@ -68,7 +68,8 @@ func canRunTogether(processors []*Processor) error {
 	return nil
 }
 
-// canMeet returns an error if two processors have different brokers. The order of the brokers does not matter.
+// canMeet returns an error if two processors have different brokers, or if only one of them has Goka's tester. The
+// order of the brokers does not matter.
 func canMeet(one, other *Processor) error {
 	if one.tested != nil && other.tested == nil {
 		one, other = other, one

@@ -1,5 +1,5 @@
-// Command overlay prepares a program for the Go compiler. It writes replacements of the user's files for `go build
-// -overlay`, and prints its result as JSON on standard output. `wallaroo build` runs it.
+// Command overlay prepares a program for the Go compiler. It writes replacements of the user's files for
+// `go build -overlay`, and prints its result as JSON on standard output. `wallaroo build` runs it.
 package main
 
 import (

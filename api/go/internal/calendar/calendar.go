@@ -95,9 +95,9 @@ func (c *Calendar[I]) Fill(items iter.Seq[I]) {
 	}
 }
 
-// Silence notifies the keys without a message since the last tick that a tick has come. It calls changed for each of
-// them. If a key fell silent at a later time, the clock was set back. Then the key's time of silence is set to this
-// tick.
+// Silence notifies the keys with a message since the last tick that a tick has come. It calls changed for each of
+// them. If a key fell silent at a later time than this tick, the clock was set back. Then the key's time of silence is
+// set to this tick.
 func (c *Calendar[I]) Silence(time int64, all iter.Seq[I], changed func(I)) {
 	if c.rules.Waits && time < c.last {
 		for item := range all {

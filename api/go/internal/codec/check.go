@@ -231,8 +231,9 @@ func leadsToInterface(t reflect.Type, seen map[reflect.Type]bool) bool {
 	return false
 }
 
-// FillMaps replaces nil maps in a decoded state by empty maps, where a new state has a map. Gob does not distinguish
-// an empty map from a nil map, and a state computation must be able to write to a map that its builder made.
+// FillMaps replaces nil maps in a decoded state by empty maps, where a new state has a map. Gob does not always
+// preserve the difference between an empty map and a nil map, and a state computation must be able to write to a map
+// that its builder made.
 func FillMaps(value, prototype any) {
 	into, from := reflect.ValueOf(value), reflect.ValueOf(prototype)
 	if into.IsValid() && from.IsValid() && into.Type() == from.Type() {

@@ -154,7 +154,7 @@ type place struct {
 	size int
 }
 
-// usualDepth is the depth below which the walk does not look for cycles.
+// usualDepth is the depth up to which the walk does not look for cycles.
 const usualDepth = 1000
 
 func (w *walk) value(v reflect.Value) {

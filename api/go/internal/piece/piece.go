@@ -10,7 +10,7 @@ import (
 	"wallarooapi/internal/frame"
 )
 
-// Bytes is the size of a piece. A state that is not larger is stored as a single entry.
+// Bytes is the size of a piece. A state that is not larger is not split.
 const Bytes = 4 << 20
 
 const (

@@ -32,7 +32,7 @@ type BucketCall struct {
 }
 
 // NewCall begins a call on a bucket that holds the committed state. rebuild returns another copy of the bucket. It is
-// called at most once, after a state computation has failed.
+// called at most once, after a state computation or the writing of a state has failed.
 func (x *Executor) NewCall(bucket *state.Bucket, rebuild func() (*state.Bucket, error)) *BucketCall {
 	c := &BucketCall{x: x, bucket: bucket, rebuild: rebuild}
 	x.keyed.careful, x.keyed.ordered = x.keyed.checks || x.keyed.notes, false

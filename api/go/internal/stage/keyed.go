@@ -253,7 +253,7 @@ func (n *node) computeState(message, value any) (single any, many []any, persist
 	return nil, n.admitAll(many), persist, nil
 }
 
-// save saves a serialized state before its first message. If a message fails, the state is reset to it.
+// save saves the serialized state of a key before its first message. If a message fails, the state is reset to it.
 func (x *Executor) save(entry *state.Entry) {
 	if _, known := x.keyed.saved[entry]; known {
 		return

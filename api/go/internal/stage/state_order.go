@@ -95,8 +95,8 @@ func inTurn(a, b place) int {
 	return cmp.Compare(a.index, b.index)
 }
 
-// feedInTurn processes the messages of overlapping frames, visits, and ticks of timed steps. A frame can only be read
-// from front to back, but a message is read not before its turn. So memory use is limited by the size of the frames.
+// feedInTurn processes the messages of overlapping frames, visits, and ticks of timed steps. A message is decoded only
+// when its turn comes, after the earlier messages of its frame. Until then, only the bytes of its frame are in memory.
 func (x *Executor) feedInTurn(parts [][]byte, emit Emit) error {
 	x.emit, x.err = emit, nil
 	return x.attended(func() error { return x.runTurns(parts) })
