@@ -20,7 +20,8 @@ type Item interface {
 	comparable
 	// Place returns the item's slot. Only the calendar uses it.
 	Place() *Slot
-	// SilentSince returns the time of the first tick after the key's last message. is is false if no tick followed.
+	// SilentSince returns the time of the first tick after the key's last message. The second result is false if no
+	// tick followed.
 	SilentSince() (time int64, is bool)
 	// FallSilent sets the time that SilentSince returns. Afterwards Due is known.
 	FallSilent(time int64)

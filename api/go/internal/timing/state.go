@@ -69,7 +69,8 @@ func (r *StateRules) Calendar() *calendar.Calendar[*KeyTime] {
 // Overhead returns the approximate memory in bytes.
 func (s *KeyTime) Overhead() int { return 120 + 80*len(s.timers) }
 
-// SilentSince returns the time of the first tick after the last message. is is false if no tick followed it.
+// SilentSince returns the time of the first tick after the last message. The second result is false if no tick
+// followed.
 func (s *KeyTime) SilentSince() (time int64, is bool) { return s.silent, s.silent != None }
 
 // FallSilent records the time of the first tick after the last message. A key whose log has no time gets this time;

@@ -41,7 +41,7 @@ const (
 // NewState returns the state of a key without messages.
 func NewState(key []byte) *KeyState { return &KeyState{Key: key} }
 
-// SilentSince returns the time at which the key fell silent. is is false if the key is not silent.
+// SilentSince returns the time at which the key fell silent. The second result is false if the key is not silent.
 func (s *KeyState) SilentSince() (time int64, is bool) { return s.silentSince, s.isSilent }
 
 // FallSilent records that a tick followed the last message.
