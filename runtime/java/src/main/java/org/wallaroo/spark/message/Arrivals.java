@@ -13,37 +13,37 @@ import wallaroo.service.v1.Service.Arrived;
 /**
  * When the messages of a row arrived at the gateway, and when the engine began with them.
  *
- * @param groups of sources whose messages have a time of their arrival
+ * @param groups one for each frame whose messages have a time of arrival
  * @param begunMs when the engine began, in milliseconds since 1970
  * @param begunNs the same moment by {@link System#nanoTime}
  */
 public record Arrivals(List<Group> groups, long begunMs, long begunNs) {
-    /** Of a row without messages. */
+    /** The arrivals of a row without messages. */
     public static final Arrivals NONE = new Arrivals(List.of(), 0, 0);
 
     /**
      * The messages of a frame.
      *
-     * @param offset in the journal, after them
-     * @param timeMs when the first of them arrived, in milliseconds since 1970
-     * @param messages how many they are
+     * @param offset place in the journal after the frame
+     * @param timeMs when the first message arrived, in milliseconds since 1970
+     * @param messages number of messages
      */
     public record Group(long offset, long timeMs, long messages) {}
 
     /**
-     * Returns those of frames of the journal, which begin to be processed now.
+     * Returns the arrivals of frames of the journal whose processing begins now.
      *
-     * @param frames whole ones
-     * @param end offset in the journal after them
-     * @param sources ports of messages
-     * @param topics those of topics, whose records have the time of their arrival in Kafka
+     * @param frames whole frames
+     * @param end offset in the journal after the frames
+     * @param sources ports of the sources
+     * @param topics ports of topics; the times of their frames say when the records arrived in Kafka
      */
     public static Arrivals now(byte[] frames, long end, Set<Integer> sources, Set<Integer> topics) {
         List<Group> groups = new ArrayList<>();
         ByteBuffer view = ByteBuffer.wrap(frames).order(ByteOrder.LITTLE_ENDIAN);
         for (int at = 0; at < frames.length; at += Frames.bytes(frames, at)) {
             int port = Frames.port(frames, at);
-            boolean isOfData = frames[at + 4] != 0 && !topics.contains(port); // the time in a connector's columns
+            boolean isOfData = frames[at + 4] != 0 && !topics.contains(port); // a connector sets other times
             if (!isOfData && sources.contains(port)) {
                 long offset = end - frames.length + at + Frames.bytes(frames, at);
                 groups.add(new Group(offset, view.getLong(at + 24), Frames.count(frames, at)));
@@ -52,7 +52,7 @@ public record Arrivals(List<Group> groups, long begunMs, long begunNs) {
         return new Arrivals(groups, System.currentTimeMillis(), System.nanoTime());
     }
 
-    /** Returns those after an offset of the journal. */
+    /** Returns the arrivals of the frames that end after an offset of the journal. */
     public Arrivals after(long offset) {
         boolean isWhole = groups.isEmpty() || groups.get(0).offset() > offset;
         return isWhole ? this
@@ -69,7 +69,7 @@ public record Arrivals(List<Group> groups, long begunMs, long begunNs) {
         return TimeUnit.NANOSECONDS.toMillis(System.nanoTime() - begunNs);
     }
 
-    /** Returns them as the egress takes them: one for each time. */
+    /** Returns the arrivals in the form that the egress takes: one entry for each time. */
     public Iterable<Arrived> forEgress() {
         Map<Long, Long> messages = new TreeMap<>();
         groups.forEach(each -> messages.merge(each.timeMs(), each.messages(), Long::sum));

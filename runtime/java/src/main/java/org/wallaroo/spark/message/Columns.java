@@ -9,18 +9,18 @@ import java.util.BitSet;
 import java.util.List;
 
 /**
- * The columns of a frame; SPECIFICATION.md, section 2, has the layout. A column that the frame has not is empty.
+ * The columns of a frame; SPECIFICATION.md, section 2, has the layout. A column that the frame does not have is empty.
  *
- * @param encoding of the values; not that with framed values
- * @param sequence of the header
- * @param timestamp of the header
- * @param keys the distinct ones
- * @param keyIndexes for each message the position of its key
- * @param sequences for each message the difference to that of the header
- * @param times for each message the difference to that of the header
- * @param headers for each message the encoded ones
+ * @param encoding of the values, but never the encoding of framed values
+ * @param sequence in the header of the frame
+ * @param timestamp in the header of the frame
+ * @param keys distinct keys
+ * @param keyIndexes for each message the position of its key in {@code keys}
+ * @param sequences for each message the difference from {@code sequence}
+ * @param times for each message the difference from {@code timestamp}
+ * @param headers for each message its encoded headers
  * @param absent positions of messages without a value
- * @param values of each message
+ * @param values for each message its value
  */
 public record Columns(
         int port, int encoding, long sequence, long timestamp, List<byte[]> keys, long[] keyIndexes, long[] sequences,
@@ -34,7 +34,7 @@ public record Columns(
     /**
      * Reads a frame whose header and checksum are right.
      *
-     * @throws IllegalArgumentException its columns contradict each other, or its values are framed
+     * @throws IllegalArgumentException if its columns contradict each other, or its values are framed
      */
     public static Columns read(byte[] frame) {
         ByteBuffer buffer = ByteBuffer.wrap(frame).order(ByteOrder.LITTLE_ENDIAN);
@@ -77,7 +77,7 @@ public record Columns(
         return sequence + (sequences.length == 0 ? index : sequences[index]);
     }
 
-    /** Returns the key of a message; empty: it has none. */
+    /** Returns the key of a message, or an empty array if the message has no key. */
     public byte[] key(int index) {
         return keys.isEmpty() ? new byte[0] : keys.get((int) keyIndexes[index]);
     }
@@ -85,7 +85,7 @@ public record Columns(
     /**
      * Returns the frame.
      *
-     * @throws IllegalArgumentException it would be longer than frames may be
+     * @throws IllegalArgumentException if the body would be longer than a frame permits
      */
     public byte[] toBytes() {
         int flags = 0;
@@ -136,7 +136,7 @@ public record Columns(
         parts.addAll(pieces);
     }
 
-    /** Returns some of the keys with which a body begins, from one on that depends on a sequence. */
+    /** Returns at most {@code most} of the keys at the start of a body. The sequence decides which key is the first. */
     static List<byte[]> keys(ByteBuffer body, long sequence, int most) {
         try {
             long[] lengths = column(body, true, body.getInt());

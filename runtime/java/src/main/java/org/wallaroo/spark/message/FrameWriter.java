@@ -14,7 +14,7 @@ public final class FrameWriter {
 
     private final int port;
     private final boolean hasKeys;
-    private final Map<ByteBuffer, Integer> keys = new LinkedHashMap<>(); // with their positions
+    private final Map<ByteBuffer, Integer> keys = new LinkedHashMap<>(); // position of each distinct key
     private final List<byte[]> headers = new ArrayList<>();
     private final List<byte[]> values = new ArrayList<>();
     private final BitSet absent = new BitSet();
@@ -24,7 +24,7 @@ public final class FrameWriter {
     private boolean hasHeaders;
 
     /**
-     * Makes one of a frame without messages.
+     * Makes a writer for a frame that has no messages yet.
      *
      * @param port of the frame
      * @param hasKeys whether its messages have keys
@@ -38,9 +38,9 @@ public final class FrameWriter {
      * Adds a message.
      *
      * @param timeMs in milliseconds since 1970
-     * @param key null: it has none
-     * @param header all of its headers, encoded
-     * @param value null: it has none
+     * @param key null if the message has no key
+     * @param header all headers of the message, encoded
+     * @param value null if the message has no value
      */
     public void add(long sequence, long timeMs, byte[] key, byte[] header, byte[] value) {
         int at = values.size();

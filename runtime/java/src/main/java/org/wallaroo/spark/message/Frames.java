@@ -33,13 +33,13 @@ public final class Frames {
     private Frames() {}
 
     /**
-     * The good part of a run of frames.
+     * The good part of a series of frames.
      *
      * @param end position after the last good frame
-     * @param sequence the sequence that follows
-     * @param messages how many messages the frames have; ticks and visits are none
-     * @param wanted bytes of the frame at {@code end} as far as known, when it is not whole
-     * @param fault what is wrong with the frame at {@code end}; empty: it is only not whole
+     * @param sequence with which the next frame begins
+     * @param messages number of messages in the good frames; ticks and visits are not counted
+     * @param wanted length of the frame at {@code end}, or of a header if that length is not known
+     * @param fault of the frame at {@code end}; empty if the frame is only incomplete
      */
     public record Progress(int end, long sequence, long messages, int wanted, String fault) {}
 
@@ -47,7 +47,7 @@ public final class Frames {
      * Walks over frames, and verifies layout, checksum and sequences.
      *
      * @param data begins at a frame boundary
-     * @param sequence with which the first frame must begin; -1: any
+     * @param sequence that the first frame must have; -1 if it may have any
      */
     public static Progress verify(byte[] data, long sequence) {
         ByteBuffer view = ByteBuffer.wrap(data).order(ByteOrder.LITTLE_ENDIAN);
@@ -82,8 +82,8 @@ public final class Frames {
     /**
      * Returns the port in the header of a frame.
      *
-     * @param data has the frame
-     * @param at where it begins
+     * @param data contains the frame
+     * @param at position at which the frame begins
      */
     public static int port(byte[] data, int at) {
         return (data[at + 6] & 255) | (data[at + 7] & 255) << 8;
@@ -98,7 +98,7 @@ public final class Frames {
         return found;
     }
 
-    /** Returns those of whole frames that have one of the ports. */
+    /** Returns copies of the frames that have one of the ports. */
     public static List<byte[]> ofPorts(byte[] frames, Set<Integer> ports) {
         List<byte[]> found = new ArrayList<>();
         for (int at = 0; at < frames.length; at += bytes(frames, at)) {
@@ -109,7 +109,7 @@ public final class Frames {
         return found;
     }
 
-    /** Returns frames one after the other. */
+    /** Returns the bytes of all frames, one frame after the other. */
     public static byte[] joined(List<byte[]> frames) {
         ByteArrayOutputStream all = new ByteArrayOutputStream();
         frames.forEach(all::writeBytes);
@@ -121,7 +121,7 @@ public final class Frames {
         return port == TICK_PORT || port == VISIT_PORT;
     }
 
-    /** Returns a tick or visit of the journal as workers take it: of a tick, which counts there as a message, no contents. */
+    /** Returns a tick or visit of the journal as workers take it: a tick counts as a message in the journal alone. */
     public static byte[] control(byte[] frame) {
         ByteBuffer view = ByteBuffer.wrap(frame).order(ByteOrder.LITTLE_ENDIAN);
         return port(frame, 0) != TICK_PORT ? frame : tick(view.getLong(16), view.getLong(24));
@@ -142,14 +142,14 @@ public final class Frames {
         return checked(ByteBuffer.wrap(frame.clone()).order(ByteOrder.LITTLE_ENDIAN).putLong(16, 0));
     }
 
-    /** Returns a frame without body and checksum. */
+    /** Returns a buffer with the header of a frame, positioned at the body. The checksum is still missing. */
     static ByteBuffer begun(int flags, int encoding, int port, int count, int body, long sequence, long timestamp) {
         return ByteBuffer.allocate(HEADER_BYTES + body).order(ByteOrder.LITTLE_ENDIAN).putInt(MAGIC).put((byte) flags)
                 .put((byte) encoding).putShort((short) port).putInt(count).putInt(body).putLong(sequence)
                 .putLong(timestamp).putLong(0);
     }
 
-    /** Returns a frame with its checksum. */
+    /** Writes the checksum into a frame, and returns the frame. */
     static byte[] checked(ByteBuffer frame) {
         int checksum = checksum(frame.array(), 0, frame.capacity() - HEADER_BYTES);
         return frame.putInt(CHECKED_HEADER_BYTES, checksum).array();

@@ -10,12 +10,12 @@ import java.util.function.Function;
 import wallaroo.worker.v1.WorkerOuterClass.Origin;
 
 /**
- * Origins of the journal's messages.
+ * Origins of messages of the journal.
  *
- * <p>In a frame of the journal the last message of each run of one partition, whose offsets follow each other, has a
- * header with partition and next offset.
+ * <p>A frame of the journal has runs of records of one partition whose offsets follow each other. The last message of
+ * each run has a header with the partition and the next offset.
  *
- * @param topics those that are read, by port
+ * @param topics that the application reads, by port
  */
 public record JournalOrigins(Map<Integer, Topic> topics) implements Origins {
     private static final byte[] POINT = "\16\0wallaroo.point\20\0\0\0".getBytes(StandardCharsets.ISO_8859_1);

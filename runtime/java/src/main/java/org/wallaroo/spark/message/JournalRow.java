@@ -3,12 +3,12 @@ package org.wallaroo.spark.message;
 import java.util.List;
 
 /**
- * A row from one level to the next: frames, or a word to the levels.
+ * A row that one level passes to the next: frames, or an instruction to the levels.
  *
- * @param kind what it is
- * @param place after all of the journal that it and those before it are of
- * @param items the frames, each with where it goes
- * @param arrivals of its messages
+ * @param kind of the row
+ * @param place in the journal after all input of this row and of the rows before it
+ * @param items frames with their destinations
+ * @param arrivals of the row's messages
  */
 public record JournalRow(Kind kind, Place place, List<Item> items, Arrivals arrivals) {
     public JournalRow(Kind kind, Place place, List<Item> items) {
@@ -19,27 +19,27 @@ public record JournalRow(Kind kind, Place place, List<Item> items, Arrivals arri
     public enum Kind {
         /** Frames. */
         FRAMES,
-        /** The journal has nothing more for now: answers that are under way are awaited. */
+        /** The journal has nothing more for now, so the levels wait for the answers in flight. */
         IDLE,
-        /** Open calls end now: their changes can be stored. */
+        /** Open calls end now, so that their changes can be stored. */
         FLUSH
     }
 
     /**
      * A place in the journal.
      *
-     * @param offset of it
-     * @param messages before it
-     * @param sequence that follows; -1: nothing was read yet
+     * @param offset of the place
+     * @param messages number of messages before the place
+     * @param sequence of the next message; -1 if nothing was read yet
      */
     public record Place(long offset, long messages, long sequence) {}
 
     /**
      * A frame.
      *
-     * @param port of the exit that it left
-     * @param bucket that it goes to; -1: none
-     * @param origin which stage gave it, and for which bucket: a number of its own for each; -1: the first stage
+     * @param port of the exit that emitted the frame
+     * @param bucket to which the frame goes; -1 if it goes to no bucket
+     * @param origin a number for each stage and bucket that emit frames; -1 for the first stage
      * @param frame one whole frame; in rows of the journal one or more
      */
     public record Item(int port, int bucket, int origin, byte[] frame) {}
@@ -47,7 +47,7 @@ public record JournalRow(Kind kind, Place place, List<Item> items, Arrivals arri
     /**
      * Returns a row without frames.
      *
-     * @param kind what it says
+     * @param kind of the row
      * @param place in the journal
      */
     public static JournalRow of(Kind kind, Place place) {

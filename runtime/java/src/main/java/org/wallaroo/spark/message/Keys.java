@@ -29,8 +29,8 @@ public final class Keys {
      * Returns distinct keys of a frame, and reads no other column.
      *
      * @param frame whose header and checksum are right
-     * @param most if it has more keys, so many are returned; which ones depends on the frame's sequence
-     * @throws IllegalArgumentException the columns contradict each other
+     * @param most largest number of keys to return; the frame's sequence decides which keys these are
+     * @throws IllegalArgumentException if the columns contradict each other
      */
     public static List<byte[]> some(byte[] frame, int most) {
         ByteBuffer buffer = ByteBuffer.wrap(frame).order(ByteOrder.LITTLE_ENDIAN);

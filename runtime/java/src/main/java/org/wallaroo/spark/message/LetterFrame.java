@@ -16,7 +16,7 @@ public record LetterFrame(long timestamp, List<Letter> letters) {
      * A dead letter.
      *
      * @param sequence of the source message
-     * @param path of what failed
+     * @param path of the source, step or sink that failed
      * @param value a serialized {@code DeadLetter}
      */
     public record Letter(long sequence, String path, byte[] value) {}
@@ -24,7 +24,7 @@ public record LetterFrame(long timestamp, List<Letter> letters) {
     /**
      * Reads a frame whose header and checksum are right.
      *
-     * @throws IllegalArgumentException its columns contradict each other, or a value is no dead letter
+     * @throws IllegalArgumentException if its columns contradict each other, or a value is no dead letter
      */
     public static LetterFrame read(byte[] frame) {
         Columns columns = Columns.read(frame);

@@ -7,19 +7,19 @@ import java.util.function.Function;
 import wallaroo.worker.v1.WorkerOuterClass.DeadLetter;
 import wallaroo.worker.v1.WorkerOuterClass.Origin;
 
-/** Puts into dead letters which record of Kafka they are of. */
+/** Writes into dead letters the record of Kafka that they come from. */
 public interface Origins {
-    /** Of sources that are no topics. */
+    /** For sources that are no topics: it changes no letter. */
     Origins NONE = data -> null;
 
     /**
      * A topic.
      *
-     * @param source that reads it
+     * @param source that reads the topic
      * @param name of the topic
      */
     record Topic(String source, String name) {
-        private static final int KEY_BYTES = 200; // of a key, which is there to be shown
+        private static final int KEY_BYTES = 200; // of a longer key, since it is only shown to people
 
         Origin origin(int partition, long offset, byte[] key) {
             return Origin.newBuilder().setSource(source).setTopic(name).setPartition(partition).setOffset(offset)
@@ -28,16 +28,17 @@ public interface Origins {
     }
 
     /**
-     * Returns the function that gives the origin of a letter, or null where it is not known; null where none is.
+     * Returns a function that gives the origin of a letter, or null for a letter of unknown origin. The function itself
+     * is null if all origins are unknown.
      *
      * @param data one or more whole frames of sources
      */
     Function<LetterFrame.Letter, Origin> of(byte[] data);
 
     /**
-     * Returns the frames given for frames of sources, with origins in their dead letters.
+     * Adds origins to the dead letters among frames that a worker has returned for frames of sources.
      *
-     * @param given frames of any ports
+     * @param given returned frames, of any ports
      * @param data one or more whole frames of sources
      */
     default List<JournalRow.Item> put(List<JournalRow.Item> given, byte[] data) {

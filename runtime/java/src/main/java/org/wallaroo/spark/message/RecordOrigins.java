@@ -10,12 +10,12 @@ import wallaroo.worker.v1.WorkerOuterClass.DeadLetter;
 import wallaroo.worker.v1.WorkerOuterClass.Origin;
 
 /**
- * Origins of the records that a task reads of one partition of a topic: sequences are offsets.
+ * Origins of the records that a task reads from one partition of a topic. Sequences of messages are offsets.
  *
- * <p>Those of tables are not: of these the decoder's input says it, which is the record.
+ * <p>Sequences of tables are no offsets. A dead letter of a table has the record itself as the decoder's input.
  *
  * @param path of the source
- * @param isTable whether it is a table
+ * @param isTable whether the topic is a table
  * @param partition that the task reads
  */
 public record RecordOrigins(Topic topic, String path, boolean isTable, IntSupplier partition) implements Origins {
