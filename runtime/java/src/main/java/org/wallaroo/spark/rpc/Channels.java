@@ -28,10 +28,10 @@ import java.util.concurrent.TimeUnit;
 
 /** gRPC over Unix sockets and TCP, and the methods that the operators call. */
 public final class Channels {
-    /** The number of replies that a call asks for ahead. */
+    /** Number of replies that a call requests in advance. */
     public static final int REPLIES = 1024;
     private static final int WINDOW_BYTES = 16 << 20;
-    private static final int MAX_MESSAGE_BYTES = 72 << 20; // a frame of 64 MiB, and what is around it
+    private static final int MAX_MESSAGE_BYTES = 72 << 20; // a frame of 64 MiB, and the message around it
     private static final int SERVICE_MESSAGE_BYTES = 2 << 20;
     private static final int KEEPALIVE_S = 30; // as the services and the clients in Python have it
     private static final int KEEPALIVE_ANSWER_S = 10;
@@ -51,7 +51,7 @@ public final class Channels {
     }
 
     /**
-     * Opens a channel to a gateway or an egress, which connects again and again while that is away.
+     * Opens a channel to a gateway or an egress. The channel connects again and again while the service is away.
      *
      * @param address path of a Unix socket, or HOST:PORT of a service that {@link Credentials} knows
      */
@@ -61,7 +61,7 @@ public final class Channels {
         return channel;
     }
 
-    /** Says whether the address of a service is one of the network. */
+    /** Says whether the address of a service is HOST:PORT, and not the path of a Unix socket. */
     static boolean isRemote(String address) {
         return !address.startsWith("/");
     }
@@ -96,20 +96,20 @@ public final class Channels {
         }
     }
 
-    /** Runs something in gRPC's thread, which must not wait. */
+    /** Runs an action in gRPC's thread. The action must not wait. */
     static void later(long milliseconds, Runnable action) {
         loop().schedule(action, milliseconds, TimeUnit.MILLISECONDS);
     }
 
-    /** Returns the options of a call that asks for each of its replies itself. */
+    /** Returns the options of a call whose caller requests each reply. */
     static CallOptions byHand() {
         return CallOptions.DEFAULT.withOption(BY_HAND, true);
     }
 
     /**
-     * Lets each call ask for replies: for some ahead, and for one more when one comes, since streams live for weeks.
+     * Requests replies for each call: some in advance, and one more when one comes, since streams live for weeks.
      *
-     * <p>The end of a connection has one status, whether a call meets it before, while or after it begins.
+     * <p>If the connection is lost, a call has the same status before, during and after its start.
      */
     private static final class Asking implements ClientInterceptor {
         @Override
@@ -140,7 +140,7 @@ public final class Channels {
         }
     }
 
-    /** Returns a status in which a lost connection is always UNAVAILABLE: gRPC knows no code for a closed channel. */
+    /** Returns a status in which a lost connection is always UNAVAILABLE: gRPC reports a closed channel as UNKNOWN. */
     static Status named(Status status) {
         boolean isLost = status.getCode() == Status.Code.UNKNOWN && status.getCause() instanceof IOException;
         return isLost ? Status.UNAVAILABLE.withDescription(status.getDescription()).withCause(status.getCause()) : status;

@@ -18,10 +18,10 @@ import javax.net.ssl.SSLException;
 import org.wallaroo.spark.query.OperatorFailure;
 
 /**
- * The credentials for remote services. Tasks on executors get them with their code.
+ * The credentials for remote services. Tasks on executors get the credentials together with their code.
  *
- * <p>Settings of a query cross to Spark as text, which it shows in plans, logs and its web interface: a token must not
- * be in them.
+ * <p>A token must not be in the settings of a query: these are text, which Spark shows in plans, logs and its web
+ * interface.
  */
 public final class Credentials {
     private static final Metadata.Key<String> AUTHORIZATION =
@@ -37,17 +37,17 @@ public final class Credentials {
     }
 
     /**
-     * Lets calls of a service prove themselves, before a query is begun that uses it.
+     * Sets the credentials for calls of a service. This must happen before a query that uses the service begins.
      *
      * @param address HOST:PORT of the service
      * @param token that each call carries
-     * @param authority certificates (PEM) that those of the service are signed by; empty: no TLS
+     * @param authority certificates (PEM) that sign the certificate of the service; empty if the service has no TLS
      */
     public static void put(String address, String token, String authority) {
         KNOWN.put(address, new Credentials(token, authority));
     }
 
-    /** Returns all that this virtual machine knows, for tasks: token and authority by address. */
+    /** Returns all credentials of this virtual machine, for tasks: token and authority by address. */
     public static HashMap<String, String[]> all() {
         HashMap<String, String[]> found = new HashMap<>();
         KNOWN.forEach((address, each) -> found.put(address, new String[] {each.token, each.authority}));
@@ -76,7 +76,7 @@ public final class Credentials {
         };
     }
 
-    /** Returns whose signatures a service must show; null: it has no TLS. */
+    /** Returns the context that verifies the certificate of a service; null if the service has no TLS. */
     static SslContext authority(String address) {
         String pem = known(address).authority;
         try {

@@ -9,10 +9,10 @@ import java.util.EnumSet;
 import java.util.Set;
 
 /**
- * A call that a service answers for as long as it lives; it is made again while the service is away.
+ * A call that a service answers as long as the service lives. The call is made again while the service is away.
  *
- * <p>How long a service may be away, the driver decides, which asks it for its status. A service that is there and fails
- * each time is an error.
+ * <p>The driver decides how long a service may be away, by asking the service for its status. A service that can be
+ * reached but fails each time is an error.
  *
  * @param <Q> type of the request
  * @param <R> type of the replies
@@ -29,21 +29,21 @@ public final class LastingCall<Q, R> implements AutoCloseable {
     private final MethodDescriptor<Q, R> method;
     private final Caller<Q, R> caller;
     private volatile ClientCall<Q, R> call;
-    private volatile int failures; // in a row, of a service that is there
+    private volatile int failures; // in succession, of a service that can be reached
     private boolean isOver;
 
-    /** The caller; all is called in gRPC's thread, or in that which opens the call. */
+    /** The caller. Its methods run in gRPC's thread, or in the thread that opens the call. */
     public interface Caller<Q, R> {
-        /** Returns the request of the next call; the replies of the call before are all that came. */
+        /** Returns the request of the next call. By then {@link #take} has got all replies of the call before. */
         Q request();
 
-        /** Returns the number of replies that the next call may have before {@link LastingCall#ask}. */
+        /** Returns the number of replies that the next call may bring before {@link LastingCall#ask} is called. */
         int ahead();
 
         /** Takes a reply. */
         void take(R reply);
 
-        /** Takes note that no reply follows. */
+        /** Takes note that no further reply will come. */
         void fail(ReplyQueue.StreamEnded why);
     }
 
@@ -60,7 +60,7 @@ public final class LastingCall<Q, R> implements AutoCloseable {
         }
         ClientCall<Q, R> made = channel.newCall(method, Channels.byHand());
         made.start(new Listener(), new Metadata());
-        call = made; // before it is asked how many replies there may be: who takes one meanwhile asks for another
+        call = made; // set before ahead(): a thread that takes a reply meanwhile calls ask
         made.request(caller.ahead());
         made.sendMessage(caller.request());
         made.halfClose();

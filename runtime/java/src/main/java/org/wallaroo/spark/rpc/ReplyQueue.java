@@ -11,7 +11,7 @@ import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.TimeUnit;
 
 /**
- * One open call of gRPC: requests out, replies into a queue.
+ * One open call of gRPC: it sends requests, and collects replies in a queue.
  *
  * @param <Q> type of the requests
  * @param <R> type of the replies
@@ -20,7 +20,7 @@ public class ReplyQueue<Q, R> extends ClientCall.Listener<R> {
     private final ClientCall<Q, R> call;
     private final BlockingQueue<Object> replies = new LinkedBlockingQueue<>();
     private Metadata trailers = new Metadata();
-    private Status end; // null: the call is open
+    private Status end; // null while the call is open
 
     public ReplyQueue(ManagedChannel channel, MethodDescriptor<Q, R> method) {
         this(channel, method, new Metadata());
@@ -54,9 +54,9 @@ public class ReplyQueue<Q, R> extends ClientCall.Listener<R> {
     }
 
     /**
-     * Sends a request as soon as those before have left this process.
+     * Sends a request as soon as the requests before it have left this process.
      *
-     * @throws StreamEnded the call is closed, or nothing has left for so long
+     * @throws StreamEnded if the call is closed, or no request has left for that time
      */
     public void send(Q request, long milliseconds) {
         long until = System.nanoTime() + TimeUnit.MILLISECONDS.toNanos(milliseconds);
@@ -81,9 +81,9 @@ public class ReplyQueue<Q, R> extends ClientCall.Listener<R> {
     }
 
     /**
-     * Returns the next reply; null when none comes in time.
+     * Returns the next reply, or null if none comes in time.
      *
-     * @throws StreamEnded the other side has ended the call
+     * @throws StreamEnded if the other side has ended the call
      */
     @SuppressWarnings("unchecked")
     public R poll(long milliseconds) {
@@ -100,7 +100,7 @@ public class ReplyQueue<Q, R> extends ClientCall.Listener<R> {
         return (R) found;
     }
 
-    /** Returns the error of a task that was interrupted, which goes on to count as such. */
+    /** Returns the error of an interrupted task, and marks the thread as interrupted again. */
     public static IllegalStateException interrupted(Exception error) {
         Thread.currentThread().interrupt();
         return new IllegalStateException("the task was interrupted", error);
@@ -119,7 +119,7 @@ public class ReplyQueue<Q, R> extends ClientCall.Listener<R> {
         call.cancel("given up", null);
     }
 
-    /** A call ended before its time. */
+    /** The error of a call that ended too early. */
     public static final class StreamEnded extends RuntimeException {
         private static final long serialVersionUID = 1L;
         private final transient Status status;

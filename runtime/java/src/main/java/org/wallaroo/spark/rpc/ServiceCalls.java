@@ -5,7 +5,7 @@ import io.grpc.MethodDescriptor;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
 
-/** Calls of a remote gateway or egress, made again while it is away. */
+/** Calls to a remote gateway or egress, which are made again while it is away. */
 public final class ServiceCalls {
     private static final Map<String, ManagedChannel> OPEN = new ConcurrentHashMap<>(); // by address, for all tasks
     private static final long CALL_MS = 30_000;
@@ -19,7 +19,7 @@ public final class ServiceCalls {
     private long pauseMs = FIRST_PAUSE_MS;
 
     /**
-     * Makes calls of a service.
+     * Makes the calls to one service.
      *
      * @param kind gateway or egress
      * @param address HOST:PORT
@@ -37,7 +37,7 @@ public final class ServiceCalls {
     /**
      * Makes a call that may be repeated.
      *
-     * @throws RuntimeException what the service says is wrong; R642, it was away for too long
+     * @throws RuntimeException if the service reports a failure; R642 if it was away for too long
      */
     public <Q, R> R call(MethodDescriptor<Q, R> method, Q request) {
         progressed();
@@ -58,7 +58,7 @@ public final class ServiceCalls {
         }
     }
 
-    /** Returns the meaning of the end of a call. */
+    /** Returns the error that stands for the end of a call. */
     public RuntimeException failure(ReplyQueue.StreamEnded error) {
         return ServiceFailure.of(kind, address, error);
     }
@@ -72,7 +72,7 @@ public final class ServiceCalls {
     /**
      * Waits before the next try.
      *
-     * @throws RuntimeException there is no sense in one
+     * @throws RuntimeException if the failure is permanent, or the service was away for too long
      */
     public void again(ReplyQueue.StreamEnded error) {
         if (!ServiceFailure.isPassing(error) || System.nanoTime() - since >= PATIENCE_NS) {

@@ -47,7 +47,7 @@ public final class ServiceFailure {
                 "reason", error.getMessage());
     }
 
-    /** Says whether the same call may have another end. */
+    /** Says whether the same call may succeed later. */
     static boolean isPassing(ReplyQueue.StreamEnded error) {
         return PASSING.contains(error.status().getCode()) && error.trailers().get(FAILURES) == null;
     }
