@@ -21,10 +21,10 @@ import org.wallaroo.spark.query.OperatorFailure;
 final class JournalDirectory implements JournalPlace {
     private static final int HEAD_BYTES = 32;
     private static final int TRIES = 100;
-    private static final long LOOK_MS = 20; // where the system cannot tell of writes
+    private static final long LOOK_MS = 20; // between two looks, if the system cannot report writes
 
     private final Path directory;
-    private WatchService writes; // null: nobody has waited yet, or the system cannot tell
+    private WatchService writes; // null before the first wait, or if the system cannot report writes
 
     JournalDirectory(Path directory) {
         this.directory = directory;
@@ -39,7 +39,7 @@ final class JournalDirectory implements JournalPlace {
     public JournalOffset end() {
         ByteBuffer head = ByteBuffer.allocate(HEAD_BYTES).order(ByteOrder.LITTLE_ENDIAN);
         try (FileChannel file = FileChannel.open(directory.resolve("head"))) {
-            for (int i = 0; i < TRIES; i++) { // the writer overwrites it in place
+            for (int i = 0; i < TRIES; i++) { // the writer overwrites the head in place
                 head.clear();
                 file.read(head, 0);
                 CRC32 crc = new CRC32();
@@ -76,7 +76,7 @@ final class JournalDirectory implements JournalPlace {
         return end;
     }
 
-    /** Returns the watcher of writes in the directory; null: the system cannot, or has no more of these. */
+    /** Returns a watcher of writes in the directory; null if the system has no watchers, or none is left. */
     private WatchService watch() {
         WatchService made = null;
         try {
@@ -101,7 +101,7 @@ final class JournalDirectory implements JournalPlace {
                 watch.close();
             }
         } catch (IOException error) {
-            // It watches nothing any more.
+            // The watcher has no further use.
         }
     }
 

@@ -26,7 +26,7 @@ final class JournalFiles extends JournalReader {
      * Makes a reader.
      *
      * @param directory of the journal
-     * @param start where to begin
+     * @param start offset at which reading begins
      */
     JournalFiles(Path directory, JournalOffset start) {
         super(start);
@@ -36,7 +36,7 @@ final class JournalFiles extends JournalReader {
 
     @Override
     long reach(long end) throws IOException {
-        boolean isLast = following == Long.MAX_VALUE; // it was, when it was opened
+        boolean isLast = following == Long.MAX_VALUE; // it was the last segment when it was opened
         if (segment == null || offset() >= following || isLast && end > base + segment.size() - SEGMENT_HEADER_BYTES) {
             open();
         }

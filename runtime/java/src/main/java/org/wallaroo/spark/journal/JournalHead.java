@@ -15,10 +15,10 @@ import wallaroo.service.v1.Service.FollowRequest;
 import wallaroo.service.v1.Service.Position;
 
 /**
- * Knows the position up to which a journal may be read: the gateway pushes it, so that waiting costs nothing.
+ * Knows the position up to which a journal may be read. The gateway pushes the position, so that waiting costs nothing.
  *
- * <p>One for each query in this virtual machine. While the gateway is away it knows what it knew. Of a journal of this
- * machine the gateway says how far it goes; one that the gateway sends may be read as far as it has arrived.
+ * <p>Each query in this virtual machine has one head, which keeps the last position while the gateway is away. If the
+ * gateway sends the journal, the position is the end of the part that has arrived.
  */
 public final class JournalHead {
     static final MethodDescriptor<FollowRequest, Position> FOLLOW = Channels.method(
@@ -28,8 +28,8 @@ public final class JournalHead {
 
     private final Settings settings;
     private final ManagedChannel channel;
-    private final LastingCall<FollowRequest, Position> call; // null: a reader says how far it has got
-    private Object reader; // that says so now
+    private final LastingCall<FollowRequest, Position> call; // null if a reader reports the position
+    private Object reader; // that reports the position now; null if the gateway does
     private long end;
     private boolean isEnding;
     private boolean isClosed;
@@ -45,7 +45,7 @@ public final class JournalHead {
     }
 
     /**
-     * Returns that of a query, following since the first call.
+     * Returns the head of a query. The first call begins to follow the journal.
      *
      * @param settings of the query
      * @param start names the journal
@@ -54,12 +54,12 @@ public final class JournalHead {
         return OPEN.computeIfAbsent(settings.text(), text -> new JournalHead(settings, start));
     }
 
-    /** Lets the batches of a query end now, and each one that begins later. Its engine has read the head before. */
+    /** Ends the current batch of a query now, and each later batch as it begins. The engine must have begun before. */
     public static void endBatches(String settings) {
         OPEN.computeIfPresent(settings, (text, head) -> head.ending());
     }
 
-    /** Ends that of a query for good: a task that begins too late gets the closed one. */
+    /** Closes the head of a query for good: a task that begins too late gets the closed head. */
     public static void close(Settings settings) {
         OPEN.computeIfPresent(settings.text(), (text, head) -> head.closed());
     }
@@ -98,14 +98,14 @@ public final class JournalHead {
         }
     }
 
-    /** Lets a reader report from now on the part of the journal that it has got; it begins at an offset. */
+    /** Lets a reader report the position from now on, beginning with its first offset. */
     synchronized void feed(Object begun, long offset) {
         reader = begun;
         end = offset;
         failure = null;
     }
 
-    /** Takes note of the position up to which the journal may be read; {@code from}: the reader that says so, or null. */
+    /** Moves the position up to which the journal may be read. {@code from} is the reader that reports it, or null. */
     synchronized void moveTo(Object from, long offset) {
         if (from == reader && offset > end) {
             end = offset;
@@ -113,7 +113,7 @@ public final class JournalHead {
         }
     }
 
-    /** Takes note why no reader will report that position any longer. */
+    /** Takes note why the position will not move any longer. */
     synchronized void fail(Object from, RuntimeException why) {
         if (from == reader) {
             failure = why;
@@ -126,7 +126,7 @@ public final class JournalHead {
      *
      * @param offset that the reader has reached
      * @param nanoseconds how long to wait
-     * @return where the journal ends; at most {@code offset}: nothing came
+     * @return end of the journal; at most {@code offset} if nothing came
      */
     synchronized long await(long offset, long nanoseconds) throws InterruptedException {
         long until = System.nanoTime() + nanoseconds;
@@ -146,7 +146,7 @@ public final class JournalHead {
         return end;
     }
 
-    /** Says whether batches are to end now. */
+    /** Says whether batches must end now. */
     synchronized boolean isEnding() {
         return isEnding;
     }

@@ -6,7 +6,7 @@ import org.apache.spark.sql.connector.read.streaming.Offset;
 import org.apache.spark.sql.connector.read.streaming.PartitionOffset;
 import org.wallaroo.spark.query.Json;
 
-/** A frame boundary of a journal, as Spark's checkpoint has it; the same text as that of micro-batches. */
+/** A frame boundary of a journal, as Spark's checkpoint stores it. Both modes write the same text. */
 public final class JournalOffset extends Offset implements PartitionOffset {
     private static final long serialVersionUID = 1L;
 
@@ -19,7 +19,7 @@ public final class JournalOffset extends Offset implements PartitionOffset {
      *
      * @param journal id of the journal
      * @param offset frame bytes from its beginning
-     * @param messages before it
+     * @param messages number of messages before the offset
      */
     public JournalOffset(long journal, long offset, long messages) {
         this.journal = journal;
@@ -28,7 +28,7 @@ public final class JournalOffset extends Offset implements PartitionOffset {
     }
 
     /**
-     * Reads the form that {@link #json} gave.
+     * Reads the text that {@link #json} has returned.
      *
      * @param text JSON
      */
@@ -43,18 +43,18 @@ public final class JournalOffset extends Offset implements PartitionOffset {
         return journal;
     }
 
-    /** Returns the frame bytes before it. */
+    /** Returns the number of frame bytes before it. */
     public long offset() {
         return offset;
     }
 
-    /** Returns the messages before it. */
+    /** Returns the number of messages before it. */
     public long messages() {
         return messages;
     }
 
     /**
-     * Returns the id of a journal as text: readers of JSON round large numbers.
+     * Returns the id of a journal as text, since readers of JSON round large numbers.
      *
      * @param id of the journal
      */

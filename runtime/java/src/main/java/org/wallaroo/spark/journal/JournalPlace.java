@@ -4,7 +4,7 @@ import com.fasterxml.jackson.databind.JsonNode;
 import java.nio.file.Path;
 import java.util.List;
 
-/** A journal of which micro-batches take one part after the other. */
+/** A journal from which micro-batches take one part after the other. */
 public interface JournalPlace extends AutoCloseable {
     /**
      * Returns the journal of a place.
@@ -17,21 +17,21 @@ public interface JournalPlace extends AutoCloseable {
                 : new JournalDirectory(Path.of(place.path("directory").asText()));
     }
 
-    /** Says whether a gateway sends it. */
+    /** Says whether a gateway sends the journal. */
     boolean isSent();
 
-    /** Returns the position up to which it may be read now. */
+    /** Returns the position up to which the journal may be read now. */
     JournalOffset end();
 
     /**
-     * Returns the last frame boundary at most so many bytes after an offset, but at least one frame further; where
-     * nothing follows, the end.
+     * Returns the last frame boundary within {@code maxBytes} after an offset, or the next boundary if one frame alone
+     * is longer. If nothing follows the offset, the end is returned.
      *
-     * @param waitMs how long to wait where nothing follows
+     * @param waitMs how long to wait if nothing follows; a gateway's journal does not wait
      */
     JournalOffset limit(JournalOffset from, long maxBytes, long waitMs) throws InterruptedException;
 
-    /** Cuts a part at frame boundaries into pieces of about the same size; returns where each ends. */
+    /** Cuts a part at frame boundaries into pieces of about the same size, and returns the end of each piece. */
     List<Long> split(JournalOffset from, JournalOffset to, int parts);
 
     /**
@@ -43,9 +43,9 @@ public interface JournalPlace extends AutoCloseable {
      */
     JournalRange range(JournalOffset start, long end, int rowBytes);
 
-    /** Ends the waits for writes. */
+    /** Stops watching for writes. */
     @Override
     default void close() {
-        // Nothing does.
+        // Only a journal of this machine is watched.
     }
 }

@@ -8,7 +8,7 @@ import org.wallaroo.spark.rpc.ServiceCalls;
 import wallaroo.service.v1.Service.Chunk;
 import wallaroo.service.v1.Service.ReadRequest;
 
-/** Reads a part of a journal that a gateway sends; a stream that breaks goes on after the last whole piece. */
+/** Reads a part of a journal that a gateway sends. After a stream breaks, a new one goes on after the last piece. */
 final class JournalPull extends SentJournal {
     static final MethodDescriptor<ReadRequest, Chunk> READ = Channels.method(
             "wallaroo.service.v1.JournalService/Read", MethodType.SERVER_STREAMING, ReadRequest.parser(),
@@ -18,7 +18,7 @@ final class JournalPull extends SentJournal {
     private final ServiceCalls calls;
     private final long epoch;
     private final long end;
-    private ReplyQueue<ReadRequest, Chunk> stream; // null: none is open
+    private ReplyQueue<ReadRequest, Chunk> stream; // null if none is open
     private byte[] piece = {}; // whole frames, from the offset on
 
     JournalPull(ServiceCalls calls, String gateway, long epoch, JournalOffset start, long end) {
@@ -38,7 +38,7 @@ final class JournalPull extends SentJournal {
 
     @Override
     byte[] get(int count) {
-        return piece; // pieces are of whole frames: the gateway chooses them
+        return piece; // a piece has whole frames, and the gateway chooses its length
     }
 
     @Override

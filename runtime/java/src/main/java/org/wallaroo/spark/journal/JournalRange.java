@@ -8,7 +8,7 @@ import java.util.List;
 import org.wallaroo.spark.message.JournalRow;
 import org.wallaroo.spark.message.JournalRow.Kind;
 
-/** Gives the frames of a part of a journal, which is there. */
+/** Iterates over the frames of a part of a journal. The journal already has the whole part. */
 public final class JournalRange implements Iterator<JournalRow>, Closeable {
     private final JournalReader reader;
     private final long end;

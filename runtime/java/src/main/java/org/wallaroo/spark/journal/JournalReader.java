@@ -9,7 +9,7 @@ import org.wallaroo.spark.message.JournalRow;
 import org.wallaroo.spark.query.OperatorFailure;
 import org.wallaroo.spark.query.Settings;
 
-/** Reads the frames of a journal after an offset, verified, from wherever they are. */
+/** Reads and verifies the frames of a journal after an offset. A subclass gets the bytes from files or a gateway. */
 abstract class JournalReader implements Closeable {
     private long offset;
     private long messages;
@@ -24,8 +24,8 @@ abstract class JournalReader implements Closeable {
      * Returns the reader of a query's journal.
      *
      * @param settings of the query
-     * @param start where to begin
-     * @param head gets to know how far a journal has come that a gateway sends
+     * @param start offset at which reading begins
+     * @param head gets the position up to which a gateway has sent its journal
      */
     static JournalReader of(Settings settings, JournalOffset start, JournalHead head) {
         String directory = settings.journal();
@@ -33,7 +33,7 @@ abstract class JournalReader implements Closeable {
                 : new JournalFiles(Path.of(directory), start);
     }
 
-    /** Returns the place after all that was read. */
+    /** Returns the place after the frames that were read. */
     JournalRow.Place place() {
         return new JournalRow.Place(offset, messages, sequence);
     }
@@ -43,11 +43,11 @@ abstract class JournalReader implements Closeable {
     }
 
     /**
-     * Reads whole frames; null when there is nothing between here and the end.
+     * Reads whole frames; returns null if no frame lies between the current offset and {@code end}.
      *
      * @param end how far the journal may be read
-     * @param maxBytes at most so many, unless one frame alone has more
-     * @throws OperatorFailure R698 or R648, bytes are lost or changed, or it is another journal
+     * @param maxBytes largest number of bytes, unless one frame alone is longer
+     * @throws OperatorFailure R698 or R648 if bytes are lost or changed, or this is another journal
      */
     final byte[] read(long end, int maxBytes) throws IOException {
         if (offset >= end) {
@@ -75,27 +75,27 @@ abstract class JournalReader implements Closeable {
         }
     }
 
-    /** Returns the header of the next frame; the journal goes on until {@code end}. */
+    /** Returns the header of the next frame, which must begin before {@code end}. */
     final byte[] header(long end) throws IOException {
         reach(end);
         return get(Frames.HEADER_BYTES);
     }
 
-    /** Goes on after a frame. */
+    /** Skips a frame. */
     final void skip(int bytes, long count) {
         offset += bytes;
         messages += count;
     }
 
-    /** Returns up to where {@link #get} has something, at most {@code end}, and after {@link #offset}. */
+    /** Returns the offset up to which {@link #get} has bytes: at most {@code end}, and greater than {@link #offset}. */
     abstract long reach(long end) throws IOException;
 
-    /** Returns so many bytes from {@link #offset} on. */
+    /** Returns {@code count} bytes from {@link #offset} on. */
     abstract byte[] get(int count) throws IOException;
 
-    /** Takes note that so many bytes are read for good. */
+    /** Takes note that {@code count} bytes will not be read again. */
     void passed(int count) {
-        // Files keep them.
+        // Files keep their bytes.
     }
 
     abstract OperatorFailure damaged(long at, String reason);

@@ -12,9 +12,9 @@ import org.wallaroo.spark.message.JournalRow;
 import org.wallaroo.spark.query.Settings;
 
 /**
- * Gives the frames of the journal as soon as they are there, until the driver stops; a FLUSH so long after frames.
+ * Iterates over the frames of the journal as soon as they arrive, until the driver stops.
  *
- * <p>Its last row is a FLUSH if any were frames.
+ * <p>A FLUSH follows the first frames after a fixed time, and the last frames at the end.
  */
 public final class JournalRows implements Iterator<JournalRow>, Closeable {
     private static final long LONG_NS = TimeUnit.HOURS.toNanos(1);
@@ -25,7 +25,7 @@ public final class JournalRows implements Iterator<JournalRow>, Closeable {
     private final int rowBytes;
     private JournalRow next;
     private boolean hasSaidIdle = true;
-    private boolean isDirty; // since the last FLUSH
+    private boolean isDirty; // frames came since the last FLUSH
     private long dirtySince;
 
     public JournalRows(Settings settings, JournalOffset start) {
@@ -57,7 +57,7 @@ public final class JournalRows implements Iterator<JournalRow>, Closeable {
         return given;
     }
 
-    /** Returns the next row; null: nothing came for a while, or the driver stops. */
+    /** Returns the next row, or null if nothing came for a while or the driver stops. */
     private JournalRow found() throws IOException, InterruptedException {
         long now = System.nanoTime();
         if (isDirty && (now - dirtySince >= flushNs || head.isEnding())) {

@@ -15,7 +15,7 @@ import wallaroo.service.v1.Service.SplitRequest;
 /**
  * A journal that a gateway serves.
  *
- * @param gateway its address
+ * @param gateway address of the gateway
  * @param epoch of the driver
  */
 record JournalService(String gateway, long epoch) implements JournalPlace {

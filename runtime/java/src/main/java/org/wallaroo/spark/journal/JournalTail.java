@@ -14,9 +14,9 @@ import wallaroo.service.v1.Service.Chunk;
 import wallaroo.service.v1.Service.ReadRequest;
 
 /**
- * Reads a journal that a gateway sends as it grows, some chunks ahead.
+ * Reads a growing journal that a gateway sends. Some chunks are received in advance.
  *
- * <p>A stream that breaks goes on after the last whole piece that has arrived.
+ * <p>After a stream breaks, a new one goes on after the last whole piece that has arrived.
  */
 final class JournalTail extends SentJournal implements LastingCall.Caller<ReadRequest, Chunk> {
     static final MethodDescriptor<ReadRequest, Chunk> TAIL = Channels.method(
@@ -27,9 +27,9 @@ final class JournalTail extends SentJournal implements LastingCall.Caller<ReadRe
 
     private final Settings settings;
     private final JournalHead head;
-    private final Deque<byte[]> pieces = new ArrayDeque<>(); // whole frames each, as far as the gateway says
+    private final Deque<byte[]> pieces = new ArrayDeque<>(); // each is to have whole frames, which read() verifies
     private final LastingCall<ReadRequest, Chunk> call;
-    private int taken; // of the first piece
+    private int taken; // bytes of the first piece that were read
     private long arrived; // offset after the last piece; gRPC's thread alone moves it
 
     JournalTail(Settings settings, JournalOffset start, JournalHead head) {
@@ -62,7 +62,7 @@ final class JournalTail extends SentJournal implements LastingCall.Caller<ReadRe
         try {
             long end = add(chunk);
             if (chunk.getIsContinued()) {
-                call.ask(1); // a frame has any number of chunks
+                call.ask(1); // a frame may have more than AHEAD chunks
             } else {
                 head.moveTo(this, end);
             }

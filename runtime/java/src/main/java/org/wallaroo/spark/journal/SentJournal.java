@@ -4,13 +4,13 @@ import com.google.protobuf.ByteString;
 import org.wallaroo.spark.query.OperatorFailure;
 import wallaroo.service.v1.Service.Chunk;
 
-/** Reads a journal that a gateway sends: whole frames, in one chunk or several. */
+/** Reads a journal that a gateway sends: whole frames, in one or several chunks. */
 abstract class SentJournal extends JournalReader {
     private static final int FRAME_BYTES = 64 << 20;
 
     private final String gateway;
     private final String journal;
-    private ByteString part = ByteString.EMPTY; // of what goes on in the next chunk
+    private ByteString part = ByteString.EMPTY; // data that the next chunk continues
 
     SentJournal(String gateway, JournalOffset start) {
         super(start);
@@ -33,7 +33,7 @@ abstract class SentJournal extends JournalReader {
         part = ByteString.EMPTY;
     }
 
-    /** Returns the frames that end with a chunk, which begin at an offset; null: they go on in the next one. */
+    /** Returns the frames that begin at an offset and end with a chunk; null if they continue in the next chunk. */
     final byte[] joined(Chunk chunk, long at) {
         part = part.concat(chunk.getData());
         if (part.size() > FRAME_BYTES || chunk.getData().isEmpty()) {
