@@ -14,13 +14,13 @@ import wallaroo.worker.v1.WorkerOuterClass.Stage;
 import wallaroo.worker.v1.WorkerOuterClass.StepCount;
 import wallaroo.worker.v1.WorkerOuterClass.Visited;
 
-/** Checks the output of a worker: the form of each output and change, and that the messages of a call add up. */
+/** Checks the output of a worker: the form of each output and change, and the numbers of messages of a call. */
 public final class Audit {
     static final Set<NodeKind> EXITS =
             EnumSet.of(NodeKind.NODE_KIND_KEY, NodeKind.NODE_KIND_SEND, NodeKind.NODE_KIND_SINK);
     static final Set<NodeKind> STATES = EnumSet.of(NodeKind.NODE_KIND_STATE_COMPUTATION,
             NodeKind.NODE_KIND_STATE_COMPUTATION_MULTI, NodeKind.NODE_KIND_WINDOW);
-    // Each message that enters these leaves once at most: to the next node, or as a dead letter.
+    // A message that enters one of these leaves it once at most: to the next node, or as a dead letter.
     private static final Set<NodeKind> SINGLE = EnumSet.of(NodeKind.NODE_KIND_SOURCE, NodeKind.NODE_KIND_COMPUTATION,
             NodeKind.NODE_KIND_STATE_COMPUTATION, NodeKind.NODE_KIND_KEY_BY, NodeKind.NODE_KIND_COLLECT,
             NodeKind.NODE_KIND_SINK);
@@ -39,7 +39,7 @@ public final class Audit {
         }
     }
 
-    /** The worker's count of a node, or the messages that passed it. */
+    /** Numbers of messages that entered and left a node, and of its dead letters. */
     private record Row(long in, long out, long dead) {
         private static final Row NONE = new Row(0, 0, 0);
 
@@ -48,13 +48,13 @@ public final class Audit {
         }
     }
 
-    /** The number of messages that a node has passed on. */
+    /** The least and the largest number of messages that a node can have passed on. */
     private record Range(long least, long most) {}
 
     /**
      * Checks one output.
      *
-     * @throws OperatorFailure W410, it is not one of the stage, or its frame is damaged
+     * @throws OperatorFailure W410 if the stage has no such output, or the frame is damaged
      */
     public void output(Output output) {
         frames.output(output);
@@ -63,20 +63,20 @@ public final class Audit {
     /**
      * Checks one entry for the log of a bucket.
      *
-     * @throws OperatorFailure W410, it is not one of the stage, or is damaged
+     * @throws OperatorFailure W410 if the stage has no such state, or the entry is damaged
      */
     public void change(byte[] entry) {
         frames.change(entry);
     }
 
     /**
-     * Checks that all messages of a call went somewhere: on, into a dead letter, or nowhere as the step said.
+     * Checks that each message of a call was passed on, became a dead letter, or was dropped by a step.
      *
-     * @param came how many messages the frames of the call have, by port
-     * @param left how many its outputs have, by port
-     * @param counts what the worker has counted
-     * @param visits what visits came to: each key may emit as much as a message
-     * @throws OperatorFailure W410, they do not add up
+     * @param came number of messages in the frames of the call, by port
+     * @param left number of messages in the outputs of the call, by port
+     * @param counts numbers that the worker has counted
+     * @param visits results of visits; a visited key may emit as much as a message
+     * @throws OperatorFailure W410 if the numbers do not add up
      */
     public void call(Map<Integer, Long> came, Map<Integer, Long> left, List<StepCount> counts, List<Visited> visits) {
         Map<String, Long> visited = visited(visits);
@@ -104,7 +104,7 @@ public final class Audit {
         }
     }
 
-    /** Returns the numbers of a node without those of its SEND, which has its path: messages it did not send died. */
+    /** Returns the numbers of a node without the dead letters of its SEND, which has the same path. */
     private Row own(Node node, Row row, Map<Integer, Long> left) {
         Integer port = EXITS.contains(node.getKind()) ? null : sends.get(node.getPath());
         return port == null ? row : new Row(row.in(), row.out(), row.dead() - row.out() + sent(left, port));
@@ -126,7 +126,7 @@ public final class Audit {
         return told;
     }
 
-    /** A step counts its own counters, and not more than came, unless time passes for it. */
+    /** Checks that a step counts only its own counters, and at most one for each message unless the step is timed. */
     private void more(StepCount count) {
         count.getMoreMap().forEach((name, number) -> {
             long most = stage.getNodesList().stream().filter(node ->
@@ -162,7 +162,7 @@ public final class Audit {
         single(node, row, visited);
     }
 
-    /** The output of a node's inputs is its own input, and an exit's input is its output. */
+    /** Checks the input of a node against the output of its inputs, and the output of an exit against its input. */
     private void flow(Node node, Row row, Range inputs, long sent) {
         String path = node.getPath();
         switch (node.getKind()) {

@@ -1,15 +1,15 @@
 package org.wallaroo.spark.worker;
 
-/** The time that the calls of a task may make no progress. */
+/** The time for which the calls of a task may make no progress. */
 public final class Deadline {
     private final long milliseconds;
-    private long slowest; // that a call made no progress before it made some
+    private long slowest; // the longest pause of a call that went on later
 
     public Deadline(long milliseconds) {
         this.milliseconds = milliseconds;
     }
 
-    /** Returns the time that a worker may read, write, or wait for another call. */
+    /** Returns the time for which a worker may read, write, or wait for another call. */
     long whole() {
         return milliseconds;
     }
@@ -19,7 +19,7 @@ public final class Deadline {
         return quarantine.milliseconds(milliseconds, slowest);
     }
 
-    /** Takes note of the time that a call made no progress before it made some. */
+    /** Takes note of the length of a pause after which a call has made progress. */
     void progressed(long waited) {
         slowest = Math.max(slowest, waited);
     }

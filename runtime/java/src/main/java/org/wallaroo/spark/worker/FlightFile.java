@@ -20,7 +20,7 @@ import java.util.concurrent.atomic.AtomicLong;
 
 /** The file in which a worker notes the message in flight of one stream; SPECIFICATION.md, section 4, has its content. */
 public final class FlightFile {
-    /** Ends the name of a file whose stream was given up; the supervisor looks at it, too. */
+    /** Suffix of the file of a stream that was given up; the supervisor reads such files, too. */
     static final String LEFT = ".left";
     private static final String PREFIX = "flight-";
     private static final int BYTES = 256;
@@ -28,15 +28,15 @@ public final class FlightFile {
     private static final AtomicLong NUMBERS = new AtomicLong();
 
     private final Path path;
-    private final RandomAccessFile file; // null: it was not made. A FileChannel would end with an interrupted reader
+    private final RandomAccessFile file; // null if not made. An interrupted reader would close a FileChannel
     private boolean isOpen;
 
     /**
      * The content of a file.
      *
-     * @param call its number in the stream
-     * @param message 1 + ordinal of the message in flight; 0: none
-     * @param process id of the process that runs the stream; 0: it does not say
+     * @param call number of the call in the stream
+     * @param message 1 + ordinal of the message in flight; 0 if none is in flight
+     * @param process id of the process that runs the stream; 0 if the worker does not state it
      * @param progress grows while a message in flight makes progress
      */
     record Mark(long call, long message, long process, long progress) {
@@ -50,7 +50,7 @@ public final class FlightFile {
         }
     }
 
-    /** Makes it, unless the directory is gone: then the worker is gone, too, as opening the stream will show. */
+    /** Makes the file unless the directory is gone. Then the worker is gone, too, and opening the stream will fail. */
     public FlightFile(Path directory) {
         long process = ProcessHandle.current().pid();
         path = directory.resolve(PREFIX + process + "-java" + NUMBERS.getAndIncrement());
@@ -68,7 +68,7 @@ public final class FlightFile {
         isOpen = made != null;
     }
 
-    /** Returns its path; empty: it was not made. */
+    /** Returns the path of the file; empty if the file was not made. */
     public String path() {
         return file == null ? "" : path.toString();
     }
@@ -82,7 +82,7 @@ public final class FlightFile {
         return Mark.of(read(0, MARK_BYTES));
     }
 
-    /** Returns the worker's mark of its work for no message; empty: nothing. */
+    /** Returns the worker's note about its work for no message, such as reading a state; empty if there is none. */
     String note() {
         String text = new String(read(MARK_BYTES, BYTES - MARK_BYTES), StandardCharsets.UTF_8);
         int end = text.indexOf('\0');
@@ -103,10 +103,10 @@ public final class FlightFile {
     }
 
     /**
-     * Returns the marks that change when the stream's call makes progress, by name of the files: its own mark.
+     * Returns the marks that change when the stream's call makes progress, by file name: the mark of this stream.
      *
-     * <p>While none of its messages is in flight, it may wait for another call of its process. Then it returns the marks
-     * of all streams of that process, of any client, and of those that were given up.
+     * <p>While no message of this stream is in flight, its call may wait for another call of the process. In this case
+     * the marks of all streams of the process are returned, of any client, and of streams that were given up.
      */
     Map<String, Mark> look() {
         Mark own = read();
@@ -137,7 +137,7 @@ public final class FlightFile {
         }
     }
 
-    /** Removes the file; one with a message in flight is left to the supervisor, as that may yet end the process. */
+    /** Removes the file. If a message is in flight, the supervisor gets the file: the message may end the process. */
     public synchronized void close() {
         if (!isOpen) {
             return;

@@ -18,12 +18,12 @@ import wallaroo.worker.v1.WorkerOuterClass.Stage;
 /** Checks the form of each output and change of a stage. */
 final class FrameAudit {
     private static final int FRAMED = 1;
-    private static final int MOST_KEYS = 64; // that are checked of a frame; of the next frame others
+    private static final int MOST_KEYS = 64; // of a frame are checked, and other keys of the next frame
     private static final int SHOWN = 80; // characters of a value
 
     private final Stage stage;
     private final String worker;
-    private final Map<Integer, Boolean> keyed = new TreeMap<>(); // by port
+    private final Map<Integer, Boolean> keyed = new TreeMap<>(); // whether an exit's messages have keys, by port
     private final Set<Integer> statePorts = new HashSet<>();
 
     FrameAudit(Stage stage, String worker) {

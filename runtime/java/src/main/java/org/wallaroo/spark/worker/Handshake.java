@@ -13,7 +13,7 @@ import org.wallaroo.spark.rpc.ReplyQueue;
 import wallaroo.worker.v1.WorkerOuterClass.InitReply;
 import wallaroo.worker.v1.WorkerOuterClass.InitRequest;
 
-/** The first call to each endpoint of a process; the worker's capabilities are checked once, by those who start it. */
+/** The first call to each endpoint of a process. The program that starts a worker has checked its capabilities. */
 final class Handshake {
     private static final MethodDescriptor<InitRequest, InitReply> INIT = Channels.method(
             "wallaroo.worker.v1.Worker/Init", MethodType.UNARY, InitRequest.parser(), InitReply.parser());
@@ -31,9 +31,9 @@ final class Handshake {
     /**
      * Returns connections to all endpoints.
      *
-     * @param socket of the first one
-     * @throws OperatorFailure W416, W403, or what the worker refuses with
-     * @throws ReplyQueue.StreamEnded the worker went away
+     * @param socket of the first endpoint
+     * @throws OperatorFailure W416 or W403 if the worker does not fit, or the failure that the worker reports
+     * @throws ReplyQueue.StreamEnded if the worker went away
      */
     List<ManagedChannel> all(Path socket) {
         List<ManagedChannel> channels = new ArrayList<>(List.of(Channels.open(socket.toString())));

@@ -1,9 +1,9 @@
 package org.wallaroo.spark.worker;
 
 /**
- * The time that a call has made no progress, as an occasional look can see it.
+ * Measures by occasional looks for how long a call has made no progress.
  *
- * <p>A look that comes late says little: what held it up, an overloaded or a stopped machine, has held up the worker, too.
+ * <p>If a look comes late, only a part of the time counts: an overloaded or suspended machine delays the worker, too.
  */
 final class IdleTimer {
     private final long longest;
@@ -11,10 +11,10 @@ final class IdleTimer {
     private long waited;
 
     /**
-     * Begins now.
+     * Starts the timer.
      *
-     * @param now when it is, in nanoseconds
-     * @param longest how much from one look to the next counts
+     * @param now the current time in nanoseconds
+     * @param longest time between two looks that counts at most
      */
     IdleTimer(long now, long longest) {
         this.longest = longest;

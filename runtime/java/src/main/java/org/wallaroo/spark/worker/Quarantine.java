@@ -6,10 +6,10 @@ import org.wallaroo.spark.worker.Suspect.Cause;
 import wallaroo.worker.v1.WorkerOuterClass.Skip;
 
 /**
- * The facts known of one call that broke: the messages to leave out, and the way of its repetition.
+ * The known facts of a call that broke: the messages to skip, and the way to repeat the call.
  *
- * <p>A call is repeated together with others, or alone: no other call of the process runs a message meanwhile. Once it is
- * careful, it stays so: messages run one by one, so that each is in flight while its state is written.
+ * <p>A call is repeated together with others, or alone: then no other call of the process runs a message meanwhile. A
+ * careful call runs messages one by one, so that each is in flight while its state is written. It remains careful.
  *
  * <table>
  * <caption>What becomes of a call</caption>
@@ -17,27 +17,27 @@ import wallaroo.worker.v1.WorkerOuterClass.Skip;
  * <tr><td>hung</td><td></td><td>yes, C509</td><td>together</td></tr>
  * <tr><td>ended its process</td><td>no other was in flight, or the call ran alone</td><td>yes, C508</td><td>together</td></tr>
  * <tr><td>ended its process</td><td>others were in flight too</td><td>no</td><td>alone</td></tr>
- * <tr><td>was in flight at a signal from outside</td><td>it was so the last time</td><td>yes, C508</td><td>together</td></tr>
+ * <tr><td>was in flight at a signal from outside</td><td>so was it at the last one</td><td>yes, C508</td><td>together</td></tr>
  * <tr><td>was in flight at a signal from outside</td><td>for the first time</td><td>no</td><td>alone</td></tr>
  * <tr><td>no message: user code hung</td><td></td><td>no</td><td>together, careful</td></tr>
  * <tr><td>no message: it ended the process</td><td>no other was in flight</td><td>no</td><td>together, careful</td></tr>
  * <tr><td>no message: it ended the process</td><td>others were in flight</td><td>no</td><td>alone, careful</td></tr>
  * <tr><td>no message: a signal from outside</td><td></td><td>no</td><td>together</td></tr>
- * <tr><td>no message: it hung, or ended the process</td><td>careful before, no other to suspect</td><td>no</td>
+ * <tr><td>no message: it hung, or ended the process</td><td>the call was careful, and no other call can be the cause</td><td>no</td>
  * <td>not: W415, {@link #isBeyond}</td></tr>
  * </table>
  */
 public final class Quarantine {
     private static final String HUNG = "C509";
-    private static final long LEAST_MS = 1000; // that a message may take, whatever has hung before it
-    private static final int PATIENCE = 4; // times as long as others took
+    private static final long LEAST_MS = 1000; // that a message may take, however many have hung before
+    private static final int PATIENCE = 4; // times the longest time of other messages
 
     private final List<Skip> skips = new ArrayList<>();
     private boolean isAlone;
     private boolean isCareful;
     private long killed = -1;
 
-    /** Returns the messages to leave out. */
+    /** Returns the messages to skip. */
     public List<Skip> skips() {
         return skips;
     }
@@ -58,9 +58,9 @@ public final class Quarantine {
     }
 
     /**
-     * Takes note of an event; says whether it is certain which message is the cause, and it is seen to.
+     * Takes note of a suspect; says whether the cause is certain and dealt with.
      *
-     * @throws IllegalStateException the message was to be left out already
+     * @throws IllegalStateException if the worker was asked to skip this message
      */
     boolean learn(Suspect suspect) {
         if (suspect.isOutside()) {
@@ -85,7 +85,7 @@ public final class Quarantine {
         return isCertain;
     }
 
-    /** Says whether a state, and no message, ends the worker, as far as can be found out. */
+    /** Says whether the worker ends outside of messages although the call is careful: a repetition cannot help. */
     boolean isBeyond(Suspect suspect) {
         boolean hasEnded = suspect.cause() == Cause.HUNG
                 || suspect.cause() == Cause.CRASHED && (isAlone || !suspect.isShared());
@@ -93,10 +93,10 @@ public final class Quarantine {
     }
 
     /**
-     * Returns the milliseconds that a message may take: fewer for each one of the call that has hung before.
+     * Returns the milliseconds that a message may take: fewer for each message of the call that has hung before.
      *
-     * @param deadline how long it may take where none has
-     * @param slowest how long other messages took
+     * @param deadline milliseconds if no message has hung
+     * @param slowest longest time that other messages took
      */
     long milliseconds(long deadline, long slowest) {
         long hung = skips.stream().filter(skip -> skip.getCode().equals(HUNG)).count();

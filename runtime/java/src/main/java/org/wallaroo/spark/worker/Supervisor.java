@@ -16,13 +16,13 @@ import org.wallaroo.spark.query.Json;
 import org.wallaroo.spark.query.OperatorFailure;
 import org.wallaroo.spark.rpc.ReplyQueue;
 
-/** Asks the supervisor of a worker; {@code worker/control.py} has the requests and replies. */
+/** Sends requests to the supervisor of a worker; {@code worker/control.py} defines requests and replies. */
 final class Supervisor {
     private final Path directory;
     private final Runnable startAgain;
 
     /**
-     * Makes the way to one.
+     * Makes a client of a supervisor.
      *
      * @param directory of the worker
      * @param startAgain starts a supervisor that has ended
@@ -44,7 +44,7 @@ final class Supervisor {
         return ready(ask("op", "recover", "generation", generation));
     }
 
-    /** Waits for the end of a process; null when nobody knows how it ended. */
+    /** Waits for the end of a process, and returns how it ended; null if nobody knows. */
     JsonNode ending(int generation) {
         JsonNode found = ask("op", "ending", "generation", generation).get("ending");
         return found == null || found.isNull() ? null : found;
@@ -81,13 +81,13 @@ final class Supervisor {
     private JsonNode ask(Object... request) {
         try {
             return exchange(request);
-        } catch (ClosedByInterruptException error) { // the supervisor is well
+        } catch (ClosedByInterruptException error) { // no fault of the supervisor
             throw ReplyQueue.interrupted(error);
         } catch (IOException error) {
             startAgain.run();
         }
         try {
-            return exchange("op", "wait"); // it counts processes anew
+            return exchange("op", "wait"); // the new supervisor counts processes from 1
         } catch (IOException error) {
             throw refused("its supervisor is gone: " + error.getMessage());
         }

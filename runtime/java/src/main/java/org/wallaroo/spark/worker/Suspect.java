@@ -8,16 +8,16 @@ import java.util.Set;
  * A message that was in flight when its worker ended.
  *
  * @param index of the call in its stream
- * @param ordinal of the message in the call; {@link #OUTSIDE}: user code ran for no message
- * @param cause what happened
- * @param text the same in words
+ * @param ordinal of the message in the call; {@link #OUTSIDE} if the worker ran for no message
+ * @param cause way in which the worker failed
+ * @param text the cause in words
  * @param isShared whether other messages were in flight in the same process
- * @param note what the worker did for no message, as it notes in a careful call
+ * @param note of a careful call about the worker's work for no message
  */
 public record Suspect(long index, long ordinal, Cause cause, String text, boolean isShared, String note) {
-    /** In place of an ordinal: states were read or written. */
+    /** Ordinal for work outside of messages: states were read or written. */
     static final long OUTSIDE = (1L << 62) - 1;
-    // What a fault of the program itself raises: ABRT, BUS, FPE, ILL, SEGV, SYS, TRAP.
+    // Signals that a fault of the program itself raises: ABRT, BUS, FPE, ILL, SEGV, SYS, TRAP.
     private static final Set<Integer> FAULT_SIGNALS = Set.of(6, 7, 8, 4, 11, 31, 5);
 
     private static final Map<Integer, String> SIGNALS = Map.of(4, "SIGILL", 5, "SIGTRAP", 6, "SIGABRT", 7, "SIGBUS",
@@ -27,7 +27,7 @@ public record Suspect(long index, long ordinal, Cause cause, String text, boolea
     enum Cause {
         /** The deadline passed. */
         HUNG,
-        /** The process ended of its own. */
+        /** The process ended by itself. */
         CRASHED,
         /** A signal from outside ended the process; the message need not be the cause. */
         KILLED
@@ -38,9 +38,9 @@ public record Suspect(long index, long ordinal, Cause cause, String text, boolea
     }
 
     /**
-     * Returns the sign of the end of a process about a stream; null: nothing.
+     * Returns the suspect of a stream whose process has ended; null if there is none.
      *
-     * @param ending what the supervisor knows; null: nothing
+     * @param ending how the process ended, as the supervisor knows; null if it does not know
      * @param flight the stream's file
      */
     static Suspect of(JsonNode ending, FlightFile flight) {
@@ -57,7 +57,7 @@ public record Suspect(long index, long ordinal, Cause cause, String text, boolea
                 flight.note());
     }
 
-    /** Returns the reason of a message that is skipped, as the catalogue has it for C508 and C509. */
+    /** Returns the reason why the message is skipped, as errors.json has it for C508 and C509. */
     String reason() {
         return cause == Cause.HUNG
                 ? "no answer within " + text + " s"

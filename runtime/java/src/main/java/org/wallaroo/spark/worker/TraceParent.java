@@ -8,9 +8,9 @@ import java.security.NoSuchAlgorithmException;
 import wallaroo.worker.v1.WorkerOuterClass.Opening;
 
 /**
- * Names the span of a stage in the metadata of its calls, as W3C's Trace Context has it; the driver reports the span.
+ * Names the span of a stage in the metadata of its calls, in the form of W3C's Trace Context. The driver reports it.
  *
- * <p>Both find the same ids from what a task is: {@code wallaroo.worker.host.trace} has the rules.
+ * <p>Both compute the same ids from query, batch, stage and attempt; {@code wallaroo.worker.host.trace} has the rules.
  */
 final class TraceParent {
     private static final Metadata.Key<String> HEADER =
@@ -21,8 +21,8 @@ final class TraceParent {
     /**
      * Returns the metadata of a stream.
      *
-     * @param opening of it; of no query: it is not traced
-     * @param sampledBelow which traces are reported: those whose id, as far as its last 8 bytes, is below; 0: none
+     * @param opening of the stream; a stream without a query is not traced
+     * @param sampledBelow a trace is reported if the last 8 bytes of its id are below this; 0 for none, -1 for all
      */
     static Metadata of(Opening opening, long sampledBelow) {
         Metadata metadata = new Metadata();

@@ -17,7 +17,7 @@ import wallaroo.worker.v1.WorkerOuterClass.Stage;
 import wallaroo.worker.v1.WorkerOuterClass.StateReply;
 import wallaroo.worker.v1.WorkerOuterClass.StateRequest;
 
-/** The way of one task to a worker; counts failures in a row, which those of other tasks do not add to. */
+/** The channel of one task to a worker. It counts failures in succession, without those of other tasks. */
 public final class WorkerChannel {
     public static final MethodDescriptor<ProcessRequest, ProcessReply> PROCESS =
             method("Process", MethodType.BIDI_STREAMING, ProcessRequest.parser(), ProcessReply.parser());
@@ -36,7 +36,7 @@ public final class WorkerChannel {
         this.connection = WorkerConnection.of(settings);
     }
 
-    /** Returns that of a task to the worker of a query. */
+    /** Returns the channel of a task to the worker of a query. */
     public static WorkerChannel of(Settings settings) {
         return new WorkerChannel(settings);
     }
@@ -46,12 +46,12 @@ public final class WorkerChannel {
         return List.of(stage.worker(), WorkerHome.of(stage).target());
     }
 
-    /** Ends all workers that were started here. */
+    /** Ends all workers that this virtual machine has started. */
     public static void stopAll() {
         WorkerConnection.stopAll();
     }
 
-    /** Returns which processes of workers have ended by themselves since the last call, in words. */
+    /** Returns the processes of workers that have ended by themselves since the last call, each with a text. */
     public static Map<String, String> takeEndings() {
         return WorkerConnection.takeEndings();
     }
@@ -71,7 +71,7 @@ public final class WorkerChannel {
     }
 
     /**
-     * Takes note of the sign of a broken stream about a message of its call.
+     * Takes note of the message that is suspected of having broken a stream.
      *
      * @param quarantine of the call
      * @param suspect the message
@@ -104,7 +104,7 @@ public final class WorkerChannel {
         }
     }
 
-    /** Raises the error that a worker has reported, unless trying again may help. */
+    /** Raises the error that a worker has reported, or {@link WorkerGone} if a repetition of the call may help. */
     public synchronized void failed(Failure failure, int generation) {
         retries++;
         OperatorFailure error = OperatorFailure.reported(settings.worker(), failure);
@@ -119,7 +119,7 @@ public final class WorkerChannel {
         return TraceParent.of(opening, settings.sampledBelow());
     }
 
-    /** Takes note that a call was answered: earlier failures count no more. */
+    /** Takes note that a call was answered, and forgets earlier failures. */
     public synchronized void progressed() {
         broken = 0;
         retries = 0;
@@ -127,9 +127,9 @@ public final class WorkerChannel {
     }
 
     /**
-     * Waits until another process of the worker serves, unless the same one does.
+     * Waits until another process of the worker serves, unless the same one still does.
      *
-     * @param gone says which one the broken streams went to
+     * @param gone names the process whose streams broke
      */
     public synchronized void recover(WorkerGone gone) {
         if (gone.isServing()) {

@@ -17,10 +17,10 @@ import org.wallaroo.spark.rpc.ReplyQueue;
 
 /** The connections of this virtual machine to a worker, which all tasks share; they stay open across batches. */
 final class WorkerConnection {
-    private static final int BROKEN_LIMIT = 30; // how many times in a row
+    private static final int BROKEN_LIMIT = 30; // streams that may break in succession
     private static final Set<Status.Code> BROKEN = Set.of(Status.Code.UNAVAILABLE, Status.Code.CANCELLED,
             Status.Code.INTERNAL, Status.Code.ABORTED, Status.Code.DATA_LOSS);
-    // What a program says that ends for want of memory.
+    // Messages of programs that lack memory.
     private static final Pattern NO_MEMORY = Pattern.compile(
             "MemoryError|out of memory|[Cc]annot allocate memory|bad_alloc|pthread_create failed");
     private static final Map<Path, WorkerConnection> OPEN = new ConcurrentHashMap<>();
@@ -36,8 +36,8 @@ final class WorkerConnection {
     /**
      * An endpoint of a process.
      *
-     * @param channel to it
-     * @param generation which process of the worker it is, counted from 1
+     * @param channel to the endpoint
+     * @param generation number of the worker's process, counted from 1
      */
     record Endpoint(ManagedChannel channel, int generation) {}
 
@@ -47,12 +47,12 @@ final class WorkerConnection {
         this.supervisor = new Supervisor(directory, () -> WorkerHome.startAgain(settings));
     }
 
-    /** Returns that to the worker of a query. */
+    /** Returns the connection to the worker of a query. */
     static WorkerConnection of(Settings settings) {
         return OPEN.computeIfAbsent(WorkerHome.of(settings).directory(), path -> new WorkerConnection(settings, path));
     }
 
-    /** Ends all workers that were started here, also those that no task has used. */
+    /** Ends all workers that this virtual machine has started, also those that no task has used. */
     static void stopAll() {
         WorkerHome.started().values().forEach(home -> {
             WorkerConnection open = OPEN.remove(home.directory());
@@ -64,7 +64,7 @@ final class WorkerConnection {
         WorkerHome.started().clear();
     }
 
-    /** Returns which processes of workers have ended by themselves since the last call, in words. */
+    /** Returns the processes of workers that have ended by themselves since the last call, each with a text. */
     static Map<String, String> takeEndings() {
         Map<String, String> found = new HashMap<>(ENDINGS);
         found.keySet().forEach(ENDINGS::remove);
@@ -85,7 +85,7 @@ final class WorkerConnection {
         return endpoints.size();
     }
 
-    /** Returns the endpoint for a bucket or a number of data. */
+    /** Returns the endpoint for a bucket, or for a piece of data, by its number. */
     synchronized Endpoint endpoint(int number) {
         connect();
         return new Endpoint(endpoints.get(number % endpoints.size()), process.generation());
@@ -111,11 +111,11 @@ final class WorkerConnection {
     /**
      * Waits until another process of the worker serves.
      *
-     * @param gone says which one does not
+     * @param gone names the process that no longer serves
      */
     synchronized void recover(WorkerGone gone) {
         if (process == null || gone.generation() != process.generation()) {
-            return; // another task was here before
+            return; // another task has done so already
         }
         Supervisor.Process left = process;
         close();
@@ -126,9 +126,9 @@ final class WorkerConnection {
     }
 
     /**
-     * Checks that the end of a stream tells of a lost process, whose calls another one may answer.
+     * Checks that a stream ended because its process was lost, so that another process may answer its calls.
      *
-     * @throws OperatorFailure W417, the worker had no memory left; W410, it broke a rule
+     * @throws OperatorFailure W417 if the worker had no memory left; W410 if it broke a rule
      */
     void checkBroken(ReplyQueue.StreamEnded error) {
         if (error.status().isOk()) {
@@ -142,9 +142,9 @@ final class WorkerConnection {
     }
 
     /**
-     * Checks the number of streams that broke in a row.
+     * Checks the number of streams that broke in succession.
      *
-     * @throws OperatorFailure W410, too many
+     * @throws OperatorFailure W410 if there are too many
      */
     void checkCount(int broken, Throwable last) {
         if (broken > BROKEN_LIMIT) {
@@ -173,7 +173,7 @@ final class WorkerConnection {
                 checkBroken(error);
                 checkCount(broken, error);
                 recover(WorkerGone.ended(process.generation(), null, error));
-            } catch (RuntimeException error) { // as of an engine that ends meanwhile: the next one shakes hands again
+            } catch (RuntimeException error) { // an engine may end meanwhile; the next one repeats the handshake
                 close();
                 throw error;
             }

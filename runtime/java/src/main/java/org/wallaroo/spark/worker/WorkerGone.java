@@ -2,7 +2,7 @@ package org.wallaroo.spark.worker;
 
 import com.fasterxml.jackson.databind.JsonNode;
 
-/** The streams to a process of a worker broke: calls without an answer are to be sent to the next one. */
+/** The streams to a process of a worker broke. Calls without an answer must be sent to the next process. */
 public final class WorkerGone extends RuntimeException {
     private static final long serialVersionUID = 1L;
     private final int generation;
@@ -20,20 +20,20 @@ public final class WorkerGone extends RuntimeException {
     }
 
     /**
-     * Returns the sign of a broken stream.
+     * Returns the error of a broken stream.
      *
-     * @param generation which process it was
-     * @param ending how it ended, as its supervisor knows; null: nobody knows
-     * @param cause what the stream said
+     * @param generation number of the process
+     * @param ending how it ended, as its supervisor knows; null if nobody knows
+     * @param cause error of the stream
      */
     static WorkerGone ended(int generation, JsonNode ending, Throwable cause) {
         return new WorkerGone(generation, ending, null, null, cause);
     }
 
     /**
-     * Returns that a process, which goes on, has answered a call with a failure, after which the call may be repeated.
+     * Returns the error of a process that has answered a call with a failure and goes on. The call may be repeated.
      *
-     * @param generation which process it is
+     * @param generation number of the process
      * @param cause the failure
      */
     static WorkerGone serving(int generation, Throwable cause) {
@@ -43,33 +43,33 @@ public final class WorkerGone extends RuntimeException {
     }
 
     /**
-     * Returns the sign of a missed deadline.
+     * Returns the error of a missed deadline.
      *
-     * @param generation which process was killed
-     * @param ending how it ended, as its supervisor knows; null: nobody knows
-     * @param file of the stream that missed it
-     * @param suspect the message in flight; null: none was
+     * @param generation number of the process that was killed
+     * @param ending how it ended, as its supervisor knows; null if nobody knows
+     * @param file of the stream that missed the deadline
+     * @param suspect the message in flight; null if there was none
      */
     static WorkerGone hung(int generation, JsonNode ending, FlightFile file, Suspect suspect) {
         return new WorkerGone(generation, ending, file, suspect, new IllegalStateException("it missed a deadline"));
     }
 
-    /** Returns how the process ended, as its supervisor knows; null: nobody knows. */
+    /** Returns how the process ended, as its supervisor knows; null if nobody knows. */
     JsonNode ending() {
         return ending;
     }
 
-    /** Says whether the process serves as before: only the streams are to be opened again. */
+    /** Says whether the process serves as before, so that only the streams must be opened again. */
     boolean isServing() {
         return isServing;
     }
 
-    /** Says whether its cause is known and dealt with, so that the end is no reason to give up. */
+    /** Says whether the cause of the end is known and dealt with, so that it is no reason to give up. */
     boolean isExcused() {
         return ending != null && ending.path("is_excused").asBoolean();
     }
 
-    /** Returns the same for people. */
+    /** Returns a text for people about the end of the process. */
     String told(String worker, long process, long following) {
         int count = Math.max(ending.path("at_work").size(), hung == null ? 0 : 1);
         String flight = (count == 0 ? "no" : count) + (count == 1 ? " message was" : " messages were") + " in flight";
@@ -77,12 +77,12 @@ public final class WorkerGone extends RuntimeException {
                 + "; process " + following + " repeats what was not answered";
     }
 
-    /** Returns which process it was. */
+    /** Returns the number of the process. */
     int generation() {
         return generation;
     }
 
-    /** Returns the message of a stream that may be the cause; null: none is known. */
+    /** Returns the message of a stream that may be the cause; null if none is known. */
     public Suspect suspect(FlightFile file) {
         return hung != null && hungFile == file ? hung : Suspect.of(ending, file);
     }

@@ -14,12 +14,12 @@ import org.wallaroo.spark.query.Settings;
 import org.wallaroo.spark.rpc.ReplyQueue;
 
 /**
- * Where the supervisor of a worker listens on this machine; on an executor the first task that asks has it started.
+ * The place where the supervisor of a worker listens. On an executor, the first task that needs a worker starts it.
  *
  * <p>A program in Python ({@code worker/here.py}) unpacks the application, starts the supervisor and checks the worker.
  */
 final class WorkerHome {
-    private static final Map<String, WorkerHome> STARTED = new ConcurrentHashMap<>(); // by what they are started from
+    private static final Map<String, WorkerHome> STARTED = new ConcurrentHashMap<>(); // by the text of {@code start}
 
     private final Path directory;
     private final String target;
@@ -29,19 +29,19 @@ final class WorkerHome {
         this.target = target;
     }
 
-    /** Returns that of a worker, started by the driver or now. */
+    /** Returns the home of a worker that the driver has started, or that is started now. */
     static WorkerHome of(Settings worker) {
         return worker.workerDirectory().isEmpty()
                 ? STARTED.computeIfAbsent(worker.start(), WorkerHome::start)
                 : new WorkerHome(Path.of(worker.workerDirectory()), "");
     }
 
-    /** Starts the supervisor of a worker again, which has ended, unless another task has. */
+    /** Starts the supervisor of a worker again after its end, unless another task has done so. */
     static void startAgain(Settings worker) {
         start(worker.start());
     }
 
-    /** Returns those that were started here. */
+    /** Returns the homes of the workers that this virtual machine has started. */
     static Map<String, WorkerHome> started() {
         return STARTED;
     }

@@ -16,9 +16,9 @@ import wallaroo.worker.v1.WorkerOuterClass.StateReply;
  * @param <R> type of the replies
  */
 public final class WorkerStream<Q extends MessageLite, R extends MessageLite> {
-    private static final int LOOKS = 8; // within the time of a deadline
-    private static final int LEAST_LOOKS = 4; // without progress, before it passes
-    private static final int PATIENCE = 2; // times the deadline, for a call in whose way another one may be
+    private static final int LOOKS = 8; // at the marks, within the time of a deadline
+    private static final int LEAST_LOOKS = 4; // without progress, before a deadline passes
+    private static final int PATIENCE = 2; // times the deadline, for a call that may wait for another one
     private static final long MILLISECOND = 1_000_000;
 
     private final WorkerChannel channel;
@@ -28,7 +28,7 @@ public final class WorkerStream<Q extends MessageLite, R extends MessageLite> {
     private final FlightFile flight;
     private final String stage;
     private final Deadline deadline;
-    private int outputs; // of the call that is not done
+    private int outputs; // of the current call, so far
 
     public WorkerStream(
             WorkerChannel channel, int number, MethodDescriptor<Q, R> method, Opening opening, Deadline deadline) {
@@ -53,7 +53,7 @@ public final class WorkerStream<Q extends MessageLite, R extends MessageLite> {
         return flight;
     }
 
-    /** Returns which process of the worker it goes to. */
+    /** Returns the number of the worker's process that serves the stream. */
     public int generation() {
         return generation;
     }
@@ -63,13 +63,13 @@ public final class WorkerStream<Q extends MessageLite, R extends MessageLite> {
     }
 
     /**
-     * Returns the next reply; waits as long as the call makes progress.
+     * Returns the next reply. It waits as long as the call makes progress.
      *
-     * <p>A message in flight may take less where others of its call have hung. While none is in flight, the worker reads,
-     * writes, or waits for another call: for that it has the whole time, from the last progress of any call.
+     * <p>A message in flight has less time if other messages of its call have hung. While no message is in flight, the
+     * worker reads, writes, or waits for another call: it has the whole deadline, from the last progress of any call.
      *
      * @param quarantine of the call
-     * @throws WorkerGone the stream broke, or missed its deadline
+     * @throws WorkerGone if the stream broke, or missed its deadline
      */
     public R receive(Quarantine quarantine) {
         long own = deadline.of(quarantine);
@@ -107,12 +107,12 @@ public final class WorkerStream<Q extends MessageLite, R extends MessageLite> {
     /**
      * Ends the process that gives no answer.
      *
-     * <p>One thread awaits the calls of a task in turn. Where the awaited one has no message in flight, it may wait for
-     * another one: to run alone, while a message of that one hangs. Those of other tasks are awaited there.
+     * <p>One thread awaits the calls of a task in turn. If the awaited call has no message in flight, it may wait for
+     * the end of another call, to run alone, while a message of that call hangs. Other tasks await their own calls.
      *
-     * @param marks of this stream and those that may be in its way, none of which has changed
-     * @param allowed for how many milliseconds there was no progress
-     * @param isPatienceOver whether to wait no longer for those who await the others
+     * @param marks unchanged marks of this stream and of the streams that it may wait for
+     * @param allowed milliseconds in which there was no progress
+     * @param isPatienceOver whether to wait no longer for other tasks to end their calls
      */
     private void giveUp(Map<String, FlightFile.Mark> marks, long allowed, boolean isPatienceOver) {
         FlightFile.Mark own = marks.get(flight.name());
