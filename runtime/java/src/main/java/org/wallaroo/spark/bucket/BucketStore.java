@@ -14,9 +14,9 @@ public interface BucketStore {
      * Stores the changes of a call.
      *
      * @param bucket of the call
-     * @param before version before it
-     * @param after version after it
-     * @param changes entries of the log
+     * @param before version before the call
+     * @param after version after the call
+     * @param changes new entries of the log
      */
     void store(int bucket, BucketVersion before, BucketVersion after, List<byte[]> changes);
 }

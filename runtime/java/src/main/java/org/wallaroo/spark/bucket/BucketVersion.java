@@ -3,14 +3,14 @@ package org.wallaroo.spark.bucket;
 import java.nio.ByteBuffer;
 
 /**
- * Which state of a bucket is meant, and where its log is.
+ * Identifies a state of a bucket, and the place of its log.
  *
- * @param counter how many calls have ended; 0: there is no state yet
+ * @param counter number of calls that have ended; 0 if there is no state yet
  * @param nonce of the call that ended last
  * @param first number of the oldest entry of the log
- * @param last number after the newest one
- * @param snapshotBytes of the state when it was last written whole
- * @param changeBytes of the changes since then
+ * @param last number after the newest entry
+ * @param snapshotBytes size of the state when it was last written as a whole
+ * @param changeBytes size of the changes since then
  */
 public record BucketVersion(long counter, long nonce, int first, int last, long snapshotBytes, long changeBytes) {
     public static final BucketVersion EMPTY = new BucketVersion(0, 0, 0, 0, 0, 0);
@@ -30,12 +30,12 @@ public record BucketVersion(long counter, long nonce, int first, int last, long 
                 buffer.getLong(), buffer.getLong());
     }
 
-    /** Returns one whose log ends before an entry. */
+    /** Returns a version whose log ends before an entry. */
     public BucketVersion until(int entry) {
         return new BucketVersion(counter, nonce, first, entry, snapshotBytes, changeBytes);
     }
 
-    /** Says whether the log is to be compacted; the rule is that of {@code worker/compaction.py}. */
+    /** Says whether the log should be compacted; {@code worker/compaction.py} has the same rule. */
     public boolean isCompactionDue(int bucket) {
         double most = Math.min(snapshotBytes * (1 + bucket * GOLDEN_RATIO % 1), LARGE_LOG_BYTES);
         return changeBytes > Math.max(most, SMALL_LOG_BYTES);
@@ -45,9 +45,9 @@ public record BucketVersion(long counter, long nonce, int first, int last, long 
      * Returns the version after a call.
      *
      * @param newNonce of the call
-     * @param entries how many entries its changes have
-     * @param bytes how large they are
-     * @param isWhole whether they replace the log
+     * @param entries number of entries of the call's changes
+     * @param bytes size of these changes
+     * @param isWhole whether these changes replace the log
      */
     public BucketVersion after(long newNonce, int entries, long bytes, boolean isWhole) {
         return isWhole

@@ -6,8 +6,8 @@ import java.util.List;
  * The changes of a call in a bucket.
  *
  * @param bucket of the call
- * @param before version before it
- * @param after version after it
- * @param entries of the log, new ones
+ * @param before version before the call
+ * @param after version after the call
+ * @param entries new entries of the log
  */
 public record Changes(int bucket, BucketVersion before, BucketVersion after, List<byte[]> entries) {}

@@ -7,18 +7,18 @@ import org.apache.spark.sql.streaming.MapState;
 import org.apache.spark.sql.streaming.StatefulProcessorHandle;
 import org.apache.spark.sql.streaming.TTLConfig;
 
-/** Versions and logs in Spark's state store: it goes back to the begin of a batch when the task fails. */
+/** Versions and logs in Spark's state store. If a task fails, the store goes back to the begin of the batch. */
 public final class SparkBucketStore implements BucketStore {
     /** Name of the state in Spark's store. */
     public static final String NAME = "log";
 
     private static final int BUCKET_BITS = 32;
-    private static final int VERSION = -1; // in the place of an entry's number
-    private static final long FACTS = key(-1, 0); // of no bucket
+    private static final int VERSION = -1; // instead of an entry's number
+    private static final long FACTS = key(-1, 0); // not the number of a bucket
     private static final long TIMES = key(-1, 1);
     private final MapState<Long, byte[]> entries;
 
-    /** Takes hold of the store; one state for both, since each costs every task an analysis of its encoders. */
+    /** Opens the store. One state holds versions and logs, since each costs every task an analysis of encoders. */
     public SparkBucketStore(StatefulProcessorHandle handle) {
         entries = handle.getMapState(NAME, Encoders.LONG(), Encoders.BINARY(), TTLConfig.NONE());
     }
@@ -32,7 +32,7 @@ public final class SparkBucketStore implements BucketStore {
         return (int) (key >> BUCKET_BITS);
     }
 
-    /** Returns which entry of the bucket's log a key is of. */
+    /** Returns the number of the entry that a key belongs to, in the log of its bucket. */
     public static int entryOf(long key) {
         return (int) key;
     }
@@ -42,22 +42,22 @@ public final class SparkBucketStore implements BucketStore {
         return (int) key == VERSION;
     }
 
-    /** Returns the note of the program whose states these are; null: there is none. */
+    /** Returns the note about the program that the states belong to; null if there is none. */
     public byte[] facts() {
         return entries.getValue(FACTS);
     }
 
-    /** Notes it. */
+    /** Stores the note about the program. */
     public void note(byte[] facts) {
         entries.updateValue(FACTS, facts);
     }
 
-    /** Returns the note of the times of rows; null: there is none. */
+    /** Returns the note about the times of rows; null if there is none. */
     public byte[] times() {
         return entries.getValue(TIMES);
     }
 
-    /** Notes it. */
+    /** Stores the note about the times of rows. */
     public void noteTimes(byte[] times) {
         entries.updateValue(TIMES, times);
     }

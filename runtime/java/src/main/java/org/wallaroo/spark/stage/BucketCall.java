@@ -27,11 +27,11 @@ import wallaroo.worker.v1.WorkerOuterClass.Version;
 /**
  * A bucket call that stays open over many parts: outputs of a part are released at once, changes come at the end.
  *
- * <p>It keeps its parts until it has ended. When the worker dies, all are sent again; results of those that were released
- * before are the same and are dropped. Dead letters may be more than before: {@link LettersLeft} drops only what has left.
+ * <p>It keeps its parts until it has ended. When the worker dies, all parts are sent again. Results of parts that were
+ * released before are dropped. Dead letters may be new: {@link LettersLeft} drops only those that have left.
  */
 final class BucketCall {
-    // A state that a released part has left cannot be written; user code failed when it ran again.
+    // Failures of one message that a careful repetition finds: a state that is not serializable, or a repeated run.
     private static final Set<String> HEALED_BY_CARE = Set.of("C511", "C525", "W430");
 
     private final int bucket;
@@ -47,8 +47,8 @@ final class BucketCall {
     private final LettersLeft letters = new LettersLeft();
     private long bytes;
     private long index;
-    private int sent; // parts, on the stream that is open
-    private int answered; // the same
+    private int sent; // parts on the open stream
+    private int answered; // parts on the open stream
     private int left; // parts whose outputs have left this operator
     private boolean isEnding;
     private boolean hasSentEnd;
@@ -88,7 +88,7 @@ final class BucketCall {
         bytes += frames.length;
     }
 
-    /** Returns the number of its messages, by port. */
+    /** Returns the number of the call's messages, by port. */
     Map<Integer, Long> came() {
         return came;
     }
@@ -98,12 +98,12 @@ final class BucketCall {
         isEnding = true;
     }
 
-    /** Says whether all that was asked of the worker is answered. */
+    /** Says whether the worker has answered all parts, or the end of a call that is to end. */
     boolean isAnswered() {
         return isEnding ? done != null : answered == parts.size();
     }
 
-    /** Returns the answer to the end of the call; null: it is open. */
+    /** Returns the answer to the end of the call; null while the call is open. */
     StateDone done() {
         return done;
     }
@@ -112,7 +112,7 @@ final class BucketCall {
         return changes;
     }
 
-    /** Begins again on another stream. */
+    /** Prepares to send the call again on another stream. */
     void restart() {
         sent = 0;
         answered = 0;
@@ -150,11 +150,11 @@ final class BucketCall {
     }
 
     /**
-     * Takes replies until all that was sent is answered.
+     * Receives replies until the worker has answered everything.
      *
-     * @param stream where they come
+     * @param stream of the replies
      * @param store has the log that the worker may need
-     * @param channel knows what to do about a worker that breaks a rule
+     * @param channel raises the error of a worker that breaks a rule
      * @param released gets the outputs that may leave
      */
     void receive(StateStream stream, BucketStore store, WorkerChannel channel, List<JournalRow.Item> released) {
@@ -190,7 +190,7 @@ final class BucketCall {
         }
     }
 
-    /** Makes the call again carefully where that can show which message is the cause; else raises the failure. */
+    /** Repeats the call carefully if that can show which message is the cause; otherwise raises the failure. */
     private void fail(WorkerChannel channel, Failure failure, int generation) {
         if (HEALED_BY_CARE.contains(failure.getCode()) && !quarantine.isCareful()) {
             quarantine.beCareful();
@@ -199,7 +199,7 @@ final class BucketCall {
         channel.failed(failure, generation);
     }
 
-    /** A call is made again, by the same process of the worker. */
+    /** Signals that a call must be made again by the same process of the worker. */
     static final class Repeated extends RuntimeException {
         private static final long serialVersionUID = 1L;
     }

@@ -20,11 +20,11 @@ import org.wallaroo.spark.worker.WorkerChannel;
 import org.wallaroo.spark.worker.WorkerGone;
 import wallaroo.worker.v1.WorkerOuterClass.Opening;
 
-/** The open bucket calls of a task; those of several buckets run side by side. */
+/** The open bucket calls of a stage in a task. Calls of several buckets run at the same time. */
 final class BucketCalls {
-    /** The number of open calls that end at once: each has a thread of the worker's, which other tasks call too. */
+    /** Limit of open calls that end at once: each occupies a thread of the worker, which other tasks call, too. */
     static final int OPEN_CALLS = 16;
-    private static final long OPEN_BYTES = 32 << 20; // of their frames; the last one may exceed it
+    private static final long OPEN_BYTES = 32 << 20; // of frames in open calls; the last call may exceed it
 
     private final WorkerChannel channel;
     private final Opening opening;
@@ -58,7 +58,7 @@ final class BucketCalls {
      * Runs frames of any buckets as the next parts of their calls.
      *
      * @param items frames with their buckets, all of one stretch of the journal
-     * @return the outputs, each with the bucket that gave it as its origin
+     * @return outputs, whose origin is the bucket that emitted them
      */
     Iterator<List<JournalRow.Item>> run(List<JournalRow.Item> items) {
         Map<Integer, List<byte[]>> frames = byBucket(items);
@@ -76,7 +76,7 @@ final class BucketCalls {
         return List.of(exchange(asked)).iterator();
     }
 
-    /** Calls that end at once. Some run side by side; each step gives what one has, in the order of their begin. */
+    /** Runs calls that end at once, several at the same time. Each step returns the outputs of the oldest open call. */
     private final class Ending implements Iterator<List<JournalRow.Item>> {
         private final Iterator<Map.Entry<Integer, List<byte[]>>> waiting;
 
@@ -134,9 +134,9 @@ final class BucketCalls {
     }
 
     /**
-     * Sends the unsent frames of calls, and awaits their answers; of calls that end at once those of the first one.
+     * Sends the unsent frames of calls, and awaits the answers; if calls end at once, only those of the first call.
      *
-     * @return what may leave; calls that are done are stored
+     * @return outputs that may leave; the changes of calls that are done are stored
      */
     private List<JournalRow.Item> exchange(List<BucketCall> asked) {
         List<JournalRow.Item> released = new ArrayList<>();
@@ -164,14 +164,14 @@ final class BucketCalls {
         return released;
     }
 
-    /** Begins all calls that are not done again; returns them. */
+    /** Restarts all calls that are not done, and returns them. */
     private List<BucketCall> restarted() {
         List<BucketCall> calls = open.values().stream().filter(call -> call.done() == null).toList();
         calls.forEach(BucketCall::restart);
         return calls;
     }
 
-    /** Opens the streams of buckets, as many as are to be open at once. */
+    /** Opens the streams of buckets, as many as may be open at the same time. */
     void open(List<Integer> buckets) {
         buckets.stream().limit(endsAtOnce ? OPEN_CALLS : buckets.size()).forEach(this::stream);
     }
@@ -200,7 +200,7 @@ final class BucketCalls {
         Fault.reach("task.after_reply");
         List<byte[]> changes = call.changes();
         long bytes = changes.stream().mapToLong(entry -> entry.length).sum();
-        // The first changes are all that there is.
+        // The first changes of a bucket are its whole state.
         boolean isWhole = call.done().getSnapshot() || call.version().counter() == 0;
         BucketVersion after = call.version().after(call.done().getNonce(), changes.size(), bytes, isWhole);
         store.store(call.bucket(), call.version(), after, changes);

@@ -23,9 +23,9 @@ import wallaroo.worker.v1.WorkerOuterClass.ProcessReply;
 import wallaroo.worker.v1.WorkerOuterClass.ProcessRequest;
 
 /**
- * The calls of a stage without state: data goes to the endpoints of the worker in turn, answers come in the same order.
+ * The calls of a stage without state. Data goes to the endpoints of the worker in turn; answers are in the same order.
  *
- * <p>When the worker dies, what was not answered is sent to the next one; nothing of it has left before.
+ * <p>When the worker dies, unanswered data is sent to the next process. None of its outputs has left before.
  */
 final class DataCalls {
     private final WorkerChannel channel;
@@ -57,7 +57,7 @@ final class DataCalls {
         }
     }
 
-    /** Sends data; does not wait. */
+    /** Sends data without waiting for an answer. */
     void send(byte[] frames) {
         Unanswered data = new Unanswered(frames);
         unanswered.add(data);
@@ -119,7 +119,7 @@ final class DataCalls {
         }
         streams = opened;
         calls = new long[opened.size()];
-        next = opening.getPartition() % opened.size(); // small batches have one data for each task
+        next = opening.getPartition() % opened.size(); // tasks of small batches send data once: they use different endpoints
     }
 
     private void again(WorkerGone gone) {

@@ -6,15 +6,15 @@ import java.util.Map;
 import org.wallaroo.spark.message.LetterFrame;
 
 /**
- * Which dead letters of a call have left.
+ * Remembers which dead letters of a call have left.
  *
- * <p>A call that is made again carefully, or with a message skipped, may have dead letters that it did not have before,
- * also in parts whose outputs have left: those that are new leave then. The egress counts letters in a stream by bucket
- * and sequence, so none may be given to it twice.
+ * <p>A call that is repeated carefully, or with a message skipped, may have more dead letters than before, also in
+ * parts whose outputs have left. Only the new letters leave at the repetition: the egress counts letters in a stream
+ * by bucket and sequence, and must not get a letter twice.
  */
 final class LettersLeft {
     private final Map<Identity, Integer> left = new HashMap<>();
-    private final Map<Identity, Integer> came = new HashMap<>(); // since the call was begun
+    private final Map<Identity, Integer> came = new HashMap<>(); // since the call began again
 
     private record Identity(long sequence, String path) {}
 
@@ -24,10 +24,10 @@ final class LettersLeft {
     }
 
     /**
-     * Returns a frame of those dead letters that have not left; they leave now. Null: all have.
+     * Returns a frame of the dead letters that have not left, and counts them as left; null if all have left.
      *
      * @param frame of the port of dead letters, whole and undamaged
-     * @throws IllegalArgumentException it does not hold dead letters
+     * @throws IllegalArgumentException if it does not contain dead letters
      */
     byte[] take(byte[] frame) {
         LetterFrame read = LetterFrame.read(frame);

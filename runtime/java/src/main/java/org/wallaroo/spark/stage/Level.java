@@ -11,7 +11,7 @@ import org.wallaroo.spark.message.JournalRow;
 import org.wallaroo.spark.query.Attempt;
 import org.wallaroo.spark.query.Settings;
 
-/** The stages of a level, which run one after the other: a later one takes the output of an earlier one. */
+/** The stages of a level, which run one after the other: a later stage takes output of an earlier one. */
 public final class Level implements AutoCloseable {
     private final List<LevelStage> stages;
 
@@ -22,8 +22,8 @@ public final class Level implements AutoCloseable {
     /**
      * Returns a level that begins with state.
      *
-     * @param stages of it, in the order in which they run
-     * @param scope which buckets run here
+     * @param stages of the level, in the order in which they run
+     * @param scope buckets that run here
      */
     public static Level of(
             List<Settings> stages, Attempt attempt, BucketStore store, CallCounts account, CallScope scope) {
@@ -36,17 +36,17 @@ public final class Level implements AutoCloseable {
         return new Level(made);
     }
 
-    /** Runs rows that enter the level; returns those that leave it or pass it. */
+    /** Runs rows that enter the level; returns the rows that leave it, or that none of its stages takes. */
     public List<JournalRow.Item> run(List<JournalRow.Item> items) {
         return all(new Leaving(items, false));
     }
 
-    /** Runs the rows that the level before has given at its flush, then ends all calls; returns the level's output. */
+    /** Runs the rows that the flush of the level before has returned, then ends all calls; returns the output. */
     public List<JournalRow.Item> flush(List<JournalRow.Item> items) {
         return all(new Leaving(items, true));
     }
 
-    /** Does the same in steps: the next one begins when it is asked for; returns the output of each. */
+    /** Does the same in steps, and returns the output of each. A step runs when it is asked for. */
     public Iterator<List<JournalRow.Item>> leaving(List<JournalRow.Item> items) {
         return new Leaving(items, true);
     }
@@ -57,13 +57,13 @@ public final class Level implements AutoCloseable {
         return found;
     }
 
-    /** The output of the level, step by step; rows that a later stage takes are held until that runs. */
+    /** The output of the level, step by step. Rows for a later stage are held until that stage runs. */
     private final class Leaving implements Iterator<List<JournalRow.Item>> {
         private final boolean flushes;
-        private Iterator<List<JournalRow.Item>> steps; // what enters the level, then those of the stage that runs
+        private Iterator<List<JournalRow.Item>> steps; // rows that enter the level, then outputs of the running stage
         private List<JournalRow.Item> held = new ArrayList<>();
-        private int number = -1; // of the stage that runs
-        private boolean isFlushed = true; // that stage
+        private int number = -1; // of the running stage
+        private boolean isFlushed = true; // whether the running stage was flushed
 
         private Leaving(List<JournalRow.Item> items, boolean flushes) {
             this.flushes = flushes;
@@ -100,7 +100,7 @@ public final class Level implements AutoCloseable {
                 if (isHeld) {
                     held.add(item);
                 }
-                if (!isHeld || Frames.isControl(item.port())) { // these concern each stage that takes them
+                if (!isHeld || Frames.isControl(item.port())) { // ticks and visits go to each stage that takes them
                     leaving.add(item);
                 }
             }
@@ -112,7 +112,7 @@ public final class Level implements AutoCloseable {
         }
     }
 
-    /** Does before the first message the work that would hold it up. */
+    /** Does work in advance that would delay the first message. */
     public void warm() {
         stages.forEach(LevelStage::warm);
     }

@@ -4,27 +4,27 @@ import java.util.Iterator;
 import java.util.List;
 import org.wallaroo.spark.message.JournalRow;
 
-/** A stage of a level, run on frames of one stretch of the journal after the other. */
+/** A stage of a level, which runs on the frames of one stretch of the journal after the other. */
 interface LevelStage {
-    /** Says whether frames of a port enter it. */
+    /** Says whether frames of a port enter the stage. */
     boolean takes(int port);
 
     /**
-     * Runs frames, in steps: the next one begins when it is asked for.
+     * Runs frames in steps. A step runs when it is asked for.
      *
-     * @param items those that enter it, all of one stretch
-     * @return what each step gives; results of one port and origin are in the order of sequences
+     * @param items frames that enter the stage, all of one stretch
+     * @return output of each step; results of one port and origin are in the order of sequences
      */
     Iterator<List<JournalRow.Item>> run(List<JournalRow.Item> items);
 
     /**
      * Ends open calls.
      *
-     * @return dead letters that a call has when it is made again
+     * @return dead letters that are new because a call was made again
      */
     List<JournalRow.Item> flush();
 
-    /** Does before the first message the work that would hold it up. */
+    /** Does work in advance that would delay the first message. */
     void warm();
 
     /** Ends the streams. */

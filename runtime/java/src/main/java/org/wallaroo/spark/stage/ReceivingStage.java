@@ -13,10 +13,11 @@ import org.wallaroo.spark.query.Settings;
 import org.wallaroo.spark.worker.WorkerChannel;
 
 /**
- * A stage without state that goes on with the output of other workers of its level.
+ * A stage without state that processes output of other workers of its level.
  *
- * <p>What comes by one port from one bucket of one stage is data of its own, so that its results are in the order of
- * sequences. Stages before this one have blocks before this one's: each of them, and the first stage, may send here.
+ * <p>Messages of one port from one bucket of one stage are sent as separate data, so that their results are in the
+ * order of sequences. A stage whose block is before this stage's block may send messages here, and so may the first
+ * stage.
  */
 final class ReceivingStage implements LevelStage {
     private static final int WINDOW = 16;
@@ -41,7 +42,7 @@ final class ReceivingStage implements LevelStage {
 
     @Override
     public Iterator<List<JournalRow.Item>> run(List<JournalRow.Item> items) {
-        TreeMap<Integer, List<byte[]>> data = new TreeMap<>(); // by origin of what it gives
+        TreeMap<Integer, List<byte[]>> data = new TreeMap<>(); // by origin of the results
         for (JournalRow.Item item : items) {
             int origin = origin(block, entries.indexOf(item.port()), buckets, item.origin());
             data.computeIfAbsent(origin, number -> new ArrayList<>()).add(item.frame());
@@ -54,14 +55,14 @@ final class ReceivingStage implements LevelStage {
     /**
      * The content of one request.
      *
-     * @param origin of what it gives
+     * @param origin of the results
      */
     private record Part(int origin, List<byte[]> frames) {}
 
-    /** The input for one part after the other; some are under way. */
+    /** The outputs of one part after the other, while some parts are in flight. */
     private final class Answers implements Iterator<List<JournalRow.Item>> {
         private final Deque<Part> waiting;
-        private final Deque<Integer> underWay = new ArrayDeque<>(); // by origin
+        private final Deque<Integer> underWay = new ArrayDeque<>(); // origins of results
 
         private Answers(Deque<Part> waiting) {
             this.waiting = waiting;
@@ -88,12 +89,12 @@ final class ReceivingStage implements LevelStage {
     }
 
     /**
-     * Returns a number of its own for the messages of one entry from one origin.
+     * Returns the origin of results: a unique number for the messages of one entry from one origin.
      *
-     * @param block this stage's first; the driver reserves one for each entry and sender
-     * @param entry counted from 0
-     * @param buckets of each stage
-     * @param from the origin of what comes; -1: the first stage
+     * @param block first block of this stage; the driver reserves a block for each entry and sender
+     * @param entry number of the entry, counted from 0
+     * @param buckets number of buckets of each stage
+     * @param from origin of the messages; -1 for the first stage
      */
     static int origin(int block, int entry, int buckets, int from) {
         int senders = block + 1;

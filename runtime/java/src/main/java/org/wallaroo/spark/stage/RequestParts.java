@@ -4,14 +4,14 @@ import java.util.ArrayList;
 import java.util.List;
 import org.wallaroo.spark.message.Frames;
 
-/** Cuts frames, or entries of a log, as requests take them: servers take 65 MiB at once, and one has 64 MiB at most. */
+/** Groups frames, or entries of a log, into requests: servers take 65 MiB at once, and a frame has at most 64 MiB. */
 final class RequestParts {
-    /** How large a request with several frames, or several entries of a log, may be. */
+    /** Largest size of a request with several frames, or several entries of a log. */
     private static final int BYTES = 8 << 20;
 
     private RequestParts() {}
 
-    /** Returns the frames of each request; copies none. */
+    /** Returns the frames of each request, without copies. */
     static List<List<byte[]>> of(List<byte[]> frames) {
         List<List<byte[]>> parts = new ArrayList<>();
         long size = 0;
@@ -26,7 +26,7 @@ final class RequestParts {
         return parts;
     }
 
-    /** Returns the frames of one request one after the other; the array may be that of a frame. */
+    /** Returns the bytes of all frames of a request; a single frame is not copied. */
     static byte[] joined(List<byte[]> part) {
         return part.size() == 1 ? part.get(0) : Frames.joined(part);
     }

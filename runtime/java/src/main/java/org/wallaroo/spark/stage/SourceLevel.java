@@ -18,10 +18,10 @@ import org.wallaroo.spark.worker.WorkerChannel;
 import wallaroo.worker.v1.WorkerOuterClass.Output;
 
 /**
- * Level 0: sends the frames of the journal to the worker of the sources, and gives outputs in the order of the journal.
+ * Level 0: sends frames of the journal to the worker of the sources, and returns outputs in the order of the journal.
  *
- * <p>What that sends to other workers of the level goes there when its answer has come. Some rows are under way at
- * once, until the journal has nothing more.
+ * <p>Output for other workers of the level is sent on when it has come. Some rows are in flight at the same time; when
+ * the journal has nothing more, the level takes no row until they are answered.
  */
 public final class SourceLevel implements Iterator<JournalRow>, AutoCloseable {
     private static final int WINDOW = 3;
@@ -33,7 +33,7 @@ public final class SourceLevel implements Iterator<JournalRow>, AutoCloseable {
     private final Set<Integer> sources;
     private final Set<Integer> timedTopics; // ports
     private final Set<Integer> controls; // ports of ticks and visits that some stage takes
-    private final Deque<JournalRow> underWay = new ArrayDeque<>(); // with frames, whose answers are awaited; or FLUSH
+    private final Deque<JournalRow> underWay = new ArrayDeque<>(); // rows of frames whose answers are awaited, and FLUSH
     private boolean isIdle;
 
     SourceLevel(
@@ -53,9 +53,9 @@ public final class SourceLevel implements Iterator<JournalRow>, AutoCloseable {
     }
 
     /**
-     * Returns one whose rows come in at one of its stages.
+     * Returns a level whose rows enter at one of its stages.
      *
-     * @param reader number of the stage among those of the level; those before it get nothing
+     * @param reader number of this stage in the level; the stages before it get nothing
      */
     public static SourceLevel of(
             Settings settings, int reader, Attempt attempt, Iterator<JournalRow> rows, Origins origins,
@@ -67,7 +67,7 @@ public final class SourceLevel implements Iterator<JournalRow>, AutoCloseable {
         List<LevelStage> others = new ArrayList<>();
         stages.subList(reader + 1, stages.size())
                 .forEach(stage -> others.add(new ReceivingStage(stage, attempt, account)));
-        calls.open(); // not when the first message waits for it
+        calls.open(); // early, so that the first message does not wait for it
         return new SourceLevel(
                 rows, calls, new Level(others), origins, Set.copyOf(first.entries()), settings.timedTopics(),
                 settings.controls());
@@ -85,7 +85,7 @@ public final class SourceLevel implements Iterator<JournalRow>, AutoCloseable {
         return row.kind() == Kind.FRAMES ? outputsOf(row) : row;
     }
 
-    /** Takes rows while there are some at hand, and room in the window. */
+    /** Takes rows while some are available and the window has room. */
     private void take() {
         while (underWay.size() < WINDOW && (underWay.isEmpty() || !isIdle) && rows.hasNext()) {
             JournalRow row = rows.next();
@@ -93,19 +93,19 @@ public final class SourceLevel implements Iterator<JournalRow>, AutoCloseable {
                 isIdle = true;
                 continue;
             }
-            isIdle &= row.kind() != Kind.FRAMES; // after a FLUSH there is as little to come as before it
+            isIdle &= row.kind() != Kind.FRAMES; // a FLUSH does not mean that the journal has more
             JournalRow taken = dividedOf(row);
             underWay.add(taken);
             taken.items().stream().filter(item -> !Frames.isControl(item.port())).forEach(item -> calls.send(item.frame()));
         }
     }
 
-    /** Returns a row with one item of data, where there is some, and one for each tick and visit. */
+    /** Returns a row with one item for all data, if there is any, and one item for each tick and visit. */
     private JournalRow dividedOf(JournalRow row) {
         List<JournalRow.Item> items = new ArrayList<>();
         Arrivals arrivals = Arrivals.NONE;
         for (JournalRow.Item item : row.items()) {
-            arrivals = Arrivals.now(item.frame(), row.place().offset(), sources, timedTopics); // such a row has one item
+            arrivals = Arrivals.now(item.frame(), row.place().offset(), sources, timedTopics); // a row of frames has one item
             List<byte[]> data = Frames.ofPorts(item.frame(), sources);
             if (!data.isEmpty()) {
                 items.add(new JournalRow.Item(item.port(), item.bucket(), item.origin(), Frames.joined(data)));
@@ -124,7 +124,7 @@ public final class SourceLevel implements Iterator<JournalRow>, AutoCloseable {
                 items.add(item);
                 continue;
             }
-            data = item.frame(); // a row has one of these at most
+            data = item.frame(); // a row has at most one item of data
             for (Output output : calls.receive()) {
                 byte[] frame = output.getFrame().toByteArray();
                 items.add(new JournalRow.Item(output.getPort(), output.getBucket(), item.origin(), frame));

@@ -13,8 +13,8 @@ import org.wallaroo.spark.query.Settings;
 /**
  * All levels that begin with state, one after the other.
  *
- * <p>A row has the outputs of one stretch of the journal; each level has run it wholly before the next one does, and
- * before the next row. So a bucket of any level sees its messages in one order, wherever rows begin.
+ * <p>A row has the outputs of one stretch of the journal. A level runs the whole row before the next level runs it, and
+ * before the next row. So a bucket of any level gets its messages in the same order, wherever rows begin.
  */
 public final class StateLevels implements AutoCloseable {
     private final List<Level> levels = new ArrayList<>();
@@ -30,7 +30,7 @@ public final class StateLevels implements AutoCloseable {
         levels.forEach(Level::warm);
     }
 
-    /** Runs a row; returns the output for sinks. After a FLUSH no call is open. */
+    /** Runs a row, and returns the output for sinks. After a FLUSH no call is open. */
     public JournalRow run(JournalRow row) {
         List<JournalRow.Item> items = row.items();
         for (Level level : levels) {

@@ -14,7 +14,7 @@ import org.wallaroo.spark.query.OperatorFailure;
 import org.wallaroo.spark.query.Settings;
 import org.wallaroo.spark.worker.WorkerChannel;
 
-/** A stage with state: its buckets run side by side. */
+/** A stage with state, whose buckets run at the same time. */
 final class StateStage implements LevelStage {
     private final BucketCalls calls;
     private final BucketStore states;
@@ -93,7 +93,7 @@ final class StateStage implements LevelStage {
         calls.close();
     }
 
-    /** The part of a task's store that one stage has. */
+    /** The part of a task's store that belongs to one stage. */
     private record BlockStore(BucketStore whole, int first) implements BucketStore {
         @Override
         public BucketVersion version(int bucket) {

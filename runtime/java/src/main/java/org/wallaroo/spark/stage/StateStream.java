@@ -10,7 +10,7 @@ import wallaroo.worker.v1.WorkerOuterClass.Opening;
 import wallaroo.worker.v1.WorkerOuterClass.StateReply;
 import wallaroo.worker.v1.WorkerOuterClass.StateRequest;
 
-/** A stream of the calls of one bucket: those of one stream do not overlap, and buckets are to run side by side. */
+/** The stream for calls of one bucket. Calls of one stream do not overlap, so each bucket has its own stream. */
 final class StateStream {
     private final WorkerStream<StateRequest, StateReply> stream;
     private long calls;
