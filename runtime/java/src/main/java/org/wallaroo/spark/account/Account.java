@@ -15,26 +15,27 @@ import org.wallaroo.spark.query.OperatorFailure;
 import org.wallaroo.spark.query.Settings;
 
 /**
- * Counts messages between two barriers: those of the journal, those run and given by each stage, those delivered.
+ * Counts messages between two barriers: those read, those that each stage processed and emitted, and those delivered.
  *
- * <p>Calls are checked one by one ({@code Audit}). Here is what lies between: the journal and the sources, the exits of
- * stages and the entries of others, the last exits and the egress. At a barrier no call is open: then all must be equal.
+ * <p>{@code Audit} checks single calls. The account checks the ways between calls: from the journal to the sources,
+ * from exits of stages to entries of others, and from the last exits to the egress. At a barrier no call is open, so
+ * both ends of each way have equal counts.
  */
 public final class Account implements CallCounts {
     private final List<Map<String, List<Integer>>> levels; // ports that each stage takes, by its id
     private final String reader; // the stage of the sources, which takes the journal
     private final Map<String, Integer> levelOf = new HashMap<>();
-    private final Map<String, Map<Integer, Long>> ran = new HashMap<>(); // messages, by stage and port
-    private final List<Map<Integer, Long>> given = new ArrayList<>(); // by level and port
+    private final Map<String, Map<Integer, Long>> ran = new HashMap<>(); // processed messages, by stage and port
+    private final List<Map<Integer, Long>> given = new ArrayList<>(); // emitted messages, by level and port
     private final Map<Integer, Long> delivered = new HashMap<>(); // by port
     private final Counters counters = new Counters();
     private long read; // messages of the journal before the last barrier
 
     /**
-     * Begins with nothing.
+     * Begins with counts of 0.
      *
-     * @param levels the ports that each stage takes, by its id; the first stage of the first level runs the journal
-     * @param read how many messages of the journal came before
+     * @param levels the ports that each stage takes, by its id; the first stage of the first level reads the journal
+     * @param read number of messages of the journal before
      */
     public Account(List<Map<String, List<Integer>>> levels, long read) {
         this.levels = levels;
@@ -95,17 +96,17 @@ public final class Account implements CallCounts {
     }
 
     /**
-     * Compares, and begins again with nothing.
+     * Compares the counts, and begins again with counts of 0.
      *
-     * @param messages of the journal before this barrier
-     * @throws OperatorFailure I902, some did not arrive, or arrived twice
+     * @param messages number of messages of the journal before this barrier
+     * @throws OperatorFailure I902 if messages did not arrive, or arrived twice
      */
     public void check(long messages) {
         long came = ran.getOrDefault(reader, Map.of()).values().stream().mapToLong(Long::longValue).sum();
         if (came != messages - read) {
             throw unbalanced("the journal had " + (messages - read) + " messages, stage \"" + reader + "\" has run " + came);
         }
-        Map<Integer, Long> passing = new TreeMap<>(); // what has left the levels so far, and no stage of them takes
+        Map<Integer, Long> passing = new TreeMap<>(); // have left the levels so far, and no stage of them takes them
         for (int level = 0; level < levels.size(); level++) {
             given.get(level).forEach((port, count) -> passing.merge(port, count, Long::sum));
             checkLevel(levels.get(level), passing);
@@ -121,12 +122,12 @@ public final class Account implements CallCounts {
         delivered.clear();
     }
 
-    /** Each stage has run all that left by its ports; messages that a level takes do not pass it. */
+    /** Checks that each stage has processed all messages for its ports, and removes these from the passing messages. */
     private void checkLevel(Map<String, List<Integer>> stages, Map<Integer, Long> passing) {
         stages.forEach((stage, ports) -> {
             for (int port : stage.equals(reader) ? List.<Integer>of() : ports) {
                 if (Frames.isControl(port)) {
-                    continue; // no messages, and no stage gives them
+                    continue; // ticks and visits are not counted, and no stage emits them
                 }
                 long count = ran.getOrDefault(stage, Map.of()).getOrDefault(port, 0L);
                 check(port, "stage \"" + stage + "\"", passing.getOrDefault(port, 0L), count);

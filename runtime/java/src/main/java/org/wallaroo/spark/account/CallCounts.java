@@ -9,15 +9,15 @@ public interface CallCounts {
     /** Notes that a stage is about to call its worker. */
     void opened(String stage);
 
-    /** Notes messages that a stage has run, by port. */
+    /** Notes messages that a stage has processed, by port. */
     void ran(String stage, Map<Integer, Long> messages);
 
-    /** Notes messages that a stage has given, by port. */
+    /** Notes messages that a stage has emitted, by port. */
     void gave(String stage, Map<Integer, Long> messages);
 
     /** Notes the output of a stage. */
     void gave(String stage, List<JournalRow.Item> items);
 
-    /** Returns the messages that passed the steps, and the states. */
+    /** Returns the counters of steps, states and visits. */
     Counters counters();
 }

@@ -9,20 +9,20 @@ import wallaroo.worker.v1.WorkerOuterClass.StepCount;
 import wallaroo.worker.v1.WorkerOuterClass.Visited;
 
 /**
- * What passed sources, steps and sinks, what states there are, and what visits came to: since the query began, as far as its messages have
- * been run once, however often they are repeated.
+ * Messages that passed through sources, steps and sinks, sizes of states, and results of visits, since the query began.
+ * A message that is repeated counts once.
  */
 public final class Counters {
-    private static final int MOST_VISITS = 1000; // as the journal's directory keeps
+    private static final int MOST_VISITS = 1000; // as many as the journal's directory keeps
 
-    private final Map<String, Map<String, Long>> steps = new TreeMap<>(); // by path and name; a map within does not change
+    private final Map<String, Map<String, Long>> steps = new TreeMap<>(); // by path and name; an inner map does not change
     private final Map<String, Map<Integer, Size>> stores = new TreeMap<>(); // by stage and bucket
     private final NavigableMap<Long, VisitedKeys> visits = new TreeMap<>(); // the latest ones, by id
 
-    /** How large the state of a bucket is: its keys, and the bytes of its log. */
+    /** The size of a bucket's state: its keys, and the bytes of its log. */
     record Size(long keys, long bytes) {}
 
-    /** The keys for which a visit ran, once for each step, and the dead letters among them. */
+    /** The number of keys that a visit ran for, once for each step, and the number of dead letters among them. */
     record VisitedKeys(long keys, long failed) {
         private static final VisitedKeys NONE = new VisitedKeys(0, 0);
 
@@ -31,14 +31,14 @@ public final class Counters {
         }
     }
 
-    /** Begins where another one is. */
+    /** Takes over the numbers of another object. */
     public void restore(Counters other) {
         steps.putAll(other.steps);
         visits.putAll(other.visits);
         other.stores.forEach((stage, sizes) -> stores.put(stage, new TreeMap<>(sizes)));
     }
 
-    /** Returns one that does not change. */
+    /** Returns a copy that does not change. */
     public Counters copy() {
         Counters copy = new Counters();
         copy.restore(this);
@@ -91,7 +91,7 @@ public final class Counters {
         return visits;
     }
 
-    /** Returns keys and bytes of the log, by stage and bucket. */
+    /** Returns the number of keys and the bytes of the log, by stage and bucket. */
     public Map<String, Map<Integer, List<Long>>> storeNumbers() {
         Map<String, Map<Integer, List<Long>>> found = new TreeMap<>();
         stores.forEach((stage, sizes) -> sizes.forEach((bucket, size) -> found
@@ -99,7 +99,7 @@ public final class Counters {
         return found;
     }
 
-    /** Returns keys and failed ones of the visits after the one of an id, by id. */
+    /** Returns the numbers of keys and of failed keys of the visits after an id, by id. */
     public Map<Long, List<Long>> visitNumbers(long after) {
         Map<Long, List<Long>> found = new TreeMap<>();
         visits.tailMap(after, false).forEach((id, keys) -> found.put(id, List.of(keys.keys(), keys.failed())));

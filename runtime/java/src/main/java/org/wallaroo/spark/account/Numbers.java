@@ -10,28 +10,28 @@ import org.wallaroo.spark.message.JournalRow;
 import org.wallaroo.spark.query.Json;
 
 /**
- * The numbers of a query of this virtual machine, for who watches it: over all its engines, in which what was not
- * committed is run once more and counts once.
+ * The numbers of a query in this virtual machine, for the monitor, over all engines of the query. A new engine repeats
+ * messages that were not committed; they count once.
  */
 public final class Numbers {
     private static final Map<String, Numbers> OF = new ConcurrentHashMap<>();
-    private static final int MOST_TIMES = 100_000; // of one kind, that nobody has asked for
+    private static final int MOST_TIMES = 100_000; // of one kind, before they are taken
 
     private final NavigableMap<Long, Counters> barriers = new TreeMap<>(); // by offset, from the running batch on
     private Counters shown = new Counters();
-    private long shownAt = -1; // offset
+    private long shownAt = -1; // offset of the barrier with these numbers
     private long reached = -1; // offset of the input whose output is in the outbox
-    private long messages = -1; // of that input
+    private long messages = -1; // number of messages of that input
     private long timed = -1; // offset of the input whose times were counted
     private long changes;
     private boolean isReading;
-    private Map<String, Map<Long, Long>> times = new TreeMap<>(); // messages by milliseconds, since they were taken
+    private Map<String, Map<Long, Long>> times = new TreeMap<>(); // messages by kind and milliseconds, since the last take()
 
     public static Numbers of(String settings) {
         return OF.computeIfAbsent(settings, text -> new Numbers());
     }
 
-    /** A batch begins: no engine begins before it any more. Returns what the barrier there had. */
+    /** Takes note that a batch begins: no engine will begin before it. Returns the counters of the barrier there. */
     public synchronized Counters begin(long offset) {
         barriers.headMap(offset).clear();
         return barriers.getOrDefault(offset, new Counters());
@@ -42,7 +42,7 @@ public final class Numbers {
         barriers.put(offset, counters);
     }
 
-    /** Messages that come from now on are read at once. */
+    /** Takes note that messages are read as soon as they come. */
     public synchronized void read() {
         isReading = true;
     }
@@ -51,12 +51,12 @@ public final class Numbers {
         return isReading;
     }
 
-    /** Returns the number of messages that are processed with all their output in the outbox; -1: none yet. */
+    /** Returns the number of messages that are processed with all their output in the outbox; -1 if none is yet. */
     public synchronized long messages() {
         return messages;
     }
 
-    /** All output of input before a place is in the outbox; a task that is repeated begins before. */
+    /** Takes note that all output of input before a place is in the outbox. A repeated task begins at an earlier place. */
     public synchronized void reach(JournalRow.Place place) {
         changes += place.offset() > reached ? 1 : 0;
         reached = Math.max(reached, place.offset());
@@ -69,22 +69,22 @@ public final class Numbers {
         }
     }
 
-    /** Returns how often something has changed. */
+    /** Returns how often the numbers have changed. */
     public synchronized long changes() {
         return changes;
     }
 
-    /** Returns those whose times were not counted: repeated ones were. */
+    /** Returns the arrivals whose times were not counted before a repetition. */
     public synchronized Arrivals untimed(Arrivals arrivals) {
         return arrivals.after(timed);
     }
 
     /**
-     * Notes the time that the engine took for messages, which it has given to the egress.
+     * Notes how long the engine took for messages, whose output the egress has got.
      *
-     * @param offset after them
-     * @param arrivals those that were not counted before
-     * @param hasOutput whether the egress waits for sinks to take something of them; else they end here
+     * @param offset after the messages
+     * @param arrivals that were not counted before
+     * @param hasOutput whether there is output, for which the egress measures the end; otherwise the end is now
      */
     public synchronized void time(long offset, Arrivals arrivals, boolean hasOutput) {
         long count = arrivals.count();
@@ -111,17 +111,17 @@ public final class Numbers {
         }
     }
 
-    /** Returns the id of the last visit of which all output is in the outbox; 0: there is none. */
+    /** Returns the id of the last visit whose output is all in the outbox; 0 if there is none. */
     public synchronized long lastVisit() {
         return shown.visits().isEmpty() ? 0 : shown.visits().lastKey();
     }
 
-    /** Returns the counts of visits as JSON, those after the one of an id. */
+    /** Returns the counts of the visits after an id as JSON. */
     public synchronized String visits(long after) {
         return Json.object("offset", shownAt, "visits", shown.visitNumbers(after));
     }
 
-    /** Returns the numbers as JSON; times are those since the last call. */
+    /** Returns the numbers as JSON; times are counted since the last call. */
     public synchronized String take() {
         String text = Json.object("offset", reached, "steps", shown.steps(),
                 "stores", shown.storeNumbers(), "times", times);

@@ -14,14 +14,14 @@ import org.apache.spark.sql.Row;
 import org.apache.spark.sql.RowFactory;
 import org.wallaroo.spark.query.Json;
 
-/** The states of logs that somebody wants to see: port, key, encoding, size, value; {@code choice.py} has the rules. */
+/** Reads the states that a user wants to see: port, key, encoding, size, value; {@code choice.py} has the rules. */
 final class ChosenStates extends StoredLogs<Row> {
     private static final long serialVersionUID = 1L;
 
     private final String text;
     private transient Choice choice;
 
-    /** Chooses by the attributes of a choice, as JSON; bytes are in base64. */
+    /** Makes the function for a choice, whose attributes are JSON with bytes in base64. */
     ChosenStates(String text) {
         this.text = text;
     }
@@ -45,7 +45,7 @@ final class ChosenStates extends StoredLogs<Row> {
         List<Row> rows = new ArrayList<>();
         long size = 0;
         for (Map.Entry<StateKey, StateValue> state : sorted) {
-            boolean isFull = rows.size() > 1 && size > choice().pageBytes(); // what is after it in all buckets, too
+            boolean isFull = rows.size() > 1 && size > choice().pageBytes(); // so later states of any bucket are not wanted
             if (rows.size() >= choice().limit() || isFull) {
                 break;
             }
@@ -58,15 +58,15 @@ final class ChosenStates extends StoredLogs<Row> {
     }
 
     /**
-     * Which states are wanted.
+     * The states that are wanted.
      *
-     * @param ports of states
-     * @param keys null: all
-     * @param prefixes with one of which keys begin
-     * @param after which keys come; null: all
-     * @param limit how many at most
-     * @param mostBytes of a value; of a larger one only the size is wanted
-     * @param pageBytes of states that have so many together, and the next
+     * @param ports of the states
+     * @param keys only these keys; null for all
+     * @param prefixes a key begins with one of these
+     * @param after only later keys; null for all
+     * @param limit largest number of states
+     * @param mostBytes of a larger value only the size is wanted
+     * @param pageBytes no state follows when the states before have more bytes together
      */
     private record Choice(Set<Integer> ports, Set<StateKey> keys, List<byte[]> prefixes, byte[] after, long limit,
             long mostBytes, long pageBytes) {

@@ -11,31 +11,31 @@ import java.util.function.BiFunction;
 import org.wallaroo.spark.bucket.BucketStore;
 import org.wallaroo.spark.bucket.BucketVersion;
 
-/** Gives buckets without states their first logs: the entries of rows, pieces of a state one after the other. */
+/** Writes the first logs of buckets without states, from the entries of rows. Pieces of a state are stored in order. */
 public final class FirstLogs {
     private static final SecureRandom NONCES = new SecureRandom();
 
     private final BucketStore store;
-    private final BiFunction<Integer, byte[], RuntimeException> twice; // null: nobody asks
+    private final BiFunction<Integer, byte[], RuntimeException> twice; // null if each state comes once
     private final Map<Long, byte[][]> begun = new HashMap<>();
-    private final Set<StateKey> known = new HashSet<>(); // of those that have come
+    private final Set<StateKey> known = new HashSet<>(); // states that have come
 
-    /** Makes one for rows of which no two are of one state. */
+    /** Makes a writer for rows in which each state comes once. */
     public FirstLogs(BucketStore store) {
         this(store, null);
     }
 
     /**
-     * Makes one.
+     * Makes a writer.
      *
-     * @param twice returns the error of a second state of one port and key
+     * @param twice returns the error for a second state of one port and key
      */
     public FirstLogs(BucketStore store, BiFunction<Integer, byte[], RuntimeException> twice) {
         this.store = store;
         this.twice = twice;
     }
 
-    /** Stores the entry of a {@link LoadRow}, or keeps it until all pieces of its state are there; returns its note. */
+    /** Stores the entry of a {@link LoadRow}, or keeps it until all pieces of its state have come; returns its note. */
     public byte[] take(byte[] bytes) {
         LoadRow row = LoadRow.fromBytes(bytes);
         if (twice != null && row.bucket() >= 0 && row.piece() == 0) {

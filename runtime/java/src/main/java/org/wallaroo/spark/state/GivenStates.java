@@ -4,7 +4,7 @@ import java.util.Iterator;
 import org.apache.spark.api.java.function.MapPartitionsFunction;
 import org.apache.spark.sql.Row;
 
-/** States that somebody hands to a query, as rows for {@link FirstLogs}: port, key, encoding and value of each. */
+/** Makes rows for {@link FirstLogs} of states that a user gives: port, key, encoding and value of each. */
 final class GivenStates implements MapPartitionsFunction<Row, byte[]> {
     private static final long serialVersionUID = 1L;
 

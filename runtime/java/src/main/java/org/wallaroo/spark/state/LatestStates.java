@@ -7,12 +7,12 @@ import java.util.Map;
 import java.util.function.LongPredicate;
 import java.util.function.Predicate;
 
-/** Reads a log, oldest entry first: which state each key has at its end. */
+/** Reads a log, oldest entry first, and finds the state of each key at its end. */
 final class LatestStates {
     private final Predicate<StateKey> wanted;
     private final LongPredicate hasValue;
     private final Map<StateKey, StateValue> states = new LinkedHashMap<>();
-    private final List<byte[]> parts = new ArrayList<>(); // of a state that is not whole yet
+    private final List<byte[]> parts = new ArrayList<>(); // of a state whose last piece has not come
     private StateKey key; // of that state
     private int encoding;
     private int pieces;
@@ -20,10 +20,10 @@ final class LatestStates {
     private long size;
 
     /**
-     * Begins with a log.
+     * Makes the reader of a log.
      *
-     * @param wanted says which keys
-     * @param hasValue says of which sizes values are wanted, too
+     * @param wanted says whether a state is wanted
+     * @param hasValue says whether a value of some size is wanted, too
      */
     LatestStates(Predicate<StateKey> wanted, LongPredicate hasValue) {
         this.wanted = wanted;

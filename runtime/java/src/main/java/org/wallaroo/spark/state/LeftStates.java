@@ -10,7 +10,7 @@ import org.wallaroo.spark.bucket.BucketStore;
 import org.wallaroo.spark.bucket.BucketVersion;
 import org.wallaroo.spark.message.Columns;
 
-/** The states that a bucket has at the end of a batch, in frames of few of them. */
+/** The states of a bucket at the end of a batch, as frames with several states each. */
 public final class LeftStates implements Iterator<byte[]> {
     private final Iterator<Map.Entry<StateKey, StateValue>> states;
     private Map.Entry<StateKey, StateValue> following;

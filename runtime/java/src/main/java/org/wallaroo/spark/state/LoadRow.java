@@ -3,13 +3,13 @@ package org.wallaroo.spark.state;
 import java.nio.ByteBuffer;
 
 /**
- * A part of the log of a bucket that {@link LogLoader} is to write.
+ * A part of the log of a bucket that {@link LogLoader} writes.
  *
- * @param target what Spark's shuffle brings to the partition of the bucket
- * @param bucket its number in Spark's store; -1: there is only a note
- * @param state which state this is a piece of, drawn
+ * @param target key by which Spark's shuffle brings the row to the partition of the bucket
+ * @param bucket number of the bucket in Spark's store; -1 if the row has only a note
+ * @param state random number of the state that the piece belongs to
  * @param piece number of the piece
- * @param pieces how many the state has; 1: this is whole
+ * @param pieces number of pieces of the state; 1 if the entry has whole states
  * @param note for the driver, as JSON
  * @param entry of the log
  */

@@ -21,20 +21,20 @@ final class LogEntry {
     final int port;
     final int encoding;
     final int count;
-    /** Number of the piece that this is; -1: it has whole states. */
+    /** Number of the piece in this entry; -1 if the entry has whole states. */
     final int piece;
     /** The number of pieces of the state. */
     final int pieces;
     private final byte[] data;
     private final int[] keyStarts; // of distinct keys, and the end of the last one
     private final long[] keyIndexes;
-    private final int[] valueStarts; // likewise
+    private final int[] valueStarts; // of values, and the end of the last one
     private final byte[] absent;
 
     /**
      * Reads an entry.
      *
-     * @throws OperatorFailure R664, it is damaged
+     * @throws OperatorFailure R664 if the entry is damaged
      */
     LogEntry(byte[] data) {
         this.data = data;
@@ -111,7 +111,7 @@ final class LogEntry {
         return Arrays.copyOfRange(data, valueStarts[number], valueStarts[number + 1]);
     }
 
-    /** Takes the columns of a body from front to back, never past its end. */
+    /** Reads the columns of a body in their order, and never past its end. */
     private static final class EntryColumns {
         private final ByteBuffer body;
 
@@ -154,7 +154,7 @@ final class LogEntry {
             return found;
         }
 
-        /** Returns where pieces begin whose lengths are in a column, and where the last one ends. */
+        /** Reads a column of lengths; returns the position of each piece, and the end of the last one. */
         int[] pieces(int count) {
             need(count);
             long[] lengths = count == 0 && body.remaining() == 0 ? new long[0] : column(count);

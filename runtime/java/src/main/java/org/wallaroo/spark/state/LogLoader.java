@@ -12,9 +12,9 @@ import scala.collection.Iterator;
 import scala.jdk.javaapi.CollectionConverters;
 
 /**
- * The operator that gives buckets of a new checkpoint their first logs; it has the store of the operators of both modes.
+ * The operator that writes the first logs of a new checkpoint. Its store is the same as that of both modes' operators.
  *
- * <p>Rows are of {@link LoadRow}; what it gives are their notes.
+ * <p>Its input are rows of {@link LoadRow}; its output are their notes.
  */
 final class LogLoader extends StatefulProcessor<Integer, byte[], byte[]> {
     private static final long serialVersionUID = 1L;
@@ -31,7 +31,7 @@ final class LogLoader extends StatefulProcessor<Integer, byte[], byte[]> {
         return CollectionConverters.asScala(load(store, CollectionConverters.asJava(rows)).iterator());
     }
 
-    /** Stores the entries of rows, pieces of a state one after the other; returns the notes. */
+    /** Stores the entries of rows, pieces of a state in order; returns the notes. */
     static List<byte[]> load(BucketStore store, java.util.Iterator<byte[]> rows) {
         List<byte[]> notes = new ArrayList<>();
         FirstLogs logs = new FirstLogs(store);

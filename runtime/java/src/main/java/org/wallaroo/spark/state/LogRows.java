@@ -7,7 +7,7 @@ import java.util.NoSuchElementException;
 import java.util.function.Consumer;
 import java.util.function.Function;
 
-/** Rows of logs that are written while they are asked for, so that few of them are held. */
+/** Rows of logs that are written when they are asked for, so that few of them are in memory. */
 final class LogRows<T> implements Iterator<byte[]> {
     private final Iterator<T> states;
     private final Deque<byte[]> made = new ArrayDeque<>();
@@ -17,12 +17,12 @@ final class LogRows<T> implements Iterator<byte[]> {
     private boolean hasEnded;
 
     /**
-     * Begins.
+     * Makes the rows.
      *
      * @param layout of the logs
-     * @param states that are to be written
-     * @param add returns what writes one of them with a writer
-     * @param last writes what comes after all of them
+     * @param states to write
+     * @param add returns the function that writes a state with a writer
+     * @param last writes the rows that follow all states
      */
     LogRows(LogWriter.Layout layout, Iterator<T> states, Function<LogWriter, Consumer<T>> add, Consumer<LogWriter> last) {
         this.last = last;

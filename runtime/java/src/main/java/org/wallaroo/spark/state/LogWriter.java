@@ -15,22 +15,22 @@ import java.util.zip.CRC32;
 import org.wallaroo.spark.message.Keys;
 import org.wallaroo.spark.query.Json;
 
-/** Writes states as entries of the logs of their buckets: small ones together, a large one in pieces. */
+/** Writes states as entries of the logs of their buckets: small states together, a large state in pieces. */
 final class LogWriter {
     static final int ENTRY_BYTES = 1 << 20;
     static final int PIECE_BYTES = 4 << 20;
-    private static final int HELD_BYTES = 32 << 20; // of states, before entries become smaller
+    private static final int HELD_BYTES = 32 << 20; // of states in memory; above this, entries are written early
     private static final byte[] MAGIC = "WFR1".getBytes(StandardCharsets.US_ASCII);
     private static final int HEADER_BYTES = 40;
     private static final int KEYS = 1;
     private static final int HEADERS = 8;
 
     /**
-     * Where the buckets of a stage are in Spark's store.
+     * The place of a stage's buckets in Spark's store.
      *
      * @param block of the stage
-     * @param buckets how many it has
-     * @param targets what Spark's shuffle brings to each partition
+     * @param buckets number of buckets of the stage
+     * @param targets keys by which Spark's shuffle brings rows to the partitions
      */
     record Layout(int block, int buckets, int[] targets) implements Serializable {
         private static final long serialVersionUID = 1L;
@@ -62,7 +62,7 @@ final class LogWriter {
         this.out = out;
     }
 
-    /** Writes a state, maybe later. */
+    /** Writes a state, now or later. */
     void add(StateKey key, StateValue value) {
         int bucket = Keys.bucketOf(key.key(), layout.buckets());
         EntryGroup group = new EntryGroup(bucket, key.port(), value.encoding());
@@ -84,7 +84,7 @@ final class LogWriter {
         }
     }
 
-    /** Writes the rest. */
+    /** Writes the states that are not written yet. */
     void end() {
         held.forEach(this::write);
         held.clear();

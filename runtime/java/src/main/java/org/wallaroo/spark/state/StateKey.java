@@ -3,7 +3,7 @@ package org.wallaroo.spark.state;
 import java.util.Arrays;
 
 /**
- * Which state is meant.
+ * Identifies a state.
  *
  * @param port of the state
  * @param key of the message

@@ -18,7 +18,7 @@ import org.apache.spark.sql.types.DataTypes;
 import org.apache.spark.sql.types.StructType;
 import org.wallaroo.spark.bucket.SparkBucketStore;
 
-/** The entry of the driver: to show states, and to write them into a new checkpoint. */
+/** The driver's entry: shows states, and writes them into a new checkpoint. */
 public final class StateStore {
     private static final int NUMBER_BITS = 32;
     private static final StructType CHOSEN = new StructType()
@@ -31,13 +31,13 @@ public final class StateStore {
     private StateStore() {}
 
     /**
-     * Returns rows of Spark's store: the versions of buckets and the entries of their logs, as {@link StoredLogs} has them.
+     * Returns rows of Spark's store: versions of buckets and entries of their logs, as {@link StoredLogs} reads them.
      *
-     * @param checkpoint Spark's own
+     * @param checkpoint path of Spark's checkpoint
      * @param operator of the stage
      * @param batch a committed micro-batch
      * @param first the first bucket of the stage, as Spark's store numbers them
-     * @param buckets how many it has
+     * @param buckets number of buckets of the stage
      */
     public static Dataset<Row> logs(
             SparkSession session, String checkpoint, int operator, long batch, int first, int buckets) {
@@ -49,18 +49,18 @@ public final class StateStore {
                         .and(col("number").lt(lit((long) (first + buckets) << NUMBER_BITS))));
     }
 
-    /** Returns those of the rows of {@link #logs} that are of some buckets. */
+    /** Returns the rows of {@link #logs} that belong to some buckets. */
     public static Dataset<Row> ofBuckets(Dataset<Row> logs, List<Integer> buckets) {
         return logs.where(shiftright(col("number"), NUMBER_BITS).isin(buckets.toArray()));
     }
 
     private static Dataset<Row> sorted(Dataset<Row> logs) {
-        Column entry = col("number").plus(1).bitwiseAND(lit(0xffffffffL)); // that of a version is -1
+        Column entry = col("number").plus(1).bitwiseAND(lit(0xffffffffL)); // a version is entry -1, and comes first
         return logs.sortWithinPartitions(shiftright(col("number"), NUMBER_BITS), entry);
     }
 
     /**
-     * Returns the states of logs that somebody wants to see.
+     * Returns the states of logs that a user wants to see.
      *
      * @param logs from {@link #logs}
      * @param choice see {@link ChosenStates}
@@ -74,8 +74,8 @@ public final class StateStore {
      *
      * @param logs of a stage, from {@link #logs}
      * @param block of the stage in the new checkpoint
-     * @param buckets that the stage shall have
-     * @param targets what Spark's shuffle brings to each partition there
+     * @param buckets number of the stage's buckets there
+     * @param targets keys by which Spark's shuffle brings rows to the partitions there
      */
     public static Dataset<Row> moved(Dataset<Row> logs, int block, int buckets, List<Integer> targets) {
         MovedStates function = new MovedStates(layout(block, buckets, targets));
@@ -85,9 +85,9 @@ public final class StateStore {
     /**
      * Returns the values of a table of Goka's as rows for {@link #load}.
      *
-     * @param values rows of a key, its value, and whether several partitions have values of it
+     * @param values rows of a key, its value, and whether several partitions have values of the key
      * @param port of the states of the group
-     * @param isPython whether the group's worker is in Python, else in Go
+     * @param isPython whether the group's worker is in Python; otherwise it is in Go
      */
     public static Dataset<Row> table(
             Dataset<Row> values, int port, boolean isPython, int block, int buckets, List<Integer> targets) {
@@ -96,7 +96,7 @@ public final class StateStore {
     }
 
     /**
-     * Returns states that somebody hands to a query as rows for {@link FirstLogs}.
+     * Returns states that a user gives to a query as rows for {@link FirstLogs}.
      *
      * @param states rows of port, key, encoding and value, of one stage
      */
@@ -105,7 +105,7 @@ public final class StateStore {
         return states.mapPartitions(function, Encoders.BINARY()).toDF("row");
     }
 
-    /** Returns the columns by which Spark's shuffle brings a row for {@link FirstLogs}. */
+    /** Returns the key by which Spark's shuffle brings a row for {@link FirstLogs} to its partition. */
     public static int targetOf(byte[] row) {
         return LoadRow.targetOf(row);
     }
@@ -115,11 +115,11 @@ public final class StateStore {
     }
 
     /**
-     * Returns a streaming dataset whose first micro-batch writes logs into the stores of its operators; its rows are their
-     * notes.
+     * Returns a streaming dataset whose first micro-batch writes logs into the stores of its operators. The rows of the
+     * dataset are the notes of the written rows.
      *
-     * @param logs of each operator, rows of {@link #moved} or {@link #table}; none: there are no states yet
-     * @param isUpdate the mode of output of the operators: update, else append
+     * @param logs of each operator, rows of {@link #moved} or {@link #table}; no rows if there are no states yet
+     * @param isUpdate whether the operators' output mode is update; otherwise it is append
      */
     public static Dataset<Row> load(SparkSession session, List<Dataset<Row>> logs, boolean isUpdate) {
         Dataset<byte[]> notes = null;

@@ -8,7 +8,7 @@ import java.util.List;
  *
  * @param encoding of the frame
  * @param size bytes of the serialized state
- * @param parts the serialized state, in one part or in its pieces; empty: only the size is wanted
+ * @param parts the serialized state, in one part or in its pieces; empty if only the size is wanted
  */
 record StateValue(int encoding, long size, List<byte[]> parts) {
     /** Returns the serialized state in one piece. */

@@ -11,12 +11,12 @@ import org.wallaroo.spark.bucket.BucketVersion;
 import org.wallaroo.spark.bucket.SparkBucketStore;
 
 /**
- * The reader of the logs of a partition of Spark's store, one bucket after the other.
+ * Reads the logs of a partition of Spark's store, one bucket after the other.
  *
- * <p>Rows have a key and a value of {@link SparkBucketStore}; of each bucket its version comes first, then the entries of
- * its log in their order.
+ * <p>Rows have a key and a value of {@link SparkBucketStore}. The version of a bucket comes first, then the entries of
+ * its log in order.
  *
- * @param <T> what a bucket comes to
+ * @param <T> type of the results
  */
 abstract class StoredLogs<T> implements MapPartitionsFunction<Row, T> {
     private static final long serialVersionUID = 1L;
@@ -24,7 +24,7 @@ abstract class StoredLogs<T> implements MapPartitionsFunction<Row, T> {
     /** Returns the reader of the next bucket's log. */
     abstract LatestStates reader();
 
-    /** Returns the totals of a bucket's states. */
+    /** Returns the results for the states of a bucket. */
     abstract Iterator<T> results(Map<StateKey, StateValue> states);
 
     @Override

@@ -11,7 +11,7 @@ import java.util.List;
 import org.apache.spark.api.java.function.MapPartitionsFunction;
 import org.apache.spark.sql.Row;
 
-/** The values of a table of Goka's as states of its group, which {@code wallaroo.record.v1.GroupState} has. */
+/** Makes states of a group from the values of its Goka table, in the form of {@code wallaroo.record.v1.GroupState}. */
 final class TableStates implements MapPartitionsFunction<Row, byte[]> {
     private static final long serialVersionUID = 1L;
     private static final int VALUE_TAG = 10;
@@ -19,7 +19,7 @@ final class TableStates implements MapPartitionsFunction<Row, byte[]> {
     private static final String PICKLE_END = "\u0085R.";
     private static final String NAME = "wallaroo.record.v1.GroupState";
     private static final int NAME_TAG = 72; // H: a message of protobuf follows its name
-    private static final int IN_PYTHON = 16; // encodings
+    private static final int IN_PYTHON = 16; // encoding of states
     private static final int IN_GO = 17;
 
     private final LogWriter.Layout layout;
@@ -30,7 +30,7 @@ final class TableStates implements MapPartitionsFunction<Row, byte[]> {
      * Makes states of one table.
      *
      * @param port of the states
-     * @param isPython whether the group's worker is in Python, else in Go
+     * @param isPython whether the group's worker is in Python; otherwise it is in Go
      */
     TableStates(LogWriter.Layout layout, int port, boolean isPython) {
         this.layout = layout;
@@ -38,7 +38,7 @@ final class TableStates implements MapPartitionsFunction<Row, byte[]> {
         this.isPython = isPython;
     }
 
-    /** Takes rows of a key, its value, and whether several partitions have values of it. */
+    /** Takes rows of a key, its value, and whether several partitions have values of the key. */
     @Override
     public Iterator<byte[]> call(Iterator<Row> rows) {
         List<byte[]> examples = new ArrayList<>();
@@ -54,7 +54,7 @@ final class TableStates implements MapPartitionsFunction<Row, byte[]> {
                 Base64.getEncoder().encodeToString(key))));
     }
 
-    /** Returns the state that has a value and no joined ones, as the worker of a language reads it. */
+    /** Returns the state with a value and without joined values, as the worker of a language reads it. */
     static byte[] state(byte[] value, boolean isPython) {
         ByteArrayOutputStream message = new ByteArrayOutputStream();
         message.write(VALUE_TAG);
