@@ -12,12 +12,12 @@ import org.wallaroo.spark.bucket.StoreRequest;
 /**
  * Versions and logs of buckets as the engine sees them: ahead of Spark's store by the changes that no task has stored yet.
  *
- * <p>What is not here is asked of the task that has Spark's store.
+ * <p>The task that has Spark's store is asked for everything else.
  */
 public final class AheadStore implements BucketStore {
     private final BarrierQueue queue;
     private final Map<Integer, BucketVersion> versions = new HashMap<>();
-    private final Map<Integer, Map<Integer, byte[]>> ahead = new HashMap<>(); // bucket and number of an entry
+    private final Map<Integer, Map<Integer, byte[]>> ahead = new HashMap<>(); // entries by bucket and number
     private List<Changes> unbound = new ArrayList<>(); // since the last barrier
 
     public AheadStore(BarrierQueue queue) {
@@ -66,14 +66,14 @@ public final class AheadStore implements BucketStore {
         }
     }
 
-    /** Returns the changes stored since the last call, in this order. */
+    /** Returns the changes stored since the last call, in the order in which they were stored. */
     public synchronized List<Changes> bind() {
         List<Changes> bound = unbound;
         unbound = new ArrayList<>();
         return bound;
     }
 
-    /** Takes note that Spark's store has changes. */
+    /** Takes note that some changes are in Spark's store. */
     public synchronized void stored(List<Changes> changes) {
         for (Changes each : changes) {
             Map<Integer, byte[]> entries = ahead.get(each.bucket());

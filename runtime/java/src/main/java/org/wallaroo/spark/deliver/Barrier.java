@@ -5,10 +5,10 @@ import org.wallaroo.spark.bucket.Changes;
 import org.wallaroo.spark.message.JournalRow;
 
 /**
- * A moment at which no call is open: a batch may end with one.
+ * A moment at which no call is open, so that a batch may end.
  *
- * @param place in the journal: all before it is processed, nothing after it has begun
- * @param deliveries how many the egress has got before it
+ * @param place in the journal: all messages before it are processed, and no message after it has begun
+ * @param deliveries number of deliveries that the egress has got before the barrier
  * @param changes of states since the barrier before
  */
 public record Barrier(JournalRow.Place place, long deliveries, List<Changes> changes) {}

@@ -10,24 +10,24 @@ import org.wallaroo.spark.journal.JournalOffset;
 import org.wallaroo.spark.message.JournalRow;
 
 /**
- * Where the engine, which never stops, and the task of the running batch meet.
+ * The meeting point of the engine, which never stops, and the task of the running batch.
  *
- * <p>The engine gives barriers; the task gets each when the egress has acknowledged all deliveries before it. The engine
- * asks for what Spark's store has; a task answers, the next one when none runs.
+ * <p>The engine puts barriers. The task gets a barrier when the egress has acknowledged all deliveries before it. The
+ * engine also makes requests to Spark's store, which a task answers; if no task runs, the next one does.
  */
 public final class BarrierQueue {
     private static final int ROOM = 8; // barriers
 
     private final Deque<Barrier> barriers = new ArrayDeque<>();
-    private StoreRequest request; // until it is answered, also when a task has taken it
+    private StoreRequest request; // kept until it is answered, also when a task has taken it
     private List<byte[]> answer;
-    private Barrier given; // the task has it, and has not stored it
+    private Barrier given; // which the task has taken and not yet stored
     private JournalRow.Place last; // of the barrier that was given last
     private long acknowledged;
     private long attempt; // of the task that may call
     private long begun; // offset with which the running batch has begun
     private boolean hasEnded;
-    private RuntimeException ending; // what the query ends with when all before it is committed
+    private RuntimeException ending; // error of the query when everything before is committed
     private RuntimeException failure;
 
     public BarrierQueue(JournalOffset start, long attempt) {
@@ -36,15 +36,15 @@ public final class BarrierQueue {
         this.attempt = attempt;
     }
 
-    /** Takes note that a batch goes on where the one before it has ended, with another attempt of a task. */
+    /** Takes note that another attempt begins a batch at the place where the batch before has ended. */
     public synchronized void begin(long newAttempt) {
         attempt = newAttempt;
         given = null;
         begun = last.offset();
-        notifyAll(); // who still waits for the attempt before is refused
+        notifyAll(); // a waiting call of the attempt before is refused
     }
 
-    /** Says whether Spark's store has all barriers that were given when a batch begins at an offset. */
+    /** Says whether a batch may begin at an offset: there the last barrier was taken, and its changes are stored. */
     public synchronized boolean goesOnFrom(long offset) {
         return failure == null && last.offset() == offset && isGivenStored();
     }
@@ -64,7 +64,7 @@ public final class BarrierQueue {
         return new IllegalStateException("task attempt " + attempt + " is refused: attempt " + current + " has begun");
     }
 
-    /** Gives a barrier; waits while tasks are far back. */
+    /** Puts a barrier, and waits while tasks have too many barriers to take. */
     public synchronized void put(Barrier barrier) {
         barriers.add(barrier);
         notifyAll();
@@ -73,7 +73,7 @@ public final class BarrierQueue {
         }
     }
 
-    /** Returns the answer of a task that has Spark's store. */
+    /** Returns the answer to a request, from a task that has Spark's store. */
     synchronized List<byte[]> ask(StoreRequest asked) {
         request = asked;
         answer = null;
@@ -84,7 +84,7 @@ public final class BarrierQueue {
         return answer;
     }
 
-    /** Gives the engine the answers to its questions. */
+    /** Gives the engine the answer to its request. */
     public synchronized void answer(long caller, List<byte[]> found) {
         check(caller);
         if (request == null) {
@@ -95,7 +95,7 @@ public final class BarrierQueue {
         notifyAll();
     }
 
-    /** Takes note that the egress has so many deliveries. */
+    /** Takes note of the number of deliveries that the egress has acknowledged. */
     public synchronized void acknowledge(long deliveries) {
         acknowledged = deliveries;
         notifyAll();
@@ -107,35 +107,35 @@ public final class BarrierQueue {
         notifyAll();
     }
 
-    /** Takes note that no barrier follows, and that the query is to end with an error then: not this batch, but the next. */
+    /** Takes note that no barrier follows, and that the query must end with an error in the next batch. */
     public synchronized void endWith(RuntimeException error) {
         ending = error;
         end();
     }
 
-    /** Lets the task fail. */
+    /** Makes the task fail. */
     public synchronized void fail(RuntimeException error) {
         failure = failure == null ? error : failure;
         notifyAll();
     }
 
-    /** Returns the place in the journal of the last barrier when tasks have got all and no more follows; else -1. */
+    /** Returns the offset of the last barrier if tasks have taken all barriers and none follows; otherwise -1. */
     public synchronized long endOffset() {
         return hasEnded && barriers.isEmpty() ? last.offset() : -1;
     }
 
-    /** Returns the place of the barrier that was given last. */
+    /** Returns the place of the barrier that was taken last. */
     public synchronized JournalRow.Place last() {
         return last;
     }
 
     /**
-     * Waits until there is something for the task.
+     * Waits until there is work for the task.
      *
      * @param caller attempt of the task
-     * @param nanoseconds how long
-     * @return null: nothing came in time; {@link Work#OVER}: nothing will come any more
-     * @throws RuntimeException why the engine has failed; why the query ends, in a batch that would have nothing
+     * @param nanoseconds how long to wait
+     * @return the work; null if none came in time; {@link Work#OVER} if none will come
+     * @throws RuntimeException if the engine has failed, or if the query ends and this batch has no barrier
      */
     public synchronized Work next(long caller, long nanoseconds) throws InterruptedException {
         long until = System.nanoTime() + nanoseconds;
@@ -171,7 +171,7 @@ public final class BarrierQueue {
         }
     }
 
-    /** Returns the changes that Spark's store has now: those of the barrier that was given last. */
+    /** Takes note that the changes of the barrier taken last are in Spark's store, and returns these changes. */
     public synchronized List<Changes> stored(long caller) {
         check(caller);
         List<Changes> changes = given == null ? List.of() : given.changes();

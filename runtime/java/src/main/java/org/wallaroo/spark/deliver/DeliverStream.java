@@ -30,10 +30,10 @@ import wallaroo.service.v1.Service.Deliveries;
 import wallaroo.service.v1.Service.Delivery;
 
 /**
- * The stream of one engine to the egress: frames out, acknowledgements back, which gRPC's thread takes.
+ * The stream of one engine to the egress. It sends frames; gRPC's thread takes the acknowledgements.
  *
- * <p>A stream that the egress ends fails the task: the next one repeats what is not committed, and the egress drops what
- * it has of it.
+ * <p>If the egress ends the stream, the task fails. The next task repeats everything that is not committed, and the
+ * egress drops the part that it has already.
  */
 public final class DeliverStream extends ClientCall.Listener<DeliverReply> implements AutoCloseable {
     static final MethodDescriptor<DeliverRequest, DeliverReply> DELIVER = Channels.method(
@@ -50,10 +50,10 @@ public final class DeliverStream extends ClientCall.Listener<DeliverReply> imple
     private long number;
     private long acknowledged;
     private long bytes;
-    private boolean isOver; // for its engine
+    private boolean isOver; // the engine has no more use for the stream
     private RuntimeException failure;
 
-    /** A delivery, or a mark with a place: all before it belongs to the journal's input before that. */
+    /** A delivery, or a mark: deliveries before the mark derive from input of the journal before its place. */
     private record Sent(long number, int bytes, JournalRow.Place place) {}
 
     /**
@@ -61,9 +61,9 @@ public final class DeliverStream extends ClientCall.Listener<DeliverReply> imple
      *
      * @param settings of the query
      * @param attempt of the task that began the engine
-     * @param begin offset where the engine begins. To the egress it is the number of the batch: what is repeated begins
-     *     there, too, whatever Spark's number is
-     * @param queue gets to know what is acknowledged, and why the stream has ended
+     * @param begin offset at which the engine begins. The egress uses it as number of the batch, since a repetition
+     *     begins at the same offset, even if Spark's number is another one
+     * @param queue gets the number of acknowledged deliveries, and the error that has ended the stream
      */
     public DeliverStream(Settings settings, Attempt attempt, long begin, BarrierQueue queue) {
         this.settings = settings;
@@ -82,10 +82,10 @@ public final class DeliverStream extends ClientCall.Listener<DeliverReply> imple
     }
 
     /**
-     * Sends frames; waits only while too much is not acknowledged.
+     * Sends frames. It waits only while too many bytes are not acknowledged.
      *
      * @param items the frames
-     * @param arrivals of the messages whose output they are
+     * @param arrivals of the messages from which the frames derive
      */
     public synchronized void deliver(List<JournalRow.Item> items, Arrivals arrivals) {
         Deliveries.Builder request = Deliveries.newBuilder();
@@ -119,15 +119,15 @@ public final class DeliverStream extends ClientCall.Listener<DeliverReply> imple
         request.clear();
     }
 
-    /** Notes which place in the journal all deliveries so far come before. */
+    /** Notes that all deliveries so far derive from input before a place in the journal. */
     public synchronized void mark(JournalRow.Place place) {
         unacknowledged.add(new Sent(number, 0, place));
         take(acknowledged);
     }
 
-    /** Says that Spark has committed all input before a sequence: nothing of it comes again. */
+    /** Informs the egress that Spark has committed all input before a sequence, so that it will not be repeated. */
     public synchronized void commit(long sequence) {
-        if (!isOver) { // the engine may have ended before the task that comes to know that begins
+        if (!isOver) { // the engine may have ended before the next task begins
             call.sendMessage(DeliverRequest.newBuilder().setCommitted(sequence).build());
         }
     }
@@ -138,9 +138,9 @@ public final class DeliverStream extends ClientCall.Listener<DeliverReply> imple
     }
 
     /**
-     * Waits until all is acknowledged.
+     * Waits until all deliveries are acknowledged.
      *
-     * @throws RuntimeException the egress has ended the stream
+     * @throws RuntimeException if the egress has ended the stream
      */
     public synchronized void finish() {
         waitWhileAbove(0);
@@ -204,7 +204,7 @@ public final class DeliverStream extends ClientCall.Listener<DeliverReply> imple
         }
     }
 
-    /** Ends the stream; that is not why its engine has ended. */
+    /** Ends the stream. This end is not reported as a failure. */
     @Override
     public void close() {
         synchronized (this) {

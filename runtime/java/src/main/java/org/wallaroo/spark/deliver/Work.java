@@ -5,10 +5,10 @@ import org.wallaroo.spark.bucket.StoreRequest;
 /**
  * The engine's work for a task.
  *
- * @param barrier whose changes are to be stored; null: none
- * @param request to be answered after that; null: none
+ * @param barrier whose changes must be stored; null if there is none
+ * @param request to answer after that; null if there is none
  */
 public record Work(Barrier barrier, StoreRequest request) {
-    /** The engine has ended: nothing comes any more. */
+    /** The engine has ended, and no work will come. */
     public static final Work OVER = new Work(null, null);
 }

@@ -25,10 +25,10 @@ import org.wallaroo.spark.stage.SourceLevel;
 import org.wallaroo.spark.stage.StateLevels;
 
 /**
- * Runs the messages of a query in a thread of its own, which goes on while Spark ends a batch and begins the next one.
+ * Processes the messages of a query in its own thread, which goes on while Spark ends a batch and begins the next one.
  *
- * <p>Tasks take barriers of it: what they store and how far they say they have come is always that of a barrier. An
- * engine serves the tasks that go on where the one before it has ended; when a task fails, the next one has a new engine.
+ * <p>Tasks take barriers from the engine, so that the states and the offset that they store belong to one barrier. An
+ * engine serves each task that begins where the task before has ended. When a task fails, the next gets a new engine.
  */
 public final class Engine implements EngineGuard.Served {
     private static final Map<String, EngineGuard> GUARDS = new ConcurrentHashMap<>();
@@ -79,7 +79,7 @@ public final class Engine implements EngineGuard.Served {
     public void goOn(long newAttempt) {
         queue.begin(newAttempt);
         Numbers.of(settings.text()).begin(queue.last().offset());
-        if (queue.last().sequence() >= 0) { // it has given a barrier, which is committed by now
+        if (queue.last().sequence() >= 0) { // a barrier was taken, and is committed by now
             deliveries.commit(queue.last().sequence());
         }
     }
@@ -87,7 +87,7 @@ public final class Engine implements EngineGuard.Served {
     private void run() {
         try {
             process();
-        } catch (Throwable error) { // whatever it is: a task waits for this thread
+        } catch (Throwable error) { // any error, since a task waits for this thread
             queue.fail(error instanceof RuntimeException failure ? failure : new IllegalStateException(error));
         }
     }
@@ -107,7 +107,7 @@ public final class Engine implements EngineGuard.Served {
             while (source.hasNext()) {
                 JournalRow row = states.run(source.next());
                 LetterFrame.Letter letter = policy.firstThatStops(row.items());
-                if (letter != null) { // none of its row leaves, which may be of later messages
+                if (letter != null) { // nothing of the row leaves: it may come from later messages
                     queue.endWith(OperatorFailure.stopped(letter.value()));
                     stream.finish();
                     return;

@@ -11,9 +11,9 @@ import org.wallaroo.spark.query.Attempt;
 /**
  * Lets one attempt of a task at a time call the engine of a query, and chooses the engine.
  *
- * <p>Spark numbers attempts in their order. Calls of an older attempt are refused when a newer one has begun: on a local
- * master, too, Spark repeats a task whose heartbeats were late, while the first attempt runs on. No engine serves two
- * attempts at one batch: the first may have taken what the second one would miss.
+ * <p>Spark numbers attempts in their order. Calls of an older attempt are refused when a newer one has begun: Spark
+ * repeats a task whose heartbeats were late, also on a local master, while the first attempt still runs. No engine
+ * serves two attempts at one batch, since the first may have taken work that the second one would miss.
  */
 public final class EngineGuard {
     private static final Attempt NOBODY = new Attempt("", -1, -1, -1);
@@ -23,39 +23,39 @@ public final class EngineGuard {
     private volatile Served engine;
     private boolean isStopped;
 
-    /** A guard's record of an engine. */
+    /** An engine, as its guard uses it. */
     interface Served {
         BarrierQueue queue();
 
         /** Takes note that Spark's store has changes. */
         void stored(List<Changes> changes);
 
-        /** Says whether it can go on from where the batch before has ended, and a task begins the next one. */
+        /** Says whether the engine can serve the next batch, which begins at an offset. */
         boolean goesOnFrom(JournalOffset start);
 
-        /** Serves the attempt that has begun the next batch: the one before is committed. */
+        /** Serves the attempt that has begun the next batch. The batch before is committed. */
         void goOn(long attempt);
 
-        /** Ends it; waits for that, but not without limit. */
+        /** Ends the engine, and waits for its end for a limited time. */
         void close();
     }
 
     /**
      * Makes a guard.
      *
-     * @param engines begins an engine at an offset, for the attempt that came first to it
+     * @param engines begins an engine at an offset, for its first attempt
      */
     EngineGuard(BiFunction<JournalOffset, Attempt, Served> engines) {
         this.engines = engines;
     }
 
-    /** Returns the offset with which all is committed that the engine has done; -1: it has not ended. */
+    /** Returns the offset whose commit includes all work of the engine; -1 if the engine has not ended. */
     public long end() {
         Served found = engine;
         return found == null ? -1 : found.queue().endOffset();
     }
 
-    /** Ends the engine of a query that has stopped: no task of it gets another one. */
+    /** Ends the engine of a query that has stopped. No task of the query gets another engine. */
     public synchronized void stop() {
         isStopped = true;
         closeEngine();
@@ -88,11 +88,11 @@ public final class EngineGuard {
     }
 
     /**
-     * Waits until there is something for the task.
+     * Waits until there is work for the task.
      *
      * @param attempt of the task
-     * @param nanoseconds how long at most
-     * @return null: nothing came in time; {@link Work#OVER}: nothing will come any more
+     * @param nanoseconds how long to wait
+     * @return the work; null if none came in time; {@link Work#OVER} if none will come
      */
     Work next(long attempt, long nanoseconds) throws InterruptedException {
         return served().queue().next(attempt, nanoseconds);

@@ -12,7 +12,7 @@ import org.wallaroo.spark.query.Attempt;
 import org.wallaroo.spark.query.Settings;
 
 /**
- * The engine's side of one attempt of a task: Spark's source takes work of it, the operator with Spark's store does it.
+ * The link of a task's attempt to the engine: Spark's source takes work, and the operator with Spark's store does it.
  */
 public final class TaskSide {
     private static final Map<Long, TaskSide> RUNNING = new ConcurrentHashMap<>(); // by attempt
@@ -30,7 +30,7 @@ public final class TaskSide {
      * Begins the batch of the task that runs here.
      *
      * @param settings of the query
-     * @param start where the batch begins
+     * @param start offset at which the batch begins
      */
     public static TaskSide begin(Settings settings, JournalOffset start) {
         TaskContext context = TaskContext.get();
@@ -49,16 +49,16 @@ public final class TaskSide {
         return made;
     }
 
-    /** Returns that of the task that runs here. */
+    /** Returns the link of the task that runs here. */
     public static TaskSide current() {
         return RUNNING.get(TaskContext.get().taskAttemptId());
     }
 
     /**
-     * Waits until the engine has something to do.
+     * Waits until the engine has work.
      *
-     * @param nanoseconds how long
-     * @return whether there is something; false: not in time, or nothing will come any more
+     * @param nanoseconds how long to wait
+     * @return whether there is work; false if none came in time, or none will come
      */
     public boolean await(long nanoseconds) throws InterruptedException {
         Work found = guard.next(attempt, nanoseconds);
@@ -66,7 +66,7 @@ public final class TaskSide {
         return work != null;
     }
 
-    /** Returns the place of the barrier that came with the last work; null: none came. */
+    /** Returns the place of the barrier that came with the last work; null if it had none. */
     public JournalRow.Place reached() {
         return work.barrier() == null ? null : work.barrier().place();
     }

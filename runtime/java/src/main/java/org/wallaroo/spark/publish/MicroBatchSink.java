@@ -5,7 +5,7 @@ import org.apache.spark.SparkContext;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 import org.wallaroo.spark.query.Attempt;
 
-/** Asks the {@link MicroBatches} that the option {@code questions} names: may a micro-batch run, is it published. */
+/** Asks whether a micro-batch may run and is published; the option {@code questions} names {@link MicroBatches}. */
 public final class MicroBatchSink extends RowSink {
     @Override
     protected void begin(CaseInsensitiveStringMap options) {

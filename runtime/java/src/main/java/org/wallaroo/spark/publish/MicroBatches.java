@@ -12,18 +12,18 @@ import java.util.concurrent.TimeUnit;
 import org.wallaroo.spark.query.Json;
 
 /**
- * Puts questions to the driver program, which comes for them. Java never connects to that program, so the program listens
- * at no port.
+ * Keeps questions for the driver program, which fetches them. Java never connects to that program, so the program does
+ * not listen at a port.
  *
- * <p>Each micro-batch has two questions: may it run, and, with its rows, are they published.
+ * <p>Each micro-batch has two questions: may it run, and are its rows published?
  */
 public final class MicroBatches {
     private static final Map<String, MicroBatches> BY_NAME = new ConcurrentHashMap<>();
 
     private final String name = UUID.randomUUID().toString();
     private long number; // of the last question
-    private String question; // null: none waits to be taken
-    private String answer; // to the last question; null: none yet
+    private String question; // null if none waits to be fetched
+    private String answer; // to the last question; null if there is none yet
     private boolean hasEnded;
 
     /** Returns the format of the sink. */
@@ -31,13 +31,13 @@ public final class MicroBatches {
         return MicroBatchSink.class.getName();
     }
 
-    /** Returns the name under which a sink finds this until it has ended. */
+    /** Returns the name under which a sink finds this object until it has ended. */
     public String open() {
         BY_NAME.put(name, this);
         return name;
     }
 
-    /** Returns those of a name; the driver program has opened them, and has not ended. */
+    /** Returns the object with a name, which the driver program has opened and not ended. */
     static MicroBatches named(String name) {
         MicroBatches found = BY_NAME.get(name);
         if (found == null) {
@@ -50,14 +50,14 @@ public final class MicroBatches {
      * Asks the driver program, and waits for its answer; a query that is stopped interrupts this.
      *
      * @param batch number of the micro-batch
-     * @param rows what it came to, a text each; null: it has not run
-     * @throws RuntimeException the driver program could not do it, or has ended
+     * @param rows results of the micro-batch, a text each; null if it has not run
+     * @throws RuntimeException if the driver program could not do it, or has ended
      */
     void ask(long batch, List<byte[]> rows) {
         List<String> texts = rows == null ? null : rows.stream().map(MicroBatches::text).toList();
         String failure = exchange(batch, Json.write(texts));
         if (!failure.isEmpty()) {
-            throw new RuntimeException(failure); // a plain one, which only carries what its text names
+            throw new RuntimeException(failure); // a plain exception, whose text says everything
         }
     }
 
@@ -75,11 +75,11 @@ public final class MicroBatches {
             }
             return answer;
         } catch (InterruptedException error) {
-            // So Spark takes it for the stop that it is.
+            // Spark knows this exception as the stop of a query.
             throw new UncheckedIOException((IOException) new InterruptedIOException().initCause(error));
         } finally {
             question = null;
-            number++; // an answer that comes now is to nothing
+            number++; // an answer that comes now is too late
         }
     }
 
@@ -87,7 +87,7 @@ public final class MicroBatches {
      * Returns the next question, once: an object in JSON with its {@code number}, the {@code batch} and its {@code rows}.
      *
      * @param milliseconds how long to wait for it
-     * @return an empty text: there was none
+     * @return the question, or an empty text if there was none
      */
     public synchronized String next(long milliseconds) throws InterruptedException {
         long until = System.nanoTime() + TimeUnit.MILLISECONDS.toNanos(milliseconds);
@@ -104,10 +104,10 @@ public final class MicroBatches {
     }
 
     /**
-     * Answers a question; does nothing when nobody waits for the answer any more.
+     * Answers a question. The answer has no effect if nobody waits for it.
      *
-     * @param asked its number
-     * @param failure why it could not be done; empty: it is done
+     * @param asked number of the question
+     * @param failure why it could not be done; empty if it is done
      */
     public synchronized void answer(long asked, String failure) {
         if (asked == number) {
@@ -116,7 +116,7 @@ public final class MicroBatches {
         }
     }
 
-    /** Lets each question fail that has no answer: nobody comes for questions any more. */
+    /** Makes each question fail that has no answer, since nobody fetches questions from now on. */
     public synchronized void end() {
         BY_NAME.remove(name);
         hasEnded = true;

@@ -25,7 +25,7 @@ import org.apache.spark.sql.types.DataTypes;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 
-/** A sink that brings the rows of a batch, each one column of bytes, to the driver; Spark plans nothing more for it. */
+/** A sink that brings the rows of a batch, each with one column of bytes, to the driver. Spark plans nothing else. */
 public abstract class RowSink implements TableProvider {
     private static final StructType SCHEMA = new StructType().add("row", DataTypes.BinaryType);
 
@@ -33,7 +33,7 @@ public abstract class RowSink implements TableProvider {
     protected abstract void begin(CaseInsensitiveStringMap options);
 
     /**
-     * Takes the rows of a batch; Spark commits it afterwards, and may bring one that was not committed again.
+     * Takes the rows of a batch. Spark commits the batch afterwards, and brings it again if it was not committed.
      *
      * @param rows by partition
      */
@@ -110,7 +110,7 @@ public abstract class RowSink implements TableProvider {
 
         @Override
         public boolean useCommitCoordinator() {
-            return false; // rows of one attempt reach the driver, whichever it is
+            return false; // rows of one attempt of a task reach the driver, whichever attempt it is
         }
 
         @Override
