@@ -6,17 +6,17 @@ import java.util.Map;
 import java.util.TreeMap;
 
 /**
- * The driver's settings of an applied application: its steps are between DataFrames of a query that is not ours.
+ * The driver's settings of an applied application, whose steps are between DataFrames of a user's own query.
  *
  * @param settings of the query
  */
 public record Applied(Settings settings) {
-    /** Says whether the application is applied; else its last level stages its output. */
+    /** Says whether the application is applied; otherwise its last level stages its output. */
     public static boolean is(Settings settings) {
         return settings.value().has("outputs");
     }
 
-    /** Says whether the query that it is part of has a checkpoint; within {@code foreachBatch} it has none. */
+    /** Says whether the user's query has a checkpoint. Within {@code foreachBatch} it has none. */
     public boolean isStream() {
         return settings.value().path("is_stream").asBoolean();
     }
@@ -31,7 +31,7 @@ public record Applied(Settings settings) {
         return names("states");
     }
 
-    /** Says whether the states at the end are rows, too. */
+    /** Says whether the states at the end of a batch become rows, too. */
     public boolean givesStates() {
         return settings.value().path("gives_states").asBoolean();
     }
@@ -41,7 +41,7 @@ public record Applied(Settings settings) {
         return Json.read(settings.value().get("ticks"), Ticks.class);
     }
 
-    /** Returns the facts that later runs of the query must find as they were, by name. */
+    /** Returns the facts of a level, by name, that must be the same in later runs of the query. */
     public Map<String, String> facts(int level) {
         Map<String, String> facts = new TreeMap<>();
         settings.value().get("facts").get(level).properties()

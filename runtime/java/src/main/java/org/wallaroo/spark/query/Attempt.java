@@ -4,10 +4,10 @@ import org.apache.spark.TaskContext;
 import wallaroo.worker.v1.WorkerOuterClass.Opening;
 
 /**
- * Which attempt of which task runs here.
+ * The attempt of a task that runs here.
  *
- * @param query id of Spark's streaming query, of another one the number of its execution
- * @param batch number of the batch; 0 where the query has none
+ * @param query id of Spark's streaming query; number of the execution of any other query
+ * @param batch number of the batch; 0 if the query has no batches
  * @param partition of the task
  * @param attempt Spark's id of the attempt
  */
@@ -25,12 +25,12 @@ public record Attempt(String query, long batch, int partition, long attempt) {
                 context.taskAttemptId());
     }
 
-    /** Returns the attempt in a rehearsal: it is of no query, so that nobody traces it. */
+    /** Returns the attempt for a rehearsal, without a query, so that it is not traced. */
     public Attempt rehearsing() {
         return new Attempt("", batch, partition, attempt);
     }
 
-    /** Returns the beginning of a stream of a stage, with the task in it. */
+    /** Returns the opening of a stream of a stage, completed by this attempt. */
     public Opening opening(Opening stage) {
         return stage.toBuilder().setQuery(query).setBatch(batch).setPartition(partition).setAttempt(attempt).build();
     }

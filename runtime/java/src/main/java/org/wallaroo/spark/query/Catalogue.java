@@ -20,7 +20,7 @@ final class Catalogue {
     /**
      * Returns the text of an error for people: code, message, and remedy.
      *
-     * @param values name and value of each placeholder, one after the other; one that is missing stays as it is
+     * @param values name and value of each placeholder, in turn; a placeholder without a value is not replaced
      */
     static String text(String code, String... values) {
         Map<String, String> given = new HashMap<>();

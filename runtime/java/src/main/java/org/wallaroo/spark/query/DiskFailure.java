@@ -5,7 +5,7 @@ import java.io.UncheckedIOException;
 import java.nio.file.Path;
 import java.util.Map;
 
-/** Says that a disk takes nothing more; {@code durable/file.py} has the same findings. */
+/** Recognizes a disk that takes no more data; {@code durable/file.py} has the same findings. */
 public final class DiskFailure {
     private static final String FREE = "free some space";
     private static final Map<String, String> REMEDIES = Map.of(
@@ -20,7 +20,7 @@ public final class DiskFailure {
     /**
      * Returns the failure for an error.
      *
-     * @param place on the disk, which a user knows
+     * @param place path on the disk that a user knows
      */
     public static RuntimeException of(Path place, IOException error) {
         String text = String.valueOf(error.getMessage());

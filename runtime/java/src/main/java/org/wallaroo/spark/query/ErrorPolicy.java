@@ -7,14 +7,14 @@ import org.wallaroo.spark.message.JournalRow;
 import org.wallaroo.spark.message.LetterFrame;
 
 /**
- * Which dead letters end the query; {@code topology/error_policy.py} has the same rule.
+ * The rule for dead letters that end the query; {@code topology/error_policy.py} has the same rule.
  *
- * @param fails whether those of parts do that have no policy of their own
- * @param parts whether those of a part do, by its path
+ * @param fails whether dead letters of parts without their own policy end the query
+ * @param parts whether dead letters of a part end the query, by its path
  */
 public record ErrorPolicy(boolean fails, Map<String, Boolean> parts) {
     /**
-     * Returns the letter of the earliest source message among those that end the query; null: none does.
+     * Returns the letter of the earliest source message among those that end the query; null if there is none.
      *
      * @param items frames of any ports
      */

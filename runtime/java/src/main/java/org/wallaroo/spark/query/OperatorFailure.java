@@ -13,8 +13,8 @@ import wallaroo.worker.v1.WorkerOuterClass.Failure;
 /**
  * An error of the error catalogue, in a form that Spark's report of a failed query keeps whole.
  *
- * <p>Its text is for who reads Spark's report; the driver of a run takes code and values ({@code
- * spark/failure/translate.py}), and says more.
+ * <p>Its text is for readers of Spark's report. The driver of a run takes code and values ({@code
+ * spark/failure/translate.py}), and reports more.
  */
 public final class OperatorFailure extends RuntimeException {
     private static final long serialVersionUID = 1L;
@@ -37,7 +37,7 @@ public final class OperatorFailure extends RuntimeException {
         this.text = text;
     }
 
-    /** Returns the same without the fields that only a driver of ours reads. */
+    /** Returns the same error without the fields that only our driver reads. */
     public OperatorFailure forPeople() {
         OperatorFailure same = new OperatorFailure(text);
         same.setStackTrace(getStackTrace());
@@ -48,7 +48,7 @@ public final class OperatorFailure extends RuntimeException {
      * Returns the error of a code.
      *
      * @param code of {@code errors.json}
-     * @param values name and value of each placeholder of its text, one after the other
+     * @param values name and value of each placeholder of its text, in turn
      */
     public static OperatorFailure of(String code, Object... values) {
         String[] texts = new String[values.length];
@@ -59,7 +59,7 @@ public final class OperatorFailure extends RuntimeException {
         return new OperatorFailure(Catalogue.text(code, texts), "{\"code\": \"" + code + "\", \"values\": " + fields + "}");
     }
 
-    /** Returns the same for readers of Spark's own report, where no driver of ours is. */
+    /** Returns the error of a code for readers of Spark's own report, in a query without our driver. */
     public static OperatorFailure said(String code, String... values) {
         return new OperatorFailure(Catalogue.text(code, values));
     }
@@ -86,13 +86,13 @@ public final class OperatorFailure extends RuntimeException {
     }
 
     /**
-     * Returns the error of a dead letter that ends a query that is not ours.
+     * Returns the error of a dead letter that ends a user's own query.
      *
-     * @param letter what failed
+     * @param letter the dead letter
      */
     public static OperatorFailure ended(DeadLetter letter) {
         boolean isLarge = letter.getCode().equals(TOO_LARGE);
-        // What cannot be written is a fault of the program, not of one message: dead letters would hide it.
+        // A value that cannot be written is a fault of the program, not of one message: dead letters would hide it.
         String other = letter.getCode().equals(UNWRITABLE) ? "" : ", or call apply_all, which gives dead letters as rows";
         String text = Catalogue.text("R611", "reason", "%s \"%s\": %s %s%s".formatted(
                 isLarge ? "source" : "step", letter.getStep(), letter.getCode(), letter.getError(), message(letter)),
@@ -117,7 +117,7 @@ public final class OperatorFailure extends RuntimeException {
     /**
      * Returns the failure that a worker has reported.
      *
-     * @param worker its name
+     * @param worker name of the worker
      * @param failure of the worker
      */
     public static OperatorFailure reported(String worker, Failure failure) {

@@ -3,14 +3,14 @@ package org.wallaroo.spark.query;
 import java.io.Serializable;
 
 /**
- * A source that Spark reads, as far as tasks have to know it.
+ * A source that Spark reads, with the properties that tasks need.
  *
  * @param port number of the source in the plan
  * @param stage number of the stage of level 0 that takes its messages
- * @param path of it in the topology
- * @param name of it
- * @param place where its messages come from, for people
- * @param limit how many bytes a message has at most
+ * @param path of the source in the topology
+ * @param name of the source
+ * @param place origin of its messages, for people
+ * @param limit largest size of a message in bytes
  * @param keys whether its messages have keys
  * @param whole whether its messages are whole records of Kafka
  * @param topic whether it is a topic of Kafka

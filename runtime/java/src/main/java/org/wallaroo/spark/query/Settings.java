@@ -15,7 +15,7 @@ import org.wallaroo.spark.message.Origins;
 import wallaroo.worker.v1.WorkerOuterClass.InitRequest;
 import wallaroo.worker.v1.WorkerOuterClass.Opening;
 
-/** The driver's settings of a query; they cross to tasks as text. */
+/** The driver's settings of a query, which tasks get as text. */
 public final class Settings implements Serializable {
     private static final long serialVersionUID = 1L;
 
@@ -25,7 +25,7 @@ public final class Settings implements Serializable {
     /**
      * Makes settings.
      *
-     * @param text a JSON object; {@code spark/operators.py} writes it, or {@code spark/realtime/settings.py}
+     * @param text a JSON object, which {@code spark/operators.py} or {@code spark/realtime/settings.py} writes
      */
     public Settings(String text) {
         this.text = text;
@@ -50,7 +50,7 @@ public final class Settings implements Serializable {
         return text;
     }
 
-    /** Returns the directory of the journal; empty: the gateway sends it. */
+    /** Returns the directory of the journal; empty if the gateway sends the journal. */
     public String journal() {
         return get("journal").asText();
     }
@@ -85,23 +85,23 @@ public final class Settings implements Serializable {
         return get("worker").asText();
     }
 
-    /** Returns the private directory of the worker, with the socket of its supervisor; empty: tasks start it. */
+    /** Returns the private directory of the worker, with its supervisor's socket; empty if tasks start the worker. */
     public String workerDirectory() {
         return get("worker_directory").asText();
     }
 
-    /** Returns the spec from which the worker is started where the driver has not started it, as JSON. */
+    /** Returns the spec, as JSON, from which tasks start a worker that the driver has not started. */
     public String start() {
         return get("start").toString();
     }
 
-    /** Returns which traces are reported, see {@code TraceParent}; 0: none. */
+    /** Returns the number that selects the reported traces, see {@code TraceParent}; 0 for none. */
     public long sampledBelow() {
         JsonNode found = value().path("sampled_below");
         return found.isMissingNode() ? 0 : Long.parseUnsignedLong(found.asText());
     }
 
-    /** Returns the milliseconds that a call may make no progress. */
+    /** Returns the milliseconds for which a call may make no progress. */
     public long deadlineMs() {
         return get("deadline_ms").asLong();
     }
@@ -111,7 +111,7 @@ public final class Settings implements Serializable {
         return parsed("init", InitRequest.parser());
     }
 
-    /** Returns the number of levels of the plan; the first one is over the sources, each other one begins with state. */
+    /** Returns the number of levels of the plan. The first is over the sources; each other one begins with state. */
     public int levels() {
         return get("levels").size();
     }
@@ -127,14 +127,14 @@ public final class Settings implements Serializable {
         return stages;
     }
 
-    /** Returns those of the ports of ticks and visits that any stage takes. */
+    /** Returns the ports of the control messages (ticks, visits) that at least one stage takes. */
     public Set<Integer> controls() {
         Set<Integer> ports = new HashSet<>();
         get("controls").forEach(port -> ports.add(port.asInt()));
         return ports;
     }
 
-    /** Returns the client that knows the topics that are read. */
+    /** Returns the origins of messages of the topics that the journal has. */
     public Origins origins() {
         Map<Integer, Origins.Topic> topics = new HashMap<>();
         get("topics").properties().forEach(each -> topics.put(Integer.valueOf(each.getKey()),
@@ -142,7 +142,7 @@ public final class Settings implements Serializable {
         return new JournalOrigins(topics);
     }
 
-    /** Returns the ports of topics that are no tables: latency is that of their records. */
+    /** Returns the ports of topics that are not tables. Their latency is measured from the times of their records. */
     public Set<Integer> timedTopics() {
         Set<Integer> ports = new HashSet<>();
         for (var topic : get("topics").properties()) {
@@ -153,7 +153,7 @@ public final class Settings implements Serializable {
         return ports;
     }
 
-    /** Returns the beginning of a stream of this stage. */
+    /** Returns the opening of a stream of this stage. */
     public Opening opening() {
         return parsed("opening", Opening.parser());
     }
@@ -170,33 +170,33 @@ public final class Settings implements Serializable {
         return ports;
     }
 
-    /** Returns the number of this stage's first block of origins: a block has one for each bucket. */
+    /** Returns the number of this stage's first block of origins. A block has one origin for each bucket. */
     public int block() {
         return get("block").asInt();
     }
 
-    /** Returns which dead letters end the query. */
+    /** Returns the rule for dead letters that end the query. */
     public ErrorPolicy errorPolicy() {
         Map<String, Boolean> parts = new HashMap<>();
         get("fails_at").properties().forEach(part -> parts.put(part.getKey(), part.getValue().asBoolean()));
         return new ErrorPolicy(get("fails").asBoolean(), parts);
     }
 
-    /** Returns the input that Spark's shuffle brings to each partition. */
+    /** Returns for each partition the key by which Spark's shuffle brings rows to it. */
     public List<Integer> targets() {
         List<Integer> found = new ArrayList<>();
         get("targets").forEach(target -> found.add(target.asInt()));
         return found;
     }
 
-    /** Returns the ports of frames that levels after one take. */
+    /** Returns the ports of frames that are taken by levels after a level. */
     public Set<Integer> laterPorts(int level) {
         Set<Integer> ports = new HashSet<>();
         get("later_ports").get(level).forEach(port -> ports.add(port.asInt()));
         return ports;
     }
 
-    /** Returns where the journals are, as JSON. */
+    /** Returns the place of each journal, as JSON. */
     public List<String> journals() {
         List<String> found = new ArrayList<>();
         get("journals").forEach(journal -> found.add(journal.toString()));
@@ -210,22 +210,22 @@ public final class Settings implements Serializable {
         return found;
     }
 
-    /** Says whether ticks and visits precede all messages of a micro-batch, as Spark reads all sources. */
+    /** Says whether ticks and visits precede all messages of a micro-batch, because Spark reads all sources. */
     public boolean controlsPrecede() {
         return get("controls_precede").asBoolean();
     }
 
-    /** Returns the directory of staged files; empty: the egress takes them. */
+    /** Returns the directory of staged files; empty if the egress takes the output. */
     public String staging() {
         return get("staging").asText();
     }
 
-    /** Says whether the tasks only touch the classes that they would use, before the first message. */
+    /** Says whether tasks run without messages, to load the classes that the first message would wait for. */
     public boolean isRehearsal() {
         return get("is_rehearsal").asBoolean();
     }
 
-    /** Returns the number of tasks that share a micro-batch of a journal at most. */
+    /** Returns the largest number of tasks that share a micro-batch of a journal. */
     public int parts() {
         return get("parts").asInt();
     }
@@ -240,12 +240,12 @@ public final class Settings implements Serializable {
         return get("flush_ms").asLong();
     }
 
-    /** Returns the bytes of frames that a bucket may keep for a repetition. */
+    /** Returns the bytes of frames that a call of a bucket may keep for a repetition. */
     public long flushBytes() {
         return get("flush_bytes").asLong();
     }
 
-    /** Returns the bytes of the journal that one row has at most. */
+    /** Returns the largest number of bytes of the journal in one row. */
     public int rowBytes() {
         return get("row_bytes").asInt();
     }
@@ -255,12 +255,12 @@ public final class Settings implements Serializable {
         return get("batch_bytes").asLong();
     }
 
-    /** Returns the milliseconds after which a batch ends that had input. */
+    /** Returns the milliseconds after which a batch with input ends. */
     public long batchMs() {
         return get("batch_ms").asLong();
     }
 
-    /** Returns the milliseconds without input after which a batch ends early that had some. */
+    /** Returns the milliseconds without input after which a batch ends early that had input before. */
     public long idleMs() {
         return get("idle_ms").asLong();
     }

@@ -6,19 +6,19 @@ import java.util.Map;
 /**
  * The ticks that make time pass for the windows, timers and ttl of an applied application.
  *
- * @param kind {@link #CLOCK}, {@link #WATERMARKS} or {@link #END}; empty: nothing does
- * @param interval_ms from one tick of the clock to the next
- * @param delays how much earlier than its latest row the watermark of a source is, by its name
+ * @param kind {@link #CLOCK}, {@link #WATERMARKS} or {@link #END}; empty if nothing makes time pass
+ * @param interval_ms time from one tick of the clock to the next
+ * @param delays for each source, by name, the milliseconds by which its watermark is earlier than its latest row
  */
 public record Ticks(String kind, long interval_ms, Map<String, Long> delays) implements Serializable {
     /** Ticks have the time at which a micro-batch begins. */
     public static final String CLOCK = "clock";
     /** A micro-batch ends with a tick of a time before which no more rows are expected. */
     public static final String WATERMARKS = "watermarks";
-    /** A batch ends with a tick of a time that is later than all. */
+    /** A batch ends with a tick of a time that is later than the times of all rows. */
     public static final String END = "end";
 
-    /** Says whether they are of a kind. */
+    /** Says whether the ticks are of a kind. */
     public boolean are(String kind) {
         return this.kind.equals(kind);
     }

@@ -7,11 +7,11 @@ import org.wallaroo.spark.query.OperatorFailure;
 import org.wallaroo.spark.query.Settings;
 
 /**
- * Checks that no offset passes but that of a barrier whose changes are in Spark's store.
+ * Checks that Spark commits only the offset of a barrier whose changes are in Spark's store.
  *
  * <p>The reader of a task gives a row for a barrier when every output before it is acknowledged; the state's operator
  * passes the row on when it has stored the changes; the sink's commit brings the offset of the last row to the driver.
- * Spark asks the source for the offset of its reader. Both must be the same.
+ * Spark asks the source for the offset of its reader. Both offsets must be the same.
  */
 final class BatchEnd {
     private static final Map<String, Long> COVERED = new ConcurrentHashMap<>();
@@ -20,20 +20,20 @@ final class BatchEnd {
 
     private BatchEnd() {}
 
-    /** A batch of a query begins. */
+    /** Takes note that a batch of a query begins. */
     static void begin(Settings settings) {
         COVERED.remove(settings.text());
     }
 
-    /** The sink of a query has the row of a barrier, which came after its changes were stored. */
+    /** Takes note that the sink of a query has got the row of a barrier. Its changes were stored before. */
     static void cover(String settings, long offset) {
         COVERED.put(settings, offset);
     }
 
     /**
-     * Compares the covered offsets with those that Spark is about to commit.
+     * Compares the offset of the last row with the one that Spark is about to commit.
      *
-     * @throws OperatorFailure R756, it is not the same
+     * @throws OperatorFailure R756 if they differ
      */
     static void check(Settings settings, JournalOffset start, JournalOffset end) {
         Long covered = COVERED.get(settings.text());

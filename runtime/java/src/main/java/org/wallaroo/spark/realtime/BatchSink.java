@@ -6,11 +6,11 @@ import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 import org.wallaroo.spark.publish.RowSink;
 import org.wallaroo.spark.query.OperatorFailure;
 
-/** Tells the driver how far a batch of real-time mode has come. The engine delivers outputs. */
+/** Reports to the driver the offset of the last barrier of a batch. The engine delivers outputs. */
 public final class BatchSink extends RowSink {
     @Override
     protected void begin(CaseInsensitiveStringMap options) {
-        // The source begins it.
+        // The source begins the batch.
     }
 
     @Override

@@ -12,18 +12,18 @@ import org.wallaroo.spark.message.JournalRow;
 import org.wallaroo.spark.query.Settings;
 
 /**
- * Tells the task of a batch how far the engine has come: a row for each barrier, and where it wants something of Spark's
- * store. A row is the offset of the latest barrier.
+ * Reports the engine's progress to the task of a batch: a row for each barrier, and for each request to Spark's store.
+ * A row is the offset of the latest barrier.
  *
- * <p>A batch ends when Spark's time for it is over, after so much time or so many bytes with input, in an idle moment
- * after some input, or when the driver stops. The engine goes on meanwhile.
+ * <p>A batch ends when Spark's time for it is over, after a set time or number of bytes if it had input, after a pause
+ * that follows input, or when the driver stops. The engine goes on meanwhile.
  */
 final class JournalPartitionReader implements SupportsRealTimeRead<InternalRow> {
     private final Settings settings;
     private final JournalOffset start;
-    private final TaskSide task; // null: a rehearsal
+    private final TaskSide task; // null in a rehearsal
     private final long begin = System.nanoTime();
-    private long latest = begin; // barrier
+    private long latest = begin; // time of the latest barrier
     private JournalRow.Place place;
     private boolean hasEnded;
 
@@ -67,7 +67,7 @@ final class JournalPartitionReader implements SupportsRealTimeRead<InternalRow> 
         return RecordStatus.newStatusWithoutArrivalTime(!hasEnded);
     }
 
-    /** Waits for something to do; says whether there is something. */
+    /** Waits for work; says whether there is some. */
     private boolean find(long until) throws InterruptedException {
         if (task == null || place.offset() - start.offset() >= settings.batchBytes()) {
             return false;

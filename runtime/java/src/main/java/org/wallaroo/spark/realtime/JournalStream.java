@@ -14,9 +14,9 @@ import org.wallaroo.spark.journal.JournalOffset;
 import org.wallaroo.spark.query.OperatorFailure;
 import org.wallaroo.spark.query.Settings;
 
-/** The driver's side of the source: one partition, which reads from where the last batch ended. */
+/** The driver's side of the source: one partition, which reads from the offset at which the last batch ended. */
 final class JournalStream implements MicroBatchStream, SupportsRealTimeMode, SupportsAdmissionControl {
-    // Batches that end at once: what Spark does at the border of two batches takes twice as long the first time.
+    // Batches that end at once, since Spark's work between two batches takes twice as long the first time.
     private static final int REHEARSALS = 2;
 
     private final Settings settings;
@@ -27,7 +27,7 @@ final class JournalStream implements MicroBatchStream, SupportsRealTimeMode, Sup
         this.settings = settings;
     }
 
-    /** A partition of a batch: all from an offset; a rehearsal ends before it reads anything. */
+    /** A partition of a batch: the journal from an offset on. A rehearsal ends before it reads anything. */
     record Begin(Settings settings, JournalOffset start, boolean isRehearsal) implements InputPartition {}
 
     @Override
@@ -84,7 +84,7 @@ final class JournalStream implements MicroBatchStream, SupportsRealTimeMode, Sup
 
     @Override
     public void commit(Offset end) {
-        // The driver lets the journal drop what is processed.
+        // The driver releases the processed part of the journal.
     }
 
     @Override

@@ -15,16 +15,16 @@ import org.wallaroo.spark.engine.Engine;
 import org.wallaroo.spark.journal.JournalHead;
 import org.wallaroo.spark.query.Settings;
 
-/** The entry of the driver: the query of a plan, and its end. */
+/** The driver's entry: the query of a plan, and its end. */
 public final class RealTime {
     private static final int ONLY_KEY = 0;
 
     private RealTime() {}
 
     /**
-     * Returns a plan as one streaming dataset, whose rows tell how far it has come.
+     * Returns a plan as one streaming dataset, whose rows report its progress.
      *
-     * @param session where it shall run
+     * @param session in which the query will run
      * @param text settings, see {@link Settings}
      */
     public static Dataset<Row> lower(SparkSession session, String text) {
@@ -52,13 +52,13 @@ public final class RealTime {
     }
 
     /**
-     * Returns what a driver asks ten times a second, in one call: whether a query is active (1 or 0), whether it has
-     * begun to read the journal, how many messages of it are processed with all their output in the outbox (-1: none
-     * yet), the last batch that Spark has reported (-1: none), how often {@link #numbers} have changed, and the id of the
-     * last one of {@link #visits} (0: none).
+     * Returns in one text what a driver needs ten times a second: whether a query is active (1 or 0), whether it has
+     * begun to read the journal, how many messages of it are processed with all their output in the outbox (-1 if none
+     * is yet), the last batch that Spark has reported (-1 if none), how often {@link #numbers} have changed, and the id
+     * of the last one of {@link #visits} (0 if none).
      *
      * @param query that was started
-     * @param text its settings
+     * @param text settings of the query
      */
     public static String look(StreamingQuery query, String text) {
         StreamingQueryProgress last = query.lastProgress();
@@ -70,41 +70,41 @@ public final class RealTime {
     }
 
     /**
-     * Returns the counts of visits whose output is all in the outbox, as JSON: {@code visits}, keys and failed ones by id;
-     * {@code offset}, before which they are.
+     * Returns the counts of visits whose output is all in the outbox, as JSON: {@code visits} are numbers of keys and
+     * of failed keys by id; {@code offset} is after the visits.
      *
      * @param text settings of the query
-     * @param after id: only later visits
+     * @param after id; only later visits are returned
      */
     public static String visits(String text, long after) {
         return Numbers.of(text).visits(after);
     }
 
     /**
-     * Returns the counts of a query's parts, as JSON: {@code offset}, before which all output is in the outbox;
-     * {@code steps}, in, out, dead letters and those that windows dropped by path; {@code stores}, keys and bytes by stage and bucket;
-     * {@code times}, messages by stage and milliseconds, since the last call.
+     * Returns the counts of a query's parts, as JSON. All output of input before {@code offset} is in the outbox.
+     * {@code steps} has messages in and out, dead letters, and messages that windows dropped, by path; {@code stores} keys
+     * and bytes by stage and bucket; {@code times} messages by kind and milliseconds, since the last call.
      *
-     * @param text its settings
+     * @param text settings of the query
      */
     public static String numbers(String text) {
         return Numbers.of(text).take();
     }
 
     /**
-     * Lets the engine and the running batch of a query end now, so that their work is committed.
+     * Ends the engine and the running batch of a query now, so that their work is committed.
      *
-     * @param text its settings
+     * @param text settings of the query
      */
     public static void endBatches(String text) {
         JournalHead.endBatches(text);
     }
 
     /**
-     * Returns the offset with which all is committed that the engine of a query has done; -1: it has not ended, or no
+     * Returns the offset whose commit includes all work of a query's engine; -1 if the engine has not ended, or no
      * batch has got its last barrier.
      *
-     * @param text its settings
+     * @param text settings of the query
      */
     public static long end(String text) {
         return Engine.guard(new Settings(text)).end();
