@@ -12,21 +12,21 @@ import org.wallaroo.spark.query.Settings;
 import org.wallaroo.spark.stage.CallScope;
 import org.wallaroo.spark.state.LeftStates;
 
-/** The rows of a level, then those of the states that its buckets end with. */
+/** The rows of a level, then rows of the states that its buckets have at the end. */
 final class EndRows implements Iterator<byte[]> {
     private final Iterator<byte[]> rows;
-    private final Deque<Integer> buckets = new ArrayDeque<>(); // whose states are to come, by their numbers in the store
+    private final Deque<Integer> buckets = new ArrayDeque<>(); // by number in the store; their states will follow
     private final BucketStore store;
     private final LevelOutput output;
     private Iterator<byte[]> states = Collections.emptyIterator(); // frames
     private Iterator<byte[]> current = Collections.emptyIterator();
 
     /**
-     * Makes them.
+     * Makes the rows.
      *
      * @param rows of the level
-     * @param stages of it
-     * @param scope which buckets run here
+     * @param stages of the level
+     * @param scope buckets that run here
      */
     EndRows(Iterator<byte[]> rows, List<Settings> stages, CallScope scope, BucketStore store, LevelOutput output) {
         this.rows = rows;

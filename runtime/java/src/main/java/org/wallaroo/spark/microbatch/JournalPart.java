@@ -7,10 +7,10 @@ import org.wallaroo.spark.journal.JournalOffset;
 /**
  * A part of a journal between two frame boundaries.
  *
- * @param number of the journal among those of the query
- * @param journal its id
- * @param begin offset
- * @param end offset
+ * @param number of the journal in the query
+ * @param journal id of the journal
+ * @param begin offset at which the part begins
+ * @param end offset at which the part ends
  */
 record JournalPart(int number, long journal, long begin, long end) implements InputPartition {
     private static final int BYTES = 28;

@@ -6,7 +6,7 @@ import org.wallaroo.spark.journal.JournalFormat;
 import org.wallaroo.spark.journal.JournalPlace;
 import org.wallaroo.spark.query.Json;
 
-/** The source of a query in micro-batches: rows say which parts of a journal to read, tasks read them. */
+/** The source of a query in micro-batches. Its rows name parts of a journal, which tasks read. */
 public final class JournalSource extends JournalFormat {
     @Override
     protected MicroBatchStream stream(CaseInsensitiveStringMap options) {

@@ -13,14 +13,14 @@ import org.wallaroo.spark.journal.JournalPlace;
 
 /** Offers a journal in micro-batches of limited size. */
 final class JournalStream implements MicroBatchStream, SupportsTriggerAvailableNow {
-    private static final long PART_BYTES = 128 << 10; // less is not worth a task of its own
+    private static final long PART_BYTES = 128 << 10; // a smaller part is not worth a task
 
     private final int number;
     private final JournalPlace journal;
     private final long batchBytes;
     private final int parts;
     private final long waitMs;
-    private JournalOffset last; // where a query ends that processes what is there; null: it goes on
+    private JournalOffset last; // end of a query that processes the input so far; null if it goes on
 
     JournalStream(int number, JournalPlace journal, long batchBytes, int parts, long waitMs) {
         this.number = number;
@@ -88,7 +88,7 @@ final class JournalStream implements MicroBatchStream, SupportsTriggerAvailableN
 
     @Override
     public void commit(Offset end) {
-        // The driver lets the journal drop what is processed.
+        // The driver releases the processed part of the journal.
     }
 
     @Override

@@ -21,7 +21,7 @@ final class LargeRow {
 
     private LargeRow() {}
 
-    /** Returns it, without the row: its reader knows where it came from. */
+    /** Returns the dead letter, without the row, whose origin the reader knows. */
     static LetterFrame.Letter letter(RecordSource source, long sequence, long timeMs, byte[] value) {
         String error = String.format(Locale.ROOT, "a %s of %,d bytes; at most %,d are taken",
                 source.rows() ? "row" : "value", value.length, source.limit());
@@ -33,7 +33,7 @@ final class LargeRow {
         return new LetterFrame.Letter(sequence, source.path(), letter.toByteArray());
     }
 
-    /** Returns in words which member of an object is the longest. */
+    /** Returns a text that names the longest member of an object. */
     private static String longest(byte[] object) {
         String name = "";
         long most = 0;

@@ -15,19 +15,19 @@ import org.wallaroo.spark.query.Attempt;
 import org.wallaroo.spark.query.Settings;
 
 /**
- * Where the outputs of a task of a level go: into rows for the next level, or from the last one into staged files.
+ * Sends the outputs of a task into rows for the next level, or from the last level into staged files.
  *
- * <p>Where the application is applied they are rows of the last level, too, each a frame.
+ * <p>If the application is applied, the last level makes rows, too, one for each frame.
  */
 final class LevelOutput {
     private final Attempt attempt;
     private final ShuffleRow.Maker maker;
     private final TaskAccount account;
     private final List<Integer> targets; // by partition
-    private final Set<Integer> later; // ports
-    private final Staging files; // null: nothing is staged
-    private final boolean yieldsFrames; // the last level, where nothing is staged
-    private final Map<Integer, Long> numbers = new HashMap<>(); // by origin
+    private final Set<Integer> later; // ports that later levels take
+    private final Staging files; // null if nothing is staged
+    private final boolean yieldsFrames; // the last level, if nothing is staged
+    private final Map<Integer, Long> numbers = new HashMap<>(); // rows so far, by origin
     private final boolean controlsPrecede;
     private final boolean isOfTable;
 
@@ -36,7 +36,7 @@ final class LevelOutput {
     }
 
     /**
-     * Makes one.
+     * Makes the output.
      *
      * @param isOfTable whether the rows precede all others of a micro-batch
      */
@@ -70,9 +70,9 @@ final class LevelOutput {
         return rows;
     }
 
-    /** Takes a row of a level before, which this one does not run; returns the rows that it becomes. */
+    /** Takes a row of an earlier level that this level does not run; returns the rows that it becomes. */
     List<byte[]> pass(ShuffleRow row) {
-        if (yieldsFrames) { // Spark moves its rows: nobody compares accounts
+        if (yieldsFrames) { // Spark moves the rows, and nobody compares accounts
             return row.kind() == ShuffleRow.Kind.ACCOUNT ? List.of() : List.of(row.payload());
         }
         if (files != null && row.kind() == ShuffleRow.Kind.ACCOUNT) {
@@ -101,7 +101,7 @@ final class LevelOutput {
         return rows.iterator();
     }
 
-    /** Says whether messages that pass the last level leave at once, and are not staged in order. */
+    /** Says whether frames that pass through the last level leave at once, and are not staged in order. */
     boolean yieldsFrames() {
         return yieldsFrames;
     }
@@ -118,10 +118,10 @@ final class LevelOutput {
     }
 
     private ShuffleRow row(JournalRow.Item item) {
-        int bucket = item.bucket() < 0 ? item.port() : item.bucket(); // what has none keeps together by port
+        int bucket = item.bucket() < 0 ? item.port() : item.bucket(); // frames without a bucket stay together by port
         ShuffleRow.Kind kind = item.bucket() < 0 ? ShuffleRow.Kind.DONE : ShuffleRow.Kind.DATA;
         long number = numbers.merge(item.origin(), 1L, Long::sum) + (isOfTable ? Long.MIN_VALUE : 0);
-        int origin = isOfTable ? Integer.MIN_VALUE + 1 + item.origin() : item.origin(); // -1: the first stage
+        int origin = isOfTable ? Integer.MIN_VALUE + 1 + item.origin() : item.origin(); // -1 is the first stage
         ShuffleRow row = new ShuffleRow(targets.get(bucket % targets.size()), kind, item.bucket(), origin, number,
                 maker, item.frame());
         account.made(bucket, row);

@@ -13,10 +13,10 @@ import org.wallaroo.spark.query.Fault;
 import org.wallaroo.spark.query.Settings;
 
 /**
- * The rows that the rows of a partition become in a level, each as soon as it is there.
+ * Makes the rows of a level from the rows of a partition, each as soon as possible.
  *
- * <p>What the level does not run passes at once; what it runs is held until all rows have come, since calls take them in
- * order. So are frames that are staged here.
+ * <p>A row that the level does not run passes through at once. A row that it runs is held until all rows have come,
+ * since calls take them in order. Frames that are staged here are held, too.
  */
 final class LevelRows implements Iterator<byte[]> {
     private final Iterator<byte[]> rows;
@@ -24,20 +24,20 @@ final class LevelRows implements Iterator<byte[]> {
     private final LevelOutput output;
     private final TaskAccount account;
     private final boolean isLast;
-    private final boolean isStaging; // the last level, which stages what passes it
+    private final boolean isStaging; // the last level, which stages frames that pass through it
     private final Set<Integer> entries = new HashSet<>();
     private final Set<Integer> later;
     private List<ShuffleRow> held = new ArrayList<>();
-    private Iterator<List<JournalRow.Item>> leaving; // null: rows come
+    private Iterator<List<JournalRow.Item>> leaving; // null while rows come
     private Iterator<byte[]> current = Collections.emptyIterator();
     private boolean isFinished;
 
     /**
-     * Makes one.
+     * Makes the rows.
      *
      * @param number of the level
      * @param rows of the partition
-     * @param level runs frames; gives what leaves it, step by step
+     * @param level runs frames, and returns the output step by step
      */
     LevelRows(Settings settings, int number, Iterator<byte[]> rows,
             Function<List<JournalRow.Item>, Iterator<List<JournalRow.Item>>> level, LevelOutput output,
@@ -106,7 +106,7 @@ final class LevelRows implements Iterator<byte[]> {
         return row.kind() == ShuffleRow.Kind.DONE || later.contains(row.port());
     }
 
-    /** Returns the frames that the level runs, in order; stages those that pass the last one. */
+    /** Returns the frames that the level runs, in order. Stages the frames that pass through the last level. */
     private List<JournalRow.Item> run() {
         held.sort(ShuffleRow.ORDER);
         List<JournalRow.Item> items = new ArrayList<>();

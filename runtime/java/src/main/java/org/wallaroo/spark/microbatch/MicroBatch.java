@@ -13,14 +13,14 @@ import org.wallaroo.spark.query.Settings;
 import org.wallaroo.spark.query.Ticks;
 import org.wallaroo.spark.state.StateStore;
 
-/** The entry of the driver: the query of a plan in micro-batches. */
+/** The driver's entry: the query of a plan in micro-batches. */
 public final class MicroBatch {
     private MicroBatch() {}
 
     /**
      * Returns a plan as one streaming dataset, whose rows are JSON: descriptors of staged files, and accounts of tasks.
      *
-     * @param session where it shall run
+     * @param session in which the query will run
      * @param text settings, see {@link Settings}
      * @param records rows of the sources that Spark reads; they follow the journals, in Spark's checkpoint too
      */
@@ -44,11 +44,11 @@ public final class MicroBatch {
     }
 
     /**
-     * Returns the outputs of a plan that is applied to rows of a query that is not ours, streaming or not.
+     * Returns the outputs of a plan that is applied to rows of a user's own query, streaming or not.
      *
      * @param text settings, see {@link Settings}
-     * @param records rows of its sources
-     * @param states of each level with which a new query begins, from {@link StateStore#given}; none: it begins without
+     * @param records rows of the plan's sources
+     * @param states for each level the states of a new query, from {@link StateStore#given}; empty if it has none
      * @return rows as {@link OutputRows} makes them
      */
     public static Dataset<Row> apply(String text, List<Dataset<Row>> records, List<Dataset<Row>> states) {
@@ -64,7 +64,7 @@ public final class MicroBatch {
         return levels(settings, clock, records, states).flatMap(new OutputRows(settings), Encoders.row(OutputRows.SCHEMA));
     }
 
-    /** Returns the output of the last level, for the output of level 0 over journals or a clock (null: there are none) and records. */
+    /** Returns the output of the last level. {@code journals} is level 0 over journals or a clock, or null. */
     private static Dataset<byte[]> levels(
             Settings settings, Dataset<byte[]> journals, List<Dataset<Row>> records, List<Dataset<Row>> states) {
         Dataset<byte[]> rows = journals;

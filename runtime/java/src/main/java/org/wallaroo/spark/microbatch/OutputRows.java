@@ -19,9 +19,9 @@ import org.wallaroo.spark.query.Settings;
 import wallaroo.worker.v1.WorkerOuterClass.DeadLetter;
 
 /**
- * The frames that leave the last level of an application that is applied, as rows.
+ * Makes rows of the frames that leave the last level of an applied application.
  *
- * <p>A row is a message for a sink, a dead letter or a state; a dead letter that ends the query does so here.
+ * <p>A row is a message for a sink, a dead letter or a state. A dead letter that must end the query ends it here.
  */
 final class OutputRows implements FlatMapFunction<byte[], Row> {
     static final StructType SCHEMA = StructType.fromDDL("output STRING, key BINARY, value BINARY, "

@@ -6,9 +6,9 @@ import org.wallaroo.spark.query.Applied;
 import org.wallaroo.spark.query.OperatorFailure;
 import org.wallaroo.spark.query.Settings;
 
-/** The rows of a task of a query that is not ours, whose failures nobody but people will read. */
+/** The rows of a task in a user's own query, whose failures only people will read. */
 record PlainRows(Iterator<byte[]> rows) implements Iterator<byte[]> {
-    /** Returns the rows that a task makes; those of a query of ours as they are. */
+    /** Returns the rows that a task makes, unchanged if the application is not applied. */
     static Iterator<byte[]> of(Settings settings, Supplier<Iterator<byte[]>> task) {
         return Applied.is(settings) ? new PlainRows(plainly(task)) : task.get();
     }

@@ -19,13 +19,13 @@ import wallaroo.record.v1.RecordOuterClass.Record;
 /**
  * Packs the rows of one partition of a source that Spark reads into frames, in order.
  *
- * <p>Their columns are sequence (null: numbered here), key, value, timestamp_ms and headers; of a topic also partition
- * and offset.
+ * <p>The rows have the columns sequence (null if this class numbers the messages), key, value, timestamp_ms and
+ * headers; rows of a topic also have partition and offset.
  */
 final class RecordFrames implements Iterator<byte[]> {
     static final int FRAME_BYTES = 512 << 10;
     static final int FRAME_MESSAGES = 8192;
-    private static final int MESSAGE_BYTES = 32; // about what a message costs besides its contents
+    private static final int MESSAGE_BYTES = 32; // approximate cost of a message besides its contents
     private static final int MOST_NAME_BYTES = 65_535; // of a header
     private static final byte[] NONE = {};
 
@@ -35,19 +35,19 @@ final class RecordFrames implements Iterator<byte[]> {
     private long following;
     private int partition = -1;
     private long latest = Long.MIN_VALUE;
-    private Message held; // is in no frame yet
-    private final Consumer<LetterFrame.Letter> letters; // null: a message that is too large ends the query
+    private Message held; // not yet in a frame
+    private final Consumer<LetterFrame.Letter> letters; // null if a message that is too large ends the query
 
     RecordFrames(RecordSource source, Iterator<Row> rows, long batch, TaskAccount account) {
         this(source, rows, batch, account, null);
     }
 
     /**
-     * Makes one.
+     * Makes the frames.
      *
-     * @param batch number of the micro-batch; numbers messages of sources that do not number them
-     * @param account counts them
-     * @param letters takes what a message that is too large is; null: it ends the query
+     * @param batch number of the micro-batch, from which messages without a sequence get theirs
+     * @param account counts the messages
+     * @param letters takes the dead letter of a message that is too large; null if such a message ends the query
      */
     RecordFrames(
             RecordSource source, Iterator<Row> rows, long batch, TaskAccount account, Consumer<LetterFrame.Letter> letters) {
@@ -65,12 +65,12 @@ final class RecordFrames implements Iterator<byte[]> {
         }
     }
 
-    /** Returns the partition of the topic that was read last; -1: none was. */
+    /** Returns the partition of the topic that was read last; -1 if none was read. */
     int partition() {
         return partition;
     }
 
-    /** Returns the latest time of the rows that were read; the least number: none had one. */
+    /** Returns the latest time of the rows that were read; {@code Long.MIN_VALUE} if none had a time. */
     long latest() {
         return latest;
     }
@@ -102,7 +102,7 @@ final class RecordFrames implements Iterator<byte[]> {
     private void count(FrameWriter frame) {
         account.received(frame.count());
         if (!source.topic() || source.table()) {
-            return; // their times may be of the data
+            return; // the times of other sources may come from their data
         }
         long now = System.currentTimeMillis();
         long[] times = frame.times();
@@ -114,7 +114,7 @@ final class RecordFrames implements Iterator<byte[]> {
         }
     }
 
-    /** Returns the message of a row; null: it is too large, and set aside. */
+    /** Returns the message of a row; null if it is too large and became a dead letter. */
     private Message message(Row row) {
         long sequence = row.isNullAt(0) ? following : row.getLong(0);
         following++;
@@ -165,7 +165,7 @@ final class RecordFrames implements Iterator<byte[]> {
         return record.build().toByteArray();
     }
 
-    /** Returns the headers of one message as frames have them, without those whose names are longer than they take. */
+    /** Returns the headers of one message in the form of frames, without headers whose names are too long for this. */
     private static byte[] encoded(List<Row> headers) {
         ByteArrayOutputStream all = new ByteArrayOutputStream();
         for (Row header : headers) {

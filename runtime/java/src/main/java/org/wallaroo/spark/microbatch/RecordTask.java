@@ -29,9 +29,9 @@ final class RecordTask implements MapPartitionsFunction<Row, byte[]> {
     private final HashMap<String, String[]> credentials = Credentials.all();
 
     /**
-     * Makes one.
+     * Makes the task.
      *
-     * @param number of the source among those that Spark reads
+     * @param number of the source in the list of sources that Spark reads
      */
     RecordTask(Settings settings, int number) {
         this.settings = settings;
@@ -65,7 +65,7 @@ final class RecordTask implements MapPartitionsFunction<Row, byte[]> {
         return Applied.is(settings) ? new WithLetters(made, letters, output) : made;
     }
 
-    /** The rows of a level, and the dead letters of messages that did not enter it, each soon after its time. */
+    /** The rows of a level, and dead letters of messages that did not enter it, each soon after it was made. */
     private record WithLetters(Iterator<byte[]> made, List<LetterFrame.Letter> letters, LevelOutput output)
             implements Iterator<byte[]> {
         @Override
@@ -87,7 +87,7 @@ final class RecordTask implements MapPartitionsFunction<Row, byte[]> {
         return Applied.is(settings) ? new WindowTime(settings).sent(number, latest, attempt.partition()) : List.of();
     }
 
-    /** Each frame as a row of no journal. */
+    /** Returns each frame as a row that belongs to no journal. */
     private record FrameRows(RecordFrames frames) implements Iterator<JournalRow> {
         @Override
         public boolean hasNext() {

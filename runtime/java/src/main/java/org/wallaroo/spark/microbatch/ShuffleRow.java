@@ -7,18 +7,18 @@ import java.util.Comparator;
 import org.wallaroo.spark.message.Frames;
 
 /**
- * A row from one level to the next.
+ * A row that one level passes to the next.
  *
- * @param target what Spark's shuffle brings to the partition that takes it
- * @param kind what the next level does with it
- * @param bucket of the frame; -1: none
- * @param origin which stage gave it, and for which bucket; -1: the first stage
+ * @param target key by which Spark's shuffle brings the row to its partition
+ * @param kind work of the next level for the row
+ * @param bucket of the frame; -1 if it has none
+ * @param origin number of the stage and bucket that emitted the frame; -1 for the first stage
  * @param number of the row in its task
- * @param maker the task that made it
+ * @param maker task that made the row
  * @param payload a frame, or the account of a task
  */
 record ShuffleRow(int target, Kind kind, int bucket, int origin, long number, Maker maker, byte[] payload) {
-    /** The order of the frames of a partition, which a shuffle does not keep: a repeated micro-batch is the same one. */
+    /** The order of a partition's frames. A shuffle does not keep it, but a repeated micro-batch must be the same. */
     static final Comparator<ShuffleRow> ORDER = Comparator.comparing(ShuffleRow::sequence, Long::compareUnsigned)
             .thenComparingLong(ShuffleRow::number)
             .thenComparingLong(ShuffleRow::time)
@@ -36,11 +36,11 @@ record ShuffleRow(int target, Kind kind, int bucket, int origin, long number, Ma
 
     /** The work of the next level for a row. */
     enum Kind {
-        /** Runs it. */
+        /** The next level runs the frame. */
         DATA,
-        /** Passes it on to the last level, which stages it. */
+        /** The frame passes to the last level, which stages it. */
         DONE,
-        /** Passes it on to the driver. */
+        /** The account passes to the driver. */
         ACCOUNT
     }
 

@@ -51,7 +51,7 @@ final class SourceTask implements MapPartitionsFunction<byte[], byte[]> {
     /**
      * Returns the rows that the outputs of a level become, then the last rows of the task.
      *
-     * @param last gives what follows the outputs
+     * @param last returns the items that follow the outputs
      */
     static Iterator<byte[]> run(SourceLevel level, LevelOutput output, Supplier<List<JournalRow.Item>> last) {
         TaskContext context = TaskContext.get();
@@ -64,14 +64,14 @@ final class SourceTask implements MapPartitionsFunction<byte[], byte[]> {
         return new TaskRows(level, output, last);
     }
 
-    /** Returns the last rows of a task: those of items that follow all others, and those that finish it. */
+    /** Returns the last rows of a task: rows of the items that follow all others, and rows that finish the task. */
     static Iterator<byte[]> ending(LevelOutput output, List<JournalRow.Item> items) {
         List<byte[]> rows = new ArrayList<>(output.take(items));
         output.finish().forEachRemaining(rows::add);
         return rows.iterator();
     }
 
-    /** Returns a row for each partition, so that each of them touches its store. */
+    /** Returns a row for each partition, so that each partition touches its store. */
     private List<byte[]> rehearsed() {
         boolean isLast = settings.levels() == 1;
         return (isLast ? List.<Integer>of() : settings.targets()).stream()

@@ -25,7 +25,7 @@ final class StagedFile {
         messages += Frames.count(frame, 0);
     }
 
-    /** Returns its descriptor. */
+    /** Returns the descriptor of the file. */
     String json() {
         return Json.object("port", port, "path", path, "bytes", bytes, "crc32", crc.getValue(), "messages", messages,
                 "partition", partition);

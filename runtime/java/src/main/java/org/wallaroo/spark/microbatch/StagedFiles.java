@@ -18,7 +18,7 @@ import java.util.TreeMap;
 import org.wallaroo.spark.query.Attempt;
 import org.wallaroo.spark.query.DiskFailure;
 
-/** Files of a directory of this machine, one for each port. */
+/** Stages output in files of a directory of this machine, one for each port. */
 final class StagedFiles implements Staging {
     private static final int BUFFER_BYTES = 256 << 10;
     private static final FileAttribute<?> PRIVATE =
@@ -84,7 +84,7 @@ final class StagedFiles implements Staging {
                 open.channel.close();
                 Files.deleteIfExists(open.path);
             } catch (IOException error) {
-                // The driver removes what is left when it opens the output.
+                // The driver removes remaining files when it opens the output.
             }
         }
         files.clear();

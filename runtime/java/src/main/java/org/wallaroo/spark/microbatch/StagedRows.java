@@ -29,10 +29,10 @@ public final class StagedRows {
     private StagedRows() {}
 
     /**
-     * Returns the messages of staged files, those of each file in order.
+     * Returns the messages of staged files. The messages of one file are in order.
      *
      * @param session that reads them
-     * @param files their paths
+     * @param files paths of the files
      */
     public static Dataset<Row> of(SparkSession session, List<String> files) {
         return session.createDataset(files, Encoders.STRING())
@@ -87,7 +87,7 @@ public final class StagedRows {
         }
     }
 
-    /** The frames of a file, of which one is in memory at a time. */
+    /** The frames of a file. One frame is in memory at a time. */
     private static final class FileFrames {
         private final Path path;
         private final DataInputStream input;
@@ -97,7 +97,7 @@ public final class StagedRows {
             this.input = new DataInputStream(new BufferedInputStream(Files.newInputStream(path)));
         }
 
-        /** Returns the next frame; null: there is none. */
+        /** Returns the next frame; null at the end of the file. */
         private byte[] next() {
             try {
                 byte[] header = input.readNBytes(Frames.HEADER_BYTES);

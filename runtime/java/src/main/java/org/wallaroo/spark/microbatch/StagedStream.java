@@ -21,7 +21,7 @@ import wallaroo.service.v1.Service.StatusRequest;
 /**
  * Sends the output of an attempt to a remote egress, once, as it is made.
  *
- * <p>A stream that breaks fails the attempt: Spark makes another one, which waits until the egress is back.
+ * <p>If the stream breaks, the attempt fails. Spark begins another attempt, which waits until the egress is back.
  */
 final class StagedStream implements Staging {
     private static final String PREFIX = "wallaroo.service.v1.OutboxService/";
@@ -31,8 +31,8 @@ final class StagedStream implements Staging {
             PREFIX + "Status", MethodType.UNARY, StatusRequest.parser(), StatusReply.parser());
     private static final int CHUNK_BYTES = 1 << 20;
     private static final int BUFFER_BYTES = 512 << 10;
-    private static final long TAKE_MS = 60_000; // for the egress to take anything
-    private static final long FINISH_MS = 120_000; // for its disk
+    private static final long TAKE_MS = 60_000; // for the egress to take any data
+    private static final long FINISH_MS = 120_000; // for the egress to write to its disk
 
     private final String egress;
     private final long epoch;
@@ -40,8 +40,8 @@ final class StagedStream implements Staging {
     private final long takeMs;
     private final ServiceCalls calls;
     private final Map<Integer, StagedFile> files = new TreeMap<>(); // by port
-    private final Map<Integer, ByteArrayOutputStream> waiting = new TreeMap<>(); // by port
-    private ReplyQueue<StageRequest, StageReply> stream; // null: nothing was sent
+    private final Map<Integer, ByteArrayOutputStream> waiting = new TreeMap<>(); // unsent frames, by port
+    private ReplyQueue<StageRequest, StageReply> stream; // null if nothing was sent
 
     StagedStream(String egress, long epoch, Attempt attempt) {
         this(egress, epoch, attempt, TAKE_MS);
@@ -69,7 +69,7 @@ final class StagedStream implements Staging {
         }
     }
 
-    /** Sends the waiting frames: whole ones, or one in pieces. */
+    /** Sends the unsent frames: several whole frames, or one frame in pieces. */
     private void send(int port, ByteArrayOutputStream mine) {
         ByteString data = ByteString.copyFrom(mine.toByteArray());
         mine.reset();
@@ -91,7 +91,7 @@ final class StagedStream implements Staging {
 
     private ReplyQueue<StageRequest, StageReply> stream() {
         if (stream == null) {
-            // One call that may be repeated comes first: a stream that finds nobody would cost an attempt.
+            // A call that may be repeated comes first: without an egress, the stream would fail the attempt.
             calls.call(STATUS, StatusRequest.newBuilder().setEpoch(epoch).build());
             stream = new ReplyQueue<>(calls.channel(), STAGE);
             stream.send(StageRequest.newBuilder()

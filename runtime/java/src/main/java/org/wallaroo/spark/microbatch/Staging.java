@@ -23,7 +23,7 @@ interface Staging {
     /** Appends a whole frame to the file of a port. */
     void write(int port, byte[] frame);
 
-    /** Waits until all is safe; returns a descriptor of each file as JSON. */
+    /** Waits until all output is on disk; returns a descriptor of each file as JSON. */
     List<String> finish();
 
     /** Removes the written files. */

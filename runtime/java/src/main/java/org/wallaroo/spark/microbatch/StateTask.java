@@ -24,7 +24,7 @@ import scala.jdk.javaapi.CollectionConverters;
 /**
  * A level after a shuffle: all buckets of a partition, whose states are in Spark's store.
  *
- * <p>Where the application is applied it may begin with states, and a batch may give those that it ends with.
+ * <p>If the application is applied, a query may begin with states, and a batch may return the states at its end.
  */
 final class StateTask extends StatefulProcessorWithInitialState<Integer, byte[], byte[], byte[]> {
     private static final long serialVersionUID = 1L;
@@ -68,7 +68,7 @@ final class StateTask extends StatefulProcessorWithInitialState<Integer, byte[],
         TaskContext.get().addTaskFailureListener((failed, error) -> {
             output.abort();
         });
-        // The key says which buckets run here: where the application is applied Spark may give a task several partitions.
+        // The key says which buckets run here: in a user's own query Spark may give a task several partitions.
         CallScope scope = new CallScope(settings.targets().indexOf(key), settings.targets().size(), true);
         Level level = Level.of(settings.stages(number), attempt, store, account, scope);
         TaskContext.get().addTaskCompletionListener(ended -> {

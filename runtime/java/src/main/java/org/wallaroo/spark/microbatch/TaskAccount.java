@@ -13,7 +13,7 @@ import org.wallaroo.spark.query.Attempt;
 import org.wallaroo.spark.query.Json;
 import org.wallaroo.spark.worker.WorkerChannel;
 
-/** The counts of one attempt of a task; {@code spark/account.py} compares those of a micro-batch. */
+/** The counts of one attempt of a task; {@code spark/account.py} compares the counts of a micro-batch. */
 final class TaskAccount implements CallCounts {
     private final Attempt attempt;
     private final int level;
@@ -22,7 +22,7 @@ final class TaskAccount implements CallCounts {
     private final Map<List<Long>, Long> taken = new LinkedHashMap<>(); // by bucket, task and port
     private final Map<Long, List<Integer>> makers = new TreeMap<>(); // level and partition, by attempt
     private final Map<Integer, Long> staged = new TreeMap<>(); // by port
-    private final Map<Long, Long> arrived = new TreeMap<>(); // by time
+    private final Map<Long, Long> arrived = new TreeMap<>(); // messages by time
     private final Map<String, Long> begun = new TreeMap<>(); // milliseconds since 1970, by stage
     private long read;
     private long records;
@@ -69,7 +69,7 @@ final class TaskAccount implements CallCounts {
         records += messages;
     }
 
-    /** Notes messages of a topic by their time, coarser the older they are, to 3 %: old records have many times. */
+    /** Notes messages of a topic by time, rounded to 3 % of their age, since old records have many different times. */
     void arrived(long timeMs, long nowMs, long messages) {
         int bits = Long.SIZE - Long.numberOfLeadingZeros(Math.abs(nowMs - timeMs));
         long step = 1L << Math.max(0, bits - 6);
@@ -95,7 +95,7 @@ final class TaskAccount implements CallCounts {
         staged.merge(port, messages, Long::sum);
     }
 
-    /** Returns it as JSON. */
+    /** Returns the account as JSON. */
     String json() {
         return Json.object("batch", attempt.batch(), "level", level, "partition", attempt.partition(),
                 "task", attempt.attempt(), "read", read, "records", records, "bytes_by_file", bytesByFile,

@@ -9,14 +9,14 @@ import org.apache.spark.sql.connector.read.streaming.ReadLimit;
 import org.apache.spark.sql.connector.read.streaming.SupportsTriggerAvailableNow;
 
 /**
- * Offers the time in steps, so that micro-batches run without rows, too.
+ * Offers the time in steps, so that micro-batches also run without rows.
  *
- * <p>Spark keeps the time of a micro-batch as its offset, so that a repeated one has the same tick. It is no later than the
- * time of the micro-batch, which rows have that come in it.
+ * <p>Spark keeps the time of a micro-batch as its offset, so that a repeated micro-batch has the same tick. This time
+ * is not later than the time of the micro-batch that its rows have.
  */
 final class TickStream implements MicroBatchStream, SupportsTriggerAvailableNow {
     private final long intervalMs;
-    private long last = Long.MAX_VALUE; // where a query ends that processes what is there
+    private long last = Long.MAX_VALUE; // end of a query that processes the input so far
 
     TickStream(long intervalMs) {
         this.intervalMs = intervalMs;

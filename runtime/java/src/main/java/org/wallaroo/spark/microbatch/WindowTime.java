@@ -15,16 +15,16 @@ import org.wallaroo.spark.query.Settings;
 import org.wallaroo.spark.query.Ticks;
 
 /**
- * The time of the data for the windows, timers and ttl of an application that is applied, as ticks after all messages of a
- * micro-batch.
+ * Makes ticks from the times of rows, for the windows, timers and ttl of an applied application. The ticks come after
+ * all messages of a micro-batch.
  *
- * <p>Each task of level 0 sends one tick to each partition: the latest time of its rows. Which time holds then is the same for
- * all levels of a partition; ticks of a level come after all that earlier levels give at theirs.
+ * <p>Each task of level 0 sends one tick to each partition, with the latest time of its rows. All levels of a partition
+ * compute the same time from these. Ticks of a level come after all output that earlier levels emit at their ticks.
  */
 final class WindowTime {
-    private static final long AFTER_ALL = -4096; // sequence of the first tick; sequences have no sign
+    private static final long AFTER_ALL = -4096; // sequence of the first tick; sequences are unsigned
     private static final long END_MS = 1L << 60;
-    private static final long SILENCE_MS = 1L << 50; // after which all windows have given what they have
+    private static final long SILENCE_MS = 1L << 50; // after which all windows have emitted their content
     private static final long FIRST_MS = -62_135_596_800_000L; // the years 1 to 9999, which windows and timers take
     private static final long LAST_MS = 253_402_300_799_999L;
 
@@ -45,7 +45,7 @@ final class WindowTime {
      * Returns the rows that a task of level 0 sends at its end.
      *
      * @param source number of the source among those that Spark reads
-     * @param latest the latest time of its rows; the least number: there is none
+     * @param latest the latest time of its rows; {@code Long.MIN_VALUE} if there is none
      * @param partition of the task
      */
     List<JournalRow.Item> sent(int source, long latest, int partition) {
@@ -58,7 +58,7 @@ final class WindowTime {
         return ticks.are(Ticks.END) || ticks.are(Ticks.WATERMARKS);
     }
 
-    /** Returns the frames that a partition runs in a level in the place of level 0's; notes the times. */
+    /** Returns the frames that a level of a partition runs, with its own ticks instead of level 0's; notes times. */
     List<JournalRow.Item> taken(List<JournalRow.Item> items, SparkBucketStore store, int level) {
         if (!areOfData()) {
             return items;
@@ -70,14 +70,14 @@ final class WindowTime {
             return made;
         }
         List<Long> times = ticks.are(Ticks.END) ? ending(sent) : passed(latest(sent, store));
-        int number = (level - 1) * 3; // what earlier levels give at their ticks comes before
+        int number = (level - 1) * 3; // after the output of earlier levels at their ticks
         for (long time : times) {
             made.add(tick(0, number++, time));
         }
         return made;
     }
 
-    /** Returns the latest time of all rows, then two of the end, since a silence takes two. */
+    /** Returns the latest time of all rows, then two times of the end, since a silence needs two ticks. */
     private static List<Long> ending(List<JournalRow.Item> sent) {
         long latest = sent.stream().mapToLong(item -> Frames.timeMs(item.frame())).max().orElseThrow();
         return Stream.of(latest, END_MS, END_MS + SILENCE_MS).filter(time -> time != Long.MIN_VALUE).toList();
@@ -92,7 +92,7 @@ final class WindowTime {
                 .mapToLong(each -> latest.get(each.getKey()) - each.getValue()).min().orElseThrow());
     }
 
-    /** Returns the latest time of each source, by its name; notes it. */
+    /** Returns the latest time of each source, by its name, and notes these times. */
     private Map<String, Long> latest(List<JournalRow.Item> sent, SparkBucketStore store) {
         Map<String, Long> latest = new TreeMap<>();
         byte[] before = store.times();

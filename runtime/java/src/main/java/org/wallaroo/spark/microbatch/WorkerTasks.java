@@ -23,7 +23,7 @@ public final class WorkerTasks {
 
     private WorkerTasks() {}
 
-    /** Ends the workers that tasks start in this process when Spark stops: the process may live on. */
+    /** Ends the workers that tasks start in this process when Spark stops, since the process may live on. */
     public static synchronized void endWith(SparkSession session) {
         SparkContext context = session.sparkContext();
         if (ending.get() == context) {
@@ -41,8 +41,8 @@ public final class WorkerTasks {
     /**
      * Starts workers.
      *
-     * @param workers settings of each, as JSON
-     * @param tasks how many may run at once
+     * @param workers settings of each worker, as JSON
+     * @param tasks number of tasks that may run at the same time
      * @return name of each worker to the gRPC target of its first endpoint on one executor
      */
     public static Map<String, String> start(SparkSession session, String workers, int tasks) {
