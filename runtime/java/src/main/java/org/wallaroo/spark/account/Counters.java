@@ -15,7 +15,7 @@ import wallaroo.worker.v1.WorkerOuterClass.Visited;
 public final class Counters {
     private static final int MOST_VISITS = 1000; // as many as the journal's directory keeps
 
-    private final Map<String, Map<String, Long>> steps = new TreeMap<>(); // by path and name; an inner map does not change
+    private final Map<String, Map<String, Long>> steps = new TreeMap<>(); // by path and name; inner maps do not change
     private final Map<String, Map<Integer, Size>> stores = new TreeMap<>(); // by stage and bucket
     private final NavigableMap<Long, VisitedKeys> visits = new TreeMap<>(); // the latest ones, by id
 

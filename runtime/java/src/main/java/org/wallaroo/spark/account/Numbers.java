@@ -25,7 +25,7 @@ public final class Numbers {
     private long timed = -1; // offset of the input whose times were counted
     private long changes;
     private boolean isReading;
-    private Map<String, Map<Long, Long>> times = new TreeMap<>(); // messages by kind and milliseconds, since the last take()
+    private Map<String, Map<Long, Long>> times = new TreeMap<>(); // messages by kind and milliseconds, since take()
 
     public static Numbers of(String settings) {
         return OF.computeIfAbsent(settings, text -> new Numbers());
@@ -56,7 +56,7 @@ public final class Numbers {
         return messages;
     }
 
-    /** Takes note that all output of input before a place is in the outbox. A repeated task begins at an earlier place. */
+    /** Takes note that all output of input before a place is in the outbox. A repeated task begins before this place. */
     public synchronized void reach(JournalRow.Place place) {
         changes += place.offset() > reached ? 1 : 0;
         reached = Math.max(reached, place.offset());

@@ -119,7 +119,7 @@ final class DataCalls {
         }
         streams = opened;
         calls = new long[opened.size()];
-        next = opening.getPartition() % opened.size(); // tasks of small batches send data once: they use different endpoints
+        next = opening.getPartition() % opened.size(); // tasks of small batches send data only once
     }
 
     private void again(WorkerGone gone) {

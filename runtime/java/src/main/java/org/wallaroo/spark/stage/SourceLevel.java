@@ -33,7 +33,7 @@ public final class SourceLevel implements Iterator<JournalRow>, AutoCloseable {
     private final Set<Integer> sources;
     private final Set<Integer> timedTopics; // ports
     private final Set<Integer> controls; // ports of ticks and visits that some stage takes
-    private final Deque<JournalRow> underWay = new ArrayDeque<>(); // rows of frames whose answers are awaited, and FLUSH
+    private final Deque<JournalRow> underWay = new ArrayDeque<>(); // frames whose answers are awaited, and FLUSH
     private boolean isIdle;
 
     SourceLevel(
@@ -105,7 +105,7 @@ public final class SourceLevel implements Iterator<JournalRow>, AutoCloseable {
         List<JournalRow.Item> items = new ArrayList<>();
         Arrivals arrivals = Arrivals.NONE;
         for (JournalRow.Item item : row.items()) {
-            arrivals = Arrivals.now(item.frame(), row.place().offset(), sources, timedTopics); // a row of frames has one item
+            arrivals = Arrivals.now(item.frame(), row.place().offset(), sources, timedTopics); // the row has one item
             List<byte[]> data = Frames.ofPorts(item.frame(), sources);
             if (!data.isEmpty()) {
                 items.add(new JournalRow.Item(item.port(), item.bucket(), item.origin(), Frames.joined(data)));

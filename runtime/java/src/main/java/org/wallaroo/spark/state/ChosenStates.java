@@ -45,7 +45,7 @@ final class ChosenStates extends StoredLogs<Row> {
         List<Row> rows = new ArrayList<>();
         long size = 0;
         for (Map.Entry<StateKey, StateValue> state : sorted) {
-            boolean isFull = rows.size() > 1 && size > choice().pageBytes(); // so later states of any bucket are not wanted
+            boolean isFull = rows.size() > 1 && size > choice().pageBytes(); // no later state of any bucket is wanted
             if (rows.size() >= choice().limit() || isFull) {
                 break;
             }

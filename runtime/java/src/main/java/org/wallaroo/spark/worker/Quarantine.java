@@ -23,7 +23,7 @@ import wallaroo.worker.v1.WorkerOuterClass.Skip;
  * <tr><td>no message: it ended the process</td><td>no other was in flight</td><td>no</td><td>together, careful</td></tr>
  * <tr><td>no message: it ended the process</td><td>others were in flight</td><td>no</td><td>alone, careful</td></tr>
  * <tr><td>no message: a signal from outside</td><td></td><td>no</td><td>together</td></tr>
- * <tr><td>no message: it hung, or ended the process</td><td>the call was careful, and no other call can be the cause</td><td>no</td>
+ * <tr><td>no message: it hung, or ended the process</td><td>careful before, no other could be the cause</td><td>no</td>
  * <td>not: W415, {@link #isBeyond}</td></tr>
  * </table>
  */
