@@ -37,7 +37,7 @@ public final class SparkBucketStore implements BucketStore {
         return (int) key;
     }
 
-    /** Says whether a key is that of the bucket's version. */
+    /** Says whether a key belongs to the version of a bucket. */
     public static boolean isVersion(long key) {
         return (int) key == VERSION;
     }

@@ -46,12 +46,12 @@ final class TaskAccount implements CallCounts {
 
     @Override
     public void gave(String stage, Map<Integer, Long> messages) {
-        // Likewise.
+        // Rows are counted where they come and go.
     }
 
     @Override
     public void gave(String stage, List<JournalRow.Item> items) {
-        // Likewise.
+        // Rows are counted where they come and go.
     }
 
     @Override

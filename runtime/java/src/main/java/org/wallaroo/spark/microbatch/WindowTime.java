@@ -44,7 +44,7 @@ final class WindowTime {
     /**
      * Returns the rows that a task of level 0 sends at its end.
      *
-     * @param source number of the source among those that Spark reads
+     * @param source number of the source in the list of sources that Spark reads
      * @param latest the latest time of its rows; {@code Long.MIN_VALUE} if there is none
      * @param partition of the task
      */

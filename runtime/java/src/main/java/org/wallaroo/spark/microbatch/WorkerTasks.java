@@ -43,7 +43,7 @@ public final class WorkerTasks {
      *
      * @param workers settings of each worker, as JSON
      * @param tasks number of tasks that may run at the same time
-     * @return name of each worker to the gRPC target of its first endpoint on one executor
+     * @return gRPC target of each worker's first endpoint on one executor, by name of the worker
      */
     public static Map<String, String> start(SparkSession session, String workers, int tasks) {
         MapPartitionsFunction<Long, String> start = rows -> {

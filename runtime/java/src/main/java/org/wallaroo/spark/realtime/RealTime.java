@@ -82,8 +82,8 @@ public final class RealTime {
 
     /**
      * Returns the counts of a query's parts, as JSON. All output of input before {@code offset} is in the outbox.
-     * {@code steps} has messages in and out, dead letters, and messages that windows dropped, by path; {@code stores} keys
-     * and bytes by stage and bucket; {@code times} messages by kind and milliseconds, since the last call.
+     * {@code steps} has messages in and out, dead letters, and messages that windows dropped, by path; {@code stores}
+     * keys and bytes by stage and bucket; {@code times} messages by kind and milliseconds, since the last call.
      *
      * @param text settings of the query
      */

@@ -31,7 +31,7 @@ import wallaroo.worker.v1.WorkerOuterClass.Version;
  * released before are dropped. Dead letters may be new: {@link LettersLeft} drops only those that have left.
  */
 final class BucketCall {
-    // Failures of one message that a careful repetition finds: a state that is not serializable, or a repeated run.
+    // A careful repetition attributes these to one message: its state cannot be written, or its repeated run failed.
     private static final Set<String> HEALED_BY_CARE = Set.of("C511", "C525", "W430");
 
     private final int bucket;

@@ -119,7 +119,7 @@ final class DataCalls {
         }
         streams = opened;
         calls = new long[opened.size()];
-        next = opening.getPartition() % opened.size(); // tasks of small batches send data only once
+        next = opening.getPartition() % opened.size(); // tasks that send data once use different endpoints
     }
 
     private void again(WorkerGone gone) {

@@ -4,7 +4,7 @@ import java.util.Iterator;
 import org.apache.spark.api.java.function.MapPartitionsFunction;
 import org.apache.spark.sql.Row;
 
-/** Makes rows for {@link FirstLogs} of states that a user gives: port, key, encoding and value of each. */
+/** Makes rows for {@link FirstLogs} from states that a user gives, as port, key, encoding and value. */
 final class GivenStates implements MapPartitionsFunction<Row, byte[]> {
     private static final long serialVersionUID = 1L;
 

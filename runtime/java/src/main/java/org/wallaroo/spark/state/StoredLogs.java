@@ -37,7 +37,7 @@ abstract class StoredLogs<T> implements MapPartitionsFunction<Row, T> {
 
         private final transient Iterator<Row> rows;
         private transient Iterator<T> current = List.<T>of().iterator();
-        private transient Row next; // the first one of the next bucket
+        private transient Row next; // the first row of the next bucket
 
         private Buckets(Iterator<Row> rows) {
             this.rows = rows;

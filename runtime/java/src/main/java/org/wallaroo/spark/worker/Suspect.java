@@ -12,7 +12,7 @@ import java.util.Set;
  * @param cause way in which the worker failed
  * @param text the cause in words
  * @param isShared whether other messages were in flight in the same process
- * @param note of a careful call about the worker's work for no message
+ * @param note the worker's note about work for no message, in a careful call
  */
 public record Suspect(long index, long ordinal, Cause cause, String text, boolean isShared, String note) {
     /** Ordinal for work outside of messages: states were read or written. */
