@@ -106,7 +106,7 @@ public final class Account implements CallCounts {
         if (came != messages - read) {
             throw unbalanced("the journal had " + (messages - read) + " messages, stage \"" + reader + "\" has run " + came);
         }
-        Map<Integer, Long> passing = new TreeMap<>(); // have left the levels so far, and no stage of them takes them
+        Map<Integer, Long> passing = new TreeMap<>(); // messages that left a level and that no stage took yet
         for (int level = 0; level < levels.size(); level++) {
             given.get(level).forEach((port, count) -> passing.merge(port, count, Long::sum));
             checkLevel(levels.get(level), passing);

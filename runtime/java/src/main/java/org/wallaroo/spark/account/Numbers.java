@@ -56,7 +56,7 @@ public final class Numbers {
         return messages;
     }
 
-    /** Takes note that all output of input before a place is in the outbox. A repeated task begins at an earlier one. */
+    /** Takes note that all output of input before a place is in the outbox. A repeated task begins earlier. */
     public synchronized void reach(JournalRow.Place place) {
         changes += place.offset() > reached ? 1 : 0;
         reached = Math.max(reached, place.offset());
@@ -84,7 +84,7 @@ public final class Numbers {
      *
      * @param offset after the messages
      * @param arrivals that were not counted before
-     * @param hasOutput whether there is output, whose end-to-end time the egress measures; otherwise it is measured here
+     * @param hasOutput whether there is output, whose end-to-end time the egress measures; otherwise this method does
      */
     public synchronized void time(long offset, Arrivals arrivals, boolean hasOutput) {
         long count = arrivals.count();

@@ -12,8 +12,8 @@ import org.wallaroo.spark.message.JournalRow;
 /**
  * The meeting point of the engine, which never stops, and the task of the running batch.
  *
- * <p>The engine puts barriers. The task gets a barrier when the egress has acknowledged all deliveries before it. The
- * engine also makes requests to Spark's store, which a task answers; if no task runs, the next one does.
+ * <p>The engine adds barriers. The task gets a barrier when the egress has acknowledged all deliveries before it. The
+ * engine also makes requests to Spark's store, which a task answers; if no task runs, the next task answers.
  */
 public final class BarrierQueue {
     private static final int ROOM = 8; // barriers
@@ -21,7 +21,7 @@ public final class BarrierQueue {
     private final Deque<Barrier> barriers = new ArrayDeque<>();
     private StoreRequest request; // kept until it is answered, also when a task has taken it
     private List<byte[]> answer;
-    private Barrier given; // which the task has taken and not yet stored
+    private Barrier given; // taken by the task and not yet stored
     private JournalRow.Place last; // of the barrier that was given last
     private long acknowledged;
     private long attempt; // of the task that may call
@@ -64,7 +64,7 @@ public final class BarrierQueue {
         return new IllegalStateException("task attempt " + attempt + " is refused: attempt " + current + " has begun");
     }
 
-    /** Puts a barrier, and waits while tasks have too many barriers to take. */
+    /** Adds a barrier, and waits while tasks have too many barriers to take. */
     public synchronized void put(Barrier barrier) {
         barriers.add(barrier);
         notifyAll();

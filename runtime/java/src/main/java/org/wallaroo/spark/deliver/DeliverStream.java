@@ -82,7 +82,7 @@ public final class DeliverStream extends ClientCall.Listener<DeliverReply> imple
     }
 
     /**
-     * Sends frames. It waits only while too many bytes are not acknowledged.
+     * Sends frames. Waits only while too many bytes are not acknowledged.
      *
      * @param items the frames
      * @param arrivals of the messages from which the frames derive

@@ -39,7 +39,7 @@ final class JournalDirectory implements JournalPlace {
     public JournalOffset end() {
         ByteBuffer head = ByteBuffer.allocate(HEAD_BYTES).order(ByteOrder.LITTLE_ENDIAN);
         try (FileChannel file = FileChannel.open(directory.resolve("head"))) {
-            for (int i = 0; i < TRIES; i++) { // the writer overwrites the head in place
+            for (int i = 0; i < TRIES; i++) { // the writer may be overwriting the head
                 head.clear();
                 file.read(head, 0);
                 CRC32 crc = new CRC32();

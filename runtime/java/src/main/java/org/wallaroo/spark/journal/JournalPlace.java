@@ -39,7 +39,7 @@ public interface JournalPlace extends AutoCloseable {
      *
      * @param start frame boundary
      * @param end frame boundary
-     * @param rowBytes how many bytes of frames one row has at most, unless one frame alone has more
+     * @param rowBytes largest number of bytes of frames in one row, unless one frame alone is longer
      */
     JournalRange range(JournalOffset start, long end, int rowBytes);
 

@@ -27,7 +27,7 @@ final class JournalTail extends SentJournal implements LastingCall.Caller<ReadRe
 
     private final Settings settings;
     private final JournalHead head;
-    private final Deque<byte[]> pieces = new ArrayDeque<>(); // each is to have whole frames, which read() verifies
+    private final Deque<byte[]> pieces = new ArrayDeque<>(); // whole frames each, as read() verifies
     private final LastingCall<ReadRequest, Chunk> call;
     private int taken; // bytes of the first piece that were read
     private long arrived; // offset after the last piece; gRPC's thread alone moves it

@@ -43,7 +43,7 @@ public record Arrivals(List<Group> groups, long begunMs, long begunNs) {
         ByteBuffer view = ByteBuffer.wrap(frames).order(ByteOrder.LITTLE_ENDIAN);
         for (int at = 0; at < frames.length; at += Frames.bytes(frames, at)) {
             int port = Frames.port(frames, at);
-            boolean isOfData = frames[at + 4] != 0 && !topics.contains(port); // a connector sets its times
+            boolean isOfData = frames[at + 4] != 0 && !topics.contains(port); // a connector sends its own times
             if (!isOfData && sources.contains(port)) {
                 long offset = end - frames.length + at + Frames.bytes(frames, at);
                 groups.add(new Group(offset, view.getLong(at + 24), Frames.count(frames, at)));

@@ -19,7 +19,7 @@ public interface Origins {
      * @param name of the topic
      */
     record Topic(String source, String name) {
-        private static final int KEY_BYTES = 200; // of a longer key, since it is only shown to people
+        private static final int KEY_BYTES = 200; // a longer key is cut, since people only look at it
 
         Origin origin(int partition, long offset, byte[] key) {
             return Origin.newBuilder().setSource(source).setTopic(name).setPartition(partition).setOffset(offset)

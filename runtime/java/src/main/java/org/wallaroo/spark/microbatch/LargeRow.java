@@ -21,7 +21,7 @@ final class LargeRow {
 
     private LargeRow() {}
 
-    /** Returns the dead letter, without the row, whose origin the reader knows. */
+    /** Returns the dead letter. It does not contain the row, since its reader knows where the row came from. */
     static LetterFrame.Letter letter(RecordSource source, long sequence, long timeMs, byte[] value) {
         String error = String.format(Locale.ROOT, "a %s of %,d bytes; at most %,d are taken",
                 source.rows() ? "row" : "value", value.length, source.limit());

@@ -11,8 +11,8 @@ import org.apache.spark.sql.connector.read.streaming.SupportsTriggerAvailableNow
 /**
  * Offers the time in steps, so that micro-batches also run without rows.
  *
- * <p>Spark keeps the time of a micro-batch as its offset, so that a repeated micro-batch has the same tick. This time
- * is not later than the time of the micro-batch that its rows have.
+ * <p>Spark keeps the time of a micro-batch as its offset, so that a repeated micro-batch has the same tick. The tick is
+ * not later than the time of the micro-batch, which its rows get.
  */
 final class TickStream implements MicroBatchStream, SupportsTriggerAvailableNow {
     private final long intervalMs;

@@ -9,9 +9,9 @@ import org.wallaroo.spark.query.Settings;
 /**
  * Checks that Spark commits only the offset of a barrier whose changes are in Spark's store.
  *
- * <p>The reader of a task gives a row for a barrier when every output before it is acknowledged; the state's operator
- * passes the row on when it has stored the changes; the sink's commit brings the offset of the last row to the driver.
- * Spark asks the source for the offset of its reader. Both offsets must be the same.
+ * <p>The reader of a task returns a row for a barrier when every output before it is acknowledged. The operator with
+ * states passes the row on when it has stored the changes. The sink's commit brings the offset of the last row to the
+ * driver, and Spark asks the source for the offset of its reader. Both offsets must be the same.
  */
 final class BatchEnd {
     private static final Map<String, Long> COVERED = new ConcurrentHashMap<>();
@@ -25,7 +25,7 @@ final class BatchEnd {
         COVERED.remove(settings.text());
     }
 
-    /** Takes note that the sink of a query has got the row of a barrier. Its changes were stored before. */
+    /** Takes note that the sink of a query has got the row of a barrier, whose changes were stored before. */
     static void cover(String settings, long offset) {
         COVERED.put(settings, offset);
     }

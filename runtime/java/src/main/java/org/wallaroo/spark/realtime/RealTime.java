@@ -71,7 +71,7 @@ public final class RealTime {
 
     /**
      * Returns the counts of visits whose output is all in the outbox, as JSON: {@code visits} are numbers of keys and
-     * of failed keys by id; {@code offset} is after the visits.
+     * of failed keys by id; {@code offset} is a place in the journal after these visits.
      *
      * @param text settings of the query
      * @param after id; only later visits are returned

@@ -41,7 +41,7 @@ public final class Credentials {
      *
      * @param address HOST:PORT of the service
      * @param token that each call carries
-     * @param authority certificates (PEM) that sign the certificate of the service; empty if the service has no TLS
+     * @param authority certificates (PEM) that verify the certificate of the service; empty if the service has no TLS
      */
     public static void put(String address, String token, String authority) {
         KNOWN.put(address, new Credentials(token, authority));

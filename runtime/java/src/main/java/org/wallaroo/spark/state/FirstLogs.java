@@ -35,7 +35,7 @@ public final class FirstLogs {
         this.twice = twice;
     }
 
-    /** Stores the entry of a {@link LoadRow}, or keeps it until all pieces of its state have come; returns its note. */
+    /** Stores the entry of a {@link LoadRow}, or keeps it until all pieces of the state have come; returns the note. */
     public byte[] take(byte[] bytes) {
         LoadRow row = LoadRow.fromBytes(bytes);
         if (twice != null && row.bucket() >= 0 && row.piece() == 0) {

@@ -20,7 +20,7 @@ public final class Audit {
             EnumSet.of(NodeKind.NODE_KIND_KEY, NodeKind.NODE_KIND_SEND, NodeKind.NODE_KIND_SINK);
     static final Set<NodeKind> STATES = EnumSet.of(NodeKind.NODE_KIND_STATE_COMPUTATION,
             NodeKind.NODE_KIND_STATE_COMPUTATION_MULTI, NodeKind.NODE_KIND_WINDOW);
-    // A message that enters one of these leaves it once at most: to the next node, or as a dead letter.
+    // A message that enters such a node leaves it at most once: to the next node, or as a dead letter.
     private static final Set<NodeKind> SINGLE = EnumSet.of(NodeKind.NODE_KIND_SOURCE, NodeKind.NODE_KIND_COMPUTATION,
             NodeKind.NODE_KIND_STATE_COMPUTATION, NodeKind.NODE_KIND_KEY_BY, NodeKind.NODE_KIND_COLLECT,
             NodeKind.NODE_KIND_SINK);

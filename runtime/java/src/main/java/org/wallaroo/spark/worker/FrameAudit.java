@@ -18,7 +18,7 @@ import wallaroo.worker.v1.WorkerOuterClass.Stage;
 /** Checks the form of each output and change of a stage. */
 final class FrameAudit {
     private static final int FRAMED = 1;
-    private static final int MOST_KEYS = 64; // of a frame are checked, and other keys of the next frame
+    private static final int MOST_KEYS = 64; // keys that are checked of a frame; others of the next frame
     private static final int SHOWN = 80; // characters of a value
 
     private final Stage stage;

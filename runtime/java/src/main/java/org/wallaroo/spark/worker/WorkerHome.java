@@ -19,7 +19,7 @@ import org.wallaroo.spark.rpc.ReplyQueue;
  * <p>A program in Python ({@code worker/here.py}) unpacks the application, starts the supervisor and checks the worker.
  */
 final class WorkerHome {
-    private static final Map<String, WorkerHome> STARTED = new ConcurrentHashMap<>(); // by the text of {@code start}
+    private static final Map<String, WorkerHome> STARTED = new ConcurrentHashMap<>(); // by the text that starts them
 
     private final Path directory;
     private final String target;

@@ -63,7 +63,7 @@ public final class WorkerStream<Q extends MessageLite, R extends MessageLite> {
     }
 
     /**
-     * Returns the next reply. It waits as long as the call makes progress.
+     * Returns the next reply. Waits as long as the call makes progress.
      *
      * <p>A message in flight has less time if other messages of its call have hung. While no message is in flight, the
      * worker reads, writes, or waits for another call: it has the whole deadline, from the last progress of any call.
