@@ -90,7 +90,7 @@ abstract class JournalReader implements Closeable {
     /** Returns the offset up to which {@link #get} has bytes: at most {@code end}, and greater than {@link #offset}. */
     abstract long reach(long end) throws IOException;
 
-    /** Returns {@code count} bytes from {@link #offset} on. */
+    /** Returns {@code count} bytes from {@link #offset} on; {@link JournalPull} returns a whole piece instead. */
     abstract byte[] get(int count) throws IOException;
 
     /** Takes note that {@code count} bytes will not be read again. */
