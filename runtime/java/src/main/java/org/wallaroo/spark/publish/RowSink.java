@@ -25,7 +25,7 @@ import org.apache.spark.sql.types.DataTypes;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 
-/** A sink that brings the rows of a batch, each one column of bytes, to the driver. foreachBatch would plan it again. */
+/** A sink that brings the rows of a batch, each one column of bytes, to the driver. foreachBatch plans it again. */
 public abstract class RowSink implements TableProvider {
     private static final StructType SCHEMA = new StructType().add("row", DataTypes.BinaryType);
 

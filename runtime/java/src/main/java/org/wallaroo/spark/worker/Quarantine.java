@@ -17,7 +17,7 @@ import wallaroo.worker.v1.WorkerOuterClass.Skip;
  * <tr><td>hung</td><td></td><td>yes, C509</td><td>together</td></tr>
  * <tr><td>ended its process</td><td>no other was in flight, or the call ran alone</td><td>yes, C508</td><td>together</td></tr>
  * <tr><td>ended its process</td><td>others were in flight too</td><td>no</td><td>alone</td></tr>
- * <tr><td>was in flight at a signal from outside</td><td>the last time, too</td><td>yes, C508</td><td>together</td></tr>
+ * <tr><td>was in flight at a signal from outside</td><td>last time, too</td><td>yes, C508</td><td>together</td></tr>
  * <tr><td>was in flight at a signal from outside</td><td>for the first time</td><td>no</td><td>alone</td></tr>
  * <tr><td>no message: user code hung</td><td></td><td>no</td><td>together, careful</td></tr>
  * <tr><td>no message: it ended the process</td><td>no other was in flight</td><td>no</td><td>together, careful</td></tr>
