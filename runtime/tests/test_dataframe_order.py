@@ -5,6 +5,8 @@ from datetime import date, datetime, timedelta, timezone
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from wallaroo_runtime.dataframe import Steps, load
 from wallaroo_runtime.errors import RunError
@@ -34,16 +36,59 @@ def application_setup(args):
     return wallaroo.build_application("Places", rows.key_by(by_user).to(count).to_sink(sink))
 """
 LONG = 2**63
-EDGES = [None, -LONG + 1, -LONG + 2, -(2**62) - 1, -(2**62), -1, 0, 1, 2**62 - 1, 2**62, LONG - 2, LONG - 1]
+EDGES = [None, -LONG, -LONG + 1, -LONG + 2, -(2**62) - 1, -(2**62), -1, 0, 1, 2**62 - 1, 2**62, LONG - 2, LONG - 1]
 EPOCH = datetime(1970, 1, 1)
 SPRING = datetime(2026, 3, 8, 1)  # in New York the hour that follows is not there
 
 
+# The places are those of a window of all rows, which the tick at the end of a batch closes.
+CLOSING = """
+import wallaroo
+
+class All(wallaroo.Aggregation):
+    def initial_accumulator(self):
+        return []
+
+    def update(self, row, accumulator):
+        accumulator.append(row)
+
+    def combine(self, left, right):
+        return left + right
+
+    def output(self, key, accumulator):
+        return [{"user": row["user"], "number": row["number"], "place": at} for at, row in enumerate(accumulator)]
+
+@wallaroo.key_extractor
+def by_user(row):
+    return row["user"]
+
+@wallaroo.computation_multi("each")
+def each(rows):
+    return rows
+
+def application_setup(args):
+    row = {"user": str, "number": int, "ms": int}
+    rows = wallaroo.source("rows", wallaroo.DataFrameSourceConfig(row, timestamp="ms"))
+    closed = rows.key_by(by_user).to(wallaroo.range_windows(wallaroo.hours(24)).over(All)).to(each)
+    sink = wallaroo.DataFrameSinkConfig({"user": str, "number": int, "place": int})
+    return wallaroo.build_application("Closing", closed.to_sink(sink))
+"""
+
+
+def loaded(factory: pytest.TempPathFactory, program: str) -> Steps:
+    file = factory.mktemp("places") / "places.py"
+    file.write_text(program)
+    return load(file)
+
+
 @pytest.fixture(scope="module")
 def places(tmp_path_factory: pytest.TempPathFactory) -> Steps:
-    file = tmp_path_factory.mktemp("places") / "places.py"
-    file.write_text(PROGRAM)
-    return load(file)
+    return loaded(tmp_path_factory, PROGRAM)
+
+
+@pytest.fixture(scope="module")
+def closing(tmp_path_factory: pytest.TempPathFactory) -> Steps:
+    return loaded(tmp_path_factory, CLOSING)
 
 
 def drawn(kind: str, chance: random.Random) -> list[Any]:
@@ -90,12 +135,28 @@ def test_each_value_has_its_place(session: Any, changed: Any, places: Steps, kin
     assert [rows[row["number"]] for row in found] == expected
 
 
-def test_null_is_the_least_bigint(session: Any, places: Steps) -> None:
-    rows = [("a", number, value) for number, value in enumerate([-LONG + 1, None, -LONG, 0])]
-    frame = session.createDataFrame(rows, "user STRING, number BIGINT, at BIGINT")
-    found = {row["number"]: row["place"] for row in places.apply(frame, order_by="at").collect()}
-    assert {found[1], found[2]} == {1, 2}
-    assert (found[0], found[3]) == (3, 4)
+numbers = st.one_of(
+    st.none(),
+    st.integers(-LONG, LONG - 1),
+    st.integers(-LONG, -LONG + 3),
+    st.integers(LONG - 4100, LONG - 1),
+    st.integers(LONG - 4, LONG - 1),
+)
+
+
+@pytest.mark.parametrize("ticks", [False, True])
+@settings(max_examples=3, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.lists(st.lists(numbers, min_size=1, max_size=40), min_size=10, max_size=40), st.integers(1, 4))
+def test_all_bigints_and_null_have_places(
+    session: Any, places: Steps, closing: Steps, ticks: bool, users: list[list[int | None]], tasks: int
+) -> None:
+    rows = [(str(user), value) for user, values in enumerate(users) for value in values]
+    numbered = [(user, number, value, 0) for number, (user, value) in enumerate(rows)]
+    frame = session.createDataFrame(numbered, "user STRING, number BIGINT, at BIGINT, ms BIGINT").repartition(tasks)
+    steps = closing if ticks else places
+    found = sorted(steps.apply(frame, order_by="at").collect(), key=lambda row: (row["user"], row["place"]))
+    expected = sorted(rows, key=lambda row: (row[0], key(row[1])))
+    assert [rows[row["number"]] for row in found] == expected
 
 
 def test_the_first_dead_letter_is_that_of_the_first_row(session: Any, places: Steps) -> None:

@@ -111,6 +111,7 @@ def applied(call: Call) -> DataFrame:
         "outputs": {plan.ports[sink.path]: sink.name for sink in topology.sinks()},
         "states": {port: name for name, port in state_ports(plan.stages).items()},
         "gives_states": call.gives_states,
+        "is_ordered": bool(call.order_by),
         "is_stream": any(rows.isStreaming for rows in call.inputs.values()),
         "fails": call.policy.fails,
         "fails_at": dict(call.policy.parts),

@@ -147,7 +147,7 @@ def declared_columns(rows: DataFrame, schema: str, what: str) -> list[Column]:
 def place_in_order(rows: DataFrame, name: str, what: str) -> Column:
     """Return the sequences that put rows in the order of a column: 64 bits without a sign, as frames have them.
 
-    Null is first, with the least of all BIGINT.
+    Null is first: its sequence is null.
 
     Args:
         what: Names the DataFrame to people.
@@ -163,7 +163,7 @@ def place_in_order(rows: DataFrame, name: str, what: str) -> Column:
     if number is None:
         reason = f'its column "{field.name}" is {field.dataType.simpleString()}, which gives no order of messages'
         raise _refused(what, reason, "order by a time, a date or an integer")
-    return F.coalesce(number.bitwiseXOR(F.lit(_LEAST)), F.lit(0).cast(LongType()))
+    return number.bitwiseXOR(F.lit(_LEAST))
 
 
 def _number(column: Column, kind: DataType) -> Column | None:

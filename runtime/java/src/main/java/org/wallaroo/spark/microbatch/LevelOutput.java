@@ -20,6 +20,7 @@ import org.wallaroo.spark.query.Settings;
  * <p>If the application is applied, the last level makes rows, too, one for each frame.
  */
 final class LevelOutput {
+    private static final int PLACE_BITS = 40; // after which numbers of rows begin
     private final Attempt attempt;
     private final ShuffleRow.Maker maker;
     private final TaskAccount account;
@@ -55,6 +56,15 @@ final class LevelOutput {
 
     /** Takes outputs of stages; returns the rows that they become. */
     List<byte[]> take(List<JournalRow.Item> items) {
+        return take(items, 0);
+    }
+
+    /**
+     * Does the same with outputs of a frame at a place.
+     *
+     * @param place of it among frames whose messages have one sequence
+     */
+    List<byte[]> take(List<JournalRow.Item> items, long place) {
         List<byte[]> rows = new ArrayList<>();
         for (JournalRow.Item item : items) {
             if (Frames.isControl(item.port())) {
@@ -64,7 +74,7 @@ final class LevelOutput {
             } else if (yieldsFrames) {
                 rows.add(item.frame());
             } else {
-                rows.add(row(item).toBytes());
+                rows.add(row(item, place).toBytes());
             }
         }
         return rows;
@@ -117,11 +127,11 @@ final class LevelOutput {
         files.write(port, frame);
     }
 
-    private ShuffleRow row(JournalRow.Item item) {
-        int bucket = item.bucket() < 0 ? item.port() : item.bucket(); // frames without a bucket stay together by port
+    private ShuffleRow row(JournalRow.Item item, long place) {
+        int bucket = item.bucket() < 0 ? item.port() : item.bucket(); // what has none keeps together by port
         ShuffleRow.Kind kind = item.bucket() < 0 ? ShuffleRow.Kind.DONE : ShuffleRow.Kind.DATA;
-        long number = numbers.merge(item.origin(), 1L, Long::sum) + (isOfTable ? Long.MIN_VALUE : 0);
-        int origin = isOfTable ? Integer.MIN_VALUE + 1 + item.origin() : item.origin(); // -1 is the first stage
+        long number = numbers.merge(item.origin(), 1L, Long::sum) + (isOfTable ? Long.MIN_VALUE : place << PLACE_BITS);
+        int origin = isOfTable ? Integer.MIN_VALUE + 1 + item.origin() : item.origin(); // -1: the first stage
         ShuffleRow row = new ShuffleRow(targets.get(bucket % targets.size()), kind, item.bucket(), origin, number,
                 maker, item.frame());
         account.made(bucket, row);

@@ -7,6 +7,7 @@ import java.nio.ByteOrder;
 import java.nio.charset.StandardCharsets;
 import java.util.Iterator;
 import java.util.List;
+import java.util.TreeMap;
 import java.util.function.Consumer;
 import org.apache.spark.sql.Row;
 import org.wallaroo.spark.message.FrameWriter;
@@ -19,8 +20,9 @@ import wallaroo.record.v1.RecordOuterClass.Record;
 /**
  * Packs the rows of one partition of a source that Spark reads into frames, in order.
  *
- * <p>The rows have the columns sequence (null if this class numbers the messages), key, value, timestamp_ms and
- * headers; rows of a topic also have partition and offset.
+ * <p>Their columns are sequence (null: numbered here), key, value, timestamp_ms and headers; of a topic also partition
+ * and offset. Rows in an order have the place of their value as sequence, null that of null, which is first. A frame has
+ * messages of one {@link #place}: sequences alone have no room for null and all of 64 bits before the ticks.
  */
 final class RecordFrames implements Iterator<byte[]> {
     static final int FRAME_BYTES = 512 << 10;
@@ -28,10 +30,15 @@ final class RecordFrames implements Iterator<byte[]> {
     private static final int MESSAGE_BYTES = 32; // approximate cost of a message besides its contents
     private static final int MOST_NAME_BYTES = 65_535; // of a header
     private static final byte[] NONE = {};
+    private static final int MOST_BEGUN = 8;
+    private static final long LAST = WindowTime.AFTER_ALL - 1; // sequence of a message
 
     private final RecordSource source;
     private final Iterator<Row> rows;
     private final TaskAccount account;
+    private final boolean isOrdered;
+    private final TreeMap<Long, Begun> begun = new TreeMap<>(); // by place
+    private long place;
     private long following;
     private int partition = -1;
     private long latest = Long.MIN_VALUE;
@@ -39,33 +46,55 @@ final class RecordFrames implements Iterator<byte[]> {
     private final Consumer<LetterFrame.Letter> letters; // null if a message that is too large ends the query
 
     RecordFrames(RecordSource source, Iterator<Row> rows, long batch, TaskAccount account) {
-        this(source, rows, batch, account, null);
+        this(source, rows, batch, account, false, null);
     }
 
     /**
      * Makes the frames.
      *
-     * @param batch number of the micro-batch, from which messages without a sequence get theirs
-     * @param account counts the messages
-     * @param letters takes the dead letter of a message that is too large; null if such a message ends the query
+     * @param batch number of the micro-batch; numbers messages of sources that do not number them
+     * @param account counts them
+     * @param isOrdered whether they have the order of a column
+     * @param letters takes what a message that is too large is; null: it ends the query
      */
     RecordFrames(
-            RecordSource source, Iterator<Row> rows, long batch, TaskAccount account, Consumer<LetterFrame.Letter> letters) {
+            RecordSource source, Iterator<Row> rows, long batch, TaskAccount account, boolean isOrdered,
+            Consumer<LetterFrame.Letter> letters) {
         this.source = source;
+        this.isOrdered = isOrdered;
         this.letters = letters;
         this.rows = rows;
         this.account = account;
         this.following = batch << 32;
     }
 
-    private record Message(long sequence, long timeMs, byte[] key, byte[] headers, byte[] value) {
+    private record Message(long place, long sequence, long timeMs, byte[] key, byte[] headers, byte[] value) {
         long bytes() {
             return MESSAGE_BYTES + (long) (key == null ? 0 : key.length) + headers.length
                     + (value == null ? 0 : value.length);
         }
     }
 
-    /** Returns the partition of the topic that was read last; -1 if none was read. */
+    private static final class Begun {
+        private final FrameWriter frame;
+        private long bytes;
+
+        private Begun(RecordSource source) {
+            frame = new FrameWriter(source.port(), source.keys());
+        }
+
+        private boolean takes(Message message) {
+            bytes += message.bytes();
+            return frame.count() == 0 || bytes <= FRAME_BYTES && frame.count() < FRAME_MESSAGES;
+        }
+    }
+
+    /** Returns the place of the last frame among those that have messages of its first sequence. */
+    long place() {
+        return place;
+    }
+
+    /** Returns the partition of the topic that was read last; -1: none was. */
     int partition() {
         return partition;
     }
@@ -77,6 +106,10 @@ final class RecordFrames implements Iterator<byte[]> {
 
     @Override
     public boolean hasNext() {
+        return isHolding() || !begun.isEmpty();
+    }
+
+    private boolean isHolding() {
         while (held == null && rows.hasNext()) {
             held = message(rows.next());
         }
@@ -85,16 +118,20 @@ final class RecordFrames implements Iterator<byte[]> {
 
     @Override
     public byte[] next() {
-        FrameWriter frame = new FrameWriter(source.port(), source.keys());
-        long bytes = 0;
-        while (hasNext() && frame.count() < FRAME_MESSAGES) {
-            bytes += held.bytes();
-            if (frame.count() > 0 && bytes > FRAME_BYTES) {
-                break;
+        while (isHolding() && begun.size() <= MOST_BEGUN) {
+            Begun mine = begun.computeIfAbsent(held.place(), number -> new Begun(source));
+            if (!mine.takes(held)) {
+                return ended(held.place());
             }
-            frame.add(held.sequence(), held.timeMs(), held.key(), held.headers(), held.value());
+            mine.frame.add(held.sequence(), held.timeMs(), held.key(), held.headers(), held.value());
             held = null;
         }
+        return ended(begun.lastKey());
+    }
+
+    private byte[] ended(long place) {
+        this.place = place;
+        FrameWriter frame = begun.remove(place).frame;
         count(frame);
         return frame.toBytes();
     }
@@ -116,8 +153,11 @@ final class RecordFrames implements Iterator<byte[]> {
 
     /** Returns the message of a row; null if it is too large and became a dead letter. */
     private Message message(Row row) {
-        long sequence = row.isNullAt(0) ? following : row.getLong(0);
+        boolean isNull = row.isNullAt(0);
+        long sequence = !isNull ? row.getLong(0) : isOrdered ? 0 : following;
         following++;
+        long at = !isOrdered ? 0 : isNull ? -1 : Math.max(0, sequence < 0 ? sequence - LAST : 0);
+        sequence -= Math.max(0, at);
         byte[] key = row.getAs(1);
         byte[] value = row.getAs(2);
         long timeMs = row.getLong(3);
@@ -143,7 +183,7 @@ final class RecordFrames implements Iterator<byte[]> {
             throw OperatorFailure.of("R606", "source", source.name(), "place", source.place() + ", record " + record,
                     "limit", source.limit(), "reason", "it has " + size + " bytes");
         }
-        return new Message(sequence, timeMs, key, encoded(headers), value);
+        return new Message(at, sequence, timeMs, key, encoded(headers), value);
     }
 
     /** Returns a whole record as the value of a message. */

@@ -22,7 +22,6 @@ import org.wallaroo.spark.stage.SourceLevel;
 /** Level 0 over rows of a source that Spark reads. */
 final class RecordTask implements MapPartitionsFunction<Row, byte[]> {
     private static final long serialVersionUID = 1L;
-    private static final JournalRow.Place NOWHERE = new JournalRow.Place(0, 0, -1);
 
     private final Settings settings;
     private final int number;
@@ -54,14 +53,16 @@ final class RecordTask implements MapPartitionsFunction<Row, byte[]> {
         }
         List<LetterFrame.Letter> letters = new ArrayList<>();
         RecordFrames frames = new RecordFrames(
-                source, rows, attempt.batch(), account, Applied.is(settings) ? letters::add : null);
+                source, rows, attempt.batch(), account, new Applied(settings).isOrdered(),
+                Applied.is(settings) ? letters::add : null);
         Origins origins = source.topic()
                 ? new RecordOrigins(new Origins.Topic(source.name(), source.place()), source.path(), source.table(),
                         frames::partition)
                 : Origins.NONE;
         Fault.reach("task.before_stage");
         SourceLevel level = SourceLevel.of(settings, source.stage(), attempt, new FrameRows(frames), origins, account);
-        Iterator<byte[]> made = SourceTask.run(level, output, () -> ticks(frames.latest(), attempt));
+        Iterator<byte[]> made = SourceTask.run(
+                level, output, row -> row.place().offset(), () -> ticks(frames.latest(), attempt));
         return Applied.is(settings) ? new WithLetters(made, letters, output) : made;
     }
 
@@ -87,7 +88,7 @@ final class RecordTask implements MapPartitionsFunction<Row, byte[]> {
         return Applied.is(settings) ? new WindowTime(settings).sent(number, latest, attempt.partition()) : List.of();
     }
 
-    /** Returns each frame as a row that belongs to no journal. */
+    /** Each frame as a row of no journal, at its place. */
     private record FrameRows(RecordFrames frames) implements Iterator<JournalRow> {
         @Override
         public boolean hasNext() {
@@ -96,8 +97,8 @@ final class RecordTask implements MapPartitionsFunction<Row, byte[]> {
 
         @Override
         public JournalRow next() {
-            return new JournalRow(
-                    JournalRow.Kind.FRAMES, NOWHERE, List.of(new JournalRow.Item(0, -1, -1, frames.next())));
+            List<JournalRow.Item> items = List.of(new JournalRow.Item(0, -1, -1, frames.next()));
+            return new JournalRow(JournalRow.Kind.FRAMES, new JournalRow.Place(frames.place(), 0, -1), items);
         }
     }
 }

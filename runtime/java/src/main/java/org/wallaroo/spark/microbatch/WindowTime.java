@@ -22,7 +22,7 @@ import org.wallaroo.spark.query.Ticks;
  * compute the same time from these. Ticks of a level come after all output that earlier levels emit at their ticks.
  */
 final class WindowTime {
-    private static final long AFTER_ALL = -4096; // sequence of the first tick; sequences are unsigned
+    static final long AFTER_ALL = -4096; // sequence of the first tick; sequences have no sign
     private static final long END_MS = 1L << 60;
     private static final long SILENCE_MS = 1L << 50; // after which all windows have emitted their content
     private static final long FIRST_MS = -62_135_596_800_000L; // the years 1 to 9999, which windows and timers take

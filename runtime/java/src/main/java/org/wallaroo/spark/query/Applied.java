@@ -21,6 +21,11 @@ public record Applied(Settings settings) {
         return settings.value().path("is_stream").asBoolean();
     }
 
+    /** Says whether rows have the order of a column. */
+    public boolean isOrdered() {
+        return settings.value().path("is_ordered").asBoolean();
+    }
+
     /** Returns the names of the sinks by their ports. */
     public Map<Integer, String> outputs() {
         return names("outputs");
