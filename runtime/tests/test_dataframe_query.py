@@ -27,6 +27,23 @@ def split(steps: Steps, source: Any) -> list[Any]:
     return [steps.apply(orders=source.where(f"user {sign} 'u3'"), order_by="at") for sign in ("<", ">=")]
 
 
+def test_states_of_two_places_in_one_query_stay_apart(session: Any, steps: Steps, tmp_path: Path) -> None:
+    # In the worker's cache their buckets have one owner; a copy is taken under its version alone.
+    orders = sorted(drawn(13), key=lambda order: order[2])
+
+    def frame(source: Any) -> Any:
+        tenfold = source.selectExpr("user", "10 * amount AS amount", "at")
+        return steps.apply(source, order_by="at").union(steps.apply(tenfold, order_by="at"))
+
+    def expected(orders: list[Order]) -> list[tuple[str, int]]:
+        return sorted(totals(orders) + totals([(user, 10 * amount, at) for user, amount, at in orders]))
+
+    for begin in range(0, len(orders), 75):
+        in_files(session, tmp_path, orders[begin : begin + 75])
+    assert sums(run_stream(session, tmp_path, frame)) == expected(orders)
+    assert sums(frame(rows_of(session, orders)).collect()) == expected(orders)
+
+
 @pytest.mark.parametrize(
     "frame",
     [

@@ -206,6 +206,69 @@ def test_times_that_do_not_fit_are_refused(session: Any, program: Path, tmp_path
         assert reason in str(caught.value)
 
 
+SEVERAL = """
+import wallaroo
+
+class Amounts(wallaroo.Aggregation):
+    def initial_accumulator(self):
+        return [0]
+
+    def update(self, row, accumulator):
+        accumulator[0] += row["amount"]
+
+    def combine(self, left, right):
+        return [left[0] + right[0]]
+
+    def output(self, key, accumulator):
+        return {"amount": accumulator[0]}
+
+@wallaroo.key_extractor
+def nothing(row):
+    return ""
+
+def application_setup(args):
+    row = {"amount": int}
+    orders, returns, others = (
+        wallaroo.source(name, wallaroo.DataFrameSourceConfig(row, timestamp=time))
+        for name, time in (("orders", "at"), ("returns", "made"), ("others", None))
+    )
+    if "kafka" in args:
+        decoder = wallaroo.Decoder(lambda value: {"amount": int(value)}, 4, ">I")
+        topic = wallaroo.KafkaSourceConfig("returns", [("localhost", 9092)], None, decoder)
+        returns = wallaroo.source("returns", topic)
+    windows = wallaroo.range_windows(wallaroo.hours(1)).over(Amounts)
+    found = orders.merge(returns).key_by(nothing).to(windows)
+    sums, rest = (wallaroo.DataFrameSinkConfig(row, name=name) for name in ("sums", "rest"))
+    return wallaroo.build_application("Several", found.to_sink(sums), others.to_sink(rest))
+"""
+
+
+def test_inputs_that_lack_time_are_refused(session: Any, tmp_path: Path) -> None:
+    file = tmp_path / "several.py"
+    file.write_text(SEVERAL)
+    steps, of_kafka = load(file), load(file, ["kafka"])
+    schema, second = "amount BIGINT, at TIMESTAMP, made TIMESTAMP, value STRING", timedelta(seconds=1)
+    begin = EPOCH + timedelta(milliseconds=BEGIN_MS)
+    batches = [[(1, begin, begin, "1")], [(2, begin + 3602 * second, begin + 3602 * second, "2")]]
+    rows = streamed(session, tmp_path, batches, schema)
+    marked, made = (rows.withWatermark(column, "1 second") for column in ("at", "made"))
+    with pytest.raises(
+        RunError, match="R716 the call of `apply` is not usable; orders has a watermark, returns"
+    ) as caught:
+        steps.apply_all(orders=marked, returns=rows, others=rows)
+    assert 'fix: give each input one, e.g. returns=returns.withWatermark("made", "10 minutes")' in str(caught.value)
+    with pytest.raises(RunError, match='R716 source "returns" .*it has no column `timestamp`') as caught:
+        of_kafka.apply_all(
+            orders=marked, returns=rows.drop("made", "value").selectExpr("at", "'1' AS value"), others=rows
+        )
+    assert 'fix: add it, e.g. .withColumn("timestamp", F.col("at"))' in str(caught.value)
+    with pytest.raises(RunError, match="R716 .*`at`"):
+        steps.apply_all(orders=rows.drop("at"), returns=rows, others=rows)
+    writer = Writer([])  # what declares no time needs none
+    writer.run(steps.apply_all(orders=marked, returns=made, others=rows), tmp_path)
+    assert (writer.given("sums"), len(writer.given("rest"))) == ([{"amount": 2}], 2)
+
+
 def with_watermarks(batches: Sequence[Sequence[Row]], levels: int) -> list[dict[str, Any]]:
     """Return rows as events, and after those of each micro-batch its watermark."""
     times = [[ms_of(at) for _, _, at, _ in rows] for rows in batches]

@@ -68,8 +68,9 @@ class Steps:
         Args:
             rows: The DataFrame for the only source, so that `orders.transform(steps.apply)` works.
             order_by: Name of a column of each input, of times, dates or integers. In a batch, and in each micro-batch,
-                each key gets its rows in this order, null first. Without it in that of event time, if every source has one; else in an order that Spark's partitions happen to have, so code for
-                which the order of events counts needs it.
+                each key gets its rows in this order, null first. Without it in that of event time, if every source has
+                one; else in an order that Spark's partitions happen to have, so code for which the order of events
+                counts needs it.
             states: From `states` or `read_states`: those with which a batch, or a query with a new checkpoint, begins.
             inputs: A DataFrame, streaming or not, for each source by its name. It has the columns that the source
                 declares, and perhaps more; for a source that declares none `value`, and perhaps `key` and `timestamp`.

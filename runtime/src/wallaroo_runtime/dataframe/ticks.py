@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
+from pyspark.sql.types import TimestampType
 
 from wallaroo_runtime.errors import USAGE, RunError
 from wallaroo_runtime.plan import NodeKind, Plan
@@ -90,7 +91,7 @@ def ticks_of(
     by_arrival = next((each.what for each in passing if each.time == "ingest"), None)
     is_of_data = times == {"event"}
     if is_of_data:
-        _check_times(topology, sources)
+        _check_times(topology, sources, inputs)
     if not is_stream:
         if by_arrival is not None:
             reason = f"{by_arrival} by the time of arrival, which rows of a batch do not have"
@@ -120,17 +121,21 @@ def _passing(step: Step) -> _Passing | None:
     return _Passing(f'step "{step.name}" has {what}', step.time, step_ms)
 
 
-def _check_times(topology: Topology, sources: Sequence[SparkSource]) -> None:
+def _check_times(topology: Topology, sources: Sequence[SparkSource], inputs: Mapping[str, DataFrame]) -> None:
     """Refuse rows that lack the time that their source gives otherwise."""
     for declared, source in zip(topology.sources(), sources, strict=True):
         if isinstance(declared, KafkaSource | ConnectorSource) and not source.timestamp:
             reason = "it has no column `timestamp`, by which time passes"
-            raise _refused(reason, "add the column, a TIMESTAMP", place_of(source))
+            times = (
+                each.name for each in inputs[source.name].schema.fields if isinstance(each.dataType, TimestampType)
+            )
+            fix = f'add it, e.g. .withColumn("timestamp", F.col("{next(times, "at")}"))'
+            raise _refused(reason, fix, place_of(source))
 
 
 def _delays(sources: Sequence[SparkSource], inputs: Mapping[str, DataFrame]) -> dict[str, int]:
-    """Return the delays of the watermarks, of all inputs or of none."""
-    delays, without = dict[str, int](), []
+    """Return the delays of the watermarks, of all inputs with event time or of none."""
+    delays, without = dict[str, int](), list[SparkSource]()
     for source in sources:
         rows = inputs[source.name]
         delay = None
@@ -144,11 +149,14 @@ def _delays(sources: Sequence[SparkSource], inputs: Mapping[str, DataFrame]) -> 
             reason = f'its watermark is on the column "{others[0]}"; event time is `{source.timestamp}`'
             fix = "give the watermark to the column of event time, or declare the other one as it"
             raise _refused(reason, fix, place_of(source))
-        else:
-            without.append(source.name)
+        elif source.timestamp:
+            without.append(source)
     if delays and without:
-        reason = f"{', '.join(delays)} has a watermark, {', '.join(without)} has none"
-        raise _refused(reason, 'give each input one, e.g. .withWatermark("at", "10 minutes")')
+        names = ", ".join(source.name for source in without)
+        reason = f"{', '.join(delays)} has a watermark, {names} has none"
+        column = without[0].timestamp.strip("`")
+        fix = f'give each input one, e.g. {without[0].name}={without[0].name}.withWatermark("{column}", "10 minutes")'
+        raise _refused(reason, fix)
     return delays
 
 
