@@ -1,14 +1,20 @@
 """Names of columns are compared as the session compares them, and none is taken silently."""
 
+import json
+import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from support.dated_totals import BEGIN, rows_of
+from support.spark_topology import PLAIN_WORKER
 from wallaroo_runtime.dataframe import Steps, load
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.spark.row import struct_of
+from wallaroo_runtime.topology.canonical import interface_hash
+from wallaroo_runtime.topology.load import load_document
 
 pytestmark = pytest.mark.jvm
 Change = Callable[[str, str], None]
@@ -32,6 +38,21 @@ def refused(call: Callable[[], Any], reason: str) -> None:
     assert str(caught.value).startswith("R716 ")
     assert reason in str(caught.value)
     assert "fix: " in str(caught.value)
+
+
+def test_a_worker_that_lacks_what_a_step_needs(session: Any, program: str, tmp_path: Any) -> None:
+    document = json.loads(json.dumps(load(program)._topology.document))
+    (worker,), (step,) = document["workers"], document["pipelines"][0]["steps"][-1:]
+    # A worker in another language, which knows the interface of any program.
+    command = ["env", f"PYTHONPATH={Path(PLAIN_WORKER).parent}", sys.executable, PLAIN_WORKER]
+    worker |= {"language": "plain", "command": command, "args": ["any-hash"], "components": []}
+    step["state"]["ttl_ms"], step["time"] = 60_000, "ingest"
+    worker["interface_hash"] = interface_hash(load_document(document))
+    file = tmp_path / "plain.json"
+    file.write_text(json.dumps(document))
+    rows = session.readStream.format("rate").load().selectExpr("'a' AS user", "value AS amount", "timestamp AS at")
+    with pytest.raises(RunError, match='W416 worker "main" lacks the capability "timers", which stage'):
+        load(file).apply(rows)
 
 
 def test_where_case_counts_the_exact_column_is_taken(session: Any, changed: Change, steps: Steps) -> None:

@@ -19,7 +19,7 @@ from wallaroo_runtime.spark.operators import task_settings
 from wallaroo_runtime.spark.options import QueryOptions
 from wallaroo_runtime.spark.row import field_of
 from wallaroo_runtime.spark.source.record import IN_TIME, NO_TIME, RecordSource, selected
-from wallaroo_runtime.spark.worker_start import running_in_tasks, worker_specs
+from wallaroo_runtime.spark.worker_start import running_in_tasks, start_foreign, worker_specs
 from wallaroo_runtime.storage.place import OutputPlace
 from wallaroo_runtime.topology.error_policy import ErrorPolicy
 from wallaroo_runtime.topology.model import GeneratorSource, Sink, Source, SparkSource, Topology, has_records, place_of
@@ -102,6 +102,7 @@ def applied(call: Call) -> DataFrame:
         for name, spec in worker_specs(session, topology, options).items()
     }
     workers = running_in_tasks(session, plan, specs)
+    start_foreign(session, topology, workers)
     records = [RecordSource(plan.ports[source.path], source) for source in sources]
     settings = {
         **task_settings(plan, workers, records),

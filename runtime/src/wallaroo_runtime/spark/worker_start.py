@@ -6,6 +6,7 @@ import shutil
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from importlib import metadata
 from pathlib import Path
 from threading import Timer
 from typing import Any
@@ -34,6 +35,7 @@ from wallaroo_runtime.worker.owner_process import Owner
 from wallaroo_runtime.worker.spec import WorkerSpec
 
 STOP_S = 15.0
+LANGUAGES = ("go", "python")  # of our SDKs, which have the version of the runtime
 SHIPPED = "application{}.archive"  # a name that Spark does not unpack; it takes a name once while it runs
 _log = logging.getLogger(__name__)
 
@@ -190,6 +192,19 @@ def running_in_tasks(session: SparkSession, plan: Plan, specs: Mapping[str, Work
     """Return the workers of a plan, each of which the first task starts on its executor that needs it."""
     stages = _stages_by_worker(plan)
     return {name: RunningWorker(specs[name], _request(session, specs[name], stages[name])) for name in stages}
+
+
+def start_foreign(session: SparkSession, topology: Topology, workers: Mapping[str, RunningWorker]) -> None:
+    """Start those workers in tasks whose program is not of this release: they may lack what their stages need.
+
+    Raises:
+        RunError: W416, one does; or why it does not start.
+    """
+    own = metadata.version("wallaroo-spark-runtime")
+    found = {name: topology.worker(name) for name in workers}
+    foreign = [name for name, each in found.items() if each.language not in LANGUAGES or each.sdk_version != own]
+    if foreign:
+        _started(session, {name: workers[name] for name in foreign})
 
 
 def _stages_by_worker(plan: Plan) -> dict[str, list[pb.Stage]]:
