@@ -36,6 +36,40 @@ func TestRowsAreSentAsSparkGivesThem(t *testing.T) {
 	wallarootest.Equal(t, app.Keys("seen"), []string{"", "a"})
 }
 
+type sold struct {
+	Amount int
+	At     *time.Time
+}
+
+func salesOfHours() *stream.Application {
+	app := stream.New("Hours")
+	rows := stream.From(app, "in", stream.DataFrameSource[sold]().Timestamp("at"))
+	amounts := stream.Aggregation[sold, int, int]{
+		Name: "amounts", Update: func(s sold, sum int) int { return sum + s.Amount }, Combine: func(a, b int) int { return a + b },
+		Initial: func() int { return 0 }, Output: func(_ string, sum int) (int, error) { return sum, nil },
+	}
+	keyed := stream.KeyBy(rows, "one", func(sold) string { return "" })
+	sums := stream.RangeWindow(keyed, stream.Range{Length: time.Hour}, amounts)
+	stream.Map(sums, "total", func(_ context.Context, sum int) (total, error) { return total{sum}, nil }).
+		To(stream.DataFrameSink[total]().Named("out"))
+	return app
+}
+
+type total struct{ Amount int }
+
+func TestRowsHaveTheTimeOfTheirColumn(t *testing.T) {
+	app := wallarootest.New(t, salesOfHours())
+	at := func(minutes int) *time.Time {
+		moment := time.Date(2026, 1, 31, 0, minutes, 0, 0, time.UTC)
+		return &moment
+	}
+	app.Send("in", sold{1, at(0)}, sold{2, at(59)}, stream.Record{Value: []byte(`{"Amount": 4, "At": "2026-01-31T01:00:00Z"}`)})
+	wallarootest.Equal(t, wallarootest.Messages[total](app, "out"), []total{{3}})
+	app.Send("in", sold{8, nil}, `{"Amount": 16, "At": "2026-01-31T02:00:00Z"}`)
+	wallarootest.Equal(t, wallarootest.Messages[total](app, "out"), []total{{3}, {4}})
+	wallarootest.Equal(t, app.DeadLetters()[0].Code, "C523")
+}
+
 func TestARowThatSparkCannotGive(t *testing.T) {
 	failed := failing(func(t wallarootest.T) {
 		wallarootest.New(t, moments()).Send("in", moment{At: time.Date(10000, 1, 1, 0, 0, 0, 0, time.UTC)})

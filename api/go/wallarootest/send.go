@@ -21,7 +21,8 @@ import (
 //     and a nil value is none (a tombstone);
 //   - a stream.KafkaRecord, for a source of whole records: topic, time, partition and offset may be left out; strings, []byte and
 //     stream.Record become such records there;
-//   - for a source of rows, such as stream.DataFrameSource, a struct of their type: its row as Spark gives it. A string is a row's JSON;
+//   - for a source of rows, such as stream.DataFrameSource, a struct of their type: its row as Spark gives it. A string is a row's JSON. The column
+//     that Timestamp names, a time or milliseconds, is the time of the message;
 //   - anything else: the message itself, past the decoder. It is written and read back, so it must have bytes.
 //
 // The messages of a generator have no decoder: all of them are of the last kind, strings too.
@@ -109,7 +110,6 @@ func (w *writer) add(message any) bool {
 		}
 		message = encoded
 	}
-	nowMs := w.app.now.UnixMilli()
 	payload, isPayload := payloadOf(message)
 	record, isRecord := message.(stream.Record)
 	hasDecoder := w.source.Generator == nil
@@ -119,17 +119,17 @@ func (w *writer) add(message any) bool {
 		return false
 	case hasDecoder && isRecord:
 		w.begin(false)
-		w.arrivals = append(w.arrivals, arrivalOf(record, nowMs))
+		w.arrivals = append(w.arrivals, arrivalOf(record, w.timeMs(record.Value)))
 	case hasDecoder && isPayload:
 		w.begin(false)
-		w.arrivals = append(w.arrivals, memory.Arrival{Value: payload, TimestampMs: nowMs})
+		w.arrivals = append(w.arrivals, memory.Arrival{Value: payload, TimestampMs: w.timeMs(payload)})
 	default:
 		w.begin(true)
 		value, ok := w.encode(message)
 		if !ok {
 			return false
 		}
-		w.arrivals = append(w.arrivals, memory.Arrival{Value: value, TimestampMs: nowMs})
+		w.arrivals = append(w.arrivals, memory.Arrival{Value: value, TimestampMs: w.app.now.UnixMilli()})
 	}
 	return w.drawn()
 }

@@ -103,7 +103,8 @@ class Run:
         Args:
             messages: Payloads as bytes, which the source's decoder reads: without the length before each, unless only
                 the decoder knows how long one is. Or objects, in place of what the decoder would return. Or either in a
-                `Message`, with a key and a time. To a source with content "record" a `KafkaRecord`, whose topic, time,
+                `Message`, with a key and a time; a row has that of the column that the source's `timestamp` names. To a
+                source with content "record" a `KafkaRecord`, whose topic, time,
                 partition and offset may be left out; bytes are the value of one.
             source: Its name, or its position from "0"; empty: the only one.
 

@@ -21,6 +21,7 @@ from wallaroo_runtime.memory.kafka_record import Numbering
 from wallaroo_runtime.memory.local import LocalClient, LocalSplitter
 from wallaroo_runtime.memory.message import in_order, runs
 from wallaroo_runtime.memory.part import check_payloads, chosen, key_of, refused, unknown
+from wallaroo_runtime.memory.row_time import with_row_time
 from wallaroo_runtime.memory.source_frame import MOST_TICKS, tick_frames, value_frames, visit_frame, wire_frames
 from wallaroo_runtime.memory.state import foreign_state, read_states, state_names
 from wallaroo_runtime.memory.topic import TopicFeed, written_record
@@ -111,7 +112,7 @@ class MemoryRun:
         part = self.source(source)
         if isinstance(messages, bytes | bytearray | memoryview | str) or not isinstance(messages, Iterable):
             raise refused(part, shown(messages), "expected a list of messages", "send([message])")
-        items = [item if isinstance(item, Message) else Message(item) for item in messages]
+        items = [with_row_time(part, item if isinstance(item, Message) else Message(item)) for item in messages]
         if has_records(part):
             items = [self._record(part, item) for item in items]
         first = self._sequence
