@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from support.dated_totals import BEGIN, PROGRAM, SCHEMA, drawn, rows_of, run_stream, totals
+from wallaroo_runtime.checkpoint.compatible import safe_changes
 from wallaroo_runtime.dataframe import Steps, load
 from wallaroo_runtime.dataframe.program import packed
 from wallaroo_runtime.errors import RunError
@@ -156,20 +157,61 @@ def test_a_query_refuses_what_its_states_do_not_fit(session: Any, steps: Steps, 
     other.write_text(PROGRAM.replace('"sum"', '"sums"'))
     with pytest.raises(Exception, match='state "sum" was written as Sum of a worker in python'):
         run_stream(session, tmp_path, lambda source: load(str(other)).apply(orders=source))
-    other.write_text(PROGRAM.replace("self.total = 0", "self.total: float = 0.5"))
-    with pytest.raises(Exception, match='field "total" of state "sum"'):
-        run_stream(session, tmp_path, lambda source: load(str(other)).apply(orders=source))
-    other.write_text(PROGRAM.replace("self.total = 0", "self.total, self.extra = 0, []"))
-    with pytest.raises(Exception, match=r'(?s)R716.*field "extra" of state "sum" is new.*such as `extra = None`'):
-        run_stream(session, tmp_path, lambda source: load(str(other)).apply(orders=source))
     session.conf.set("spark.sql.shuffle.partitions", "2")
     with pytest.raises(Exception, match="was 2 when `apply` was called; it has 3 partitions"):
         run_stream(session, tmp_path, lambda source: steps.apply(orders=source))
-    session.conf.set("spark.sql.shuffle.partitions", "3")
-    with_values = "self.total = 0\n\n    total, extra = 0, None"
-    other.write_text(PROGRAM.replace("self.total = 0", with_values))
-    found = run_stream(session, tmp_path, lambda source: load(str(other)).apply(orders=source))
-    assert sorted(row["total"] for row in found) == [1, 3]
+
+
+# Of the class of a state: what becomes of `self.total = 0`, or a part of the reason why `wallaroo run` refuses it.
+CHANGES = {
+    "a field is gone": ("self.total = 0", ""),
+    "a number of another type": ("self.total: float = 0.0", ""),
+    "a field with a value of the class": ("self.total, self.kept = 0, 0\n\n    more = None", ""),
+    "a field more": (
+        "self.total, self.kept, self.more = 0, 0, []",
+        'states that were kept have none; give field "more"',
+    ),
+    "a field renamed": ("self.total, self.other = 0, 0", 'what was kept in field "kept" would be lost'),
+    "another type": ("self.total, self.kept = 0, {}", 'what was kept in field "kept" cannot be read'),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_a_changed_state_is_refused_where_a_run_refuses_it(session: Any, tmp_path: Path, change: str) -> None:
+    programs = [tmp_path / "totals.py", tmp_path / "other" / "totals.py"]
+    programs[1].parent.mkdir()
+    body, reason = CHANGES[change]
+    for file, text in zip(programs, ("self.total, self.kept = 0, 0", body), strict=True):
+        file.write_text(PROGRAM.replace("self.total = 0", text))
+    old, new = (load(file) for file in programs)
+
+    def run(steps: Steps, **more: bool) -> list[int]:
+        found = run_stream(session, tmp_path, lambda source: steps.apply(orders=source, **more))
+        return sorted(row["total"] for row in found)
+
+    def refused_by_run(**more: bool) -> bool:
+        try:
+            safe_changes(old._topology, new._topology, "checkpoint", accepts_changed=more.get("accept_changed", False))
+        except RunError:
+            return True
+        return False
+
+    for amount in (1, 2):
+        rows_of(session, [("a", amount, BEGIN)]).coalesce(1).write.mode("append").parquet(str(tmp_path / "in"))
+        if amount == 1:
+            assert run(old) == [1]
+    assert refused_by_run() == bool(reason)
+    if not reason:
+        assert run(new) == [1, 3]
+        return
+    with pytest.raises(Exception, match='R716.*state "sum" was written with') as caught:
+        run(new)
+    assert reason in str(caught.value)
+    assert "pass accept_changed=True to go on without what they held, or use a new checkpoint" in str(caught.value)
+    assert not refused_by_run(accept_changed=True)
+    assert run(new, accept_changed=True) == [1, 3]
+    rows_of(session, [("a", 3, BEGIN)]).coalesce(1).write.mode("append").parquet(str(tmp_path / "in"))
+    assert run(new) == [1, 3, 6]  # the checkpoint is that of the new program
 
 
 BYTES = """

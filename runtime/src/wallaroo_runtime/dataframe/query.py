@@ -70,6 +70,7 @@ class Call:
         order_by: Column of all inputs in whose order each key's messages are processed; empty: as they come.
         states: With which a new query begins, as `LEFT` has them; None: with none.
         gives_states: Whether the states at the end of a batch are rows, too.
+        accept_changed: Whether a changed program may lose fields of states.
     """
 
     session: SparkSession
@@ -80,6 +81,7 @@ class Call:
     order_by: str = ""
     states: DataFrame | None = None
     gives_states: bool = False
+    accept_changed: bool = False
 
 
 def applied(call: Call) -> DataFrame:
@@ -108,11 +110,15 @@ def applied(call: Call) -> DataFrame:
         **task_settings(plan, workers, records),
         "controls_precede": not ticks.is_of_data,
         "ticks": ticks.settings(),
-        "facts": [facts_of(plan, topology, level) for level in range(len(plan.levels))],
+        "facts": [
+            {name: state.to_json() for name, state in facts_of(plan, topology, level).items()}
+            for level in range(len(plan.levels))
+        ],
         "outputs": {plan.ports[sink.path]: sink.name for sink in topology.sinks()},
         "states": {port: name for name, port in state_ports(plan.stages).items()},
         "gives_states": call.gives_states,
         "is_ordered": bool(call.order_by),
+        "accepts_changed": call.accept_changed,
         "is_stream": any(rows.isStreaming for rows in call.inputs.values()),
         "fails": call.policy.fails,
         "fails_at": dict(call.policy.parts),

@@ -14,8 +14,10 @@ from pyspark.sql import functions as F
 from wallaroo_runtime.errors import USAGE, RunError
 from wallaroo_runtime.plan import Plan, Stage
 from wallaroo_runtime.plan.block import blocks_of
+from wallaroo_runtime.plan.change import window_shape
 from wallaroo_runtime.plan.compile import compile_topology
-from wallaroo_runtime.plan.shape import is_needed
+from wallaroo_runtime.plan.kept import KeptState
+from wallaroo_runtime.plan.shape import made_of
 from wallaroo_runtime.spark.row import field_of
 from wallaroo_runtime.spark.state_store.choice import StateChoice
 from wallaroo_runtime.spark.state_store.layout import Stored, reason_of, state_store
@@ -43,22 +45,21 @@ def types_of(topology: Topology) -> dict[str, str]:
     return types
 
 
-def facts_of(plan: Plan, topology: Topology, level: int) -> dict[str, str]:
-    """Return what later runs of a query must find as it was, of the states of one level; the query keeps it."""
-    blocks, facts, types = blocks_of(plan), dict[str, str](), types_of(topology)
+def facts_of(plan: Plan, topology: Topology, level: int) -> dict[str, KeptState]:
+    """Return what later runs of a query compare with theirs, of the states of one level; the query keeps it."""
+    blocks, facts, types = blocks_of(plan), dict[str, KeptState](), types_of(topology)
     for stage in plan.levels[level]:
         for state, port in state_ports([stage]).items():
-            name, step = f'state "{state}"', topology.states()[state]
-            found = topology.component(step.worker, f"{step.path}/state")
-            facts[name] = types[state]
-            if step.window is not None:
-                is_of_data = any(node.watermarks for node in stage.nodes if node.state == state)
-                facts[f"the time of {name}"] = "that of the data" if is_of_data else "that of a clock"
-            facts[f"the place of {name}"] = f"number {port} in block {blocks[stage.id]} of {plan.bucket_count} buckets"
-            shape = found.shape if found and found.shape else {}
-            for field, kind in shape.items():
-                kept = kind.rstrip("!") + ("!" if is_needed(field, shape) else "")
-                facts[f'the field "{field}" of {name}' if field else f"the type of {name}"] = kept
+            step = topology.states()[state]
+            is_of_data = any(node.watermarks for node in stage.nodes if node.state == state)
+            facts[state] = KeptState(
+                type=types[state],
+                place=f"number {port} in block {blocks[stage.id]} of {plan.bucket_count} buckets",
+                key=step.state.key.kind if step.state else "",
+                window=window_shape(step.window),
+                time="" if step.window is None else "that of the data" if is_of_data else "that of a clock",
+                made=made_of(topology, step)._replace(code=""),  # of what is refused nothing depends on it
+            )
     return facts
 
 
@@ -150,9 +151,7 @@ def _of_part(
     if len(operators) == levels and not part:
         return operators
     kept = [_facts(session, checkpoint, row) for row in operators]
-    names = [
-        {name for name in facts_of(plan, topology, level + 1) if name.startswith("state ")} for level in range(levels)
-    ]
+    names = [set(facts_of(plan, topology, level + 1)) for level in range(levels)]
     places = [[row for row, facts in zip(operators, kept, strict=True) if facts >= own] for own in names]
     count = min(map(len, places), default=0)
     if not count:

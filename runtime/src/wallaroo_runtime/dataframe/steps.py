@@ -61,7 +61,12 @@ class Steps:
         self.outputs = tuple(sink.name for sink in self._topology.sinks())
 
     def apply(
-        self, *rows: DataFrame, order_by: str = "", states: DataFrame | None = None, **inputs: DataFrame
+        self,
+        *rows: DataFrame,
+        order_by: str = "",
+        states: DataFrame | None = None,
+        accept_changed: bool = False,
+        **inputs: DataFrame,
     ) -> DataFrame:
         """Return the rows of the only sink; a message that is a dead letter ends the query.
 
@@ -72,6 +77,8 @@ class Steps:
                 one; else in an order that Spark's partitions happen to have, so code for which the order of events
                 counts needs it.
             states: From `states` or `read_states`: those with which a batch, or a query with a new checkpoint, begins.
+            accept_changed: Whether a streaming query goes on with a changed program that loses fields of states, as
+                with `wallaroo run --accept-changed`.
             inputs: A DataFrame, streaming or not, for each source by its name. It has the columns that the source
                 declares, and perhaps more; for a source that declares none `value`, and perhaps `key` and `timestamp`.
 
@@ -86,7 +93,8 @@ class Steps:
             reason = f"the application has the sinks {', '.join(self.outputs) or 'none'}"
             raise _refused(reason, "call apply_all, and select the rows of each")
         # A row of a dead letter would be lost without a word.
-        call = self._call(rows, inputs, ErrorPolicy(fails=True), order_by=order_by, states=states)
+        more = {"order_by": order_by, "states": states, "accept_changed": accept_changed}
+        call = self._call(rows, inputs, ErrorPolicy(fails=True), **more)
         return self.select(applied(call), self.outputs[0])
 
     def apply_all(
@@ -95,6 +103,7 @@ class Steps:
         order_by: str = "",
         states: DataFrame | None = None,
         gives_states: bool = False,
+        accept_changed: bool = False,
         **inputs: DataFrame,
     ) -> DataFrame:
         """Return the rows of all sinks, and a row for each dead letter.
@@ -104,6 +113,7 @@ class Steps:
             order_by: As for `apply`.
             states: As for `apply`.
             gives_states: Whether the states at the end of a batch are rows, too; `states` selects them.
+            accept_changed: As for `apply`.
             inputs: As for `apply`.
 
         Returns:
@@ -117,7 +127,8 @@ class Steps:
             reason = "a streaming query has no end, and keeps its states in its checkpoint"
             raise _refused(reason, "leave gives_states out, and read them with read_states", "apply_all")
         policy = ErrorPolicy.of(self._topology)
-        return applied(self._call(rows, inputs, policy, order_by=order_by, states=states, gives_states=gives_states))
+        more = {"order_by": order_by, "states": states, "accept_changed": accept_changed}
+        return applied(self._call(rows, inputs, policy, gives_states=gives_states, **more))
 
     def select(self, rows: DataFrame, output: str) -> DataFrame:
         """Return the rows of one sink with the columns that it declares.

@@ -13,7 +13,7 @@ from enum import IntEnum
 
 from wallaroo_runtime.plan.compile import compile_topology
 from wallaroo_runtime.plan.match import match_parts
-from wallaroo_runtime.plan.shape import ShapeChange, compare_shapes
+from wallaroo_runtime.plan.shape import ShapeChange, compare_shapes, made_of
 from wallaroo_runtime.plan.stage import Plan
 from wallaroo_runtime.topology.model import (
     ConnectorSource,
@@ -328,7 +328,7 @@ def _one_state(name: str, before: tuple[Topology, Step], after: tuple[Topology, 
     if kinds[0] != kinds[1]:
         text = _was(f'kind of key of state "{name}" of {called(now)}', *kinds)
         yield Change(Impact.BREAKS_STATE, now.path, f"{text}; messages would not find the state that was kept")
-    windows = [_window_shape(step.window) for step in (was, now)]
+    windows = [window_shape(step.window) for step in (was, now)]
     if windows[0] != windows[1]:
         text = _was(f'window of state "{name}" of {called(now)}', *windows)
         yield Change(Impact.BREAKS_STATE, now.path, f"{text}; what it has gathered would not fit")
@@ -342,7 +342,7 @@ def _one_state(name: str, before: tuple[Topology, Step], after: tuple[Topology, 
     if all(classes) and classes[0] != classes[1]:
         text = _was(f'class of state "{name}" of {called(now)}', *classes)
         yield Change(Impact.BREAKS_STATE, now.path, f"{text}; it cannot read what was kept", False)
-    elif shape := compare_shapes(before, after):
+    elif shape := compare_shapes(made_of(*before), made_of(*after)):
         text = f'state "{name}" of {called(now)}'
         if not shape.is_known:
             yield Change(Impact.UNKNOWN, now.path, f"{text} {shape.why}", False)
@@ -352,7 +352,8 @@ def _one_state(name: str, before: tuple[Topology, Step], after: tuple[Topology, 
             )
 
 
-def _window_shape(window: Window | None) -> str:
+def window_shape(window: Window | None) -> str:
+    """Return what windows that were kept depend on, as text."""
     if window is None:
         return "none"
     if window.kind == "count":

@@ -3,7 +3,6 @@ package org.wallaroo.spark.query;
 import com.fasterxml.jackson.databind.JsonNode;
 import java.util.HashMap;
 import java.util.Map;
-import java.util.TreeMap;
 
 /**
  * The driver's settings of an applied application, whose steps are between DataFrames of a user's own query.
@@ -46,12 +45,14 @@ public record Applied(Settings settings) {
         return Json.read(settings.value().get("ticks"), Ticks.class);
     }
 
-    /** Returns the facts of a level, by name, that must be the same in later runs of the query. */
-    public Map<String, String> facts(int level) {
-        Map<String, String> facts = new TreeMap<>();
-        settings.value().get("facts").get(level).properties()
-                .forEach(each -> facts.put(each.getKey(), each.getValue().asText()));
-        return facts;
+    /** Returns what later runs of the query compare with theirs: {@code plan/kept.py} says what it is. */
+    public JsonNode facts(int level) {
+        return settings.value().get("facts").get(level);
+    }
+
+    /** Says whether a changed program may lose fields of states. */
+    public boolean acceptsChanged() {
+        return settings.value().path("accepts_changed").asBoolean();
     }
 
     private Map<Integer, String> names(String member) {

@@ -18,8 +18,8 @@ import org.wallaroo.spark.rpc.ReplyQueue;
  *
  * <p>A program in Python ({@code worker/here.py}) unpacks the application, starts the supervisor and checks the worker.
  */
-final class WorkerHome {
-    private static final Map<String, WorkerHome> STARTED = new ConcurrentHashMap<>(); // by the text that starts them
+public final class WorkerHome {
+    private static final Map<String, WorkerHome> STARTED = new ConcurrentHashMap<>(); // by what they are started from
 
     private final Path directory;
     private final String target;
@@ -56,26 +56,37 @@ final class WorkerHome {
     }
 
     private static WorkerHome start(String text) {
+        JsonNode found = answer(text, "wallaroo_runtime.worker.here", text);
+        if (found.has("diagnostics")) {
+            throw OperatorFailure.found(found.path("diagnostics"));
+        }
+        return new WorkerHome(Path.of(found.path("directory").asText()), found.path("target").asText());
+    }
+
+    /**
+     * Returns the answer of a module of the runtime.
+     *
+     * @param text from which the worker is started that needs it
+     * @param module what runs
+     * @param request JSON
+     */
+    public static JsonNode answer(String text, String module, String request) {
         JsonNode start = Json.parse(text);
         String python = start.path("python").asText();
         try {
             ProcessBuilder builder = new ProcessBuilder(
-                    List.of(python, "-m", "wallaroo_runtime.worker.here", SparkFiles.getRootDirectory()))
+                    List.of(python, "-m", module, SparkFiles.getRootDirectory()))
                     .redirectError(ProcessBuilder.Redirect.INHERIT);
             builder.environment().put("PYTHONSAFEPATH", "1"); // no imports of the current directory, from Python 3.11 on
             Process process = builder.start();
-            process.getOutputStream().write(text.getBytes(StandardCharsets.UTF_8));
+            process.getOutputStream().write(request.getBytes(StandardCharsets.UTF_8));
             process.getOutputStream().close();
             String answer = new String(process.getInputStream().readAllBytes(), StandardCharsets.UTF_8);
             int status = process.waitFor();
             if (status != 0) {
-                throw refused(start, python + " ended with status " + status + " before it had started the worker");
+                throw refused(start, python + " ended with status " + status + " before " + module + " had answered");
             }
-            JsonNode found = Json.parse(answer);
-            if (found.has("diagnostics")) {
-                throw OperatorFailure.found(found.path("diagnostics"));
-            }
-            return new WorkerHome(Path.of(found.path("directory").asText()), found.path("target").asText());
+            return Json.parse(answer);
         } catch (IOException error) {
             throw refused(start, error.getMessage());
         } catch (InterruptedException error) {
