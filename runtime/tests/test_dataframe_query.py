@@ -5,9 +5,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pyspark.errors import StreamingQueryException
 
-from support.dated_totals import SCHEMA, Order, drawn, rows_of, run_stream, totals
-from wallaroo_runtime.dataframe import Steps
+from support.dated_totals import BEGIN, PROGRAM, SCHEMA, Order, drawn, rows_of, run_stream, totals
+from wallaroo_runtime.dataframe import Steps, load
 
 pytestmark = pytest.mark.jvm
 Frame = Callable[[Any], Any]
@@ -99,3 +100,38 @@ def test_a_batch_within_a_stream_has_partitions_of_its_own(session: Any, steps: 
         writer = writer.option("checkpointLocation", str(tmp_path / "checkpoint"))
         writer.trigger(availableNow=True).start().awaitTermination()
     assert sorted(found) == sorted(totals(orders[:20]) + totals(orders[20:]))
+
+
+def test_a_dead_letter_that_ends_a_query_comes_before_all_outputs(session: Any, tmp_path: Path) -> None:
+    failing, passing = tmp_path / "totals.py", tmp_path / "other" / "totals.py"
+    passing.parent.mkdir()
+    two = PROGRAM.replace(
+        'build_application("Totals", totals.to_sink(wallaroo.DataFrameSinkConfig(Total)))',
+        'build_application("Totals", *(totals.to_sink(wallaroo.DataFrameSinkConfig(Total, name=name)) for name in "ab")'
+        ", on_error=args[-1])",
+    )
+    failing.write_text(two)
+    passing.write_text(two)
+    in_files(session, tmp_path, [(user, amount, BEGIN) for user in "uvwxyz" for amount in (1, -2, -3)])
+    seen: list[tuple[str, list[int]]] = []
+
+    def run(steps: Steps) -> None:
+        def write(name: str) -> Any:
+            # What a function does before Spark computes anything counts, too.
+            return lambda rows, _: seen.append((name, [])) or seen[-1][1].extend(row[1] for row in rows.collect())
+
+        source = session.readStream.schema(SCHEMA).parquet(str(tmp_path / "in"))
+        writes = steps.each(a=write("a"), b=write("b"), dead_letters=write("letters"))
+        writer = steps.apply_all(source).writeStream.foreachBatch(writes)
+        writer = writer.option("checkpointLocation", str(tmp_path / "checkpoint")).trigger(availableNow=True)
+        writer.start().awaitTermination()
+
+    for _ in range(2):
+        with pytest.raises(StreamingQueryException) as caught:
+            run(load(failing, ["fail"]))
+        first = str(caught.value).partition("Driver stacktrace")[0]  # what follows is Spark's own, with its cause again
+        assert first.count('R611 the query stopped; step "sum": C501 ValueError: negative (key ') == 1
+        assert first.count('fix: correct the user code, or declare on_error "dead_letter", which makes it a row') == 1
+    assert not seen
+    run(load(passing, ["dead_letter"]))
+    assert [(name, len(rows)) for name, rows in seen] == [("a", 6), ("b", 6), ("letters", 12)]

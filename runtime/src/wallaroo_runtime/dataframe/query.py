@@ -67,6 +67,7 @@ class Call:
         archive: Where its workers come from; None: they are on every machine.
         inputs: By the name of their source.
         policy: Which dead letters end the query.
+        way_out: How such a letter ends it no more.
         order_by: Column of all inputs in whose order each key's messages are processed; empty: as they come.
         states: With which a new query begins, as `LEFT` has them; None: with none.
         gives_states: Whether the states at the end of a batch are rows, too.
@@ -78,6 +79,7 @@ class Call:
     archive: Archive | None
     inputs: Mapping[str, DataFrame]
     policy: ErrorPolicy
+    way_out: str = 'declare on_error "dead_letter", which makes it a row'
     order_by: str = ""
     states: DataFrame | None = None
     gives_states: bool = False
@@ -120,6 +122,7 @@ def applied(call: Call) -> DataFrame:
         "is_ordered": bool(call.order_by),
         "accepts_changed": call.accept_changed,
         "is_stream": any(rows.isStreaming for rows in call.inputs.values()),
+        "way_out": call.way_out,
         "fails": call.policy.fails,
         "fails_at": dict(call.policy.parts),
     }

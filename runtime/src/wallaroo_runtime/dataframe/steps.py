@@ -94,7 +94,8 @@ class Steps:
             raise _refused(reason, "call apply_all, and select the rows of each")
         # A row of a dead letter would be lost without a word.
         more = {"order_by": order_by, "states": states, "accept_changed": accept_changed}
-        call = self._call(rows, inputs, ErrorPolicy(fails=True), **more)
+        way_out = "call apply_all, which gives dead letters as rows"
+        call = self._call(rows, inputs, ErrorPolicy(fails=True), way_out=way_out, **more)
         return self.select(applied(call), self.outputs[0])
 
     def apply_all(
@@ -221,7 +222,7 @@ class Steps:
     def each(self, **writes: Write) -> Write:
         """Return a function for `foreachBatch` that hands the rows of each kind to a function of their own.
 
-        A micro-batch is computed once.
+        A micro-batch is computed once; where a dead letter may end the query, before the first function is called.
 
         Args:
             writes: A function of DataFrame and number of the micro-batch for each sink by its name, and for
@@ -234,10 +235,13 @@ class Steps:
         if set(writes) != set(kinds):
             reason = f"functions were given for {', '.join(writes) or 'none'}"
             raise _refused(reason, f"give one for each of {', '.join(kinds)}", "each")
+        may_fail = ErrorPolicy.of(self._topology).may_fail
 
         def write(batch: DataFrame, number: int) -> None:
             kept = batch.persist()
             try:
+                if may_fail:  # what ends the query does so before anything is written
+                    kept.count()
                 for name, function in writes.items():
                     function(self.dead_letters(kept) if name == LETTERS else self.select(kept, name), number)
             finally:

@@ -31,6 +31,7 @@ final class LevelOutput {
     private final Map<Integer, Long> numbers = new HashMap<>(); // rows so far, by origin
     private final boolean controlsPrecede;
     private final boolean isOfTable;
+    private final boolean isApplied;
 
     LevelOutput(Settings settings, int level, Attempt attempt, TaskAccount account) {
         this(settings, level, attempt, account, false);
@@ -50,7 +51,8 @@ final class LevelOutput {
         this.targets = settings.targets();
         this.later = settings.laterPorts(level);
         boolean isLast = level + 1 == settings.levels();
-        this.yieldsFrames = isLast && Applied.is(settings);
+        this.isApplied = Applied.is(settings);
+        this.yieldsFrames = isLast && isApplied;
         this.files = isLast && !yieldsFrames ? Staging.of(settings, attempt) : null;
     }
 
@@ -59,12 +61,12 @@ final class LevelOutput {
         return take(items, 0);
     }
 
-    /**
-     * Does the same with outputs of a frame at a place.
-     *
-     * @param place of it among frames whose messages have one sequence
-     */
-    List<byte[]> take(List<JournalRow.Item> items, long place) {
+    /** Does the same; rows that Spark reads for an applied application have a place among those of one sequence. */
+    List<byte[]> take(JournalRow row) {
+        return take(row.items(), isApplied ? row.place().offset() : 0);
+    }
+
+    private List<byte[]> take(List<JournalRow.Item> items, long place) {
         List<byte[]> rows = new ArrayList<>();
         for (JournalRow.Item item : items) {
             if (Frames.isControl(item.port())) {

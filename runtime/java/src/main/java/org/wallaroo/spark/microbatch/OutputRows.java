@@ -45,7 +45,7 @@ final class OutputRows implements FlatMapFunction<byte[], Row> {
             JournalRow.Item item = new JournalRow.Item(columns.port(), -1, -1, frame);
             LetterFrame.Letter last = settings.errorPolicy().firstThatStops(List.of(item));
             if (last != null) {
-                throw OperatorFailure.ended(parsed(last.value()));
+                throw OperatorFailure.ended(parsed(last.value()), new Applied(settings).wayOut());
             }
             columns.values().forEach(letter -> found.add(row(parsed(letter))));
             return found.iterator();

@@ -27,7 +27,6 @@ import wallaroo.record.v1.RecordOuterClass.Record;
 final class RecordFrames implements Iterator<byte[]> {
     static final int FRAME_BYTES = 512 << 10;
     static final int FRAME_MESSAGES = 8192;
-    private static final int MESSAGE_BYTES = 32; // approximate cost of a message besides its contents
     private static final int MOST_NAME_BYTES = 65_535; // of a header
     private static final byte[] NONE = {};
     private static final int MOST_BEGUN = 8;
@@ -37,7 +36,7 @@ final class RecordFrames implements Iterator<byte[]> {
     private final Iterator<Row> rows;
     private final TaskAccount account;
     private final boolean isOrdered;
-    private final TreeMap<Long, Begun> begun = new TreeMap<>(); // by place
+    private final TreeMap<Long, FrameWriter> begun = new TreeMap<>(); // by place
     private long place;
     private long following;
     private int partition = -1;
@@ -70,22 +69,8 @@ final class RecordFrames implements Iterator<byte[]> {
 
     private record Message(long place, long sequence, long timeMs, byte[] key, byte[] headers, byte[] value) {
         long bytes() {
-            return MESSAGE_BYTES + (long) (key == null ? 0 : key.length) + headers.length
+            return FrameWriter.MESSAGE_BYTES + (long) (key == null ? 0 : key.length) + headers.length
                     + (value == null ? 0 : value.length);
-        }
-    }
-
-    private static final class Begun {
-        private final FrameWriter frame;
-        private long bytes;
-
-        private Begun(RecordSource source) {
-            frame = new FrameWriter(source.port(), source.keys());
-        }
-
-        private boolean takes(Message message) {
-            bytes += message.bytes();
-            return frame.count() == 0 || bytes <= FRAME_BYTES && frame.count() < FRAME_MESSAGES;
         }
     }
 
@@ -119,11 +104,12 @@ final class RecordFrames implements Iterator<byte[]> {
     @Override
     public byte[] next() {
         while (isHolding() && begun.size() <= MOST_BEGUN) {
-            Begun mine = begun.computeIfAbsent(held.place(), number -> new Begun(source));
-            if (!mine.takes(held)) {
+            FrameWriter frame = begun.computeIfAbsent(
+                    held.place(), number -> new FrameWriter(source.port(), source.keys()));
+            if (frame.count() > 0 && (frame.count() == FRAME_MESSAGES || frame.bytes() + held.bytes() > FRAME_BYTES)) {
                 return ended(held.place());
             }
-            mine.frame.add(held.sequence(), held.timeMs(), held.key(), held.headers(), held.value());
+            frame.add(held.sequence(), held.timeMs(), held.key(), held.headers(), held.value());
             held = null;
         }
         return ended(begun.lastKey());
@@ -131,7 +117,7 @@ final class RecordFrames implements Iterator<byte[]> {
 
     private byte[] ended(long place) {
         this.place = place;
-        FrameWriter frame = begun.remove(place).frame;
+        FrameWriter frame = begun.remove(place);
         count(frame);
         return frame.toBytes();
     }

@@ -61,8 +61,7 @@ final class RecordTask implements MapPartitionsFunction<Row, byte[]> {
                 : Origins.NONE;
         Fault.reach("task.before_stage");
         SourceLevel level = SourceLevel.of(settings, source.stage(), attempt, new FrameRows(frames), origins, account);
-        Iterator<byte[]> made = SourceTask.run(
-                level, output, row -> row.place().offset(), () -> ticks(frames.latest(), attempt));
+        Iterator<byte[]> made = SourceTask.run(level, output, () -> ticks(frames.latest(), attempt));
         return Applied.is(settings) ? new WithLetters(made, letters, output) : made;
     }
 

@@ -8,7 +8,6 @@ import java.util.Iterator;
 import java.util.List;
 import java.util.Set;
 import java.util.function.Supplier;
-import java.util.function.ToLongFunction;
 import org.apache.spark.TaskContext;
 import org.apache.spark.api.java.function.MapPartitionsFunction;
 import org.wallaroo.spark.journal.JournalPlace;
@@ -45,18 +44,16 @@ final class SourceTask implements MapPartitionsFunction<byte[], byte[]> {
             rows.close();
         });
         Fault.reach("task.before_stage");
-        Iterator<byte[]> found = run(SourceLevel.of(settings, attempt, rows, account), output, row -> 0, List::of);
+        Iterator<byte[]> found = run(SourceLevel.of(settings, attempt, rows, account), output, List::of);
         return settings.isRehearsal() ? rehearsed().iterator() : found;
     }
 
     /**
      * Returns the rows that the outputs of a level become, then the last rows of the task.
      *
-     * @param place says which place a row has among those of its first sequence
      * @param last gives what follows the outputs
      */
-    static Iterator<byte[]> run(SourceLevel level, LevelOutput output, ToLongFunction<JournalRow> place,
-            Supplier<List<JournalRow.Item>> last) {
+    static Iterator<byte[]> run(SourceLevel level, LevelOutput output, Supplier<List<JournalRow.Item>> last) {
         TaskContext context = TaskContext.get();
         context.addTaskCompletionListener(ended -> {
             level.close();
@@ -64,7 +61,7 @@ final class SourceTask implements MapPartitionsFunction<byte[], byte[]> {
         context.addTaskFailureListener((failed, error) -> {
             output.abort();
         });
-        return new TaskRows(level, output, place, last);
+        return new TaskRows(level, output, last);
     }
 
     /** Returns the last rows of a task: rows of the items that follow all others, and rows that finish the task. */
@@ -87,24 +84,20 @@ final class SourceTask implements MapPartitionsFunction<byte[], byte[]> {
     private static final class TaskRows implements Iterator<byte[]> {
         private final SourceLevel level;
         private final LevelOutput output;
-        private final ToLongFunction<JournalRow> place;
         private final Supplier<List<JournalRow.Item>> last;
         private Iterator<byte[]> current = List.<byte[]>of().iterator();
         private boolean isFinished;
 
-        private TaskRows(SourceLevel level, LevelOutput output, ToLongFunction<JournalRow> place,
-                Supplier<List<JournalRow.Item>> last) {
+        private TaskRows(SourceLevel level, LevelOutput output, Supplier<List<JournalRow.Item>> last) {
             this.level = level;
             this.output = output;
-            this.place = place;
             this.last = last;
         }
 
         @Override
         public boolean hasNext() {
             while (!current.hasNext() && level.hasNext()) {
-                JournalRow row = level.next();
-                current = output.take(row.items(), place.applyAsLong(row)).iterator();
+                current = output.take(level.next()).iterator();
             }
             if (!current.hasNext() && !isFinished) {
                 isFinished = true;

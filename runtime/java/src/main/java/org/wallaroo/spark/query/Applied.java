@@ -50,6 +50,11 @@ public record Applied(Settings settings) {
         return settings.value().get("facts").get(level);
     }
 
+    /** Returns how a dead letter that ends the query does so no more. */
+    public String wayOut() {
+        return settings.value().get("way_out").asText();
+    }
+
     /** Says whether a changed program may lose fields of states. */
     public boolean acceptsChanged() {
         return settings.value().path("accepts_changed").asBoolean();

@@ -88,12 +88,13 @@ public final class OperatorFailure extends RuntimeException {
     /**
      * Returns the error of a dead letter that ends a user's own query.
      *
-     * @param letter the dead letter
+     * @param letter what failed
+     * @param wayOut how it ends the query no more
      */
-    public static OperatorFailure ended(DeadLetter letter) {
+    public static OperatorFailure ended(DeadLetter letter, String wayOut) {
         boolean isLarge = letter.getCode().equals(TOO_LARGE);
-        // A value that cannot be written is a fault of the program, not of one message: dead letters would hide it.
-        String other = letter.getCode().equals(UNWRITABLE) ? "" : ", or call apply_all, which gives dead letters as rows";
+        // What cannot be written is a fault of the program, not of one message: dead letters would hide it.
+        String other = letter.getCode().equals(UNWRITABLE) ? "" : ", or " + wayOut;
         String text = Catalogue.text("R611", "reason", "%s \"%s\": %s %s%s".formatted(
                 isLarge ? "source" : "step", letter.getStep(), letter.getCode(), letter.getError(), message(letter)),
                 "fix", (isLarge ? "drop or shorten the column before `apply`" : "correct the user code") + other);
